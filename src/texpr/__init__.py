@@ -1,0 +1,1 @@
+"""texpr: an ahead-of-time compiler for GPU tensor programs."""

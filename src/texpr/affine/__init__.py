@@ -1,0 +1,1 @@
+"""Quasi-affine expressions over integers: canonical, interned, and with floor semantics."""

@@ -1,0 +1,349 @@
+"""Quasi-affine expressions, canonical and interned.
+
+Grammar:
+
+    expr = constant + Σ coefficient · monomial        a sum; coefficients are non-zero integers
+    monomial = atom · … · atom                        sorted; one atom where affine
+    atom = Sym name | FloorDiv expr expr | Mod expr expr | Min exprs | Max exprs
+
+Two equal expressions that the rules below make canonical are the same object, so `is` and `==` agree. `/` and `%` floor, as
+in the language (`//` and `%` in Python). A product of symbols is kept as a monomial, so that `i * N + j` can be delinearised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Monomial: TypeAlias = tuple["Atom", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sym:
+    """A symbol: a size, a loop index, a named integer, a hardware coordinate. Equal by name.
+
+    Names are unique in a function: where two sibling loops share a name, later ones are called `i'1`, `i'2`, ….
+    """
+
+    name: str
+
+    @property
+    def base(self) -> str:
+        """The name as the user wrote it."""
+        return self.name.split("'", 1)[0]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class FloorDiv:
+    """⌊num / den⌋."""
+
+    num: Expr
+    den: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Mod:
+    """num − den · ⌊num / den⌋."""
+
+    num: Expr
+    den: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Min:
+    """The least of two or more expressions."""
+
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Max:
+    """The greatest of two or more expressions."""
+
+    args: tuple[Expr, ...]
+
+
+Atom: TypeAlias = Sym | FloorDiv | Mod | Min | Max
+IntoExpr: TypeAlias = "Expr | Sym | int"
+
+
+class Expr:
+    """A canonical sum. Build with `expr`, `sym` and the operators, never with the class itself."""
+
+    __slots__ = ("constant", "key", "order", "terms")
+    constant: int
+    terms: tuple[tuple[Monomial, int], ...]
+    key: tuple[object, ...]
+    order: int
+
+    def __add__(self, other: IntoExpr) -> Expr:
+        other = expr(other)
+        if not other.terms:
+            return _make(self.constant + other.constant, self.terms)
+        terms = dict(self.terms)
+        for monomial, coefficient in other.terms:
+            terms[monomial] = terms.get(monomial, 0) + coefficient
+        return _make(self.constant + other.constant, terms.items())
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Expr:
+        return _make(-self.constant, [(m, -c) for m, c in self.terms])
+
+    def __sub__(self, other: IntoExpr) -> Expr:
+        return self + -expr(other)
+
+    def __rsub__(self, other: IntoExpr) -> Expr:
+        return expr(other) + -self
+
+    def __mul__(self, other: IntoExpr) -> Expr:
+        other = expr(other)
+        if not other.terms:
+            return _make(self.constant * other.constant, [(m, c * other.constant) for m, c in self.terms])
+        terms: dict[Monomial, int] = {}
+        for left, a in ((), self.constant), *self.terms:
+            for right, b in ((), other.constant), *other.terms:
+                monomial = tuple(sorted((*left, *right), key=_atom_key))
+                terms[monomial] = terms.get(monomial, 0) + a * b
+        return _make(terms.pop((), 0), terms.items())
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: IntoExpr) -> Expr:
+        """⌊self / other⌋; multiples of a constant divisor leave the floor. A zero divisor raises ZeroDivisionError."""
+        other = expr(other)
+        if other.is_constant:
+            return self._divided(other.constant)
+        if self is other * 1 or self is ZERO:
+            return ZERO if self is ZERO else _atom(FloorDiv(self, other))
+        return _atom(FloorDiv(self, other))
+
+    def _divided(self, den: int) -> Expr:
+        if den == 0:
+            raise ZeroDivisionError("division by zero in an index")
+        if den < 0:
+            return (-self)._divided(-den)
+        whole = _make(self.constant // den, [(m, c // den) for m, c in self.terms if c % den == 0])
+        rest = _make(self.constant % den, [(m, c) for m, c in self.terms if c % den != 0])
+        if rest.is_constant:
+            return whole
+        return whole + _atom(FloorDiv(rest, expr(den)))
+
+    def __mod__(self, other: IntoExpr) -> Expr:
+        """self − other · ⌊self / other⌋; multiples of a constant divisor are dropped."""
+        other = expr(other)
+        if not other.is_constant:
+            return ZERO if self is ZERO else _atom(Mod(self, other))
+        den = other.constant
+        if den == 0:
+            raise ZeroDivisionError("remainder by zero in an index")
+        if den < 0:
+            return -((-self) % -den)
+        rest = _make(self.constant % den, [(m, c) for m, c in self.terms if c % den != 0])
+        return expr(rest.constant % den) if rest.is_constant else _atom(Mod(rest, other))
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether no symbol occurs."""
+        return not self.terms
+
+    @property
+    def as_sym(self) -> Sym | None:
+        """The symbol this expression is, if it is just one."""
+        if self.constant == 0 and len(self.terms) == 1:
+            (monomial, coefficient) = self.terms[0]
+            if coefficient == 1 and len(monomial) == 1 and isinstance(monomial[0], Sym):
+                return monomial[0]
+        return None
+
+    def syms(self) -> frozenset[Sym]:
+        """Every symbol that occurs, below floors too."""
+        return frozenset(self._walk_syms())
+
+    def _walk_syms(self) -> Iterator[Sym]:
+        for monomial, _ in self.terms:
+            for atom in monomial:
+                if isinstance(atom, Sym):
+                    yield atom
+                else:
+                    for child in children(atom):
+                        yield from child._walk_syms()
+
+    def substitute(self, values: Mapping[Sym, IntoExpr]) -> Expr:
+        """This expression with symbols replaced, made canonical again."""
+        if not values:
+            return self
+        total = expr(self.constant)
+        for monomial, coefficient in self.terms:
+            product = expr(coefficient)
+            for atom in monomial:
+                product = product * _substitute_atom(atom, values)
+            total = total + product
+        return total
+
+    def evaluate(self, values: Mapping[Sym, int]) -> int:
+        """The value at a point. Raises KeyError for a symbol without one."""
+        total = self.constant
+        for monomial, coefficient in self.terms:
+            for atom in monomial:
+                coefficient *= _evaluate_atom(atom, values)
+            total += coefficient
+        return total
+
+    def __str__(self) -> str:
+        return to_text(self)
+
+    def __repr__(self) -> str:
+        return f"⟨{to_text(self)}⟩"
+
+    def __bool__(self) -> bool:
+        raise TypeError("an index expression has no truth value")
+
+
+_interned: dict[tuple[object, ...], Expr] = {}
+
+
+def _make(constant: int, terms: Iterable[tuple[Monomial, int]]) -> Expr:
+    kept = [(m, c) for m, c in terms if c != 0]
+    if len(kept) > 1:
+        kept.sort(key=lambda term: tuple(_atom_key(a) for a in term[0]))
+    key = (constant, *kept)
+    found = _interned.get(key)
+    if found is None:
+        found = Expr()
+        found.constant, found.terms, found.key = constant, tuple(kept), key
+        found.order = len(_interned)
+        _interned[key] = found
+    return found
+
+
+def _atom(atom: Atom) -> Expr:
+    return _make(0, [((atom,), 1)])
+
+
+def _atom_key(atom: Atom) -> tuple[int, str]:
+    """A total order on atoms that does not depend on the order of creation (output must be reproducible)."""
+    return (0, atom.name) if isinstance(atom, Sym) else (1, _atom_text(atom))
+
+
+def expr(value: IntoExpr) -> Expr:
+    """An integer, symbol or expression as an expression."""
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, Sym):
+        return _atom(value)
+    return _make(int(value), ())
+
+
+ZERO = expr(0)
+ONE = expr(1)
+
+
+def sym(name: str) -> Expr:
+    """The expression that is the symbol `name`."""
+    return _atom(Sym(name))
+
+
+def minimum(*args: IntoExpr) -> Expr:
+    """The least of `args`, constants folded and repeats dropped."""
+    return _extremum(Min, min, args)
+
+
+def maximum(*args: IntoExpr) -> Expr:
+    """The greatest of `args`, constants folded and repeats dropped."""
+    return _extremum(Max, max, args)
+
+
+def _extremum(kind: type[Min] | type[Max], fold: type | object, args: Iterable[IntoExpr]) -> Expr:
+    flat: list[Expr] = []
+    for arg in map(expr, args):
+        atom = arg.terms[0][0][0] if arg.constant == 0 and len(arg.terms) == 1 and len(arg.terms[0][0]) == 1 else None
+        if isinstance(atom, kind) and arg.terms[0][1] == 1:
+            flat.extend(atom.args)
+        else:
+            flat.append(arg)
+    constants = [a.constant for a in flat if a.is_constant]
+    rest = sorted({a for a in flat if not a.is_constant}, key=to_text)
+    if constants:
+        rest.append(expr((min if kind is Min else max)(constants)))
+    return rest[0] if len(rest) == 1 else _atom(kind(tuple(rest)))
+
+
+def children(atom: Atom) -> tuple[Expr, ...]:
+    """The expressions directly below an atom."""
+    match atom:
+        case Sym():
+            return ()
+        case FloorDiv(num, den) | Mod(num, den):
+            return (num, den)
+        case Min(args) | Max(args):
+            return args
+
+
+def _substitute_atom(atom: Atom, values: Mapping[Sym, IntoExpr]) -> Expr:
+    match atom:
+        case Sym():
+            return expr(values.get(atom, atom))
+        case FloorDiv(num, den):
+            return num.substitute(values) // den.substitute(values)
+        case Mod(num, den):
+            return num.substitute(values) % den.substitute(values)
+        case Min(args):
+            return minimum(*(a.substitute(values) for a in args))
+        case Max(args):
+            return maximum(*(a.substitute(values) for a in args))
+
+
+def _evaluate_atom(atom: Atom, values: Mapping[Sym, int]) -> int:
+    match atom:
+        case Sym():
+            return values[atom]
+        case FloorDiv(num, den):
+            return num.evaluate(values) // den.evaluate(values)
+        case Mod(num, den):
+            return num.evaluate(values) % den.evaluate(values)
+        case Min(args):
+            return min(a.evaluate(values) for a in args)
+        case Max(args):
+            return max(a.evaluate(values) for a in args)
+
+
+def to_text(value: Expr) -> str:
+    """The expression in the language's own syntax; it parses back to the same expression."""
+    parts: list[str] = []
+    for monomial, coefficient in value.terms:
+        product = " * ".join(_atom_text(a) for a in monomial)
+        magnitude = abs(coefficient)
+        text = product if magnitude == 1 else f"{magnitude} * {product}"
+        if parts:
+            parts.append(f"- {text}" if coefficient < 0 else f"+ {text}")
+        else:
+            parts.append(f"-{text}" if coefficient < 0 else text)
+    if not parts:
+        return str(value.constant)
+    if value.constant:
+        parts.append(f"{'-' if value.constant < 0 else '+'} {abs(value.constant)}")
+    return " ".join(parts)
+
+
+def _operand(value: Expr) -> str:
+    simple = value.as_sym is not None or (value.is_constant and value.constant >= 0)
+    return to_text(value) if simple else f"({to_text(value)})"
+
+
+def _atom_text(atom: Atom) -> str:
+    match atom:
+        case Sym(name):
+            return name
+        case FloorDiv(num, den):
+            return f"({_operand(num)} / {_operand(den)})"
+        case Mod(num, den):
+            return f"({_operand(num)} % {_operand(den)})"
+        case Min(args):
+            return f"min({', '.join(map(to_text, args))})"
+        case Max(args):
+            return f"max({', '.join(map(to_text, args))})"

@@ -1,0 +1,284 @@
+"""What a machine runs: threads, memory spaces and barriers made explicit; no vendor named.
+
+    plan      = parameters, checks, workspace, host steps
+    host step = Launch kernel on grid | HostLoop sym < extent {step} | HostIf condition {step} {step}
+    kernel    = axes, arrays, body; run once by each point of its axes
+    stmt      = For sym lo..hi step {stmt} | If value {stmt} {stmt} | Declare var = value | Assign var = value
+              | Store buffer[index] = value | Atomic buffer[index] op= value | Barrier level | Exchange var from lanes
+
+Values are those of `ir.value`: a `Load` names a parameter or an array of the kernel, a `Ref` a variable, and an axis' symbol
+is an ordinary index symbol. Index expressions of loads and stores are per dimension; printers linearise them with the
+array's strides (dense row-major where not given).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from texpr.affine.expr import Expr, Sym
+from texpr.ir.program import Assume, Compare
+from texpr.ir.types import DType
+from texpr.ir.value import Buffer, Load, Ref, Value
+from texpr.support.span import NOWHERE, Span
+
+
+class Level(Enum):
+    """A level of a machine, outermost first. A target uses some of them (see `texpr.isa.target`)."""
+
+    GRID = "grid"  # blocks of a launch on a GPU
+    CLUSTER = "cluster"
+    BLOCK = "block"  # threads of a block
+    WARP = "warp"
+    THREAD = "thread"  # one thread (or one CPU core's sequential code)
+    CORE = "core"  # iterations shared out over CPU cores
+    LANE = "lane"  # SIMD lanes of a CPU core
+
+
+class Space(Enum):
+    """Where an array lives."""
+
+    GLOBAL = "global"  # parameters and workspace
+    SHARED = "shared"  # one copy a block
+    LOCAL = "local"  # one copy a thread: registers where every index is known when unrolled, else stack
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A hardware coordinate `sym` in 0..extent. `dim` is "x", "y" or "z" for GRID and BLOCK.
+
+    A GRID axis with `base` (a symbol, passed as a kernel argument) has block index + base as its value, so that a launch
+    may be cut into slabs where the device limits the grid.
+    """
+
+    sym: Sym
+    level: Level
+    extent: Expr
+    dim: str = "x"
+    base: Sym | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Array:
+    """Memory made by a kernel (SHARED, LOCAL). `buffer.shape` is constant. `reason`: which relation decided, for `explain`."""
+
+    buffer: Buffer
+    space: Space
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class For:
+    """`for sym in lo..hi by step`. `kind`: "serial", "unroll" (constant trip count), "simd" (independent lanes: Level.LANE).
+
+    `reductions` of a simd loop: (variable, op) pairs whose order is free. `uniform`: all threads of a block run it alike,
+    so that barriers may stand inside.
+    """
+
+    sym: Sym
+    lo: Expr
+    hi: Expr
+    body: tuple[Stmt, ...]
+    step: Expr
+    kind: str = "serial"
+    reductions: tuple[tuple[Sym, str], ...] = ()
+    uniform: bool = False
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class If:
+    """`if condition`. `uniform`: all threads of a block decide alike, so that barriers may stand inside."""
+
+    condition: Value
+    then: tuple[Stmt, ...]
+    orelse: tuple[Stmt, ...] = ()
+    uniform: bool = False
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Declare:
+    """A new register variable, with its first value. Constant unless an `Assign` or `Exchange` names it."""
+
+    sym: Sym
+    dtype: DType
+    value: Value
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Assign:
+    """A declared variable gets a new value."""
+
+    sym: Sym
+    value: Value
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Store:
+    """`target = value`, in memory."""
+
+    target: Load
+    value: Value
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Atomic:
+    """`target = op(target, value)` as one indivisible, relaxed operation at `scope`; `op` add, min, max, and, or."""
+
+    target: Load
+    op: str
+    value: Value
+    scope: Level = Level.GRID
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """A dependence a barrier is there for: RAW, WAR or WAW; on which buffer; between which statements; which loop carries it."""
+
+    kind: str
+    buffer: str
+    source: Span = field(compare=False)
+    sink: Span = field(compare=False)
+    carried: Sym | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Barrier:
+    """All threads of `level` (WARP or BLOCK) arrive and see each other's writes. `covers` lists why it is there.
+
+    `lanes`: with WARP, how many consecutive lanes take part (a power of two, 32 for the whole warp).
+    """
+
+    level: Level
+    covers: tuple[Covered, ...] = ()
+    lanes: int = 32
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Exchange:
+    """`target = value of source in lane (lane ^ mask)` within groups of `width` lanes; all lanes of the warp take part.
+
+    `target` is declared by this statement.
+    """
+
+    target: Sym
+    source: Ref
+    mask: int
+    width: int = 32
+    span: Span = NOWHERE
+
+
+Stmt: TypeAlias = For | If | Declare | Assign | Store | Atomic | Barrier | Exchange
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernel:
+    """One device function.
+
+    `buffers`: global memory it touches (parameters and workspace), in argument order; `scalars`: rank-0 inputs passed by value; `sizes`: integer arguments (sizes, host loop indices, slab bases), all 0 ≤ size < 2³¹. `written` names the
+    buffers it writes.
+    """
+
+    name: str
+    axes: tuple[Axis, ...]
+    buffers: tuple[Buffer, ...]
+    scalars: tuple[Buffer, ...]
+    sizes: tuple[Sym, ...]
+    arrays: tuple[Array, ...]
+    body: tuple[Stmt, ...]
+    written: frozenset[str]
+    span: Span = NOWHERE
+
+    @property
+    def threads(self) -> int:
+        """Threads in a block: the product of the BLOCK axes (1 for a CPU kernel)."""
+        count = 1
+        for axis in self.axes:
+            if axis.level is Level.BLOCK:
+                count *= axis.extent.constant
+        return count
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Launch:
+    """Run `kernel` over its axes; extents of GRID and CORE axes are evaluated on the host. Nothing runs where one is 0."""
+
+    kernel: Kernel
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostLoop:
+    """Steps run `extent` times in order; `sym` is passed to kernels as a size."""
+
+    sym: Sym
+    extent: Expr
+    steps: tuple[HostStep, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostIf:
+    """Steps run where a fact about sizes and host loop indices holds (a conjunction)."""
+
+    conditions: tuple[Compare, ...]
+    steps: tuple[HostStep, ...]
+
+
+HostStep: TypeAlias = Launch | HostLoop | HostIf
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """Everything a build of one function needs, for one target.
+
+    `params`, `results` and `sizes` as in the function, in ABI order; `fixed` sizes were substituted at build; `workspace`
+    buffers live in caller-given memory, each at a 256-byte boundary, in order; `requires` is checked before any launch;
+    `assumes` by `_validate`.
+    """
+
+    name: str
+    params: tuple[Buffer, ...]
+    results: tuple[Buffer, ...]
+    sizes: tuple[Sym, ...]
+    fixed: tuple[tuple[Sym, int], ...]
+    workspace: tuple[Buffer, ...]
+    requires: tuple[Compare, ...]
+    assumes: tuple[Assume, ...]
+    steps: tuple[HostStep, ...]
+    span: Span = NOWHERE
+
+
+def kernels(steps: tuple[HostStep, ...]) -> Iterator[Kernel]:
+    """Every kernel of a plan's steps, in order; one launched twice comes twice."""
+    for step in steps:
+        match step:
+            case Launch():
+                yield step.kernel
+            case HostLoop() | HostIf():
+                yield from kernels(step.steps)
+
+
+def blocks(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
+    """The statement lists directly below `stmt`."""
+    match stmt:
+        case For():
+            return (stmt.body,)
+        case If():
+            return (stmt.then, stmt.orelse)
+        case Declare() | Assign() | Store() | Atomic() | Barrier() | Exchange():
+            return ()
+
+
+def walk(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """Every statement of `body`, outermost first, in textual order."""
+    for stmt in body:
+        yield stmt
+        for block in blocks(stmt):
+            yield from walk(block)

@@ -1,0 +1,248 @@
+"""What is computed: the checked, desugared form of a `.te` file.
+
+    program   = function*
+    function  = buffers (params, then locals by `New`), sizes, where, assumes, body, results
+    stmt      = Par sym < extent {stmt} | Seq sym < extent {stmt} | New buffer | Let sym = value
+              | Bind targets (=|update) values | If value {stmt} {stmt} | Anchor value | Instruction
+
+Views (`reshape`, `transpose`, slices, `pad`), `static for`, calls and inline indirect reads are gone: views are substituted
+into indices, calls are inlined, `A[I[i]]` is a `Load` with `data`. Symbols are unique in a function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from texpr.affine.expr import Expr, Sym
+from texpr.ir.types import DType
+from texpr.ir.value import Buffer, Load, Value
+from texpr.support.span import NOWHERE, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """A fact about sizes: `left op right`, `op` one of == != < <= > >=."""
+
+    op: str
+    left: Expr
+    right: Expr
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class InRange:
+    """`assume I in lo..hi`: every element of `buffer` is ≥ lo and < hi."""
+
+    buffer: Buffer
+    lo: Expr
+    hi: Expr
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Injective:
+    """`assume injective(I)`: no two elements of `buffer` are equal."""
+
+    buffer: Buffer
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+Assume: TypeAlias = InRange | Injective
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """A pragma on a loop or function, `#name(args, key=value)`, kept generically; schedules give it meaning."""
+
+    name: str
+    args: tuple[str | int, ...] = ()
+    keys: tuple[tuple[str, str | int], ...] = ()
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Combiner:
+    """A user's `combine name(a, b) identity e`, associative and commutative by promise; `a`, `b` are `Ref`s in `value`."""
+
+    name: str
+    a: Sym
+    b: Sym
+    dtype: DType
+    identity: Value
+    value: Value
+    span: Span = NOWHERE
+
+
+Update: TypeAlias = str | Combiner
+"""How a bind meets what is there: "add" "sub" "mul" "max" "min" "and" "or", or a user's combiner."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Par:
+    """`par extent |sym|`: iterations are independent; converged, with all effects visible, at the start and the end.
+
+    `reduce`: buffers in which iterations may meet, through updates only. `fully` with `align`: consecutive iterations are
+    consecutive lanes and really run together.
+    """
+
+    sym: Sym
+    extent: Expr
+    body: tuple[Stmt, ...]
+    reduce: tuple[Buffer, ...] = ()
+    label: str | None = None
+    directives: tuple[Directive, ...] = ()
+    fully: bool = False
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seq:
+    """`seq extent |sym|`: in order. `reduce` frees the order of the updates of these buffers."""
+
+    sym: Sym
+    extent: Expr
+    body: tuple[Stmt, ...]
+    reduce: tuple[Buffer, ...] = ()
+    label: str | None = None
+    directives: tuple[Directive, ...] = ()
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class New:
+    """`new buffer`: fresh, undefined memory for each execution of the enclosing block, until that block ends."""
+
+    buffer: Buffer
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Let:
+    """`let sym = value`: a value read here, once. An affine `let` is substituted away by the frontend, so this one reads data."""
+
+    sym: Sym
+    value: Value
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bind:
+    """`target = value`, or with `update` `target = update(target, value)`.
+
+    Several targets: a tuple update `(m, at) max= (x, i)`, `max` or `min` only: lexicographic on the first, ties to the smaller
+    second, and so on; or, with no update, a simultaneous assignment. Values have their target's type.
+    """
+
+    targets: tuple[Load, ...]
+    values: tuple[Value, ...]
+    update: Update | None = None
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class If:
+    """`if condition {then} else {orelse}`; the condition is affine (comparisons of `Index`) or data."""
+
+    condition: Value
+    then: tuple[Stmt, ...]
+    orelse: tuple[Stmt, ...] = ()
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Anchor:
+    """`anchor value`: evaluated exactly here, for its effect; not moved, copied or dropped."""
+
+    value: Value
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Instruction:
+    """A use of an `instr`: its name, and its meaning, the body in this language with the operands substituted."""
+
+    name: str
+    body: tuple[Stmt, ...]
+    operands: tuple[Load, ...]
+    anchored: bool = False
+    span: Span = NOWHERE
+
+
+Stmt: TypeAlias = Par | Seq | New | Let | Bind | If | Anchor | Instruction
+Loop: TypeAlias = Par | Seq
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Function:
+    """One `fn`.
+
+    `params` in the order written (inputs, inouts, scalars as rank-0 inputs); `sizes` in order of first appearance, each ≥ 0;
+    `consts` are sizes that a build must fix (they may be negative), with their defaults; `results` are buffers of role
+    "result" (or inouts), in order.
+    """
+
+    name: str
+    params: tuple[Buffer, ...]
+    results: tuple[Buffer, ...]
+    sizes: tuple[Sym, ...]
+    body: tuple[Stmt, ...]
+    consts: tuple[tuple[Sym, int | None], ...] = ()
+    where: tuple[Compare, ...] = ()
+    assumes: tuple[Assume, ...] = ()
+    directives: tuple[Directive, ...] = ()
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """A `.te` file: its functions, in the order written."""
+
+    functions: tuple[Function, ...]
+
+    def __getitem__(self, name: str) -> Function:
+        """The function `name`. Raises KeyError."""
+        for function in self.functions:
+            if function.name == name:
+                return function
+        raise KeyError(name)
+
+
+def blocks(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
+    """The statement lists directly below `stmt`."""
+    match stmt:
+        case Par() | Seq():
+            return (stmt.body,)
+        case If():
+            return (stmt.then, stmt.orelse)
+        case Instruction():
+            return (stmt.body,)
+        case New() | Let() | Bind() | Anchor():
+            return ()
+
+
+def walk(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """Every statement of `body`, outermost first, in textual order."""
+    for stmt in body:
+        yield stmt
+        for block in blocks(stmt):
+            yield from walk(block)
+
+
+def values(stmt: Stmt) -> tuple[Value, ...]:
+    """The values `stmt` itself evaluates (not those of statements below it); an updated target counts as read."""
+    match stmt:
+        case Bind():
+            return (*stmt.values, *(stmt.targets if stmt.update is not None else ()))
+        case Let() | Anchor():
+            return (stmt.value,)
+        case If():
+            return (stmt.condition,)
+        case Par() | Seq() | New() | Instruction():
+            return ()
+
+
+def buffers(function: Function) -> tuple[Buffer, ...]:
+    """Parameters and every local, in order of appearance."""
+    return (*function.params, *(s.buffer for s in walk(function.body) if isinstance(s, New)))

@@ -1,0 +1,1 @@
+"""Spans, diagnostics, error codes and slow imports: what every room may use."""

@@ -1,0 +1,3 @@
+"""Files and the command line (E08)."""
+
+CODES: dict[str, str] = {}

@@ -1,0 +1,3 @@
+"""Legality: what is proved wrong (E04)."""
+
+CODES: dict[str, str] = {}

@@ -1,0 +1,3 @@
+"""What is undecided or not supported (E05)."""
+
+CODES: dict[str, str] = {}

@@ -1,0 +1,3 @@
+"""Names (E02)."""
+
+CODES: dict[str, str] = {}

@@ -1,0 +1,3 @@
+"""Data given to a program (E07)."""
+
+CODES: dict[str, str] = {}

@@ -1,0 +1,3 @@
+"""Syntax (E01)."""
+
+CODES: dict[str, str] = {}

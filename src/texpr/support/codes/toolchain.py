@@ -1,0 +1,3 @@
+"""Toolchain (E06)."""
+
+CODES: dict[str, str] = {}

@@ -1,0 +1,3 @@
+"""Types and ranks (E03)."""
+
+CODES: dict[str, str] = {}
