@@ -1,0 +1,162 @@
+"""Formulas over index expressions: what a set or a relation is built from.
+
+    formula = Ge expr | Eq expr | And formula* | Or formula*      expr ≥ 0, expr = 0
+
+There is no negation node: `negate` pushes it to the leaves, where it is exact for integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias, assert_never
+
+from texpr.affine.expr import Expr, IntoExpr, Sym, expr
+
+
+@dataclass(frozen=True, slots=True)
+class Ge:
+    """`expr` ≥ 0."""
+
+    expr: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Eq:
+    """`expr` = 0."""
+
+    expr: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All of `parts`."""
+
+    parts: tuple[Formula, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """At least one of `parts`."""
+
+    parts: tuple[Formula, ...]
+
+
+Formula: TypeAlias = Ge | Eq | And | Or
+
+TRUE = And(())
+"""Always holds."""
+
+FALSE = Or(())
+"""Never holds."""
+
+
+def compare(op: str, left: IntoExpr, right: IntoExpr) -> Formula:
+    """`left op right` for `op` one of == != < <= > >= (or eq ne lt le gt ge)."""
+    difference = expr(left) - right
+    match op:
+        case "==" | "eq":
+            return Eq(difference)
+        case "!=" | "ne":
+            return Or((Ge(difference - 1), Ge(-difference - 1)))
+        case "<" | "lt":
+            return Ge(-difference - 1)
+        case "<=" | "le":
+            return Ge(-difference)
+        case ">" | "gt":
+            return Ge(difference - 1)
+        case ">=" | "ge":
+            return Ge(difference)
+        case _:
+            raise ValueError(f"not a comparison: {op}")
+
+
+def conj(parts: Iterable[Formula]) -> Formula:
+    """All of `parts`, nested conjunctions flattened."""
+    flat = [leaf for part in parts for leaf in (part.parts if isinstance(part, And) else (part,))]
+    return flat[0] if len(flat) == 1 else And(tuple(flat))
+
+
+def disj(parts: Iterable[Formula]) -> Formula:
+    """Any of `parts`, nested disjunctions flattened; TRUE if one of them is."""
+    flat = [leaf for part in parts for leaf in (part.parts if isinstance(part, Or) else (part,))]
+    if TRUE in flat:
+        return TRUE
+    return flat[0] if len(flat) == 1 else Or(tuple(flat))
+
+
+def between(lo: IntoExpr, value: IntoExpr, hi: IntoExpr) -> Formula:
+    """`lo` ≤ `value` < `hi`."""
+    return And((Ge(expr(value) - lo), Ge(expr(hi) - value - 1)))
+
+
+def equal(left: Iterable[IntoExpr], right: Iterable[IntoExpr]) -> Formula:
+    """Two tuples are equal, entry by entry."""
+    return conj(Eq(expr(a) - b) for a, b in zip(left, right, strict=True))
+
+
+def differ(left: Iterable[IntoExpr], right: Iterable[IntoExpr]) -> Formula:
+    """Two tuples differ in some entry."""
+    return negate(equal(left, right))
+
+
+def negate(formula: Formula) -> Formula:
+    """The formula that holds where `formula` does not."""
+    match formula:
+        case Ge(e):
+            return Ge(-e - 1)
+        case Eq(e):
+            return Or((Ge(e - 1), Ge(-e - 1)))
+        case And(parts):
+            return disj(map(negate, parts))
+        case Or(parts):
+            return conj(map(negate, parts))
+        case _:
+            assert_never(formula)
+
+
+def rename(formula: Formula, values: Mapping[Sym, IntoExpr]) -> Formula:
+    """The formula with symbols replaced."""
+    match formula:
+        case Ge(e):
+            return Ge(e.substitute(values))
+        case Eq(e):
+            return Eq(e.substitute(values))
+        case And(parts):
+            return And(tuple(rename(p, values) for p in parts))
+        case Or(parts):
+            return Or(tuple(rename(p, values) for p in parts))
+        case _:
+            assert_never(formula)
+
+
+def leaves(formula: Formula) -> Iterator[Expr]:
+    """The expression of every comparison."""
+    match formula:
+        case Ge(e) | Eq(e):
+            yield e
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from leaves(part)
+        case _:
+            assert_never(formula)
+
+
+def syms(formula: Formula) -> frozenset[Sym]:
+    """Every symbol that occurs."""
+    return frozenset(s for e in leaves(formula) for s in e.syms())
+
+
+def holds(formula: Formula, values: Mapping[Sym, int]) -> bool:
+    """Whether the formula holds at a point."""
+    match formula:
+        case Ge(e):
+            return e.evaluate(values) >= 0
+        case Eq(e):
+            return e.evaluate(values) == 0
+        case And(parts):
+            return all(holds(p, values) for p in parts)
+        case Or(parts):
+            return any(holds(p, values) for p in parts)
+        case _:
+            assert_never(formula)

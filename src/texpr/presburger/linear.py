@@ -1,0 +1,118 @@
+"""Quasi-affine expressions → linear ones, with fresh integer unknowns for floors and extrema.
+
+    ⌊e / d⌋         →  q           where  0 ≤ e − d·q < d              (d a positive constant)
+    e % d           →  e − d·q     with the same q
+    min(a, b)       →  t           where  t ≤ a, t ≤ b, and t = a or t = b
+    min(a, b) ≥ 0   →  a ≥ 0 and b ≥ 0                                 (no unknown; "or" for max)
+
+Each rewriting is exact over the integers, and each unknown is a function of the symbols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, expr, maximum, minimum, to_text
+from texpr.presburger.formula import And, Eq, Formula, Ge, Or, conj, disj
+
+
+class NotAffine(Exception):
+    """An expression multiplies symbols, or divides by something other than a positive constant."""
+
+    def __init__(self, culprit: Expr):
+        self.culprit = culprit
+        super().__init__(f"`{culprit}` is not affine")
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """A sum of symbols, the unknowns among them, and what defines the unknowns."""
+
+    value: Expr
+    unknowns: tuple[Sym, ...] = ()
+    definitions: tuple[Formula, ...] = ()
+
+
+def is_affine(value: Expr) -> bool:
+    """Whether `value` can stand in a formula: no products of symbols, divisors constant."""
+    return all(len(monomial) == 1 and _is_affine_atom(monomial[0]) for monomial, _ in value.terms)
+
+
+def _is_affine_atom(atom: Atom) -> bool:
+    match atom:
+        case Sym():
+            return True
+        case FloorDiv(num, den) | Mod(num, den):
+            return den.is_constant and den.constant > 0 and is_affine(num)
+        case Min(args) | Max(args):
+            return all(map(is_affine, args))
+
+
+@lru_cache(maxsize=1 << 14)
+def linear(value: Expr) -> Linear:
+    """`value` without floors and extrema. Raises NotAffine."""
+    total = expr(value.constant)
+    unknowns: dict[Sym, None] = {}
+    definitions: list[Formula] = []
+    for monomial, coefficient in value.terms:
+        if len(monomial) != 1:
+            raise NotAffine(value)
+        part = _linear_atom(monomial[0], value)
+        total = total + part.value * coefficient
+        unknowns.update(dict.fromkeys(part.unknowns))
+        definitions.extend(part.definitions)
+    return Linear(total, tuple(unknowns), tuple(definitions))
+
+
+def _linear_atom(atom: Atom, whole: Expr) -> Linear:
+    match atom:
+        case Sym():
+            return Linear(expr(atom))
+        case FloorDiv(num, den) | Mod(num, den):
+            if not den.is_constant or den.constant <= 0:
+                raise NotAffine(whole)
+            inner = linear(num)
+            quotient = Sym(f"⌊{to_text(num)} / {den.constant}⌋")
+            rest = inner.value - expr(quotient) * den
+            defined = And((Ge(rest), Ge(den - 1 - rest)))
+            return Linear(
+                expr(quotient) if isinstance(atom, FloorDiv) else rest,
+                (*inner.unknowns, quotient),
+                (*inner.definitions, defined),
+            )
+        case Min(args) | Max(args):
+            inner = [linear(a) for a in args]
+            least = isinstance(atom, Min)
+            unknown = Sym(f"{'min' if least else 'max'}({', '.join(map(to_text, args))})")
+            gaps = [part.value - unknown if least else unknown - part.value for part in inner]
+            return Linear(
+                expr(unknown),
+                (*(u for part in inner for u in part.unknowns), unknown),
+                (*(d for part in inner for d in part.definitions), And(tuple(map(Ge, gaps))), Or(tuple(map(Eq, gaps)))),
+            )
+
+
+def simple_extrema(formula: Formula) -> Formula:
+    """The formula with `… ± min(…) ≥ 0` and `… ± max(…) ≥ 0` taken apart, which costs no unknown."""
+    match formula:
+        case Ge(value):
+            for monomial, coefficient in value.terms:
+                atom = monomial[0]
+                if len(monomial) == 1 and isinstance(atom, Min | Max):
+                    rest = value - _extremum(atom) * coefficient
+                    join: Callable[..., Formula] = conj if isinstance(atom, Min) == (coefficient > 0) else disj
+                    return join([simple_extrema(Ge(rest + arg * coefficient)) for arg in atom.args])
+            return formula
+        case Eq():
+            return formula
+        case And(parts):
+            return conj(map(simple_extrema, parts))
+        case Or(parts):
+            return disj(map(simple_extrema, parts))
+
+
+def _extremum(atom: Min | Max) -> Expr:
+    """The expression that is just `atom`."""
+    return minimum(*atom.args) if isinstance(atom, Min) else maximum(*atom.args)

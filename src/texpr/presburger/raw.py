@@ -1,0 +1,129 @@
+"""The edge to islpy: one context, its numbers, its operation limit, and systems of rows → basic maps.
+
+Dimensions go by position; only parameters carry names. Names are set through the interface and never parsed, so `i'1` needs
+no escape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeVar
+
+import islpy as isl
+
+from texpr.support.diagnostic import CompilerBug
+
+T = TypeVar("T")
+
+OPERATION_LIMIT = 1_500_000
+"""isl operations that one question may take, about a second."""
+
+_CONTEXT = isl.Context()
+_CONTEXT.set_max_operations(OPERATION_LIMIT)
+DIM = isl.dim_type
+
+
+class Undecided(Exception):
+    """isl would need more operations than a question is given."""
+
+
+def limited(question: Callable[[], T]) -> T:
+    """The answer to `question`, under the operation limit. Raises Undecided."""
+    _CONTEXT.reset_operations()
+    try:
+        return question()
+    except isl.Error as problem:
+        if "maximal number of operations" in str(problem):
+            raise Undecided("the operation limit of the integer solver is used up") from problem
+        raise CompilerBug(f"the integer solver refused a question: {problem}") from problem
+
+
+@lru_cache(maxsize=4096)
+def number(value: int) -> isl.Val:
+    """An integer as isl holds it."""
+    return isl.Val(str(value), _CONTEXT) if abs(value) >= 1 << 31 else isl.Val.int_from_si(_CONTEXT, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Names of the parameters and numbers of the dimensions; `hidden` ones are quantified away."""
+
+    params: tuple[str, ...]
+    ins: int
+    outs: int
+    hidden: int = 0
+
+    @property
+    def columns(self) -> int:
+        """Length of a row: parameters, ins, outs, hidden, constant."""
+        return len(self.params) + self.ins + self.outs + self.hidden + 1
+
+
+Row = Sequence[tuple[int, int]]
+"""Column and coefficient, zeros left out."""
+
+
+@lru_cache(maxsize=1024)
+def _space(shape: Shape) -> isl.Space:
+    space = isl.Space.alloc(_CONTEXT, len(shape.params), shape.ins, shape.outs + shape.hidden)
+    for position, name in enumerate(shape.params):
+        space = space.set_dim_name(DIM.param, position, name)
+    return space
+
+
+def basic(shape: Shape, equalities: Sequence[Row], inequalities: Sequence[Row]) -> isl.Map:
+    """The map of all points where each row of `equalities` is 0 and each of `inequalities` is ≥ 0; hidden kept as outs."""
+    return isl.Map.from_basic_map(
+        isl.BasicMap.from_constraint_matrices(
+            _space(shape),
+            _matrix(shape, equalities),
+            _matrix(shape, inequalities),
+            DIM.param,
+            DIM.in_,
+            DIM.out,
+            DIM.div,
+            DIM.cst,
+        )
+    )
+
+
+def _matrix(shape: Shape, rows: Sequence[Row]) -> isl.Mat:
+    columns = shape.columns
+    matrix = isl.Mat.alloc(_CONTEXT, len(rows), columns)
+    zero = number(0)
+    for at, row in enumerate(rows):
+        filled = dict(row)
+        for column in range(columns):
+            value = filled.get(column)
+            matrix = matrix.set_element_val(at, column, zero if value is None else number(value))
+    return matrix
+
+
+def nothing(shape: Shape) -> isl.Map:
+    """The empty map."""
+    return isl.Map.empty(_space(shape))
+
+
+def param_names(space: isl.Space) -> tuple[str, ...]:
+    """Names of the parameters of a space."""
+    return tuple(space.get_dim_name(DIM.param, k) or "" for k in range(space.dim(DIM.param)))
+
+
+def integer(value: isl.Val) -> int | None:
+    """The value as an int; None for infinities and nan."""
+    return int(value.to_str()) if value.is_int() else None
+
+
+def points_of(found: isl.Set) -> tuple[tuple[int, ...], ...]:
+    """Every point of a bounded set without parameters, in no particular order."""
+    points: list[tuple[int, ...]] = []
+    rank = found.dim(DIM.set)
+
+    def add(point: isl.Point) -> None:
+        values = (integer(point.get_coordinate_val(DIM.set, k)) for k in range(rank))
+        points.append(tuple(v for v in values if v is not None))
+
+    found.foreach_point(add)
+    return tuple(points)
