@@ -8,12 +8,14 @@ Grammar:
 
 Two equal expressions that the rules below make canonical are the same object, so `is` and `==` agree. `/` and `%` floor, as
 in the language (`//` and `%` in Python). A product of symbols is kept as a monomial, so that `i * N + j` can be delinearised.
+What needs to know a range or a fact is left to `texpr.affine.simplify`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from math import gcd
 from typing import TypeAlias
 
 Monomial: TypeAlias = tuple["Atom", ...]
@@ -74,11 +76,15 @@ IntoExpr: TypeAlias = "Expr | Sym | int"
 class Expr:
     """A canonical sum. Build with `expr`, `sym` and the operators, never with the class itself."""
 
-    __slots__ = ("constant", "key", "order", "terms")
+    __slots__ = ("_syms", "_text", "constant", "terms")
     constant: int
     terms: tuple[tuple[Monomial, int], ...]
-    key: tuple[object, ...]
-    order: int
+    _syms: frozenset[Sym] | None
+    _text: str | None
+
+    def __init__(self, constant: int, terms: tuple[tuple[Monomial, int], ...]):
+        self.constant, self.terms = constant, terms
+        self._syms = self._text = None
 
     def __add__(self, other: IntoExpr) -> Expr:
         other = expr(other)
@@ -118,20 +124,17 @@ class Expr:
         other = expr(other)
         if other.is_constant:
             return self._divided(other.constant)
-        if self is other * 1 or self is ZERO:
-            return ZERO if self is ZERO else _atom(FloorDiv(self, other))
-        return _atom(FloorDiv(self, other))
+        return ZERO if self is ZERO else _atom(FloorDiv(self, other))
 
     def _divided(self, den: int) -> Expr:
+        """⌊self / den⌋ = whole + ⌊rest / den⌋ = whole + ⌊(rest / g) / (den / g)⌋ for g that divides den and rest's terms."""
         if den == 0:
             raise ZeroDivisionError("division by zero in an index")
         if den < 0:
             return (-self)._divided(-den)
-        whole = _make(self.constant // den, [(m, c // den) for m, c in self.terms if c % den == 0])
-        rest = _make(self.constant % den, [(m, c) for m, c in self.terms if c % den != 0])
-        if rest.is_constant:
-            return whole
-        return whole + _atom(FloorDiv(rest, expr(den)))
+        whole = _make(self.constant // den, [(m, _quotient(c, den)) for m, c in self.terms])
+        rest, den, _, _ = self._reduced(den)
+        return whole + _atom(FloorDiv(rest, expr(den))) if rest.terms else whole
 
     def __mod__(self, other: IntoExpr) -> Expr:
         """self − other · ⌊self / other⌋; multiples of a constant divisor are dropped."""
@@ -143,8 +146,15 @@ class Expr:
             raise ZeroDivisionError("remainder by zero in an index")
         if den < 0:
             return -((-self) % -den)
-        rest = _make(self.constant % den, [(m, c) for m, c in self.terms if c % den != 0])
-        return expr(rest.constant % den) if rest.is_constant else _atom(Mod(rest, other))
+        rest, den, factor, low = self._reduced(den)
+        return _atom(Mod(rest, expr(den))) * factor + low if rest.terms else expr(self.constant % den)
+
+    def _reduced(self, den: int) -> tuple[Expr, int, int, int]:
+        """`(rest, den / g, g, low)`: g · rest + low is congruent to self mod den, with 0 ≤ low < g and the largest such g."""
+        left = [(m, c - den * _quotient(c, den)) for m, c in self.terms]
+        factor = gcd(den, *(c for _, c in left)) if any(c for _, c in left) else 1
+        constant = self.constant % den
+        return _make(constant // factor, [(m, c // factor) for m, c in left]), den // factor, factor, constant % factor
 
     @property
     def is_constant(self) -> bool:
@@ -152,17 +162,25 @@ class Expr:
         return not self.terms
 
     @property
-    def as_sym(self) -> Sym | None:
-        """The symbol this expression is, if it is just one."""
+    def as_atom(self) -> Atom | None:
+        """The symbol, floor, remainder, minimum or maximum this expression is, if it is just one."""
         if self.constant == 0 and len(self.terms) == 1:
             (monomial, coefficient) = self.terms[0]
-            if coefficient == 1 and len(monomial) == 1 and isinstance(monomial[0], Sym):
+            if coefficient == 1 and len(monomial) == 1:
                 return monomial[0]
         return None
 
+    @property
+    def as_sym(self) -> Sym | None:
+        """The symbol this expression is, if it is just one."""
+        atom = self.as_atom
+        return atom if isinstance(atom, Sym) else None
+
     def syms(self) -> frozenset[Sym]:
         """Every symbol that occurs, below floors too."""
-        return frozenset(self._walk_syms())
+        if self._syms is None:
+            self._syms = frozenset(self._walk_syms())
+        return self._syms
 
     def _walk_syms(self) -> Iterator[Sym]:
         for monomial, _ in self.terms:
@@ -171,11 +189,11 @@ class Expr:
                     yield atom
                 else:
                     for child in children(atom):
-                        yield from child._walk_syms()
+                        yield from child.syms()
 
     def substitute(self, values: Mapping[Sym, IntoExpr]) -> Expr:
-        """This expression with symbols replaced, made canonical again."""
-        if not values:
+        """This expression with symbols replaced, all at once, made canonical again."""
+        if self.syms().isdisjoint(values):
             return self
         total = expr(self.constant)
         for monomial, coefficient in self.terms:
@@ -195,10 +213,13 @@ class Expr:
         return total
 
     def __str__(self) -> str:
-        return to_text(self)
+        """The expression in the language's own syntax; it parses back to the same expression."""
+        if self._text is None:
+            self._text = _sum_text(self)
+        return self._text
 
     def __repr__(self) -> str:
-        return f"⟨{to_text(self)}⟩"
+        return f"⟨{self}⟩"
 
     def __bool__(self) -> bool:
         raise TypeError("an index expression has no truth value")
@@ -208,17 +229,20 @@ _interned: dict[tuple[object, ...], Expr] = {}
 
 
 def _make(constant: int, terms: Iterable[tuple[Monomial, int]]) -> Expr:
-    kept = [(m, c) for m, c in terms if c != 0]
+    """The one expression with these terms; zero terms are dropped, no monomial may come twice."""
+    kept = [term for term in terms if term[1] != 0]
     if len(kept) > 1:
-        kept.sort(key=lambda term: tuple(_atom_key(a) for a in term[0]))
+        kept.sort(key=_term_key)
     key = (constant, *kept)
     found = _interned.get(key)
     if found is None:
-        found = Expr()
-        found.constant, found.terms, found.key = constant, tuple(kept), key
-        found.order = len(_interned)
-        _interned[key] = found
+        found = _interned.setdefault(key, Expr(constant, tuple(kept)))  # another thread may have been first
     return found
+
+
+def _quotient(coefficient: int, den: int) -> int:
+    """Toward zero, so that a coefficient below the divisor, `-i` as well as `i`, stays as it is written."""
+    return coefficient // den if coefficient >= 0 else -(-coefficient // den)
 
 
 def _atom(atom: Atom) -> Expr:
@@ -228,6 +252,10 @@ def _atom(atom: Atom) -> Expr:
 def _atom_key(atom: Atom) -> tuple[int, str]:
     """A total order on atoms that does not depend on the order of creation (output must be reproducible)."""
     return (0, atom.name) if isinstance(atom, Sym) else (1, _atom_text(atom))
+
+
+def _term_key(term: tuple[Monomial, int]) -> tuple[tuple[int, str], ...]:
+    return tuple([_atom_key(atom) for atom in term[0]])
 
 
 def expr(value: IntoExpr) -> Expr:
@@ -249,28 +277,31 @@ def sym(name: str) -> Expr:
 
 
 def minimum(*args: IntoExpr) -> Expr:
-    """The least of `args`, constants folded and repeats dropped."""
-    return _extremum(Min, min, args)
+    """The least of one or more `args`; of those that differ by a constant only the least is kept."""
+    return _extremum(Min, args)
 
 
 def maximum(*args: IntoExpr) -> Expr:
-    """The greatest of `args`, constants folded and repeats dropped."""
-    return _extremum(Max, max, args)
+    """The greatest of one or more `args`; of those that differ by a constant only the greatest is kept."""
+    return _extremum(Max, args)
 
 
-def _extremum(kind: type[Min] | type[Max], fold: type | object, args: Iterable[IntoExpr]) -> Expr:
-    flat: list[Expr] = []
+def _extremum(kind: type[Min] | type[Max], args: tuple[IntoExpr, ...]) -> Expr:
+    if not args:
+        raise ValueError("the extremum of nothing")
+    best: dict[tuple[tuple[Monomial, int], ...], int] = {}
+    choose = min if kind is Min else max
     for arg in map(expr, args):
-        atom = arg.terms[0][0][0] if arg.constant == 0 and len(arg.terms) == 1 and len(arg.terms[0][0]) == 1 else None
-        if isinstance(atom, kind) and arg.terms[0][1] == 1:
-            flat.extend(atom.args)
-        else:
-            flat.append(arg)
-    constants = [a.constant for a in flat if a.is_constant]
-    rest = sorted({a for a in flat if not a.is_constant}, key=to_text)
-    if constants:
-        rest.append(expr((min if kind is Min else max)(constants)))
+        atom = arg.as_atom
+        for each in atom.args if isinstance(atom, kind) else (arg,):
+            best[each.terms] = choose(best.get(each.terms, each.constant), each.constant)
+    rest = sorted((_make(constant, terms) for terms, constant in best.items()), key=_extremum_key)
     return rest[0] if len(rest) == 1 else _atom(kind(tuple(rest)))
+
+
+def _extremum_key(arg: Expr) -> tuple[bool, str]:
+    """Constants come last, as people write them."""
+    return arg.is_constant, to_text(arg)
 
 
 def children(atom: Atom) -> tuple[Expr, ...]:
@@ -314,6 +345,10 @@ def _evaluate_atom(atom: Atom, values: Mapping[Sym, int]) -> int:
 
 def to_text(value: Expr) -> str:
     """The expression in the language's own syntax; it parses back to the same expression."""
+    return str(value)
+
+
+def _sum_text(value: Expr) -> str:
     parts: list[str] = []
     for monomial, coefficient in value.terms:
         product = " * ".join(_atom_text(a) for a in monomial)
@@ -331,7 +366,7 @@ def to_text(value: Expr) -> str:
 
 
 def _operand(value: Expr) -> str:
-    simple = value.as_sym is not None or (value.is_constant and value.constant >= 0)
+    simple = value.as_atom is not None or (value.is_constant and value.constant >= 0)
     return to_text(value) if simple else f"({to_text(value)})"
 
 
