@@ -1,0 +1,17 @@
+"""Compilers of this machine: found, run without a shell, and their results kept by content.
+
+Everything starts from a `Machine` (`this_machine()` reads the environment, once). Where a tool fails, it is told apart
+whether the machine is at fault (`TexprError`, E06) or this compiler (`CompilerBug`, with the refused source kept).
+"""
+
+from texpr.toolchain.cache import Cache
+from texpr.toolchain.cuda import CudaBinary, Nvcc, compile_cuda, disassemble, find_nvcc, make_fatbin
+from texpr.toolchain.doctor import Finding, State, doctor, runs_on
+from texpr.toolchain.host import HostBinary, HostCompiler, HostJob, build_host, find_host
+from texpr.toolchain.machine import Machine, this_machine
+from texpr.toolchain.resources import Resources
+
+__all__ = [
+    "Cache", "CudaBinary", "Finding", "HostBinary", "HostCompiler", "HostJob", "Machine", "Nvcc", "Resources", "State",
+    "build_host", "compile_cuda", "disassemble", "doctor", "find_host", "find_nvcc", "make_fatbin", "runs_on", "this_machine",
+]  # fmt: skip

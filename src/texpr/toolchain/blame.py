@@ -1,0 +1,70 @@
+"""Whose fault it is that a source of ours did not compile: the machine's, or this compiler's."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from texpr.support.diagnostic import CompilerBug, Note, TexprError, error
+from texpr.toolchain.cache import key
+from texpr.toolchain.machine import Machine
+from texpr.toolchain.process import Finished
+
+LONGEST = 4000
+"""Characters of a tool's output that a message shows."""
+
+
+def failure(
+    machine: Machine, finished: Finished, sources: Mapping[str, str], works: Callable[[], bool]
+) -> TexprError | CompilerBug:
+    """The exception for a compiler that refused `sources`.
+
+    `works` says whether the same compiler takes a small program known to be right: if it does, our text is wrong, and the
+    text is kept for a report; if not, the compiler is broken or cannot work on this machine.
+    """
+    if finished.code < 0:
+        return error(
+            "E0607",
+            None,
+            f"{Path(finished.argv[0]).name} was killed by signal {-finished.code}",
+            Note(finished.command),
+            help="most often the machine ran out of memory",
+        )
+    if "No space left on device" in finished.output:
+        return error("E0608", None, "the disk is full", Note(finished.command), help=f"free space in {tempfile.gettempdir()}")
+    if not works():
+        return error(
+            "E0607",
+            None,
+            f"{Path(finished.argv[0]).name} does not compile even a small program known to be right",
+            Note(finished.command),
+            Note(_shortened(finished.output)),
+            help="the compiler is not installed whole, or is too old; `texpr doctor` shows what is used",
+        )
+    kept = keep(machine, sources)
+    return CompilerBug(
+        f"{Path(finished.argv[0]).name} refuses a source that this compiler printed; it is kept in {kept}\n"
+        f"{finished.command}\n{_shortened(finished.output)}"
+    )
+
+
+def keep(machine: Machine, sources: Mapping[str, str]) -> Path:
+    """A folder with the refused sources: in the cache, or a temporary one where that cannot be written."""
+    name = key(part for item in sorted(sources.items()) for part in item)[:16]
+    folder = machine.cache / "refused" / name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        folder = Path(tempfile.mkdtemp(prefix="texpr-refused-"))
+    try:
+        for file, text in sources.items():
+            (folder / file).write_text(text)
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
+    return folder
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST else text[:LONGEST] + "\n… (more)"

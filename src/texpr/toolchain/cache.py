@@ -1,0 +1,126 @@
+"""Built files, kept by content: the same sources, flags and compiler give the same files without building again.
+
+An entry is a folder, written beside its place and renamed into it, so that a reader sees all of it or nothing and two
+writers do not disturb each other. Each entry lists the hashes of its files; one that does not match is built again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+INDEX = "index.json"
+LIMIT = 2 << 30
+"""Bytes kept; the entries not used for longest go first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The files of one build: contents by name, and the folder that keeps them (None where nothing can be kept)."""
+
+    files: Mapping[str, bytes]
+    folder: Path | None
+
+
+def key(parts: Iterable[str | bytes]) -> str:
+    """The name of an entry: a hash of its parts, each with its length, so that no two lists of parts meet."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """Entries below `root`, which is made when first needed. A root that cannot be written keeps nothing and is no error."""
+
+    root: Path
+    limit: int = LIMIT
+
+    def get(self, name: str) -> Entry | None:
+        """The entry `name`, or None where there is none or it is damaged."""
+        folder = self._place(name)
+        try:
+            index = json.loads((folder / INDEX).read_text())
+            files = {file: (folder / file).read_bytes() for file in index}
+            os.utime(folder)
+        except (OSError, ValueError):
+            return None
+        if any(hashlib.sha256(data).hexdigest() != index[file] for file, data in files.items()):
+            return None
+        return Entry(files, folder)
+
+    def put(self, name: str, files: Mapping[str, bytes]) -> Entry:
+        """Keep `files` as the entry `name`, instead of a damaged one. Returns the entry that is there afterwards."""
+        place = self._place(name)
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            beside = Path(tempfile.mkdtemp(prefix=f".{name[:8]}-", dir=place.parent))
+        except OSError:
+            return Entry(dict(files), None)
+        try:
+            for file, data in files.items():
+                (beside / file).write_bytes(data)
+            index = {file: hashlib.sha256(data).hexdigest() for file, data in sorted(files.items())}
+            (beside / INDEX).write_text(json.dumps(index))
+            try:
+                beside.rename(place)
+            except OSError:
+                if self.get(name) is None:
+                    _replace(place, beside)
+        except OSError:
+            pass  # a full or read-only disk: the build is still good
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+        found = self.get(name)
+        if found is None:
+            return Entry(dict(files), None)
+        self.prune()
+        return found
+
+    def through(self, name: str, build: Callable[[], Mapping[str, bytes]]) -> Entry:
+        """The entry `name`, built where it is not there."""
+        return self.get(name) or self.put(name, build())
+
+    def prune(self) -> None:
+        """Drop the entries not used for longest until the rest are below the limit."""
+        entries = sorted(_entries(self.root), key=lambda entry: entry[0], reverse=True)
+        total = 0
+        for _, size, folder in entries:
+            total += size
+            if total > self.limit:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _place(self, name: str) -> Path:
+        return self.root / name[:2] / name
+
+
+def _replace(place: Path, beside: Path) -> None:
+    """Put the folder `beside` where a damaged entry is, which is first moved out of the way."""
+    grave = Path(tempfile.mkdtemp(prefix=".old-", dir=place.parent))
+    try:
+        place.rename(grave / "entry")
+        beside.rename(place)
+    finally:
+        shutil.rmtree(grave, ignore_errors=True)
+
+
+def _entries(root: Path) -> list[tuple[float, int, Path]]:
+    """Time of last use, bytes, and folder of each entry; those that vanish meanwhile are left out."""
+    found: list[tuple[float, int, Path]] = []
+    for index in root.glob(f"??/*/{INDEX}"):
+        folder = index.parent
+        try:
+            size = sum(file.stat().st_size for file in folder.iterdir())
+            found.append((folder.stat().st_mtime, size, folder))
+        except OSError:
+            continue
+    return found

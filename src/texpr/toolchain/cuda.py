@@ -1,0 +1,190 @@
+"""nvcc: finding it, compiling a `.cu` to PTX and a cubin, joining several into a fatbin."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from texpr.support.diagnostic import Note, TexprError, error
+from texpr.toolchain.blame import failure
+from texpr.toolchain.cache import Cache, key
+from texpr.toolchain.host import find_host
+from texpr.toolchain.machine import Machine
+from texpr.toolchain.process import Finished, run
+from texpr.toolchain.resources import Resources, resources
+
+FLAGS = ("-std=c++17", "-O3", "-fmad=false", "-I.")
+"""No contraction: each operation rounds as written. Division and square root are correctly rounded by default."""
+
+HELP = "install the CUDA toolkit, or `pip install 'texpr-compiler[cuda]'`, which brings the compiler without a driver"
+
+_TARGET = re.compile(r"sm_(\d+)([af]?)")
+
+
+@dataclass(frozen=True, slots=True)
+class Nvcc:
+    """The CUDA compiler: program, release ("13.0.88"), the architectures it knows, and the host compiler it is given."""
+
+    program: Path
+    release: str
+    architectures: frozenset[int]
+    host: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CudaBinary:
+    """One `.cu` compiled for one target."""
+
+    target: str
+    cubin: bytes = field(repr=False)
+    ptx: bytes = field(repr=False)
+    kernels: tuple[Resources, ...]
+
+
+def capability(target: str) -> tuple[int, int, str]:
+    """`sm_90a` as (9, 0, "a"). Raises `TexprError` E0610."""
+    found = _TARGET.fullmatch(target)
+    if found is None:
+        raise error("E0610", None, f"{target!r} is not a CUDA target", help="write it as sm_80, sm_90a or sm_100a")
+    number = int(found.group(1))
+    return number // 10, number % 10, found.group(2)
+
+
+def find_nvcc(machine: Machine) -> Nvcc:
+    """The CUDA compiler to use: $NVCC, the search path, $CUDA_HOME, /usr/local/cuda, then wheels from PyPI.
+
+    Raises `TexprError`: none is there (E0603), or $NVCC names one that is not (E0602).
+    """
+    chosen = machine.variable("NVCC")
+    if chosen:
+        program = machine.which(chosen)
+        if program is None:
+            raise error("E0602", None, f"NVCC is {chosen!r}, which is not a program", help="unset NVCC or correct it")
+        return _described(machine, program)
+    for place in _places(machine):
+        program = machine.which(place)
+        if program is not None:
+            return _described(machine, program)
+    raise error("E0603", None, "no CUDA compiler (nvcc) is found", help=HELP)
+
+
+def compile_cuda(machine: Machine, nvcc: Nvcc, text: str, headers: Mapping[str, str], target: str) -> CudaBinary:
+    """Compile a `.cu` for `target`, or take it from the cache.
+
+    Raises `TexprError` where the machine is at fault (E0604–E0608), `CompilerBug` where the text is.
+    """
+    major, minor, _ = capability(target)
+    if major * 10 + minor not in nvcc.architectures:
+        told = f"nvcc {nvcc.release} does not know {target}"
+        raise error("E0604", None, told, help="use a newer CUDA toolkit; sm_100a needs 12.8 or later")
+    names = sorted(headers)
+    parts = ("cuda", nvcc.release, *nvcc.host, *FLAGS, target, *names, "", text, *(headers[name] for name in names))
+    entry = Cache(machine.cache).through(key(parts), lambda: _build(machine, nvcc, text, headers, target))
+    records = json.loads(entry.files["resources.json"])
+    return CudaBinary(target, entry.files["cubin"], entry.files["ptx"], tuple(Resources(**record) for record in records))
+
+
+def make_fatbin(machine: Machine, nvcc: Nvcc, binaries: Sequence[CudaBinary]) -> bytes:
+    """One file with the cubins of several targets, and the PTX of those that newer devices can translate."""
+    program = _beside(machine, nvcc, "fatbinary")
+    with tempfile.TemporaryDirectory(prefix="texpr-fatbin-") as folder:
+        where = Path(folder)
+        images: list[str] = []
+        for binary in binaries:
+            (where / f"{binary.target}.cubin").write_bytes(binary.cubin)
+            (where / f"{binary.target}.ptx").write_bytes(binary.ptx)
+            name = binary.target.removeprefix("sm_")
+            images.append(f"--image3=kind=elf,sm={name},file={binary.target}.cubin")
+            if not capability(binary.target)[2]:
+                images.append(f"--image3=kind=ptx,sm={name},file={binary.target}.ptx")
+        done = run(machine, (program, "-64", "--create=joined.fatbin", *images), cwd=where, seconds=60)
+        if done.code != 0:
+            raise error("E0607", None, "fatbinary failed", Note(done.command), Note(done.output))
+        return (where / "joined.fatbin").read_bytes()
+
+
+def disassemble(machine: Machine, nvcc: Nvcc, binary: CudaBinary) -> str:
+    """The machine code of a cubin as text. Raises `TexprError` E0609 where there is no nvdisasm."""
+    program = _beside(machine, nvcc, "nvdisasm")
+    with tempfile.TemporaryDirectory(prefix="texpr-disasm-") as folder:
+        (Path(folder) / "kernel.cubin").write_bytes(binary.cubin)
+        done = run(machine, (program, "-c", "kernel.cubin"), cwd=Path(folder), seconds=60)
+        if done.code != 0:
+            raise error("E0607", None, "nvdisasm failed", Note(done.command), Note(done.output))
+        return done.stdout
+
+
+def find_beside(machine: Machine, nvcc: Nvcc, tool: str) -> Path | None:
+    """A tool that comes with nvcc: from its folder, or the search path."""
+    return machine.which(str(nvcc.program.parent / tool)) or machine.which(tool)
+
+
+def _beside(machine: Machine, nvcc: Nvcc, tool: str) -> Path:
+    found = find_beside(machine, nvcc, tool)
+    if found is None:
+        raise error("E0609", None, f"no `{tool}` is found beside {nvcc.program}", help=HELP)
+    return found
+
+
+def _places(machine: Machine) -> list[str]:
+    homes = [home for name in ("CUDA_HOME", "CUDA_PATH") if (home := machine.variable(name))]
+    wheels = [str(nvcc) for folder in machine.packages for nvcc in sorted(folder.glob("nvidia/c*/bin/nvcc"), reverse=True)]
+    return ["nvcc", *(f"{home}/bin/nvcc" for home in (*homes, "/usr/local/cuda")), *wheels]
+
+
+def _described(machine: Machine, program: Path) -> Nvcc:
+    said = run(machine, (program, "--version"), seconds=30)
+    known = run(machine, (program, "--list-gpu-arch"), seconds=30)
+    release = re.search(r"V(\d+\.\d+\.\d+)", said.stdout)
+    if said.code != 0 or known.code != 0 or release is None:
+        raise error("E0607", None, f"{program} does not run", Note(said.command), Note(said.output + known.output))
+    architectures = frozenset(int(number) for number in re.findall(r"compute_(\d+)", known.stdout))
+    host = find_host(machine)
+    if host.family == "zig":
+        help = "install g++ or clang++ (Debian: apt install g++), or set CXX"
+        raise error("E0601", None, "nvcc needs g++ or clang++ beside it; only zig is found", help=help)
+    return Nvcc(program, release.group(1), architectures, ("-ccbin", host.command[0]))
+
+
+def _build(machine: Machine, nvcc: Nvcc, text: str, headers: Mapping[str, str], target: str) -> dict[str, bytes]:
+    with tempfile.TemporaryDirectory(prefix="texpr-cuda-") as folder:
+        where = Path(folder)
+        try:
+            for name, header in (*headers.items(), ("kernel.cu", text)):
+                (where / name).write_text(header)
+            to_ptx = (*FLAGS, "-ptx", "kernel.cu", "-o", "kernel.ptx")
+            to_cubin = ("-fmad=false", "-Xptxas", "-v", "-cubin", "kernel.ptx", "-o", "kernel.cubin")
+            said = ""
+            for step in (to_ptx, to_cubin):
+                done = run(machine, (nvcc.program, *nvcc.host, f"-arch={target}", *step), cwd=where)
+                if done.code != 0:
+                    raise _refused(machine, nvcc, done, {**headers, "kernel.cu": text})
+                said = done.output
+            records = [asdict(one) for one in resources(said)]
+            return {
+                "ptx": (where / "kernel.ptx").read_bytes(),
+                "cubin": (where / "kernel.cubin").read_bytes(),
+                "resources.json": json.dumps(records).encode(),
+            }
+        except OSError as reason:
+            told = f"cannot build in {where}: {reason.strerror}"
+            raise error("E0608", None, told, help="free space, or set TMPDIR") from reason
+
+
+def _refused(machine: Machine, nvcc: Nvcc, done: Finished, sources: Mapping[str, str]) -> Exception:
+    return failure(machine, done, sources, lambda: _works(machine, nvcc))
+
+
+def _works(machine: Machine, nvcc: Nvcc) -> bool:
+    with tempfile.TemporaryDirectory(prefix="texpr-probe-") as folder:
+        (Path(folder) / "probe.cu").write_text('extern "C" __global__ void probe(float *x) { x[threadIdx.x] = 1.0f; }\n')
+        newest = max(nvcc.architectures)
+        words = (nvcc.program, *nvcc.host, f"-arch=sm_{newest}", "-cubin", "probe.cu", "-o", "probe.cubin")
+        try:
+            return run(machine, words, cwd=Path(folder), seconds=120).code == 0
+        except TexprError:
+            return False

@@ -1,0 +1,67 @@
+"""What a machine offers, read once: search path, environment, cache folder, folders of Python packages.
+
+Nothing below `cli` and `driver` reads the environment itself; a `Machine` is handed in, and tests hand in their own.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+FORCED = {"LC_ALL": "C", "SOURCE_DATE_EPOCH": "0", "ZERO_AR_DATE": "1"}
+"""Given to every tool: messages in one language, no clock in the output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """An environment and what it says about where things are.
+
+    `cache`: where built files are kept; `packages`: where wheels from PyPI may lie; `architecture`: as `uname -m` says it.
+    """
+
+    environment: Mapping[str, str] = field(repr=False)
+    cache: Path
+    packages: tuple[Path, ...] = field(repr=False)
+    python: str
+    architecture: str
+
+    def variable(self, name: str) -> str | None:
+        """The environment variable `name`; an empty one counts as not set."""
+        return self.environment.get(name) or None
+
+    def which(self, name: str) -> Path | None:
+        """The program `name`: a path as it is, a bare name from the search path."""
+        if os.sep in name:
+            return Path(name) if _is_program(Path(name)) else None
+        for folder in (self.variable("PATH") or "").split(os.pathsep):
+            if folder and _is_program(Path(folder) / name):
+                return Path(folder) / name
+        return None
+
+    def tool_environment(self) -> dict[str, str]:
+        """The environment that tools run in."""
+        zig = str(self.cache / "zig")  # else it writes into the current folder
+        return {**self.environment, **FORCED, "ZIG_GLOBAL_CACHE_DIR": zig, "ZIG_LOCAL_CACHE_DIR": zig}
+
+
+def this_machine() -> Machine:
+    """The machine this process runs on."""
+    environment = dict(os.environ)
+    cache = environment.get("TEXPR_CACHE") or None
+    base = environment.get("XDG_CACHE_HOME") or None
+    home = Path(base) if base else Path.home() / ".cache"
+    return Machine(
+        environment=environment,
+        cache=Path(cache) if cache else home / "texpr",
+        packages=tuple(Path(entry) for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))),
+        python=sys.executable,
+        architecture=platform.machine(),
+    )
+
+
+def _is_program(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)

@@ -1,0 +1,89 @@
+"""Running a tool: no shell, a time limit, everything it says captured."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from texpr.support.diagnostic import Note, error
+from texpr.toolchain.machine import Machine
+
+SECONDS = 300.0
+"""How long a tool may take unless the caller says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A tool that ended: its command line, exit status (negative: the signal that killed it), and output."""
+
+    argv: tuple[str, ...]
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def command(self) -> str:
+        """The command line, as one would type it."""
+        return shlex.join(self.argv)
+
+    @property
+    def output(self) -> str:
+        """Both streams, for a message."""
+        return (self.stderr + self.stdout).strip()
+
+
+def run(machine: Machine, argv: Sequence[str | Path], *, cwd: Path | None = None, seconds: float = SECONDS) -> Finished:
+    """Run a tool to its end.
+
+    Raises `TexprError` where it cannot be started (E0605) or takes longer than `seconds` (E0606); then it and all that it
+    started are stopped.
+    """
+    words = tuple(str(word) for word in argv)
+    try:
+        process = subprocess.Popen(
+            words,
+            cwd=cwd,
+            env=machine.tool_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as reason:
+        raise error(
+            "E0605",
+            None,
+            f"cannot start {words[0]}: {reason.strerror}",
+            help="`texpr doctor` shows which tools are found and used",
+        ) from reason
+    try:
+        out, err = process.communicate(timeout=seconds)
+    except BaseException as reason:
+        _stop(process)
+        if isinstance(reason, subprocess.TimeoutExpired):
+            raise error(
+                "E0606",
+                None,
+                f"{Path(words[0]).name} took longer than {seconds:g} s and was stopped",
+                Note(shlex.join(words)),
+                help="is the machine short of memory or very busy?",
+            ) from reason
+        raise
+    return Finished(words, process.returncode, _text(out), _text(err))
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End the tool and the tools it started, which share its session."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def _text(data: bytes) -> str:
+    return data.decode(errors="replace")

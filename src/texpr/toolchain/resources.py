@@ -1,0 +1,58 @@
+"""What a kernel takes of a device, read from what ptxas says with `-v`.
+
+ptxas prints for each kernel (CUDA binary utilities, and `ptxas --help`):
+
+    ptxas info    : Compiling entry function 'saxpy_0' for 'sm_90a'
+    ptxas info    : Function properties for saxpy_0
+        0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+    ptxas info    : Used 10 registers, used 1 barriers, 1024 bytes smem, 400 bytes cmem[0]
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_ENTRY = re.compile(r"Compiling entry function '([^']+)'")
+_STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+_USED = re.compile(r"Used (\d+) registers")
+_BARRIERS = re.compile(r"used (\d+) barriers")
+_SHARED = re.compile(r"(\d+)(?:\+(\d+))? bytes smem")
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """One kernel: registers, spilled bytes (stores, loads) and stack of a thread; static shared bytes, barriers of a block."""
+
+    kernel: str
+    registers: int
+    spill_stores: int
+    spill_loads: int
+    stack_bytes: int
+    shared_bytes: int
+    barriers: int
+
+
+def resources(text: str) -> tuple[Resources, ...]:
+    """The kernels that ptxas speaks of in `text`, in order of name."""
+    parts = _ENTRY.split(text)
+    return tuple(sorted((_one(parts[i], parts[i + 1]) for i in range(1, len(parts), 2)), key=lambda r: r.kernel))
+
+
+def _one(kernel: str, text: str) -> Resources:
+    stack, stores, loads = (int(n) for n in found.groups()) if (found := _STACK.search(text)) else (0, 0, 0)
+    shared = _SHARED.search(text)
+    return Resources(
+        kernel=kernel,
+        registers=_number(_USED, text),
+        spill_stores=stores,
+        spill_loads=loads,
+        stack_bytes=stack,
+        shared_bytes=sum(int(n) for n in shared.groups() if n) if shared else 0,
+        barriers=_number(_BARRIERS, text),
+    )
+
+
+def _number(pattern: re.Pattern[str], text: str) -> int:
+    found = pattern.search(text)
+    return int(found.group(1)) if found else 0
