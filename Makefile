@@ -1,0 +1,48 @@
+# `make run` shows the compiler at work, `make test` is what CI runs; both make .venv from the lock files first.
+
+BIN := .venv/bin
+UV := uv==0.13.8
+PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+SOURCES := src tests examples .ci $(wildcard bench)
+
+.PHONY: help run test check long bench lock format clean
+
+help:                    ## this list
+	@sed -n 's/^\([a-z]*\):[^#]*## */\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+run: .venv/.run          ## the demo: one program checked, compiled, run on the CPU and as emulated CUDA
+	@$(BIN)/python examples/demo.py
+
+test: check              ## the checks and the short test suite (≤ 15 minutes)
+	$(PYTEST) -m "not long" --forbid-skips
+
+check: .venv/.dev        ## ruff, pyright, the order of imports, sizes of files
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/lint-imports --no-logo --no-cache
+	$(BIN)/pyright
+	$(BIN)/python .ci/sizes.py src
+
+long: .venv/.dev         ## the long suite
+	$(PYTEST) -m long
+
+bench: .venv/.dev        ## measurements: compile time, emulator rate, CPU code against NumPy and Numba
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements-bench.lock
+	@for script in bench/*.py; do $(BIN)/python "$$script" || exit 1; done
+
+format: .venv/.dev       ## rewrite sources in the house format
+	$(BIN)/ruff check --fix $(SOURCES)
+	$(BIN)/ruff format $(SOURCES)
+
+lock: .venv/.dev         ## renew the lock files from pyproject.toml (needs the network)
+	@$(BIN)/python -m pip install --quiet $(UV)
+	@.ci/lock $(BIN)/uv
+
+clean:                   ## remove the environment and every cache
+	rm -rf .venv build dist out .pytest_cache .ruff_cache .hypothesis
+
+.venv/.run: requirements.lock pyproject.toml
+	@.ci/venv run
+
+.venv/.dev: requirements-dev.lock pyproject.toml
+	@.ci/venv dev
