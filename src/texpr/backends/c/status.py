@@ -1,0 +1,38 @@
+"""What an emitted function returns: 0 fine, above 0 the driver's own code, below 0 one of these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A status code: its number, the macro that names it in C, and what it says to a person."""
+
+    code: int
+    macro: str
+    text: str
+
+
+OK = Status(0, "TEXPR_OK", "fine")
+NO_DRIVER = Status(-1, "TEXPR_NO_DRIVER", "no driver: the driver's library was not found or is too old")
+UNSUPPORTED_DEVICE = Status(-2, "TEXPR_UNSUPPORTED_DEVICE", "this device is none of those the code was built for")
+NULL_POINTER = Status(-3, "TEXPR_NULL_POINTER", "a null pointer was given for an array that is not empty")
+MISALIGNED = Status(-4, "TEXPR_MISALIGNED", "a pointer has less than the promised alignment")
+BAD_SIZE = Status(-5, "TEXPR_BAD_SIZE", "a size or stride is out of range")
+WHERE_FAILS = Status(-6, "TEXPR_WHERE_FAILS", "a `where` of the function does not hold for these sizes")
+NO_WORKSPACE = Status(-7, "TEXPR_NO_WORKSPACE", "the function needs a workspace, and none was given")
+NOT_LOADED = Status(-8, "TEXPR_NOT_LOADED", "the function was not loaded on the current device")
+ASSUMPTION_FAILS = Status(-9, "TEXPR_ASSUMPTION_FAILS", "the data break an `assume` of the function")
+NO_MEMORY = Status(-10, "TEXPR_NO_MEMORY", "no memory left on the host")
+
+STATUSES = (
+    OK, NO_DRIVER, UNSUPPORTED_DEVICE, NULL_POINTER, MISALIGNED, BAD_SIZE, WHERE_FAILS, NO_WORKSPACE, NOT_LOADED,
+    ASSUMPTION_FAILS, NO_MEMORY,
+)  # fmt: skip
+"""Every status, from 0 down."""
+
+
+def print_statuses() -> str:
+    """The macros, as C text; each may already be defined, alike, by a public header."""
+    return "\n".join(f"#define {s.macro} ({s.code})" if s.code else f"#define {s.macro} 0" for s in STATUSES) + "\n"

@@ -1,0 +1,134 @@
+/* What emitted kernels are written against: CUDA itself, or, under a host compiler, the emulator.
+
+   Kernels use CUDA's own names wherever there are some; the macros below stand where the emulator must see what happens. */
+#ifndef TEXPR_DEVICE_H
+#define TEXPR_DEVICE_H
+
+#include "texpr_numeric.h"
+
+#if !defined(__CUDACC__)
+#include "texpr_emulator.h"
+#else
+
+#define TX_GLOBAL(T) T *__restrict__
+#define TX_SHARED(T, NAME, COUNT) __shared__ T NAME[COUNT]
+#define TX_LOCAL(T, NAME, COUNT) T NAME[COUNT]
+#define TX_AT(LINE)
+#define TX_EXPORT(KERNEL)
+#define TX_SOURCE(FILE)
+
+/* Threads that arrive at barrier `id` (1..15; 0 is __syncthreads'): a multiple of 32. PTX ISA, "bar.sync". */
+TX_FN void tx_bar_sync(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+/* All threads of the cluster arrive, and see each other's writes. PTX ISA, "barrier.cluster". */
+TX_FN void tx_cluster_sync() {
+    asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+#endif
+
+/* ---- atomics that CUDA lacks -------------------------------------------------------------------------------------------- */
+
+/* `*p = change(*p)` at once, for a type of 4 or 8 bytes. Gives what was there. */
+template <class Word, class T, class Change> TX_FN T tx_atomic_word(T *p, Change change) {
+    static_assert(sizeof(Word) == sizeof(T), "one word");
+    Word *word = reinterpret_cast<Word *>(p), seen = *reinterpret_cast<volatile Word *>(p), expected;
+    do {
+        expected = seen;
+        T before, after;
+        memcpy(&before, &expected, sizeof before);
+        after = change(before);
+        Word wanted;
+        memcpy(&wanted, &after, sizeof wanted);
+        seen = atomicCAS(word, expected, wanted);
+    } while (seen != expected);
+    T before;
+    memcpy(&before, &seen, sizeof before);
+    return before;
+}
+
+/* The same for a type of 1 or 2 bytes: through the aligned 4 bytes around it, which memory from any allocator has. */
+template <class T, class Change> TX_FN T tx_atomic_part(T *p, Change change) {
+    static_assert(sizeof(T) < 4, "part of a word");
+    uintptr_t address = reinterpret_cast<uintptr_t>(p);
+    uint32_t *word = reinterpret_cast<uint32_t *>(address & ~(uintptr_t)3), shift = 8u * (uint32_t)(address & 3u);
+    uint32_t mask = ((1u << (8 * sizeof(T))) - 1u) << shift;
+    uint32_t seen = *reinterpret_cast<volatile uint32_t *>(word), expected;
+    T before;
+    do {
+        expected = seen;
+        uint32_t part = (expected & mask) >> shift, changed = 0;
+        memcpy(&before, &part, sizeof before);
+        T after = change(before);
+        memcpy(&changed, &after, sizeof after);
+        seen = atomicCAS(word, expected, (expected & ~mask) | (changed << shift));
+    } while (seen != expected);
+    return before;
+}
+
+#define TX_ATOMIC(NAME, T, HOW, RESULT) \
+    TX_FN T NAME(T *p, T b) { return HOW(p, [=](T a) { return RESULT; }); }
+#define TX_ATOMIC_REAL(T, HOW) \
+    TX_ATOMIC(atomicMin, T, HOW, tx_min(a, b)) \
+    TX_ATOMIC(atomicMax, T, HOW, tx_max(a, b))
+#define TX_ATOMIC_SMALL(T) \
+    TX_ATOMIC(atomicAdd, T, tx_atomic_part, a + b) \
+    TX_ATOMIC_REAL(T, tx_atomic_part)
+#define TX_ATOMIC_INTEGER(T) \
+    TX_ATOMIC(atomicAdd, T, tx_atomic_part, tx_add(a, b)) \
+    TX_ATOMIC_REAL(T, tx_atomic_part) \
+    TX_ATOMIC(atomicAnd, T, tx_atomic_part, (T)(a & b)) \
+    TX_ATOMIC(atomicOr, T, tx_atomic_part, (T)(a | b))
+
+TX_ATOMIC_REAL(float, tx_atomic_word<uint32_t>)
+TX_ATOMIC_REAL(double, tx_atomic_word<unsigned long long>)
+TX_ATOMIC(atomicAdd, tx_tf32, tx_atomic_word<uint32_t>, a + b)
+TX_ATOMIC_REAL(tx_tf32, tx_atomic_word<uint32_t>)
+TX_ATOMIC_SMALL(tx_f16)
+TX_ATOMIC_SMALL(tx_bf16)
+TX_ATOMIC_SMALL(tx_f8e4m3)
+TX_ATOMIC_SMALL(tx_f8e5m2)
+TX_ATOMIC_INTEGER(int8_t)
+TX_ATOMIC_INTEGER(int16_t)
+TX_ATOMIC_INTEGER(uint8_t)
+TX_ATOMIC_INTEGER(uint16_t)
+TX_ATOMIC(atomicAnd, bool, tx_atomic_part, a & b)
+TX_ATOMIC(atomicOr, bool, tx_atomic_part, a | b)
+TX_ATOMIC(atomicMin, bool, tx_atomic_part, a & b)
+TX_ATOMIC(atomicMax, bool, tx_atomic_part, a | b)
+
+/* CUDA's 64-bit atomics are for long long; int64_t may be long. */
+#define TX_ATOMIC_LONG(NAME, T, AS) \
+    TX_FN T NAME(T *p, T b) { return (T)NAME(reinterpret_cast<AS *>(p), (AS)b); }
+#define TX_ATOMIC_LONGS(T, AS) \
+    TX_ATOMIC_LONG(atomicMin, T, AS) TX_ATOMIC_LONG(atomicMax, T, AS) \
+    TX_ATOMIC_LONG(atomicAnd, T, AS) TX_ATOMIC_LONG(atomicOr, T, AS)
+TX_ATOMIC_LONG(atomicAdd, long long, unsigned long long)
+TX_ATOMIC_LONG(atomicAdd, long, unsigned long long)
+TX_ATOMIC_LONG(atomicAdd, unsigned long, unsigned long long)
+TX_ATOMIC_LONGS(long, long long)
+TX_ATOMIC_LONGS(unsigned long, unsigned long long)
+
+#endif
+
+/* ---- lanes: the same text on a device and in the emulator ---------------------------------------------------------------- */
+
+/* This thread's lane within its warp. */
+TX_FN unsigned tx_lane() {
+    return (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) & 31u;
+}
+
+/* The mask of the `lanes` (a power of two) consecutive lanes among which this thread is. */
+TX_FN unsigned tx_group(unsigned lanes) {
+    return lanes == 32u ? 0xffffffffu : ((1u << lanes) - 1u) << (tx_lane() & ~(lanes - 1u));
+}
+
+#define TX_SHUFFLE_BITS(T) \
+    TX_FN T __shfl_xor_sync(unsigned mask, T x, int lanes, int width) { \
+        T y; \
+        y.bits = (decltype(y.bits))__shfl_xor_sync(mask, (unsigned)x.bits, lanes, width); \
+        return y; \
+    }
+TX_EACH_SMALL(TX_SHUFFLE_BITS)
+
+#endif
