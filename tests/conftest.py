@@ -1,0 +1,71 @@
+"""Options and fixtures that every room's tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+LISTED = Path(__file__).with_name("skips.txt")
+
+settings.register_profile("texpr", deadline=None, print_blob=True)
+settings.load_profile("texpr")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--forbid-skips", action="store_true", help="a skipped test fails unless tests/skips.txt lists it")
+    parser.addoption("--update-golden", action="store_true", help="rewrite golden files with what was produced")
+
+
+def allowed_skips(text: str) -> tuple[str, ...]:
+    """The patterns of a skip list: one to a line, `pattern -- reason`; `#` starts a comment."""
+    lines = (line.split("#", 1)[0].split(" -- ", 1)[0].strip() for line in text.splitlines())
+    return tuple(line for line in lines if line)
+
+
+def _fails(config: pytest.Config, nodeid: str) -> bool:
+    if not config.getoption("--forbid-skips"):
+        return False
+    patterns = allowed_skips(LISTED.read_text(encoding="utf-8")) if LISTED.exists() else ()
+    return not any(nodeid == pattern or fnmatch(nodeid, pattern) for pattern in patterns)
+
+
+def _forbid(report: pytest.TestReport | pytest.CollectReport) -> None:
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else getattr(report, "wasxfail", report.longrepr)
+    report.outcome = "failed"
+    report.longrepr = f"{report.nodeid} was skipped, and tests/skips.txt does not list it: {reason}"
+    if hasattr(report, "wasxfail"):
+        del report.wasxfail
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.skipped and _fails(item.config, item.nodeid):
+        _forbid(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if report.skipped and _fails(collector.config, collector.nodeid):
+        _forbid(report)
+    return report
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
+    """`golden(path, text)`: the file at `path` holds `text`; with --update-golden it is rewritten instead."""
+
+    def compare(path: Path, text: str) -> None:
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        assert path.exists(), f"no golden file {path}; run with --update-golden, then read it"
+        assert path.read_text(encoding="utf-8") == text
+
+    return compare
