@@ -199,7 +199,10 @@ class Expr:
         for monomial, coefficient in self.terms:
             product = expr(coefficient)
             for atom in monomial:
-                product = product * _substitute_atom(atom, values)
+                if isinstance(atom, Sym):
+                    product = product * values.get(atom, atom)
+                else:
+                    product = product * rebuilt(atom, tuple([part.substitute(values) for part in children(atom)]))
             total = total + product
         return total
 
@@ -246,7 +249,7 @@ def _quotient(coefficient: int, den: int) -> int:
 
 
 def _atom(atom: Atom) -> Expr:
-    return _make(0, [((atom,), 1)])
+    return _make(0, (((atom,), 1),))
 
 
 def _atom_key(atom: Atom) -> tuple[int, str]:
@@ -274,6 +277,23 @@ ONE = expr(1)
 def sym(name: str) -> Expr:
     """The expression that is the symbol `name`."""
     return _atom(Sym(name))
+
+
+def term(monomial: Monomial, coefficient: int = 1) -> Expr:
+    """coefficient · atom · … · atom. The atoms must come sorted, as those of an expression's terms do."""
+    return _make(coefficient, ()) if not monomial else _make(0, ((monomial, coefficient),))
+
+
+def without(monomial: Monomial, factor: Monomial) -> Monomial | None:
+    """`monomial` divided by `factor`, if it has all of its atoms."""
+    if not factor:
+        return monomial
+    left = list(monomial)
+    for atom in factor:
+        if atom not in left:
+            return None
+        left.remove(atom)
+    return tuple(left)
 
 
 def minimum(*args: IntoExpr) -> Expr:
@@ -315,18 +335,19 @@ def children(atom: Atom) -> tuple[Expr, ...]:
             return args
 
 
-def _substitute_atom(atom: Atom, values: Mapping[Sym, IntoExpr]) -> Expr:
+def rebuilt(atom: Atom, parts: tuple[Expr, ...]) -> Expr:
+    """The atom with other parts (in the order of `children`), made canonical again."""
     match atom:
         case Sym():
-            return expr(values.get(atom, atom))
-        case FloorDiv(num, den):
-            return num.substitute(values) // den.substitute(values)
-        case Mod(num, den):
-            return num.substitute(values) % den.substitute(values)
-        case Min(args):
-            return minimum(*(a.substitute(values) for a in args))
-        case Max(args):
-            return maximum(*(a.substitute(values) for a in args))
+            return expr(atom)
+        case FloorDiv():
+            return parts[0] // parts[1]
+        case Mod():
+            return parts[0] % parts[1]
+        case Min():
+            return minimum(*parts)
+        case Max():
+            return maximum(*parts)
 
 
 def _evaluate_atom(atom: Atom, values: Mapping[Sym, int]) -> int:

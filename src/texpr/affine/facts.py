@@ -1,0 +1,120 @@
+"""What is known of symbols: ranges with constant ends, and facts whose ends are expressions.
+
+`Known` answers the only three questions that a side condition may ask: is this never negative, is it positive, and which
+multiple of d does it lie at. A `False` or `None` means "not proved", never "disproved".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from math import gcd
+
+from texpr.affine.expr import Expr, IntoExpr, Monomial, Sym, expr, term, without
+from texpr.affine.ranges import Interval, Range, as_interval, as_range, interval, monomial_interval
+
+_DEPTH = 6
+"""How many facts one proof may combine; deeper proofs have not been seen to pay for the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """lo ≤ value < hi; an end that is `None` says nothing. The ends may be symbolic, as in 0 ≤ j < N."""
+
+    lo: IntoExpr | None
+    value: IntoExpr
+    hi: IntoExpr | None
+
+    def nonnegatives(self) -> Iterator[Expr]:
+        """The expressions which the fact says are never negative."""
+        if self.lo is not None:
+            yield expr(self.value) - self.lo
+        if self.hi is not None:
+            yield expr(self.hi) - self.value - 1
+
+
+class Known:
+    """Ranges and facts together. Make one and ask it often: it remembers what it worked out."""
+
+    __slots__ = ("_facts", "_fixed", "_intervals", "_proofs", "_ranges")
+
+    def __init__(self, ranges: Mapping[Sym, Range], facts: Iterable[Fact] = ()):
+        self._ranges: dict[Sym, Interval] = {symbol: as_interval(ends) for symbol, ends in ranges.items()}
+        self._fixed = {symbol: lo for symbol, (lo, hi) in ranges.items() if lo is not None and lo == hi}
+        self._facts = tuple(e for fact in facts for e in fact.nonnegatives() if not e.is_constant)
+        self._intervals: dict[Expr, Interval] = {}
+        self._proofs: dict[Expr, bool] = {}
+
+    @property
+    def fixed(self) -> Mapping[Sym, int]:
+        """The symbols that have one value only."""
+        return self._fixed
+
+    def bounds(self, value: Expr) -> Range:
+        """The range of `value` as far as constants can say it."""
+        return as_range(self.interval(value))
+
+    def interval(self, value: Expr) -> Interval:
+        """`bounds` with infinite ends."""
+        found = self._intervals.get(value)
+        if found is None:
+            found = self._intervals[value] = interval(value, self._ranges)
+        return found
+
+    def nonnegative(self, value: Expr) -> bool:
+        """Whether value ≥ 0 is proved, from ranges first and then by adding up facts."""
+        if self.interval(value)[0] >= 0:
+            return True
+        if not self._facts or value.is_constant:
+            return False
+        found = self._proofs.get(value)
+        if found is None:
+            found = self._proofs[value] = self._prove(value, _DEPTH)
+        return found
+
+    def positive(self, value: Expr) -> bool:
+        """Whether value ≥ 1 is proved."""
+        return self.nonnegative(value - 1)
+
+    def quotient(self, value: Expr, den: Expr) -> int | None:
+        """The integer q, if one is proved, with q · den ≤ value < (q + 1) · den at every point."""
+        lo, hi = self.interval(value)
+        if den.is_constant and isinstance(lo, int) and isinstance(hi, int):
+            size = den.constant
+            if size > 0 and lo // size == hi // size:
+                return lo // size
+        elif lo >= 0 and hi < self.interval(den)[0]:
+            return 0
+        if self._facts and self.nonnegative(value) and self.nonnegative(den - value - 1):
+            return 0
+        return None
+
+    def _prove(self, value: Expr, depth: int) -> bool:
+        """value ≥ 0 follows from n · value − k · fact ≥ 0 with n > 0, k ≥ 0; each step cancels a term that may be negative."""
+        if self.interval(value)[0] >= 0:
+            return True
+        if depth == 0:
+            return False
+        return any(self._prove(rest, depth - 1) for rest in self._reductions(value))
+
+    def _reductions(self, value: Expr) -> Iterator[Expr]:
+        for monomial, coefficient in self._suspects(value):
+            for fact in self._facts:
+                for other, share in fact.terms:
+                    rest = without(monomial, other) if share * coefficient > 0 else None
+                    if rest is None or monomial_interval(rest, self._ranges)[0] < 0:
+                        continue
+                    common = gcd(share, coefficient)
+                    yield value * (abs(share) // common) - fact * term(rest, abs(coefficient) // common)
+
+    def _suspects(self, value: Expr) -> list[tuple[Monomial, int]]:
+        """Terms that may be negative. One without any lower bound must be cancelled in every proof, so it alone is tried."""
+        finite: list[tuple[Monomial, int]] = []
+        for monomial, coefficient in value.terms:
+            lo, hi = monomial_interval(monomial, self._ranges)
+            least = coefficient * (lo if coefficient > 0 else hi)
+            if isinstance(least, float):
+                return [(monomial, coefficient)]
+            if least < 0:
+                finite.append((monomial, coefficient))
+        return finite

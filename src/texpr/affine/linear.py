@@ -1,0 +1,56 @@
+"""Expressions as linear forms over chosen symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from texpr.affine.expr import ZERO, Atom, Expr, FloorDiv, Mod, Sym, children, term, without
+
+
+def coefficients(value: Expr, syms: Collection[Sym]) -> tuple[dict[Sym, Expr], Expr] | None:
+    """`(c, rest)` with value = Σ c[s] · s + rest, neither c nor rest naming any of `syms`; `None` where it is not linear.
+
+    `c` has every symbol of `syms`, in their order, with zero for one that does not occur. Coefficients may be symbolic:
+    `i * N + j` is linear over i and j, with coefficients N and 1.
+    """
+    chosen = frozenset(syms)
+    found = dict.fromkeys(syms, ZERO)
+    rest = value
+    for monomial, coefficient in value.terms:
+        inside = [atom for atom in monomial if _names_any(atom, chosen)]
+        if not inside:
+            continue
+        (first, *others) = inside
+        if others or not isinstance(first, Sym):
+            return None
+        found[first] += term(without(monomial, (first,)) or (), coefficient)
+        rest -= term(monomial, coefficient)
+    return found, rest
+
+
+def integer_coefficients(value: Expr, syms: Collection[Sym]) -> tuple[dict[Sym, int], Expr] | None:
+    """`coefficients` where they are all plain integers; `None` otherwise."""
+    linear = coefficients(value, syms)
+    if linear is None or not all(c.is_constant for c in linear[0].values()):
+        return None
+    return {symbol: c.constant for symbol, c in linear[0].items()}, linear[1]
+
+
+def is_affine(value: Expr) -> bool:
+    """Whether `value` is quasi-affine: no product of symbols, and no division by anything but a constant."""
+    for monomial, _ in value.terms:
+        if len(monomial) > 1:
+            return False
+        atom = monomial[0]
+        parts = children(atom)
+        if not all(is_affine(part) for part in parts):
+            return False
+        if isinstance(atom, FloorDiv | Mod) and not atom.den.is_constant:
+            return False
+    return True
+
+
+def _names_any(atom: Atom, chosen: frozenset[Sym]) -> bool:
+    if isinstance(atom, Sym):
+        return atom in chosen
+    return any(not part.syms().isdisjoint(chosen) for part in children(atom))

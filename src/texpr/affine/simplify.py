@@ -1,0 +1,79 @@
+"""The simplifier: the theorems of `texpr.affine.rules`, innermost first, until none applies.
+
+Every rule takes an atom or a term away, or moves a floor inside a remainder, so this ends; a bound on the number of rounds
+is a safety net only, and stopping early is sound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from texpr.affine.expr import Atom, Expr, Sym, children, expr, rebuilt, term, without
+from texpr.affine.facts import Fact, Known
+from texpr.affine.ranges import Range
+from texpr.affine.rules import apply_to_atom, apply_to_sum
+
+_ROUNDS = 64
+
+
+def simplify(value: Expr, ranges: Mapping[Sym, Range], facts: Iterable[Fact] = ()) -> Expr:
+    """An equal, simpler expression, given inclusive ranges of symbols and facts such as `Fact(0, j, N)`.
+
+    Equal means: at each point within ranges and facts at which `value` divides by no zero. Where many expressions are
+    simplified under the same knowledge, make a `Simplifier` once.
+    """
+    return Simplifier(Known(ranges, facts))(value)
+
+
+class Simplifier:
+    """Simplifies under fixed knowledge, and remembers what it has simplified."""
+
+    __slots__ = ("_done", "known")
+
+    def __init__(self, known: Known):
+        self.known = known
+        self._done: dict[Expr, Expr] = {}
+
+    def __call__(self, value: Expr) -> Expr:
+        """`value`, simplified."""
+        found = self._done.get(value)
+        if found is not None:
+            return found
+        current = value
+        for _ in range(_ROUNDS):
+            changed = self._round(current)
+            if changed is current:
+                break
+            current = changed
+        self._done[value] = self._done[current] = current
+        return current
+
+    def _round(self, value: Expr) -> Expr:
+        """Each atom of the sum rewritten once; where that changes nothing, the sum as a whole."""
+        changes: dict[Atom, Expr] = {}
+        for monomial, _ in value.terms:
+            for atom in monomial:
+                rewritten = self._atom(atom)
+                if rewritten is not None:
+                    changes[atom] = rewritten
+        if changes:
+            return _replaced(value, changes)
+        changed = apply_to_sum(value, self.known)
+        return value if changed is None else changed
+
+    def _atom(self, atom: Atom) -> Expr | None:
+        """An atom with simple parts, or one step further where its parts are simple already."""
+        parts = children(atom)
+        simple = tuple([self(part) for part in parts])
+        return apply_to_atom(atom, self.known) if simple == parts else rebuilt(atom, simple)
+
+
+def _replaced(value: Expr, changes: Mapping[Atom, Expr]) -> Expr:
+    total = expr(value.constant)
+    for monomial, coefficient in value.terms:
+        changed = [atom for atom in monomial if atom in changes]
+        product = term(without(monomial, tuple(changed)) or (), coefficient)
+        for atom in changed:
+            product = product * changes[atom]
+        total = total + product
+    return total
