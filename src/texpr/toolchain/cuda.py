@@ -55,7 +55,7 @@ def capability(target: str) -> tuple[int, int, str]:
 
 
 def find_nvcc(machine: Machine) -> Nvcc:
-    """The CUDA compiler to use: $NVCC, the search path, $CUDA_HOME, /usr/local/cuda, then wheels from PyPI.
+    """The CUDA compiler to use: $NVCC, the search path, $CUDA_HOME, the usual folders, then wheels from PyPI.
 
     Raises `TexprError`: none is there (E0603), or $NVCC names one that is not (E0602).
     """
@@ -133,7 +133,7 @@ def _beside(machine: Machine, nvcc: Nvcc, tool: str) -> Path:
 def _places(machine: Machine) -> list[str]:
     homes = [home for name in ("CUDA_HOME", "CUDA_PATH") if (home := machine.variable(name))]
     wheels = [str(nvcc) for folder in machine.packages for nvcc in sorted(folder.glob("nvidia/c*/bin/nvcc"), reverse=True)]
-    return ["nvcc", *(f"{home}/bin/nvcc" for home in (*homes, "/usr/local/cuda")), *wheels]
+    return ["nvcc", *(f"{home}/bin/nvcc" for home in (*homes, *machine.toolkits)), *wheels]
 
 
 def _described(machine: Machine, program: Path) -> Nvcc:

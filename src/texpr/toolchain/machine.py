@@ -20,7 +20,8 @@ FORCED = {"LC_ALL": "C", "SOURCE_DATE_EPOCH": "0", "ZERO_AR_DATE": "1"}
 class Machine:
     """An environment and what it says about where things are.
 
-    `cache`: where built files are kept; `packages`: where wheels from PyPI may lie; `architecture`: as `uname -m` says it.
+    `cache`: where built files are kept; `packages`: where wheels from PyPI may lie; `toolkits`: where CUDA is installed by
+    custom; `architecture`: as `uname -m` says it.
     """
 
     environment: Mapping[str, str] = field(repr=False)
@@ -28,6 +29,7 @@ class Machine:
     packages: tuple[Path, ...] = field(repr=False)
     python: str
     architecture: str
+    toolkits: tuple[Path, ...] = field(default=(Path("/usr/local/cuda"),), repr=False)
 
     def variable(self, name: str) -> str | None:
         """The environment variable `name`; an empty one counts as not set."""

@@ -1,0 +1,285 @@
+/* What a launcher needs of the CUDA driver, found at run time: no CUDA header, no CUDA library at build time.
+
+   A launcher defines TEXPR_KERNELS (how many kernels its module has at most) and includes this once; all is static, so that
+   launchers of several functions, or of several artifacts, live in one program. Types and constants are those of the CUDA
+   driver API's cuda.h, whose ABI is fixed.
+
+   A module is loaded once for each context, by `texpr_load_module`. A launch only reads the table of what is loaded, without
+   a lock. An entry belongs to a launcher from the moment its `context` is published until `texpr_unload_modules`. */
+#ifndef TEXPR_DRIVER_H
+#define TEXPR_DRIVER_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <texpr/texpr.h>
+
+#ifndef TEXPR_DRIVER_LIBRARY
+#define TEXPR_DRIVER_LIBRARY "libcuda.so.1"
+#endif
+
+#ifndef TEXPR_CONTEXTS
+#define TEXPR_CONTEXTS 64 /* contexts in which one function may be loaded at a time */
+#endif
+
+typedef struct texpr_context *texpr_context;   /* CUcontext */
+typedef struct texpr_module *texpr_module;     /* CUmodule */
+typedef struct texpr_function *texpr_function; /* CUfunction */
+typedef unsigned long long texpr_address;      /* CUdeviceptr */
+
+enum {
+    TEXPR_MAX_GRID_X = 5,         /* CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X; Y and Z follow */
+    TEXPR_MAX_SHARED_OPTIN = 97,  /* CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
+    TEXPR_CAPABILITY_MAJOR = 75,  /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR */
+    TEXPR_CAPABILITY_MINOR = 76,  /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR */
+    TEXPR_DYNAMIC_SHARED_SIZE = 8 /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
+};
+
+/* ---- the driver's functions ---------------------------------------------------------------------------------------------- */
+
+#define TEXPR_DRIVER_FUNCTIONS(F) \
+    F(Init, cuInit, (unsigned flags)) \
+    F(DeviceGet, cuDeviceGet, (int *device, int ordinal)) \
+    F(DeviceGetAttribute, cuDeviceGetAttribute, (int *value, int attribute, int device)) \
+    F(PrimaryRetain, cuDevicePrimaryCtxRetain, (texpr_context * context, int device)) \
+    F(CtxGetCurrent, cuCtxGetCurrent, (texpr_context * context)) \
+    F(CtxSetCurrent, cuCtxSetCurrent, (texpr_context context)) \
+    F(ModuleLoadData, cuModuleLoadData, (texpr_module * module, void const *image)) \
+    F(ModuleUnload, cuModuleUnload, (texpr_module module)) \
+    F(ModuleGetFunction, cuModuleGetFunction, (texpr_function * function, texpr_module module, char const *name)) \
+    F(FuncSetAttribute, cuFuncSetAttribute, (texpr_function function, int attribute, int value)) \
+    F(LaunchKernel, cuLaunchKernel, \
+      (texpr_function function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, \
+       texpr_stream stream, void **arguments, void **extra)) \
+    F(MemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, (void *to, texpr_address from, size_t bytes, texpr_stream stream)) \
+    F(StreamSynchronize, cuStreamSynchronize, (texpr_stream stream))
+
+/* Without these a launcher still works: with user-made contexts only the device's primary one is known, and is never released. */
+#define TEXPR_OPTIONAL_FUNCTIONS(F) \
+    F(CtxGetDevice, cuCtxGetDevice, (int *device)) \
+    F(PrimaryRelease, cuDevicePrimaryCtxRelease_v2, (int device))
+
+#define TEXPR_MEMBER(MEMBER, SYMBOL, PARAMETERS) int(*MEMBER) PARAMETERS;
+static struct {
+    TEXPR_DRIVER_FUNCTIONS(TEXPR_MEMBER)
+    TEXPR_OPTIONAL_FUNCTIONS(TEXPR_MEMBER)
+} texpr_driver;
+#undef TEXPR_MEMBER
+
+static texpr_status texpr_driver_status;
+static pthread_once_t texpr_driver_once = PTHREAD_ONCE_INIT;
+
+static void texpr_find_driver(void) {
+    void *library = dlopen(TEXPR_DRIVER_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    texpr_driver_status = TEXPR_NO_DRIVER;
+    if (library == NULL) return;
+    /* POSIX promises that an object pointer from dlsym holds a function; C has no cast for that. */
+#define TEXPR_FIND(MEMBER, SYMBOL, PARAMETERS) \
+    { \
+        void *found = dlsym(library, #SYMBOL); \
+        memcpy(&texpr_driver.MEMBER, &found, sizeof found); \
+    }
+#define TEXPR_REQUIRE(MEMBER, SYMBOL, PARAMETERS) \
+    TEXPR_FIND(MEMBER, SYMBOL, PARAMETERS) \
+    if (texpr_driver.MEMBER == NULL) return;
+    TEXPR_DRIVER_FUNCTIONS(TEXPR_REQUIRE)
+    TEXPR_OPTIONAL_FUNCTIONS(TEXPR_FIND)
+#undef TEXPR_REQUIRE
+#undef TEXPR_FIND
+    texpr_driver_status = texpr_driver.Init(0);
+}
+
+/* The driver, found once; every later call only reads. */
+static texpr_status texpr_need_driver(void) {
+    pthread_once(&texpr_driver_once, texpr_find_driver);
+    return texpr_driver_status;
+}
+
+/* ---- images -------------------------------------------------------------------------------------------------------------- */
+
+/* Code for one target. `exact`: for this capability alone (`sm_90a`). `portable`: PTX, for every later device too. `variant`: which
+   of the launcher's sequences of launches belongs to it. `kernels`: names, in the order in which launches count them. */
+struct texpr_image {
+    int major, minor, exact, portable, variant;
+    unsigned char const *code;
+    char const *const *kernels;
+    int count;
+};
+
+/* How well an image suits a device; 0: not at all. Made for just this device before any other, PTX last. */
+static int texpr_suits(struct texpr_image const *image, int major, int minor) {
+    int same = image->major == major && image->minor == minor;
+    if (image->exact) return same ? 3000 : 0;
+    if (image->portable) {
+        int older = image->major < major || (image->major == major && image->minor <= minor);
+        return older ? 1 + image->major * 10 + image->minor : 0;
+    }
+    return image->major == major && image->minor <= minor ? 2000 + image->minor : 0;
+}
+
+static texpr_status texpr_choose(struct texpr_image const *images, int count, int ordinal, int *device, int *chosen) {
+    int major = 0, minor = 0, best = 0;
+    texpr_status status = texpr_need_driver();
+    if (status != TEXPR_OK) return status;
+    if ((status = texpr_driver.DeviceGet(device, ordinal)) != TEXPR_OK) return status;
+    if ((status = texpr_driver.DeviceGetAttribute(&major, TEXPR_CAPABILITY_MAJOR, *device)) != TEXPR_OK) return status;
+    if ((status = texpr_driver.DeviceGetAttribute(&minor, TEXPR_CAPABILITY_MINOR, *device)) != TEXPR_OK) return status;
+    for (int i = 0; i < count; i++) {
+        int suits = texpr_suits(&images[i], major, minor);
+        if (suits > best) best = suits, *chosen = i;
+    }
+    return best > 0 ? TEXPR_OK : TEXPR_UNSUPPORTED_DEVICE;
+}
+
+#if defined(TEXPR_EMULATE)
+/* The emulator's driver takes, in place of code, the path of the library that holds the kernels: this one. */
+static unsigned char const *texpr_image_code(struct texpr_image const *image) {
+    static char const magic[] = "TEXPR-EMULATED";
+    static char text[sizeof magic + 4096];
+    Dl_info own;
+    (void)image;
+    memcpy(text, magic, sizeof magic);
+    if (dladdr((void *)text, &own) != 0 && own.dli_fname != NULL && strlen(own.dli_fname) < 4096)
+        strcpy(text + sizeof magic, own.dli_fname);
+    return (unsigned char const *)text;
+}
+#else
+static unsigned char const *texpr_image_code(struct texpr_image const *image) { return image->code; }
+#endif
+
+/* ---- what is loaded, by context ------------------------------------------------------------------------------------------ */
+
+struct texpr_loaded {
+    _Atomic(texpr_context) context; /* NULL: free. Written last, so that who sees it sees the rest. */
+    texpr_module module;
+    int device;
+    int retained; /* the primary context is held for this entry */
+    int variant;
+    int64_t grid[3]; /* the most blocks that a launch may have along x, y, z */
+    texpr_function kernels[TEXPR_KERNELS];
+};
+
+static struct texpr_loaded texpr_table[TEXPR_CONTEXTS];
+static pthread_mutex_t texpr_table_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct texpr_loaded *texpr_entry(texpr_context context) {
+    for (int i = 0; i < TEXPR_CONTEXTS; i++)
+        if (atomic_load_explicit(&texpr_table[i].context, memory_order_acquire) == context) return &texpr_table[i];
+    return NULL;
+}
+
+/* What is loaded in the calling thread's context. */
+static texpr_status texpr_loaded_here(struct texpr_loaded **loaded) {
+    texpr_context context = NULL;
+    texpr_status status = texpr_need_driver();
+    if (status != TEXPR_OK) return status;
+    if ((status = texpr_driver.CtxGetCurrent(&context)) != TEXPR_OK) return status;
+    *loaded = context == NULL ? NULL : texpr_entry(context);
+    return *loaded == NULL ? TEXPR_NOT_LOADED : TEXPR_OK;
+}
+
+/* Fill a free entry: limits of the device, the module, its kernels. The context is current. */
+static texpr_status texpr_fill(struct texpr_loaded *entry, struct texpr_image const *image, int const *shared) {
+    texpr_status status = TEXPR_OK;
+    for (int axis = 0; axis < 3; axis++) {
+        int most = 0;
+        if ((status = texpr_driver.DeviceGetAttribute(&most, TEXPR_MAX_GRID_X + axis, entry->device)) != TEXPR_OK) return status;
+        entry->grid[axis] = most;
+    }
+    if ((status = texpr_driver.ModuleLoadData(&entry->module, texpr_image_code(image))) != TEXPR_OK) return status;
+    for (int i = 0; i < image->count && status == TEXPR_OK; i++) {
+        status = texpr_driver.ModuleGetFunction(&entry->kernels[i], entry->module, image->kernels[i]);
+        if (status == TEXPR_OK && shared[i] > 48 * 1024)
+            status = texpr_driver.FuncSetAttribute(entry->kernels[i], TEXPR_DYNAMIC_SHARED_SIZE, shared[i]);
+    }
+    if (status != TEXPR_OK) texpr_driver.ModuleUnload(entry->module);
+    entry->variant = image->variant;
+    return status;
+}
+
+/* The context to load into: the current one if it is on the device, else the device's primary context, which is then held. */
+static texpr_status texpr_context_for(int device, texpr_context before, texpr_context *context, int *retained) {
+    texpr_status status;
+    int current = -1;
+    *retained = 0;
+    *context = before;
+    if (before != NULL && texpr_driver.CtxGetDevice != NULL && texpr_driver.CtxGetDevice(&current) == TEXPR_OK &&
+        current == device)
+        return TEXPR_OK;
+    if ((status = texpr_driver.PrimaryRetain(context, device)) != TEXPR_OK) return status;
+    *retained = 1;
+    return *context == before ? TEXPR_OK : texpr_driver.CtxSetCurrent(*context);
+}
+
+static void texpr_release(struct texpr_loaded const *entry) {
+    if (entry->retained && texpr_driver.PrimaryRelease != NULL) texpr_driver.PrimaryRelease(entry->device);
+}
+
+static texpr_status texpr_load_locked(struct texpr_image const *image, int const *shared, int device, texpr_context before) {
+    texpr_context context = NULL;
+    struct texpr_loaded *entry = texpr_entry(NULL); /* a free one */
+    int retained = 0;
+    texpr_status status = texpr_context_for(device, before, &context, &retained);
+    struct texpr_loaded unused = {.device = device, .retained = retained};
+    if (status != TEXPR_OK || texpr_entry(context) != NULL || entry == NULL) {
+        int there = status == TEXPR_OK && texpr_entry(context) != NULL;
+        texpr_release(&unused);
+        return status != TEXPR_OK ? status : there ? TEXPR_OK : TEXPR_NO_MEMORY;
+    }
+    entry->device = device;
+    entry->retained = retained;
+    if ((status = texpr_fill(entry, image, shared)) != TEXPR_OK) {
+        texpr_release(entry);
+        return status;
+    }
+    atomic_store_explicit(&entry->context, context, memory_order_release);
+    return TEXPR_OK;
+}
+
+/* Load the module for device `ordinal`. `shared[k]`: dynamic shared bytes of kernel k. Loading twice is fine. The calling thread's
+   context is left as it was; a thread without one is given the device's primary context. */
+static texpr_status texpr_load_module(struct texpr_image const *images, int count, int const *const *shared, int ordinal) {
+    texpr_context before = NULL;
+    int device = 0, chosen = 0;
+    texpr_status status = texpr_choose(images, count, ordinal, &device, &chosen);
+    if (status != TEXPR_OK) return status;
+    pthread_mutex_lock(&texpr_table_lock);
+    if ((status = texpr_driver.CtxGetCurrent(&before)) == TEXPR_OK) {
+        status = texpr_load_locked(&images[chosen], shared[images[chosen].variant], device, before);
+        if (before != NULL || status != TEXPR_OK) texpr_driver.CtxSetCurrent(before);
+    }
+    pthread_mutex_unlock(&texpr_table_lock);
+    return status;
+}
+
+/* Unload the module from every context. No launch may be under way. The first failure is told; the rest is unloaded still. */
+static texpr_status texpr_unload_modules(void) {
+    texpr_context before = NULL;
+    texpr_status first = texpr_need_driver();
+    if (first != TEXPR_OK) return first;
+    pthread_mutex_lock(&texpr_table_lock);
+    first = texpr_driver.CtxGetCurrent(&before);
+    for (int i = 0; i < TEXPR_CONTEXTS; i++) {
+        struct texpr_loaded *entry = &texpr_table[i];
+        texpr_context context = atomic_load(&entry->context);
+        if (context == NULL) continue;
+        atomic_store(&entry->context, NULL);
+        texpr_status status = texpr_driver.CtxSetCurrent(context);
+        if (status == TEXPR_OK) status = texpr_driver.ModuleUnload(entry->module);
+        texpr_release(entry);
+        if (first == TEXPR_OK) first = status;
+    }
+    texpr_driver.CtxSetCurrent(before);
+    pthread_mutex_unlock(&texpr_table_lock);
+    return first;
+}
+
+#endif
