@@ -38,16 +38,13 @@ def integer_coefficients(value: Expr, syms: Collection[Sym]) -> tuple[dict[Sym, 
 
 def is_affine(value: Expr) -> bool:
     """Whether `value` is quasi-affine: no product of symbols, and no division by anything but a constant."""
-    for monomial, _ in value.terms:
-        if len(monomial) > 1:
-            return False
-        atom = monomial[0]
-        parts = children(atom)
-        if not all(is_affine(part) for part in parts):
-            return False
-        if isinstance(atom, FloorDiv | Mod) and not atom.den.is_constant:
-            return False
-    return True
+    return all(len(monomial) == 1 and all(map(_is_affine_atom, monomial)) for monomial, _ in value.terms)
+
+
+def _is_affine_atom(atom: Atom) -> bool:
+    if isinstance(atom, FloorDiv | Mod) and not atom.den.is_constant:
+        return False
+    return all(map(is_affine, children(atom)))
 
 
 def _names_any(atom: Atom, chosen: frozenset[Sym]) -> bool:

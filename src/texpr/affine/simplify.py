@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from texpr.affine.expr import Atom, Expr, Sym, children, expr, rebuilt, term, without
+from texpr.affine.expr import ZERO, Atom, Expr, FloorDiv, Mod, Sym, children, expr, rebuilt, term, without
 from texpr.affine.facts import Fact, Known
 from texpr.affine.ranges import Range
 from texpr.affine.rules import apply_to_atom, apply_to_sum
@@ -62,10 +62,14 @@ class Simplifier:
         return value if changed is None else changed
 
     def _atom(self, atom: Atom) -> Expr | None:
-        """An atom with simple parts, or one step further where its parts are simple already."""
+        """An atom with simple parts, or one step further where its parts are simple already; `None` where it stays."""
         parts = children(atom)
         simple = tuple([self(part) for part in parts])
-        return apply_to_atom(atom, self.known) if simple == parts else rebuilt(atom, simple)
+        if simple == parts:
+            return apply_to_atom(atom, self.known)
+        if isinstance(atom, FloorDiv | Mod) and simple[1] is ZERO:
+            return None  # proved to divide by zero: it keeps its meaning, which is none
+        return rebuilt(atom, simple)
 
 
 def _replaced(value: Expr, changes: Mapping[Atom, Expr]) -> Expr:
