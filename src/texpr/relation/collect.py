@@ -1,0 +1,236 @@
+"""A function → its model: walk the statements, note where each runs and what it touches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.ir.program import Anchor, Bind, Function, If, Instruction, Let, Loop, New, Par, Seq, Stmt, Update
+from texpr.ir.value import Buffer, Load, Op, Value, operands
+from texpr.presburger.formula import Formula, Ge, between, compare, conj, syms
+from texpr.presburger.linear import is_affine
+from texpr.relation.conditions import condition
+from texpr.relation.data import Bounds, Hidden, Ranges
+from texpr.relation.delinearise import Subscripts, View, views
+from texpr.relation.facts import facts_of, known
+from texpr.relation.model import Ancestor, Branch, Computing, Draft, Instance, Model
+from texpr.relation.opaque import Opaque
+
+
+@dataclass(frozen=True, slots=True)
+class _Where:
+    """The place of a statement: its ancestors, the formulas that hold there, and the lets it may use."""
+
+    path: tuple[Ancestor, ...] = ()
+    formulas: tuple[Formula, ...] = ()
+    lets: tuple[Hidden, ...] = ()
+    exact: bool = True
+
+    @property
+    def depth(self) -> int:
+        return sum(isinstance(a, Par | Seq) for a in self.path)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Touch:
+    """An access as written, before views: subscripts may still be products of symbols."""
+
+    load: Load
+    kind: str
+    formulas: tuple[Formula, ...]
+    hidden: tuple[Hidden, ...]
+    certain: bool
+    update: Update | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Site:
+    """A computing statement as found by the walk."""
+
+    stmt: Computing
+    where: _Where
+    touches: tuple[_Touch, ...]
+    given: tuple[Expr, ...]
+
+    @cached_property
+    def facts(self) -> tuple[Expr, ...]:
+        return (*self.given, *facts_of(self.where.formulas), *_bound_facts(self.where.lets))
+
+
+@dataclass(eq=False)
+class _Walk:
+    ranges: Ranges
+    given: tuple[Expr, ...]
+    sites: list[_Site] = field(default_factory=list[_Site])
+    scope: dict[Buffer, tuple[Loop, ...]] = field(default_factory=dict[Buffer, "tuple[Loop, ...]"])
+
+    def block(self, body: Sequence[Stmt], where: _Where) -> None:
+        for stmt in body:
+            where = self.stmt(stmt, where)
+
+    def stmt(self, stmt: Stmt, where: _Where) -> _Where:
+        """Notes `stmt` and gives the place of its successor, which sees the lets before it."""
+        match stmt:
+            case Par() | Seq():
+                inside = (*where.formulas, between(0, stmt.sym, stmt.extent))
+                self.block(stmt.body, replace(where, path=(*where.path, stmt), formulas=inside))
+            case New():
+                self.scope[stmt.buffer] = tuple(a for a in where.path if isinstance(a, Par | Seq))
+            case Let():
+                self._site(stmt, where, list(self._reads(stmt.value, (), True)))
+                hidden = self.ranges.hidden(stmt.sym, stmt.value, stmt, where.depth)
+                return replace(where, lets=(*where.lets, hidden))
+            case Bind():
+                self._site(stmt, where, list(self._bind(stmt)))
+            case Anchor():
+                self._site(stmt, where, list(self._reads(stmt.value, (), True)))
+            case If():
+                self._if(stmt, where)
+            case Instruction():
+                self.block(stmt.body, replace(where, path=(*where.path, stmt)))
+        return where
+
+    def _if(self, stmt: If, where: _Where) -> None:
+        self._site(stmt, where, list(self._reads(stmt.condition, (), True)))
+        for taken, block in ((True, stmt.then), (False, stmt.orelse)):
+            test = condition(stmt.condition, holds=taken)
+            inside = replace(
+                where,
+                path=(*where.path, Branch(stmt, taken)),
+                formulas=(*where.formulas, test.formula),
+                exact=where.exact and test.exact,
+            )
+            self.block(block, inside)
+
+    def _site(self, stmt: Computing, where: _Where, touches: Sequence[_Touch]) -> None:
+        self.sites.append(_Site(stmt, where, tuple(touches), self.given))
+
+    def _bind(self, stmt: Bind) -> Iterator[_Touch]:
+        for value in stmt.values:
+            yield from self._reads(value, (), True)
+        for target in stmt.targets:
+            for _, meaning in target.data:
+                yield from self._reads(meaning, (), True)
+        kind = "write" if stmt.update is None else "update"
+        for target in stmt.targets:
+            yield _Touch(target, kind, (), self._data(target), True, stmt.update)
+
+    def _reads(self, value: Value, guard: tuple[Formula, ...], certain: bool) -> Iterator[_Touch]:
+        """The loads that evaluating `value` performs; `select` guards its branches."""
+        if isinstance(value, Op) and value.name == "select":
+            chooser, then, orelse = value.args
+            yield from self._reads(chooser, guard, certain)
+            for holds, branch in ((True, then), (False, orelse)):
+                test = condition(chooser, holds=holds)
+                yield from self._reads(branch, (*guard, test.formula), certain and test.exact)
+            return
+        for below in operands(value):
+            yield from self._reads(below, guard, certain)
+        if isinstance(value, Load):
+            yield _Touch(value, "read", guard, self._data(value), certain)
+
+    def _data(self, load: Load) -> tuple[Hidden, ...]:
+        """The data symbols of a load and of the loads in its subscripts, those first."""
+        found: list[Hidden] = []
+        for sym, meaning in load.data:
+            for inner in _loads(meaning):
+                found.extend(self._data(inner))
+            found.append(self.ranges.hidden(sym, meaning))
+        return tuple(found)
+
+
+def _loads(value: Value) -> Iterator[Load]:
+    if isinstance(value, Load):
+        yield value
+    else:
+        for below in operands(value):
+            yield from _loads(below)
+
+
+def _bounds(hidden: Hidden) -> Formula:
+    lo, hi = hidden.bounds.lo, hidden.bounds.hi
+    parts = ([Ge(expr(hidden.sym) - lo)] if lo is not None else []) + ([Ge(hi - hidden.sym)] if hi is not None else [])
+    return conj(parts)
+
+
+def _bound_facts(hidden: Sequence[Hidden]) -> Iterator[Expr]:
+    return facts_of([_bounds(h) for h in hidden])
+
+
+def model(function: Function) -> Model:
+    """Every instance and access of `function`."""
+    sizes = (*function.sizes, *(sym for sym, _ in function.consts))
+    promised = [compare(c.op, c.left, c.right) for c in function.where]
+    facts: list[Formula] = [*(Ge(expr(s)) for s in function.sizes), *promised]
+    walk = _Walk(Ranges(function.assumes), tuple(facts_of(facts)))
+    walk.block(function.body, _Where())
+    opaque = Opaque(sizes, known(walk.given))
+    found = _views(walk, opaque)
+    given, _ = opaque.close_formula(conj(facts))
+    drafts = [[_draft(site, touch, found[touch], opaque) for touch in site.touches] for site in walk.sites]
+    contexts = [opaque.close_formula(conj(site.where.formulas)) for site in walk.sites]
+    given = conj((given, opaque.facts()))
+    params = (*sizes, *opaque.meaning)
+    instances = [
+        _instance(number, site, conj((given, context)), affine, own, opaque, params)
+        for number, (site, (context, affine), own) in enumerate(zip(walk.sites, contexts, drafts, strict=True))
+    ]
+    return Model(function, tuple(instances), params, given, opaque.meaning, walk.scope)
+
+
+def _views(walk: _Walk, opaque: Opaque) -> Mapping[_Touch, View]:
+    """How each access sees its buffer, decided buffer by buffer."""
+    groups: dict[Buffer, list[tuple[_Touch, Subscripts]]] = {}
+    for site in walk.sites:
+        for touch in site.touches:
+            facts = (*site.facts, *facts_of(touch.formulas), *_bound_facts(touch.hidden))
+            groups.setdefault(touch.load.buffer, []).append((touch, Subscripts(touch.load.index, facts)))
+    found: dict[_Touch, View] = {}
+    for buffer, members in groups.items():
+        seen = views(buffer, [subscripts for _, subscripts in members], opaque)
+        found.update(zip((touch for touch, _ in members), seen, strict=True))
+    return found
+
+
+def _draft(site: _Site, touch: _Touch, view: View, opaque: Opaque) -> Draft:
+    """Closes the view of an access; a subscript that is not affine becomes any index of its dimension."""
+    guard, affine = opaque.close_formula(conj(touch.formulas))
+    index: list[Expr] = []
+    free: list[Hidden] = []
+    for position, (subscript, extent) in enumerate(zip(view.index, view.shape, strict=True)):
+        closed = opaque.close(subscript)
+        if not is_affine(closed):
+            free.append(Hidden(Sym(f"⟨{touch.load.buffer.name}.{position}⟩"), Bounds(expr(0), extent - 1)))
+            closed = expr(free[-1].sym)
+        index.append(closed)
+    used = frozenset(s for e in index for s in e.syms()) | syms(guard)
+    hidden = (*_needed((*site.where.lets, *touch.hidden), used), *free)
+    bounds, _ = opaque.close_formula(conj(map(_bounds, hidden)))
+    return Draft(
+        touch.load.buffer, touch.kind, touch.load, tuple(index), tuple(map(opaque.close, view.shape)),
+        conj((guard, bounds)), (*facts_of(touch.formulas), *_bound_facts(touch.hidden)), hidden,
+        touch.certain and affine and not free, touch.update,
+    )  # fmt: skip
+
+
+def _needed(hidden: Sequence[Hidden], used: frozenset[Sym]) -> tuple[Hidden, ...]:
+    """Those of `hidden` that occur in `used`, or in the bounds of one that does."""
+    kept: list[Hidden] = []
+    for each in reversed(hidden):
+        if each.sym in used:
+            kept.append(each)
+            used |= syms(_bounds(each))
+    return tuple(reversed(kept))
+
+
+def _instance(
+    number: int, site: _Site, context: Formula, affine: bool, drafts: Sequence[Draft], opaque: Opaque, params: tuple[Sym, ...]
+) -> Instance:
+    lets = _needed(site.where.lets, syms(context))
+    bounds, _ = opaque.close_formula(conj(map(_bounds, lets)))
+    return Instance(
+        number, site.stmt, site.where.path, conj((context, bounds)), site.facts, lets,
+        site.where.exact and affine, params, tuple(drafts), site.where.lets,
+    )  # fmt: skip

@@ -1,0 +1,124 @@
+"""Data-dependent integers: what a value read from memory is known to lie between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from texpr.affine.expr import Expr, IntoExpr, Sym, expr, maximum, minimum
+from texpr.ir.program import Assume, Injective, InRange, Let
+from texpr.ir.types import DType, Kind
+from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
+from texpr.relation.conditions import widens
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Bounds of a value, both inclusive; None where none is known."""
+
+    lo: Expr | None = None
+    hi: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hidden:
+    """A symbol whose value is data: a load's (`let` None), read anew by each instance, or a `let`'s, kept below it.
+
+    `bounds` is what is known of its value, `source` the load that it is, if it is one of an input (so that equal indices give
+    equal values), `injective` if unequal indices give unequal values.
+    """
+
+    sym: Sym
+    bounds: Bounds
+    let: Let | None = None
+    depth: int = 0  # number of loops around the let
+    source: Load | None = None
+    injective: bool = False
+
+
+class Ranges:
+    """Bounds of values under a function's assumptions."""
+
+    def __init__(self, assumes: Sequence[Assume]):
+        self._ranges = {a.buffer: a for a in assumes if isinstance(a, InRange)}
+        self._injective = {a.buffer for a in assumes if isinstance(a, Injective)}
+        self.lets: dict[Sym, Bounds] = {}
+
+    def hidden(self, sym: Sym, value: Value, let: Let | None = None, depth: int = 0) -> Hidden:
+        """The hidden symbol that stands for `value`."""
+        load = _source(value)
+        known = load is not None and load.buffer.role == "input"
+        injective = load is not None and load.buffer in self._injective
+        found = Hidden(sym, self.bounds(value), let, depth, load if known else None, known and injective)
+        if let is not None:
+            self.lets[sym] = found.bounds
+        return found
+
+    def assumed(self, buffer: Buffer) -> bool:
+        """Whether the program says in which range the elements of `buffer` lie."""
+        return buffer in self._ranges
+
+    def bounds(self, value: Value) -> Bounds:
+        """Bounds of an integer value; nothing for others."""
+        if not value.dtype.is_integer:
+            return Bounds()
+        match value:
+            case Literal():
+                return _point(int(value.value))
+            case Index():
+                return _point(value.expr)
+            case Ref():
+                return _point(expr(value.sym)) if value.sym in self.lets else Bounds()
+            case Load():
+                return self._load(value)
+            case Cast():
+                inner = self.bounds(value.arg)
+                return inner if value.arg.dtype.is_integer and widens(value.arg.dtype, value.dtype) else Bounds()
+            case Op():
+                return self._op(value)
+
+    def _load(self, load: Load) -> Bounds:
+        found = self._ranges.get(load.buffer)
+        if found is not None:
+            return Bounds(found.lo, found.hi - 1)
+        return least_and_greatest(load.dtype) if load.dtype.bits <= 16 else Bounds()
+
+    def _op(self, op: Op) -> Bounds:
+        parts = [self.bounds(a) for a in op.args]
+        match op.name:
+            case "max":
+                return Bounds(_either(maximum, parts[0].lo, parts[1].lo), _both(maximum, parts[0].hi, parts[1].hi))
+            case "min":
+                return Bounds(_both(minimum, parts[0].lo, parts[1].lo), _either(minimum, parts[0].hi, parts[1].hi))
+            case "select":
+                return Bounds(_both(minimum, parts[1].lo, parts[2].lo), _both(maximum, parts[1].hi, parts[2].hi))
+            case "mod" if isinstance(op.args[1], Literal) and op.args[1].value > 0:
+                return Bounds(expr(0), expr(int(op.args[1].value) - 1))
+            case _:
+                return Bounds()
+
+
+def _source(value: Value) -> Load | None:
+    """The load that a value is, widening conversions aside."""
+    while isinstance(value, Cast) and value.arg.dtype.is_integer and widens(value.arg.dtype, value.dtype):
+        value = value.arg
+    return value if isinstance(value, Load) else None
+
+
+def _point(value: IntoExpr) -> Bounds:
+    return Bounds(expr(value), expr(value))
+
+
+def least_and_greatest(dtype: DType) -> Bounds:
+    """The range of an integer type."""
+    if dtype.kind is Kind.UINT:
+        return Bounds(expr(0), expr(2**dtype.bits - 1))
+    return Bounds(expr(-(2 ** (dtype.bits - 1))), expr(2 ** (dtype.bits - 1) - 1))
+
+
+def _both(join: Callable[..., Expr], a: Expr | None, b: Expr | None) -> Expr | None:
+    return None if a is None or b is None else join(a, b)
+
+
+def _either(join: Callable[..., Expr], a: Expr | None, b: Expr | None) -> Expr | None:
+    return b if a is None else a if b is None else join(a, b)

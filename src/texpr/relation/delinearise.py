@@ -1,0 +1,157 @@
+"""Delinearisation: an index polynomial into flat memory as one index a dimension.
+
+    x[i * N + j]  with 0 ≤ j < N  ⇒  x as [⌊extent / N⌋, N], element [i, j]
+
+The strides are read off all accesses of a buffer (after Grosser and others, "Optimistic delinearization of parametrically
+sized arrays", ICS 2015, https://doi.org/10.1145/2751205.2751248), and an access takes the view only if each inner index is
+proved to lie in its dimension. Two different tuples of in-range inner indices are then two different elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from itertools import product as choices
+from math import gcd
+
+from texpr.affine.expr import ONE, ZERO, Atom, Expr, Monomial, Sym
+from texpr.affine.facts import Known
+from texpr.ir.value import Buffer
+from texpr.presburger.linear import is_affine
+from texpr.relation.facts import known
+from texpr.relation.opaque import Opaque, product, single
+
+
+@dataclass(frozen=True, slots=True)
+class Subscripts:
+    """The subscripts of one access, and expressions known to be ≥ 0 where it happens."""
+
+    index: tuple[Expr, ...]
+    facts: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Subscripts and extents, of the buffer as declared or with some dimensions split."""
+
+    index: tuple[Expr, ...]
+    shape: tuple[Expr, ...]
+
+
+def views(buffer: Buffer, accesses: Sequence[Subscripts], opaque: Opaque) -> list[View]:
+    """The view of each access; those that cannot take the common one keep the buffer as declared."""
+    plain = [View(a.index, buffer.shape) for a in accesses]
+    crooked = [d for d in range(buffer.rank) if not all(is_affine(opaque.close(a.index[d])) for a in accesses)]
+    if not crooked:
+        return plain
+    proofs = [known(a.facts) for a in accesses]
+    splits = {d: _split([a.index[d] for a in accesses], buffer.shape[d], proofs, opaque.params) for d in crooked}
+    found: list[View] = []
+    for at, access in enumerate(accesses):
+        index: list[Expr] = []
+        shape: list[Expr] = []
+        for d, (subscript, extent) in enumerate(zip(access.index, buffer.shape, strict=True)):
+            parts = splits[d].parts[at] if d in splits else (subscript,)
+            if parts is None:
+                break
+            index.extend(parts)
+            shape.extend(splits[d].shape if d in splits else (extent,))
+        else:
+            found.append(View(tuple(index), tuple(shape)))
+            continue
+        found.append(plain[at])
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """One dimension taken apart: the extents, and each access' indices (None where not proved)."""
+
+    shape: tuple[Expr, ...]
+    parts: tuple[tuple[Expr, ...] | None, ...]
+
+    @property
+    def count(self) -> int:
+        return sum(p is not None for p in self.parts)
+
+
+def _split(indices: Sequence[Expr], extent: Expr, proofs: Sequence[Known], params: frozenset[Sym]) -> _Split:
+    """The chain of strides under which most accesses are proved."""
+    best = _Split((extent,), (None,) * len(indices))
+    for strides in _chains(indices, params):
+        shape = _extents(extent, strides)
+        parts = tuple(_digits(e, strides, shape, proof) for e, proof in zip(indices, proofs, strict=True))
+        found = _Split(shape, parts)
+        if found.count > best.count:
+            best = found
+        if best.count == len(indices):
+            break
+    return best
+
+
+def _chains(indices: Sequence[Expr], params: frozenset[Sym]) -> list[tuple[Expr, ...]]:
+    """Candidates for the strides, largest first, each dividing the one before, the last 1.
+
+    The first takes each product of sizes as it is, the second with the constant that all its terms share (i * 2N + j).
+    """
+    factors: dict[Monomial, int] = {(): 0}
+    for index in indices:
+        for monomial, coefficient in index.terms:
+            stride = tuple(a for a in monomial if single(a).syms() <= params)
+            if stride != monomial:
+                factors[stride] = gcd(factors.get(stride, 0), coefficient)
+    ordered = sorted(factors, key=lambda m: (-len(m), str(product(m))))
+    plain = tuple(product(m) for m in ordered)
+    scaled = tuple(product(m) * (factors[m] or 1) for m in ordered)
+    if scaled[-1] is not ONE:
+        scaled = (*scaled, ONE)
+    candidates = [c for c in dict.fromkeys((plain, scaled)) if len(c) > 1]
+    return [c for c in candidates if all(quotient(big, small)[1] is ZERO for big, small in pairwise(c))]
+
+
+def _extents(extent: Expr, strides: Sequence[Expr]) -> tuple[Expr, ...]:
+    whole, rest = quotient(extent, strides[0])
+    outer = whole if rest is ZERO else extent // strides[0]
+    return (outer, *(quotient(big, small)[0] for big, small in pairwise(strides)))
+
+
+def _digits(index: Expr, strides: Sequence[Expr], shape: Sequence[Expr], proof: Known) -> tuple[Expr, ...] | None:
+    """The index under each stride; None where an inner one is not proved to lie in its dimension."""
+    digits: list[Expr] = []
+    for stride in strides:
+        digit, index = quotient(index, stride)
+        digits.append(digit)
+    for borrows in choices((0, 1, -1), repeat=len(digits) - 1):
+        moved = list(digits)
+        for position, borrow in enumerate(borrows, start=1):
+            moved[position] = moved[position] + shape[position] * borrow
+            moved[position - 1] = moved[position - 1] - borrow
+        if all(proof.nonnegative(d) and proof.nonnegative(e - 1 - d) for d, e in zip(moved[1:], shape[1:], strict=True)):
+            return tuple(moved)
+    return None
+
+
+def quotient(value: Expr, den: Expr) -> tuple[Expr, Expr]:
+    """(q, r) with value = q · den + r, term by term, for a `den` of one term; r holds the terms it does not divide."""
+    monomial, coefficient = den.terms[0] if den.terms else ((), den.constant)
+    if den.terms and (den.constant or len(den.terms) > 1):
+        return ZERO, value
+    whole, rest = ZERO, ZERO
+    for term, factor in (((), value.constant), *value.terms):
+        left = _without(term, monomial)
+        if left is None or factor % coefficient:
+            rest = rest + product(term) * factor
+        else:
+            whole = whole + product(left) * (factor // coefficient)
+    return whole, rest
+
+
+def _without(term: Monomial, monomial: Monomial) -> tuple[Atom, ...] | None:
+    """The atoms of `term` once those of `monomial` are taken out; None if they are not all there."""
+    left = list(term)
+    for atom in monomial:
+        if atom not in left:
+            return None
+        left.remove(atom)
+    return tuple(left)

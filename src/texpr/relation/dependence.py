@@ -1,0 +1,249 @@
+"""Dependences: pairs of instances that touch one element, one of them writing, in the order of the program.
+
+    loop `c` carries a pair  ⇔  the loops outside `c` agree and source's index of `c` < sink's
+    no loop carries it       ⇔  all common loops agree and source comes first in the text
+
+Iterations of a `par` are ordered as those of a `for` loop. Memory-based: a pair stays even if another write lies between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.ir.program import Loop, Update
+from texpr.ir.value import Buffer
+from texpr.presburger.build import build_map
+from texpr.presburger.formula import And, Eq, Formula, Ge, conj, differ, disj, equal
+from texpr.presburger.linear import is_affine
+from texpr.presburger.maps import Map, left, right
+from texpr.presburger.sets import Set
+from texpr.relation.data import Hidden
+from texpr.relation.model import Access, Branch, Model
+
+_SAME_ORDER_FREE = ({"add", "sub"}, {"mul"}, {"max"}, {"min"}, {"and"}, {"or"})
+"""Updates that commute with one another."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dependence:
+    """`sink` must stay after `source`.
+
+    `kind` is "flow" where the source writes and the sink reads, else "output" where both write, else "anti"; two updates are
+    a flow. `carrier` is the loop whose iterations it crosses, None within one iteration of all common loops. `relaxed`: both
+    are updates that commute and the carrier's `reduce` frees their order. `exact` is False if the pairs are a superset.
+    """
+
+    source: Access
+    sink: Access
+    carrier: Loop | None
+    scope: frozenset[Sym]
+
+    @property
+    def kind(self) -> str:
+        """ "flow", "anti" or "output"."""
+        if self.source.writes and self.sink.reads:
+            return "flow"
+        return "output" if self.source.writes else "anti"
+
+    @property
+    def buffer(self) -> Buffer:
+        """The buffer both touch."""
+        return self.source.buffer
+
+    @property
+    def exact(self) -> bool:
+        """Whether `relation` holds no pair that does not happen."""
+        return self.source.exact and self.sink.exact and comparable(self.source, self.sink)
+
+    @property
+    def relaxed(self) -> bool:
+        """Whether the order of the two is free."""
+        updates = self.source.draft.update, self.sink.draft.update
+        return self.carrier is not None and self.buffer in self.carrier.reduce and commute(*updates)
+
+    @cached_property
+    def formula(self) -> Formula:
+        """Over `left` of the source's and `right` of the sink's symbols."""
+        return pair_formula(self.source, self.sink, self.carrier, self.scope)
+
+    @cached_property
+    def relation(self) -> Map:
+        """Source instance → sink instance."""
+        return self._map(self.source.instance.syms, self.sink.instance.syms)
+
+    @cached_property
+    def extended(self) -> Map:
+        """`relation` with the hidden symbols of both as further dimensions."""
+        return self._map(extended_syms(self.source), extended_syms(self.sink))
+
+    def _map(self, ins: tuple[Sym, ...], outs: tuple[Sym, ...]) -> Map:
+        exists = (
+            *(left(h.sym) for h in self.source.hidden if h.sym not in ins),
+            *(right(h.sym) for h in self.sink.hidden if h.sym not in outs),
+        )
+        params = self.source.instance.params
+        return Map(ins, outs, build_map([*map(left, ins)], [*map(right, outs)], self.formula, exists, params))
+
+    def __repr__(self) -> str:
+        carrier = "" if self.carrier is None else f" over {self.carrier.sym}"
+        return f"{self.kind} {self.source.instance} → {self.sink.instance} on {self.buffer.name}{carrier}"
+
+
+def dependences(
+    model: Model,
+    *,
+    buffers: Collection[Buffer] | None = None,
+    keep: Callable[[Buffer], Collection[Sym]] | None = None,
+) -> tuple[Dependence, ...]:
+    """Every dependence that has a pair, by buffer, source, sink, then carrier from the outermost loop inwards.
+
+    `keep` names, for a local buffer, the loops around its `new` whose executions get memory of their own; by default all, as
+    the language has it. Fewer are right where storage is used again.
+    """
+    found: list[Dependence] = []
+    for buffer, accesses in model.by_buffer.items():
+        if buffers is not None and buffer not in buffers:
+            continue
+        scope = frozenset(model.scope_syms(buffer) if keep is None else keep(buffer))
+        for source in accesses:
+            for sink in accesses:
+                if source.writes or sink.writes:
+                    found.extend(d for d in candidates(source, sink, scope) if not d.relation.is_empty())
+    return tuple(found)
+
+
+def candidates(source: Access, sink: Access, scope: frozenset[Sym]) -> Iterator[Dependence]:
+    """The dependences between two accesses that a look at the subscripts does not exclude, one a carrier."""
+    for carrier in (*common_loops(source, sink), None):
+        if not obviously_empty(source, sink, carrier, scope):
+            yield Dependence(source, sink, carrier, scope)
+
+
+def comparable(a: Access, b: Access) -> bool:
+    """Whether both see the buffer in one view, so that equal subscripts mean one element."""
+    return a.shape == b.shape
+
+
+def commute(a: Update | None, b: Update | None) -> bool:
+    """Whether two updates may change places."""
+    if isinstance(a, str) and isinstance(b, str):
+        return any(a in group and b in group for group in _SAME_ORDER_FREE)
+    return a is not None and a is b
+
+
+def common_loops(source: Access, sink: Access) -> tuple[Loop, ...]:
+    """The loops around both, outermost first."""
+    found: list[Loop] = []
+    for a, b in zip(source.instance.loops, sink.instance.loops, strict=False):
+        if a is not b:
+            break
+        found.append(a)
+    return tuple(found)
+
+
+def obviously_empty(source: Access, sink: Access, carrier: Loop | None, scope: frozenset[Sym]) -> bool:
+    """Whether a look at order, memory and subscripts shows that no pair exists."""
+    loops = common_loops(source, sink)
+    if carrier is None:
+        if source.instance.number >= sink.instance.number or _exclusive(source, sink):
+            return True
+    elif carrier.sym in scope:
+        return True
+    else:
+        loops = loops[: loops.index(carrier)]
+    if not comparable(source, sink):
+        return False
+    agreed = frozenset((*(loop.sym for loop in loops), *source.instance.params))
+    moved = None if carrier is None else carrier.sym
+    return any(_apart(a, b, agreed, moved) for a, b in zip(source.index, sink.index, strict=True))
+
+
+def _exclusive(source: Access, sink: Access) -> bool:
+    """Whether the two lie in different branches of one `if`, in one iteration of all common loops."""
+    sides = {a.stmt: a.taken for a in source.instance.path if isinstance(a, Branch)}
+    return any(isinstance(a, Branch) and sides.get(a.stmt, a.taken) != a.taken for a in sink.instance.path)
+
+
+def _apart(source: Expr, sink: Expr, agreed: frozenset[Sym], moved: Sym | None) -> bool:
+    """Whether two subscripts differ wherever the symbols in `agreed` agree and `moved` is less at the source."""
+    difference = sink - source
+    if moved is None or moved not in source.syms():
+        return difference.is_constant and difference.constant != 0 and _only(source, agreed)
+    slope = sum(c for monomial, c in source.terms if monomial == (moved,))
+    rest = source - expr(moved) * slope
+    if slope == 0 or not difference.is_constant or not _only(rest, agreed):
+        return False
+    # sink − source = slope · distance + difference, and distance ≥ 1
+    distance, left_over = divmod(-difference.constant, slope)
+    return left_over != 0 or distance < 1
+
+
+def _only(value: Expr, agreed: frozenset[Sym]) -> bool:
+    """Whether a subscript has the same value at both ends: it uses agreed loops and parameters alone."""
+    return all(s in agreed for s in value.syms())
+
+
+def pair_formula(source: Access, sink: Access, carrier: Loop | None, scope: frozenset[Sym]) -> Formula:
+    """Both happen, at one element of one piece of memory, the source first."""
+    (from_formula, from_index), (to_formula, to_index) = source.as_source, sink.as_sink
+    parts = [from_formula, to_formula, order(source, sink, carrier)]
+    if comparable(source, sink):
+        parts.append(equal(from_index, to_index))
+    parts.extend(_agree(s) for s in source.instance.syms if s in scope and s in sink.instance.syms)
+    parts.extend(hidden_formulas(source, sink, carrier))
+    return conj(parts)
+
+
+def order(source: Access, sink: Access, carrier: Loop | None) -> Formula:
+    """The common loops agree, up to the carrier, whose index is less at the source."""
+    loops = common_loops(source, sink)
+    if carrier is None:
+        return conj(_agree(loop.sym) for loop in loops)
+    outside = loops[: loops.index(carrier)]
+    return conj([*(_agree(loop.sym) for loop in outside), Ge(expr(right(carrier.sym)) - left(carrier.sym) - 1)])
+
+
+def _agree(sym: Sym) -> Formula:
+    return Eq(expr(left(sym)) - right(sym))
+
+
+def hidden_formulas(source: Access, sink: Access, carrier: Loop | None) -> Iterator[Formula]:
+    """What relates the data symbols of the two ends.
+
+    A `let` has one value while the loops around it stand still. Equal elements of an input are equal wherever they are read,
+    and unequal ones of an injective input unequal.
+    """
+    loops = common_loops(source, sink)
+    still = len(loops) if carrier is None else loops.index(carrier)
+    for a in source.hidden:
+        for b in sink.hidden:
+            if a.let is not None and a.let is b.let and a.depth <= still:
+                yield _agree(a.sym)
+            elif a.source is not None and b.source is not None and a.source.buffer is b.source.buffer:
+                yield from _as_function(a, b, source, sink)
+
+
+def _as_function(a: Hidden, b: Hidden, source: Access, sink: Access) -> Iterator[Formula]:
+    assert a.source is not None and b.source is not None
+    lefts = [e.substitute({s: left(s) for s in extended_syms(source)}) for e in a.source.index]
+    rights = [e.substitute({s: right(s) for s in extended_syms(sink)}) for e in b.source.index]
+    if not all(map(is_affine, (*lefts, *rights))):
+        return
+    same = Eq(expr(left(a.sym)) - right(b.sym))
+    if a.injective:
+        yield disj((And((equal(lefts, rights), same)), And((differ(lefts, rights), differ([left(a.sym)], [right(b.sym)])))))
+    else:
+        yield disj((And((equal(lefts, rights), same)), differ(lefts, rights)))
+
+
+def extended_syms(access: Access) -> tuple[Sym, ...]:
+    """Loop indices, then hidden symbols."""
+    return (*access.instance.syms, *(h.sym for h in access.hidden))
+
+
+def extended_domain(access: Access) -> Set:
+    """Where an access happens, over `extended_syms`."""
+    return Set.of(extended_syms(access), access.formula, params=access.instance.params)

@@ -1,0 +1,246 @@
+"""Statement instances and their accesses, as relations.
+
+An instance is a statement under the loops around it; its `domain` is the set of their indices at which it runs. An access
+relates each of these to the elements of a buffer. Where a subscript or a condition is data, the relation holds more than
+what happens (`exact` is False); it never holds less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.affine.facts import Known
+from texpr.ir.program import Anchor, Bind, Function, If, Instruction, Let, Loop, Par, Seq, Update
+from texpr.ir.value import Buffer, Load
+from texpr.presburger.build import build_map
+from texpr.presburger.formula import Formula, conj, equal, rename
+from texpr.presburger.maps import Map, left, right
+from texpr.presburger.sets import Set
+from texpr.relation.data import Hidden
+from texpr.relation.facts import known
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Branch:
+    """One side of an `if`."""
+
+    stmt: If
+    taken: bool
+
+
+Ancestor: TypeAlias = Par | Seq | Branch | Instruction
+Computing: TypeAlias = Bind | Let | Anchor | If
+"""Statements that have instances; an `if` stands for the reading of its condition."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draft:
+    """An access before it is tied to its instance: the view of the element, and when it happens.
+
+    `index` and `shape` are affine: as written, or delinearised (then `shape` is not the buffer's). `guard` holds what
+    `select`s above the load say, and the bounds of `hidden`. `certain` if the access happens at every point of `guard`.
+    """
+
+    buffer: Buffer
+    kind: str  # "read", "write", or "update" (both)
+    load: Load
+    index: tuple[Expr, ...]
+    shape: tuple[Expr, ...]
+    guard: Formula
+    facts: tuple[Expr, ...]
+    hidden: tuple[Hidden, ...]
+    certain: bool
+    update: Update | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """A computing statement with its ancestors, outermost first.
+
+    `number` counts instances in textual order. `context` is the formula of the domain over the loops' and `hidden` symbols
+    (the integer `let`s that it needs); `facts` are expressions known to be ≥ 0 there, products of sizes kept.
+    """
+
+    number: int
+    stmt: Computing
+    path: tuple[Ancestor, ...]
+    context: Formula
+    facts: tuple[Expr, ...]
+    hidden: tuple[Hidden, ...]
+    exact: bool
+    params: tuple[Sym, ...]
+    drafts: tuple[Draft, ...]
+    lets: tuple[Hidden, ...] = ()
+
+    @cached_property
+    def loops(self) -> tuple[Loop, ...]:
+        """The loops around the statement, outermost first."""
+        return tuple(a for a in self.path if isinstance(a, Par | Seq))
+
+    @cached_property
+    def syms(self) -> tuple[Sym, ...]:
+        """The indices of the loops: the dimensions of the domain."""
+        return tuple(loop.sym for loop in self.loops)
+
+    @cached_property
+    def domain(self) -> Set:
+        """The indices at which the statement runs; a superset of these if not `exact`."""
+        return Set.of(self.syms, self.context, exists=[h.sym for h in self.hidden], params=self.params)
+
+    @cached_property
+    def accesses(self) -> tuple[Access, ...]:
+        """What the statement itself reads, then what it writes."""
+        return tuple(Access(self, draft) for draft in self.drafts)
+
+    @cached_property
+    def known(self) -> Known:
+        """The facts, for cheap proofs."""
+        return known(self.facts)
+
+    def __repr__(self) -> str:
+        return f"S{self.number}[{', '.join(map(str, self.syms))}]"
+
+
+@dataclass(frozen=True, eq=False)
+class Access:
+    """One load or store of an instance."""
+
+    instance: Instance
+    draft: Draft = field(repr=False)
+
+    @property
+    def buffer(self) -> Buffer:
+        """The buffer accessed."""
+        return self.draft.buffer
+
+    @property
+    def kind(self) -> str:
+        """ "read", "write", or "update", which is both."""
+        return self.draft.kind
+
+    @property
+    def load(self) -> Load:
+        """The element as the program names it."""
+        return self.draft.load
+
+    @property
+    def index(self) -> tuple[Expr, ...]:
+        """The subscripts of the view, over loop indices, sizes and hidden symbols."""
+        return self.draft.index
+
+    @property
+    def shape(self) -> tuple[Expr, ...]:
+        """Extents of the view: the buffer's own, or those that delinearisation found."""
+        return self.draft.shape
+
+    @property
+    def reads(self) -> bool:
+        """Whether the old value of the element matters."""
+        return self.kind != "write"
+
+    @property
+    def writes(self) -> bool:
+        """Whether the element changes."""
+        return self.kind != "read"
+
+    @cached_property
+    def hidden(self) -> tuple[Hidden, ...]:
+        """Data-dependent symbols of the subscripts, the guard and the domain."""
+        return tuple({h.sym: h for h in (*self.instance.hidden, *self.draft.hidden)}.values())
+
+    @property
+    def certain(self) -> bool:
+        """Whether the access happens at each point of `formula`, at the element `index`."""
+        return self.instance.exact and self.draft.certain
+
+    @property
+    def exact(self) -> bool:
+        """Whether `relation` holds exactly what happens."""
+        return self.certain and not self.hidden
+
+    @cached_property
+    def formula(self) -> Formula:
+        """Where the access happens: the instance's context and the access' guard."""
+        return conj((self.instance.context, self.draft.guard))
+
+    @cached_property
+    def known(self) -> Known:
+        """What is known where the access happens, for cheap proofs."""
+        if not self.draft.facts:
+            return self.instance.known
+        return known((*self.instance.facts, *self.draft.facts))
+
+    @cached_property
+    def element_syms(self) -> tuple[Sym, ...]:
+        """Names of the dimensions of the view."""
+        return tuple(Sym(f"{self.buffer.name}.{k}") for k in range(len(self.index)))
+
+    def element(self, keep: Collection[Sym] = ()) -> Map:
+        """Instance → (the enclosing loops' indices named in `keep`, element).
+
+        With `keep` the loops around the buffer's `new`, each execution of it is separate memory, as the language has it.
+        """
+        kept = [s for s in self.instance.syms if s in keep]
+        outs = (*(right(s) for s in kept), *self.element_syms)
+        formula = conj((self.formula, equal(outs, (*kept, *self.index))))
+        raw = build_map(self.instance.syms, outs, formula, [h.sym for h in self.hidden], self.instance.params)
+        return Map(self.instance.syms, (*kept, *self.element_syms), raw)
+
+    @cached_property
+    def relation(self) -> Map:
+        """Instance → element of the buffer."""
+        return self.element()
+
+    @cached_property
+    def as_source(self) -> tuple[Formula, tuple[Expr, ...]]:
+        """`formula` and `index` with every symbol of the instance on the left of a pair."""
+        return self._renamed({s: expr(left(s)) for s in self._symbols})
+
+    @cached_property
+    def as_sink(self) -> tuple[Formula, tuple[Expr, ...]]:
+        """`formula` and `index` with every symbol of the instance on the right of a pair."""
+        return self._renamed({s: expr(right(s)) for s in self._symbols})
+
+    @property
+    def _symbols(self) -> tuple[Sym, ...]:
+        return (*self.instance.syms, *(h.sym for h in self.hidden))
+
+    def _renamed(self, names: Mapping[Sym, Expr]) -> tuple[Formula, tuple[Expr, ...]]:
+        return rename(self.formula, names), tuple(e.substitute(names) for e in self.index)
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A function as instances, in textual order.
+
+    `facts` is what holds of the parameters: sizes ≥ 0 and `where`. `opaque` gives the meaning of parameters that stand for
+    products of sizes. `scope` gives the loops around each local's `new`, outermost first; parameters have none.
+    """
+
+    function: Function
+    instances: tuple[Instance, ...]
+    params: tuple[Sym, ...]
+    facts: Formula
+    opaque: Mapping[Sym, Expr]
+    scope: Mapping[Buffer, tuple[Loop, ...]]
+
+    @cached_property
+    def accesses(self) -> tuple[Access, ...]:
+        """Every access of every instance, in textual order."""
+        return tuple(access for instance in self.instances for access in instance.accesses)
+
+    @cached_property
+    def by_buffer(self) -> Mapping[Buffer, tuple[Access, ...]]:
+        """The accesses of each buffer that has any."""
+        found: dict[Buffer, list[Access]] = {}
+        for access in self.accesses:
+            found.setdefault(access.buffer, []).append(access)
+        return {buffer: tuple(accesses) for buffer, accesses in found.items()}
+
+    def scope_syms(self, buffer: Buffer) -> frozenset[Sym]:
+        """Indices of the loops around the `new` of `buffer`: with these, an element is one piece of memory."""
+        return frozenset(loop.sym for loop in self.scope.get(buffer, ()))

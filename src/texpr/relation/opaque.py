@@ -1,0 +1,93 @@
+"""Products of sizes as one parameter each: `par M * N |t|` is affine in t and in the opaque parameter `M * N`.
+
+A set over opaque parameters holds more sizes than there are (M * N = 3 with M = N = 2), so that what is proved with them is
+true, and what is refuted with them still needs a witness in real sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Monomial, Sym, expr, maximum, minimum
+from texpr.affine.facts import Known
+from texpr.presburger.formula import TRUE, And, Eq, Formula, Ge, Or, conj, disj
+from texpr.presburger.linear import is_affine
+
+
+class Opaque:
+    """The opaque parameters of one function, made as they are met; `meaning` says what each stands for."""
+
+    def __init__(self, params: Collection[Sym], known: Known):
+        self.params = frozenset(params)
+        self._known = known
+        self.meaning: dict[Sym, Expr] = {}
+
+    def close(self, value: Expr) -> Expr:
+        """`value` with every part that is not affine, but made of parameters alone, replaced by its opaque parameter."""
+        if is_affine(value):
+            return value
+        total = expr(value.constant)
+        for monomial, coefficient in value.terms:
+            total = total + self._term(monomial) * coefficient
+        return total
+
+    def close_formula(self, formula: Formula) -> tuple[Formula, bool]:
+        """`formula` closed, comparisons that are still not affine taken as true; and whether there were none of these."""
+        match formula:
+            case Ge(value) | Eq(value):
+                closed = self.close(value)
+                return (type(formula)(closed), True) if is_affine(closed) else (TRUE, False)
+            case And(parts) | Or(parts):
+                closed_parts = [self.close_formula(p) for p in parts]
+                join = conj if isinstance(formula, And) else disj
+                return join(f for f, _ in closed_parts), all(exact for _, exact in closed_parts)
+
+    def facts(self) -> Formula:
+        """The opaque parameters that are never negative."""
+        return And(tuple(Ge(expr(sym)) for sym, meaning in self.meaning.items() if self._known.nonnegative(meaning)))
+
+    def _term(self, monomial: Monomial) -> Expr:
+        inside = [a for a in monomial if single(a).syms() <= self.params]
+        if len(inside) == len(monomial) and not is_affine(product(monomial)):
+            return self._name(product(monomial))
+        if len(monomial) > 1:
+            return product(monomial)
+        match next(iter(monomial)):
+            case Sym() as sym:
+                return expr(sym)
+            case FloorDiv(num, den):
+                return self.close(num) // den
+            case Mod(num, den):
+                return self.close(num) % den
+            case Min(args):
+                return minimum(*map(self.close, args))
+            case Max(args):
+                return maximum(*map(self.close, args))
+
+    def _name(self, value: Expr) -> Expr:
+        sym = Sym(str(value))
+        self.meaning[sym] = value
+        return expr(sym)
+
+
+def single(atom: Atom) -> Expr:
+    """The expression that is just `atom`."""
+    match atom:
+        case Sym():
+            return expr(atom)
+        case FloorDiv(num, den):
+            return num // den
+        case Mod(num, den):
+            return num % den
+        case Min(args):
+            return minimum(*args)
+        case Max(args):
+            return maximum(*args)
+
+
+def product(monomial: Collection[Atom]) -> Expr:
+    """The expression that is one product of atoms."""
+    total = expr(1)
+    for atom in monomial:
+        total = total * single(atom)
+    return total
