@@ -15,34 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym
 from texpr.ir.program import Assume, Compare
 from texpr.ir.types import DType
 from texpr.ir.value import Buffer, Load, Ref, Value
+from texpr.isa.levels import Level, Space
 from texpr.support.span import NOWHERE, Span
-
-
-class Level(Enum):
-    """A level of a machine, outermost first. A target uses some of them (see `texpr.isa.target`)."""
-
-    GRID = "grid"  # blocks of a launch on a GPU
-    CLUSTER = "cluster"
-    BLOCK = "block"  # threads of a block
-    WARP = "warp"
-    THREAD = "thread"  # one thread (or one CPU core's sequential code)
-    CORE = "core"  # iterations shared out over CPU cores
-    LANE = "lane"  # SIMD lanes of a CPU core
-
-
-class Space(Enum):
-    """Where an array lives."""
-
-    GLOBAL = "global"  # parameters and workspace
-    SHARED = "shared"  # one copy a block
-    LOCAL = "local"  # one copy a thread: registers where every index is known when unrolled, else stack
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +120,7 @@ class Atomic:
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """A dependence a barrier is there for: RAW, WAR or WAW; on which buffer; between which statements; which loop carries it."""
+    """A dependence that a barrier is there for: RAW, WAR or WAW; on which buffer; its ends; the loop that carries it."""
 
     kind: str
     buffer: str
@@ -183,7 +163,8 @@ Stmt: TypeAlias = For | If | Declare | Assign | Store | Atomic | Barrier | Excha
 class Kernel:
     """One device function.
 
-    `buffers`: global memory it touches (parameters and workspace), in argument order; `scalars`: rank-0 inputs passed by value; `sizes`: integer arguments (sizes, host loop indices, slab bases), all 0 ≤ size < 2³¹. `written` names the
+    `buffers`: global memory it touches (parameters and workspace), in argument order; `scalars`: rank-0 inputs passed by
+    value; `sizes`: integer arguments (sizes, host loop indices, slab bases), all 0 ≤ size < 2³¹. `written` names the
     buffers it writes.
     """
 

@@ -1,3 +1,5 @@
 """What is undecided or not supported (E05)."""
 
-CODES: dict[str, str] = {}
+CODES: dict[str, str] = {
+    "E0580": "unknown target",
+}

@@ -1,0 +1,61 @@
+"""What all CUDA devices since compute capability 8.0 have in common.
+
+Sources: CUDA C++ Programming Guide, "Compute Capabilities", table "Technical Specifications per Compute Capability"
+(threads, grid, registers, shared memory, warps); ibid., "Thread Block Clusters" (8 blocks are portable); ibid., "Device
+memory accesses" (allocations are aligned to at least 256 bytes); PTX ISA, "Release Notes" (first version of a target).
+"""
+
+from __future__ import annotations
+
+from texpr.isa.levels import Level
+from texpr.isa.target import Target
+
+KIB = 1024
+
+ASYNC_COPY = "cp.async"  # PTX ISA: sm_80 or higher
+BF16_MATH = "bf16"  # arithmetic on bf16: sm_90 or higher; conversions and fma: sm_80 or higher
+FP8_CONVERT = "cvt.e4m3x2"  # PTX ISA, "cvt": sm_89 or higher
+CLUSTER = "cluster"  # sm_90 or higher
+TMA = "cp.async.bulk.tensor"  # sm_90 or higher
+WGMMA = "wgmma"  # sm_90a alone
+TCGEN05 = "tcgen05"  # sm_100a and its kin
+
+AMPERE = frozenset({ASYNC_COPY})
+ADA = AMPERE | {FP8_CONVERT}
+HOPPER = ADA | {BF16_MATH, CLUSTER, TMA}
+
+
+def device(
+    name: str,
+    title: str,
+    *,
+    shared: int,
+    resident_threads: int,
+    resident_blocks: int,
+    ptx: tuple[int, int],
+    features: frozenset[str],
+) -> Target:
+    """A CUDA target. `shared`: bytes of a block that asks; 1 KiB more of each multiprocessor is the system's own."""
+    clusters = CLUSTER in features
+    return Target(
+        name=name,
+        family="cuda",
+        title=title,
+        levels=(Level.GRID, *((Level.CLUSTER,) if clusters else ()), Level.BLOCK, Level.WARP, Level.THREAD),
+        align=256,
+        vector=16,
+        warp=32,
+        max_threads=1024,
+        max_block=(1024, 1024, 64),
+        max_grid=(2**31 - 1, 65535, 65535),
+        max_cluster=8 if clusters else 1,
+        shared_static=48 * KIB,
+        shared=shared,
+        shared_multiprocessor=shared + KIB,
+        registers_thread=255,
+        registers_block=65536,
+        resident_threads=resident_threads,
+        resident_blocks=resident_blocks,
+        ptx=ptx,
+        features=features,
+    )

@@ -1,0 +1,25 @@
+"""The levels of a machine, and the spaces of its memory."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Level(Enum):
+    """A level of a machine, outermost first. A target uses some of them (see `texpr.isa.target`)."""
+
+    GRID = "grid"  # blocks of a launch on a GPU
+    CLUSTER = "cluster"
+    BLOCK = "block"  # threads of a block
+    WARP = "warp"
+    THREAD = "thread"  # one thread (or one CPU core's sequential code)
+    CORE = "core"  # iterations shared out over CPU cores
+    LANE = "lane"  # SIMD lanes of a CPU core
+
+
+class Space(Enum):
+    """Where an array lives."""
+
+    GLOBAL = "global"  # parameters and workspace
+    SHARED = "shared"  # one copy a block
+    LOCAL = "local"  # one copy a thread: registers where every index is known when unrolled, else stack

@@ -1,0 +1,36 @@
+"""The memories of a GPU, as far as the cost and the alignment of an access depend on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from texpr.isa.levels import Level, Space
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A memory. All sizes are in bytes; `banks` is 0 where there are none.
+
+    `shared_by`: the level within which all threads see one copy. `sector`: the least that one request moves. `line`: what
+    a cache keeps together. A request for `banks` different banks is served at once; two words of one bank are served in turn.
+    """
+
+    space: Space
+    shared_by: Level
+    sector: int
+    line: int
+    banks: int = 0
+    bank_width: int = 0
+    vector: int = 16
+    """The widest access of one thread; it must be aligned to its own size (PTX ISA, "Addressable operands", "Alignment")."""
+
+
+# Sectors and lines: CUDA C++ Best Practices Guide, "Coalesced access to global memory" (32-byte transactions) and the Nsight
+# Compute documentation, "Memory tables" (128-byte lines of four sectors). Banks: CUDA C++ Programming Guide, "Shared memory"
+# of compute capability 5.x and later (32 banks of 32 bits).
+GLOBAL = Memory(Space.GLOBAL, Level.GRID, sector=32, line=128)
+SHARED = Memory(Space.SHARED, Level.BLOCK, sector=4, line=128, banks=32, bank_width=4)
+LOCAL = Memory(Space.LOCAL, Level.THREAD, sector=32, line=128)
+
+MEMORIES: dict[Space, Memory] = {memory.space: memory for memory in (GLOBAL, SHARED, LOCAL)}
+"""Each memory by its space."""

@@ -1,0 +1,13 @@
+"""Any 64-bit CPU with a C++17 compiler."""
+
+from texpr.isa.levels import Level
+from texpr.isa.target import Target
+
+TARGET = Target(
+    name="cpu",
+    family="cpu",
+    title="a CPU: OpenMP over its cores, SIMD in each",
+    levels=(Level.CORE, Level.THREAD, Level.LANE),
+    align=64,  # a cache line, and the widest vector there is (AVX-512, SVE at 512 bits)
+    vector=64,
+)

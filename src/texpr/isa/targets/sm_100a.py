@@ -1,0 +1,13 @@
+"""B200, GB200: compute capability 10.0 with what only this generation has."""
+
+from texpr.isa.cuda import HOPPER, KIB, TCGEN05, device
+
+TARGET = device(
+    "sm_100a",
+    "Blackwell (B200, GB200), with instructions of this generation alone",
+    shared=227 * KIB,
+    resident_threads=2048,
+    resident_blocks=32,
+    ptx=(8, 6),
+    features=HOPPER | {TCGEN05},
+)

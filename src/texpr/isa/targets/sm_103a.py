@@ -1,0 +1,13 @@
+"""B300, GB300: compute capability 10.3 with what only this generation has."""
+
+from texpr.isa.cuda import HOPPER, KIB, TCGEN05, device
+
+TARGET = device(
+    "sm_103a",
+    "Blackwell Ultra (B300, GB300), with instructions of this generation alone",
+    shared=227 * KIB,
+    resident_threads=2048,
+    resident_blocks=32,
+    ptx=(8, 8),
+    features=HOPPER | {TCGEN05},
+)

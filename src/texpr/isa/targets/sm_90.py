@@ -1,0 +1,13 @@
+"""H100, H200: compute capability 9.0, without what only this generation has."""
+
+from texpr.isa.cuda import HOPPER, KIB, device
+
+TARGET = device(
+    "sm_90",
+    "Hopper (H100, H200), code that later devices run too",
+    shared=227 * KIB,
+    resident_threads=2048,
+    resident_blocks=32,
+    ptx=(7, 8),
+    features=HOPPER,
+)

@@ -1,0 +1,13 @@
+"""H100, H200: compute capability 9.0 with what only this generation has."""
+
+from texpr.isa.cuda import HOPPER, KIB, WGMMA, device
+
+TARGET = device(
+    "sm_90a",
+    "Hopper (H100, H200), with instructions of this generation alone",
+    shared=227 * KIB,
+    resident_threads=2048,
+    resident_blocks=32,
+    ptx=(8, 0),
+    features=HOPPER | {WGMMA},
+)
