@@ -1,0 +1,85 @@
+"""The verbs, loaded when called, and what each way of failing looks like from outside.
+
+Exit codes: 0 fine; 1 the program or the data is wrong; 2 the call is wrong; 3 the compiler is wrong.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import cast
+
+import click
+
+from texpr import __version__
+from texpr.cli.console import Console
+from texpr.cli.files import CallError
+from texpr.support.diagnostic import Diagnostic, TexprError
+from texpr.support.lazy import resolve
+
+VERBS: dict[str, str] = {
+    "check": "Is it legal? Diagnostics with carets.",
+    "run": "Run a function on arrays.",
+    "build": "Write a package that C, C++ and Rust can use.",
+    "explain": "Show every decision, with its reason.",
+    "doctor": "Show what is installed and what each target can do here.",
+}
+"""Each verb with its one line of help; `texpr.cli.VERB` holds `command`."""
+
+INTERRUPTED = 130  # as shells report a process that SIGINT ended
+
+
+class Verbs(click.Group):
+    """A group whose commands are imported when they are called, not when they are listed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The verbs, in the order of the documentation."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The verb `cmd_name`, or None."""
+        if cmd_name not in VERBS:
+            return None
+        return cast(click.Command, resolve(f"texpr.cli.{cmd_name}:command"))
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the verbs without loading them."""
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, message="texpr %(version)s")
+def texpr() -> None:
+    """An ahead-of-time compiler for GPU tensor programs that proves what it does."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line `arguments` and give its exit code; nothing escapes as a traceback."""
+    console = Console(json="--json" in arguments)
+    try:
+        outcome: object = texpr.main(args=list(arguments), prog_name="texpr", standalone_mode=False, obj=console)
+        sys.stdout.flush()
+        return outcome if isinstance(outcome, int) else 0
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.ClickException as wrong:
+        wrong.show()
+        return 2
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has left. What is still buffered must not raise once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except TexprError as wrong:
+        console.failure(wrong.diagnostics)
+        return 2 if isinstance(wrong, CallError) else 1
+    except MemoryError:
+        console.failure([Diagnostic("E0859", None, "there is not enough memory for this", help="use smaller sizes")])
+        return 1
+    except Exception as fault:
+        console.bug(fault, traceback.format_exc() if os.environ.get("TEXPR_TRACEBACK") else None)
+        return 3

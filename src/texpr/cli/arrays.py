@@ -1,0 +1,172 @@
+"""`--arg NAME=FILE.npy|random|zeros|VALUE`: from words to arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from texpr.affine.expr import Sym
+from texpr.cli.files import open_error
+from texpr.interp.dtypes import Array, dtype_of, numpy_dtype
+from texpr.ir.program import Function, Injective, InRange
+from texpr.ir.types import BOOL, DType, Kind
+from texpr.ir.value import Buffer
+from texpr.support.diagnostic import error
+
+
+def parse_arguments(function: Function, given: tuple[str, ...]) -> dict[str, str]:
+    """What `--arg NAME=…` says of each parameter; a missing inout starts as zeros. Raises click.UsageError."""
+    words: dict[str, str] = {}
+    names = [param.name for param in function.params]
+    for text in given:
+        name, equals, word = text.partition("=")
+        if not equals or not word:
+            raise click.UsageError(f"--arg takes NAME=FILE.npy, NAME=random, NAME=zeros or NAME=VALUE, not `{text}`")
+        if name not in names:
+            raise click.UsageError(f"`{function.name}` has no parameter `{name}`; it has: {', '.join(names) or 'none'}")
+        if name in words:
+            raise click.UsageError(f"argument `{name}` is given twice")
+        words[name] = word
+    for param in function.params:
+        if param.name not in words:
+            if param.role != "inout":
+                raise click.UsageError(f"input `{param!r}` is missing: --arg {param.name}=FILE.npy, random, zeros or a value")
+            words[param.name] = "zeros"
+    return words
+
+
+def make_arrays(
+    function: Function, words: Mapping[str, str], sizes: Mapping[str, int], seed: int
+) -> tuple[dict[str, Array], dict[str, int]]:
+    """An array (rank 0 for a scalar) for each parameter, and each size: as given, by default, or found from the files' shapes.
+
+    `random` gives small integers, in floating types too, so that results can be compared; where the text promises a range or
+    that elements differ, they keep it.
+    """
+    params = {param.name: param for param in function.params}
+    loaded = {name: load_array(Path(word), params[name]) for name, word in words.items() if word.endswith(".npy")}
+    known = {sym: value for sym, value in function.consts if value is not None} | {Sym(n): v for n, v in sizes.items()}
+    _solve(function, loaded, known)
+    filler = _Filler(function, known, np.random.default_rng(seed))
+    arrays = {param.name: loaded.get(param.name) for param in function.params}
+    filled = {name: filler.array(params[name], words[name]) if array is None else array for name, array in arrays.items()}
+    return filled, {sym.name: value for sym, value in known.items()}
+
+
+def load_array(path: Path, param: Buffer) -> Array:
+    """The array in a `.npy` file, of the type of `param`. Never unpickles. Raises TexprError (E0850–E0852, E0856, E0857)."""
+    try:
+        with path.open("rb") as file:
+            loaded: Array = np.lib.format.read_array(file, allow_pickle=False)
+    except OSError as fault:
+        raise open_error(path, fault) from None
+    except (ValueError, EOFError, SyntaxError, TypeError) as fault:
+        raise error("E0856", None, f"`{path}` is not an array that NumPy saved: {fault}") from None
+    wanted = numpy_dtype(param.dtype)
+    if loaded.dtype.kind == "V" and loaded.dtype.names is None and loaded.dtype.itemsize == wanted.itemsize:
+        loaded = loaded.view(wanted)  # NumPy stores the small float types as raw bytes
+    if loaded.dtype != wanted:
+        found = dtype_of(loaded.dtype) or loaded.dtype.str
+        raise error("E0857", param.span, f"`{path}` holds {found}, but `{param!r}` takes {param.dtype}",
+                    help=f"save it again with .astype(…) to {wanted.name}")  # fmt: skip
+    return loaded.astype(wanted.newbyteorder("="), copy=False)
+
+
+def _solve(function: Function, arrays: Mapping[str, Array], known: dict[Sym, int]) -> None:
+    """Find sizes from dimensions in which one is left unknown, linearly. What does not fit is said when the program is run."""
+    entries = [
+        (shape, extent)
+        for param in function.params
+        if param.name in arrays and arrays[param.name].ndim == param.rank
+        for shape, extent in zip(param.shape, arrays[param.name].shape, strict=True)
+    ]
+    for _ in entries:
+        for shape, extent in entries:
+            try:
+                rest = shape.substitute(known)
+            except ZeroDivisionError:
+                continue
+            if len(rest.terms) == 1:
+                ((monomial, factor),) = rest.terms
+                value, remainder = divmod(extent - rest.constant, factor)
+                if len(monomial) == 1 and isinstance(monomial[0], Sym) and remainder == 0:
+                    known[monomial[0]] = value
+
+
+@dataclass(frozen=True, slots=True)
+class _Filler:
+    """Makes the arrays that no file gives, at known sizes."""
+
+    function: Function
+    sizes: Mapping[Sym, int]
+    generator: np.random.Generator
+
+    def array(self, param: Buffer, word: str) -> Array:
+        """What `word` (zeros, random or a value) means for `param`."""
+        shape, storage = self._shape(param), numpy_dtype(param.dtype)
+        match word:
+            case "zeros":
+                return np.zeros(shape, storage)
+            case "random":
+                return self._random(param, shape, storage)
+            case _:
+                return np.full(shape, _number(param, word), storage)
+
+    def _shape(self, param: Buffer) -> tuple[int, ...]:
+        missing = sorted(sym.name for entry in param.shape for sym in entry.syms() if sym not in self.sizes)
+        if missing:
+            raise click.UsageError(f"size `{missing[0]}` of `{param!r}` is not known: give --size {missing[0]}=…")
+        try:
+            shape = tuple(entry.evaluate(self.sizes) for entry in param.shape)
+        except ZeroDivisionError:
+            raise click.UsageError(f"the shape of `{param!r}` divides by zero at these sizes") from None
+        if any(extent < 0 for extent in shape):
+            raise click.UsageError(f"`{param!r}` would have a negative extent at these sizes: {list(shape)}")
+        return shape
+
+    def _random(self, param: Buffer, shape: tuple[int, ...], storage: np.dtype[Any]) -> Array:
+        if param.dtype == BOOL:
+            return self.generator.integers(0, 2, shape).astype(storage)
+        low, high = self._range(param)
+        if any(isinstance(promise, Injective) and promise.buffer is param for promise in self.function.assumes):
+            count = math.prod(shape)
+            chosen = self.generator.permutation(max(high - low, count))[:count] + low
+            return chosen.reshape(shape).astype(storage)
+        return self.generator.integers(low, max(high, low + 1), shape).astype(storage)
+
+    def _range(self, param: Buffer) -> tuple[int, int]:
+        low, high = (0, 17) if param.dtype.kind is Kind.UINT else (-8, 9)
+        for promise in self.function.assumes:
+            if isinstance(promise, InRange) and promise.buffer is param:
+                low, high = promise.lo.evaluate(self.sizes), promise.hi.evaluate(self.sizes)
+        return low, high
+
+
+def _number(param: Buffer, word: str) -> Any:
+    """The value of `word` in the type of `param`, rounded as NumPy does. Raises click.UsageError where it is none."""
+    number = _parsed(word, param.dtype)
+    if number is None:
+        what = "a whole number" if param.dtype.is_integer else "true or false" if param.dtype == BOOL else "a number"
+        raise click.UsageError(
+            f"`{word}` is not {what}, which `{param!r}` takes; an argument is FILE.npy, random, zeros or a value"
+        )
+    return number
+
+
+def _parsed(word: str, dtype: DType) -> int | float | bool | None:
+    if dtype == BOOL:
+        return {"true": True, "1": True, "false": False, "0": False}.get(word.lower())
+    try:
+        if not dtype.is_integer:
+            return float(word)
+        number = int(word)
+    except ValueError:
+        return None
+    information = np.iinfo(numpy_dtype(dtype))
+    return number if information.min <= number <= information.max else None

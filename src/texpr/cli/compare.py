@@ -1,0 +1,62 @@
+"""Two results of one program, side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from texpr.interp.dtypes import Array, numpy_dtype
+from texpr.ir.types import BF16, F8E4M3, F8E5M2, F16, F32, F64, TF32, DType
+
+FRACTION = {F64: 52, F32: 23, TF32: 10, F16: 10, BF16: 7, F8E4M3: 3, F8E5M2: 2}
+"""Bits of the fraction of each floating type."""
+
+ALLOWED = 64
+"""Units of the last place of a result's largest element by which floating results may differ: sums may be taken in another
+order, and the mathematical functions of two machines differ in the last places."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How far two arrays are apart: bit-equal or not, and the first element (in row order) that is too far, if any."""
+
+    equal: bool
+    at: tuple[int, ...] | None = None
+    actual: str = ""
+    expected: str = ""
+
+    @property
+    def fits(self) -> bool:
+        """Whether no element is too far."""
+        return self.at is None
+
+
+def compare(dtype: DType, actual: Array, expected: Array) -> Comparison:
+    """Compare two arrays of one shape and type; integers and booleans must be equal, floats within `ALLOWED`."""
+    same = _same_bits(dtype, actual, expected)
+    if bool(np.all(same)):
+        return Comparison(equal=True)
+    far = ~same if not dtype.is_float else ~(same | _near(dtype, actual, expected))
+    if not bool(np.any(far)):
+        return Comparison(equal=False)
+    at = tuple(int(i) for i in np.unravel_index(int(np.argmax(far)), far.shape))
+    return Comparison(False, at, str(actual[at]), str(expected[at]))
+
+
+def _same_bits(dtype: DType, actual: Array, expected: Array) -> Array:
+    """Equal to the bit; any nan is as good as another."""
+    unsigned = np.dtype(f"u{numpy_dtype(dtype).itemsize}")
+    bits = np.ascontiguousarray(actual).view(unsigned) == np.ascontiguousarray(expected).view(unsigned)
+    bits = np.asarray(bits).reshape(np.shape(actual))
+    if dtype.is_float:
+        return bits | (np.isnan(actual.astype(np.float64)) & np.isnan(expected.astype(np.float64)))
+    return bits
+
+
+def _near(dtype: DType, actual: Array, expected: Array) -> Array:
+    got, wanted = actual.astype(np.float64), expected.astype(np.float64)
+    finite = wanted[np.isfinite(wanted)]
+    largest = float(np.max(np.abs(finite), initial=0.0))
+    with np.errstate(invalid="ignore"):
+        return np.abs(got - wanted) <= ALLOWED * largest * 2.0 ** -FRACTION[dtype]

@@ -1,0 +1,111 @@
+"""The one place that writes to the terminal.
+
+Results go to standard output, everything said about the work to standard error; with `--json` one object goes to standard
+output and nothing else. Colour and progress appear on terminals only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO, cast
+
+from texpr import __version__
+from texpr.cli.render import Paint, as_data, plain, render, visible
+from texpr.support.diagnostic import Diagnostic
+from texpr.support.lazy import resolve
+
+if TYPE_CHECKING:
+    from rich.console import Console as RichConsole
+    from rich.style import Style
+
+_STYLES = {
+    "error": "bold red",
+    "limitation": "bold yellow",
+    "note": "bold blue",
+    "help": "bold green",
+    "gutter": "blue",
+    "strong": "bold",
+}
+
+
+class Console:
+    """Where one run of the command speaks."""
+
+    def __init__(self, json: bool = False):
+        self.json = json
+
+    def say(self, text: str) -> None:
+        """A line of result, on standard output; silent with `--json`."""
+        if not self.json:
+            sys.stdout.write(visible(text) + "\n")
+
+    def table(self, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        """Columns of text, on standard output; silent with `--json`."""
+        lines = [tuple(head), *(tuple(row) for row in rows)]
+        widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+        for line in lines:
+            self.say("  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip())
+
+    def data(self, value: object) -> None:
+        """The one object of `--json`; silent without it."""
+        if self.json:
+            sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+    def diagnostics(self, found: Iterable[Diagnostic]) -> None:
+        """Each diagnostic with its caret, on standard error; silent with `--json`."""
+        if not self.json:
+            paint = _paint(sys.stderr)
+            sys.stderr.write("\n".join(render(diagnostic, paint) for diagnostic in found))
+
+    def failure(self, found: Sequence[Diagnostic]) -> None:
+        """What stops the work: the diagnostics, or the object that holds them."""
+        self.diagnostics(found)
+        self.data({"ok": False, "diagnostics": [as_data(diagnostic) for diagnostic in found]})
+
+    def bug(self, fault: Exception, trace: str | None) -> None:
+        """The compiler is wrong: what happened and how to report it."""
+        what = f"{type(fault).__name__}: {fault}" if str(fault) else type(fault).__name__
+        where = _innermost(fault)
+        sys.stderr.write(
+            f"internal error: {visible(what)}\n"
+            f"  in {where} (texpr {__version__}, Python {sys.version.split()[0]})\n"
+            "This is a fault of texpr, not of your program. Please report it, as CONTRIBUTING.md says: the program, the\n"
+            "command, and what `texpr doctor` prints. With TEXPR_TRACEBACK=1 in the environment the traceback is shown too.\n"
+        )
+        if trace:
+            sys.stderr.write(trace)
+        self.data({"ok": False, "internal_error": {"message": what, "where": where}})
+
+    @contextmanager
+    def working(self, text: str) -> Generator[None]:
+        """Show that work goes on, while it does, where standard error is a terminal."""
+        if self.json or not sys.stderr.isatty():
+            yield
+            return
+        rich = cast("type[RichConsole]", resolve("rich.console:Console"))
+        with rich(stderr=True).status(text):
+            yield
+
+
+def _innermost(fault: Exception) -> str:
+    """The place in our own code from which the fault came: file and line, without the path to the installation."""
+    place = "texpr"
+    trace = fault.__traceback__
+    while trace is not None:
+        _, found, inside = trace.tb_frame.f_code.co_filename.replace(os.sep, "/").rpartition("/texpr/")
+        if found:
+            place = f"texpr/{inside}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return place
+
+
+def _paint(stream: TextIO) -> Paint:
+    if not stream.isatty() or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb":
+        return plain
+    style = cast("type[Style]", resolve("rich.style:Style"))
+    parsed = {name: style.parse(text) for name, text in _STYLES.items()}
+    return lambda text, style: parsed[style].render(text)

@@ -1,0 +1,96 @@
+"""Reading what the user names and writing results, with a clear word for everything that can go wrong."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+from texpr.support.diagnostic import Diagnostic, TexprError, error
+from texpr.support.span import Source, Span
+
+LARGEST_SOURCE = 16 * 1024 * 1024
+"""Bytes. A program written by hand has thousands; a larger file is something else, given by mistake."""
+
+
+class CallError(TexprError):
+    """The command line names something that is not there or cannot be used. Exit code 2."""
+
+
+def call_error(code: str, message: str, help: str | None = None) -> CallError:
+    """A `CallError` with one diagnostic."""
+    return CallError([Diagnostic(code, None, message, (), help)])
+
+
+def open_error(path: Path, fault: OSError) -> CallError:
+    """Why `path` could not be opened or read."""
+    match fault:
+        case FileNotFoundError():
+            return call_error("E0850", f"there is no file `{path}`")
+        case IsADirectoryError():
+            return call_error("E0851", f"`{path}` is a folder, not a file")
+        case _:
+            return call_error("E0852", f"`{path}` cannot be read: {fault.strerror or fault}")
+
+
+def read_source(path: Path) -> Source:
+    """The text of a `.te` file. Raises TexprError (E0850–E0854)."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST_SOURCE + 1)
+    except (OSError, ValueError) as fault:
+        raise open_error(path, fault if isinstance(fault, OSError) else OSError(errno.EINVAL, str(fault))) from None
+    if len(data) > LARGEST_SOURCE:
+        size = f"{LARGEST_SOURCE // (1024 * 1024)} MiB"
+        raise error("E0854", None, f"`{path}` is larger than {size}", help="is this a program? It is read as one `.te` text")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as fault:
+        raise _not_utf8(path, data, fault) from None
+    return Source(str(path), text)
+
+
+def _not_utf8(path: Path, data: bytes, fault: UnicodeDecodeError) -> TexprError:
+    """Points at the first byte that is not UTF-8, in the text as far as it can be shown."""
+    shown = Source(str(path), data.decode("utf-8", errors="replace"))
+    at = len(data[: fault.start].decode("utf-8", errors="replace"))
+    message = f"byte {fault.start} (0x{data[fault.start]:02x}) is not UTF-8"
+    return error("E0853", Span(shown, at, at + 1), message, help="save the file as UTF-8")
+
+
+def output_folder(path: Path) -> Path:
+    """`path` as a folder that exists. Raises TexprError (E0855)."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise write_error(path, fault) from None
+    return path
+
+
+def write_error(path: Path, fault: OSError) -> CallError:
+    """Why nothing could be written at `path`."""
+    full = "; nothing is left half written" if fault.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+    return call_error("E0855", f"`{path}` cannot be written: {fault.strerror or fault}{full}")
+
+
+def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Make the file `path` by `write(file)`: afterwards it is there whole, or as it was. Raises TexprError (E0855)."""
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as fault:
+        raise write_error(path, fault) from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            write(file)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(name, 0o666 & ~umask)
+        os.replace(name, path)
+    except BaseException as fault:
+        Path(name).unlink(missing_ok=True)
+        if isinstance(fault, OSError):
+            raise write_error(path, fault) from None
+        raise
