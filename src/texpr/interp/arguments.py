@@ -1,0 +1,231 @@
+"""The data given to a function: what a caller passes, checked and brought into one form.
+
+`bind` is for everything that runs a function from Python: it matches arrays with parameters, finds the sizes and says exactly
+what is wrong. What the text promises of sizes and data is in `texpr.interp.facts`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import SupportsFloat, SupportsInt, TypeAlias, TypeGuard, cast
+
+import numpy as np
+
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.interp import arithmetic
+from texpr.interp.dtypes import Array, dtype_of, limits, numpy_dtype
+from texpr.ir.program import Function
+from texpr.ir.types import BOOL, F64, DType
+from texpr.ir.value import Buffer
+from texpr.support.diagnostic import Note, error
+
+Scalar: TypeAlias = bool | int | float | np.generic
+Arguments: TypeAlias = "Mapping[str, Array | Scalar]"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Arguments that fit: the value of every size and const, and an array (of rank 0 for a scalar) for every parameter."""
+
+    sizes: dict[Sym, int]
+    arrays: dict[str, Array]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One dimension of one argument: what the text says of it, and what it is."""
+
+    buffer: Buffer
+    dimension: int
+    shape: Expr
+    given: int
+
+
+def bind(function: Function, arguments: Arguments, sizes: Mapping[str, int] | None = None) -> Bound:
+    """Match `arguments` and `sizes` (by name) with the parameters of `function`.
+
+    A size is found from the shape entries that have it as their only unknown, linearly; any other must be given. Arrays are
+    passed on as they are, never copied or cast; a Python or NumPy scalar becomes an array of rank 0 if the type holds it
+    exactly. Raises `TexprError` that names the parameter, what was expected and what was found.
+    """
+    _check_names(function, arguments)
+    arrays = {p.name: _array(p, arguments[p.name]) for p in function.params}
+    known = _given_sizes(function, sizes or {})
+    entries = [_Entry(p, at, shape, arrays[p.name].shape[at]) for p in function.params for at, shape in enumerate(p.shape)]
+    origin: dict[Sym, str] = dict.fromkeys(known, "as given")
+    _solve(entries, known, origin)
+    _require_all(function, known)
+    for entry in entries:
+        _check_entry(entry, known, origin)
+    return Bound(known, arrays)
+
+
+def _check_names(function: Function, arguments: Arguments) -> None:
+    names = [p.name for p in function.params]
+    for name in arguments:
+        if name not in names:
+            raise error("E0701", function.span, f"`{function.name}` has no parameter `{name}`", help=_listed(names))
+    for param in function.params:
+        if param.name not in arguments:
+            raise error("E0702", param.span, f"`{function.name}` needs an argument for `{param!r}`", help=_listed(names))
+
+
+def _listed(names: Iterable[str]) -> str:
+    return "its parameters are " + (", ".join(f"`{n}`" for n in names) or "none")
+
+
+def _array(param: Buffer, given: object) -> Array:
+    if param.rank == 0 and _is_number(given):
+        return _scalar(param, given)
+    if not isinstance(given, np.ndarray):
+        kind = type(given).__name__
+        raise error("E0703", param.span, f"`{param!r}` takes {_wanted(param)}, not a value of type {kind}")
+    array = cast(Array, given)
+    if array.dtype != numpy_dtype(param.dtype):
+        found = dtype_of(array.dtype) or f"NumPy's {array.dtype.str}"
+        raise error(
+            "E0704",
+            param.span,
+            f"`{param!r}` takes elements of type {param.dtype}, not {found}",
+            help=f"convert it first: `{param.name}.astype(…)` to {numpy_dtype(param.dtype).name}",
+        )
+    if array.ndim != param.rank:
+        raise error("E0705", param.span, f"`{param!r}` takes {_wanted(param)}, not one of rank {array.ndim}")
+    return array
+
+
+def _wanted(param: Buffer) -> str:
+    return "a number" if param.rank == 0 else f"an array of rank {param.rank}"
+
+
+def _is_number(given: object) -> TypeGuard[Scalar]:
+    if isinstance(given, np.generic):
+        return dtype_of(np.asarray(cast(object, given)).dtype) is not None
+    return isinstance(given, bool | int | float)
+
+
+def _scalar(param: Buffer, given: Scalar) -> Array:
+    """The scalar as rank 0, if it is exactly representable. A bool is no number, nor a number a bool."""
+    dtype = param.dtype
+    is_bool = isinstance(given, bool | np.bool_)
+    if is_bool != (dtype == BOOL):
+        raise error("E0704", param.span, f"`{param!r}` takes a {dtype}, not a value of type {type(given).__name__}")
+    if is_bool:
+        return np.asarray(given, np.bool_)
+    number = int(cast(SupportsInt, given)) if isinstance(given, int | np.integer) else float(cast(SupportsFloat, given))
+    held = _hold(number, dtype)
+    if held is None:
+        raise error(
+            "E0704",
+            param.span,
+            f"`{param!r}` can't hold {number!r} exactly",
+            help=f"round it first: `np.asarray({number!r}, …)` of type {numpy_dtype(dtype).name}",
+        )
+    return held
+
+
+def _hold(number: int | float, dtype: DType) -> Array | None:
+    """`number` in `dtype`, or None if it isn't one of its values."""
+    if dtype.is_float:
+        try:
+            wide = float(number)
+        except OverflowError:
+            return None
+        held = np.asarray(arithmetic.cast(np.asarray(wide), F64, dtype))
+        back = float(held.astype(np.float64))
+        return held if wide == number and (back == wide or (back != back and wide != wide)) else None
+    if number != number or number in (float("inf"), float("-inf")) or number != int(number):
+        return None
+    low, high = limits(dtype)
+    return np.asarray(int(number), numpy_dtype(dtype)) if low <= number <= high else None
+
+
+def _given_sizes(function: Function, sizes: Mapping[str, int]) -> dict[Sym, int]:
+    consts = dict(function.consts)
+    known = {sym: default for sym, default in consts.items() if default is not None}
+    for name, value in sizes.items():
+        sym = Sym(name)
+        if sym not in consts and sym not in function.sizes:
+            listed = ", ".join(f"`{s}`" for s in (*function.sizes, *consts)) or "none"
+            raise error("E0706", function.span, f"`{function.name}` has no size `{name}`", help=f"its sizes are {listed}")
+        known[sym] = _integer(function, name, value)
+        if known[sym] < 0 and sym not in consts:
+            raise error("E0707", function.span, f"size `{name}` of `{function.name}` must not be negative, it is {value}")
+    return known
+
+
+def _integer(function: Function, name: str, value: object) -> int:
+    try:
+        return operator.index(value)  # pyright: ignore[reportArgumentType]
+    except TypeError:
+        found = type(value).__name__
+        raise error("E0707", function.span, f"size `{name}` of `{function.name}` must be an integer, not {found}") from None
+
+
+def _solve(entries: list[_Entry], known: dict[Sym, int], origin: dict[Sym, str]) -> None:
+    """Find sizes from the entries that have just one unknown, until no entry helps. Mistakes are left for `_check_entry`."""
+    progress = True
+    while progress:
+        progress = False
+        for entry in entries:
+            rest = _substituted(entry.shape, known)
+            solution = _linear(rest, entry.given) if rest is not None else None
+            if solution is not None:
+                sym, value = solution
+                known[sym], origin[sym] = value, f"from dimension {entry.dimension} of `{entry.buffer.name}`"
+                progress = True
+
+
+def _substituted(shape: Expr, known: Mapping[Sym, int]) -> Expr | None:
+    try:
+        return shape.substitute(known)
+    except ZeroDivisionError:
+        return None
+
+
+def _linear(shape: Expr, given: int) -> tuple[Sym, int] | None:
+    """The one symbol of `shape` and its value, where `shape` = `given` is linear in it and has a solution ≥ 0."""
+    if len(shape.terms) != 1:
+        return None
+    ((monomial, factor),) = shape.terms
+    value, rest = divmod(given - shape.constant, factor)
+    if len(monomial) != 1 or not isinstance(monomial[0], Sym) or rest != 0 or value < 0:
+        return None
+    return monomial[0], value
+
+
+def _require_all(function: Function, known: Mapping[Sym, int]) -> None:
+    for sym in function.sizes:
+        if sym not in known:
+            raise error(
+                "E0708",
+                function.span,
+                f"size `{sym}` of `{function.name}` does not follow from the shapes",
+                help=f'give it: sizes={{"{sym}": …}}, or on the command line --size {sym}=…',
+            )
+    for sym, _ in function.consts:
+        if sym not in known:
+            raise error("E0708", function.span, f"const `{sym}` of `{function.name}` has no value", help="give it as a size")
+
+
+def _check_entry(entry: _Entry, known: Mapping[Sym, int], origin: Mapping[Sym, str]) -> None:
+    buffer, shape = entry.buffer, entry.shape
+    try:
+        wanted = shape.evaluate(known)
+    except ZeroDivisionError:
+        raise error("E0709", buffer.span, f"the shape `{shape}` of `{buffer!r}` divides by zero") from None
+    if wanted == entry.given:
+        return
+    value = str(wanted) if shape.is_constant else f"{shape} = {wanted}"
+    notes = [Note(f"{s} = {known[s]}, {origin[s]}") for s in sorted(shape.syms(), key=str) if s in origin]
+    notes += [Note(f"{s} = {known[s]}, the default") for s in sorted(shape.syms(), key=str) if s not in origin]
+    raise error(
+        "E0709", buffer.span, f"dimension {entry.dimension} of `{buffer!r}` must be {value}, it is {entry.given}", *notes
+    )
+
+
+def shape_of(buffer: Buffer, sizes: Mapping[Sym, int]) -> tuple[int, ...]:
+    """The shape of `buffer` at these sizes."""
+    return tuple(expr(entry).evaluate(sizes) for entry in buffer.shape)

@@ -1,0 +1,101 @@
+"""What the text promises of sizes and data (`where`, `assume`), and what a type promises of its elements, checked."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from typing import assert_never
+
+import numpy as np
+
+from texpr.affine.expr import Sym
+from texpr.interp.arguments import Bound
+from texpr.interp.dtypes import Array
+from texpr.interp.rounding import round_tf32
+from texpr.ir.program import Assume, Compare, Function, Injective, InRange
+from texpr.ir.types import TF32
+from texpr.ir.value import Buffer
+from texpr.support.diagnostic import Diagnostic, Note, TexprError
+
+_COMPARE: dict[str, Callable[[int, int], bool]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+
+
+def check_facts(function: Function, bound: Bound) -> None:
+    """Raise `TexprError` with everything that `broken_facts` finds, if anything."""
+    found = list(broken_facts(function, bound))
+    if found:
+        raise TexprError(found)
+
+
+def broken_facts(function: Function, bound: Bound) -> Iterator[Diagnostic]:
+    """One diagnostic for each `where` (E0710) and `assume` (E0711) that these arguments break, and for each array of tf32 that
+    holds numbers which are not tf32 (E0712)."""
+    for fact in function.where:
+        found = _broken_where(fact, bound.sizes)
+        if found is not None:
+            yield found
+    for assume in function.assumes:
+        found = _broken_assume(assume, bound.arrays[assume.buffer.name], bound.sizes)
+        if found is not None:
+            yield found
+    for param in function.params:
+        if param.dtype == TF32:
+            yield from _not_tf32(param, bound.arrays[param.name])
+
+
+def _broken_where(fact: Compare, sizes: Mapping[Sym, int]) -> Diagnostic | None:
+    text = f"{fact.left} {fact.op} {fact.right}"
+    syms = sorted(fact.left.syms() | fact.right.syms(), key=str)
+    notes = tuple(Note(f"{s} = {sizes[s]}") for s in syms)
+    try:
+        left, right = fact.left.evaluate(sizes), fact.right.evaluate(sizes)
+    except ZeroDivisionError:
+        return Diagnostic("E0710", fact.span, f"`where {text}` divides by zero", notes)
+    if _COMPARE[fact.op](left, right):
+        return None
+    return Diagnostic("E0710", fact.span, f"`where {text}` does not hold: it is {left} {fact.op} {right}", notes)
+
+
+def _broken_assume(assume: Assume, array: Array, sizes: Mapping[Sym, int]) -> Diagnostic | None:
+    name = assume.buffer.name
+    match assume:
+        case InRange(lo=lo, hi=hi):
+            low, high = lo.evaluate(sizes), hi.evaluate(sizes)
+            bad = np.argwhere(~((array >= low) & (array < high)))
+            if len(bad) == 0:
+                return None
+            at = tuple(int(i) for i in bad[0])
+            text = f"`assume {name} in {lo}..{hi}` does not hold: {element(name, at)} = {array[at]}, not in {low}..{high}"
+            return Diagnostic("E0711", assume.span, text)
+        case Injective():
+            return _repeated(assume, array)
+        case _:
+            assert_never(assume)
+
+
+def _repeated(assume: Injective, array: Array) -> Diagnostic | None:
+    flat = array.reshape(-1)
+    order = np.argsort(flat, kind="stable")
+    repeats = np.flatnonzero(flat[order][1:] == flat[order][:-1])
+    if len(repeats) == 0:
+        return None
+    pair = sorted(int(order[repeats[0] + k]) for k in (0, 1))
+    name = assume.buffer.name
+    first, second = (element(name, tuple(int(i) for i in np.unravel_index(p, array.shape))) for p in pair)
+    text = f"`assume injective({name})` does not hold: {first} and {second} are both {flat[pair[0]]}"
+    return Diagnostic("E0711", assume.span, text)
+
+
+def _not_tf32(param: Buffer, array: Array) -> Iterator[Diagnostic]:
+    bad = np.argwhere(~((round_tf32(array) == array) | np.isnan(array)))
+    if len(bad):
+        at = tuple(int(i) for i in bad[0])
+        text = f"`{param!r}` takes tf32 numbers (10 bits of fraction), and {element(param.name, at)} = {array[at]!r} is not one"
+        yield Diagnostic("E0712", param.span, text, help="round it first: `texpr.interp.rounding.round_tf32(x)`")
+
+
+def element(name: str, index: tuple[int, ...]) -> str:
+    """An element as the language writes it: `A[3, 4]`, or `s` for a scalar."""
+    return f"{name}[{', '.join(map(str, index))}]" if index else name

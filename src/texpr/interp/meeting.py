@@ -1,0 +1,161 @@
+"""Updates of `par … reduce(…)`: iterations that meet in an element, combined in the order of the sequential program.
+
+All iterations of a `par` take each statement together, so a rounded sum would be added up in the wrong order if every update
+happened when its statement runs. Such updates are noted down instead. At the end of each `par` its notes are sorted by
+iteration (stably: within an iteration they are in order already) and handed to the `par` around it; the outermost one with
+`reduce` applies them. No one can miss them in between: other iterations may not look at an element that updates meet in, and
+before an iteration looks at an element of its own, the notes on that element are applied.
+
+Updates whose order can't be seen (integers, max, min) are applied at once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from texpr.interp.combine import Combine, family, in_any_order, in_order, is_free
+from texpr.interp.dtypes import Array
+from texpr.interp.lanes import Column, Lanes
+from texpr.interp.memory import Memory
+from texpr.ir.program import Bind, Par, walk
+from texpr.ir.value import Buffer
+
+LANES = 1 << 16
+"""Most lanes that run together: enough to hide the cost of a step, few enough for their columns to stay in the cache."""
+NOTING = 1 << 13
+"""Most lanes that run together while updates are noted down: a `seq` inside notes as many updates a lane as it has steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """How to apply updates of `memories`; those with one `key` may be applied together. `ufunc.at` does it, if given."""
+
+    key: object
+    memories: tuple[Memory, ...]
+    combine: Combine
+    ufunc: np.ufunc | None = None
+
+    def in_order(self, places: Sequence[Array], values: Sequence[Array]) -> None:
+        """Apply them one after the other."""
+        if self.ufunc is not None:
+            self.ufunc.at(self.memories[0].data, places[0], values[0])
+        else:
+            in_order([m.data for m in self.memories], places, values, self.combine)
+
+    def in_any_order(self, places: Sequence[Array], values: Sequence[Array]) -> None:
+        """Apply them in whatever order is fastest."""
+        in_any_order([m.data for m in self.memories], places, values, self.combine)
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    """Updates noted down: the lane of the innermost noting `par` that made each, and its place and value for each target."""
+
+    update: Update
+    lanes: Array
+    places: tuple[Array, ...]
+    values: tuple[Array, ...]
+
+    def only(self, which: Array) -> _Note:
+        places, values = (tuple(x[which] for x in each) for each in (self.places, self.values))
+        return _Note(self.update, self.lanes[which], places, values)
+
+
+class Meetings:
+    """The buffers in which iterations may meet just now, and the updates noted down."""
+
+    def __init__(self) -> None:
+        self._free: set[Buffer] = set()
+        self._noted: dict[Buffer, Par] = {}  # with the outermost `par` whose iterations meet there
+        self._levels: list[tuple[Par, list[_Note]]] = []
+
+    @contextmanager
+    def inside(self, par: Par) -> Generator[int]:
+        """While the iterations of `par` run. Gives how many may run together."""
+        fresh = [b for b in par.reduce if b not in self._free and b not in self._noted]
+        free = {b for b in fresh if _is_free(b, par)}
+        noted = [b for b in fresh if b not in free]
+        self._free |= free
+        self._noted.update(dict.fromkeys(noted, par))
+        noting = bool(self._noted)
+        if noting:
+            self._levels.append((par, []))
+        yield NOTING if noting else LANES
+        if noting:
+            self._levels.pop()
+        self._free -= free
+        for buffer in noted:
+            del self._noted[buffer]
+
+    def meets(self, buffer: Buffer) -> bool:
+        """Whether two lanes may update the same element of `buffer`."""
+        return buffer in self._free or buffer in self._noted
+
+    def update(self, update: Update, lanes: Lanes, places: Sequence[Array], values: Sequence[Array]) -> None:
+        """Apply the updates of these lanes, now or in time."""
+        if any(memory.buffer in self._noted for memory in update.memories):
+            par, notes = self._levels[-1]
+            notes.append(_Note(update, np.asarray(lanes[par]), tuple(places), tuple(values)))
+        else:
+            update.in_any_order(places, values)
+
+    def end(self, lanes: Lanes) -> None:
+        """`lanes` have done all their iterations of the innermost `par`: hand over or apply what they noted."""
+        if not self._levels or not self._levels[-1][1]:
+            return
+        par, notes = self._levels[-1]
+        for note in _by_lane(notes):
+            if all(self._noted[m.buffer] is par for m in note.update.memories):
+                note.update.in_order(note.places, note.values)
+            else:
+                outer, waiting = self._levels[-2]
+                waiting.append(_Note(note.update, np.asarray(lanes[outer])[note.lanes], note.places, note.values))
+        notes.clear()
+
+    def settle(self, buffer: Buffer, places: Column) -> None:
+        """Apply what is noted on these elements: an iteration is about to look at them, or to write them."""
+        if buffer not in self._noted:
+            return
+        for _, notes in self._levels:
+            for at, note in enumerate(notes):
+                due = np.zeros(len(note.lanes), np.bool_)
+                for memory, noted in zip(note.update.memories, note.places, strict=True):
+                    if memory.buffer is buffer:
+                        due |= np.isin(noted, places)
+                if due.any():
+                    now = note.only(np.flatnonzero(due))
+                    now.update.in_order(now.places, now.values)
+                    notes[at] = note.only(np.flatnonzero(~due))
+
+
+def _is_free(buffer: Buffer, par: Par) -> bool:
+    """Whether all updates of `buffer` in `par` are of one kind whose order can't be seen."""
+    binds = [s for s in walk(par.body) if isinstance(s, Bind) and s.update and any(t.buffer is buffer for t in s.targets)]
+    kinds = {(family(b.update), *(t.buffer for t in b.targets)) for b in binds}
+    return len(kinds) <= 1 and all(is_free(b.update, b.targets) for b in binds)
+
+
+def _by_lane(notes: Sequence[_Note]) -> Iterator[_Note]:
+    """The notes on each set of memories in the order of the lanes, each lane's in the order in which it made them."""
+    groups: defaultdict[tuple[Memory, ...], list[_Note]] = defaultdict(list)
+    for note in notes:
+        groups[note.update.memories].append(note)
+    for group in groups.values():
+        lanes = np.concatenate([n.lanes for n in group])
+        order = np.argsort(lanes, kind="stable")
+        keys = list(dict.fromkeys(n.update.key for n in group))
+        kind = np.repeat([keys.index(n.update.key) for n in group], [len(n.lanes) for n in group])[order]
+        updates = {keys.index(n.update.key): n.update for n in group}
+        places, values = (
+            [np.concatenate(parts)[order] for parts in zip(*each, strict=True)]
+            for each in ([n.places for n in group], [n.values for n in group])
+        )
+        for run in np.split(np.arange(len(order)), np.flatnonzero(kind[1:] != kind[:-1]) + 1):
+            if len(run):
+                update = updates[int(kind[run[0]])]
+                yield _Note(update, lanes[order], tuple(places), tuple(values)).only(run)
