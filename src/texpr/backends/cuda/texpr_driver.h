@@ -36,11 +36,9 @@ typedef struct texpr_function *texpr_function; /* CUfunction */
 typedef unsigned long long texpr_address;      /* CUdeviceptr */
 
 enum {
-    TEXPR_MAX_GRID_X = 5,         /* CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X; Y and Z follow */
-    TEXPR_MAX_SHARED_OPTIN = 97,  /* CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
-    TEXPR_CAPABILITY_MAJOR = 75,  /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR */
-    TEXPR_CAPABILITY_MINOR = 76,  /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR */
-    TEXPR_DYNAMIC_SHARED_SIZE = 8 /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
+    TEXPR_MAX_GRID_X = 5,        /* CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X; Y and Z follow */
+    TEXPR_CAPABILITY_MAJOR = 75, /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR */
+    TEXPR_CAPABILITY_MINOR = 76  /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR */
 };
 
 /* ---- the driver's functions ---------------------------------------------------------------------------------------------- */
@@ -55,7 +53,6 @@ enum {
     F(ModuleLoadData, cuModuleLoadData, (texpr_module * module, void const *image)) \
     F(ModuleUnload, cuModuleUnload, (texpr_module module)) \
     F(ModuleGetFunction, cuModuleGetFunction, (texpr_function * function, texpr_module module, char const *name)) \
-    F(FuncSetAttribute, cuFuncSetAttribute, (texpr_function function, int attribute, int value)) \
     F(LaunchKernel, cuLaunchKernel, \
       (texpr_function function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, \
        texpr_stream stream, void **arguments, void **extra)) \
@@ -187,7 +184,7 @@ static texpr_status texpr_loaded_here(struct texpr_loaded **loaded) {
 }
 
 /* Fill a free entry: limits of the device, the module, its kernels. The context is current. */
-static texpr_status texpr_fill(struct texpr_loaded *entry, struct texpr_image const *image, int const *shared) {
+static texpr_status texpr_fill(struct texpr_loaded *entry, struct texpr_image const *image) {
     texpr_status status = TEXPR_OK;
     for (int axis = 0; axis < 3; axis++) {
         int most = 0;
@@ -195,11 +192,8 @@ static texpr_status texpr_fill(struct texpr_loaded *entry, struct texpr_image co
         entry->grid[axis] = most;
     }
     if ((status = texpr_driver.ModuleLoadData(&entry->module, texpr_image_code(image))) != TEXPR_OK) return status;
-    for (int i = 0; i < image->count && status == TEXPR_OK; i++) {
+    for (int i = 0; i < image->count && status == TEXPR_OK; i++)
         status = texpr_driver.ModuleGetFunction(&entry->kernels[i], entry->module, image->kernels[i]);
-        if (status == TEXPR_OK && shared[i] > 48 * 1024)
-            status = texpr_driver.FuncSetAttribute(entry->kernels[i], TEXPR_DYNAMIC_SHARED_SIZE, shared[i]);
-    }
     if (status != TEXPR_OK) texpr_driver.ModuleUnload(entry->module);
     entry->variant = image->variant;
     return status;
@@ -223,7 +217,7 @@ static void texpr_release(struct texpr_loaded const *entry) {
     if (entry->retained && texpr_driver.PrimaryRelease != NULL) texpr_driver.PrimaryRelease(entry->device);
 }
 
-static texpr_status texpr_load_locked(struct texpr_image const *image, int const *shared, int device, texpr_context before) {
+static texpr_status texpr_load_locked(struct texpr_image const *image, int device, texpr_context before) {
     texpr_context context = NULL;
     struct texpr_loaded *entry = texpr_entry(NULL); /* a free one */
     int retained = 0;
@@ -236,7 +230,7 @@ static texpr_status texpr_load_locked(struct texpr_image const *image, int const
     }
     entry->device = device;
     entry->retained = retained;
-    if ((status = texpr_fill(entry, image, shared)) != TEXPR_OK) {
+    if ((status = texpr_fill(entry, image)) != TEXPR_OK) {
         texpr_release(entry);
         return status;
     }
@@ -244,16 +238,16 @@ static texpr_status texpr_load_locked(struct texpr_image const *image, int const
     return TEXPR_OK;
 }
 
-/* Load the module for device `ordinal`. `shared[k]`: dynamic shared bytes of kernel k. Loading twice is fine. The calling thread's
-   context is left as it was; a thread without one is given the device's primary context. */
-static texpr_status texpr_load_module(struct texpr_image const *images, int count, int const *const *shared, int ordinal) {
+/* Load the module for device `ordinal`. Loading twice is fine. The calling thread's context is left as it was; a thread without
+   one is given the device's primary context. */
+static texpr_status texpr_load_module(struct texpr_image const *images, int count, int ordinal) {
     texpr_context before = NULL;
     int device = 0, chosen = 0;
     texpr_status status = texpr_choose(images, count, ordinal, &device, &chosen);
     if (status != TEXPR_OK) return status;
     pthread_mutex_lock(&texpr_table_lock);
     if ((status = texpr_driver.CtxGetCurrent(&before)) == TEXPR_OK) {
-        status = texpr_load_locked(&images[chosen], shared[images[chosen].variant], device, before);
+        status = texpr_load_locked(&images[chosen], device, before);
         if (before != NULL || status != TEXPR_OK) texpr_driver.CtxSetCurrent(before);
     }
     pthread_mutex_unlock(&texpr_table_lock);
@@ -280,6 +274,73 @@ static texpr_status texpr_unload_modules(void) {
     texpr_driver.CtxSetCurrent(before);
     pthread_mutex_unlock(&texpr_table_lock);
     return first;
+}
+
+/* ---- launches ------------------------------------------------------------------------------------------------------------ */
+
+/* One launch: which kernel, blocks along each axis, threads of a block. `base[axis]`: the argument that gets the first block of a
+   slab, NULL where the grid may not be cut. */
+struct texpr_launch {
+    int kernel;
+    int64_t grid[3];
+    unsigned block[3];
+    int *base[3];
+};
+
+/* The exact number of blocks as 64 bits, which hold all that any device takes. */
+static inline int64_t texpr_blocks(__int128 count) { return count > INT64_MAX ? INT64_MAX : count < 0 ? 0 : (int64_t)count; }
+
+/* Launch, in slabs where the device takes no larger grid. With `dry` nothing is launched, and it is only said whether it could be.
+   No block at all is fine, and launches nothing. */
+static texpr_status texpr_launch(struct texpr_loaded const *loaded, texpr_stream stream, int dry, struct texpr_launch const *launch,
+                                 void **arguments) {
+    int64_t slab[3], start[3];
+    for (int axis = 0; axis < 3; axis++)
+        if (launch->grid[axis] == 0) return TEXPR_OK;
+    for (int axis = 0; axis < 3; axis++) {
+        int64_t most = loaded->grid[axis], blocks = launch->grid[axis];
+        if (blocks > most && (launch->base[axis] == NULL || blocks - 1 > INT32_MAX)) return TEXPR_BAD_SIZE;
+        slab[axis] = blocks < most ? blocks : most;
+    }
+    if (dry) return TEXPR_OK;
+    for (start[2] = 0; start[2] < launch->grid[2]; start[2] += slab[2])
+        for (start[1] = 0; start[1] < launch->grid[1]; start[1] += slab[1])
+            for (start[0] = 0; start[0] < launch->grid[0]; start[0] += slab[0]) {
+                unsigned grid[3];
+                for (int axis = 0; axis < 3; axis++) {
+                    int64_t left = launch->grid[axis] - start[axis];
+                    grid[axis] = (unsigned)(left < slab[axis] ? left : slab[axis]);
+                    if (launch->base[axis] != NULL) *launch->base[axis] = (int)start[axis];
+                }
+                texpr_status status =
+                    texpr_driver.LaunchKernel(loaded->kernels[launch->kernel], grid[0], grid[1], grid[2], launch->block[0],
+                                              launch->block[1], launch->block[2], 0, stream, arguments, NULL);
+                if (status != TEXPR_OK) return status;
+            }
+    return TEXPR_OK;
+}
+
+/* ---- arithmetic of sizes, exact ------------------------------------------------------------------------------------------- */
+
+static inline __int128 tx_floordiv(__int128 a, __int128 b) {
+    if (b == 0) return 0;
+    __int128 quotient = a / b;
+    return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+}
+static inline __int128 tx_mod(__int128 a, __int128 b) { return b == 0 ? 0 : a - b * tx_floordiv(a, b); }
+static inline __int128 tx_min(__int128 a, __int128 b) { return a < b ? a : b; }
+static inline __int128 tx_max(__int128 a, __int128 b) { return a > b ? a : b; }
+
+/* A tf32 is an f32 whose last 13 bits are 0: rounded to nearest even; nan stays nan. */
+static inline float texpr_to_tf32(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if ((bits & 0x7fffffffu) > 0x7f800000u)
+        bits = 0x7fc00000u;
+    else
+        bits = (bits + 0xfffu + ((bits >> 13) & 1u)) & ~0x1fffu;
+    memcpy(&x, &bits, sizeof bits);
+    return x;
 }
 
 #endif

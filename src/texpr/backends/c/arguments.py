@@ -1,0 +1,102 @@
+"""Arguments of kernels and of emitted functions: their order, their C types and their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from texpr.affine.expr import Sym
+from texpr.affine.facts import Fact
+from texpr.affine.ranges import Range
+from texpr.backends.c.names import identifier
+from texpr.backends.c.scope import LARGEST_SIZE, Scope, size_ranges
+from texpr.backends.c.types import PUBLIC_NAMES
+from texpr.ir.kernel import Axis, Kernel, Plan
+from texpr.ir.value import Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of the emitted function `texpr_NAME`, after `stream` and `workspace`.
+
+    `key`: the buffer (a pointer, or a scalar by value) or the size it is; `written`: whether it is a pointer written through.
+    """
+
+    name: str
+    key: Buffer | Sym
+    written: bool = False
+
+    @property
+    def is_pointer(self) -> bool:
+        """Whether an array is given."""
+        return isinstance(self.key, Buffer) and not is_scalar(self.key)
+
+    @property
+    def declaration(self) -> str:
+        """The parameter in plain C."""
+        match self.key:
+            case Sym():
+                return f"int64_t {self.name}"
+            case Buffer():
+                ctype = PUBLIC_NAMES[self.key.dtype]
+                if not self.is_pointer:
+                    return f"{ctype} {self.name}"
+                return f"{ctype} {'' if self.written else 'const '}*{self.name}"
+
+
+def is_scalar(buffer: Buffer) -> bool:
+    """Whether a parameter is passed by value: a scalar that is only read."""
+    return buffer.role == "input" and buffer.rank == 0
+
+
+def function_name(plan: Plan) -> str:
+    """The emitted function's name; those that belong to it begin with it."""
+    return f"texpr_{identifier(plan.name)}"
+
+
+def arguments(plan: Plan) -> tuple[Argument, ...]:
+    """The arguments after `stream` and `workspace`: parameters as written, results, then the sizes that no build fixed."""
+    fixed = {sym for sym, _ in plan.fixed}
+    buffers = (*plan.params, *(b for b in plan.results if b not in plan.params))
+    sizes = tuple(sym for sym in plan.sizes if sym not in fixed)
+    scope, found = Scope.empty(), list[Argument]()
+    for key in (*buffers, *sizes):
+        scope, name = scope.name(key)
+        found.append(Argument(name, key, isinstance(key, Buffer) and key.role != "input"))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelArgument:
+    """One argument of a kernel: a scalar by value, a pointer, or a size (an `int`)."""
+
+    name: str
+    key: Buffer | Sym
+    scalar: bool = False
+
+
+def kernel_arguments(kernel: Kernel, plan: Plan) -> tuple[Scope, tuple[KernelArgument, ...]]:
+    """The scope in which the arguments have their names, and the arguments in order: scalars, buffers, sizes."""
+    ranges = size_ranges(plan.sizes, plan.requires)
+    scope, found = Scope.empty(), list[KernelArgument]()
+    for buffer in kernel.scalars:
+        scope, name = scope.scalar(buffer)
+        found.append(KernelArgument(name, buffer, scalar=True))
+    for buffer in kernel.buffers:
+        scope, name = scope.name(buffer)
+        found.append(KernelArgument(name, buffer))
+    for size in kernel.sizes:
+        scope, variable = scope.integer(size, ranges.get(size, (0, LARGEST_SIZE)))
+        found.append(KernelArgument(str(variable.text), size))
+    return scope, tuple(found)
+
+
+def axis_range(axis: Axis, scope: Scope) -> tuple[Range, tuple[Fact, ...]]:
+    """The values an axis takes, and that it is less than its extent."""
+    _, top = scope.bounds(axis.extent)
+    return (0, None if top is None else max(top - 1, 0)), (Fact(0, axis.sym, axis.extent),)
+
+
+def distinct(found: Iterable[Kernel]) -> tuple[Kernel, ...]:
+    """Each kernel once, in order of first use."""
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,143 @@
+"""Statements of a kernel as C text. What differs between machines is asked of a `Dialect`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, assert_never
+
+from texpr.affine.expr import Sym
+from texpr.affine.facts import Fact
+from texpr.affine.ranges import Range
+from texpr.backends.c.index import index_text
+from texpr.backends.c.scope import Scope
+from texpr.backends.c.text import line_of
+from texpr.backends.c.types import C_NAMES
+from texpr.backends.c.value import addend, element_text, value_text
+from texpr.ir.kernel import Assign, Atomic, Barrier, Declare, Exchange, For, If, Kernel, Stmt, Store, walk
+from texpr.ir.value import Load, Value
+
+INDENT = "    "
+
+
+class Dialect(Protocol):
+    """How a machine's C differs."""
+
+    def place(self, line: int) -> str | None:
+        """The line that says which line of the `.te` the statements after it come from, if the dialect has such."""
+        ...
+
+    def before_loop(self, loop: For, scope: Scope) -> list[str]:
+        """Lines, pragmas, put before a loop."""
+        ...
+
+    def atomic(self, stmt: Atomic, scope: Scope) -> list[str]:
+        """An atomic update."""
+        ...
+
+    def barrier(self, stmt: Barrier) -> list[str]:
+        """A barrier, with a comment on what it is for."""
+        ...
+
+    def exchange(self, stmt: Exchange, scope: Scope, target: str, source: str) -> list[str]:
+        """The declaration of `target`, which another lane's `source` is put into."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """Prints statement lists of one kernel. `assigned`: register variables that change after their declaration."""
+
+    dialect: Dialect
+    assigned: frozenset[Sym]
+
+    @staticmethod
+    def of(kernel: Kernel, dialect: Dialect) -> Body:
+        """The printer of `kernel`'s statements."""
+        return Body(dialect, frozenset(s.sym for s in walk(kernel.body) if isinstance(s, Assign)))
+
+    def lines(self, stmts: tuple[Stmt, ...], scope: Scope, depth: int, place: int | None = None) -> list[str]:
+        """The statements, one C line each or more, `depth` levels in; `place` is the line of the `.te` said last."""
+        found: list[str] = []
+        for stmt in stmts:
+            line = line_of(stmt.span)
+            if line is not None and line != place:
+                marker = self.dialect.place(line)
+                found += [] if marker is None else [INDENT * depth + marker]
+                place = line
+            scope, lines = self._statement(stmt, scope, depth)
+            found += lines
+            place = _place_within(stmt, place)
+        return found
+
+    def _statement(self, stmt: Stmt, scope: Scope, depth: int) -> tuple[Scope, list[str]]:
+        """The scope after the statement, and its lines."""
+        indent = INDENT * depth
+        match stmt:
+            case For():
+                return scope, self._loop(stmt, scope, depth)
+            case If():
+                return scope, self._if(stmt, scope, depth)
+            case Declare():
+                return self._declare(stmt, scope, indent)
+            case Assign():
+                return scope, [indent + _assignment(scope.named[stmt.sym], stmt.sym, stmt.value, scope)]
+            case Store():
+                return scope, [indent + _assignment(str(element_text(stmt.target, scope)), stmt.target, stmt.value, scope)]
+            case Atomic():
+                return scope, [indent + line for line in self.dialect.atomic(stmt, scope)]
+            case Barrier():
+                return scope, [indent + line for line in self.dialect.barrier(stmt)]
+            case Exchange():
+                source = scope.named[stmt.source.sym]
+                scope, target = scope.name(stmt.target)
+                return scope, [indent + line for line in self.dialect.exchange(stmt, scope, target, source)]
+            case _:
+                assert_never(stmt)
+
+    def _declare(self, stmt: Declare, scope: Scope, indent: str) -> tuple[Scope, list[str]]:
+        value = value_text(stmt.value, scope)
+        scope, name = scope.name(stmt.sym)
+        constant = "" if stmt.sym in self.assigned else " const"
+        return scope, [f"{indent}{C_NAMES[stmt.dtype]}{constant} {name} = {value};"]
+
+    def _loop(self, loop: For, scope: Scope, depth: int) -> list[str]:
+        indent = INDENT * depth
+        lo, hi, step = (index_text(e, scope) for e in (loop.lo, loop.hi, loop.step))
+        ends, past = _loop_ranges(loop, scope)
+        inner, variable = scope.inner().integer(loop.sym, ends, [Fact(loop.lo, loop.sym, loop.hi)], past)
+        name = variable.text
+        advance = f"++{name}" if loop.step.is_constant and loop.step.constant == 1 else f"{name} += {step}"
+        head = f"{indent}for ({variable.type.ctype} {name} = {lo}; {name} < {hi}; {advance}) {{"
+        pragmas = [indent + line for line in self.dialect.before_loop(loop, scope)]
+        body = self.lines(loop.body, inner, depth + 1, _place_within(loop, line_of(loop.span)))
+        return [*pragmas, head, *body, f"{indent}}}"]
+
+    def _if(self, stmt: If, scope: Scope, depth: int) -> list[str]:
+        indent = INDENT * depth
+        found = [f"{indent}if ({value_text(stmt.condition, scope)}) {{"]
+        place = line_of(stmt.span)
+        found += self.lines(stmt.then, scope.inner(), depth + 1, place)
+        if stmt.orelse:
+            found += [f"{indent}}} else {{", *self.lines(stmt.orelse, scope.inner(), depth + 1, place)]
+        return [*found, f"{indent}}}"]
+
+
+def _place_within(stmt: Stmt, place: int | None) -> int | None:
+    """`place`, where `stmt` and all below it come from that line, so that it holds on every way through; else None."""
+    return place if all(line_of(inner.span) in (None, place) for inner in walk((stmt,))) else None
+
+
+def _assignment(target: str, place: Sym | Load, value: Value, scope: Scope) -> str:
+    """`target = value;`, or `target += …;` where that is what it says."""
+    added = addend(place, value)
+    return f"{target} = {value_text(value, scope)};" if added is None else f"{target} += {value_text(added, scope)};"
+
+
+def _loop_ranges(loop: For, scope: Scope) -> tuple[Range, Range]:
+    """Values of the loop's symbol within its body, and those its variable takes at all."""
+    (low, start), (_, end), (_, step) = (scope.bounds(e) for e in (loop.lo, loop.hi, loop.step))
+    if end is None:
+        return (low, None), (low, None)
+    last = end - 1 if low is None else max(end - 1, low)
+    past = None if start is None or step is None else max(start, last + step)
+    return (low, last), (low, past)

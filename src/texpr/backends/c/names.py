@@ -1,0 +1,79 @@
+"""C identifiers made from a user's names: never a keyword or a macro, never the same for two things in one scope."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_KEYWORDS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class co_await co_return
+co_yield compl concept const const_cast consteval constexpr constinit continue decltype default delete do double dynamic_cast
+else enum explicit export extern false final float for friend goto if import inline int long module mutable namespace new
+noexcept not not_eq nullptr operator or or_eq override private protected public register reinterpret_cast requires restrict
+return short signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef
+typeid typename typeof union unsigned using virtual void volatile wchar_t while xor xor_eq
+""",
+    )
+)
+"""Keywords of C11 and C++20."""
+
+_MEANINGFUL = frozenset(
+    re.findall(
+        r"\w+",
+        """
+threadIdx blockIdx blockDim gridDim warpSize dim3 uint3 memcpy memset malloc free std size_t ptrdiff_t uintptr_t intptr_t
+main linux unix i386 errno assert signbit isnan isinf isfinite isnormal fpclassify isgreater isgreaterequal isless
+islessequal islessgreater isunordered offsetof NULL EOF INFINITY NAN HUGE_VAL HUGE_VALF HUGE_VALL TRUE FALSE BIG_ENDIAN
+LITTLE_ENDIAN PDP_ENDIAN BYTE_ORDER WNOHANG WUNTRACED WSTOPPED WEXITED WCONTINUED WNOWAIT P_ALL MATH_ERRNO MATH_ERREXCEPT
+math_errhandling DOMAIN SING OVERFLOW UNDERFLOW PLOSS TLOSS MAXFLOAT RAND_MAX MB_CUR_MAX alloca strdupa strndupa stdin
+stdout stderr major minor makedev stream workspace
+""",
+    )
+)
+"""Names that emitted code uses, or that are macros where it is compiled."""
+
+_FAMILIES = re.compile(
+    r"(tx_|TX_|texpr_|TEXPR_|omp_|cuda|CUDA|CUDART_|NV_|cu[A-Z]|CU_|FP_|M_[A-Z0-9]|INT|UINT|PTR|SIZE|SIG_|WCHAR_|WINT_|FD_|CLOCK_"
+    r"|EXIT_|NFDBITS|LC_|L_|TIME_|TIMER_|CHAR_|SCHAR_|UCHAR_|SHRT_|USHRT_|LONG_|ULONG_|LLONG_|ULLONG_|FLT_|DBL_|LDBL_|CPU_"
+    r"|CLONE_|SCHED_|ADJ_|STA_|MOD_|PTHREAD_|SEEK_|BUFSIZ|FILENAME_|FOPEN_|TMP_|P_tmp|W[A-Z]+$|htobe|htole|be\d|le\d)"
+)
+"""Beginnings of names that belong to the headers, to CUDA or to the C library's macros."""
+
+_RESERVED = _KEYWORDS | _MEANINGFUL
+
+
+def identifier(name: str) -> str:
+    """`name` as a C identifier that means nothing yet; letters that C lacks become `_`."""
+    text = re.sub(r"_+", "_", re.sub(r"[^A-Za-z0-9]", "_", name)) or "_"
+    if text[0].isdigit() or text[0] == "_":
+        text = f"v{text}"
+    return f"{text}_" if text in _RESERVED or _FAMILIES.match(text) else text
+
+
+class Taken:
+    """The identifiers in use in a scope; inner scopes see those of outer ones."""
+
+    __slots__ = ("_names", "_outer")
+
+    def __init__(self, names: Iterable[str] = (), outer: Taken | None = None):
+        self._names, self._outer = set(names), outer
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._names or (self._outer is not None and name in self._outer)
+
+    def inner(self) -> Taken:
+        """A scope within this one."""
+        return Taken(outer=self)
+
+    def take(self, name: str) -> str:
+        """An unused identifier like the user's `name`; `i'1` is `i` where that is free, else `i_1`, `i_2`, …"""
+        plain = identifier(name.split("'", 1)[0])
+        count, found = 0, plain
+        while found in self:
+            count += 1
+            found = f"{plain.rstrip('_')}_{count}"
+        self._names.add(found)
+        return found

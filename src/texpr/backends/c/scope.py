@@ -1,0 +1,139 @@
+"""What is known at a place of emitted code: what each symbol is called, which C type it has, which values it may take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from texpr.affine.expr import Expr, Sym
+from texpr.affine.facts import Fact, Known
+from texpr.affine.ranges import Range
+from texpr.backends.c.names import Taken
+from texpr.backends.c.text import Text
+from texpr.ir.program import Compare
+from texpr.ir.value import Buffer
+
+LARGEST_SIZE = 2**31 - 1
+"""Sizes are checked to be at most this before anything is launched."""
+
+
+class IntType(Enum):
+    """The C types of index arithmetic, narrowest first: name, bits without the sign, suffix of a literal."""
+
+    INT = ("int", 31, "")
+    LONG = ("long long", 63, "LL")
+    WIDE = ("__int128", 127, "LL")
+
+    @property
+    def ctype(self) -> str:
+        """The type in C."""
+        return self.value[0]
+
+    @property
+    def suffix(self) -> str:
+        """What a literal of the type ends with."""
+        return self.value[2]
+
+    def holds(self, ends: Range) -> bool:
+        """Whether every integer between the ends fits."""
+        lo, hi = ends
+        return lo is not None and hi is not None and -(1 << self.value[1]) <= lo and hi < 1 << self.value[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """An integer in C text."""
+
+    text: Text
+    type: IntType
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What may be mentioned at a place. `widest` is the type that index arithmetic may grow to.
+
+    `named` holds buffers (arrays, pointers, scalars) and register variables; `scalars` the buffers that are plain values.
+    """
+
+    taken: Taken
+    variables: Mapping[Sym, Variable]
+    named: Mapping[Sym | Buffer, str]
+    scalars: frozenset[Buffer]
+    ranges: Mapping[Sym, Range]
+    facts: tuple[Fact, ...]
+    known: Known
+    widest: IntType
+
+    @staticmethod
+    def empty(widest: IntType = IntType.LONG) -> Scope:
+        """A scope in which nothing has a name yet."""
+        return Scope(Taken(), {}, {}, frozenset(), {}, (), Known({}), widest)
+
+    def inner(self) -> Scope:
+        """The scope of a block inside this one."""
+        return self._with(taken=self.taken.inner())
+
+    def name(self, key: Sym | Buffer, wanted: str | None = None) -> tuple[Scope, str]:
+        """The scope in which `key`, a register variable or a buffer, has a name, and that name."""
+        text = self.taken.take(wanted or key.name)
+        return self._with(named={**self.named, key: text}), text
+
+    def scalar(self, buffer: Buffer) -> tuple[Scope, str]:
+        """The scope in which `buffer` is a plain value."""
+        scope, text = self.name(buffer)
+        return scope._with(scalars=self.scalars | {buffer}), text
+
+    def integer(self, sym: Sym, ends: Range, facts: Iterable[Fact] = (), past: Range | None = None) -> tuple[Scope, Variable]:
+        """The scope in which `sym` is an integer variable in the range `ends`, and that variable.
+
+        Its type holds `past` too, the values that the variable takes where nothing reads it (a loop's last step).
+        """
+        fits = IntType.INT.holds(ends) and (past is None or IntType.INT.holds(past))
+        variable = Variable(Text(self.taken.take(sym.name)), IntType.INT if fits else IntType.LONG)
+        return self.knows(sym, variable, ends, facts), variable
+
+    def knows(self, sym: Sym, variable: Variable, ends: Range, facts: Iterable[Fact] = ()) -> Scope:
+        """The scope in which `sym` stands for `variable`."""
+        ranges = {**self.ranges, sym: ends}
+        facts = (*self.facts, *facts)
+        return self._with(variables={**self.variables, sym: variable}, ranges=ranges, facts=facts, known=Known(ranges, facts))
+
+    def bounds(self, value: Expr) -> Range:
+        """The range of an index expression here."""
+        return self.known.bounds(value)
+
+    def _with(self, **changes: object) -> Scope:
+        return replace(self, **changes)
+
+
+def size_ranges(sizes: Iterable[Sym], requires: Iterable[Compare]) -> dict[Sym, Range]:
+    """0 ≤ size < 2³¹ for each, narrowed by the requirements that compare one size with a number."""
+    ranges: dict[Sym, Range] = {size: (0, LARGEST_SIZE) for size in sizes}
+    for fact in requires:
+        difference = fact.left - fact.right
+        if len(difference.terms) != 1:
+            continue
+        ((monomial, coefficient),) = difference.terms
+        if len(monomial) != 1 or not isinstance(monomial[0], Sym) or abs(coefficient) != 1 or monomial[0] not in ranges:
+            continue
+        size, limit = monomial[0], -difference.constant * coefficient
+        ranges[size] = _narrowed(ranges[size], fact.op if coefficient > 0 else _MIRRORED[fact.op], limit)
+    return ranges
+
+
+_MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def _narrowed(ends: Range, op: str, limit: int) -> Range:
+    lo, hi = ends[0] or 0, LARGEST_SIZE if ends[1] is None else ends[1]
+    match op:
+        case "<" | "<=":
+            hi = min(hi, limit - (op == "<"))
+        case ">" | ">=":
+            lo = max(lo, limit + (op == ">"))
+        case "==":
+            lo, hi = max(lo, limit), min(hi, limit)
+        case _:
+            pass
+    return (lo, hi) if lo <= hi else ends

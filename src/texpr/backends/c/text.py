@@ -1,0 +1,77 @@
+"""Pieces of C text that know how tightly they bind, and text from users made harmless."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from texpr.support.span import NOWHERE, Span
+
+
+class Binds(IntEnum):
+    """How tightly an expression's outermost operator binds, as C has it."""
+
+    SELECT = 1
+    OR = 2
+    AND = 3
+    BIT_OR = 4
+    BIT_XOR = 5
+    BIT_AND = 6
+    EQUAL = 7
+    COMPARE = 8
+    SHIFT = 9
+    ADD = 10
+    MULTIPLY = 11
+    UNARY = 12
+    PRIMARY = 13
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """An expression in C and its outermost operator."""
+
+    text: str
+    binds: Binds = Binds.PRIMARY
+
+    def at(self, least: Binds) -> str:
+        """The text where something binding at least as tightly as `least` may stand: in parentheses if it must."""
+        return self.text if self.binds >= least else f"({self.text})"
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def call(function: str, *args: Text) -> Text:
+    """`function(args)`."""
+    return Text(f"{function}({', '.join(map(str, args))})")
+
+
+def cast(ctype: str, value: Text) -> Text:
+    """`(ctype)value`."""
+    return Text(f"({ctype}){value.at(Binds.UNARY)}", Binds.UNARY)
+
+
+def binary(operator: str, binds: Binds, left: Text, right: Text) -> Text:
+    """`left operator right`, grouping to the left as C does."""
+    return Text(f"{left.at(binds)} {operator} {right.at(Binds(binds + 1))}", binds)
+
+
+def comment(text: str) -> str:
+    """`text` as one line of a `//` comment's content: printable ASCII, and nothing that could continue or end the line.
+
+    A backslash at the end of a line joins it to the next one, and `??/` is a backslash to a C compiler with trigraphs.
+    """
+    plain = "".join(char if " " <= char <= "~" and char != "\\" else "." for char in text)
+    return plain.replace("??/", "??.").strip()
+
+
+def string(text: str) -> str:
+    """`text` as a C string literal. Every byte that is no letter, digit or plain sign is written as three octal digits."""
+    plain = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 ._-+/:,()<>=@")
+    data = text.encode("utf-8", "surrogatepass")
+    return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in data) + '"'
+
+
+def line_of(span: Span) -> int | None:
+    """The line of the `.te` that `span` starts on; None for what was built in Python."""
+    return None if span.source is NOWHERE.source else span.line

@@ -1,0 +1,164 @@
+"""Typed values as C text: an expression of a dtype always has just that dtype's C type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from texpr.affine.expr import Sym
+from texpr.backends.c.index import flat_index, index
+from texpr.backends.c.literal import literal_text
+from texpr.backends.c.scope import IntType, Scope, Variable
+from texpr.backends.c.text import Binds, Text, binary, call, cast
+from texpr.backends.c.types import C_NAMES, NARROW_INTEGERS, OPERATOR_TYPES, SMALL_FLOATS
+from texpr.ir.types import BOOL, DType, Kind
+from texpr.ir.value import Cast, Index, Literal, Load, Op, Ref, Value, walk
+
+_ARITHMETIC = {"add": ("+", Binds.ADD), "sub": ("-", Binds.ADD), "mul": ("*", Binds.MULTIPLY), "div": ("/", Binds.MULTIPLY)}
+_COMPARISONS = {
+    "lt": ("<", Binds.COMPARE), "le": ("<=", Binds.COMPARE), "gt": (">", Binds.COMPARE), "ge": (">=", Binds.COMPARE),
+    "eq": ("==", Binds.EQUAL), "ne": ("!=", Binds.EQUAL),
+}  # fmt: skip
+_BITS = {"bitand": "&", "bitor": "|", "bitxor": "^"}
+_LOGIC = {"and": ("&&", Binds.AND, "tx_and"), "or": ("||", Binds.OR, "tx_or")}
+
+
+def value_text(value: Value, scope: Scope) -> Text:
+    """`value` as C text."""
+    match value:
+        case Literal():
+            return literal_text(value.value, value.dtype)
+        case Load():
+            return element_text(value, scope)
+        case Index():
+            return _index(value, scope)
+        case Ref():
+            return Text(scope.named[value.sym])
+        case Op():
+            return _operation(value, scope)
+        case Cast():
+            return _cast(value, scope)
+        case _:
+            assert_never(value)
+
+
+def element_text(load: Load, scope: Scope) -> Text:
+    """`buffer[index]`, or just the name of a scalar."""
+    name = scope.named[load.buffer]
+    if load.buffer in scope.scalars:
+        return Text(name)
+    for sym, meaning in load.data:
+        scope = _with_data(scope, sym, meaning)
+    return Text(f"{name}[{flat_index(load.buffer, load.index, scope).text}]")
+
+
+def addend(name: Sym | Load, value: Value) -> Value | None:
+    """The y of `x = x + y`, where C's `x += y` means the same; else None."""
+    if not (isinstance(value, Op) and value.name == "add" and value.dtype in OPERATOR_TYPES):
+        return None
+    match name, value.args[0]:
+        case Sym(), Ref(sym) if sym == name:
+            return value.args[1]
+        case Load(), Load() as read if same_element(name, read):
+            return value.args[1]
+        case _:
+            return None
+
+
+def same_element(a: Load, b: Load) -> bool:
+    """Whether two loads read one element: the same buffer at the same index expressions, none that data decides."""
+    return a.buffer is b.buffer and a.index == b.index and not a.data and not b.data
+
+
+def _with_data(scope: Scope, sym: Sym, meaning: Value) -> Scope:
+    """The scope in which `sym` is what the data say: an integer anywhere in its type."""
+    text, dtype = value_text(meaning, scope), meaning.dtype
+    signed = dtype.kind is Kind.INT
+    ends = (-(1 << dtype.bits - 1), (1 << dtype.bits - 1) - 1) if signed else (0, (1 << dtype.bits) - 1)
+    if IntType.INT.holds(ends):
+        return scope.knows(sym, Variable(text, IntType.INT), ends)
+    return scope.knows(sym, Variable(cast(IntType.LONG.ctype, text), IntType.LONG), ends)
+
+
+def _index(value: Index, scope: Scope) -> Text:
+    number = index(value.expr, scope)
+    match value.dtype.name:
+        case "i32" if number.type is IntType.INT:
+            return number.text
+        case _:
+            return _converted(number.text, value.dtype)
+
+
+def _converted(text: Text, dtype: DType) -> Text:
+    """An `int` or `long long` in the type `dtype`, which holds it."""
+    return call(f"tx_to<{C_NAMES[dtype]}>", text) if dtype in SMALL_FLOATS else cast(C_NAMES[dtype], text)
+
+
+def _operation(op: Op, scope: Scope) -> Text:
+    args = [value_text(arg, scope) for arg in op.args]
+    dtype = op.args[-1].dtype
+    match op.name:
+        case "select":
+            condition, yes, no = args
+            return Text(f"{condition.at(Binds.OR)} ? {yes.at(Binds.OR)} : {no.at(Binds.SELECT)}", Binds.SELECT)
+        case "lt" | "le" | "gt" | "ge" | "eq" | "ne":
+            return _comparison(op, args, scope)
+        case "and" | "or":
+            return _logic(op, args)
+        case "not":
+            return Text(f"!{args[0].at(Binds.UNARY)}", Binds.UNARY)
+        case "add" | "sub" | "mul" if dtype in OPERATOR_TYPES:
+            return binary(*_ARITHMETIC[op.name], *args)
+        case "div" if dtype.is_float:
+            return binary(*_ARITHMETIC["div"], *args)
+        case "div":
+            return call("tx_floordiv", *args)
+        case "neg" if dtype.is_float:
+            return Text(f"-{args[0].at(Binds.PRIMARY)}", Binds.UNARY)
+        case "bitand" | "bitor" | "bitxor":
+            return _bits(op.name, dtype, args)
+        case _:
+            return call(f"tx_{op.name}", *args)
+
+
+def _comparison(op: Op, args: Sequence[Text], scope: Scope) -> Text:
+    """Two index expressions are compared as the integers they are."""
+    left, right = op.args
+    if isinstance(left, Index) and isinstance(right, Index):
+        args = [index(left.expr, scope).text, index(right.expr, scope).text]
+    operator, binds = _COMPARISONS[op.name]
+    return Text(f"{args[0].at(Binds.SHIFT)} {operator} {args[1].at(Binds.SHIFT)}", binds)
+
+
+def _logic(op: Op, args: Sequence[Text]) -> Text:
+    """`&&` and `||` may skip their right side, which makes no difference where that reads no memory."""
+    operator, binds, function = _LOGIC[op.name]
+    if any(isinstance(part, Load) for part in walk(op.args[1])):
+        return call(function, *args)
+    left, right = op.args
+    texts = (_side(text, value, op.name, binds) for text, value in zip(args, (left, right), strict=True))
+    return Text(f" {operator} ".join(texts), binds)
+
+
+def _side(text: Text, value: Value, name: str, binds: Binds) -> str:
+    """A chain of one operator needs no parentheses; a mixture of `&&` and `||` is clearer with them."""
+    chained = isinstance(value, Op) and value.name == name
+    return text.at(binds if chained else Binds(Binds.AND + 1))
+
+
+def _bits(name: str, dtype: DType, args: Sequence[Text]) -> Text:
+    left, right = (arg.at(Binds.UNARY) for arg in args)
+    text = Text(f"{left} {_BITS[name]} {right}", Binds.BIT_OR)
+    return cast(C_NAMES[dtype], text) if dtype in NARROW_INTEGERS else text
+
+
+def _cast(value: Cast, scope: Scope) -> Text:
+    text, source, target = value_text(value.arg, scope), value.arg.dtype, value.dtype
+    if source == target:
+        return text
+    if target == BOOL:
+        zero = literal_text(0, source)
+        return Text(f"{text.at(Binds.SHIFT)} != {zero}", Binds.EQUAL)
+    if source in SMALL_FLOATS or target in SMALL_FLOATS or (source.is_float and target.is_integer):
+        return call(f"tx_to<{C_NAMES[target]}>", text)
+    return cast(C_NAMES[target], text)
