@@ -20,7 +20,8 @@ from typing import TypeAlias
 from texpr.affine.expr import Expr, Sym
 from texpr.ir.program import Assume, Compare
 from texpr.ir.types import DType
-from texpr.ir.value import Buffer, Load, Ref, Value
+from texpr.ir.value import Buffer, Index, Load, Ref, Value, operands
+from texpr.ir.value import walk as value_walk
 from texpr.isa.levels import Level, Space
 from texpr.support.span import NOWHERE, Span
 
@@ -263,3 +264,66 @@ def walk(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
         yield stmt
         for block in blocks(stmt):
             yield from walk(block)
+
+
+def symbols(body: tuple[Stmt, ...]) -> frozenset[Sym]:
+    """Every symbol that `body` uses, in indices, bounds and references; those that it declares included where used."""
+    found: set[Sym] = set()
+    for stmt in walk(body):
+        match stmt:
+            case For():
+                found |= stmt.lo.syms() | stmt.hi.syms() | stmt.step.syms()
+            case If():
+                found |= value_symbols(stmt.condition)
+            case Declare():
+                found |= value_symbols(stmt.value)
+            case Assign():
+                found |= value_symbols(stmt.value) | {stmt.sym}
+            case Store() | Atomic():
+                found |= value_symbols(stmt.target) | value_symbols(stmt.value)
+            case Exchange():
+                found.add(stmt.source.sym)
+            case Barrier():
+                pass
+    return frozenset(found)
+
+
+def value_symbols(value: Value) -> frozenset[Sym]:
+    """Every symbol in a value, but not those that its own loads' data define."""
+    match value:
+        case Ref(sym):
+            return frozenset({sym})
+        case Index(expr):
+            return expr.syms()
+        case Load():
+            defined = {sym for sym, _ in value.data}
+            inner = frozenset(s for e in value.index for s in e.syms()) - defined
+            return inner.union(*(value_symbols(meaning) - defined for _, meaning in value.data))
+        case _:
+            return frozenset[Sym]().union(*(value_symbols(v) for v in operands(value)))
+
+
+def memory(body: tuple[Stmt, ...]) -> tuple[tuple[Load, ...], tuple[Load, ...]]:
+    """The elements that `body` reads and those that it writes, as they stand in the text; atomics are both."""
+    read: list[Load] = []
+    written: list[Load] = []
+
+    def note(value: Value) -> None:
+        read.extend(node for node in value_walk(value) if isinstance(node, Load))
+
+    for stmt in walk(body):
+        match stmt:
+            case If():
+                note(stmt.condition)
+            case Declare() | Assign():
+                note(stmt.value)
+            case Store() | Atomic():
+                written.append(stmt.target)
+                note(stmt.value)
+                for _, meaning in stmt.target.data:
+                    note(meaning)
+                if isinstance(stmt, Atomic):
+                    read.append(stmt.target)
+            case For() | Barrier() | Exchange():
+                pass
+    return tuple(read), tuple(written)

@@ -1,0 +1,155 @@
+"""The fewest barriers that cover every dependence between threads of a team.
+
+A dependence is covered by a barrier at any of some gaps of one list of steps: those between its ends, or, where a loop carries
+it, those after its source and those before its sink. Lists are treated from the inside out, so that a barrier that an
+inner loop needs anyway serves the outer list too. In each list the gaps form a least hitting set.
+
+A gap `g` of a list of n steps lies after step g; gap n − 1 is the end (of the loop body, where the list is one).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.lowering.team import Branch, Leaf, Loop, Node
+
+EXHAUSTIVE = 4
+"""Hitting sets up to this size are found by trying all; larger ones greedily."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Need:
+    """A dependence whose ends can lie in different threads. `level`: the narrowest one that holds both ends."""
+
+    source: Leaf
+    sink: Leaf
+    carrier: ir.Seq | None
+    level: k.Level
+    covered: k.Covered
+
+
+Gap = tuple[int, int]
+"""A list of steps (its number in the order of `lists`) and a gap in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _List:
+    number: int
+    nodes: tuple[Node, ...]
+    loop: ir.Seq | None
+
+
+def lists(nodes: tuple[Node, ...]) -> tuple[_List, ...]:
+    """Every list of steps of a tree, outer before inner."""
+    found: list[_List] = []
+
+    def visit(nodes: tuple[Node, ...], loop: ir.Seq | None) -> None:
+        found.append(_List(len(found), nodes, loop))
+        for node in nodes:
+            match node:
+                case Leaf():
+                    pass
+                case Loop():
+                    visit(node.body, node.stmt)
+                case Branch():
+                    visit(node.then, None)
+                    visit(node.orelse, None)
+
+    visit(nodes, None)
+    return tuple(found)
+
+
+def place(nodes: tuple[Node, ...], needs: Sequence[Need], lanes: int) -> dict[Gap, k.Barrier]:
+    """Barriers by gap, so that every need is covered. Numbers of lists are those of `lists(nodes)`."""
+    every = lists(nodes)
+    where = _positions(every)
+    placed: dict[Gap, k.Barrier] = {}
+    synchronising: set[int] = set()
+    for steps in reversed(every):
+        here = [(need, gaps) for need in needs if (gaps := _gaps(need, steps, where)) is not None]
+        open_needs = [(need, gaps) for need, gaps in here if not _passes(gaps, steps, synchronising, every)]
+        for gap in _hitting([gaps for _, gaps in open_needs]):
+            met = [need for need, gaps in open_needs if gap in gaps]
+            block = any(need.level is k.Level.BLOCK for need in met)
+            covers = tuple(dict.fromkeys(need.covered for need in met))
+            placed[steps.number, gap] = k.Barrier(k.Level.BLOCK if block else k.Level.WARP, covers, lanes)
+            synchronising.add(steps.number)
+    return placed
+
+
+def _positions(every: Sequence[_List]) -> dict[Leaf, dict[int, int]]:
+    """For each leaf, the lists it lies in and the step of each that it lies in."""
+    where: dict[Leaf, dict[int, int]] = {}
+
+    def visit(steps: _List, path: dict[int, int]) -> None:
+        for at, node in enumerate(steps.nodes):
+            here = {**path, steps.number: at}
+            match node:
+                case Leaf():
+                    where[node] = here
+                case Loop():
+                    visit(_of(node.body, every), here)
+                case Branch():
+                    visit(_of(node.then, every), here)
+                    visit(_of(node.orelse, every), here)
+
+    visit(every[0], {})
+    return where
+
+
+def _of(nodes: tuple[Node, ...], every: Sequence[_List]) -> _List:
+    if not nodes:
+        return _List(-1, (), None)
+    return next(steps for steps in every if steps.nodes is nodes)
+
+
+def _gaps(need: Need, steps: _List, where: dict[Leaf, dict[int, int]]) -> frozenset[int] | None:
+    """The gaps of `steps` that cover `need`, or None where it is another list's to cover."""
+    source, sink = where[need.source], where[need.sink]
+    last = len(steps.nodes) - 1
+    if need.carrier is not None:
+        if steps.loop is not need.carrier:
+            return None
+        after = range(source[steps.number], last + 1)
+        before = (last, *range(sink[steps.number]))
+        return frozenset((*after, *before))
+    if steps.number not in source or steps.number not in sink:
+        return None
+    first, second = source[steps.number], sink[steps.number]
+    return frozenset(range(first, second)) if first < second else None
+
+
+def _passes(gaps: frozenset[int], steps: _List, synchronising: set[int], every: Sequence[_List]) -> bool:
+    """Whether a need with these gaps passes over a step that itself always meets a barrier."""
+    last = len(steps.nodes) - 1
+    for at, node in enumerate(steps.nodes):
+        if isinstance(node, Loop) and node.stmt.extent.is_constant and node.stmt.extent.constant > 0:
+            around = {at - 1 if at else last, at}
+            if _of(node.body, every).number in synchronising and around <= gaps and (at or steps.loop):
+                return True
+    return False
+
+
+def _hitting(sets: list[frozenset[int]]) -> tuple[int, ...]:
+    """A least set of gaps that meets each of `sets`; among those of equal size the latest gaps, as barriers then wait least."""
+    if not sets:
+        return ()
+    gaps = sorted({gap for each in sets for gap in each}, reverse=True)
+    for size in range(1, EXHAUSTIVE + 1):
+        for chosen in combinations(gaps, size):
+            if all(s & frozenset(chosen) for s in sets):
+                return tuple(sorted(chosen))
+    return tuple(sorted(_greedy(sets)))
+
+
+def _greedy(sets: list[frozenset[int]]) -> Iterator[int]:
+    while sets:
+        left = sets
+        gaps = sorted({gap for each in left for gap in each})
+        best = max(gaps, key=lambda gap: sum(gap in each for each in left))
+        yield best
+        sets = [each for each in left if best not in each]

@@ -1,0 +1,208 @@
+"""What one thread runs: statements of the program as statements of a kernel.
+
+Before: `C[i, j] += A[i, k] * B[k, j]`. After: a store to the place where `C` lives, or an assignment where that is a register.
+Nothing here knows of other threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from texpr.affine.expr import ONE, ZERO, Sym
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.ir.rewrite import replace_loads
+from texpr.ir.types import BOOL
+from texpr.ir.updates import combine, taken
+from texpr.ir.value import Buffer, Literal, Load, Op, Ref, Value
+from texpr.lowering.names import Names
+from texpr.lowering.places import Place
+from texpr.mapping.bands import loads
+from texpr.mapping.reductions import is_atomic
+from texpr.support.diagnostic import limitation
+
+UNROLL = 64
+"""The longest loop that is unrolled so that a thread's own array can live in registers."""
+
+
+@dataclass(slots=True)
+class Emitter:
+    """Turns statements of one nest into what a thread runs.
+
+    `simd`: innermost parallel loops become vector lanes. `reduce`: how a thread runs a `par … reduce` of its own. `elements`:
+    accumulators that stand for elements just now. `arrays`: memory asked for on the way.
+    """
+
+    places: Mapping[Buffer, Place]
+    names: Names
+    simd: bool = False
+    elements: dict[tuple[object, ...], tuple[Load | Ref, ...]] = field(
+        default_factory=dict[tuple[object, ...], tuple["Load | Ref", ...]]
+    )
+    arrays: list[k.Array] = field(default_factory=list[k.Array])
+    atomics: frozenset[ir.Bind] = frozenset()
+    reduce: Callable[[Emitter, ir.Par], Iterator[k.Stmt]] | None = None
+    _declaring: dict[ir.Bind, Sym] = field(default_factory=dict[ir.Bind, Sym])
+
+    def value(self, value: Value) -> Value:
+        """`value` with every element taken from where its buffer lives."""
+        return replace_loads(value, self._load)
+
+    def _load(self, load: Load) -> Value | None:
+        place = self.places.get(load.buffer)
+        if place is None:
+            return None
+        if place.register is not None:
+            return Ref(place.register, load.dtype)
+        return replace(load, buffer=place.buffer, index=place.index(load.index))
+
+    def target(self, load: Load) -> Load | Ref:
+        """Where a write to `load` goes."""
+        data = tuple((sym, self.value(meaning)) for sym, meaning in load.data)
+        moved = self._load(replace(load, data=data))
+        assert moved is None or isinstance(moved, Load | Ref)
+        return replace(load, data=data) if moved is None else moved
+
+    def block(self, body: tuple[ir.Stmt, ...]) -> tuple[k.Stmt, ...]:
+        """What one thread runs for `body`, in order."""
+        found: list[k.Stmt] = []
+        for at, stmt in enumerate(body):
+            found.extend(self.new(stmt, body[at + 1 :]) if isinstance(stmt, ir.New) else self.stmt(stmt))
+        return tuple(found)
+
+    def stmt(self, stmt: ir.Stmt) -> Iterator[k.Stmt]:
+        """What one thread runs for `stmt`, which is not a `new`."""
+        match stmt:
+            case ir.Par() if stmt.reduce and self.reduce is not None and not is_atomic(stmt):
+                yield from self.reduce(self, stmt)
+            case ir.Par() | ir.Seq():
+                yield self.loop(stmt)
+            case ir.Bind():
+                yield from self.bind(stmt)
+            case ir.Let():
+                yield k.Declare(stmt.sym, stmt.value.dtype, self.value(stmt.value), stmt.span)
+            case ir.If():
+                yield k.If(self.value(stmt.condition), self.block(stmt.then), self.block(stmt.orelse), span=stmt.span)
+            case ir.Anchor():
+                yield k.Declare(self.names.sym("anchored"), stmt.value.dtype, self.value(stmt.value), stmt.span)
+            case ir.Instruction():
+                raise limitation("E0541", stmt.span, f"`{stmt.name}` cannot be emitted: instructions are not lowered yet")
+            case ir.New():
+                yield from self.new(stmt, ())
+
+    def loop(self, loop: ir.Loop) -> k.For:
+        """A loop that the thread runs in order, unrolled where its own arrays need it, or over vector lanes."""
+        body = self.block(loop.body)
+        kind = "simd" if self.simd and isinstance(loop, ir.Par) and is_simple(loop.body, self.atomics) else "serial"
+        if kind == "serial" and loop.extent.is_constant and loop.extent.constant <= UNROLL and self._indexes_own(loop):
+            kind = "unroll"
+        return k.For(loop.sym, ZERO, loop.extent, body, ONE, kind, span=loop.span)
+
+    def _indexes_own(self, loop: ir.Loop) -> bool:
+        for stmt in ir.walk(loop.body):
+            for load in loads(stmt):
+                place = self.places.get(load.buffer)
+                own = place is not None and place.space is k.Space.LOCAL and place.register is None
+                if own and any(loop.sym in e.syms() for e in load.index):
+                    return True
+        return False
+
+    def bind(self, bind: ir.Bind) -> Iterator[k.Stmt]:
+        """A bind as stores, assignments, an atomic, or the first value of a register."""
+        values = tuple(self.value(v) for v in bind.values)
+        if bind in self.atomics:
+            yield self._atomic(bind, values[0])
+            return
+        declared = self._declaring.pop(bind, None)
+        if declared is not None:
+            yield k.Declare(declared, values[0].dtype, values[0], bind.span)
+            return
+        own = self.elements.get(tuple((t.buffer, t.index) for t in bind.targets))
+        targets = own if own is not None and bind.update is not None else tuple(self.target(t) for t in bind.targets)
+        yield from self.join(targets, bind.update, values, bind)
+
+    def join(
+        self, targets: tuple[Load | Ref, ...], update: ir.Update | None, values: tuple[Value, ...], bind: ir.Bind
+    ) -> Iterator[k.Stmt]:
+        """`targets (update)= values`."""
+        if len(targets) == 1:
+            (value,) = values if update is None else combine(update, targets, values)
+            yield assign(targets[0], value, bind)
+            return
+        temporaries = tuple(Ref(self.names.sym("next"), v.dtype) for v in values)
+        for temporary, value in zip(temporaries, values, strict=True):
+            yield k.Declare(temporary.sym, temporary.dtype, value, bind.span)
+        stores = tuple(assign(t, v, bind) for t, v in zip(targets, temporaries, strict=True))
+        if update is None:
+            yield from stores
+        else:
+            assert isinstance(update, str)
+            yield k.If(taken(update, targets, temporaries), stores, span=bind.span)
+
+    def _atomic(self, bind: ir.Bind, value: Value) -> k.Atomic:
+        target = self.target(bind.targets[0])
+        assert isinstance(target, Load) and isinstance(bind.update, str)
+        if bind.update == "sub":
+            return k.Atomic(target, "add", Op("neg", (value,), value.dtype), span=bind.span)
+        return k.Atomic(target, bind.update, value, span=bind.span)
+
+    def new(self, new: ir.New, rest: tuple[ir.Stmt, ...]) -> Iterator[k.Stmt]:
+        """A register gets its first value from the first bind that follows, if that is plain; otherwise 0."""
+        place = self.places.get(new.buffer)
+        if place is None or place.register is None:
+            return
+        for stmt in rest:
+            mentioned = [load for inner in ir.walk((stmt,)) for load in loads(inner) if load.buffer is new.buffer]
+            if not mentioned:
+                continue
+            if isinstance(stmt, ir.Bind) and _is_first(stmt, mentioned, new.buffer):
+                self._declaring[stmt] = place.register
+                return
+            break
+        yield k.Declare(place.register, new.buffer.dtype, Literal(0, new.buffer.dtype), new.span)
+
+
+def _is_first(bind: ir.Bind, mentioned: list[Load], buffer: Buffer) -> bool:
+    """Whether `bind` gives `buffer` its first value and does nothing else."""
+    return bind.update is None and len(bind.targets) == 1 and len(mentioned) == 1 and bind.targets[0].buffer is buffer
+
+
+def assign(target: Load | Ref, value: Value, bind: ir.Bind) -> k.Stmt:
+    """A store to memory or an assignment to a register."""
+    if isinstance(target, Ref):
+        return k.Assign(target.sym, value, bind.span)
+    return k.Store(target, value, bind.span)
+
+
+def is_simple(body: tuple[ir.Stmt, ...], atomics: frozenset[ir.Bind]) -> bool:
+    """Whether `body` is straight enough to run in vector lanes: no loops, arrays or atomics."""
+    return not any(
+        isinstance(s, ir.Par | ir.Seq | ir.Instruction | ir.Anchor)
+        or (isinstance(s, ir.New) and s.buffer.rank > 0)
+        or (isinstance(s, ir.Bind) and s in atomics)
+        for s in ir.walk(body)
+    )
+
+
+def atomic_binds(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> frozenset[ir.Bind]:
+    """Updates that are atomic: those of the reduce buffers of a loop marked `#atomic`."""
+    found: set[ir.Bind] = set()
+    marked = [(loop, body) for loop in loops] + [(s, s.body) for s in ir.walk(body) if isinstance(s, ir.Par)]
+    for loop, inside in marked:
+        if is_atomic(loop):
+            found |= {
+                s for s in ir.walk(inside)
+                if isinstance(s, ir.Bind) and s.update is not None and s.targets[0].buffer in loop.reduce
+            }  # fmt: skip
+    return frozenset(found)
+
+
+def conjunction(conditions: list[Value]) -> Value | None:
+    """All of `conditions`, or None where there are none."""
+    if not conditions:
+        return None
+    total = conditions[0]
+    for condition in conditions[1:]:
+        total = Op("and", (total, condition), BOOL)
+    return total

@@ -1,0 +1,125 @@
+"""A function for one target: its plan, kernels and all.
+
+Before: a checked function. After: `ir.kernel.Plan`. Each pass is one file: `mapping.reductions` (parallel reductions made
+explicit), `host` (what is a kernel), `mapping.default` (what is a thread), `placement`, `needs` and `barriers`, `emit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from texpr.affine.expr import Expr, Sym
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.ir.value import Buffer
+from texpr.isa.target import Target
+from texpr.lowering.host import Choose, Item, Piece, Repeat, divide
+from texpr.lowering.names import Names
+from texpr.lowering.needs import Needs
+from texpr.lowering.nests import Lowered, lower_nest
+from texpr.lowering.promote import promote
+from texpr.mapping.default import map_nest
+from texpr.mapping.nest import Nest
+from texpr.mapping.reductions import arrange
+from texpr.relation.collect import model
+
+
+def lower(function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None = None) -> k.Plan:
+    """The plan of `function`, whose sizes `fixed` were substituted before. Raises Limitation for what cannot be lowered yet."""
+    arranged = arrange(function, split=target.family != "cpu")
+    names = Names(arranged)
+    host = divide(arranged, names)
+    lowering = _Lowering(function, target, names, Needs(model(arranged)), host.lets)
+    steps = tuple(lowering.steps(host.items))
+    results = set(function.results)
+    workspace = (*(b for b in host.locals if b not in results), *lowering.workspace)
+    return k.Plan(
+        function.name,
+        function.params,
+        function.results,
+        function.sizes,
+        tuple(sorted((fixed or {}).items(), key=lambda item: item[0].name)),
+        workspace,
+        function.where,
+        function.assumes,
+        steps,
+        function.span,
+    )
+
+
+@dataclass(slots=True)
+class _Lowering:
+    function: ir.Function
+    target: Target
+    names: Names
+    needs: Needs
+    lets: Mapping[Sym, Buffer]
+    workspace: list[Buffer] = field(default_factory=list[Buffer])
+    loops: tuple[Sym, ...] = ()
+
+    def steps(self, items: tuple[Item, ...]) -> Iterator[k.HostStep]:
+        """Host steps of `items`, in order."""
+        for item in items:
+            match item:
+                case Piece(body):
+                    yield k.Launch(self._kernel(body))
+                case Repeat(stmt, inner):
+                    outer = self.loops
+                    self.loops = (*outer, stmt.sym)
+                    yield k.HostLoop(stmt.sym, stmt.extent, tuple(self.steps(inner)))
+                    self.loops = outer
+                case Choose(conditions, inner):
+                    yield k.HostIf(conditions, tuple(self.steps(inner)))
+
+    def _kernel(self, body: tuple[ir.Stmt, ...]) -> k.Kernel:
+        known = frozenset((*self.function.sizes, *self.loops))
+        nest = map_nest(body[0], self.target, known) if len(body) == 1 else Nest((), body, 1, 1, {})
+        lowered = lower_nest(nest, self.target, self.names, self.needs, self.lets)
+        self.workspace.extend(lowered.workspace)
+        return self._finish(lowered, body)
+
+    def _finish(self, lowered: Lowered, origin: tuple[ir.Stmt, ...]) -> k.Kernel:
+        """A kernel with its arguments collected from what its body uses."""
+        body = promote(lowered.body, self.names)
+        own = {a.buffer for a in lowered.arrays}
+        read, written = k.memory(body)
+        touched = {load.buffer for load in (*read, *written)} - own
+        order = (*self.function.params, *self.function.results, *sorted(touched, key=lambda b: b.name))
+        buffers = tuple(b for b in dict.fromkeys(order) if b in touched)
+        scalars = tuple(b for b in buffers if b.rank == 0 and b.role == "input")
+        memory = tuple(b for b in buffers if b not in scalars)
+        used = k.symbols(body) | {s for b in memory for s in _layout_symbols(b)}
+        used |= {
+            s for a in lowered.axes if a.level is not k.Level.BLOCK and a.level is not k.Level.GRID for s in a.extent.syms()
+        }
+        bases = tuple(a.base for a in lowered.axes if a.base is not None)
+        sizes = (*(s for s in (*self.function.sizes, *self.loops) if s in used), *bases)
+        return k.Kernel(
+            self.names.name(f"{self.function.name}_{_title(origin)}"),
+            lowered.axes,
+            memory,
+            scalars,
+            sizes,
+            lowered.arrays,
+            body,
+            frozenset(load.buffer.name for load in written if load.buffer not in own),
+            origin[0].span,
+        )
+
+
+def _layout_symbols(buffer: Buffer) -> frozenset[Sym]:
+    """Sizes that are needed to find an element's address."""
+    shape: tuple[Expr, ...] = buffer.shape[1:] if buffer.strides is None else buffer.strides
+    return frozenset(s for e in shape for s in e.syms())
+
+
+def _title(origin: tuple[ir.Stmt, ...]) -> str:
+    """A loop's label, or what the kernel writes first."""
+    stmt = origin[0]
+    if isinstance(stmt, ir.Par | ir.Seq) and stmt.label is not None:
+        return stmt.label
+    for inner in ir.walk(origin):
+        if isinstance(inner, ir.Bind):
+            return inner.targets[0].buffer.name.replace("'", "_")
+    return "empty"

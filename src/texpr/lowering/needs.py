@@ -1,0 +1,205 @@
+"""Which dependences join two threads of a team, read off the relation: instance → element, instance → thread.
+
+Two accesses of one element, one of them a write, at instances that a loop or the text orders, need a barrier if they can lie in
+different threads. The set of such pairs is built from both accesses and both threads and shown empty, or not, by isl; what
+isl cannot decide counts as a need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+
+from texpr.affine.expr import ZERO, Expr, Sym, expr
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.ir.value import Buffer
+from texpr.lowering.barriers import Need
+from texpr.lowering.emit import atomic_binds
+from texpr.lowering.placement import Placement
+from texpr.lowering.team import Branch, Leaf, Loop, Node, Team, Who, leaves, thread_of
+from texpr.mapping.nest import Nest, Role
+from texpr.presburger.formula import Formula, between, compare, conj, disj, equal, syms
+from texpr.presburger.maps import left, right
+from texpr.presburger.raw import Undecided
+from texpr.presburger.sets import Set
+from texpr.relation.model import Access, Model
+
+_ONE, _OTHER = Sym("thread'left"), Sym("thread'right")
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """One access, the step it belongs to, and the thread that makes it (None: every thread)."""
+
+    access: Access
+    leaf: Leaf
+    order: int
+    thread: Expr | None
+
+
+@dataclass(slots=True)
+class Needs:
+    """Answers for the nests of one function."""
+
+    model: Model
+    _atomic: dict[int, frozenset[ir.Bind]] = field(default_factory=dict[int, frozenset[ir.Bind]])
+
+    def between(self, nest: Nest, team: Team, placement: Placement) -> tuple[Need, ...]:
+        """Every dependence of `nest` that needs a barrier, those of reductions' scratch memory included."""
+        loops = _loops_around(team.nodes)
+        ends: dict[Buffer, list[_End]] = {}
+        for end in self._ends(nest, team):
+            place = placement.places.get(end.access.buffer)
+            if place is None or place.space is not k.Space.LOCAL:
+                ends.setdefault(end.access.buffer, []).append(end)
+        found = [need for same in ends.values() for need in self._pairs(same, nest, loops)]
+        return (*found, *_scratch_needs(team, nest, loops))
+
+    def slots(self, nest: Nest, buffer: Buffer) -> tuple[int, ...] | None:
+        """How the dimensions of a team's local are dealt out to threads, if each element is one thread's; else None."""
+        dealt: set[tuple[tuple[int, int], ...]] = set()
+        for access in self.model.by_buffer.get(buffer, ()):
+            maps = [m for loop in access.instance.loops if isinstance(loop, ir.Par) and (m := nest.loops.get(loop))]
+            team = {expr(m.loop.sym): m for m in maps if m.role is not Role.GRID and m.radix > 1}
+            if any(m.role is Role.REDUCE for m in maps) and access.writes:
+                return None
+            digits = [team.get(e) for e in access.load.index]
+            if {id(d) for d in digits if d is not None} != {id(m) for m in team.values()} or not team:
+                return None
+            dealt.add(tuple((d.radix, d.stride) if d is not None else (1, 0) for d in digits))
+        if len(dealt) != 1:
+            return None
+        return tuple(radix for radix, _ in dealt.pop())
+
+    def _ends(self, nest: Nest, team: Team) -> Iterator[_End]:
+        leaf_of: dict[ir.Stmt, Leaf] = {}
+        totals: dict[ir.Stmt, Leaf] = {}
+        order: dict[Leaf, int] = {}
+        for number, leaf in enumerate(leaves(team.nodes)):
+            order[leaf] = number
+            if leaf.who is Who.TOTAL:
+                totals[leaf.stmt] = leaf
+            elif leaf.who in (Who.SPREAD, Who.PARTIAL):
+                leaf_of.update((stmt, leaf) for stmt in ir.walk((leaf.stmt,)))
+            else:
+                leaf_of[leaf.stmt] = leaf
+        for instance in self.model.instances:
+            leaf = leaf_of.get(instance.stmt)
+            if leaf is None:
+                continue
+            for access in instance.accesses:
+                total = totals.get(leaf.stmt) if leaf.who is Who.PARTIAL and access.kind == "update" else None
+                if total is not None and any(access.buffer is t.buffer for a in total.accumulators for t in a.targets):
+                    yield _End(access, total, order[total], None if total.replicated else ZERO)
+                elif leaf.who in (Who.SPREAD, Who.PARTIAL):
+                    yield _End(access, leaf, order[leaf], thread_of(nest, instance.loops))
+                else:
+                    yield _End(access, leaf, order[leaf], ZERO if leaf.who is Who.LEADER else None)
+
+    def _pairs(self, ends: list[_End], nest: Nest, loops: Mapping[Leaf, tuple[ir.Seq, ...]]) -> Iterator[Need]:
+        atomics = self._atomics(nest)
+        for source, sink in product(ends, ends):
+            if not (source.access.writes or sink.access.writes):
+                continue
+            if source.access.instance.stmt in atomics and sink.access.instance.stmt in atomics:
+                continue
+            common = tuple(a for a, b in zip(loops[source.leaf], loops[sink.leaf], strict=False) if a is b)
+            for carrier in (None, *common):
+                if carrier is None and source.order >= sink.order:
+                    continue
+                level = self._level(source, sink, carrier, common, nest)
+                if level is not None:
+                    yield Need(source.leaf, sink.leaf, carrier, level, _covered(source.access, sink.access, carrier))
+
+    def _level(
+        self, source: _End, sink: _End, carrier: ir.Seq | None, common: tuple[ir.Seq, ...], nest: Nest
+    ) -> k.Level | None:
+        """The narrowest level that holds both ends of the dependence, or None where one thread does or there is none."""
+        formula = conj((self.model.facts, *_ordered(carrier, common), *self._same_element(source, sink, nest)))
+        threads = (*_thread(source, _ONE, left, nest.team), *_thread(sink, _OTHER, right, nest.team))
+        one, other = expr(_ONE), expr(_OTHER)
+        apart = disj((compare("<", one, other), compare(">", one, other)))
+        if self._impossible(conj((formula, *threads, apart)), source, sink):
+            return None
+        if nest.team <= 32:
+            return k.Level.WARP
+        warps = disj((compare("<", one // 32, other // 32), compare(">", one // 32, other // 32)))
+        return k.Level.WARP if self._impossible(conj((formula, *threads, warps)), source, sink) else k.Level.BLOCK
+
+    def _same_element(self, source: _End, sink: _End, nest: Nest) -> Iterator[Formula]:
+        first, at = source.access.as_source
+        second, to = sink.access.as_sink
+        yield first
+        yield second
+        if source.access.shape == sink.access.shape:
+            yield equal(at, to)
+        grid = {m.loop.sym for m in nest.grid}
+        both = [s for s in source.access.instance.syms if s in grid and s in sink.access.instance.syms]
+        yield equal([expr(left(s)) for s in both], [expr(right(s)) for s in both])
+
+    def _impossible(self, formula: Formula, source: _End, sink: _End) -> bool:
+        dims = tuple(sorted(syms(formula) - frozenset(self.model.params), key=str))
+        try:
+            return Set.of(dims, formula, params=self.model.params).is_empty()
+        except Undecided:
+            return False
+
+    def _atomics(self, nest: Nest) -> frozenset[ir.Bind]:
+        if id(nest) not in self._atomic:
+            self._atomic[id(nest)] = atomic_binds(tuple(m.loop for m in nest.grid), nest.body)
+        return self._atomic[id(nest)]
+
+
+def _ordered(carrier: ir.Seq | None, common: tuple[ir.Seq, ...]) -> Iterator[Formula]:
+    for loop in common:
+        if loop is carrier:
+            yield compare("<", left(loop.sym), right(loop.sym))
+            return
+        yield compare("==", left(loop.sym), right(loop.sym))
+
+
+def _thread(end: _End, name: Sym, side: object, team: int) -> Iterator[Formula]:
+    rename = left if side is left else right
+    yield between(0, name, team)
+    if end.thread is not None:
+        renamed = end.thread.substitute({s: expr(rename(s)) for s in end.access.instance.syms})
+        yield compare("==", name, renamed)
+
+
+def _loops_around(nodes: tuple[Node, ...], around: tuple[ir.Seq, ...] = ()) -> dict[Leaf, tuple[ir.Seq, ...]]:
+    found: dict[Leaf, tuple[ir.Seq, ...]] = {}
+    for node in nodes:
+        match node:
+            case Leaf():
+                found[node] = around
+            case Loop(stmt, body):
+                found |= _loops_around(body, (*around, stmt))
+            case Branch():
+                found |= _loops_around(node.then, around) | _loops_around(node.orelse, around)
+    return found
+
+
+def _scratch_needs(team: Team, nest: Nest, loops: Mapping[Leaf, tuple[ir.Seq, ...]]) -> Iterator[Need]:
+    """A reduction over several warps leaves partial values for all of them, and may come again in the next iteration."""
+    if nest.team <= 32:
+        return
+    partials = {leaf.stmt: leaf for leaf in leaves(team.nodes) if leaf.who is Who.PARTIAL}
+    for leaf in leaves(team.nodes):
+        if leaf.who is not Who.TOTAL:
+            continue
+        partial = partials[leaf.stmt]
+        span = leaf.stmt.span
+        yield Need(partial, leaf, None, k.Level.BLOCK, k.Covered("RAW", "partial values", span, span))
+        if loops[leaf]:
+            carrier = loops[leaf][-1]
+            covered = k.Covered("WAR", "partial values", span, span, carrier.sym)
+            yield Need(leaf, partial, carrier, k.Level.BLOCK, covered)
+
+
+def _covered(source: Access, sink: Access, carrier: ir.Seq | None) -> k.Covered:
+    kind = ("WAW" if sink.writes and not sink.reads else "RAW") if source.writes else "WAR"
+    return k.Covered(
+        kind, source.buffer.name, source.instance.stmt.span, sink.instance.stmt.span, None if carrier is None else carrier.sym
+    )

@@ -1,0 +1,262 @@
+"""One nest becomes one kernel: axes, indices, guards, and the steps of its body with their barriers between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, minimum
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.ir.types import BOOL, I32
+from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
+from texpr.isa.target import Target
+from texpr.lowering import barriers, lanes, reduce
+from texpr.lowering.emit import Emitter, atomic_binds, conjunction, is_simple
+from texpr.lowering.names import Names
+from texpr.lowering.needs import Needs
+from texpr.lowering.placement import Placement, Placer
+from texpr.lowering.team import Branch, Leaf, Loop, Node, Team, Who, build
+from texpr.mapping.nest import LoopMap, Nest, Role
+
+
+@dataclass(slots=True)
+class Lowered:
+    """A kernel's parts, before its arguments are collected."""
+
+    axes: tuple[k.Axis, ...]
+    arrays: tuple[k.Array, ...]
+    workspace: tuple[Buffer, ...]
+    body: tuple[k.Stmt, ...]
+
+
+def lower_nest(nest: Nest, target: Target, names: Names, needs: Needs, lets: Mapping[Sym, Buffer]) -> Lowered:
+    """The kernel of one nest. `needs` answers what depends on what; `lets` are values kept by earlier kernels."""
+    return _NestLowering(nest, target, names, needs, lets).run()
+
+
+@dataclass(slots=True)
+class _NestLowering:
+    nest: Nest
+    target: Target
+    names: Names
+    needs: Needs
+    lets: Mapping[Sym, Buffer]
+    thread: Expr = ZERO
+    tree: Team = field(init=False)
+    emitter: Emitter = field(init=False)
+    placement: Placement = field(init=False)
+    reductions: dict[ir.Stmt, reduce.Reduction] = field(default_factory=dict[ir.Stmt, reduce.Reduction])
+    placed: dict[barriers.Gap, k.Barrier] = field(default_factory=dict[barriers.Gap, k.Barrier])
+    numbers: dict[int, int] = field(default_factory=dict[int, int])
+    blocks: tuple[Expr, ...] = ()
+
+    def run(self) -> Lowered:
+        axes, prelude = self._axes()
+        self.tree = team = self._team()
+        self.placement = Placer(
+            self.nest,
+            self.target,
+            self.names,
+            self.thread,
+            {m.loop: m.loop.extent for m in self.nest.grid},
+            team.replicated,
+            lambda buffer: self.needs.slots(self.nest, buffer),
+        ).run()
+        grid = tuple(m.loop for m in self.nest.grid)
+        atomics = atomic_binds(grid, self.nest.body)
+        cpu = self.target.family == "cpu"
+        self.emitter = Emitter(self.placement.places, self.names, simd=cpu, atomics=atomics)
+        if self.nest.team == 1:
+            self.emitter.reduce = lanes.reduce_in_lanes if cpu else None
+            body = self.emitter.block(self.nest.body)
+        else:
+            self._barriers(team)
+            body = self._nodes(team.nodes)
+        body = self._points(self._guarded(body), atomics)
+        arrays = (*self.placement.arrays, *self.emitter.arrays, *self._scratch())
+        loads = tuple(self._let_loads(body))
+        return Lowered(axes, arrays, tuple(self.placement.workspace), (*prelude, *loads, *body))
+
+    def _axes(self) -> tuple[tuple[k.Axis, ...], tuple[k.Stmt, ...]]:
+        """Hardware coordinates, and the grid indices in them."""
+        axes: list[k.Axis] = []
+        prelude: list[k.Stmt] = []
+        if self.nest.threads > 1:
+            thread = self.names.sym("thread")
+            self.thread = expr(thread)
+            axes.append(k.Axis(thread, k.Level.BLOCK, expr(self.nest.threads)))
+        blocks = self._block_coordinates(axes, prelude)
+        for loop_map, block in zip(self.nest.grid, blocks, strict=True):
+            if loop_map.tile > 1 and loop_map.points == 1:
+                index = block * loop_map.tile + self._digit(loop_map)
+                prelude.append(k.Declare(loop_map.loop.sym, I32, Index(index, I32), loop_map.loop.span))
+        self.blocks = blocks
+        return tuple(axes), tuple(prelude)
+
+    def _block_coordinates(self, axes: list[k.Axis], prelude: list[k.Stmt]) -> tuple[Expr, ...]:
+        syms = tuple(m.loop.sym if m.tile == 1 else self.names.sym(f"{m.loop.sym.base}_block") for m in self.nest.grid)
+        extents = tuple(m.blocks() for m in self.nest.grid)
+        if self.target.family == "cpu":
+            axes.extend(k.Axis(s, k.Level.CORE, e) for s, e in zip(syms, extents, strict=True))
+            return tuple(map(expr, syms))
+        direct = 3 if len(syms) <= 3 else 2
+        for place, dim in zip(range(len(syms) - 1, len(syms) - 1 - direct, -1), "xyz", strict=False):
+            if place >= 0:
+                base = None if dim == "x" else self.names.sym(f"{syms[place].base}_base")
+                axes.append(k.Axis(syms[place], k.Level.GRID, extents[place], dim, base))
+        folded = len(syms) - direct
+        if folded > 0:
+            self._fold(syms[:folded], extents[:folded], axes, prelude)
+        return tuple(map(expr, syms))
+
+    def _fold(self, syms: Sequence[Sym], extents: Sequence[Expr], axes: list[k.Axis], prelude: list[k.Stmt]) -> None:
+        """More loops than the grid has dimensions: the outer ones are digits of z."""
+        total = ONE
+        for extent in extents:
+            total = total * extent
+        z = self.names.sym("outer_blocks")
+        axes.append(k.Axis(z, k.Level.GRID, total, "z", self.names.sym("outer_base")))
+        rest = expr(z)
+        for number, (sym, extent) in enumerate(zip(reversed(syms), reversed(extents), strict=True)):
+            last = number == len(syms) - 1
+            prelude.append(k.Declare(sym, I32, Index(rest if last else rest % extent, I32)))
+            if not last:
+                left = self.names.sym("outer_left")
+                prelude.append(k.Declare(left, I32, Index(rest // extent, I32)))
+                rest = expr(left)
+
+    def _digit(self, loop_map: LoopMap) -> Expr:
+        whole = loop_map.radix * loop_map.stride
+        if loop_map.radix == 1:
+            return ZERO
+        high = self.thread // loop_map.stride
+        return high if whole == self.nest.threads else high % loop_map.radix
+
+    def _guarded(self, body: tuple[k.Stmt, ...]) -> tuple[k.Stmt, ...]:
+        """Padding of the grid is kept out."""
+        tests: list[Value] = []
+        for loop_map in self.nest.grid:
+            extent = loop_map.loop.extent
+            divides = extent.is_constant and extent.constant % loop_map.tile == 0
+            if loop_map.tile > 1 and loop_map.points == 1 and not divides:
+                tests.append(Op("lt", (Index(expr(loop_map.loop.sym), I32), Index(extent, I32)), BOOL))
+        condition = conjunction(tests)
+        return body if condition is None else (k.If(condition, body, uniform=self.nest.team > 1),)
+
+    def _points(self, body: tuple[k.Stmt, ...], atomics: frozenset[ir.Bind]) -> tuple[k.Stmt, ...]:
+        """A tile's sequential points, around all that a grid iteration does."""
+        for loop_map, block in reversed(tuple(zip(self.nest.grid, self.blocks, strict=True))):
+            if loop_map.points > 1:
+                loop, start = loop_map.loop, block * loop_map.tile
+                kind = "simd" if self.emitter.simd and is_simple(self.nest.body, atomics) else "serial"
+                body = (k.For(loop.sym, start, minimum(start + loop_map.tile, loop.extent), body, ONE, kind, span=loop.span),)
+        return body
+
+    def _team(self) -> Team:
+        if self.nest.team == 1:
+            return Team((), frozenset())
+        conditions = [s for s in ir.walk(self.nest.body) if isinstance(s, ir.If)]
+        return build(self.nest, {s: self.names.sym("decided") for s in conditions})
+
+    def _barriers(self, team: Team) -> None:
+        found = self.needs.between(self.nest, team, self.placement)
+        self.placed = barriers.place(team.nodes, found, min(32, self.nest.team))
+        self.numbers = {id(steps.nodes): steps.number for steps in barriers.lists(team.nodes)}
+
+    def _scratch(self) -> Iterator[k.Array]:
+        for reduction in self.reductions.values():
+            for arrays in reduction.scratch:
+                for array in arrays:
+                    yield k.Array(array, k.Space.SHARED, "partial values of the warps of one block")
+
+    def _let_loads(self, body: tuple[k.Stmt, ...]) -> Iterator[k.Stmt]:
+        used = k.symbols(body)
+        for sym, buffer in self.lets.items():
+            if sym in used:
+                yield k.Declare(sym, buffer.dtype, Load(buffer, ()), buffer.span)
+
+    def _nodes(self, nodes: tuple[Node, ...]) -> tuple[k.Stmt, ...]:
+        found: list[k.Stmt] = []
+        leading: list[k.Stmt] = []
+        number = self.numbers.get(id(nodes), -1)
+        for at, node in enumerate(nodes):
+            if isinstance(node, Leaf) and node.who is Who.LEADER:
+                leading.extend(self.emitter.stmt(node.stmt))
+            else:
+                self._flush(leading, found)
+                found.extend(self._node(node, nodes[at + 1 :]))
+            barrier = self.placed.get((number, at))
+            if barrier is not None:
+                self._flush(leading, found)
+                found.append(barrier)
+        self._flush(leading, found)
+        return tuple(found)
+
+    def _flush(self, leading: list[k.Stmt], found: list[k.Stmt]) -> None:
+        if leading:
+            found.append(k.If(self._leads(), tuple(leading), span=leading[0].span))
+            leading.clear()
+
+    def _leads(self) -> Value:
+        thread = self.thread if self.nest.team == self.nest.threads else self.thread % self.nest.team
+        return Op("eq", (Index(thread, I32), Literal(0, I32)), BOOL)
+
+    def _node(self, node: Node, rest: tuple[Node, ...]) -> Iterator[k.Stmt]:
+        match node:
+            case Leaf():
+                yield from self._leaf(node, rest)
+            case Loop(stmt, body):
+                yield k.For(stmt.sym, ZERO, stmt.extent, self._nodes(body), ONE, uniform=True, span=stmt.span)
+            case Branch(stmt, decided, then, orelse):
+                yield k.If(Ref(decided, BOOL), self._nodes(then), self._nodes(orelse), uniform=True, span=stmt.span)
+
+    def _leaf(self, leaf: Leaf, rest: tuple[Node, ...]) -> Iterator[k.Stmt]:
+        stmt = leaf.stmt
+        match leaf.who, stmt:
+            case Who.SPREAD, ir.Par():
+                yield from self._spread(stmt)
+            case Who.PARTIAL, ir.Par():
+                reduction = self.reductions[stmt] = reduce.start(leaf, self.nest.team, self.emitter)
+                yield from reduce.partial(leaf, reduction, self.nest, self._team_thread(), self.emitter, self._spread)
+            case Who.TOTAL, ir.Par():
+                yield from reduce.total(leaf, self.reductions[stmt], self.nest, self._leads(), self.emitter)
+            case _, ir.If():
+                decided = self.tree.decided[stmt]
+                yield k.Declare(decided, BOOL, self.emitter.value(stmt.condition), stmt.span)
+            case _, ir.New():
+                after = tuple(node.stmt for node in rest if not (isinstance(node, Leaf) and node.who is Who.PARTIAL))
+                yield from self.emitter.new(stmt, after)
+            case _:
+                yield from self.emitter.stmt(stmt)
+
+    def _team_thread(self) -> Expr:
+        return self.thread if self.nest.team == self.nest.threads else self.thread % self.nest.team
+
+    def _spread(self, par: ir.Par) -> Iterator[k.Stmt]:
+        """A loop shared out over the team: each thread takes the iterations with its own digit."""
+        loop_map = self.nest.loops[par]
+        match par.body:
+            case (ir.Par() as inner,) if inner in self.nest.loops and self.nest.loops[inner].role is loop_map.role:
+                body = tuple(self._spread(inner))
+            case _:
+                body = self.emitter.block(par.body)
+        digit = self._team_digit(loop_map)
+        extent = par.extent
+        if extent.is_constant and extent.constant <= loop_map.radix:
+            yield k.Declare(par.sym, I32, Index(digit, I32), par.span)
+            if extent.constant == loop_map.radix:
+                yield from body
+            else:
+                guard = Op("lt", (Index(expr(par.sym), I32), Index(extent, I32)), BOOL)
+                yield k.If(guard, body, span=par.span)
+        else:
+            yield k.For(par.sym, digit, extent, body, expr(loop_map.radix), span=par.span)
+
+    def _team_digit(self, loop_map: LoopMap) -> Expr:
+        if loop_map.radix == 1:
+            return ZERO
+        if loop_map.role is Role.GRID:
+            return self._digit(loop_map)
+        high = self._team_thread() // loop_map.stride
+        return high if loop_map.radix * loop_map.stride == self.nest.team else high % loop_map.radix

@@ -1,0 +1,155 @@
+"""Where every `new` of a kernel lives, read off which threads touch which element.
+
+One thread: a register, or the thread's own array, where the size is known; each thread of a team keeping its own copy, where
+all write the same. One block: shared memory, where it fits. Else the caller's workspace, with an element for each grid
+iteration (and thread) that may be alive at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from texpr.affine.expr import Expr, expr
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.ir.value import Buffer
+from texpr.isa.target import Target
+from texpr.lowering.names import Names
+from texpr.lowering.places import Place
+from texpr.mapping.nest import Nest
+from texpr.support.diagnostic import limitation
+
+OWN_BYTES = 8192
+"""The largest array that a thread keeps for itself; a larger one goes to the workspace."""
+
+
+@dataclass(slots=True)
+class Placement:
+    """Places by buffer, and the memory they ask for."""
+
+    places: dict[Buffer, Place] = field(default_factory=dict[Buffer, Place])
+    arrays: list[k.Array] = field(default_factory=list[k.Array])
+    workspace: list[Buffer] = field(default_factory=list[Buffer])
+
+
+def count(shape: tuple[Expr, ...]) -> int | None:
+    """Elements of a shape, or None where a size is not known."""
+    product = 1
+    for extent in shape:
+        if not extent.is_constant:
+            return None
+        product *= max(0, extent.constant)
+    return product
+
+
+@dataclass(slots=True)
+class Placer:
+    """Decides for one nest. `slots_of`: for a local of a team, how each dimension is dealt out if one thread touches each
+    element (None where several do)."""
+
+    nest: Nest
+    target: Target
+    names: Names
+    thread: Expr
+    extents: Mapping[ir.Par, Expr]
+    replicated: frozenset[Buffer]
+    slots_of: Callable[[Buffer], tuple[int, ...] | None]
+    found: Placement = field(default_factory=Placement)
+    shared_bytes: int = 0
+
+    def run(self) -> Placement:
+        """The places of every `new` in the nest."""
+        for new, own in _news(self.nest.body, self.nest, self.nest.team == 1):
+            self.found.places[new.buffer] = self._own(new) if own else self._team(new)
+        return self.found
+
+    def _own(self, new: ir.New) -> Place:
+        """Only one thread ever sees this buffer."""
+        buffer = new.buffer
+        size = count(buffer.shape)
+        if size == 1:
+            return self._register(buffer, "one thread touches it")
+        if size is not None and size * buffer.dtype.bytes <= OWN_BYTES:
+            return self._array(buffer, k.Space.LOCAL, "one thread touches it")
+        trailing = tuple(self._grid())
+        if self.nest.team > 1:
+            trailing = (*trailing, (self.thread % self.nest.team, expr(self.nest.team)))
+        return self._workspace(new, (), trailing, "one thread touches it, but its size is not known or too large")
+
+    def _team(self, new: ir.New) -> Place:
+        buffer = new.buffer
+        if buffer in self.replicated:
+            return self._register(buffer, "each thread keeps the same value")
+        size = count(buffer.shape)
+        slots = self.slots_of(buffer) if size is not None else None
+        if slots is not None and size is not None:
+            shape = tuple((extent + (s - 1)) // s for extent, s in zip(buffer.shape, slots, strict=True))
+            own = count(shape)
+            if own == 1:
+                return self._register(buffer, "each element is touched by one thread")
+            if own is not None and own * buffer.dtype.bytes <= OWN_BYTES:
+                return self._array(buffer, k.Space.LOCAL, "each element is touched by one thread", shape, slots)
+        teams = self.nest.threads // self.nest.team
+        if size is not None and self.shared_bytes + size * teams * buffer.dtype.bytes <= self.target.shared_static:
+            self.shared_bytes += size * teams * buffer.dtype.bytes
+            if teams == 1:
+                return self._array(buffer, k.Space.SHARED, "threads of one block touch it")
+            place = self._array(buffer, k.Space.SHARED, "threads of one warp touch it", (expr(teams), *buffer.shape))
+            return replace(place, leading=(self.thread // self.nest.team,))
+        return self._workspace(new, tuple(self._grid()), (), "a block touches it, but its size is not known or too large")
+
+    def _register(self, buffer: Buffer, reason: str) -> Place:
+        return Place(k.Space.LOCAL, buffer, register=self.names.sym(buffer.name), reason=reason)
+
+    def _array(
+        self,
+        buffer: Buffer,
+        space: k.Space,
+        reason: str,
+        shape: tuple[Expr, ...] | None = None,
+        slots: tuple[int, ...] = (),
+    ) -> Place:
+        made = Buffer(self.names.name(buffer.name), buffer.dtype, shape or buffer.shape, "local", span=buffer.span)
+        self.found.arrays.append(k.Array(made, space, reason))
+        return Place(space, made, slots=slots if any(s != 1 for s in slots) else (), reason=reason)
+
+    def _workspace(
+        self,
+        new: ir.New,
+        leading: tuple[tuple[Expr, Expr], ...],
+        trailing: tuple[tuple[Expr, Expr], ...],
+        reason: str,
+    ) -> Place:
+        buffer = new.buffer
+        shape = (*(extent for _, extent in leading), *buffer.shape, *(extent for _, extent in trailing))
+        inner = {s for e in shape for s in e.syms()} & {
+            s.sym for s in ir.walk(self.nest.body) if isinstance(s, ir.Let | ir.Seq)
+        }
+        if inner:
+            name = min(s.base for s in inner)
+            raise limitation(
+                "E0542", new.span, f"the size of `{buffer.name}` depends on `{name}`, so no memory can be set aside"
+            )
+        made = Buffer(self.names.name(buffer.name), buffer.dtype, shape, "local", span=buffer.span)
+        self.found.workspace.append(made)
+        return Place(
+            k.Space.GLOBAL,
+            made,
+            leading=tuple(at for at, _ in leading),
+            trailing=tuple(at for at, _ in trailing),
+            reason=reason,
+        )
+
+    def _grid(self) -> Iterator[tuple[Expr, Expr]]:
+        for loop_map in self.nest.grid:
+            yield expr(loop_map.loop.sym), self.extents[loop_map.loop]
+
+
+def _news(body: tuple[ir.Stmt, ...], nest: Nest, own: bool) -> Iterator[tuple[ir.New, bool]]:
+    """Every `new` below, with whether a single thread runs it."""
+    for stmt in body:
+        if isinstance(stmt, ir.New):
+            yield stmt, own
+        for block in ir.blocks(stmt):
+            yield from _news(block, nest, own or (isinstance(stmt, ir.Par) and stmt in nest.loops))

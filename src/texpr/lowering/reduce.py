@@ -1,0 +1,124 @@
+"""Team reductions: each thread's share into registers, then over lanes by exchange, then over warps through shared memory.
+
+Before (256 threads): `par N |i| reduce(s) { s += x[i] }`. After:
+
+    partial:  sum = 0; for (i = thread; i < N; i += 256) sum += x[i]
+              sum += sum of lane ^ 16; … ^ 8; … ^ 4; … ^ 2; … ^ 1
+              if (lane == 0) scratch[warp] = sum
+    total:    all = scratch[0]; for (w = 1; w < 8; w++) all += scratch[w]
+              s += all                                          once, or in each thread's own copy
+
+What must stand between the halves, and before the scratch memory is used again, is found with all other barriers. The order is
+fixed, so that results are the same in each run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from texpr.affine.expr import ONE, Expr, expr
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.ir.types import BOOL, I32
+from texpr.ir.updates import identity
+from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
+from texpr.lowering.emit import Emitter
+from texpr.lowering.team import Leaf
+from texpr.mapping.nest import Nest
+from texpr.mapping.reductions import Accumulator
+
+WARP = 32
+
+
+@dataclass(slots=True)
+class Reduction:
+    """The registers and scratch arrays of one team reduction."""
+
+    own: tuple[tuple[Ref, ...], ...]
+    scratch: tuple[tuple[Buffer, ...], ...]
+
+
+def joined(update: ir.Update) -> ir.Update:
+    """How partial values join: differences were subtracted already, so their shares add."""
+    return "add" if update == "sub" else update
+
+
+def start(leaf: Leaf, team: int, emitter: Emitter) -> Reduction:
+    """Names for a reduction's registers and, where the team is more than one warp, its scratch arrays."""
+
+    def ref(accumulator: Accumulator, at: int) -> Ref:
+        target = accumulator.targets[at]
+        return Ref(emitter.names.sym(f"{target.buffer.name.split(chr(39))[0]}_own"), target.dtype)
+
+    def scratch(own: Ref) -> Buffer:
+        return Buffer(emitter.names.name(f"{own.sym.name}_warps"), own.dtype, (expr(team // WARP),), "local")
+
+    own = tuple(tuple(ref(a, at) for at in range(len(a.targets))) for a in leaf.accumulators)
+    return Reduction(own, tuple(tuple(scratch(r) for r in refs) for refs in own) if team > WARP else ())
+
+
+def partial(
+    leaf: Leaf,
+    reduction: Reduction,
+    nest: Nest,
+    thread: Expr,
+    emitter: Emitter,
+    spread: Callable[[ir.Par], Iterator[k.Stmt]],
+) -> Iterator[k.Stmt]:
+    """Each thread's share, combined over the lanes of its warp and left for the other warps."""
+    assert isinstance(leaf.stmt, ir.Par)
+    for accumulator, own in zip(leaf.accumulators, reduction.own, strict=True):
+        start_values = identity(joined(accumulator.update), [r.dtype for r in own])
+        for ref, value in zip(own, start_values, strict=True):
+            yield k.Declare(ref.sym, ref.dtype, value, leaf.stmt.span)
+        emitter.elements[accumulator.key] = own
+    yield from spread(leaf.stmt)
+    for accumulator in leaf.accumulators:
+        del emitter.elements[accumulator.key]
+    mask = min(nest.team, WARP) // 2
+    while mask:
+        yield from _exchange(leaf, reduction, mask, emitter)
+        mask //= 2
+    if reduction.scratch:
+        first = Op("eq", (Index(thread % WARP, I32), Literal(0, I32)), BOOL)
+        stores = tuple(
+            k.Store(Load(array, (thread // WARP,)), ref, leaf.stmt.span)
+            for refs, arrays in zip(reduction.own, reduction.scratch, strict=True)
+            for ref, array in zip(refs, arrays, strict=True)
+        )
+        yield k.If(first, stores, span=leaf.stmt.span)
+
+
+def _exchange(leaf: Leaf, reduction: Reduction, mask: int, emitter: Emitter) -> Iterator[k.Stmt]:
+    for accumulator, own in zip(leaf.accumulators, reduction.own, strict=True):
+        others = tuple(Ref(emitter.names.sym(f"{r.sym.name}_other"), r.dtype) for r in own)
+        for ref, other in zip(own, others, strict=True):
+            yield k.Exchange(other.sym, ref, mask, WARP, leaf.stmt.span)
+        yield from emitter.join(own, joined(accumulator.update), others, _bind(accumulator, leaf))
+
+
+def total(leaf: Leaf, reduction: Reduction, nest: Nest, leader: Value | None, emitter: Emitter) -> Iterator[k.Stmt]:
+    """The combination over warps, and the update of the element that was reduced into. `leader`: its guard."""
+    for number, accumulator in enumerate(leaf.accumulators):
+        own = reduction.own[number]
+        bind = _bind(accumulator, leaf)
+        if reduction.scratch:
+            arrays = reduction.scratch[number]
+            own = tuple(Ref(emitter.names.sym(f"{r.sym.name}_all"), r.dtype) for r in own)
+            for ref, array in zip(own, arrays, strict=True):
+                yield k.Declare(ref.sym, ref.dtype, Load(array, (expr(0),)), leaf.stmt.span)
+            warp = emitter.names.sym("warp")
+            loaded = tuple(Load(array, (expr(warp),)) for array in arrays)
+            step = tuple(emitter.join(own, joined(accumulator.update), loaded, bind))
+            yield k.For(warp, ONE, expr(nest.team // WARP), step, ONE, "unroll", span=leaf.stmt.span)
+        targets = tuple(emitter.target(t) for t in accumulator.targets)
+        update = tuple(emitter.join(targets, joined(accumulator.update), own, bind))
+        if leaf.replicated or leader is None:
+            yield from update
+        else:
+            yield k.If(leader, update, span=leaf.stmt.span)
+
+
+def _bind(accumulator: Accumulator, leaf: Leaf) -> ir.Bind:
+    return ir.Bind(accumulator.targets, accumulator.targets, accumulator.update, leaf.stmt.span)

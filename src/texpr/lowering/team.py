@@ -1,0 +1,158 @@
+"""The steps that a team of threads takes together, as a tree: what stands between two barriers, and who runs it.
+
+Before: the body of a grid iteration. After: leaves that no barrier may enter, in uniform loops and branches:
+
+- *spread*: a `par` shared out over the team;
+- *partial* and *total*: the two halves of a team reduction, each thread's share and the combination over threads;
+- *leader*: a bind outside every team `par`, run by the team's first thread;
+- *all*: the same for something each thread keeps its own copy of, and for every read that decides control flow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from texpr.affine.expr import ZERO, Expr, Sym
+from texpr.ir import program as ir
+from texpr.ir.value import Buffer
+from texpr.mapping.nest import Nest, Role
+from texpr.mapping.reductions import Accumulator, accumulators
+
+
+class Who(Enum):
+    """Which threads of a team run a leaf, and what kind of leaf it is."""
+
+    SPREAD = "spread"
+    PARTIAL = "partial"
+    TOTAL = "total"
+    LEADER = "leader"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaf:
+    """One step. `accumulators` and `replicated` (whether every thread keeps the result) for the halves of a reduction."""
+
+    who: Who
+    stmt: ir.Stmt
+    accumulators: tuple[Accumulator, ...] = ()
+    replicated: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    """A `seq` that all threads of the team run together."""
+
+    stmt: ir.Seq
+    body: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Branch:
+    """An `if` that all threads decide alike; its condition was evaluated by the leaf before it, into `decided`."""
+
+    stmt: ir.If
+    decided: Sym
+    then: tuple[Node, ...]
+    orelse: tuple[Node, ...]
+
+
+Node: TypeAlias = Leaf | Loop | Branch
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """The tree of a nest, and where each statement stands in it."""
+
+    nodes: tuple[Node, ...]
+    replicated: frozenset[Buffer]
+    decided: dict[ir.If, Sym] = field(default_factory=dict[ir.If, Sym])
+
+
+COPIES = 16
+"""The most elements that every thread keeps its own copy of."""
+
+
+def replicated_buffers(nest: Nest) -> frozenset[Buffer]:
+    """Locals small enough, and written uniformly: each thread can keep its own copy, and no barrier is needed for them."""
+    shared_out = [s for s in ir.walk(nest.body) if isinstance(s, ir.Par) and s in nest.loops]
+    inside = {inner for par in shared_out for inner in ir.walk(par.body)}
+    met = {b for par in shared_out if nest.loops[par].role is Role.REDUCE for b in par.reduce}
+    written_apart = {
+        t.buffer for s in inside if isinstance(s, ir.Bind) for t in s.targets if not (s.update is not None and t.buffer in met)
+    }
+    return frozenset(
+        s.buffer
+        for s in ir.walk(nest.body)
+        if isinstance(s, ir.New) and s not in inside and s.buffer not in written_apart and _small(s.buffer)
+    )
+
+
+def _small(buffer: Buffer) -> bool:
+    count = 1
+    for extent in buffer.shape:
+        if not extent.is_constant:
+            return False
+        count *= extent.constant
+    return count <= COPIES and (buffer.rank == 0 or count == 1)
+
+
+def build(nest: Nest, decide: dict[ir.If, Sym]) -> Team:
+    """The tree of `nest`; `decide` names the variable that holds each uniform condition."""
+    replicated = replicated_buffers(nest)
+    return Team(tuple(_nodes(nest.body, nest, replicated, decide)), replicated, decide)
+
+
+def _nodes(body: tuple[ir.Stmt, ...], nest: Nest, copies: frozenset[Buffer], decide: dict[ir.If, Sym]) -> Iterator[Node]:
+    for stmt in body:
+        match stmt:
+            case ir.Par():
+                yield from _par(stmt, nest, copies)
+            case ir.Seq():
+                yield Loop(stmt, tuple(_nodes(stmt.body, nest, copies, decide)))
+            case ir.If():
+                yield Leaf(Who.ALL, stmt)
+                then, orelse = (tuple(_nodes(b, nest, copies, decide)) for b in (stmt.then, stmt.orelse))
+                yield Branch(stmt, decide[stmt], then, orelse)
+            case ir.Bind():
+                own = all(t.buffer in copies for t in stmt.targets)
+                yield Leaf(Who.ALL if own else Who.LEADER, stmt)
+            case ir.Let() | ir.New():
+                yield Leaf(Who.ALL, stmt)
+            case ir.Anchor() | ir.Instruction():
+                yield Leaf(Who.LEADER, stmt)
+
+
+def _par(par: ir.Par, nest: Nest, copies: frozenset[Buffer]) -> Iterator[Node]:
+    if nest.loops[par].role is not Role.REDUCE:
+        yield Leaf(Who.SPREAD, par)
+        return
+    found = accumulators(par.body, frozenset(par.reduce))
+    own = all(t.buffer in copies for a in found for t in a.targets)
+    yield Leaf(Who.PARTIAL, par, found, own)
+    yield Leaf(Who.TOTAL, par, found, own)
+
+
+def leaves(nodes: tuple[Node, ...]) -> Iterator[Leaf]:
+    """Every leaf of a tree, in textual order."""
+    for node in nodes:
+        match node:
+            case Leaf():
+                yield node
+            case Loop():
+                yield from leaves(node.body)
+            case Branch():
+                yield from leaves(node.then)
+                yield from leaves(node.orelse)
+
+
+def thread_of(nest: Nest, loops: tuple[ir.Loop, ...]) -> Expr:
+    """The team's thread that runs the statements below `loops`, in their indices."""
+    total = ZERO
+    for loop in loops:
+        if isinstance(loop, ir.Par) and loop in nest.loops and nest.loops[loop].role is not Role.GRID:
+            total = total + nest.loops[loop].thread()
+    return total

@@ -1,0 +1,135 @@
+"""The mapping taken where nothing asks for another: bands to grid and block, by shape alone.
+
+The outermost band of a nest becomes the grid. Where its body has further `par`s, each grid iteration is shared by a team of
+threads (a whole block, or one warp of it where the inner loops are short); where it has none, the band's innermost loops are
+tiled over the threads of a block, the loop with the most contiguous accesses on the lanes. On a CPU a grid iteration is
+one core's, and a tile is a run of the contiguous loop, long enough to vectorise.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from texpr.affine.expr import Sym
+from texpr.ir import program as ir
+from texpr.isa.target import Target
+from texpr.mapping.bands import band, contiguous, loads
+from texpr.mapping.nest import LoopMap, Nest, Role
+from texpr.mapping.reductions import is_atomic
+
+THREADS = 256
+"""Threads of a block where nothing is known to be better."""
+
+LANES = 32
+CORE_TILE = 4096
+"""Iterations of the contiguous loop that one CPU core takes at a time."""
+
+
+def map_nest(stmt: ir.Stmt, target: Target, known: frozenset[Sym]) -> Nest:
+    """The nest that `stmt`, standing outside every `par`, becomes. `known`: symbols whose values the host has."""
+    loops: tuple[ir.Par, ...] = ()
+    body: tuple[ir.Stmt, ...] = (stmt,)
+    if isinstance(stmt, ir.Par) and _goes_to_grid(stmt, known):
+        loops, body = band(stmt)
+        cut = next((n for n, loop in enumerate(loops) if not _goes_to_grid(loop, known)), len(loops))
+        if cut < len(loops):
+            loops, body = loops[:cut], (loops[cut],)
+    inner = tuple(_team_bands(body))
+    if target.family == "cpu":
+        return _cpu(loops, body, inner)
+    return _shared(loops, body, inner) if inner else _own(loops, body)
+
+
+def _goes_to_grid(par: ir.Par, known: frozenset[Sym]) -> bool:
+    return (not par.reduce or is_atomic(par)) and not par.fully and par.extent.syms() <= known
+
+
+def _team_bands(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Par, ...]]:
+    """The outermost bands of `body`, the loops that a team shares out."""
+    for stmt in body:
+        if isinstance(stmt, ir.Par):
+            loops, _ = band(stmt)
+            reducing = bool(stmt.reduce) and not is_atomic(stmt)
+            same = next((n for n, p in enumerate(loops) if (bool(p.reduce) and not is_atomic(p)) != reducing), len(loops))
+            yield loops[:same]
+        else:
+            for block in ir.blocks(stmt):
+                yield from _team_bands(block)
+
+
+def _own(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> Nest:
+    """Each thread runs its own iterations of the grid band."""
+    order = _by_contiguity(loops, body)
+    threads = THREADS if loops else 1
+    maps = {m.loop: m for m in _digits(order, threads, Role.GRID)}
+    return Nest(tuple(maps[p] for p in loops), body, 1, threads, maps)
+
+
+def _shared(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], inner: tuple[tuple[ir.Par, ...], ...]) -> Nest:
+    """A team of threads shares each iteration of the grid band."""
+    team = max(LANES, *(_wanted(loops) for loops in inner))
+    slots = max(1, 128 // team) if team <= LANES and loops else 1
+    grid = [LoopMap(p, Role.GRID) for p in loops]
+    if slots > 1:
+        grid[-1] = LoopMap(loops[-1], Role.GRID, tile=slots, radix=slots, stride=team)
+    maps = {m.loop: m for m in grid}
+    for found in inner:
+        role = Role.REDUCE if found[0].reduce and not is_atomic(found[0]) else Role.TEAM
+        maps.update((m.loop, m) for m in _digits(_by_contiguity(found, found[-1].body), team, role))
+    return Nest(tuple(grid), body, team, team * slots, maps)
+
+
+def _cpu(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], inner: tuple[tuple[ir.Par, ...], ...]) -> Nest:
+    grid = [LoopMap(p, Role.GRID) for p in loops]
+    if grid and not inner:
+        lane = _by_contiguity(loops, body)[-1]
+        at = loops.index(lane)
+        grid[at] = LoopMap(lane, Role.GRID, tile=CORE_TILE)
+        grid.append(grid.pop(at))
+    maps = {m.loop: m for m in grid}
+    for found in inner:
+        role = Role.REDUCE if found[0].reduce and not is_atomic(found[0]) else Role.TEAM
+        maps.update((p, LoopMap(p, role)) for p in found)
+    return Nest(tuple(grid), body, 1, 1, maps)
+
+
+def _wanted(loops: tuple[ir.Par, ...]) -> int:
+    """Threads that a band can use, a power of two; `THREADS` where its size is not known."""
+    product = 1
+    for loop in loops:
+        if not loop.extent.is_constant:
+            return THREADS
+        product *= max(1, loop.extent.constant)
+    return min(THREADS, _ceil_power(product))
+
+
+def _ceil_power(number: int) -> int:
+    return 1 << max(0, number - 1).bit_length()
+
+
+def _by_contiguity(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> tuple[ir.Par, ...]:
+    """`loops` with the one along which most accesses are contiguous moved innermost (the innermost one wins a tie)."""
+    if len(loops) < 2:
+        return loops
+    votes: Counter[Sym] = Counter()
+    for stmt in ir.walk(body):
+        for load in loads(stmt):
+            votes.update(contiguous(load))
+    best = max(reversed(loops), key=lambda p: votes[p.sym])
+    return (*(p for p in loops if p is not best), best)
+
+
+def _digits(loops: tuple[ir.Par, ...], threads: int, role: Role) -> Iterator[LoopMap]:
+    """Digits of the thread number for `loops`, innermost lowest; together they use every thread."""
+    stride = 1
+    for depth, loop in enumerate(reversed(loops)):
+        left = threads // stride
+        if depth == len(loops) - 1:
+            radix = left
+        elif loop.extent.is_constant:
+            radix = min(left, LANES, _ceil_power(loop.extent.constant))
+        else:
+            radix = min(left, LANES)
+        yield LoopMap(loop, role, tile=radix if role is Role.GRID else 1, radix=radix, stride=stride)
+        stride *= radix

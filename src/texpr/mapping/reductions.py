@@ -1,0 +1,301 @@
+"""Parallel reductions made explicit in the program, before anything is mapped.
+
+`par N |i| reduce(s) { s += e }` is, by what the text permits,
+
+- a *team reduction*, kept as it is: partial values in registers, combined over the threads of a block;
+- at the top of a program, two of them: blocks reduce chunks into a buffer of partial values, then one block reduces those;
+- a `seq` loop of the thread that owns the element, where other `par`s give enough parallelism or no order can be freed;
+- a plain `par` with atomic updates (`#atomic`): where the element depends on the reduced index, for integer updates and
+  for maximum and minimum, or where the text asks.
+
+Before: a function as checked. After: every `par … reduce` left is a team reduction or is marked `#atomic`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import count
+
+from texpr.affine.expr import Expr, Sym, expr, minimum
+from texpr.ir import program as ir
+from texpr.ir.rewrite import Rewriter, replace_loads, substitute_block
+from texpr.ir.updates import identity
+from texpr.ir.value import Buffer, Load
+from texpr.mapping.bands import band, bound, contiguous, loads, rebuild, used
+
+CHUNK = 4096
+"""Iterations of a reduction at the top of a program that one block takes."""
+
+ATOMIC_UPDATES = frozenset({"add", "sub", "max", "min", "and", "or"})
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulator:
+    """An element (or tuple of elements) that iterations meet in, and how."""
+
+    targets: tuple[Load, ...]
+    update: ir.Update
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for two updates of the same elements."""
+        return tuple((t.buffer, t.index) for t in self.targets)
+
+
+def accumulators(body: tuple[ir.Stmt, ...], reduce: frozenset[Buffer]) -> tuple[Accumulator, ...]:
+    """The elements of the buffers in `reduce` that `body` updates, each once."""
+    found: dict[tuple[object, ...], Accumulator] = {}
+    for stmt in ir.walk(body):
+        if isinstance(stmt, ir.Bind) and stmt.update is not None and stmt.targets[0].buffer in reduce:
+            accumulator = Accumulator(stmt.targets, stmt.update)
+            found.setdefault(accumulator.key, accumulator)
+    return tuple(found.values())
+
+
+def is_atomic(loop: ir.Loop) -> bool:
+    """Whether updates of the loop's reduce buffers are atomic."""
+    return any(d.name == "atomic" for d in loop.directives)
+
+
+def arrange(function: ir.Function, *, split: bool = True) -> ir.Function:
+    """`function` with every parallel reduction in one of the forms above. `split`: many blocks at the top of the program."""
+    names = {b.name for b in ir.buffers(function)} | {s.name for s in bound(function.body)} | {s.name for s in function.sizes}
+    return replace(function, body=_Arranger(split, names).host(function.body))
+
+
+class _Arranger:
+    def __init__(self, split: bool, names: set[str]):
+        self.split = split
+        self.names = names
+
+    def fresh(self, base: str) -> str:
+        for number in count():
+            name = base if number == 0 else f"{base}{number}"
+            if name not in self.names:
+                self.names.add(name)
+                return name
+        raise AssertionError
+
+    def host(self, body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
+        """Statements outside every `par`."""
+        return tuple(self._each(body, self.host, self._top))
+
+    def team(self, body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
+        """Statements that a team of threads shares."""
+        return tuple(self._each(body, self.team, self._inner))
+
+    def _each(
+        self,
+        body: tuple[ir.Stmt, ...],
+        below: Callable[[tuple[ir.Stmt, ...]], tuple[ir.Stmt, ...]],
+        par: Callable[[ir.Par], tuple[ir.Stmt, ...]],
+    ) -> Iterator[ir.Stmt]:
+        for stmt in body:
+            match stmt:
+                case ir.Par():
+                    yield from par(stmt)
+                case ir.Seq():
+                    yield replace(stmt, body=below(stmt.body))
+                case ir.If():
+                    yield replace(stmt, then=below(stmt.then), orelse=below(stmt.orelse))
+                case ir.Instruction():
+                    yield replace(stmt, body=below(stmt.body))
+                case _:
+                    yield stmt
+
+    def _top(self, par: ir.Par) -> tuple[ir.Stmt, ...]:
+        loops, body = band(par)
+        plain, reducing = _parted(loops)
+        if not reducing:
+            return rebuild(plain, self.team(body))
+        found = accumulators(body, _buffers(reducing))
+        if not _invariant(found, reducing, body):
+            return self._meeting(plain, reducing, body, found, self.host)
+        if plain:
+            if _prefers_team(plain[-1], reducing[-1], body):
+                return rebuild(plain, rebuild(reducing, serial(body)))
+            return rebuild(plain, rebuild(_as_seq(reducing), serial(body)))
+        if self.split:
+            return self._split(reducing, body, found)
+        return rebuild(reducing, serial(body))
+
+    def _inner(self, par: ir.Par) -> tuple[ir.Stmt, ...]:
+        loops, body = band(par)
+        plain, reducing = _parted(loops)
+        if not reducing:
+            return rebuild(plain, serial(body))
+        found = accumulators(body, _buffers(reducing))
+        if not _invariant(found, reducing, body):
+            return self._meeting(plain, reducing, body, found, self.team)
+        if plain:
+            return rebuild(plain, rebuild(_as_seq(reducing), serial(body)))
+        return rebuild(reducing, serial(body))
+
+    def _meeting(
+        self,
+        plain: tuple[ir.Par, ...],
+        reducing: tuple[ir.Par, ...],
+        body: tuple[ir.Stmt, ...],
+        found: tuple[Accumulator, ...],
+        below: Callable[[tuple[ir.Stmt, ...]], tuple[ir.Stmt, ...]],
+    ) -> tuple[ir.Stmt, ...]:
+        """Iterations meet in elements that depend on the reduced index: atomics, or in order."""
+        if all(_may_be_atomic(a, reducing) for a in found):
+            marked = tuple(replace(r, directives=(*r.directives, ir.Directive("atomic"))) for r in reducing)
+            return rebuild(plain, rebuild(marked, serial(body)))
+        if plain:
+            return rebuild(plain, rebuild(_as_seq(reducing), serial(body)))
+        return rebuild(_as_seq(reducing), below(body))
+
+    def _split(
+        self, reducing: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], found: tuple[Accumulator, ...]
+    ) -> tuple[ir.Stmt, ...]:
+        """Chunks of the outermost loop to blocks, each with its own accumulator; then one block combines the partial values."""
+        outer, *inner = reducing
+        chunk = _chunk(inner)
+        blocks = (outer.extent + (chunk - 1)) // chunk
+        block = Sym(self.fresh(f"{outer.sym.base}_block"))
+        own, partial = self._buffers(found, blocks)
+        start = expr(block) * chunk
+        moved = substitute_block(body, {outer.sym: start + expr(outer.sym)})
+        part = replace(outer, extent=minimum(chunk, outer.extent - start), reduce=tuple(own.values()))
+        rest = tuple(replace(loop, reduce=tuple(own.values())) for loop in inner)
+        first = ir.Par(
+            block,
+            blocks,
+            (
+                *(ir.New(b, outer.span) for b in own.values()),
+                *(_start(a, own, outer) for a in found),
+                *rebuild((part, *rest), serial(_into(moved, found, own))),
+                *(_store(a, own, partial, block, outer) for a in found),
+            ),
+            span=outer.span,
+        )
+        again = Sym(self.fresh(f"{outer.sym.base}_part"))
+        last = ir.Par(
+            again,
+            blocks,
+            tuple(_join(a, partial, again, outer) for a in found),
+            reduce=tuple(dict.fromkeys(t.buffer for a in found for t in a.targets)),
+            span=outer.span,
+        )
+        return (*(ir.New(b, outer.span) for b in partial.values()), first, last)
+
+    def _buffers(self, found: tuple[Accumulator, ...], blocks: Expr) -> tuple[dict[_Slot, Buffer], dict[_Slot, Buffer]]:
+        own: dict[_Slot, Buffer] = {}
+        partial: dict[_Slot, Buffer] = {}
+        for accumulator in found:
+            for target in accumulator.targets:
+                slot = _slot(target)
+                if slot not in own:
+                    base = target.buffer.name
+                    own[slot] = Buffer(self.fresh(f"{base}_own"), target.dtype, (), "local", span=target.span)
+                    partial[slot] = Buffer(self.fresh(f"{base}_part"), target.dtype, (blocks,), "local", span=target.span)
+        return own, partial
+
+
+_Slot = tuple[Buffer, tuple[Expr, ...]]
+
+
+def _slot(target: Load) -> _Slot:
+    return (target.buffer, target.index)
+
+
+def _parted(loops: tuple[ir.Par, ...]) -> tuple[tuple[ir.Par, ...], tuple[ir.Par, ...]]:
+    return tuple(p for p in loops if not p.reduce), tuple(p for p in loops if p.reduce)
+
+
+def _buffers(reducing: tuple[ir.Par, ...]) -> frozenset[Buffer]:
+    return frozenset(b for loop in reducing for b in loop.reduce)
+
+
+def _invariant(found: tuple[Accumulator, ...], reducing: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether each accumulator is one element for all of the reduced iterations, and nothing asks for atomics."""
+    varying = frozenset(loop.sym for loop in reducing) | bound(body)
+    local = frozenset(s.buffer for s in ir.walk(body) if isinstance(s, ir.New))
+    return not any(is_atomic(loop) for loop in reducing) and not any(
+        used(target) & varying or target.data or target.buffer in local for a in found for target in a.targets
+    )
+
+
+def _may_be_atomic(accumulator: Accumulator, reducing: tuple[ir.Par, ...]) -> bool:
+    update = accumulator.update
+    if len(accumulator.targets) != 1 or not isinstance(update, str) or update not in ATOMIC_UPDATES:
+        return False
+    dtype = accumulator.targets[0].dtype
+    if dtype.is_integer:
+        return dtype.bits >= 32
+    asked = any(is_atomic(loop) for loop in reducing)
+    return dtype.is_float and update in ("add", "sub") and dtype.bits >= 32 and dtype.name != "tf32" and asked
+
+
+def _prefers_team(thread: ir.Par, reduced: ir.Par, body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether neighbouring reduced iterations, and not neighbouring outer ones, read neighbouring elements."""
+    found = [contiguous(load) for stmt in ir.walk(body) for load in loads(stmt)]
+    return any(reduced.sym in syms for syms in found) and not any(thread.sym in syms for syms in found)
+
+
+def _chunk(inner: list[ir.Par]) -> int:
+    product = 1
+    for loop in inner:
+        if not loop.extent.is_constant:
+            return 1
+        product *= max(1, loop.extent.constant)
+    return max(1, CHUNK // product)
+
+
+def _as_seq(loops: tuple[ir.Par, ...]) -> tuple[ir.Seq, ...]:
+    return tuple(
+        ir.Seq(p.sym, p.extent, p.body, reduce=p.reduce, label=p.label, directives=p.directives, span=p.span) for p in loops
+    )
+
+
+def serial(body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
+    """`body` as one thread runs it: reductions in it are loops in order."""
+
+    def each(stmt: ir.Stmt) -> ir.Stmt:
+        match stmt:
+            case ir.Par() if stmt.reduce:
+                (loop,) = _as_seq((stmt,))
+                return replace(loop, body=serial(stmt.body))
+            case ir.Par() | ir.Seq() | ir.Instruction():
+                return replace(stmt, body=serial(stmt.body))
+            case ir.If():
+                return replace(stmt, then=serial(stmt.then), orelse=serial(stmt.orelse))
+            case _:
+                return stmt
+
+    return tuple(each(stmt) for stmt in body)
+
+
+def _start(accumulator: Accumulator, own: dict[_Slot, Buffer], outer: ir.Par) -> ir.Bind:
+    dtypes = [t.dtype for t in accumulator.targets]
+    targets = tuple(Load(own[_slot(t)], (), span=t.span) for t in accumulator.targets)
+    return ir.Bind(targets, identity(accumulator.update, dtypes), span=outer.span)
+
+
+def _store(
+    accumulator: Accumulator, own: dict[_Slot, Buffer], partial: dict[_Slot, Buffer], block: Sym, outer: ir.Par
+) -> ir.Bind:
+    targets = tuple(Load(partial[_slot(t)], (expr(block),), span=t.span) for t in accumulator.targets)
+    return ir.Bind(targets, tuple(Load(own[_slot(t)], ()) for t in accumulator.targets), span=outer.span)
+
+
+def _join(accumulator: Accumulator, partial: dict[_Slot, Buffer], part: Sym, outer: ir.Par) -> ir.Bind:
+    update = "add" if accumulator.update == "sub" else accumulator.update
+    values = tuple(Load(partial[_slot(t)], (expr(part),)) for t in accumulator.targets)
+    return ir.Bind(accumulator.targets, values, update, outer.span)
+
+
+def _into(body: tuple[ir.Stmt, ...], found: tuple[Accumulator, ...], own: dict[_Slot, Buffer]) -> tuple[ir.Stmt, ...]:
+    """`body` with the updates of the accumulators turned to the block's own ones."""
+    slots = {_slot(t) for a in found for t in a.targets}
+
+    def target(load: Load) -> Load:
+        return Load(own[_slot(load)], (), span=load.span) if _slot(load) in slots else load
+
+    reduced = frozenset(buffer for buffer, _ in slots)
+    return Rewriter(
+        value=lambda v: replace_loads(v, lambda load: target(load) if load.buffer in reduced else None), target=target
+    ).block(body)
