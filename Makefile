@@ -28,7 +28,7 @@ long: .venv/.dev         ## the long suite
 
 bench: .venv/.dev        ## measurements: compile time, emulator rate, CPU code against NumPy and Numba
 	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements-bench.lock
-	@for script in bench/*.py; do $(BIN)/python "$$script" || exit 1; done
+	@for script in $(wildcard bench/*.py); do $(BIN)/python "$$script" || exit 1; done
 
 format: .venv/.dev       ## rewrite sources in the house format
 	$(BIN)/ruff check --fix $(SOURCES)
