@@ -6,7 +6,10 @@ on f16, bf16, f8 and tf32 compute in f32 and round once to the type.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from texpr.ir.types import BOOL, DType
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +22,10 @@ class OpInfo:
     gives: str
     note: str
     exact: bool = True
+
+    def result(self, dtypes: Sequence[DType]) -> DType:
+        """The type of the result, from those of the operands: bool, or that of the last (`select`'s first is a condition)."""
+        return BOOL if self.gives == "bool" else dtypes[-1]
 
 
 OPS: dict[str, OpInfo] = {

@@ -120,7 +120,7 @@ class New:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Let:
-    """`let sym = value`: a value read here, once. An affine `let` is substituted away by the frontend, so this one reads data."""
+    """`let sym = value`: a value read here, once. The frontend substitutes affine ones away, so this one reads data."""
 
     sym: Sym
     value: Value

@@ -1,0 +1,99 @@
+"""The pipeline: a text becomes a program, a checked program, a plan, sources, and something that runs.
+
+Each step is one line of `lower`; `after` sees every intermediate form, in order, for dumps and for checks between passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from texpr.affine.expr import Sym
+from texpr.backends.cpu import print_cpu
+from texpr.backends.cuda import print_kernels
+from texpr.checks import check as check_function
+from texpr.frontend import parse as parse_text
+from texpr.ir.kernel import Plan
+from texpr.ir.program import Function, Program
+from texpr.ir.rewrite import specialize
+from texpr.isa.registry import resolve
+from texpr.isa.target import Target
+from texpr.lowering.lower import lower as lower_function
+from texpr.support.diagnostic import Diagnostic, TexprError, error
+from texpr.support.span import Source
+
+Stage: TypeAlias = Function | Plan | str
+After: TypeAlias = Callable[[str, Stage], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A function for one target: the function with its sizes fixed, its plan, and the source that a compiler gets."""
+
+    function: Function
+    target: Target
+    plan: Plan
+    source: str
+
+
+def parse(source: Source | str, consts: Mapping[str, int] | None = None) -> Program:
+    """The program of a text. Raises TexprError with every error of syntax, names and types."""
+    if isinstance(source, str):
+        source = Source("<text>", source)
+    return parse_text(source.text, source.name, consts or {})
+
+
+def load(path: str | Path, consts: Mapping[str, int] | None = None) -> Program:
+    """The program of a UTF-8 file. Raises OSError, or TexprError as `parse` does."""
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as reason:
+        raise error("E0801", None, f"{path} is not UTF-8 text: byte {reason.start} cannot be read") from None
+    return parse(Source(str(path), text), consts)
+
+
+def check(program: Program) -> tuple[Diagnostic, ...]:
+    """Everything that is wrong with, or cannot be decided of, any function of `program`."""
+    return tuple(found for function in program.functions for found in check_function(function))
+
+
+def fix(function: Function, sizes: Mapping[str, int] | None = None) -> tuple[Function, dict[Sym, int]]:
+    """`function` with the sizes and consts of that name fixed, consts that are not named taking their default."""
+    given = dict(sizes or {})
+    known = {s.name: s for s in (*function.sizes, *(s for s, _ in function.consts))}
+    for name in given:
+        if name not in known:
+            names = ", ".join(known) or "none"
+            raise error("E0770", function.span, f"`{function.name}` has no size `{name}`", help=f"its sizes are: {names}")
+    for const, default in function.consts:
+        if const.name not in given:
+            if default is None:
+                reason = f"const `{const.name}` of `{function.name}` has no value"
+                raise error("E0771", function.span, reason, help=f"give one: --size {const.name}=1")
+            given[const.name] = default
+    fixed = {known[name]: value for name, value in given.items()}
+    return specialize(function, fixed), fixed
+
+
+def lower(
+    function: Function, target: str, sizes: Mapping[str, int] | None = None, *, after: After = lambda name, stage: None
+) -> Compiled:
+    """`function` for `target`. Raises TexprError where it is wrong, Limitation where it cannot be decided or lowered."""
+    machine = resolve(target)
+    function, fixed = fix(function, sizes)
+    after("fixed", function)
+    refuse(check_function(function))
+    plan = lower_function(function, machine, fixed)
+    after("plan", plan)
+    source = print_cpu(plan) if machine.family == "cpu" else print_kernels(plan)
+    after("source", source)
+    return Compiled(function, machine, plan, source)
+
+
+def refuse(found: tuple[Diagnostic, ...]) -> None:
+    """Raises TexprError where anything was found."""
+    if found:
+        raise TexprError(found)
