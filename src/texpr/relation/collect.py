@@ -211,7 +211,7 @@ def _draft(site: _Site, touch: _Touch, view: View, opaque: Opaque) -> Draft:
     return Draft(
         touch.load.buffer, touch.kind, touch.load, tuple(index), tuple(map(opaque.close, view.shape)),
         conj((guard, bounds)), (*facts_of(touch.formulas), *_bound_facts(touch.hidden)), hidden,
-        touch.certain and affine and not free, touch.update,
+        touch.certain and affine and not free, affine and not free, touch.update,
     )  # fmt: skip
 
 
@@ -232,5 +232,5 @@ def _instance(
     bounds, _ = opaque.close_formula(conj(map(_bounds, lets)))
     return Instance(
         number, site.stmt, site.where.path, conj((context, bounds)), site.facts, lets,
-        site.where.exact and affine, params, tuple(drafts), site.where.lets,
+        site.where.exact and affine, affine, params, tuple(drafts),
     )  # fmt: skip

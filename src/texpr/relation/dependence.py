@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from texpr.affine.expr import Expr, Sym, expr
-from texpr.ir.program import Loop, Update
+from texpr.ir.program import Bind, Loop, Update
 from texpr.ir.value import Buffer
 from texpr.presburger.build import build_map
 from texpr.presburger.formula import And, Eq, Formula, Ge, conj, differ, disj, equal
@@ -61,8 +61,7 @@ class Dependence:
     @property
     def relaxed(self) -> bool:
         """Whether the order of the two is free."""
-        updates = self.source.draft.update, self.sink.draft.update
-        return self.carrier is not None and self.buffer in self.carrier.reduce and commute(*updates)
+        return self.carrier is not None and self.buffer in self.carrier.reduce and commute(self.source, self.sink)
 
     @cached_property
     def formula(self) -> Formula:
@@ -127,11 +126,21 @@ def comparable(a: Access, b: Access) -> bool:
     return a.shape == b.shape
 
 
-def commute(a: Update | None, b: Update | None) -> bool:
-    """Whether two updates may change places."""
+def commute(a: Access, b: Access) -> bool:
+    """Whether two updates may change places: of one kind, and of the same tuple of buffers."""
+    first, second = a.instance.stmt, b.instance.stmt
+    if not isinstance(first, Bind) or not isinstance(second, Bind) or first.update is None or second.update is None:
+        return False
+    if [t.buffer for t in first.targets] != [t.buffer for t in second.targets]:
+        return False
+    return a.kind == b.kind == "update" and same_update(first.update, second.update)
+
+
+def same_update(a: Update, b: Update) -> bool:
+    """Whether two updates commute; `+=` and `-=` do."""
     if isinstance(a, str) and isinstance(b, str):
         return any(a in group and b in group for group in _SAME_ORDER_FREE)
-    return a is not None and a is b
+    return a is b
 
 
 def common_loops(source: Access, sink: Access) -> tuple[Loop, ...]:

@@ -42,7 +42,8 @@ class Draft:
     """An access before it is tied to its instance: the view of the element, and when it happens.
 
     `index` and `shape` are affine: as written, or delinearised (then `shape` is not the buffer's). `guard` holds what
-    `select`s above the load say, and the bounds of `hidden`. `certain` if the access happens at every point of `guard`.
+    `select`s above the load say, and the bounds of `hidden`. `certain` if the access happens at every point of `guard`, at
+    the element `index`; `affine` if no part was widened because it is not affine.
     """
 
     buffer: Buffer
@@ -54,6 +55,7 @@ class Draft:
     facts: tuple[Expr, ...]
     hidden: tuple[Hidden, ...]
     certain: bool
+    affine: bool = True
     update: Update | None = None
 
 
@@ -62,7 +64,8 @@ class Instance:
     """A computing statement with its ancestors, outermost first.
 
     `number` counts instances in textual order. `context` is the formula of the domain over the loops' and `hidden` symbols
-    (the integer `let`s that it needs); `facts` are expressions known to be ≥ 0 there, products of sizes kept.
+    (the integer `let`s that it needs); `facts` are expressions known to be ≥ 0 there, products of sizes kept. Not `exact`
+    if the statement may not run at some point of it: under a condition on data, or one that is not `affine`.
     """
 
     number: int
@@ -72,9 +75,9 @@ class Instance:
     facts: tuple[Expr, ...]
     hidden: tuple[Hidden, ...]
     exact: bool
+    affine: bool
     params: tuple[Sym, ...]
     drafts: tuple[Draft, ...]
-    lets: tuple[Hidden, ...] = ()
 
     @cached_property
     def loops(self) -> tuple[Loop, ...]:
@@ -156,6 +159,11 @@ class Access:
     def certain(self) -> bool:
         """Whether the access happens at each point of `formula`, at the element `index`."""
         return self.instance.exact and self.draft.certain
+
+    @property
+    def affine(self) -> bool:
+        """Whether nothing was widened because it is not affine; what is data may still be."""
+        return self.instance.affine and self.draft.affine
 
     @property
     def exact(self) -> bool:
