@@ -96,6 +96,8 @@ class Body:
 
     def _declare(self, stmt: Declare, scope: Scope, indent: str) -> tuple[Scope, list[str]]:
         value = value_text(stmt.value, scope)
+        if stmt.dtype.is_integer and stmt.sym not in self.assigned:
+            return _index_variable(stmt, value, scope, indent)
         scope, name = scope.name(stmt.sym)
         constant = "" if stmt.sym in self.assigned else " const"
         return scope, [f"{indent}{C_NAMES[stmt.dtype]}{constant} {name} = {value};"]
@@ -120,6 +122,22 @@ class Body:
         if stmt.orelse:
             found += [f"{indent}}} else {{", *self.lines(stmt.orelse, scope.inner(), depth + 1, place)]
         return [*found, f"{indent}}}"]
+
+
+def _index_variable(stmt: Declare, value: Text, scope: Scope, indent: str) -> tuple[Scope, list[str]]:
+    """An integer that is set once may stand in index expressions."""
+    if isinstance(stmt.value, Index):
+        ends = scope.bounds(stmt.value.expr)
+        scope, variable = scope.integer(stmt.sym, ends)
+        scope = scope.also_named(stmt.sym, str(variable.text))
+        ctype = variable.type.ctype
+    else:
+        signed = stmt.dtype.kind is Kind.INT
+        bits = stmt.dtype.bits - signed
+        scope, variable = scope.integer(stmt.sym, (-(1 << bits) if signed else 0, (1 << bits) - 1))
+        scope = scope.also_named(stmt.sym, str(variable.text))
+        ctype = C_NAMES[stmt.dtype]
+    return scope, [f"{indent}{ctype} const {variable.text} = {value};"]
 
 
 def _place_within(stmt: Stmt, place: int | None) -> int | None:

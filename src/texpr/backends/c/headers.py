@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-_NAMES = ("texpr_numeric.h", "texpr_math.h")
-
 
 def numeric_headers() -> dict[str, str]:
-    """File name and text of the headers with scalar types and mathematics, for every C-like backend."""
+    """File name and text of the headers with scalar types and mathematics."""
+    return _read("texpr_numeric.h", "texpr_math.h")
+
+
+def check_headers() -> dict[str, str]:
+    """File name and text of the header that the host's checks need (`texpr.backends.c.checks`)."""
+    return _read("texpr_checks.h")
+
+
+def _read(*names: str) -> dict[str, str]:
     folder = files("texpr.backends.c")
-    return {name: (folder / name).read_text(encoding="utf-8") for name in _NAMES}
+    return {name: (folder / name).read_text(encoding="utf-8") for name in names}

@@ -35,7 +35,7 @@ class Integer:
         """The same value in a type at least as wide as `type_`."""
         if _TYPES.index(self.type) >= _TYPES.index(type_):
             return self
-        if self.literal and type_.suffix:
+        if self.literal and type_ is IntType.LONG:
             return replace(self, text=Text(self.text.text + type_.suffix, self.text.binds), type=type_)
         return replace(self, text=cast(type_.ctype, self.text), type=type_)
 
@@ -166,13 +166,13 @@ def _atom(atom: Atom, scope: Scope) -> Integer:
             variable = scope.variables[atom]
             return Integer(variable.text, variable.type, scope.bounds(term((atom,))))
         case FloorDiv():
-            return _division(atom, "/", "tx_floordiv", scope)
+            return _division(atom, "/", "floordiv", scope)
         case Mod():
-            return _division(atom, "%", "tx_mod", scope)
+            return _division(atom, "%", "mod", scope)
         case Min():
-            return _extremum("tx_min", atom.args, atom, scope)
+            return _extremum("min", atom.args, atom, scope)
         case Max():
-            return _extremum("tx_max", atom.args, atom, scope)
+            return _extremum("max", atom.args, atom, scope)
         case _:
             assert_never(atom)
 
@@ -183,18 +183,18 @@ def _division(atom: FloorDiv | Mod, operator: str, function: str, scope: Scope) 
     ends = scope.bounds(term((atom,)))
     if scope.known.nonnegative(atom.num) and scope.known.positive(atom.den):
         return _step(operator, Binds.MULTIPLY, num, den, ends, scope)
-    return _called(function, [num, den], ends)
+    return _called(function, [num, den], ends, scope)
 
 
 def _extremum(function: str, args: Sequence[Expr], atom: Atom, scope: Scope) -> Integer:
     first, *rest = (index(arg, scope) for arg in args)
     ends = scope.bounds(term((atom,)))
-    return reduce(lambda a, b: _called(function, [a, b], ends), rest, first)
+    return reduce(lambda a, b: _called(function, [a, b], ends, scope), rest, first)
 
 
-def _called(function: str, args: Sequence[Integer], ends: Range) -> Integer:
-    """A call of a function that is overloaded for `int` and `long long`, so that its arguments must be of one type."""
+def _called(function: str, args: Sequence[Integer], ends: Range, scope: Scope) -> Integer:
+    """A call: on a device of functions overloaded for `int` and `long long`, whose arguments must be of one type."""
+    if scope.widest is IntType.WIDE:
+        return Integer(call(f"texpr_{function}", *(arg.text for arg in args)), IntType.WIDE, ends)
     widest = max((arg.type for arg in args), key=_TYPES.index)
-    if widest is IntType.WIDE:
-        raise limitation("E0551", None, "a condition on sizes divides numbers, or takes the least, beyond 64 bits")
-    return Integer(call(function, *(arg.widened(widest).text for arg in args)), widest, ends)
+    return Integer(call(f"tx_{function}", *(arg.widened(widest).text for arg in args)), widest, ends)

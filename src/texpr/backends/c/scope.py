@@ -14,16 +14,19 @@ from texpr.backends.c.text import Text
 from texpr.ir.program import Compare
 from texpr.ir.value import Buffer
 
-LARGEST_SIZE = 2**31 - 1
-"""Sizes are checked to be at most this before anything is launched."""
+LARGEST_SIZE = 2**31 - 2**16
+"""Sizes are checked to be at most this before anything is launched; a padded index or a loop's last step is then still an `int`."""
 
 
 class IntType(Enum):
-    """The C types of index arithmetic, narrowest first: name, bits without the sign, suffix of a literal."""
+    """The C types of index arithmetic, narrowest first: name, bits without the sign, suffix of a literal.
+
+    The last is for the host alone, see texpr_checks.h.
+    """
 
     INT = ("int", 31, "")
     LONG = ("long long", 63, "LL")
-    WIDE = ("__int128", 127, "LL")
+    WIDE = ("texpr_wide", 127, "LL")
 
     @property
     def ctype(self) -> str:
@@ -78,6 +81,10 @@ class Scope:
         """The scope in which `key`, a register variable or a buffer, has a name, and that name."""
         text = self.taken.take(wanted or key.name)
         return self._with(named={**self.named, key: text}), text
+
+    def also_named(self, key: Sym, text: str) -> Scope:
+        """The scope in which the integer variable `text` is known as a register variable too."""
+        return self._with(named={**self.named, key: text})
 
     def scalar(self, buffer: Buffer) -> tuple[Scope, str]:
         """The scope in which `buffer` is a plain value."""

@@ -1,0 +1,93 @@
+"""Everything that an emitted function checks of its arguments before it starts, as plain C, for every backend.
+
+In this order: sizes are in range, every `where` holds, every array's bytes can be counted, pointers are there and aligned.
+The text needs texpr_checks.h, and the macros of `texpr.backends.c.status`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from texpr.affine.expr import Expr, Sym
+from texpr.backends.c.arguments import Argument, arguments
+from texpr.backends.c.index import index_text
+from texpr.backends.c.names import Taken
+from texpr.backends.c.scope import LARGEST_SIZE, IntType, Scope, Variable
+from texpr.backends.c.status import BAD_SIZE, MISALIGNED, NULL_POINTER, WHERE_FAILS
+from texpr.backends.c.text import Binds, Text
+from texpr.ir.kernel import Plan
+from texpr.ir.program import Compare
+from texpr.ir.value import Buffer
+
+
+def argument_checks(plan: Plan) -> list[str]:
+    """Statements for a function whose parameters are `arguments(plan)`, as declared there; each fault returns its status."""
+    given = arguments(plan)
+    scope = argument_scope(given)
+    lines = [f"if ({a.name} < 0 || {a.name} > INT32_MAX) return {BAD_SIZE.macro};" for a in given if isinstance(a.key, Sym)]
+    lines += [f"if (!({condition_text([fact], scope)})) return {WHERE_FAILS.macro};" for fact in plan.requires]
+    for argument in given:
+        if isinstance(argument.key, Buffer) and argument.is_pointer:
+            lines += _pointer(argument, argument.key, scope)
+    for buffer in plan.workspace:
+        lines += ["{", *(f"    {line}" for line in _span(buffer, scope.inner(), written=False)[1]), "}"]
+    return lines
+
+
+def argument_scope(given: Iterable[Argument]) -> Scope:
+    """The scope of a function with these parameters, sizes being `int64_t` that are known to be in range."""
+    found = tuple(given)
+    scope = replace(Scope.empty(IntType.WIDE), taken=Taken(a.name for a in found))
+    for argument in found:
+        if isinstance(argument.key, Sym):
+            scope = scope.knows(argument.key, Variable(Text(argument.name), IntType.LONG), (0, LARGEST_SIZE))
+    return scope
+
+
+def condition_text(facts: Sequence[Compare], scope: Scope) -> Text:
+    """A conjunction of facts about sizes."""
+    if not facts:
+        return Text("1")
+    texts = [_comparison(fact, scope) for fact in facts]
+    return Text(" && ".join(texts), Binds.AND if len(texts) > 1 else Binds.EQUAL)
+
+
+def _comparison(fact: Compare, scope: Scope) -> str:
+    left, right = (index_text(side, scope).at(Binds.SHIFT) for side in (fact.left, fact.right))
+    return f"{left} {fact.op} {right}"
+
+
+def _pointer(argument: Argument, buffer: Buffer, scope: Scope) -> Iterator[str]:
+    """A block of its own for each pointer, so that names of one do not meet those of the next."""
+    bytes_, lines = _span(buffer, scope.inner(), argument.written)
+    align = buffer.align or buffer.dtype.bytes
+    yield "{"
+    yield from (f"    {line}" for line in lines)
+    yield f"    if ({bytes_} > 0 && {argument.name} == 0) return {NULL_POINTER.macro};"
+    if align > 1:
+        yield f"    if ((uintptr_t){argument.name} % {align} != 0) return {MISALIGNED.macro};"
+    yield "}"
+
+
+def _span(buffer: Buffer, scope: Scope, written: bool) -> tuple[str, list[str]]:
+    """Statements that count a buffer's bytes or refuse its sizes, and the variable that then holds them.
+
+    Elements that are written must be apart, which strides from a caller may not grant.
+    """
+    shape, stride, bytes_ = (scope.taken.take(name) for name in ("shape", "stride", "bytes"))
+    if not buffer.shape:
+        return bytes_, [f"int64_t const {bytes_} = {buffer.dtype.bytes};"]
+    lines = [_array(shape, buffer.shape, scope)]
+    if buffer.strides is not None:
+        lines.append(_array(stride, buffer.strides, scope))
+    strides = "0" if buffer.strides is None else stride
+    lines.append(f"int64_t const {bytes_} = texpr_span({buffer.rank}, {shape}, {strides}, {buffer.dtype.bytes});")
+    bad = f"{bytes_} < 0"
+    if written and buffer.strides is not None:
+        bad += f" || !texpr_distinct({buffer.rank}, {shape}, {stride})"
+    return bytes_, [*lines, f"if ({bad}) return {BAD_SIZE.macro};"]
+
+
+def _array(name: str, values: Sequence[Expr], scope: Scope) -> str:
+    return f"texpr_wide const {name}[] = {{{', '.join(str(index_text(value, scope)) for value in values)}}};"
