@@ -75,13 +75,13 @@ class _Lowering:
     def _kernel(self, body: tuple[ir.Stmt, ...]) -> k.Kernel:
         known = frozenset((*self.function.sizes, *self.loops))
         nest = map_nest(body[0], self.target, known) if len(body) == 1 else Nest((), body, 1, 1, {})
-        lowered = lower_nest(nest, self.target, self.names, self.needs, self.lets)
+        own = self.names.fork()
+        lowered = lower_nest(nest, self.target, own, self.needs, self.lets)
         self.workspace.extend(lowered.workspace)
-        return self._finish(lowered, body)
+        return self._finish(lowered, promote(lowered.body, own), body)
 
-    def _finish(self, lowered: Lowered, origin: tuple[ir.Stmt, ...]) -> k.Kernel:
+    def _finish(self, lowered: Lowered, body: tuple[k.Stmt, ...], origin: tuple[ir.Stmt, ...]) -> k.Kernel:
         """A kernel with its arguments collected from what its body uses."""
-        body = promote(lowered.body, self.names)
         own = {a.buffer for a in lowered.arrays}
         read, written = k.memory(body)
         touched = {load.buffer for load in (*read, *written)} - own

@@ -16,6 +16,12 @@ class Names:
         self._taken |= {s.name for s in function.sizes} | {s.name for s, _ in function.consts}
         self._taken |= {s.sym.name for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq | ir.Let)}
 
+    def fork(self) -> Names:
+        """Names for one kernel: what it takes stays free for others."""
+        copy = object.__new__(Names)
+        copy._taken = set(self._taken)
+        return copy
+
     def name(self, base: str) -> str:
         """`base`, or the first of `base_1`, `base_2`, … that is free."""
         for number in count():

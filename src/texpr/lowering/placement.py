@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from texpr.affine.expr import Expr, expr
+from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
@@ -100,7 +100,7 @@ class Placer:
         return self._workspace(new, tuple(self._grid()), (), "a block touches it, but its size is not known or too large")
 
     def _register(self, buffer: Buffer, reason: str) -> Place:
-        return Place(k.Space.LOCAL, buffer, register=self.names.sym(buffer.name), reason=reason)
+        return Place(k.Space.LOCAL, buffer, register=Sym(buffer.name), reason=reason)
 
     def _array(
         self,
@@ -110,7 +110,7 @@ class Placer:
         shape: tuple[Expr, ...] | None = None,
         slots: tuple[int, ...] = (),
     ) -> Place:
-        made = Buffer(self.names.name(buffer.name), buffer.dtype, shape or buffer.shape, "local", span=buffer.span)
+        made = Buffer(buffer.name, buffer.dtype, shape or buffer.shape, "local", span=buffer.span)
         self.found.arrays.append(k.Array(made, space, reason))
         return Place(space, made, slots=slots if any(s != 1 for s in slots) else (), reason=reason)
 
@@ -131,7 +131,7 @@ class Placer:
             raise limitation(
                 "E0542", new.span, f"the size of `{buffer.name}` depends on `{name}`, so no memory can be set aside"
             )
-        made = Buffer(self.names.name(buffer.name), buffer.dtype, shape, "local", span=buffer.span)
+        made = Buffer(buffer.name, buffer.dtype, shape, "local", span=buffer.span)
         self.found.workspace.append(made)
         return Place(
             k.Space.GLOBAL,

@@ -10,11 +10,12 @@ from texpr.affine.facts import Fact
 from texpr.affine.ranges import Range
 from texpr.backends.c.index import index_text
 from texpr.backends.c.scope import Scope
-from texpr.backends.c.text import line_of
+from texpr.backends.c.text import Text, line_of
 from texpr.backends.c.types import C_NAMES
 from texpr.backends.c.value import addend, element_text, value_text
 from texpr.ir.kernel import Assign, Atomic, Barrier, Declare, Exchange, For, If, Kernel, Stmt, Store, walk
-from texpr.ir.value import Load, Value
+from texpr.ir.types import Kind
+from texpr.ir.value import Index, Load, Op, Value
 
 INDENT = "    "
 
@@ -118,10 +119,21 @@ class Body:
         indent = INDENT * depth
         found = [f"{indent}if ({value_text(stmt.condition, scope)}) {{"]
         place = line_of(stmt.span)
-        found += self.lines(stmt.then, scope.inner(), depth + 1, place)
+        found += self.lines(stmt.then, scope.inner().given(_facts(stmt.condition)), depth + 1, place)
         if stmt.orelse:
             found += [f"{indent}}} else {{", *self.lines(stmt.orelse, scope.inner(), depth + 1, place)]
         return [*found, f"{indent}}}"]
+
+
+def _facts(condition: Value) -> tuple[Fact, ...]:
+    """What holds of index symbols below an `if`: upper bounds of single symbols, as guards have them."""
+    match condition:
+        case Op("and", (left, right)):
+            return (*_facts(left), *_facts(right))
+        case Op("lt", (Index(less), Index(more))) if less.as_sym is not None:
+            return (Fact(None, less, more),)
+        case _:
+            return ()
 
 
 def _index_variable(stmt: Declare, value: Text, scope: Scope, indent: str) -> tuple[Scope, list[str]]:

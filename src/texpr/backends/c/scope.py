@@ -106,6 +106,11 @@ class Scope:
         facts = (*self.facts, *facts)
         return self._with(variables={**self.variables, sym: variable}, ranges=ranges, facts=facts, known=Known(ranges, facts))
 
+    def given(self, facts: Iterable[Fact]) -> Scope:
+        """The scope in which `facts` hold too."""
+        facts = (*self.facts, *facts)
+        return self._with(facts=facts, known=Known(self.ranges, facts))
+
     def bounds(self, value: Expr) -> Range:
         """The range of an index expression here."""
         return self.known.bounds(value)
