@@ -9,12 +9,12 @@ from texpr.affine.expr import Sym
 from texpr.affine.facts import Fact
 from texpr.affine.ranges import Range
 from texpr.backends.c.index import index_text
-from texpr.backends.c.scope import Scope
-from texpr.backends.c.text import Text, line_of
+from texpr.backends.c.scope import IntType, Scope
+from texpr.backends.c.text import Text, cast, line_of
 from texpr.backends.c.types import C_NAMES
-from texpr.backends.c.value import addend, element_text, value_text
+from texpr.backends.c.value import addend, data_integer, element_text, value_text
 from texpr.ir.kernel import Assign, Atomic, Barrier, Declare, Exchange, For, If, Kernel, Stmt, Store, walk
-from texpr.ir.types import Kind
+from texpr.ir.types import I32
 from texpr.ir.value import Index, Load, Op, Value
 
 INDENT = "    "
@@ -96,9 +96,10 @@ class Body:
                 assert_never(stmt)
 
     def _declare(self, stmt: Declare, scope: Scope, indent: str) -> tuple[Scope, list[str]]:
-        value = value_text(stmt.value, scope)
         if stmt.dtype.is_integer and stmt.sym not in self.assigned:
-            return _index_variable(stmt, value, scope, indent)
+            scope, declared = _integer(stmt, scope)
+            return scope, [indent + declared]
+        value = value_text(stmt.value, scope)
         scope, name = scope.name(stmt.sym)
         constant = "" if stmt.sym in self.assigned else " const"
         return scope, [f"{indent}{C_NAMES[stmt.dtype]}{constant} {name} = {value};"]
@@ -136,20 +137,18 @@ def _facts(condition: Value) -> tuple[Fact, ...]:
             return ()
 
 
-def _index_variable(stmt: Declare, value: Text, scope: Scope, indent: str) -> tuple[Scope, list[str]]:
-    """An integer that is set once may stand in index expressions."""
+def _integer(stmt: Declare, scope: Scope) -> tuple[Scope, str]:
+    """An integer that is set once may stand in index expressions too: it is declared as they need it."""
     if isinstance(stmt.value, Index):
-        ends = scope.bounds(stmt.value.expr)
-        scope, variable = scope.integer(stmt.sym, ends)
-        scope = scope.also_named(stmt.sym, str(variable.text))
-        ctype = variable.type.ctype
-    else:
-        signed = stmt.dtype.kind is Kind.INT
-        bits = stmt.dtype.bits - signed
-        scope, variable = scope.integer(stmt.sym, (-(1 << bits) if signed else 0, (1 << bits) - 1))
-        scope = scope.also_named(stmt.sym, str(variable.text))
-        ctype = C_NAMES[stmt.dtype]
-    return scope, [f"{indent}{ctype} const {variable.text} = {value};"]
+        value = index_text(stmt.value.expr, scope)
+        scope, variable = scope.integer(stmt.sym, scope.bounds(stmt.value.expr))
+        alike = stmt.dtype == I32 and variable.type is IntType.INT
+        text = variable.text if alike else cast(C_NAMES[stmt.dtype], variable.text)
+        return scope.also_named(stmt.sym, str(text)), f"{variable.type.ctype} const {variable.text} = {value};"
+    value = value_text(stmt.value, scope)
+    scope, name = scope.name(stmt.sym)
+    scope = data_integer(scope, stmt.sym, Text(name), stmt.dtype)
+    return scope, f"{C_NAMES[stmt.dtype]} const {name} = {value};"
 
 
 def _place_within(stmt: Stmt, place: int | None) -> int | None:

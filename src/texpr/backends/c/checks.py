@@ -25,7 +25,9 @@ def argument_checks(plan: Plan) -> list[str]:
     """Statements for a function whose parameters are `arguments(plan)`, as declared there; each fault returns its status."""
     given = arguments(plan)
     scope = argument_scope(given)
-    lines = [f"if ({a.name} < 0 || {a.name} > INT32_MAX) return {BAD_SIZE.macro};" for a in given if isinstance(a.key, Sym)]
+    lines = [
+        f"if ({a.name} < 0 || {a.name} > {LARGEST_SIZE}) return {BAD_SIZE.macro};" for a in given if isinstance(a.key, Sym)
+    ]
     lines += [f"if (!({condition_text([fact], scope)})) return {WHERE_FAILS.macro};" for fact in plan.requires]
     for argument in given:
         if isinstance(argument.key, Buffer) and argument.is_pointer:

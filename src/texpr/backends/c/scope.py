@@ -15,7 +15,7 @@ from texpr.ir.program import Compare
 from texpr.ir.value import Buffer
 
 LARGEST_SIZE = 2**31 - 2**16
-"""Sizes are checked to be at most this before anything is launched; a padded index or a loop's last step is then still an `int`."""
+"""Sizes are checked to be at most this before a launch, so that a padded index or a loop's last step is still an `int`."""
 
 
 class IntType(Enum):
@@ -83,7 +83,7 @@ class Scope:
         return self._with(named={**self.named, key: text}), text
 
     def also_named(self, key: Sym, text: str) -> Scope:
-        """The scope in which the integer variable `text` is known as a register variable too."""
+        """The scope in which an integer variable is a register variable too, whose value is `text`, a name or a cast of one."""
         return self._with(named={**self.named, key: text})
 
     def scalar(self, buffer: Buffer) -> tuple[Scope, str]:

@@ -48,7 +48,7 @@ def element_text(load: Load, scope: Scope) -> Text:
     if load.buffer in scope.scalars:
         return Text(name)
     for sym, meaning in load.data:
-        scope = _with_data(scope, sym, meaning)
+        scope = data_integer(scope, sym, value_text(meaning, scope), meaning.dtype)
     return Text(f"{name}[{flat_index(load.buffer, load.index, scope).text}]")
 
 
@@ -70,9 +70,8 @@ def same_element(a: Load, b: Load) -> bool:
     return a.buffer is b.buffer and a.index == b.index and not a.data and not b.data
 
 
-def _with_data(scope: Scope, sym: Sym, meaning: Value) -> Scope:
-    """The scope in which `sym` is what the data say: an integer anywhere in its type."""
-    text, dtype = value_text(meaning, scope), meaning.dtype
+def data_integer(scope: Scope, sym: Sym, text: Text, dtype: DType) -> Scope:
+    """The scope in which `sym` stands, in index expressions, for `text`: any integer of type `dtype`."""
     signed = dtype.kind is Kind.INT
     ends = (-(1 << dtype.bits - 1), (1 << dtype.bits - 1) - 1) if signed else (0, (1 << dtype.bits) - 1)
     if IntType.INT.holds(ends):
