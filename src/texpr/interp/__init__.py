@@ -1,6 +1,8 @@
 """What a program means: run a function on NumPy arrays, and find what is wrong with it at given sizes."""
 
 from texpr.interp.arguments import Bound, bind
+from texpr.interp.findings import Finding
 from texpr.interp.run import run
+from texpr.interp.trace import conflicts
 
-__all__ = ["Bound", "bind", "run"]
+__all__ = ["Bound", "Finding", "bind", "conflicts", "run"]

@@ -11,19 +11,28 @@ from texpr.interp.dtypes import Array
 from texpr.interp.facts import check_facts
 from texpr.interp.lanes import Lanes
 from texpr.interp.memory import Memory
+from texpr.interp.trace import trace
 from texpr.interp.vector import Execution
 from texpr.ir.program import Function
 from texpr.ir.value import Buffer
-from texpr.support.diagnostic import error
+from texpr.support.diagnostic import TexprError, error
 
 
-def run(function: Function, arguments: Arguments, sizes: Mapping[str, int] | None = None) -> dict[str, Array]:
+def run(
+    function: Function, arguments: Arguments, sizes: Mapping[str, int] | None = None, *, checked: bool = False
+) -> dict[str, Array]:
     """The results of `function` by name, in order, then its inouts; all are new arrays and no argument is changed.
 
-    The program must be legal: what iterations of a `par` that depend on one another leave is not defined (see `conflicts`).
+    The program must be legal: what iterations of a `par` that depend on one another leave is not defined. With `checked`
+    it runs slowly, one scalar after the other, and everything that `texpr.interp.trace.conflicts` finds is an error.
     Raises `TexprError` if the arguments do not fit or break a `where` or `assume`, if an access is out of bounds, or if an
     element is read, or returned, that was never written.
     """
+    if checked:
+        traced = trace(function, arguments, sizes)
+        if traced.findings:
+            raise TexprError([finding.diagnostic for finding in traced.findings])
+        return traced.outputs
     bound = bind(function, arguments, sizes)
     check_facts(function, bound)
     memories = {param: Memory.filled(param, bound.arrays[param.name]) for param in function.params}

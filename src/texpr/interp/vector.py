@@ -193,7 +193,7 @@ class Execution:
     def _locate(self, lanes: Lanes) -> Locate:
         def text(lane: int) -> str:
             at = ((sym, lanes[sym]) for sym in self._loops)
-            words = [f"{sym} = {column if isinstance(column, int) else column[lane]}" for sym, column in at]
+            words = [f"{sym.base} = {column if isinstance(column, int) else column[lane]}" for sym, column in at]
             return f" (at {', '.join(words)})" if words else ""
 
         return text
