@@ -20,4 +20,13 @@ CODES: dict[str, str] = {
     "E0724": "division by zero in an index",
     "E0725": "index out of range of its type",
     "E0726": "negative shape",
+    "E0750": "data race",
+    "E0751": "access out of bounds in a kernel",
+    "E0752": "element read before it is written in a kernel",
+    "E0753": "divergent barrier",
+    "E0754": "deadlock",
+    "E0755": "lane masks that do not fit together",
+    "E0756": "shuffle from an inactive lane",
+    "E0757": "stack overflow in a kernel",
+    "E0758": "illegal address in a kernel",
 }

@@ -1,0 +1,135 @@
+/* Barriers of a block (and of some of its warps) and of a cluster: waiting, letting go, and what each makes known. */
+#ifndef TEXPR_EMULATOR_BARRIERS_HPP
+#define TEXPR_EMULATOR_BARRIERS_HPP
+
+#include <algorithm>
+
+#include "count.hpp"
+#include "report.hpp"
+#include "schedule.hpp"
+
+namespace tx_emu {
+
+inline const char *waiting_at(const Fiber &fiber) {
+    switch (fiber.wait) {
+    case Wait::none: return fiber.finished ? "ended" : "ran";
+    case Wait::gate: return fiber.gate == 0 ? "waited at __syncthreads" : "waited at a named barrier";
+    case Wait::cluster: return "waited at the cluster's barrier";
+    case Wait::lanes: break;
+    }
+    switch (fiber.together) {
+    case Together::barrier: return "waited at __syncwarp";
+    case Together::any:
+    case Together::all:
+    case Together::ballot: return "waited at a vote";
+    default: return "waited at a shuffle";
+    }
+}
+
+inline const Fiber *ended_thread(const Block &block) {
+    for (unsigned index = 0; index < block.size; ++index)
+        if (block.fibers[index].finished) return &block.fibers[index];
+    return nullptr;
+}
+
+/* What the warps that went through `gate` together now know: up to now, each other; else, what any of them knew. */
+inline void learn(Block &block, const Gate &gate) {
+    unsigned warps = machine.warps;
+    Stamp now = machine.now++;
+    if (gate.threads == 0 || gate.arrived == block.size) {
+        block.base = now;
+        return;
+    }
+    if (block.known.empty()) block.known.assign(warps * warps, 0);
+    std::vector<unsigned> here;
+    for (unsigned warp = 0; warp < warps; ++warp)
+        if ((gate.who[warp / 2] >> (warp % 2 * LANES)) & 0xffffffffu) here.push_back(warp);
+    std::vector<Stamp> row(warps, 0);
+    for (unsigned one : here)
+        for (unsigned other = 0; other < warps; ++other) row[other] = std::max(row[other], block.known[one * warps + other]);
+    for (unsigned one : here) row[one] = now;
+    for (unsigned one : here) std::copy(row.begin(), row.end(), block.known.begin() + one * warps);
+}
+
+inline void report_divergence(Block &block, const Gate &gate) {
+    const Fiber &first = block.fibers[gate.first];
+    if (gate.mixed) {
+        const Fiber &other = block.fibers[gate.other];
+        found(Fault::divergent_barrier, party(first, waiting_at(first)), party(other, waiting_at(other)));
+    }
+    if (gate.threads == 0 && block.live != block.size)
+        if (const Fiber *ended = ended_thread(block))
+            found(Fault::divergent_barrier, party(first, waiting_at(first)), party(*ended, waiting_at(*ended)));
+    if (gate.threads == 0) return;
+    for (unsigned warp = 0; warp < machine.warps; ++warp) {
+        unsigned came = (unsigned)(gate.who[warp / 2] >> (warp % 2 * LANES)), absent = block.warps[warp].born & ~came;
+        if (came == 0 || absent == 0) continue;
+        const Fiber &one = block.fibers[warp * LANES + (unsigned)__builtin_ctz(came)];
+        const Fiber &other = block.fibers[warp * LANES + (unsigned)__builtin_ctz(absent)];
+        found(Fault::divergent_barrier, party(one, waiting_at(one)), party(other, waiting_at(other)));
+        return;
+    }
+}
+
+inline void let_go(Block &block, Gate &gate) {
+    if (gate.mixed || gate.arrived != block.size) report_divergence(block, gate);
+    learn(block, gate);
+    count_barrier(gate.arrived);
+    for (unsigned word = 0; word < (block.size + 63) / 64; ++word) {
+        block.ready_bits[word] |= gate.who[word];
+        gate.who[word] = 0;
+    }
+    block.ready += gate.arrived;
+    machine.ready += gate.arrived;
+    gate.arrived = 0;
+    gate.mixed = false;
+}
+
+/* The current thread arrives at a barrier of its block. */
+inline void gate_barrier(int id, int threads, int line) {
+    Fiber &me = machine.current();
+    Block &block = *me.block;
+    Gate &gate = block.gates[(unsigned)id % GATES];
+    me.wait = Wait::gate;
+    me.gate = (std::uint8_t)id;
+    me.emitted_line = line;
+    if (gate.arrived == 0) {
+        gate.threads = threads;
+        gate.line = line;
+        gate.first = me.index;
+    } else if (gate.line != line || gate.threads != threads) {
+        gate.mixed = true;
+        gate.other = me.index;
+    }
+    gate.who[me.index / 64] |= 1ull << (me.index % 64);
+    ++gate.arrived;
+    clear_ready(block, me.index);
+    if (gate.arrived == (gate.threads == 0 ? block.live : (unsigned)gate.threads)) let_go(block, gate);
+    give_way();
+    me.wait = Wait::none;
+}
+
+inline void let_go(Cluster &cluster) {
+    cluster.base = machine.now++;
+    cluster.arrived = 0;
+    for (Block &block : cluster.blocks) {
+        block.base = cluster.base;
+        for (unsigned index = 0; index < block.size; ++index)
+            if (block.fibers[index].wait == Wait::cluster) wake(block.fibers[index]);
+    }
+}
+
+/* The current thread arrives at its cluster's barrier. Threads that ended are not waited for (PTX ISA, "barrier.cluster"). */
+inline void cluster_barrier(int line) {
+    Fiber &me = machine.current();
+    Cluster &cluster = *me.block->cluster;
+    me.wait = Wait::cluster;
+    me.emitted_line = line;
+    clear_ready(*me.block, me.index);
+    if (++cluster.arrived == cluster.live) let_go(cluster);
+    give_way();
+}
+
+} // namespace tx_emu
+
+#endif

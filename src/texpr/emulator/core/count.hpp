@@ -1,0 +1,172 @@
+/* Counters: what a kernel asked of memory, a warp's request at a time.
+
+   Lanes run one after another, so a request is put together from the accesses that the lanes of a warp make at one place in
+   the machine code, each for the same time. It is complete when all lanes came, or when the block ends. */
+#ifndef TEXPR_EMULATOR_COUNT_HPP
+#define TEXPR_EMULATOR_COUNT_HPP
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "machine.hpp"
+
+namespace tx_emu {
+
+enum class Act : unsigned char { read, write, atomic };
+
+/* `*_sectors` of 32 bytes and `*_lines` of 128 bytes are summed over requests of a warp. A request to shared memory takes
+   as many wavefronts as words that one bank must give; `shared_least` is what it would take without conflicts. */
+struct Counts {
+    unsigned long long launches, blocks, threads, block_barriers, barrier_arrivals, warp_barriers, shuffles, votes;
+    unsigned long long global_loads, global_load_requests, global_load_sectors, global_load_lines;
+    unsigned long long global_stores, global_store_requests, global_store_sectors, global_store_lines;
+    unsigned long long global_atomics, shared_loads, shared_stores, shared_atomics;
+    unsigned long long shared_requests, shared_wavefronts, shared_least;
+};
+
+inline std::map<std::string, Counts> counts;
+inline Counts *counting = nullptr; /* the running kernel's, where counting is asked for */
+
+struct Request {
+    unsigned lanes, size;
+    std::uint64_t addresses[LANES];
+};
+
+struct Tally {
+    struct Key {
+        const void *place;
+        unsigned time, warp;
+        bool operator==(const Key &o) const { return place == o.place && time == o.time && warp == o.warp; }
+    };
+    struct Hash {
+        std::size_t operator()(const Key &key) const {
+            auto place = reinterpret_cast<std::uintptr_t>(key.place);
+            return (place * 0x9e3779b97f4a7c15u) ^ (key.time * 0x85ebca6bu) ^ ((std::size_t)key.warp << 40);
+        }
+    };
+    struct Open {
+        Request request;
+        Act act;
+        Space space;
+    };
+    std::unordered_map<Key, Open, Hash> open;
+    std::unordered_map<const void *, std::vector<unsigned>> times; /* by place and thread */
+};
+
+inline unsigned distinct(std::uint64_t *values, unsigned count) {
+    std::sort(values, values + count);
+    return (unsigned)(std::unique(values, values + count) - values);
+}
+
+inline void count_pieces(const Request &request, unsigned bytes, unsigned long long &total) {
+    std::uint64_t pieces[2 * LANES];
+    unsigned count = 0;
+    for (unsigned lane = 0; lane < request.lanes; ++lane) {
+        pieces[count++] = request.addresses[lane] / bytes;
+        pieces[count++] = (request.addresses[lane] + request.size - 1) / bytes;
+    }
+    total += distinct(pieces, count);
+}
+
+/* 32 banks, 4 bytes wide; 8-byte elements go in two halves of the lanes, 16-byte ones in four quarters. */
+inline void count_banks(const Request &request) {
+    unsigned parts = request.size <= 4 ? 1 : request.size / 4, each = LANES / parts;
+    ++counting->shared_requests;
+    for (unsigned from = 0; from < request.lanes; from += each) {
+        std::uint64_t words[LANES * 4];
+        unsigned count = 0;
+        for (unsigned lane = from; lane < std::min(from + each, request.lanes); ++lane)
+            for (unsigned word = 0; word < std::max(request.size / 4, 1u); ++word)
+                words[count++] = request.addresses[lane] / 4 + word;
+        count = distinct(words, count);
+        unsigned banks[32] = {}, worst = 0;
+        for (unsigned word = 0; word < count; ++word) worst = std::max(worst, ++banks[words[word] % 32]);
+        counting->shared_wavefronts += worst;
+        counting->shared_least += (count + 31) / 32;
+    }
+}
+
+inline void close_request(const Tally::Open &open) {
+    if (open.space == Space::shared) {
+        count_banks(open.request);
+        return;
+    }
+    bool load = open.act == Act::read;
+    ++(load ? counting->global_load_requests : counting->global_store_requests);
+    count_pieces(open.request, 32, load ? counting->global_load_sectors : counting->global_store_sectors);
+    count_pieces(open.request, 128, load ? counting->global_load_lines : counting->global_store_lines);
+}
+
+inline void count_access(Act act, const View &view, std::uint64_t address, const void *place) {
+    bool global = view.space == Space::global;
+    if (act == Act::atomic) {
+        ++(global ? counting->global_atomics : counting->shared_atomics);
+        return;
+    }
+    if (act == Act::read) ++(global ? counting->global_loads : counting->shared_loads);
+    else ++(global ? counting->global_stores : counting->shared_stores);
+    Fiber &me = machine.current();
+    if (!me.block->tally) me.block->tally = std::make_shared<Tally>();
+    Tally &tally = *me.block->tally;
+    auto &times = tally.times[place];
+    if (times.empty()) times.assign(me.block->size, 0);
+    Tally::Key key{place, times[me.index]++, me.index / LANES};
+    Tally::Open &open = tally.open[key];
+    open.act = act;
+    open.space = view.space;
+    open.request.size = view.size;
+    open.request.addresses[open.request.lanes++] = address;
+    if (open.request.lanes < (unsigned)__builtin_popcount(me.warp->born)) return;
+    close_request(open);
+    tally.open.erase(key);
+}
+
+inline void count_end(Block &block) {
+    if (!counting) return;
+    ++counting->blocks;
+    counting->threads += block.size;
+    if (block.tally)
+        for (const auto &each : block.tally->open) close_request(each.second);
+    block.tally.reset();
+}
+
+inline void count_barrier(unsigned arrived) {
+    if (!counting) return;
+    ++counting->block_barriers;
+    counting->barrier_arrivals += arrived;
+}
+
+/* Once a warp: the first of its lanes that comes counts. */
+inline void count_together(Together what, const Fiber &me) {
+    if (!counting || me.lane != (unsigned)__builtin_ctz(me.warp->live)) return;
+    if (what == Together::barrier) ++counting->warp_barriers;
+    else if (what >= Together::any) ++counting->votes;
+    else ++counting->shuffles;
+}
+
+inline std::string counts_json() {
+    std::string text = "{";
+    for (const auto &[name, c] : counts) {
+        if (text.size() > 1) text += ",";
+        text += '"' + name + "\":{";
+        const std::pair<const char *, unsigned long long> fields[] = {
+            {"launches", c.launches}, {"blocks", c.blocks}, {"threads", c.threads}, {"block_barriers", c.block_barriers},
+            {"barrier_arrivals", c.barrier_arrivals}, {"warp_barriers", c.warp_barriers}, {"shuffles", c.shuffles},
+            {"votes", c.votes}, {"global_loads", c.global_loads}, {"global_load_requests", c.global_load_requests},
+            {"global_load_sectors", c.global_load_sectors}, {"global_load_lines", c.global_load_lines},
+            {"global_stores", c.global_stores}, {"global_store_requests", c.global_store_requests},
+            {"global_store_sectors", c.global_store_sectors}, {"global_store_lines", c.global_store_lines},
+            {"global_atomics", c.global_atomics}, {"shared_loads", c.shared_loads}, {"shared_stores", c.shared_stores},
+            {"shared_atomics", c.shared_atomics}, {"shared_requests", c.shared_requests},
+            {"shared_wavefronts", c.shared_wavefronts}, {"shared_least", c.shared_least}};
+        for (const auto &[field, value] : fields)
+            text += (field == fields[0].first ? "\"" : ",\"") + std::string(field) + "\":" + std::to_string(value);
+        text += '}';
+    }
+    return text + "}";
+}
+
+} // namespace tx_emu
+
+#endif

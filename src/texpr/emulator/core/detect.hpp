@@ -1,0 +1,189 @@
+/* Each access to memory passes here: bounds, elements never written, races.
+
+   Two accesses to an element race if they are of different threads, one is a plain write (or one is atomic and the other
+   is not), and no barrier orders them. A barrier makes known to those that go through it all that each of them did or knew
+   (`learn`); shuffles, votes and atomics order nothing. Launches are ordered.
+
+   What is kept for an element is small and still enough. Who is ordered after whom is decided by groups within groups
+   (warp, block, cluster, grid), so if a writer is not ordered after some reader, it is not ordered after one of the two
+   readers that are furthest apart: were both in the group that the writer knows, all would be. So for atomics. */
+#ifndef TEXPR_EMULATOR_DETECT_HPP
+#define TEXPR_EMULATOR_DETECT_HPP
+
+#include "barriers.hpp"
+#include "memory.hpp"
+
+namespace tx_emu {
+
+constexpr const char *ACTS[] = {"read", "write", "atomic"};
+
+inline Access access_of(const Fiber &fiber) {
+    unsigned line = fiber.line < 0 ? 0 : fiber.line > 0xffff ? 0xffff : (unsigned)fiber.line;
+    return {machine.now, fiber.block->number, fiber.index, (std::uint16_t)line};
+}
+
+inline bool same_thread(const Access &a, const Access &b) { return a.block == b.block && a.thread == b.thread; }
+
+/* Whether `me` knows of what was done at `past`, an access of this launch. */
+inline bool known_to(const Fiber &me, const Access &past) {
+    const Block &block = *me.block;
+    if (past.block != block.number) {
+        if (past.stamp > block.cluster->base) return false;
+        for (const Block &other : block.cluster->blocks)
+            if (other.number == past.block) return true;
+        return false;
+    }
+    unsigned thread = past.thread, warp = thread / LANES, mine = me.index / LANES;
+    if (past.stamp <= block.base || thread == me.index) return true;
+    if (!block.known.empty() && past.stamp <= block.known[mine * machine.warps + warp]) return true;
+    if (warp != mine) return false;
+    if (past.stamp <= me.warp->base) return true;
+    return !me.warp->known.empty() && past.stamp <= me.warp->known[me.lane * LANES + thread % LANES];
+}
+
+/* How far two threads are apart: the innermost group that holds both. */
+inline int distance(const Access &a, const Access &b) {
+    if (a.block != b.block) {
+        Dim shape = machine.core.cluster_dim, one = block_of(a.block), two = block_of(b.block);
+        bool together = one.x / shape.x == two.x / shape.x && one.y / shape.y == two.y / shape.y && one.z / shape.z == two.z / shape.z;
+        return together ? 3 : 4;
+    }
+    if (a.thread / LANES != b.thread / LANES) return 2;
+    return a.thread != b.thread ? 1 : 0;
+}
+
+inline Party party(const Access &access, const char *action) {
+    return {block_of(access.block), thread_of(access.thread), access.line, action};
+}
+
+struct Check {
+    const Fiber &me;
+    const View &view;
+    long long index;
+    Act act;
+    Stamp fresh; /* what is older is another launch's, or another block's use of the same memory */
+
+    /* Reports a race with `past` where there is one. */
+    void against(const Access &past, Act what) const {
+        if (past.stamp >= fresh && !known_to(me, past))
+            found(Fault::race, view, index, party(past, ACTS[(int)what]), party(me, ACTS[(int)act]));
+    }
+
+    void against(const Access (&past)[2], Act what) const {
+        against(past[0], what);
+        against(past[1], what);
+    }
+
+    /* Whether `past` need not be kept beside `mine`: what is ordered after `mine` is after it too. */
+    bool covers(const Access &mine, const Access &past) const {
+        return past.stamp < fresh || same_thread(past, mine) || known_to(me, past);
+    }
+
+    void keep(Access (&two)[2], const Access &mine) const {
+        if (covers(mine, two[0])) two[0] = mine;
+        else if (covers(mine, two[1]) || distance(two[0], mine) > distance(two[0], two[1])) two[1] = mine;
+    }
+
+    void cell(Cell &cell) const {
+        Access mine = access_of(me);
+        if (act == Act::read && cell.reads[0].stamp == mine.stamp && same_thread(cell.reads[0], mine)) return;
+        against(cell.write, Act::write);
+        if (act != Act::read) against(cell.reads, Act::read);
+        if (act != Act::atomic) against(cell.atomics, Act::atomic);
+        switch (act) {
+        case Act::read: keep(cell.reads, mine); break;
+        case Act::atomic: keep(cell.atomics, mine); break;
+        case Act::write:
+            cell.write = mine;
+            cell.reads[0] = cell.reads[1] = cell.atomics[0] = cell.atomics[1] = Access{};
+            break;
+        }
+    }
+};
+
+/* Reads of elements that nobody wrote; what is written is remembered. */
+inline void check_written(const Fiber &me, View &view, long long index, Act act) {
+    bool written = true;
+    if (view.space == Space::local) {
+        auto bytes = static_cast<unsigned char *>(view.shadow);
+        written = bytes[index];
+        bytes[index] = 1;
+    } else if (view.space == Space::shared) {
+        Stamp fresh = static_cast<SharedArray *>(view.owner)->fresh;
+        Cell &cell = static_cast<Cell *>(view.shadow)[index];
+        written = cell.written >= fresh;
+        if (act != Act::read) cell.written = machine.now;
+    } else {
+        auto &allocation = *static_cast<Allocation *>(view.owner);
+        auto from = (std::size_t)(view.base - allocation.base) + (std::size_t)index * view.size;
+        written = act == Act::write || allocation.marked(from, view.size);
+        if (act != Act::read) allocation.mark(from, view.size);
+    }
+    if (!written && act != Act::write) found(Fault::uninitialised, view, index, party(me, ACTS[(int)act]));
+}
+
+inline void *outside(const View &view, long long index, Act act) {
+    static std::uint64_t nowhere[16];
+    std::memset(nowhere, 0xff, sizeof nowhere);
+    found(Fault::out_of_bounds, view, index, party(machine.current(), ACTS[(int)act]));
+    return nowhere;
+}
+
+/* Where `address` would be on a device, whose allocations begin at multiples of 256. */
+inline std::uint64_t device_address(const View &view, const char *address) {
+    bool global = view.space == Space::global && view.owner;
+    return (std::uint64_t)(address - (global ? static_cast<Allocation *>(view.owner)->base : view.base));
+}
+
+template <Act ACT> void *touch(View *given, long long index) {
+    View &view = *given;
+    const void *place = __builtin_return_address(0);
+    if (view.space != Space::local) before_access();
+    if (machine.options.detect) {
+        const Fiber &me = machine.current();
+        if ((unsigned long long)index >= (unsigned long long)view.count) return outside(view, index, ACT);
+        if (view.unsure) check_written(me, view, index, ACT);
+        if (view.watched) {
+            Stamp fresh = view.space == Space::shared ? static_cast<SharedArray *>(view.owner)->fresh : machine.launch;
+            Check check{me, view, index, ACT, fresh};
+            Cell *cells = static_cast<Cell *>(view.shadow) + index * view.span;
+            for (unsigned each = 0; each < view.span; ++each) check.cell(cells[each]);
+        }
+    }
+    char *address = view.base + index * (long long)view.size;
+    if (counting && view.space != Space::local) count_access(ACT, view, device_address(view, address), place);
+    return address;
+}
+
+/* The view of shared memory that holds `address`, or null. */
+inline View *shared_view_at(const char *address) {
+    for (Block *block : machine.blocks)
+        for (const auto &array : block->shared) {
+            View &view = array->view;
+            if (address >= view.base && address < view.base + view.count * view.size) return &view;
+        }
+    return nullptr;
+}
+
+/* An atomic access by its address, where a text gives a pointer of another type than the array's. */
+inline void *touch_at(void *address, unsigned size) {
+    auto at = static_cast<char *>(address);
+    View *view = shared_view_at(at);
+    View made{};
+    if (!view) {
+        Allocation *allocation = memory.find(address);
+        if (!allocation || !machine.options.detect) {
+            before_access();
+            return address;
+        }
+        made = {allocation->base, (long long)(allocation->bytes / size), size, 1, Space::global, allocation->grain != 0 && size >= allocation->grain,
+                !allocation->written_before, allocation->name.c_str(), allocation->cells.as<Cell>(), allocation};
+        if (made.watched) made.span = size / (unsigned)allocation->grain;
+        view = &made;
+    }
+    return touch<Act::atomic>(view, (at - view->base) / view->size);
+}
+
+} // namespace tx_emu
+
+#endif

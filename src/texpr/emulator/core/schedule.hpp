@@ -1,0 +1,103 @@
+/* Which thread runs next. A thread runs until it waits, ends, or (not in order) has used up its accesses to memory.
+
+   In order: the next thread of the block that can run, from the one that ran on, around. Lockstep: the same, but each
+   thread does one access in its turn. Random: any thread of any running block. The choice depends on the seed alone. */
+#ifndef TEXPR_EMULATOR_SCHEDULE_HPP
+#define TEXPR_EMULATOR_SCHEDULE_HPP
+
+#include "machine.hpp"
+
+namespace tx_emu {
+
+inline void set_ready(Block &block, unsigned index) {
+    block.ready_bits[index / 64] |= 1ull << (index % 64);
+    ++block.ready;
+    ++machine.ready;
+}
+
+inline void clear_ready(Block &block, unsigned index) {
+    block.ready_bits[index / 64] &= ~(1ull << (index % 64));
+    --block.ready;
+    --machine.ready;
+}
+
+inline void wake(Fiber &fiber) {
+    fiber.wait = Wait::none;
+    set_ready(*fiber.block, fiber.index);
+}
+
+/* The first thread at or after `from`, around, that can run. There is one. */
+inline Fiber *ready_from(Block &block, unsigned from) {
+    unsigned words = (block.size + 63) / 64;
+    if (from >= block.size) from = 0;
+    unsigned word = from / 64;
+    std::uint64_t bits = block.ready_bits[word] & (~0ull << (from % 64));
+    while (bits == 0) {
+        word = word + 1 == words ? 0 : word + 1;
+        bits = block.ready_bits[word];
+    }
+    return &block.fibers[word * 64 + (unsigned)__builtin_ctzll(bits)];
+}
+
+/* The thread to run after `from` (or at first), or null where none can. */
+inline Fiber *pick(Fiber *from) {
+    if (machine.ready == 0) return nullptr;
+    auto &blocks = machine.blocks;
+    if (machine.options.order == Order::random) {
+        std::size_t at = blocks.size() == 1 ? 0 : machine.random.below((unsigned)blocks.size());
+        while (blocks[at]->ready == 0) at = at + 1 == blocks.size() ? 0 : at + 1;
+        return ready_from(*blocks[at], machine.random.below(blocks[at]->size));
+    }
+    if (from && from->block->ready != 0) return ready_from(*from->block, from->index + 1u);
+    std::size_t at = 0;
+    while (from && blocks[at] != from->block) ++at;
+    while (blocks[at]->ready == 0) at = at + 1 == blocks.size() ? 0 : at + 1;
+    return ready_from(*blocks[at], 0);
+}
+
+void run_fiber();
+[[noreturn]] void out_of_stacks();
+
+/* Let `next` run until `from` is switched to again. */
+inline void resume(Context &from, Fiber &next) {
+    machine.core.current = &next;
+    if (!next.started) {
+        if (!machine.stacks.take(next.stack)) out_of_stacks();
+        next.started = true;
+        start_context(next.context, next.stack, run_fiber);
+    }
+    switch_context(from, next.context);
+}
+
+/* The current thread gives way, whether it can run on or waits. Where no thread can run, the launch's loop sees to it. */
+inline void give_way() {
+    Fiber &from = machine.current();
+    Fiber *next = pick(&from);
+    if (next == &from) return;
+    if (next) resume(from.context, *next);
+    else switch_context(from.context, machine.main);
+}
+
+inline void refuel() {
+    unsigned patience = machine.patience;
+    machine.fuel = patience == 0 ? INT_MAX : patience == 1 ? 1 : (int)(1 + machine.random.below(2 * patience - 1));
+}
+
+/* Called before each access to memory that threads share. */
+inline void before_access() {
+    if (--machine.fuel > 0) return;
+    refuel();
+    if (machine.patience != 0) give_way();
+}
+
+/* Gives the launch up, from whatever thread runs. */
+[[noreturn]] inline void stop() {
+    machine.stopped = true;
+    Context nowhere;
+    switch_context(nowhere, machine.main);
+    std::abort();
+}
+
+} // namespace tx_emu
+
+#endif

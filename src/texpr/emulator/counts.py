@@ -1,0 +1,51 @@
+"""What the emulator counted in a kernel."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Sums over all launches of a kernel since the counters were cleared.
+
+    Loads, stores and atomics are of single threads. A request is what the lanes of a warp ask at one instruction; sectors
+    are of 32 bytes, lines of 128, each summed over requests. A request to shared memory takes as many wavefronts as words
+    that its busiest bank must give; `shared_least` is what they would be without conflicts.
+    """
+
+    launches: int
+    blocks: int
+    threads: int
+    block_barriers: int
+    barrier_arrivals: int
+    warp_barriers: int
+    shuffles: int
+    votes: int
+    global_loads: int
+    global_load_requests: int
+    global_load_sectors: int
+    global_load_lines: int
+    global_stores: int
+    global_store_requests: int
+    global_store_sectors: int
+    global_store_lines: int
+    global_atomics: int
+    shared_loads: int
+    shared_stores: int
+    shared_atomics: int
+    shared_requests: int
+    shared_wavefronts: int
+    shared_least: int
+
+    @property
+    def bank_conflicts(self) -> int:
+        """Wavefronts of shared memory that conflicts cost."""
+        return self.shared_wavefronts - self.shared_least
+
+
+def parse_counts(text: str) -> dict[str, Counts]:
+    """The records of the core's JSON, by kernel."""
+    raw: dict[str, dict[str, int]] = json.loads(text)
+    return {name: Counts(**fields) for name, fields in raw.items()}

@@ -1,0 +1,85 @@
+/* What a kernel compiled for the emulator and the emulator's core say to each other. Both include this file. */
+#ifndef TEXPR_EMULATOR_ABI_H
+#define TEXPR_EMULATOR_ABI_H
+
+#include <cstdint>
+
+namespace tx_emu {
+
+constexpr unsigned ABI = 1;
+
+struct Dim {
+    unsigned x, y, z;
+};
+
+enum class Space : unsigned char { global, shared, local };
+
+/* An array as one thread, one block or one launch sees it. `shadow` is the core's, but for local arrays: there, one byte an
+   element, not 0 once written. */
+struct View {
+    char *base;
+    long long count; /* elements */
+    unsigned size;   /* bytes of an element */
+    unsigned span;   /* cells of history that an element has */
+    Space space;
+    bool watched; /* a thread's access can race with another's: the core keeps its history */
+    bool unsure;  /* not all of it was written before the kernel began */
+    const char *name;
+    void *shadow;
+    void *owner;
+};
+
+/* A shared array of a kernel's text; `slot` is given by the core when it is first met. */
+struct Site {
+    const char *name;
+    unsigned size;
+    long long count;
+    int slot;
+};
+
+struct Thread {
+    Dim thread_index, block_index;
+    int line; /* of the .te */
+};
+
+enum class Shuffle : unsigned char { index, up, down, exclusive_or };
+enum class Vote : unsigned char { any, all, ballot };
+
+/* `line` is a line of the emitted text: it tells one barrier from another. */
+struct Core {
+    Thread *current;
+    Dim block_dim, grid_dim, cluster_dim;
+    void *(*read)(View *view, long long index);
+    void *(*write)(View *view, long long index);
+    void *(*atomic)(View *view, long long index);
+    void *(*atomic_at)(void *address, unsigned size);
+    View *(*shared)(Site *site);
+    View *(*shared_of)(View *view, unsigned rank);
+    void (*barrier)(int id, int threads, int line);
+    void (*cluster_barrier)(int line);
+    void (*warp_barrier)(unsigned mask, int line);
+    std::uint64_t (*shuffle)(unsigned mask, Shuffle how, std::uint64_t value, int lane, int width, int line);
+    unsigned (*vote)(unsigned mask, Vote how, bool value, int line);
+    unsigned (*cluster_rank)();
+};
+
+/* kind: 'g' global memory, 'c' the same read only, 'f' float, 'i' signed, 'u' unsigned, 'x' another type by value. */
+struct Parameter {
+    char kind;
+    unsigned size;
+};
+
+/* One kernel, under the symbol NAME__emu_kernel. `core` is where its text looks for the emulator. */
+struct Kernel {
+    unsigned abi;
+    bool checked;
+    unsigned parameter_count;
+    const Parameter *parameters;
+    const char *name, *source;
+    void (*entry)(void **arguments);
+    Core **core;
+};
+
+} // namespace tx_emu
+
+#endif
