@@ -6,7 +6,7 @@ Nothing here knows of other threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from texpr.affine.expr import ONE, ZERO, Sym
@@ -34,7 +34,7 @@ class Emitter:
     accumulators that stand for elements just now. `arrays`: memory asked for on the way.
     """
 
-    places: Mapping[Buffer, Place]
+    places: dict[Buffer, Place]
     names: Names
     simd: bool = False
     elements: dict[tuple[object, ...], tuple[Load | Ref, ...]] = field(

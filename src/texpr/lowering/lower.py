@@ -1,13 +1,14 @@
 """A function for one target: its plan, kernels and all.
 
 Before: a checked function. After: `ir.kernel.Plan`. Each pass is one file: `mapping.reductions` (parallel reductions made
-explicit), `host` (what is a kernel), `mapping.default` (what is a thread), `placement`, `needs` and `barriers`, `emit`.
+explicit), `promote` (running totals), `host` (what is a kernel), `mapping.default` (what is a thread), `placement`, `needs` and
+`barriers`, `emit`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from texpr.affine.expr import Expr, Sym
 from texpr.ir import kernel as k
@@ -29,6 +30,7 @@ def lower(function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None
     """The plan of `function`, whose sizes `fixed` were substituted before. Raises Limitation for what cannot be lowered yet."""
     arranged = arrange(function, split=target.family != "cpu")
     names = Names(arranged)
+    arranged = replace(arranged, body=promote(arranged.body, names))
     host = divide(arranged, names)
     lowering = _Lowering(function, target, names, Needs(model(arranged)), host.lets)
     steps = tuple(lowering.steps(host.items))
@@ -78,10 +80,11 @@ class _Lowering:
         own = self.names.fork()
         lowered = lower_nest(nest, self.target, own, self.needs, self.lets)
         self.workspace.extend(lowered.workspace)
-        return self._finish(lowered, promote(lowered.body, own), body)
+        return self._finish(lowered, body)
 
-    def _finish(self, lowered: Lowered, body: tuple[k.Stmt, ...], origin: tuple[ir.Stmt, ...]) -> k.Kernel:
+    def _finish(self, lowered: Lowered, origin: tuple[ir.Stmt, ...]) -> k.Kernel:
         """A kernel with its arguments collected from what its body uses."""
+        body = lowered.body
         own = {a.buffer for a in lowered.arrays}
         read, written = k.memory(body)
         touched = {load.buffer for load in (*read, *written)} - own
@@ -119,7 +122,6 @@ def _title(origin: tuple[ir.Stmt, ...]) -> str:
     stmt = origin[0]
     if isinstance(stmt, ir.Par | ir.Seq) and stmt.label is not None:
         return stmt.label
-    for inner in ir.walk(origin):
-        if isinstance(inner, ir.Bind):
-            return inner.targets[0].buffer.name.replace("'", "_")
-    return "empty"
+    own = {s.buffer for s in ir.walk(origin) if isinstance(s, ir.New)}
+    written = [t.buffer for s in ir.walk(origin) if isinstance(s, ir.Bind) for t in s.targets if t.buffer not in own]
+    return written[0].name.replace("'", "_") if written else "empty"

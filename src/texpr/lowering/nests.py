@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, minimum
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.types import BOOL, I32
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.target import Target
-from texpr.lowering import barriers, lanes, reduce
-from texpr.lowering.emit import Emitter, atomic_binds, conjunction, is_simple
+from texpr.lowering import barriers, lanes, points, reduce
+from texpr.lowering.emit import Emitter, atomic_binds, conjunction
 from texpr.lowering.names import Names
 from texpr.lowering.needs import Needs
 from texpr.lowering.placement import Placement, Placer
@@ -69,11 +69,11 @@ class _NestLowering:
         self.emitter = Emitter(self.placement.places, self.names, simd=cpu, atomics=atomics)
         if self.nest.team == 1:
             self.emitter.reduce = lanes.reduce_in_lanes if cpu else None
-            body = self.emitter.block(self.nest.body)
+            body = points.around(self._tiles(), self.nest.body, self.emitter)
         else:
             self._barriers(team)
             body = self._nodes(team.nodes)
-        body = self._points(self._guarded(body), atomics)
+        body = self._guarded(body)
         arrays = (*self.placement.arrays, *self.emitter.arrays, *self._scratch())
         loads = tuple(self._let_loads(body))
         return Lowered(axes, arrays, tuple(self.placement.workspace), (*prelude, *loads, *body))
@@ -144,14 +144,10 @@ class _NestLowering:
         condition = conjunction(tests)
         return body if condition is None else (k.If(condition, body, uniform=self.nest.team > 1),)
 
-    def _points(self, body: tuple[k.Stmt, ...], atomics: frozenset[ir.Bind]) -> tuple[k.Stmt, ...]:
-        """A tile's sequential points, around all that a grid iteration does."""
-        for loop_map, block in reversed(tuple(zip(self.nest.grid, self.blocks, strict=True))):
-            if loop_map.points > 1:
-                loop, start = loop_map.loop, block * loop_map.tile
-                kind = "simd" if self.emitter.simd and is_simple(self.nest.body, atomics) else "serial"
-                body = (k.For(loop.sym, start, minimum(start + loop_map.tile, loop.extent), body, ONE, kind, span=loop.span),)
-        return body
+    def _tiles(self) -> tuple[points.Tile, ...]:
+        """Grid loops of which one grid iteration runs several points."""
+        pairs = zip(self.nest.grid, self.blocks, strict=True)
+        return tuple(points.Tile(m, block * m.tile) for m, block in pairs if m.points > 1)
 
     def _team(self) -> Team:
         if self.nest.team == 1:

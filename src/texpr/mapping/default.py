@@ -15,6 +15,7 @@ from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.isa.target import Target
 from texpr.mapping.bands import band, contiguous, loads
+from texpr.mapping.distribute import distributes
 from texpr.mapping.nest import LoopMap, Nest, Role
 from texpr.mapping.reductions import is_atomic
 
@@ -24,6 +25,9 @@ THREADS = 256
 LANES = 32
 CORE_TILE = 4096
 """Iterations of the contiguous loop that one CPU core takes at a time."""
+
+LINE, ROWS = 64, 4
+"""A tile kept in a CPU core's registers: bytes of the contiguous loop (a cache line) by iterations of the next one."""
 
 
 def map_nest(stmt: ir.Stmt, target: Target, known: frozenset[Sym]) -> Nest:
@@ -83,15 +87,25 @@ def _shared(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], inner: tuple[t
 def _cpu(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], inner: tuple[tuple[ir.Par, ...], ...]) -> Nest:
     grid = [LoopMap(p, Role.GRID) for p in loops]
     if grid and not inner:
-        lane = _by_contiguity(loops, body)[-1]
-        at = loops.index(lane)
-        grid[at] = LoopMap(lane, Role.GRID, tile=CORE_TILE)
-        grid.append(grid.pop(at))
+        *outer, lane = _by_contiguity(loops, body)
+        if distributes(body, frozenset(p.sym for p in loops)):
+            grid = _registers(tuple(outer), lane, body)
+        else:
+            grid = [*(LoopMap(p, Role.GRID) for p in outer), LoopMap(lane, Role.GRID, tile=CORE_TILE)]
     maps = {m.loop: m for m in grid}
     for found in inner:
         role = Role.REDUCE if found[0].reduce and not is_atomic(found[0]) else Role.TEAM
         maps.update((p, LoopMap(p, role)) for p in found)
     return Nest(tuple(grid), body, 1, 1, maps)
+
+
+def _registers(outer: tuple[ir.Par, ...], lane: ir.Par, body: tuple[ir.Stmt, ...]) -> list[LoopMap]:
+    """A tile of results in registers: `LINE` bytes of the contiguous loop, and a few iterations of the loop before it."""
+    widest = max((load.dtype.bytes for stmt in ir.walk(body) for load in loads(stmt)), default=4)
+    tile = LoopMap(lane, Role.GRID, tile=LINE // widest)
+    if not outer:
+        return [tile]
+    return [tile, *(LoopMap(p, Role.GRID) for p in outer[:-1]), LoopMap(outer[-1], Role.GRID, tile=ROWS)]
 
 
 def _wanted(loops: tuple[ir.Par, ...]) -> int:

@@ -1,0 +1,121 @@
+"""The sequential points of a tile: around the whole body, or side by side inside its `seq`s.
+
+Before (a tile of 4 × 16 points): `c = 0; seq K |k| { c += A[i, k] * B[k, j] }; C[i, j] = c`. After:
+
+    if (the tile is whole)
+        for u, v: c[u, v] = 0
+        for k: for u, v: c[u, v] += A[i + u, k] * B[k, j + v]
+        for u, v: C[i + u, j + v] = c[u, v]
+    else
+        for each point: as before
+
+Every point keeps its own scalars; a scalar that lives within one group of statements needs no memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, minimum
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.ir.rewrite import substitute_block
+from texpr.ir.types import BOOL, I64
+from texpr.ir.value import Buffer, Index, Op, Value
+from texpr.lowering.emit import Emitter, conjunction, is_simple
+from texpr.lowering.places import Place
+from texpr.mapping.bands import loads
+from texpr.mapping.distribute import distributes
+from texpr.mapping.nest import LoopMap
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One loop's points: its map and the expression of its first index."""
+
+    map: LoopMap
+    start: Expr
+
+
+def around(tiles: tuple[Tile, ...], body: tuple[ir.Stmt, ...], emitter: Emitter) -> tuple[k.Stmt, ...]:
+    """`body` for every point of `tiles`."""
+    every = _each_point(tiles, body, emitter)
+    if not tiles or not distributes(body, frozenset(t.map.loop.sym for t in tiles)):
+        return every
+    side = _SideBySide(emitter, tuple((emitter.names.sym(f"{t.map.loop.sym.base}_point"), t.map.tile) for t in tiles))
+    moved = {t.map.loop.sym: t.start + expr(point) for t, (point, _) in zip(tiles, side.points, strict=True)}
+    whole = side.block(substitute_block(body, moved))
+    test = conjunction(list(_is_whole(tiles)))
+    return whole if test is None else (k.If(test, whole, every, span=tiles[0].map.loop.span),)
+
+
+def _each_point(tiles: tuple[Tile, ...], body: tuple[ir.Stmt, ...], emitter: Emitter) -> tuple[k.Stmt, ...]:
+    kind = "simd" if emitter.simd and is_simple(body, emitter.atomics) else "serial"
+    found = emitter.block(body)
+    for tile in reversed(tiles):
+        loop = tile.map.loop
+        end = minimum(tile.start + tile.map.tile, loop.extent)
+        found = (k.For(loop.sym, tile.start, end, found, ONE, kind, span=loop.span),)
+        kind = "serial"
+    return found
+
+
+def _is_whole(tiles: tuple[Tile, ...]) -> Iterator[Value]:
+    for tile in tiles:
+        extent = tile.map.loop.extent
+        if not (extent.is_constant and extent.constant % tile.map.tile == 0):
+            yield Op("le", (Index(tile.start + tile.map.tile, I64), Index(extent, I64)), BOOL)
+
+
+@dataclass(slots=True)
+class _SideBySide:
+    emitter: Emitter
+    points: tuple[tuple[Sym, int], ...]
+
+    def block(self, body: tuple[ir.Stmt, ...]) -> tuple[k.Stmt, ...]:
+        groups = list(_groups(body))
+        for group in groups:
+            for stmt in group:
+                if isinstance(stmt, ir.New) and _used_beyond(stmt.buffer, group, body):
+                    self._expand(stmt.buffer)
+        return tuple(stmt for group in groups for stmt in self._group(group))
+
+    def _group(self, group: tuple[ir.Stmt, ...]) -> Iterator[k.Stmt]:
+        if len(group) == 1 and isinstance(group[0], ir.Seq):
+            loop = group[0]
+            yield k.For(loop.sym, ZERO, loop.extent, self.block(loop.body), ONE, span=loop.span)
+            return
+        found = self.emitter.block(group)
+        kind = "simd"
+        for sym, count in reversed(self.points):
+            found = (k.For(sym, ZERO, expr(count), found, ONE, kind, span=group[0].span),)
+            kind = "unroll"
+        yield from found if any(not isinstance(s, ir.New) for s in group) else ()
+
+    def _expand(self, buffer: Buffer) -> None:
+        shape = tuple(expr(count) for _, count in self.points)
+        made = Buffer(self.emitter.names.name(f"{buffer.name}_tile"), buffer.dtype, shape, "local", span=buffer.span)
+        self.emitter.arrays.append(k.Array(made, k.Space.LOCAL, "each point of the tile keeps its own"))
+        at = tuple(expr(sym) for sym, _ in self.points)
+        self.emitter.places[buffer] = Place(k.Space.LOCAL, made, leading=at, reason="each point of the tile keeps its own")
+
+
+def _groups(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Stmt, ...]]:
+    """Runs of statements without a `seq`, and each `seq` alone."""
+    run: list[ir.Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, ir.Seq):
+            if run:
+                yield tuple(run)
+            yield (stmt,)
+            run = []
+        else:
+            run.append(stmt)
+    if run:
+        yield tuple(run)
+
+
+def _used_beyond(buffer: Buffer, group: tuple[ir.Stmt, ...], body: tuple[ir.Stmt, ...]) -> bool:
+    inside = set(ir.walk(group))
+    return any(load.buffer is buffer for s in ir.walk(body) if s not in inside for load in loads(s))

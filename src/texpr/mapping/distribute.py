@@ -1,0 +1,33 @@
+"""When the points of a tile may go inside a `seq`: `par i { a; seq k { b } }` = `par i { a }; seq k { par i { b } }`.
+
+Always legal for what the `par` permits; it needs `seq`s that all points run alike, and statements whose only memory besides
+buffers are scalars, of which each point then keeps its own.
+"""
+
+from __future__ import annotations
+
+from texpr.affine.expr import Sym
+from texpr.ir import program as ir
+from texpr.ir.value import Ref, walk
+
+
+def distributes(body: tuple[ir.Stmt, ...], points: frozenset[Sym]) -> bool:
+    """Whether `body` has a `seq` that points at `points` can run side by side."""
+    return any(isinstance(s, ir.Seq) for s in body) and _regular(body, points)
+
+
+def _regular(body: tuple[ir.Stmt, ...], points: frozenset[Sym]) -> bool:
+    for stmt in body:
+        match stmt:
+            case ir.Seq():
+                if stmt.extent.syms() & points or not _regular(stmt.body, points):
+                    return False
+            case ir.New():
+                if stmt.buffer.rank:
+                    return False
+            case ir.Bind():
+                if any(isinstance(node, Ref) for value in stmt.values for node in walk(value)):
+                    return False
+            case _:
+                return False
+    return True
