@@ -1,3 +1,31 @@
 """Types and ranks (E03)."""
 
-CODES: dict[str, str] = {}
+CODES: dict[str, str] = {
+    "E0301": "wrong number of indices",
+    "E0302": "operands of different types",
+    "E0303": "another type is expected",
+    "E0304": "operation not defined on this type",
+    "E0305": "condition that is not a bool",
+    "E0306": "number that does not fit its type",
+    "E0307": "not an index expression",
+    "E0308": "reshape that changes the number of elements",
+    "E0309": "wrong dimensions of a view",
+    "E0310": "wrong number of arguments",
+    "E0311": "argument that does not fit its parameter",
+    "E0312": "size that cannot be told from the arguments",
+    "E0313": "not writable",
+    "E0314": "result that does not fit its declaration",
+    "E0315": "missing result or meaning",
+    "E0316": "not known at build",
+    "E0317": "too large once calls and static loops are put in",
+    "E0318": "`where` that does not compare sizes",
+    "E0319": "`assume` of something else than integers of a parameter",
+    "E0320": "`reduce` of something else than a buffer",
+    "E0321": "array in place of a number, or a number in place of an array",
+    "E0322": "tuple out of place",
+    "E0323": "malformed combiner",
+    "E0324": "aliased arguments",
+    "E0325": "division by zero",
+    "E0326": "call out of place",
+    "E0327": "malformed pragma",
+}

@@ -1,0 +1,66 @@
+"""What callers promise: `where` on sizes, `assume` on data."""
+
+from __future__ import annotations
+
+from texpr.frontend.elaboration.context import Context
+from texpr.frontend.elaboration.expressions import plain_index
+from texpr.frontend.elaboration.typing import COMPARISONS, truth
+from texpr.frontend.elaboration.views import View
+from texpr.frontend.tree import Assume as AssumeExp
+from texpr.frontend.tree import AssumeInjective, AssumeRange, Binary, Exp
+from texpr.ir.program import Assume, Compare, Injective, InRange
+from texpr.ir.types import BOOL, I64
+from texpr.ir.value import Buffer, Index, Op
+from texpr.support.diagnostic import Note, error
+
+
+def conjuncts(exp: Exp) -> list[Exp]:
+    """The parts of `a and b and …`."""
+    parts: list[Exp] = []
+    stack = [exp]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, Binary) and part.op == "and":
+            stack += (part.right, part.left)
+        else:
+            parts.append(part)
+    return parts
+
+
+def comparison(ctx: Context, exp: Exp) -> Compare:
+    """A comparison of sizes."""
+    if not isinstance(exp, Binary) or exp.op not in COMPARISONS:
+        help = "write comparisons of sizes, such as `N % 8 == 0`, joined by commas or `and`"
+        raise error("E0318", exp.span, "`where` takes comparisons", help=help)
+    left = plain_index(ctx, exp.left, "a `where`")
+    right = plain_index(ctx, exp.right, "a `where`")
+    return Compare(exp.op, left, right, exp.span)
+
+
+def known(fact: Compare) -> bool | None:
+    """Whether a comparison holds, where its sides differ by a constant."""
+    test = Op(COMPARISONS[fact.op], (Index(fact.left - fact.right, I64), Index(fact.left * 0, I64)), BOOL)
+    return truth(test)
+
+
+def assumption(ctx: Context, clause: AssumeExp) -> Assume:
+    """A promise on the elements of an integer parameter."""
+    buffer = _integers(ctx, clause)
+    match clause:
+        case AssumeInjective():
+            return Injective(buffer, clause.span)
+        case AssumeRange(_, lo, hi):
+            bounds = plain_index(ctx, lo, "an `assume`"), plain_index(ctx, hi, "an `assume`")
+            return InRange(buffer, *bounds, clause.span)
+
+
+def _integers(ctx: Context, clause: AssumeExp) -> Buffer:
+    name = clause.name
+    entity = ctx.scope.resolve(name.name, name.span)
+    if not isinstance(entity, View):
+        help = "promises on sizes are written `where`"
+        raise error("E0319", name.span, f"`assume` speaks of a parameter, and `{name.name}` is none", help=help)
+    if not entity.dtype.is_integer:
+        note = Note(f"`{name.name}` is declared here", entity.buffer.span)
+        raise error("E0319", name.span, f"`assume` speaks of integers, and `{name.name}` holds {entity.dtype}", note)
+    return entity.buffer

@@ -1,0 +1,120 @@
+"""Names: what each means where it is used, and the unique symbols they become."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import TypeAlias
+
+from texpr.frontend.elaboration.drafts import Draft
+from texpr.frontend.elaboration.views import View
+from texpr.frontend.tree import Ident
+from texpr.support.diagnostic import Note, TexprError, error
+from texpr.support.span import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """The meaning of a name whose declaration was wrong; that has been reported, so its uses are not."""
+
+
+Entity: TypeAlias = Draft | View | Broken
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A name's meaning, where it was declared, and as what (`the loop index`, `the parameter`, …)."""
+
+    entity: Entity
+    span: Span
+    what: str
+
+
+class Scope:
+    """The names visible at a place; inner scopes see those around them and may not shadow them."""
+
+    def __init__(self, parent: Scope | None = None):
+        self.parent = parent
+        self.names: dict[str, Binding] = {}
+        # Names of scopes that have ended, for messages; shared by all scopes of a function.
+        self.past: dict[str, Binding] = parent.past if parent is not None else {}
+
+    def find(self, name: str) -> Binding | None:
+        """The binding of `name`, if it is visible."""
+        scope: Scope | None = self
+        while scope is not None:
+            found = scope.names.get(name)
+            if found is not None:
+                return found
+            scope = scope.parent
+        return None
+
+    def visible(self) -> list[str]:
+        """Every visible name."""
+        return [*self.names, *(self.parent.visible() if self.parent is not None else ())]
+
+    def declare(self, name: Ident, entity: Entity, what: str) -> None:
+        """Give `name` a meaning; a name that has one here is refused."""
+        self.check_free(name)
+        binding = Binding(entity, name.span, what)
+        self.names[name.name] = binding
+        self.past[name.name] = binding
+
+    def check_free(self, name: Ident) -> None:
+        """Refuse `name` if it has a meaning here already."""
+        before = self.find(name.name)
+        if before is not None:
+            note = Note(f"{before.what} `{name.name}` is declared here", before.span)
+            message = f"`{name.name}` is declared already"
+            raise error("E0203", name.span, message, note, help="shadowing is not allowed; choose another name")
+
+    def resolve(self, name: str, span: Span) -> Draft | View:
+        """The meaning of `name`, used at `span`."""
+        binding = self.find(name)
+        if binding is None:
+            raise self._unknown(name, span)
+        if isinstance(binding.entity, Broken):
+            raise TexprError([])
+        return binding.entity
+
+    def _unknown(self, name: str, span: Span) -> TexprError:
+        past = self.past.get(name)
+        if past is not None:
+            note = Note(f"{past.what} `{name}` was declared here, and its block has ended", past.span)
+            return error("E0202", span, f"`{name}` is not visible here", note)
+        return error("E0201", span, f"unknown name `{name}`", help=did_you_mean(name, self.visible()))
+
+
+def did_you_mean(name: str, known: list[str]) -> str | None:
+    """A suggestion of the known name closest to `name`."""
+    close = get_close_matches(name, known, 1, 0.6) or [k for k in known if k.lower() == name.lower()]
+    return f"did you mean `{close[0]}`?" if close else None
+
+
+@dataclass(slots=True)
+class Namer:
+    """Gives each declaration of a function a symbol of its own: `i`, then `i'1`, `i'2`, …
+
+    Symbols of values read inside an index are `I'd1`, `I'd2`, …: nobody can write them, so they never take a written name.
+    """
+
+    taken: set[str] = field(default_factory=lambda: set[str]())
+    counts: dict[str, int] = field(default_factory=lambda: dict[str, int]())
+
+    def unique(self, name: str) -> str:
+        """`name`, or `name'k` where it is taken."""
+        if name in self.taken:
+            base = name.split("'", 1)[0]
+            count = self.counts.get(base, 0)
+            while name in self.taken:
+                count += 1
+                name = f"{base}'{count}"
+            self.counts[base] = count
+        self.taken.add(name)
+        return name
+
+    def data(self, base: str) -> str:
+        """A symbol for a value of `base` that an index reads."""
+        base = base.split("'", 1)[0]
+        count = self.counts["'d"] = self.counts.get("'d", 0) + 1
+        return f"{base}'d{count}"

@@ -1,0 +1,257 @@
+"""Views: a buffer seen through an index map, so that no view is left in the program form.
+
+A view maps its own index `(0, 1, …)` (the symbols FORMALS) to an index of its buffer, outside paddings to their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from texpr.affine.expr import ONE, ZERO, Atom, Expr, FloorDiv, Max, Min, Mod, Sym, children, expr, maximum, minimum
+from texpr.ir.types import BOOL, I64, DType
+from texpr.ir.value import Buffer, Cast, Index, Load, Op, Value
+from texpr.support.diagnostic import TexprError, error
+from texpr.support.span import Span
+
+Data = tuple[tuple[Sym, Value], ...]
+
+MAX_RANK = 64
+FORMALS = tuple(Sym(f"'{k}") for k in range(MAX_RANK))
+_FORMAL_EXPRS = tuple(map(expr, FORMALS))
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Inside a padding where 0 ≤ expr (if `below`) and expr < extent (if `above`)."""
+
+    expr: Expr
+    extent: Expr
+    below: bool
+    above: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Padding:
+    """Outside of any bound the view reads `fill`."""
+
+    bounds: tuple[Bound, ...]
+    fill: Value
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """`buffer` seen as `shape`; `paddings` from the outermost in; `data` gives symbols of the maps their meaning."""
+
+    buffer: Buffer
+    shape: tuple[Expr, ...]
+    index: tuple[Expr, ...]
+    data: Data = ()
+    paddings: tuple[Padding, ...] = ()
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def dtype(self) -> DType:
+        """Type of an element."""
+        return self.buffer.dtype
+
+    @property
+    def whole(self) -> bool:
+        """Whether this is the buffer itself."""
+        return self.index == _FORMAL_EXPRS[: self.buffer.rank] and not self.paddings and self.rank == self.buffer.rank
+
+
+def whole(buffer: Buffer) -> View:
+    """The view that is the buffer itself."""
+    return View(buffer, buffer.shape, _FORMAL_EXPRS[: buffer.rank])
+
+
+def element(view: View, index: Sequence[Expr], data: Data, span: Span) -> Load:
+    """The element of the buffer that the view shows at `index`, paddings aside; used symbols of `data` go with it."""
+    place = tuple(index) if view.whole else tuple(e.substitute(dict(zip(FORMALS, index, strict=False))) for e in view.index)
+    every = view.data + data
+    if not every:
+        return Load(view.buffer, place, (), span)
+    used = frozenset[Sym]().union(*(e.syms() for e in place))
+    return Load(view.buffer, place, tuple(d for d in every if d[0] in used), span)
+
+
+def read(view: View, index: Sequence[Expr], data: Data, span: Span) -> Value:
+    """The value that the view shows at `index`: the element, or the fill of the padding that `index` lies in."""
+    value: Value = element(view, index, data, span)
+    mapping = dict(zip(FORMALS, index, strict=False))
+    for padding in reversed(view.paddings):
+        tests: list[Value] = []
+        for bound in padding.bounds:
+            at = bound.expr.substitute(mapping)
+            if bound.below:
+                tests.append(_test("ge", at, ZERO, view.data + data, span))
+            if bound.above:
+                tests.append(_test("lt", at, bound.extent, view.data + data, span))
+        if tests:
+            condition = tests[0]
+            for test in tests[1:]:
+                condition = Op("and", (condition, test), BOOL, span)
+            value = Op("select", (condition, value, padding.fill), view.dtype, span)
+    return value
+
+
+def _test(op: str, left: Expr, right: Expr, data: Data, span: Span) -> Value:
+    meaning = dict(data)
+    if not any(s in meaning for s in left.syms() | right.syms()):
+        return Op(op, (Index(left, I64, span), Index(right, I64, span)), BOOL, span)
+    return Op(op, (as_value(left, meaning, span), as_value(right, meaning, span)), BOOL, span)
+
+
+def as_value(e: Expr, meaning: dict[Sym, Value], span: Span) -> Value:
+    """An index expression as an i64 value, symbols that stand for data replaced by it."""
+    if not any(s in meaning for s in e.syms()):
+        return Index(e, I64, span)
+    symbol = e.as_sym
+    if symbol is not None:
+        value = meaning[symbol]
+        return value if value.dtype == I64 else Cast(value, I64)
+    pure, total = expr(e.constant), None
+    for monomial, coefficient in e.terms:
+        term = expr(coefficient)
+        product: Value | None = None
+        for atom in monomial:
+            if any(s in meaning for s in _atom_expr(atom).syms()):
+                factor = _atom_value(atom, meaning, span)
+                product = factor if product is None else Op("mul", (product, factor), I64, span)
+            else:
+                term = term * _atom_expr(atom)
+        if product is None:
+            pure = pure + term
+            continue
+        if term is not ONE:
+            product = Op("mul", (Index(term, I64, span), product), I64, span)
+        total = product if total is None else Op("add", (total, product), I64, span)
+    assert total is not None
+    return total if pure is ZERO else Op("add", (total, Index(pure, I64, span)), I64, span)
+
+
+def _atom_expr(atom: Atom) -> Expr:
+    match atom:
+        case Sym():
+            return expr(atom)
+        case FloorDiv(num, den):
+            return num // den
+        case Mod(num, den):
+            return num % den
+        case Min(args):
+            return minimum(*args)
+        case Max(args):
+            return maximum(*args)
+
+
+def _atom_value(atom: Atom, meaning: dict[Sym, Value], span: Span) -> Value:
+    if isinstance(atom, Sym):
+        return as_value(expr(atom), meaning, span)
+    name = {FloorDiv: "div", Mod: "mod", Min: "min", Max: "max"}[type(atom)]
+    first, *rest = (as_value(c, meaning, span) for c in children(atom))
+    for other in rest:
+        first = Op(name, (first, other), I64, span)
+    return first
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The part `lo : +length` of a dimension."""
+
+    lo: Expr
+    length: Expr
+
+
+def slice_view(view: View, items: Sequence[Expr | Range], data: Data) -> View:
+    """The part of a view at `items`, one a dimension: an index drops its dimension, a range keeps it."""
+    shape: list[Expr] = []
+    mapping: dict[Sym, Expr] = {}
+    for formal, item in zip(FORMALS, items, strict=False):
+        if isinstance(item, Range):
+            mapping[formal] = item.lo + FORMALS[len(shape)]
+            shape.append(item.length)
+        else:
+            mapping[formal] = item
+    return _remap(view, tuple(shape), mapping, data)
+
+
+def transpose(view: View, order: Sequence[int]) -> View:
+    """The view whose dimension k is dimension `order[k]` of `view`."""
+    mapping = {FORMALS[old]: expr(FORMALS[new]) for new, old in enumerate(order)}
+    return _remap(view, tuple(view.shape[old] for old in order), mapping, ())
+
+
+def _remap(view: View, shape: tuple[Expr, ...], mapping: dict[Sym, Expr], data: Data) -> View:
+    paddings = tuple(
+        replace(p, bounds=tuple(replace(b, expr=b.expr.substitute(mapping)) for b in p.bounds)) for p in view.paddings
+    )
+    return View(view.buffer, shape, tuple(e.substitute(mapping) for e in view.index), view.data + data, paddings)
+
+
+def pad(view: View, lo: Sequence[Expr], hi: Sequence[Expr], fill: Value) -> View:
+    """The view with `lo` more elements before and `hi` after each dimension, which read `fill`."""
+    mapping = {FORMALS[k]: FORMALS[k] - before for k, before in enumerate(lo)}
+    inner = _remap(view, tuple(s + b + a for s, b, a in zip(view.shape, lo, hi, strict=True)), mapping, ())
+    bounds = tuple(
+        Bound(FORMALS[k] - before, view.shape[k], before is not ZERO, after is not ZERO)
+        for k, (before, after) in enumerate(zip(lo, hi, strict=True))
+        if before is not ZERO or after is not ZERO
+    )
+    return replace(inner, paddings=(Padding(bounds, fill), *inner.paddings))
+
+
+def reshape(view: View, shape: tuple[Expr, ...], equal: Callable[[Expr, Expr], bool], span: Span) -> View:
+    """The elements in row-major order, seen as `shape`. `equal` decides whether two counts are the same.
+
+    Dimensions are grouped from the left so that a group's counts agree; a group of one dimension on each side stays as it is,
+    in the others the index is flattened by the new extents and taken apart by the old.
+    """
+    if not equal(_product(view.shape), _product(shape)):
+        raise _count_differs(_product(view.shape), _product(shape), span)
+    # Dimensions of extent 1 hold the index 0 and take no part.
+    old = [k for k, extent in enumerate(view.shape) if extent is not ONE]
+    new = [k for k, extent in enumerate(shape) if extent is not ONE]
+    mapping = {FORMALS[k]: ZERO for k in range(view.rank)}
+    for ours, theirs in _groups([view.shape[k] for k in old], [shape[k] for k in new], equal):
+        before, after = [old[k] for k in ours], [new[k] for k in theirs]
+        if len(before) == 1 and len(after) == 1:
+            mapping[FORMALS[before[0]]] = expr(FORMALS[after[0]])
+            continue
+        flat = ZERO
+        for k in after:
+            flat = flat * shape[k] + FORMALS[k]
+        for place, k in enumerate(before):
+            part = flat // _product(view.shape[j] for j in before[place + 1 :])
+            mapping[FORMALS[k]] = part % view.shape[k] if place > 0 else part
+    return _remap(view, shape, mapping, ())
+
+
+def _groups(old: list[Expr], new: list[Expr], equal: Callable[[Expr, Expr], bool]) -> list[tuple[range, range]]:
+    """Runs of dimensions, as short as can be told, whose counts of elements agree."""
+    found: list[tuple[range, range]] = []
+    i = j = 0
+    for a in range(1, len(old) + 1):
+        ends = (b for b in range(j + 1, len(new) + 1) if equal(_product(old[:a]), _product(new[:b])))
+        b = next(ends, None) if a < len(old) else len(new)
+        if b is not None:
+            found.append((range(i, a), range(j, b)))
+            i, j = a, b
+    return found
+
+
+def _count_differs(before: Expr, after: Expr, span: Span) -> TexprError:
+    message = f"`reshape` keeps the number of elements: {before} before, {after} after"
+    help = None if (before - after).is_constant else "if they agree, say so, as in `where K % 8 == 0`"
+    return error("E0308", span, message, help=help)
+
+
+def _product(extents: Iterable[Expr]) -> Expr:
+    total = ONE
+    for extent in extents:
+        total = total * extent
+    return total

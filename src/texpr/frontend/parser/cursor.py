@@ -1,0 +1,191 @@
+"""A place in the tokens, what is expected there, and what is said when it is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import NoReturn, TypeVar
+
+from texpr.frontend.tokens import FOREIGN, KEYWORDS, Tokens
+from texpr.frontend.tree import Ident
+from texpr.support.diagnostic import Diagnostic, Note
+from texpr.support.span import Span
+
+MAX_NESTING = 48
+"""Blocks and brackets inside one another; keeps every later recursion far from Python's limit."""
+MAX_ERRORS = 50
+
+T = TypeVar("T")
+
+
+class Refused(Exception):
+    """What stands here cannot be parsed, and that has been reported; whoever can recover catches it."""
+
+
+class Cursor:
+    """The current token (`kind`, `text`) and the diagnostics so far. `height` is that of the last expression parsed."""
+
+    def __init__(self, tokens: Tokens):
+        self.tokens = tokens
+        self.diagnostics: list[Diagnostic] = []
+        self.depth = 0
+        self.height = 0
+        self.at = 0
+        self.kind = tokens.kinds[0]
+
+    @property
+    def text(self) -> str:
+        """The text of the current token."""
+        return self.tokens.texts[self.at]
+
+    @property
+    def span(self) -> Span:
+        """The place of the current token."""
+        return self.tokens.span(self.at)
+
+    def peek(self, ahead: int = 1) -> str:
+        """The kind of the token `ahead` of the current one."""
+        at = self.at + ahead
+        return self.tokens.kinds[at] if at < len(self.tokens.kinds) else "end"
+
+    def peek_text(self, ahead: int = 1) -> str:
+        """The text of the token `ahead` of the current one."""
+        at = self.at + ahead
+        return self.tokens.texts[at] if at < len(self.tokens.texts) else ""
+
+    def starts_line(self, ahead: int = 0) -> bool:
+        """Whether the token `ahead` of the current one is the first on its line."""
+        return self.tokens.starts_line(self.at + ahead)
+
+    def since(self, start: int) -> Span:
+        """From token `start` to the last one taken."""
+        tokens = self.tokens
+        return Span(tokens.source, tokens.starts[start], tokens.ends[max(self.at - 1, start)])
+
+    def advance(self) -> int:
+        """Take the current token and give its number; the end is never passed."""
+        at = self.at
+        if self.kind != "end":
+            self.at = at + 1
+            self.kind = self.tokens.kinds[at + 1]
+        return at
+
+    def sees(self, *kinds: str) -> bool:
+        """Whether the current token is of one of `kinds`."""
+        return self.kind in kinds
+
+    def word(self, text: str) -> bool:
+        """Whether the current token is the contextual word `text`."""
+        return self.kind == "name" and self.text == text
+
+    def accept(self, kind: str) -> bool:
+        """Take the current token if it is of `kind`."""
+        if self.kind != kind:
+            return False
+        self.advance()
+        return True
+
+    def expect(self, kind: str, why: str, help: str | None = None) -> int:
+        """Take a token of `kind`, or refuse: expected `kind` `why`."""
+        if self.kind == kind:
+            return self.advance()
+        self.expected(f"`{kind}` {why}".rstrip(), help=help)
+
+    def expect_word(self, text: str, why: str) -> int:
+        """Take the contextual word `text`, or refuse."""
+        if self.word(text):
+            return self.advance()
+        self.expected(f"`{text}` {why}")
+
+    def close(self, kind: str, start: int, what: str) -> None:
+        """Take the closing bracket of the one at token `start`, or refuse and show where that opened."""
+        if self.accept(kind):
+            return
+        if self.kind == "bad":
+            self.expected(f"`{kind}`")
+        opened = Note(f"`{self.tokens.texts[start]}` opened here", self.tokens.span(start))
+        self.refuse("E0103", self.span, f"expected `{kind}` to close {what}, found {self.found()}", opened)
+
+    def ident(self, what: str) -> Ident:
+        """Take a name, or refuse: expected `what`."""
+        if self.kind == "name":
+            span = self.span
+            return Ident(self.tokens.texts[self.advance()], span)
+        if self.kind in KEYWORDS:
+            message = f"`{self.text}` is a keyword and cannot be {what}"
+            self.refuse("E0107", self.span, message, help="choose another name")
+        self.expected(what)
+
+    def found(self) -> str:
+        """The current token in words."""
+        return describe(self.kind, self.text)
+
+    def expected(self, what: str, help: str | None = None) -> NoReturn:
+        """Refuse the current token: something else was expected here."""
+        if self.kind == "bad":
+            self.refuse_bad()
+        if self.kind == "measure":
+            self.refuse("E0104", self.span, f"`{self.text}` is not a number", help="separate a number from a name by a space")
+        self.refuse("E0102", self.span, f"expected {what}, found {self.found()}", help=help)
+
+    def refuse_bad(self) -> NoReturn:
+        """Refuse a character or operator that the language does not have."""
+        text = self.text
+        if text.startswith(("//", "/*")):
+            span = Span(self.tokens.source, self.span.start, self.span.start + 2)
+            message = f"`{text[:2]}` does not start a comment"
+            self.refuse("E0111", span, message, help="comments start with `--`; integer `/` already floors")
+        if text in FOREIGN:
+            self.refuse("E0110", self.span, f"there is no operator `{text}`", help=FOREIGN[text])
+        shown = text if text.isprintable() else f"U+{ord(text[0]):04X}"
+        self.refuse("E0101", self.span, f"unexpected character `{shown}`")
+
+    def report(self, code: str, span: Span, message: str, *notes: Note, help: str | None = None) -> None:
+        """Keep a diagnostic and go on."""
+        self.diagnostics.append(Diagnostic(code, span, message, notes, help))
+
+    def refuse(self, code: str, span: Span, message: str, *notes: Note, help: str | None = None) -> NoReturn:
+        """Keep a diagnostic and give up on what is being parsed."""
+        self.report(code, span, message, *notes, help=help)
+        raise Refused
+
+    @contextmanager
+    def nested(self) -> Generator[None]:
+        """One level deeper; too many are refused."""
+        if self.depth >= MAX_NESTING:
+            self.too_deep()
+        self.depth += 1
+        try:
+            yield
+        finally:
+            self.depth -= 1
+
+    def too_deep(self) -> NoReturn:
+        """Refuse what is nested too deeply."""
+        help = "name parts of it with `let`, or move them into a `fn`"
+        self.refuse("E0105", self.span, f"nested more than {MAX_NESTING} levels deep", help=help)
+
+    def separated(self, closer: str, start: int, what: str, one: Callable[[Cursor], T]) -> tuple[T, ...]:
+        """`one, one, …` up to `closer`, which is taken; a comma may stand before it. `start` is the opening bracket."""
+        found: list[T] = []
+        while self.kind != closer:
+            found.append(one(self))
+            if not self.accept(","):
+                break
+        self.close(closer, start, what)
+        return tuple(found)
+
+
+def describe(kind: str, text: str) -> str:
+    """A token in words."""
+    if kind == "end":
+        return "the end of the file"
+    if kind in KEYWORDS:
+        return f"the keyword `{text}`"
+    if kind in ("int", "float"):
+        return f"the number `{text}`"
+    if kind == "string":
+        return "a string"
+    if kind == "label":
+        return f"the label `{text}`"
+    return f"`{text}`"

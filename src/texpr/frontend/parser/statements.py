@@ -1,0 +1,295 @@
+"""Statements and blocks, with recovery after a wrong one."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from texpr.frontend.parser.cursor import MAX_ERRORS, Cursor, Refused
+from texpr.frontend.parser.directives import pragmas
+from texpr.frontend.parser.expressions import call, expression
+from texpr.frontend.tree import (
+    Anchor,
+    Bind,
+    CallStatement,
+    Directive,
+    Exp,
+    Ident,
+    If,
+    Instruct,
+    Let,
+    Loop,
+    Name,
+    New,
+    Return,
+    Statement,
+    StaticFor,
+    Subscript,
+    Tuple,
+    TypeExp,
+)
+
+ITEM_WORDS = ("fn", "combine", "schedule")
+"""Words that start an item and never a statement: what is open above one was not closed."""
+_STATEMENT_WORDS = ("par", "seq", "fully", "static", "new", "let", "if", "anchor", "return", "instr")
+_UPDATES = ("+=", "-=", "*=")
+_NO_UPDATES = {"/=": "write `x = x / …`", "%=": "write `x = x % …`"}
+
+
+def block(cursor: Cursor, what: str) -> tuple[Statement, ...]:
+    """`{ statements }`, `what` saying of what."""
+    opened = cursor.expect("{", f"before the body of {what}")
+    statements: list[Statement] = []
+    with cursor.nested():
+        while cursor.kind not in ("}", "end") and cursor.kind not in ITEM_WORDS:
+            one = _recovering(cursor)
+            if one is not None:
+                statements.append(one)
+    cursor.close("}", opened, f"the body of {what}")
+    return tuple(statements)
+
+
+def _recovering(cursor: Cursor) -> Statement | None:
+    start, depth = cursor.at, cursor.depth
+    try:
+        return statement(cursor)
+    except Refused:
+        if len(cursor.diagnostics) >= MAX_ERRORS:
+            raise
+        cursor.depth = depth
+        _skip(cursor, start)
+        return None
+
+
+def _skip(cursor: Cursor, start: int) -> None:
+    """Go on to what looks like the next statement. Blocks on the way are parsed, for the errors in them."""
+    if cursor.at == start and cursor.kind != "{":
+        cursor.advance()
+    while cursor.kind not in ("}", "end"):
+        if cursor.starts_line() and (cursor.kind in _STATEMENT_WORDS or cursor.kind in ITEM_WORDS or cursor.kind == "name"):
+            return
+        if cursor.kind == "{":
+            try:
+                block(cursor, "the block")
+            except Refused:
+                if cursor.sees("end", *ITEM_WORDS) or len(cursor.diagnostics) >= MAX_ERRORS:
+                    raise
+            if not cursor.sees("else"):
+                return
+        cursor.advance()
+
+
+def statement(cursor: Cursor) -> Statement:
+    """One statement."""
+    start = cursor.at
+    match cursor.kind:
+        case "par" | "seq" | "fully":
+            return _loop(cursor)
+        case "static":
+            return _static_for(cursor)
+        case "new":
+            return _new(cursor)
+        case "let":
+            return _let(cursor)
+        case "if":
+            return _if(cursor)
+        case "anchor":
+            return _anchor(cursor)
+        case "instr":
+            return _instruct(cursor, start, anchored=False)
+        case "return":
+            return _return(cursor)
+        case "name" if cursor.peek() == "(" and not cursor.starts_line(1):
+            return _call_or_misplaced(cursor)
+        case "name" | "(":
+            return _bind(cursor)
+        case ";":
+            cursor.refuse("E0102", cursor.span, "expected a statement, found `;`", help="statements need no `;` between them")
+        case _:
+            cursor.expected("a statement")
+
+
+def _call_or_misplaced(cursor: Cursor) -> Statement:
+    start = cursor.at
+    node = call(cursor)
+    if cursor.kind in ("=", "[", *_UPDATES):
+        message = "a call cannot be written to"
+        cursor.refuse("E0109", node.span, message, help="bind an element, `v[i] = …`, or name the result, `let z = …`")
+    return CallStatement(node, cursor.since(start))
+
+
+def _loop(cursor: Cursor) -> Loop:
+    start = cursor.at
+    fully = cursor.accept("fully")
+    if fully and cursor.kind != "par":
+        cursor.expected("`par` after `fully`")
+    kind = cursor.tokens.texts[cursor.advance()]
+    extent = expression(cursor)
+    bar = cursor.accept("|")
+    index = cursor.ident("the loop's index, as in `par N |i| {`")
+    if bar:
+        cursor.expect("|", "after the loop's index")
+    tail = _loop_tail(cursor)
+    body = block(cursor, f"`{kind}`")
+    span = cursor.since(start)
+    return Loop(kind, extent, index, body, fully, tail.label, tail.reduce, tail.pragmas, span)
+
+
+class _Tail(NamedTuple):
+    label: str | None
+    reduce: tuple[Ident, ...]
+    pragmas: tuple[Directive, ...]
+
+
+def _loop_tail(cursor: Cursor) -> _Tail:
+    label: str | None = None
+    reduce: tuple[Ident, ...] = ()
+    found: tuple[Directive, ...] = ()
+    while True:
+        if cursor.kind == "label":
+            if label is not None:
+                cursor.refuse("E0112", cursor.span, "this loop has a label already")
+            label = cursor.tokens.texts[cursor.advance()][1:]
+        elif cursor.word("reduce"):
+            if reduce:
+                cursor.refuse(
+                    "E0112", cursor.span, "this loop has a `reduce` already", help="name all buffers in one `reduce(a, b)`"
+                )
+            cursor.advance()
+            opened = cursor.expect("(", "after `reduce`")
+            if cursor.kind == ")":
+                cursor.expected("the name of a buffer")
+            reduce = cursor.separated(")", opened, "`reduce`", lambda c: c.ident("the name of a buffer"))
+        elif cursor.kind == "#":
+            found += pragmas(cursor)
+        else:
+            return _Tail(label, reduce, found)
+
+
+def _static_for(cursor: Cursor) -> StaticFor:
+    start = cursor.advance()
+    cursor.expect_word("for", "after `static`")
+    index = cursor.ident("the name of the index")
+    cursor.expect_word("in", "after the index")
+    lo = expression(cursor)
+    cursor.expect("..", "between the bounds")
+    hi = expression(cursor)
+    body = block(cursor, "`static for`")
+    return StaticFor(index, lo, hi, body, cursor.since(start))
+
+
+def type_exp(cursor: Cursor) -> TypeExp:
+    """`f32` or `f32[shape]`."""
+    start = cursor.at
+    dtype = cursor.ident("a type")
+    shape: tuple[Exp, ...] = ()
+    if cursor.kind == "[":
+        opened = cursor.advance()
+        shape = cursor.separated("]", opened, "the shape", expression)
+    return TypeExp(dtype, shape, cursor.since(start))
+
+
+def _new(cursor: Cursor) -> New:
+    start = cursor.advance()
+    name = cursor.ident("the name of the buffer")
+    cursor.expect(":", "and a type after the name", help="write `new v: f32[n]`")
+    kind = type_exp(cursor)
+    value = expression(cursor) if cursor.accept("=") else None
+    return New(name, kind, value, cursor.since(start))
+
+
+def _let(cursor: Cursor) -> Let:
+    start = cursor.advance()
+    if cursor.kind == "(":
+        opened = cursor.advance()
+        names = cursor.separated(")", opened, "the names", lambda c: c.ident("a name"))
+        if len(names) < 2:
+            cursor.refuse("E0102", cursor.since(opened), "a tuple has two names or more", help="leave the parentheses out")
+    else:
+        names = (cursor.ident("a name"),)
+    if cursor.kind == ":":
+        help = "a `let` takes the type of its value; for memory write `new x: T = e`"
+        cursor.refuse("E0102", cursor.span, "expected `=` after the name, found `:`", help=help)
+    cursor.expect("=", "after the name")
+    value = expression(cursor)
+    return Let(names, value, cursor.since(start))
+
+
+def _if(cursor: Cursor) -> If:
+    """An `if` with its `else if`s, gathered in a loop: a long chain is not deep."""
+    first = cursor.at
+    arms: list[tuple[int, Exp, tuple[Statement, ...]]] = []
+    orelse: tuple[Statement, ...] = ()
+    while True:
+        start = cursor.advance()
+        condition = expression(cursor)
+        arms.append((start, condition, block(cursor, "`if`")))
+        if not cursor.accept("else"):
+            break
+        if cursor.kind != "if":
+            orelse = block(cursor, "`else`")
+            break
+        if cursor.depth + len(arms) > 40:
+            cursor.too_deep()
+    for start, condition, then in reversed(arms[1:]):
+        orelse = (If(condition, then, orelse, cursor.since(start)),)
+    return If(arms[0][1], arms[0][2], orelse, cursor.since(first))
+
+
+def _anchor(cursor: Cursor) -> Anchor | Instruct:
+    start = cursor.advance()
+    if cursor.kind == "instr":
+        return _instruct(cursor, start, anchored=True)
+    value = expression(cursor)
+    return Anchor(value, cursor.since(start))
+
+
+def _instruct(cursor: Cursor, start: int, anchored: bool) -> Instruct:
+    cursor.advance()
+    name = cursor.ident("the name of the instruction")
+    opened = cursor.expect("(", "after the name of the instruction")
+    operands = cursor.separated(")", opened, "the operands", expression)
+    body = block(cursor, "the instruction")
+    return Instruct(name, operands, body, anchored, cursor.since(start))
+
+
+def _return(cursor: Cursor) -> Return:
+    start = cursor.advance()
+    value = expression(cursor)
+    node = Return(value.items if isinstance(value, Tuple) else (value,), cursor.since(start))
+    if cursor.kind not in ("}", "end"):
+        cursor.refuse("E0113", cursor.span, "nothing may follow `return`", help="a function returns at its end only")
+    return node
+
+
+def _bind(cursor: Cursor) -> Bind:
+    start = cursor.at
+    target = expression(cursor)
+    targets = target.items if isinstance(target, Tuple) else (target,)
+    op = _update(cursor, target)
+    for one in targets:
+        if not isinstance(one, Name | Subscript):
+            help = "write to a name or an element, `v[i] = …`"
+            cursor.refuse("E0109", one.span, "this cannot be written to", help=help)
+    value = expression(cursor)
+    values = value.items if isinstance(value, Tuple) else (value,)
+    return Bind(targets, op, values, cursor.since(start))
+
+
+def _update(cursor: Cursor, target: Exp) -> Ident | None:
+    """`=`, `+=`, `max =`, …: the operator, None for a plain bind."""
+    span, text = cursor.span, cursor.text
+    if cursor.accept("="):
+        return None
+    if cursor.kind in _UPDATES:
+        cursor.advance()
+        return Ident(text[0], span)
+    if cursor.kind in _NO_UPDATES:
+        help = _NO_UPDATES[cursor.kind]
+        cursor.refuse("E0114", span, f"there is no update `{text}`", help=help)
+    if (cursor.kind == "name" or cursor.kind in ("and", "or")) and cursor.peek() == "=":
+        cursor.advance()
+        cursor.advance()
+        return Ident(text, span)
+    if isinstance(target, Name | Subscript | Tuple) and cursor.kind not in ("==", "bad"):
+        cursor.expected("`=` or an update such as `+=`", help="an expression alone does nothing; `anchor e` evaluates it")
+    cursor.expected("`=` or an update such as `+=`")

@@ -1,0 +1,416 @@
+"""The surface tree: a `.te` file as it is written, one node a construct, each with its span.
+
+Grammar (the concrete syntax is `tests/frontend/grammar.lark`):
+
+    file      = (fn | combine | instr | schedule)*
+    exp       = Number | Constant | Name | Unary | Binary | Call | Subscript | Tuple
+    statement = Loop | StaticFor | New | Let | Bind | If | Anchor | CallStatement | Instruct | Return
+
+Two trees are equal if they were written the same way up to layout, comments and redundant parentheses: spans never count.
+Names are not resolved here, and nothing is typed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from texpr.support.span import NOWHERE, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Ident:
+    """A name where it is written."""
+
+    name: str
+    span: Span = NOWHERE
+
+
+# Expressions.
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number as written: `int` without a point or exponent, else `float`."""
+
+    value: int | float
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """One of the words `inf`, `nan`, `true`, `false`."""
+
+    name: str
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name used."""
+
+    name: str
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """`-arg` or `not arg`."""
+
+    op: str
+    arg: Exp
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """`left op right`; `op` one of or and == != < <= > >= + - * / % **."""
+
+    op: str
+    left: Exp
+    right: Exp
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`name(args, key=value)`: a function, an operation, a conversion `f32(x)`, or a view `transpose(A)`."""
+
+    name: Ident
+    args: tuple[Exp, ...]
+    keys: tuple[tuple[Ident, Exp], ...] = ()
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """`lo : hi` or `lo : +length` inside an index; each part may be missing, but not `hi` and `length` both there."""
+
+    lo: Exp | None
+    hi: Exp | None
+    length: Exp | None
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Subscript:
+    """`base[items]`: an element, or with slices a view."""
+
+    base: Exp
+    items: tuple[Exp | Slice, ...]
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Tuple:
+    """`(a, b, …)`, two or more."""
+
+    items: tuple[Exp, ...]
+    span: Span = NOWHERE
+
+
+Exp: TypeAlias = Number | Constant | Name | Unary | Binary | Call | Subscript | Tuple
+
+
+def parts(e: Exp | Slice) -> tuple[Exp | Slice, ...]:
+    """The expressions directly below `e`, in the order written."""
+    match e:
+        case Number() | Constant() | Name():
+            return ()
+        case Unary():
+            return (e.arg,)
+        case Binary():
+            return (e.left, e.right)
+        case Call():
+            return (*e.args, *(value for _, value in e.keys))
+        case Slice():
+            return tuple(part for part in (e.lo, e.hi, e.length) if part is not None)
+        case Subscript():
+            return (e.base, *e.items)
+        case Tuple():
+            return e.items
+
+
+def names_in(e: Exp) -> tuple[Ident, ...]:
+    """The names used in an expression (those of functions aside), each once, in the order written."""
+    found: dict[str, Ident] = {}
+    stack: list[Exp | Slice] = [e]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Name):
+            found.setdefault(node.name, Ident(node.name, node.span))
+        stack.extend(reversed(parts(node)))
+    return tuple(found.values())
+
+
+# Directives, kept generically.
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A bare value of a directive: `shared`, `grid.y`, `128B`, `1 warp`; words are joined by one space."""
+
+    text: str
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A quoted string."""
+
+    value: str
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """`(args)` as a value of a directive."""
+
+    args: tuple[Argument, ...]
+    span: Span = NOWHERE
+
+
+DirectiveValue: TypeAlias = Number | Word | Text | Group
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """`value` or `key=value` (in a group also `key: value`)."""
+
+    key: str | None
+    value: DirectiveValue
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """`name(args) -> results` of a schedule, or a pragma `#name(args)`, which has no results."""
+
+    name: Ident
+    args: tuple[Argument, ...] = ()
+    results: tuple[Ident, ...] = ()
+    span: Span = NOWHERE
+
+
+# Statements.
+
+
+@dataclass(frozen=True, slots=True)
+class TypeExp:
+    """`f32` or `f32[shape]`."""
+
+    dtype: Ident
+    shape: tuple[Exp, ...] = ()
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """`par extent |index| 'label reduce(…) #pragma {body}`, `kind` one of "par", "seq"; `fully` only on par."""
+
+    kind: str
+    extent: Exp
+    index: Ident
+    body: tuple[Statement, ...]
+    fully: bool = False
+    label: str | None = None
+    reduce: tuple[Ident, ...] = ()
+    pragmas: tuple[Directive, ...] = ()
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class StaticFor:
+    """`static for index in lo..hi {body}`: unrolled before all else."""
+
+    index: Ident
+    lo: Exp
+    hi: Exp
+    body: tuple[Statement, ...]
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class New:
+    """`new name: type = value`."""
+
+    name: Ident
+    type: TypeExp
+    value: Exp | None = None
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """`let name = value` or `let (a, b) = call`."""
+
+    names: tuple[Ident, ...]
+    value: Exp
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """`targets op= values`; `op` is None for a plain bind, else + - * and or, or a name (max, min, a combiner)."""
+
+    targets: tuple[Exp, ...]
+    op: Ident | None
+    values: tuple[Exp, ...]
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """`if condition {then} else {orelse}`; `else if` is an `If` alone in `orelse`."""
+
+    condition: Exp
+    then: tuple[Statement, ...]
+    orelse: tuple[Statement, ...] = ()
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """`anchor value`."""
+
+    value: Exp
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class CallStatement:
+    """A call for its effect on `inout` arguments."""
+
+    call: Call
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Instruct:
+    """`instr name(operands) {body}`: a use of an instruction with its meaning written out (how programs are printed)."""
+
+    name: Ident
+    operands: tuple[Exp, ...]
+    body: tuple[Statement, ...]
+    anchored: bool = False
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """`return values`, the last statement of a body."""
+
+    values: tuple[Exp, ...]
+    span: Span = NOWHERE
+
+
+Statement: TypeAlias = Loop | StaticFor | New | Let | Bind | If | Anchor | CallStatement | Instruct | Return
+
+
+# Items.
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """`A: bf16[M, K] stride(lda, 1) align(16)`, with `inout` before it if it is also written."""
+
+    name: Ident
+    type: TypeExp
+    inout: bool = False
+    stride: tuple[Exp, ...] | None = None
+    align: Number | None = None
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class ConstParam:
+    """`const name: type = default`: fixed at build."""
+
+    name: Ident
+    dtype: Ident
+    default: Exp | None = None
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class AssumeRange:
+    """`assume name in lo..hi`."""
+
+    name: Ident
+    lo: Exp
+    hi: Exp
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class AssumeInjective:
+    """`assume injective(name)`."""
+
+    name: Ident
+    span: Span = NOWHERE
+
+
+Assume: TypeAlias = AssumeRange | AssumeInjective
+
+
+@dataclass(frozen=True, slots=True)
+class Fn:
+    """`fn name(params): results where … assume … #pragma {body}`."""
+
+    name: Ident
+    params: tuple[Param | ConstParam, ...]
+    results: tuple[TypeExp, ...]
+    body: tuple[Statement, ...]
+    where: tuple[Exp, ...] = ()
+    assumes: tuple[Assume, ...] = ()
+    pragmas: tuple[Directive, ...] = ()
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Combine:
+    """`combine name(a: T, b: T): T identity e {body}`."""
+
+    name: Ident
+    params: tuple[Param | ConstParam, ...]
+    result: TypeExp
+    identity: Exp
+    body: tuple[Statement, ...]
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Instr:
+    """`instr name(params) { fragment a: layout; asm "target": "template"; effect text; meaning {body} }`.
+
+    Layouts and effects are kept as text, runs of white space made one space: who reads them is the room of instructions.
+    """
+
+    name: Ident
+    params: tuple[Param | ConstParam, ...]
+    meaning: tuple[Statement, ...]
+    fragments: tuple[tuple[Ident, str], ...] = ()
+    asm: tuple[tuple[str, str], ...] = ()
+    effects: tuple[str, ...] = ()
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """`schedule function "name" for target {directives}`."""
+
+    function: Ident
+    name: str | None
+    target: Ident | None
+    directives: tuple[Directive, ...]
+    span: Span = NOWHERE
+
+
+Item: TypeAlias = Fn | Combine | Instr | Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A file: its items in the order written."""
+
+    items: tuple[Item, ...]
