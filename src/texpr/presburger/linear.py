@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, expr, maximum, minimum, to_text
+from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, expr, term, to_text
 from texpr.presburger.formula import And, Eq, Formula, Ge, Or, conj, disj
 
 
@@ -101,7 +101,7 @@ def simple_extrema(formula: Formula) -> Formula:
             for monomial, coefficient in value.terms:
                 atom = monomial[0]
                 if len(monomial) == 1 and isinstance(atom, Min | Max):
-                    rest = value - _extremum(atom) * coefficient
+                    rest = value - term(monomial, coefficient)
                     join: Callable[..., Formula] = conj if isinstance(atom, Min) == (coefficient > 0) else disj
                     return join([simple_extrema(Ge(rest + arg * coefficient)) for arg in atom.args])
             return formula
@@ -111,8 +111,3 @@ def simple_extrema(formula: Formula) -> Formula:
             return conj(map(simple_extrema, parts))
         case Or(parts):
             return disj(map(simple_extrema, parts))
-
-
-def _extremum(atom: Min | Max) -> Expr:
-    """The expression that is just `atom`."""
-    return minimum(*atom.args) if isinstance(atom, Min) else maximum(*atom.args)

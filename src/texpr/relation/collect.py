@@ -177,7 +177,7 @@ def model(function: Function) -> Model:
         _instance(number, site, conj((given, context)), affine, own, opaque, params)
         for number, (site, (context, affine), own) in enumerate(zip(walk.sites, contexts, drafts, strict=True))
     ]
-    return Model(function, tuple(instances), params, given, opaque.meaning, walk.scope)
+    return Model(function, tuple(instances), params, given, walk.given, opaque, walk.scope)
 
 
 def _views(walk: _Walk, opaque: Opaque) -> Mapping[_Touch, View]:
@@ -202,7 +202,7 @@ def _draft(site: _Site, touch: _Touch, view: View, opaque: Opaque) -> Draft:
     for position, (subscript, extent) in enumerate(zip(view.index, view.shape, strict=True)):
         closed = opaque.close(subscript)
         if not is_affine(closed):
-            free.append(Hidden(Sym(f"⟨{touch.load.buffer.name}.{position}⟩"), Bounds(expr(0), extent - 1)))
+            free.append(Hidden(Sym(f"⟨{touch.load.buffer.name}.{position}⟩"), Bounds(expr(0), extent - 1), widened=True))
             closed = expr(free[-1].sym)
         index.append(closed)
     used = frozenset(s for e in index for s in e.syms()) | syms(guard)

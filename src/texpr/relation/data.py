@@ -34,6 +34,7 @@ class Hidden:
     depth: int = 0  # number of loops around the let
     source: Load | None = None
     injective: bool = False
+    widened: bool = False
 
 
 class Ranges:

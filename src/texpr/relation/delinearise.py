@@ -15,12 +15,12 @@ from itertools import pairwise
 from itertools import product as choices
 from math import gcd
 
-from texpr.affine.expr import ONE, ZERO, Atom, Expr, Monomial, Sym
+from texpr.affine.expr import ONE, ZERO, Expr, Monomial, Sym, term, without
 from texpr.affine.facts import Known
 from texpr.ir.value import Buffer
 from texpr.presburger.linear import is_affine
 from texpr.relation.facts import known
-from texpr.relation.opaque import Opaque, product, single
+from texpr.relation.opaque import Opaque
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +98,12 @@ def _chains(indices: Sequence[Expr], params: frozenset[Sym]) -> list[tuple[Expr,
     factors: dict[Monomial, int] = {(): 0}
     for index in indices:
         for monomial, coefficient in index.terms:
-            stride = tuple(a for a in monomial if single(a).syms() <= params)
+            stride = tuple(a for a in monomial if term((a,)).syms() <= params)
             if stride != monomial:
                 factors[stride] = gcd(factors.get(stride, 0), coefficient)
-    ordered = sorted(factors, key=lambda m: (-len(m), str(product(m))))
-    plain = tuple(product(m) for m in ordered)
-    scaled = tuple(product(m) * (factors[m] or 1) for m in ordered)
+    ordered = sorted(factors, key=lambda m: (-len(m), str(term(m))))
+    plain = tuple(term(m) for m in ordered)
+    scaled = tuple(term(m) * (factors[m] or 1) for m in ordered)
     if scaled[-1] is not ONE:
         scaled = (*scaled, ONE)
     candidates = [c for c in dict.fromkeys((plain, scaled)) if len(c) > 1]
@@ -138,20 +138,10 @@ def quotient(value: Expr, den: Expr) -> tuple[Expr, Expr]:
     if den.terms and (den.constant or len(den.terms) > 1):
         return ZERO, value
     whole, rest = ZERO, ZERO
-    for term, factor in (((), value.constant), *value.terms):
-        left = _without(term, monomial)
+    for part, factor in (((), value.constant), *value.terms):
+        left = without(part, monomial)
         if left is None or factor % coefficient:
-            rest = rest + product(term) * factor
+            rest = rest + term(part) * factor
         else:
-            whole = whole + product(left) * (factor // coefficient)
+            whole = whole + term(left) * (factor // coefficient)
     return whole, rest
-
-
-def _without(term: Monomial, monomial: Monomial) -> tuple[Atom, ...] | None:
-    """The atoms of `term` once those of `monomial` are taken out; None if they are not all there."""
-    left = list(term)
-    for atom in monomial:
-        if atom not in left:
-            return None
-        left.remove(atom)
-    return tuple(left)

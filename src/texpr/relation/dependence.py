@@ -14,7 +14,7 @@ from functools import cached_property
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir.program import Bind, Loop, Update
-from texpr.ir.value import Buffer
+from texpr.ir.value import Buffer, Load
 from texpr.presburger.build import build_map
 from texpr.presburger.formula import And, Eq, Formula, Ge, conj, differ, disj, equal
 from texpr.presburger.linear import is_affine
@@ -230,22 +230,65 @@ def hidden_formulas(source: Access, sink: Access, carrier: Loop | None) -> Itera
     for a in source.hidden:
         for b in sink.hidden:
             if a.let is not None and a.let is b.let and a.depth <= still:
-                yield _agree(a.sym)
+                yield _same(a, b)
             elif a.source is not None and b.source is not None and a.source.buffer is b.source.buffer:
                 yield from _as_function(a, b, source, sink)
 
 
 def _as_function(a: Hidden, b: Hidden, source: Access, sink: Access) -> Iterator[Formula]:
     assert a.source is not None and b.source is not None
-    lefts = [e.substitute({s: left(s) for s in extended_syms(source)}) for e in a.source.index]
-    rights = [e.substitute({s: right(s) for s in extended_syms(sink)}) for e in b.source.index]
+    lefts, rights = _over(a.source, source, left), _over(b.source, sink, right)
     if not all(map(is_affine, (*lefts, *rights))):
         return
-    same = Eq(expr(left(a.sym)) - right(b.sym))
+    same = _same(a, b)
     if a.injective:
         yield disj((And((equal(lefts, rights), same)), And((differ(lefts, rights), differ([left(a.sym)], [right(b.sym)])))))
     else:
         yield disj((And((equal(lefts, rights), same)), differ(lefts, rights)))
+
+
+def certain_map(dependence: Dependence) -> Map | None:
+    """Pairs of `extended` in which the source is sure to have written the sink's element; None if data leaves that open.
+
+    The source must run for certain, and each of its data symbols must have its value fixed by one of the sink's.
+    """
+    source, sink = dependence.source, dependence.sink
+    if not source.certain:
+        return None
+    if not source.hidden:
+        return dependence.extended
+    loops = common_loops(source, sink)
+    still = len(loops) if dependence.carrier is None else loops.index(dependence.carrier)
+    tied: list[Formula] = []
+    for a in source.hidden:
+        options = [_tied(a, b, source, sink) for b in sink.hidden if _ties(a, b, still)]
+        if not options:
+            return None
+        tied.append(disj(options))
+    return dependence.extended.where(conj(tied))
+
+
+def _ties(a: Hidden, b: Hidden, still: int) -> bool:
+    if a.let is not None and a.let is b.let and a.depth <= still:
+        return True
+    return a.source is not None and b.source is not None and a.source.buffer is b.source.buffer
+
+
+def _tied(a: Hidden, b: Hidden, source: Access, sink: Access) -> Formula:
+    """The two have one value: a `let` executed once, or one element of an input."""
+    same = _same(a, b)
+    if a.source is None or b.source is None or (a.let is not None and a.let is b.let):
+        return same
+    return And((same, equal(_over(a.source, source, left), _over(b.source, sink, right))))
+
+
+def _same(a: Hidden, b: Hidden) -> Formula:
+    return Eq(expr(left(a.sym)) - right(b.sym))
+
+
+def _over(load: Load, access: Access, tag: Callable[[Sym], Sym]) -> list[Expr]:
+    """The subscripts of a load with the symbols of an access on one side of a pair."""
+    return [e.substitute({s: tag(s) for s in extended_syms(access)}) for e in load.index]
 
 
 def extended_syms(access: Access) -> tuple[Sym, ...]:

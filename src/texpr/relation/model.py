@@ -22,6 +22,7 @@ from texpr.presburger.maps import Map, left, right
 from texpr.presburger.sets import Set
 from texpr.relation.data import Hidden
 from texpr.relation.facts import known
+from texpr.relation.opaque import Opaque
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -225,16 +226,27 @@ class Access:
 class Model:
     """A function as instances, in textual order.
 
-    `facts` is what holds of the parameters: sizes ≥ 0 and `where`. `opaque` gives the meaning of parameters that stand for
-    products of sizes. `scope` gives the loops around each local's `new`, outermost first; parameters have none.
+    `facts` is what holds of the parameters: sizes ≥ 0 and `where`; `given` says it with products of sizes kept. `products`
+    holds the parameters that stand for such products. `scope` gives the loops around each local's `new`, outermost first;
+    parameters have none.
     """
 
     function: Function
     instances: tuple[Instance, ...]
     params: tuple[Sym, ...]
     facts: Formula
-    opaque: Mapping[Sym, Expr]
+    given: tuple[Expr, ...]
+    products: Opaque
     scope: Mapping[Buffer, tuple[Loop, ...]]
+
+    @property
+    def opaque(self) -> Mapping[Sym, Expr]:
+        """Parameters that stand for products of sizes, with their meaning."""
+        return self.products.meaning
+
+    def close(self, formula: Formula) -> tuple[Formula, bool]:
+        """`formula` with products of sizes as opaque parameters; and whether all of it is affine then (the rest is true)."""
+        return self.products.close_formula(formula)
 
     @cached_property
     def accesses(self) -> tuple[Access, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Monomial, Sym, expr, maximum, minimum
+from texpr.affine.expr import Expr, Monomial, Sym, children, expr, rebuilt, term
 from texpr.affine.facts import Known
 from texpr.presburger.formula import TRUE, And, Eq, Formula, Ge, Or, conj, disj
 from texpr.presburger.linear import is_affine
@@ -47,47 +47,15 @@ class Opaque:
         return And(tuple(Ge(expr(sym)) for sym, meaning in self.meaning.items() if self._known.nonnegative(meaning)))
 
     def _term(self, monomial: Monomial) -> Expr:
-        inside = [a for a in monomial if single(a).syms() <= self.params]
-        if len(inside) == len(monomial) and not is_affine(product(monomial)):
-            return self._name(product(monomial))
+        inside = [a for a in monomial if term((a,)).syms() <= self.params]
+        if len(inside) == len(monomial) and not is_affine(term(monomial)):
+            return self._name(term(monomial))
         if len(monomial) > 1:
-            return product(monomial)
-        match next(iter(monomial)):
-            case Sym() as sym:
-                return expr(sym)
-            case FloorDiv(num, den):
-                return self.close(num) // den
-            case Mod(num, den):
-                return self.close(num) % den
-            case Min(args):
-                return minimum(*map(self.close, args))
-            case Max(args):
-                return maximum(*map(self.close, args))
+            return term(monomial)
+        (atom,) = tuple(monomial)
+        return rebuilt(atom, tuple(map(self.close, children(atom))))
 
     def _name(self, value: Expr) -> Expr:
         sym = Sym(str(value))
         self.meaning[sym] = value
         return expr(sym)
-
-
-def single(atom: Atom) -> Expr:
-    """The expression that is just `atom`."""
-    match atom:
-        case Sym():
-            return expr(atom)
-        case FloorDiv(num, den):
-            return num // den
-        case Mod(num, den):
-            return num % den
-        case Min(args):
-            return minimum(*args)
-        case Max(args):
-            return maximum(*args)
-
-
-def product(monomial: Collection[Atom]) -> Expr:
-    """The expression that is one product of atoms."""
-    total = expr(1)
-    for atom in monomial:
-        total = total * single(atom)
-    return total

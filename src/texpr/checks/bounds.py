@@ -1,0 +1,123 @@
+"""Every element that is accessed exists: 0 ≤ index < extent, for all sizes and at each instance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from texpr.affine.expr import Expr
+from texpr.checks.subject import Subject, Witness, element_text, hidden_text, place, text, written
+from texpr.presburger.formula import Formula, Ge, conj, disj
+from texpr.presburger.linear import is_affine
+from texpr.presburger.raw import Undecided
+from texpr.relation.dependence import extended_syms
+from texpr.relation.model import Access
+from texpr.support.diagnostic import Diagnostic, Note
+
+
+def bounds(subject: Subject) -> Iterator[Diagnostic]:
+    """One finding for each access that may leave its buffer."""
+    for access in subject.model.accesses:
+        pairs = list(zip(access.load.index, access.buffer.shape, strict=True))
+        doubtful = [position for position, (index, extent) in enumerate(pairs) if not _proved(access, index, extent)]
+        if doubtful:
+            yield from _access(subject, access, doubtful)
+
+
+def _proved(access: Access, index: Expr, extent: Expr) -> bool:
+    return access.known.nonnegative(index) and access.known.nonnegative(extent - 1 - index)
+
+
+def _access(subject: Subject, access: Access, doubtful: list[int]) -> Iterator[Diagnostic]:
+    for position in doubtful:
+        refused = _unbounded(access, position)
+        if refused is not None:
+            yield refused
+            return
+    try:
+        witness = _violation(subject, access, doubtful)
+    except Undecided:
+        yield _undecided(access, doubtful[0])
+        return
+    if witness is None:
+        return
+    outside = [position for position in doubtful if _outside(access, position, witness)]
+    yield _out_of_bounds(subject, access, outside[0], witness) if outside else _undecided(access, doubtful[0])
+
+
+def _violation(subject: Subject, access: Access, doubtful: list[int]) -> Witness | None:
+    """A point at which a subscript is out of bounds. Raises Undecided."""
+    if not access.draft.affine:
+        raise Undecided("a subscript that is not affine")
+    split = len(access.shape) != access.buffer.rank
+    positions = range(len(access.shape)) if split else doubtful
+    outside = disj(_leaves(access.index[k], access.shape[k]) for k in positions)
+    witness = subject.point(extended_syms(access), conj((access.formula, outside)))
+    if witness is not None and not access.instance.affine:
+        raise Undecided("a condition that is not affine")
+    return witness
+
+
+def _leaves(index: Expr, extent: Expr) -> Formula:
+    if not is_affine(extent):
+        raise Undecided("an extent that is not affine")
+    return disj((Ge(-index - 1), Ge(index - extent)))
+
+
+def _outside(access: Access, position: int, witness: Witness) -> bool:
+    """Whether the subscript as written is out of bounds at a witness found for the view."""
+    index, extent = access.load.index[position], access.buffer.shape[position]
+    return not 0 <= index.evaluate(witness) < extent.evaluate(witness)
+
+
+def _out_of_bounds(subject: Subject, access: Access, position: int, witness: Witness) -> Diagnostic:
+    index, extent = access.load.index[position], access.buffer.shape[position]
+    dimension = f" of dimension {position + 1}" if access.buffer.rank > 1 else ""
+    where = subject.at(witness, access.instance, access.hidden)
+    return Diagnostic(
+        "E0401",
+        place(access),
+        f"index {index.evaluate(witness)}{dimension} is out of bounds for `{access.buffer.name}`: "
+        f"0 ≤ {text(index, access)} < {text(extent)} does not hold{where}",
+        _declared(access),
+    )
+
+
+def _declared(access: Access) -> tuple[Note, ...]:
+    shape = element_text(access.buffer.name, access.buffer.shape)
+    return (Note(f"its shape is `{shape}`", written(access.buffer.span)),)
+
+
+def _unbounded(access: Access, position: int) -> Diagnostic | None:
+    """A refusal if data that nothing bounds decides the subscript."""
+    index, extent = access.load.index[position], access.buffer.shape[position]
+    for hidden in access.hidden:
+        loose = hidden.bounds.lo is None or hidden.bounds.hi is None
+        if hidden.sym in index.syms() and loose and not hidden.widened and not _guarded(access, hidden.sym.name):
+            advice = "guard the access with `if`, or clamp the value with `min` and `max`"
+            if hidden.source is not None:
+                advice = f"if the data promise it, say `assume {hidden.source.buffer.name} in 0..{text(extent)}`"
+            return Diagnostic(
+                "E0416",
+                place(access),
+                f"`{text(index, access)}` is data, and nothing says that it is an index of `{access.buffer.name}`: "
+                f"`{hidden_text(hidden)}` may be any integer",
+                _declared(access),
+                advice,
+            )
+    return None
+
+
+def _guarded(access: Access, name: str) -> bool:
+    """Whether a condition around the access speaks of a symbol."""
+    return any(s.name == name for fact in (*access.instance.facts, *access.draft.facts) for s in fact.syms())
+
+
+def _undecided(access: Access, position: int) -> Diagnostic:
+    index, extent = access.load.index[position], access.buffer.shape[position]
+    return Diagnostic(
+        "E0501",
+        place(access),
+        f"cannot decide whether 0 ≤ {text(index, access)} < {text(extent)} for `{access.buffer.name}`",
+        _declared(access),
+        "fix the sizes that are multiplied, or write one subscript for each dimension",
+    )

@@ -1,0 +1,231 @@
+"""What is read was written before, and what is returned was written: for every element, on every path.
+
+A read is covered where some write of the same element comes before it. Only writes that certainly happen count; where an
+`if` on data writes on both of its sides, what both write is certain (`joins`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from texpr.affine.expr import Sym, expr
+from texpr.checks.joins import Join, joins
+from texpr.checks.subject import Subject, Witness, element_at, element_text, place, written
+from texpr.ir.program import Loop
+from texpr.ir.value import Buffer
+from texpr.presburger.formula import And, Formula, between, conj, disj
+from texpr.presburger.maps import Map
+from texpr.presburger.raw import Undecided
+from texpr.presburger.sets import Set
+from texpr.relation.dependence import candidates, certain_map, comparable, extended_domain
+from texpr.relation.model import Access, Branch
+from texpr.support.diagnostic import Diagnostic, Note
+
+
+def coverage(subject: Subject) -> Iterator[Diagnostic]:
+    """One finding for each buffer that is read where it may be undefined, and for each result with holes."""
+    for buffer, accesses in subject.model.by_buffer.items():
+        if buffer.role in ("local", "result"):
+            yield from _reads(subject, buffer, accesses)
+    for buffer in dict.fromkeys(subject.function.results):
+        if buffer.role in ("result", "local"):
+            yield from _result(subject, buffer, subject.model.by_buffer.get(buffer, ()))
+
+
+def _reads(subject: Subject, buffer: Buffer, accesses: Sequence[Access]) -> Iterator[Diagnostic]:
+    """The first read of `buffer`, in textual order, that is not covered."""
+    for read in accesses:
+        if read.reads and not any(_obviously_before(write, read) for write in accesses if write.writes):
+            found = _read(subject, buffer, accesses, read)
+            if found is not None:
+                yield found
+                return
+
+
+def _obviously_before(write: Access, read: Access) -> bool:
+    """Whether `write` covers `read` by its place and its subscripts alone.
+
+    Either it names the same element in an enclosing block, earlier; or its own loops run over the whole buffer, earlier.
+    """
+    if write.instance.number >= read.instance.number or not write.draft.certain:
+        return False
+    shared = 0
+    for a, b in zip(write.instance.path, read.instance.path, strict=False):
+        if not (a is b or (isinstance(a, Branch) and isinstance(b, Branch) and a.stmt is b.stmt and a.taken == b.taken)):
+            break
+        shared += 1
+    own = write.instance.path[shared:]
+    if not own:
+        return write.load.index == read.load.index
+    return not any(isinstance(a, Branch) for a in own) and _fills(write, [a for a in own if not isinstance(a, Branch)])
+
+
+def _fills(write: Access, own: Sequence[object]) -> bool:
+    """Whether the loops `own` of a write run over the whole buffer, one a dimension."""
+    loops: list[Loop] = [a for a in write.instance.loops if a in own]
+    extents = {loop.sym: loop.extent for loop in loops}
+    used = [e.as_sym for e in write.index]
+    if write.hidden or len(set(used)) != len(used) or set(used) != set(extents):
+        return False
+    shape = write.buffer.shape if len(write.shape) == write.buffer.rank else write.shape
+    return all(sym is not None and extents[sym] == extent for sym, extent in zip(used, shape, strict=True))
+
+
+def _read(subject: Subject, buffer: Buffer, accesses: Sequence[Access], read: Access) -> Diagnostic | None:
+    try:
+        bare = _uncovered(subject, buffer, accesses, read, certain=True)
+        witness = None if bare is None else subject.real(bare)
+        if witness is None:
+            return None
+        if not read.affine or _uncovered(subject, buffer, accesses, read, certain=False) is None:
+            return _read_undecided(buffer, read)
+    except Undecided:
+        return _read_undecided(buffer, read)
+    where = subject.at(witness, read.instance, read.hidden)
+    never = "" if any(a.writes and a is not read for a in accesses) else "; nothing writes it"
+    return Diagnostic(
+        "E0403",
+        place(read),
+        f"`{element_at(read, witness)}` is read before it is written{where}{never}",
+        (Note(f"`{buffer.name}` starts undefined here", written(buffer.span)),),
+        f"write all of `{buffer.name}` first" + (", the start of the sum for example" if read.kind == "update" else ""),
+    )
+
+
+def _uncovered(subject: Subject, buffer: Buffer, accesses: Sequence[Access], read: Access, *, certain: bool) -> Set | None:
+    """Where `read` finds an element that no earlier write has written; None if nowhere.
+
+    With `certain`, only writes that must happen count; without, every write that may. Raises Undecided.
+    """
+    scope = subject.model.scope_syms(buffer)
+    left_over = extended_domain(read)
+    writes = [a for a in accesses if a.kind == "write"] + [a for a in accesses if a.kind == "update"]
+    for write in writes:
+        for found in candidates(write, read, scope):
+            if certain and not comparable(write, read):
+                continue
+            pairs = certain_map(found) if certain else found.extended
+            if pairs is not None:
+                left_over = left_over.subtract(pairs.range())
+                if left_over.is_empty():
+                    return None
+    if certain:
+        for join in joins(subject.model, buffer, read.shape):
+            left_over = left_over.subtract(_after(join, read, scope))
+    return None if left_over.is_empty() else left_over
+
+
+def _after(join: Join, read: Access, scope: frozenset[Sym]) -> Set:
+    """The instances of a read, hidden symbols included, whose element `join` has written before."""
+    ins = (*read.instance.syms, *(h.sym for h in read.hidden))
+    element = Map.of(ins, join.written.outs, conj((read.formula, *_same_element(join, read))), params=read.instance.params)
+    reached = element.then(join.written.inverse())
+    before = reached.where(_before(join, read, scope, reached))
+    return before.domain()
+
+
+def _same_element(join: Join, read: Access) -> list[Formula]:
+    return [between(expr(e), s, expr(e) + 1) for s, e in zip(join.written.outs, read.index, strict=True)]
+
+
+def _before(join: Join, read: Access, scope: frozenset[Sym], pairs: Map) -> Formula:
+    """The read comes after the join, in one execution of the buffer's `new`."""
+    common = [a.sym for a, b in zip(join.loops, read.instance.loops, strict=False) if a is b]
+    same = [between(pairs.left(s), pairs.right(s), pairs.left(s) + 1) for s in common]
+    options: list[Formula] = []
+    if join.last < read.instance.number:
+        options.append(And(tuple(same)))
+    for depth, sym in enumerate(common):
+        options.append(And((*same[:depth], between(0, pairs.right(sym), pairs.left(sym)))))
+    kept = [f for s, f in zip(common, same, strict=True) if s in scope]
+    return And((disj(options), *kept))
+
+
+def _read_undecided(buffer: Buffer, read: Access) -> Diagnostic:
+    return Diagnostic(
+        "E0503",
+        place(read),
+        f"cannot prove that every element of `{buffer.name}` that is read here was written before",
+        (Note(f"`{buffer.name}` starts undefined here", written(buffer.span)),),
+        f"fill `{buffer.name}` before the loop, without conditions on data",
+    )
+
+
+def _result(subject: Subject, buffer: Buffer, accesses: Sequence[Access]) -> Iterator[Diagnostic]:
+    writes = [a for a in accesses if a.writes]
+    if not writes:
+        yield Diagnostic(
+            "E0404", written(buffer.span), f"the result `{buffer.name}` is never written", help=f"write all of `{buffer.name}`"
+        )
+        return
+    if any(w.draft.certain and _top(w) and _fills(w, w.instance.path) for w in writes):
+        return
+    try:
+        witness, may = _hole(subject, buffer, writes)
+    except Undecided:
+        yield _result_undecided(buffer)
+        return
+    if witness is None:
+        return
+    if may:
+        yield _result_undecided(buffer)
+        return
+    sizes = subject.sizes_text(witness)
+    where = f", at {', '.join(sizes)}" if sizes else ""
+    element = element_text(buffer.name, [witness[_dim(buffer, k)] for k in range(buffer.rank)])
+    notes = tuple(Note(f"`{buffer.name}` is written here", place(w)) for w in writes[:3])
+    yield Diagnostic(
+        "E0404",
+        written(buffer.span),
+        f"`{element}` of the result is never written{where}",
+        notes,
+        f"write all of `{buffer.name}`",
+    )
+
+
+def _top(write: Access) -> bool:
+    return not any(isinstance(a, Branch) for a in write.instance.path)
+
+
+def _dim(buffer: Buffer, position: int) -> Sym:
+    return Sym(f"{buffer.name}.{position}")
+
+
+def _hole(subject: Subject, buffer: Buffer, writes: Sequence[Access]) -> tuple[Witness | None, bool]:
+    """An element that no write surely reaches, and whether some write may reach it after all. Raises Undecided."""
+    dims = tuple(_dim(buffer, k) for k in range(buffer.rank))
+    split = next((w.shape for w in writes if len(w.shape) != buffer.rank), None)
+    if split is not None:
+        dims = tuple(_dim(buffer, k) for k in range(len(split)))
+    if any(len(w.shape) != len(dims) for w in writes):
+        raise Undecided("a buffer seen in two ways")
+    shape = buffer.shape if split is None else split
+    params = subject.model.params
+    shape = next((w.shape for w in writes), shape)
+    whole = Set.of(
+        dims, conj((subject.model.facts, *(between(0, d, e) for d, e in zip(dims, shape, strict=True)))), params=params
+    )
+    for write in writes:
+        if write.exact:
+            whole = whole.subtract(write.relation.range())
+    for join in joins(subject.model, buffer, shape):
+        whole = whole.subtract(join.written.range())
+    if whole.is_empty():
+        return None, False
+    witness = subject.real(whole)
+    left_over = whole
+    for write in writes:
+        if not write.exact:
+            left_over = left_over.subtract(write.relation.range())
+    if split is not None:
+        raise Undecided("a hole in a buffer taken apart")
+    return witness, left_over.is_empty()
+
+
+def _result_undecided(buffer: Buffer) -> Diagnostic:
+    return Diagnostic(
+        "E0504",
+        written(buffer.span),
+        f"cannot prove that every element of the result `{buffer.name}` is written",
+        help=f"fill `{buffer.name}` first, without conditions on data",
+    )

@@ -1,0 +1,177 @@
+"""Arrays have no negative extent, indices are never divided by zero, and targets of one bind are different elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from texpr.affine.expr import Expr, FloorDiv, Mod, Sym, children
+from texpr.affine.facts import Known
+from texpr.checks.subject import Subject, element_text, place, statement, text, written
+from texpr.ir.program import Bind, Loop, New, Par, Seq, walk
+from texpr.ir.value import Buffer, Index
+from texpr.ir.value import walk as walk_value
+from texpr.presburger.formula import Eq, Formula, Ge, between, compare, conj, equal
+from texpr.presburger.raw import Undecided
+from texpr.relation.dependence import comparable, extended_syms
+from texpr.relation.facts import facts_of, known
+from texpr.relation.model import Access
+from texpr.support.diagnostic import Diagnostic, Note
+from texpr.support.span import Span
+
+
+def extents(subject: Subject) -> Iterator[Diagnostic]:
+    """One finding for each `new` whose shape may be negative."""
+    for stmt in walk(subject.function.body):
+        if isinstance(stmt, New):
+            yield from _new(subject, stmt.buffer, subject.model.scope[stmt.buffer])
+
+
+def _new(subject: Subject, buffer: Buffer, loops: Sequence[Loop]) -> Iterator[Diagnostic]:
+    inside = [between(0, loop.sym, loop.extent) for loop in loops]
+    facts = known((*subject.given, *facts_of(inside)))
+    for extent in buffer.shape:
+        if facts.nonnegative(extent):
+            continue
+        try:
+            closed, _ = subject.close(conj((*inside, Ge(-extent - 1))))
+            witness = subject.point(tuple(loop.sym for loop in loops), closed)
+        except Undecided:
+            shape = element_text(buffer.name, buffer.shape)
+            message = f"cannot decide whether the extent `{text(extent)}` of `{shape}` can be negative"
+            yield Diagnostic("E0505", written(buffer.span), message, help=f'add "where {text(extent)} >= 0"')
+            return
+        if witness is not None:
+            values = [*subject.sizes_text(witness), *(f"{loop.sym.base} = {witness[loop.sym]}" for loop in loops)]
+            yield Diagnostic(
+                "E0406",
+                written(buffer.span),
+                f"the extent `{text(extent)}` of `{buffer.name}` is {extent.evaluate(witness)}, at {', '.join(values)}",
+                help=f'add "where {text(extent)} >= 0"' if not extent.syms() & {loop.sym for loop in loops} else None,
+            )
+            return
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Written:
+    """An index expression, where it stands, and what is known there."""
+
+    value: Expr
+    span: Span | None
+    facts: Known
+    context: Formula
+    dims: tuple[Sym, ...]
+
+
+def divisors(subject: Subject) -> Iterator[Diagnostic]:
+    """One finding for each divisor in an index that may be zero."""
+    seen: set[Expr] = set()
+    for found in _expressions(subject):
+        for den in _divisors(found.value):
+            if den in seen or found.facts.positive(den) or found.facts.positive(-den):
+                continue
+            seen.add(den)
+            yield from _divisor(subject, found, den)
+
+
+def _divisor(subject: Subject, found: _Written, den: Expr) -> Iterator[Diagnostic]:
+    try:
+        closed, affine = subject.close(conj((found.context, Eq(den))))
+        witness = subject.point(found.dims, closed) if affine else None
+        if not affine:
+            raise Undecided("a divisor that is not affine")
+    except Undecided:
+        yield Diagnostic(
+            "E0507", found.span, f"cannot decide whether the divisor `{text(den)}` can be zero", help=_positive(den)
+        )
+        return
+    if witness is not None:
+        values = [f"{s.base} = {witness[s]}" for s in sorted(den.syms(), key=lambda s: s.name) if s in witness]
+        message = f"the divisor `{text(den)}` of an index is zero, at {', '.join(values)}"
+        yield Diagnostic("E0408", found.span, message, help=_positive(den))
+
+
+def _positive(den: Expr) -> str:
+    return f'add "where {text(den)} >= 1"'
+
+
+def _expressions(subject: Subject) -> Iterator[_Written]:
+    """Every index expression with a divisor, with what is known where it stands."""
+    everywhere = known(subject.given)
+    nothing = conj(())
+    for buffer in (*subject.function.params, *(s.buffer for s in walk(subject.function.body) if isinstance(s, New))):
+        for extent in buffer.shape:
+            yield _Written(extent, written(buffer.span), everywhere, nothing, ())
+    for fact in subject.function.where:
+        for side in (fact.left, fact.right):
+            yield _Written(side, written(fact.span), everywhere, nothing, ())
+    for stmt in walk(subject.function.body):
+        if isinstance(stmt, Par | Seq):
+            yield _Written(stmt.extent, written(stmt.span), everywhere, nothing, ())
+    for access in subject.model.accesses:
+        for index in access.load.index:
+            if any(True for _ in _divisors(index)):
+                yield _Written(index, place(access), access.known, access.formula, extended_syms(access))
+    for instance in subject.model.instances:
+        for value in subject.values_of(instance):
+            for node in walk_value(value):
+                if isinstance(node, Index):
+                    dims = (*instance.syms, *(h.sym for h in instance.hidden))
+                    yield _Written(node.expr, statement(instance), instance.known, instance.context, dims)
+
+
+def _divisors(value: Expr) -> Iterator[Expr]:
+    """Divisors in `value` that are not constants."""
+    for monomial, _ in value.terms:
+        for atom in monomial:
+            if isinstance(atom, FloorDiv | Mod) and not atom.den.is_constant:
+                yield atom.den
+            for child in children(atom):
+                yield from _divisors(child)
+
+
+def targets(subject: Subject) -> Iterator[Diagnostic]:
+    """The targets of one bind are different elements: it writes them at once."""
+    for instance in subject.model.instances:
+        if isinstance(instance.stmt, Bind) and len(instance.stmt.targets) > 1:
+            written_by = [a for a in instance.accesses if a.writes]
+            for position, a in enumerate(written_by):
+                for b in written_by[position + 1 :]:
+                    if a.buffer is b.buffer:
+                        yield from _pair(subject, a, b)
+
+
+def _pair(subject: Subject, a: Access, b: Access) -> Iterator[Diagnostic]:
+    dims = tuple(dict.fromkeys((*extended_syms(a), *extended_syms(b))))
+    note = Note("the other target is here", place(b))
+    name = a.buffer.name
+    undecided = Diagnostic(
+        "E0502", place(a), f"cannot decide whether two targets of this bind are one element of `{name}`", (note,)
+    )
+    if not comparable(a, b) or not a.affine or not b.affine:
+        yield undecided
+        return
+    try:
+        witness = subject.point(dims, conj((a.formula, b.formula, equal(a.index, b.index))))
+    except Undecided:
+        yield undecided
+        return
+    if witness is not None:
+        element = element_text(name, [e.evaluate(witness) for e in a.load.index])
+        where = subject.at(witness, a.instance, a.hidden)
+        yield Diagnostic("E0418", place(a), f"two targets of this bind are the same element `{element}`{where}", (note,))
+
+
+def satisfiable(subject: Subject) -> Iterator[Diagnostic]:
+    """Some sizes satisfy `where`."""
+    clauses = subject.function.where
+    if not clauses:
+        return
+    try:
+        closed, affine = subject.close(conj(compare(c.op, c.left, c.right) for c in clauses))
+        if not affine or subject.point((), closed) is not None:
+            return
+    except Undecided:
+        return
+    message = f"no sizes satisfy the `where` clause of `{subject.function.name}`"
+    yield Diagnostic("E0420", written(clauses[0].span) or written(subject.function.span), message)

@@ -1,0 +1,125 @@
+"""Iterations of a `par` are independent: no two touch one element if one of them writes it, `reduce` aside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from texpr.affine.expr import Sym
+from texpr.checks.subject import Subject, Witness, element_at, hidden_text, place, sides, statement, written
+from texpr.ir.program import Par
+from texpr.ir.value import Buffer
+from texpr.presburger.maps import left, right
+from texpr.presburger.raw import Undecided
+from texpr.relation.dependence import Dependence, candidates, comparable, extended_syms
+from texpr.relation.model import Access
+from texpr.support.diagnostic import Diagnostic, Note
+
+
+def independence(subject: Subject) -> Iterator[Diagnostic]:
+    """One finding for each `par` and buffer in which two iterations meet."""
+    for loop in _pars(subject):
+        for buffer, accesses in subject.model.by_buffer.items():
+            inside = [a for a in accesses if loop in a.instance.loops]
+            if any(a.writes for a in inside):
+                yield from _buffer(subject, loop, buffer, inside)
+
+
+def _pars(subject: Subject) -> list[Par]:
+    loops = (loop for instance in subject.model.instances for loop in instance.loops)
+    return [loop for loop in dict.fromkeys(loops) if isinstance(loop, Par)]
+
+
+def _buffer(subject: Subject, loop: Par, buffer: Buffer, inside: list[Access]) -> Iterator[Diagnostic]:
+    scope = subject.model.scope_syms(buffer)
+    for dependence in _meetings(loop, inside, scope):
+        found = _meeting(subject, loop, dependence)
+        if found is not None:
+            yield found
+            return
+
+
+def _meetings(loop: Par, inside: list[Access], scope: frozenset[Sym]) -> Iterator[Dependence]:
+    """The pairs that may meet across `loop`, those of two writes first."""
+    for both in (True, False):
+        for source in inside:
+            for sink in inside:
+                if (source.writes and sink.writes) if both else (source.writes != sink.writes):
+                    for found in candidates(source, sink, scope):
+                        if found.carrier is loop and not found.relaxed:
+                            yield found
+
+
+def _meeting(subject: Subject, loop: Par, dependence: Dependence) -> Diagnostic | None:
+    source, sink = dependence.source, dependence.sink
+    dims = (*map(left, extended_syms(source)), *map(right, extended_syms(sink)))
+    try:
+        witness = subject.point(dims, dependence.formula)
+    except Undecided:
+        return _undecided(loop, dependence)
+    if witness is None:
+        return None
+    if not (comparable(source, sink) and source.affine and sink.affine):
+        return _undecided(loop, dependence)
+    return _conflict(subject, loop, dependence, witness)
+
+
+def _conflict(subject: Subject, loop: Par, dependence: Dependence, witness: Witness) -> Diagnostic:
+    source, sink = dependence.source, dependence.sink
+    first, second = sides(dependence, witness)
+    name = loop.sym.base
+    one, other = f"{name} = {first[loop.sym]}", f"{name} = {second[loop.sym]}"
+    element = element_at(source, first)
+    sizes = subject.sizes_text(witness)
+    where = f", at {', '.join(sizes)}" if sizes else ""
+    data = [h for a in (source, sink) for h in a.hidden]
+    may = "may " if data else ""
+    if source.writes and sink.writes:
+        message = f"iterations {one} and {other} of this `par` {may}both write `{element}`{where}"
+    else:
+        writer, reader = (one, other) if source.writes else (other, one)
+        reads = "may read" if data else "reads"
+        message = f"iteration {reader} of this `par` {reads} `{element}`, which iteration {writer} writes{where}"
+    notes = [_note(source, first, one, loop)]
+    if sink is not source:
+        notes.append(_note(sink, second, other, loop))
+    return Diagnostic(
+        "E0417" if data else "E0402",
+        written(loop.span) or statement(source.instance),
+        message,
+        tuple(notes),
+        _advice(dependence),
+    )
+
+
+def _note(access: Access, values: Witness, iteration: str, loop: Par) -> Note:
+    inner = [f"{s.base} = {values[s]}" for s in access.instance.syms[access.instance.loops.index(loop) + 1 :]]
+    data = [f"`{hidden_text(h)}` = {values[h.sym]}" for h in access.hidden if h.sym in values]
+    verb = {"read": "reads", "write": "writes", "update": "updates"}[access.kind]
+    more = f" (at {', '.join(inner + data)})" if inner or data else ""
+    return Note(f"iteration {iteration} {verb} `{element_at(access, values)}` here{more}", place(access))
+
+
+def _advice(dependence: Dependence) -> str:
+    name = dependence.buffer.name
+    if dependence.source.kind == dependence.sink.kind == "update":
+        return f"if the iterations are meant to meet in `{name}`, in any order, write `reduce({name})` on this `par`"
+    for hidden in (*dependence.source.hidden, *dependence.sink.hidden):
+        if hidden.source is not None and not hidden.injective:
+            data = hidden.source.buffer.name
+            return f"if no two elements of `{data}` are equal, say `assume injective({data})`"
+    return "use `seq` where the order of the iterations matters"
+
+
+def _undecided(loop: Par, dependence: Dependence) -> Diagnostic:
+    name = dependence.buffer.name
+    notes = tuple(
+        Note(f"`{name}` is {'read' if access.kind == 'read' else 'written'} here", place(access))
+        for access in dict.fromkeys((dependence.source, dependence.sink))
+    )
+    return Diagnostic(
+        "E0502",
+        written(loop.span),
+        f"cannot decide whether two iterations of this `par` over `{loop.sym.base}` meet in an element of `{name}`",
+        notes,
+        "fix the sizes that are multiplied, or write one subscript for each dimension",
+    )

@@ -1,0 +1,135 @@
+"""What every rule is given: a function's model, and how to speak of witnesses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from texpr.affine.expr import Expr, Sym
+from texpr.ir.program import Function, values
+from texpr.ir.value import Value
+from texpr.presburger.formula import Formula, conj
+from texpr.presburger.maps import left, right
+from texpr.presburger.raw import Undecided
+from texpr.presburger.sets import Set
+from texpr.relation.collect import model
+from texpr.relation.data import Hidden
+from texpr.relation.dependence import Dependence
+from texpr.relation.model import Access, Instance, Model
+from texpr.support.span import NOWHERE, Span
+
+Witness = Mapping[Sym, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A function under check. `fixed` are sizes that were replaced by numbers, to be named in witnesses."""
+
+    function: Function
+    fixed: Mapping[Sym, int] = field(default_factory=dict[Sym, int])
+
+    @cached_property
+    def model(self) -> Model:
+        """The function's instances."""
+        return model(self.function)
+
+    @cached_property
+    def given(self) -> tuple[Expr, ...]:
+        """Expressions over sizes that are never negative."""
+        return self.model.given
+
+    def close(self, formula: Formula) -> tuple[Formula, bool]:
+        """`formula` with products of sizes as opaque parameters; and whether all of it is affine then."""
+        return self.model.close(formula)
+
+    def values_of(self, instance: Instance) -> tuple[Value, ...]:
+        """The values that an instance evaluates."""
+        return values(instance.stmt)
+
+    def point(self, dims: tuple[Sym, ...], formula: Formula) -> Witness | None:
+        """A point over `dims` and the sizes at which `formula` and the facts on sizes hold. Raises Undecided.
+
+        Where sizes are multiplied, a point may exist for the product and for no sizes; then Undecided is raised too.
+        """
+        return self.real(Set.of(dims, conj((self.model.facts, formula)), params=self.model.params))
+
+    def real(self, points: Set) -> Witness | None:
+        """A point of a set, in sizes that exist; None if it is empty. Raises Undecided."""
+        found = points.sample()
+        if found is not None and any(
+            s in found and meaning.evaluate(found) != found[s] for s, meaning in self.model.opaque.items()
+        ):
+            raise Undecided("a witness in products of sizes")
+        return found
+
+    def sizes_text(self, witness: Witness, used: Iterable[Sym] | None = None) -> list[str]:
+        """The sizes of a witness as `n = 8`, in the order of the function."""
+        order = (*self.fixed, *self.function.sizes, *(s for s, _ in self.function.consts))
+        values = {**witness, **self.fixed}
+        wanted = set(order) if used is None else set(used) | set(self.fixed)
+        return [f"{s.base} = {values[s]}" for s in order if s in values and s in wanted]
+
+    def at(self, witness: Witness, instance: Instance, hidden: Iterable[Hidden] = ()) -> str:
+        """`at n = 8, i = 7`: a witness with sizes, loop indices and data, or nothing if there is nothing to say."""
+        parts = self.sizes_text(witness)
+        parts += [f"{s.base} = {witness[s]}" for s in instance.syms if s in witness]
+        parts += [f"`{hidden_text(h)}` = {witness[h.sym]}" for h in hidden if h.sym in witness]
+        return f", at {', '.join(parts)}" if parts else ""
+
+
+def hidden_text(hidden: Hidden) -> str:
+    """A data-dependent integer as the user wrote it."""
+    if hidden.let is None and hidden.source is not None:
+        return element_text(hidden.source.buffer.name, hidden.source.index)
+    return hidden.sym.base
+
+
+def element_text(name: str, index: Iterable[Expr | int]) -> str:
+    """`x[i, j]`, or just the name of a scalar."""
+    subscripts = ", ".join(_subscript(i) for i in index)
+    return f"{name}[{subscripts}]" if subscripts else name
+
+
+def _subscript(value: Expr | int) -> str:
+    return str(value) if isinstance(value, int) else text(value)
+
+
+def text(value: Expr, access: Access | None = None) -> str:
+    """An expression with names as the user wrote them; with `access`, its data-dependent symbols as the loads they are."""
+    hidden = {} if access is None else {h.sym: Sym(hidden_text(h)) for h in access.hidden}
+    return str(value.substitute({s: hidden.get(s, Sym(s.base)) for s in value.syms()}))
+
+
+def place(access: Access) -> Span | None:
+    """Where an access is written."""
+    span = access.load.span
+    return span if span is not NOWHERE else statement(access.instance)
+
+
+def statement(instance: Instance) -> Span | None:
+    """Where a statement is written."""
+    return written(instance.stmt.span)
+
+
+def written(span: Span) -> Span | None:
+    """The span, unless the node was built and never written."""
+    return None if span is NOWHERE else span
+
+
+def sides(dependence: Dependence, witness: Witness) -> tuple[dict[Sym, int], dict[Sym, int]]:
+    """A witness over a pair, taken apart: values for the source and for the sink, parameters in both."""
+    ends: list[dict[Sym, int]] = []
+    for access, tag in ((dependence.source, left), (dependence.sink, right)):
+        local = (*access.instance.syms, *(h.sym for h in access.hidden))
+        values = {s: v for s, v in witness.items() if not s.name.endswith(("◁", "▷"))}
+        values.update({s: witness[tag(s)] for s in local if tag(s) in witness})
+        ends.append(values)
+    return ends[0], ends[1]
+
+
+def element_at(access: Access, witness: Witness) -> str:
+    """The element that an access touches at a witness, as `x[3]`; symbolic where data decides."""
+    index = access.load.index
+    known = [e.evaluate(witness) if e.syms() <= witness.keys() else e for e in index]
+    return element_text(access.buffer.name, known)
