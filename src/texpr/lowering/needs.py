@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
+from typing import TypeAlias
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
@@ -39,6 +40,18 @@ class _End:
     thread: Expr | None
 
 
+_Pair: TypeAlias = tuple[_End, _End, ir.Seq | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    loops: tuple[ir.Seq, ...]
+    list: int
+
+
+WARP = 32
+
+
 @dataclass(slots=True)
 class Needs:
     """Answers for the nests of one function."""
@@ -48,14 +61,14 @@ class Needs:
 
     def between(self, nest: Nest, team: Team, placement: Placement) -> tuple[Need, ...]:
         """Every dependence of `nest` that needs a barrier, those of reductions' scratch memory included."""
-        loops = _loops_around(team.nodes)
+        around = _around(team.nodes)
         ends: dict[Buffer, list[_End]] = {}
         for end in self._ends(nest, team):
             place = placement.places.get(end.access.buffer)
             if place is None or place.space is not k.Space.LOCAL:
                 ends.setdefault(end.access.buffer, []).append(end)
-        found = [need for same in ends.values() for need in self._pairs(same, nest, loops)]
-        return (*found, *_scratch_needs(team, nest, loops))
+        found = [need for same in ends.values() for need in self._pairs(same, nest, around)]
+        return (*found, *_scratch_needs(team, nest, around))
 
     def slots(self, nest: Nest, buffer: Buffer) -> tuple[int, ...] | None:
         """How the dimensions of a team's local are dealt out to threads, if each element is one thread's; else None."""
@@ -98,34 +111,43 @@ class Needs:
                 else:
                     yield _End(access, leaf, order[leaf], ZERO if leaf.who is Who.LEADER else None)
 
-    def _pairs(self, ends: list[_End], nest: Nest, loops: Mapping[Leaf, tuple[ir.Seq, ...]]) -> Iterator[Need]:
+    def _pairs(self, ends: list[_End], nest: Nest, around: Mapping[Leaf, _Around]) -> Iterator[Need]:
+        """The needs among accesses of one buffer, nearest ends first; what an earlier one implies is not asked again."""
         atomics = self._atomics(nest)
-        for source, sink in product(ends, ends):
+        found: list[_Pair] = []
+        for source, sink in sorted(product(ends, ends), key=lambda pair: abs(pair[1].order - pair[0].order)):
             if not (source.access.writes or sink.access.writes):
                 continue
             if source.access.instance.stmt in atomics and sink.access.instance.stmt in atomics:
                 continue
-            common = tuple(a for a, b in zip(loops[source.leaf], loops[sink.leaf], strict=False) if a is b)
+            outer, inner = around[source.leaf].loops, around[sink.leaf].loops
+            common = tuple(a for a, b in zip(outer, inner, strict=False) if a is b)
             for carrier in (None, *common):
                 if carrier is None and source.order >= sink.order:
                     continue
+                if any(_implies(near, (source, sink, carrier), around) for near in found):
+                    continue
                 level = self._level(source, sink, carrier, common, nest)
                 if level is not None:
+                    if level is k.Level.BLOCK or nest.team <= WARP:
+                        found.append((source, sink, carrier))
                     yield Need(source.leaf, sink.leaf, carrier, level, _covered(source.access, sink.access, carrier))
 
     def _level(
         self, source: _End, sink: _End, carrier: ir.Seq | None, common: tuple[ir.Seq, ...], nest: Nest
     ) -> k.Level | None:
         """The narrowest level that holds both ends of the dependence, or None where one thread does or there is none."""
+        if _never_meet(source.access, sink.access):
+            return None
         formula = conj((self.model.facts, *_ordered(carrier, common), *self._same_element(source, sink, nest)))
         threads = (*_thread(source, _ONE, left, nest.team), *_thread(sink, _OTHER, right, nest.team))
         one, other = expr(_ONE), expr(_OTHER)
         apart = disj((compare("<", one, other), compare(">", one, other)))
         if self._impossible(conj((formula, *threads, apart)), source, sink):
             return None
-        if nest.team <= 32:
+        if nest.team <= WARP:
             return k.Level.WARP
-        warps = disj((compare("<", one // 32, other // 32), compare(">", one // 32, other // 32)))
+        warps = disj((compare("<", one // WARP, other // WARP), compare(">", one // WARP, other // WARP)))
         return k.Level.WARP if self._impossible(conj((formula, *threads, warps)), source, sink) else k.Level.BLOCK
 
     def _same_element(self, source: _End, sink: _End, nest: Nest) -> Iterator[Formula]:
@@ -152,6 +174,12 @@ class Needs:
         return self._atomic[id(nest)]
 
 
+def _never_meet(one: Access, other: Access) -> bool:
+    """Whether two accesses differ in a dimension where both have a number."""
+    pairs = zip(one.index, other.index, strict=False) if one.shape == other.shape else ()
+    return any(a.is_constant and b.is_constant and a is not b for a, b in pairs)
+
+
 def _ordered(carrier: ir.Seq | None, common: tuple[ir.Seq, ...]) -> Iterator[Formula]:
     for loop in common:
         if loop is carrier:
@@ -168,22 +196,36 @@ def _thread(end: _End, name: Sym, side: object, team: int) -> Iterator[Formula]:
         yield compare("==", name, renamed)
 
 
-def _loops_around(nodes: tuple[Node, ...], around: tuple[ir.Seq, ...] = ()) -> dict[Leaf, tuple[ir.Seq, ...]]:
-    found: dict[Leaf, tuple[ir.Seq, ...]] = {}
+def _implies(near: _Pair, far: _Pair, around: Mapping[Leaf, _Around]) -> bool:
+    """Whether every barrier that covers `near` covers `far`: steps of one list, the one pair within the other."""
+    parents = {around[end.leaf].list for end in (near[0], near[1], far[0], far[1])}
+    if len(parents) != 1:
+        return False
+    after, before = near[0].order >= far[0].order, near[1].order <= far[1].order
+    if far[2] is None:
+        return near[2] is None and after and before
+    if near[2] is None:
+        return around[near[0].leaf].loops[-1:] == (far[2],) and (after or before)
+    return near[2] is far[2] and after and before
+
+
+def _around(nodes: tuple[Node, ...], loops: tuple[ir.Seq, ...] = ()) -> dict[Leaf, _Around]:
+    """For each leaf the team's loops around it, outermost first, and the list it is a step of."""
+    found: dict[Leaf, _Around] = {}
     for node in nodes:
         match node:
             case Leaf():
-                found[node] = around
+                found[node] = _Around(loops, id(nodes))
             case Loop(stmt, body):
-                found |= _loops_around(body, (*around, stmt))
+                found |= _around(body, (*loops, stmt))
             case Branch():
-                found |= _loops_around(node.then, around) | _loops_around(node.orelse, around)
+                found |= _around(node.then, loops) | _around(node.orelse, loops)
     return found
 
 
-def _scratch_needs(team: Team, nest: Nest, loops: Mapping[Leaf, tuple[ir.Seq, ...]]) -> Iterator[Need]:
+def _scratch_needs(team: Team, nest: Nest, around: Mapping[Leaf, _Around]) -> Iterator[Need]:
     """A reduction over several warps leaves partial values for all of them, and may come again in the next iteration."""
-    if nest.team <= 32:
+    if nest.team <= WARP:
         return
     partials = {leaf.stmt: leaf for leaf in leaves(team.nodes) if leaf.who is Who.PARTIAL}
     for leaf in leaves(team.nodes):
@@ -192,8 +234,8 @@ def _scratch_needs(team: Team, nest: Nest, loops: Mapping[Leaf, tuple[ir.Seq, ..
         partial = partials[leaf.stmt]
         span = leaf.stmt.span
         yield Need(partial, leaf, None, k.Level.BLOCK, k.Covered("RAW", "partial values", span, span))
-        if loops[leaf]:
-            carrier = loops[leaf][-1]
+        if around[leaf].loops:
+            carrier = around[leaf].loops[-1]
             covered = k.Covered("WAR", "partial values", span, span, carrier.sym)
             yield Need(leaf, partial, carrier, k.Level.BLOCK, covered)
 
