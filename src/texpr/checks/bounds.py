@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from texpr.affine.expr import Expr
-from texpr.checks.subject import Subject, Witness, element_text, hidden_text, place, text, written
+from texpr.checks.subject import Subject, Witness, hidden_text, place, text, written
 from texpr.presburger.formula import Formula, Ge, conj, disj
 from texpr.presburger.linear import is_affine
 from texpr.presburger.raw import Undecided
+from texpr.relation.data import Hidden, bounds_formula
 from texpr.relation.dependence import extended_syms
+from texpr.relation.facts import facts_of
 from texpr.relation.model import Access
 from texpr.support.diagnostic import Diagnostic, Note
 
@@ -71,28 +73,26 @@ def _outside(access: Access, position: int, witness: Witness) -> bool:
 
 def _out_of_bounds(subject: Subject, access: Access, position: int, witness: Witness) -> Diagnostic:
     index, extent = access.load.index[position], access.buffer.shape[position]
-    dimension = f" of dimension {position + 1}" if access.buffer.rank > 1 else ""
+    dimension = f" in dimension {position + 1}" if access.buffer.rank > 1 else ""
     where = subject.at(witness, access.instance, access.hidden)
     return Diagnostic(
         "E0401",
         place(access),
-        f"index {index.evaluate(witness)}{dimension} is out of bounds for `{access.buffer.name}`: "
-        f"0 ≤ {text(index, access)} < {text(extent)} does not hold{where}",
+        f"index {index.evaluate(witness)} is out of bounds for `{access.buffer.name}` of extent {extent.evaluate(witness)}"
+        f"{dimension}{where}",
         _declared(access),
     )
 
 
 def _declared(access: Access) -> tuple[Note, ...]:
-    shape = element_text(access.buffer.name, access.buffer.shape)
-    return (Note(f"its shape is `{shape}`", written(access.buffer.span)),)
+    return (Note(f"`{access.buffer.name}` gets its shape here", written(access.buffer.span)),)
 
 
 def _unbounded(access: Access, position: int) -> Diagnostic | None:
     """A refusal if data that nothing bounds decides the subscript."""
     index, extent = access.load.index[position], access.buffer.shape[position]
     for hidden in access.hidden:
-        loose = hidden.bounds.lo is None or hidden.bounds.hi is None
-        if hidden.sym in index.syms() and loose and not hidden.widened and not _guarded(access, hidden.sym.name):
+        if hidden.sym in index.syms() and hidden.free and not hidden.widened and not _guarded(access, hidden):
             advice = "guard the access with `if`, or clamp the value with `min` and `max`"
             if hidden.source is not None:
                 advice = f"if the data promise it, say `assume {hidden.source.buffer.name} in 0..{text(extent)}`"
@@ -107,9 +107,10 @@ def _unbounded(access: Access, position: int) -> Diagnostic | None:
     return None
 
 
-def _guarded(access: Access, name: str) -> bool:
-    """Whether a condition around the access speaks of a symbol."""
-    return any(s.name == name for fact in (*access.instance.facts, *access.draft.facts) for s in fact.syms())
+def _guarded(access: Access, hidden: Hidden) -> bool:
+    """Whether a condition around the access speaks of a data-dependent symbol."""
+    own = set(facts_of([bounds_formula(hidden)]))
+    return any(hidden.sym in fact.syms() and fact not in own for fact in (*access.instance.facts, *access.draft.facts))
 
 
 def _undecided(access: Access, position: int) -> Diagnostic:

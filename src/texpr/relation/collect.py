@@ -12,7 +12,7 @@ from texpr.ir.value import Buffer, Load, Op, Value, operands
 from texpr.presburger.formula import Formula, Ge, between, compare, conj, syms
 from texpr.presburger.linear import is_affine
 from texpr.relation.conditions import condition
-from texpr.relation.data import Bounds, Hidden, Ranges
+from texpr.relation.data import Bounds, Hidden, Ranges, bounds_formula
 from texpr.relation.delinearise import Subscripts, View, views
 from texpr.relation.facts import facts_of, known
 from texpr.relation.model import Ancestor, Branch, Computing, Draft, Instance, Model
@@ -149,14 +149,8 @@ def _loads(value: Value) -> Iterator[Load]:
             yield from _loads(below)
 
 
-def _bounds(hidden: Hidden) -> Formula:
-    lo, hi = hidden.bounds.lo, hidden.bounds.hi
-    parts = ([Ge(expr(hidden.sym) - lo)] if lo is not None else []) + ([Ge(hi - hidden.sym)] if hi is not None else [])
-    return conj(parts)
-
-
 def _bound_facts(hidden: Sequence[Hidden]) -> Iterator[Expr]:
-    return facts_of([_bounds(h) for h in hidden])
+    return facts_of([bounds_formula(h) for h in hidden])
 
 
 def model(function: Function) -> Model:
@@ -207,7 +201,7 @@ def _draft(site: _Site, touch: _Touch, view: View, opaque: Opaque) -> Draft:
         index.append(closed)
     used = frozenset(s for e in index for s in e.syms()) | syms(guard)
     hidden = (*_needed((*site.where.lets, *touch.hidden), used), *free)
-    bounds, _ = opaque.close_formula(conj(map(_bounds, hidden)))
+    bounds, _ = opaque.close_formula(conj(map(bounds_formula, hidden)))
     return Draft(
         touch.load.buffer, touch.kind, touch.load, tuple(index), tuple(map(opaque.close, view.shape)),
         conj((guard, bounds)), (*facts_of(touch.formulas), *_bound_facts(touch.hidden)), hidden,
@@ -221,7 +215,7 @@ def _needed(hidden: Sequence[Hidden], used: frozenset[Sym]) -> tuple[Hidden, ...
     for each in reversed(hidden):
         if each.sym in used:
             kept.append(each)
-            used |= syms(_bounds(each))
+            used |= syms(bounds_formula(each))
     return tuple(reversed(kept))
 
 
@@ -229,7 +223,7 @@ def _instance(
     number: int, site: _Site, context: Formula, affine: bool, drafts: Sequence[Draft], opaque: Opaque, params: tuple[Sym, ...]
 ) -> Instance:
     lets = _needed(site.where.lets, syms(context))
-    bounds, _ = opaque.close_formula(conj(map(_bounds, lets)))
+    bounds, _ = opaque.close_formula(conj(map(bounds_formula, lets)))
     return Instance(
         number, site.stmt, site.where.path, conj((context, bounds)), site.facts, lets,
         site.where.exact and affine, affine, params, tuple(drafts),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from texpr.affine.expr import Expr, IntoExpr, Sym, expr, maximum, minimum
+from texpr.affine.expr import ZERO, Expr, IntoExpr, Sym, expr, maximum, minimum
 from texpr.ir.program import Assume, Injective, InRange, Let
-from texpr.ir.types import DType, Kind
+from texpr.ir.types import DTYPES, DType, Kind
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
+from texpr.presburger.formula import Formula, Ge, conj
 from texpr.relation.conditions import widens
 
 
@@ -36,6 +37,11 @@ class Hidden:
     injective: bool = False
     widened: bool = False
 
+    @property
+    def free(self) -> bool:
+        """Whether nothing is known of an end of the data's range, the ends of a wide type apart."""
+        return self.bounds.lo in _WIDE or self.bounds.hi in _WIDE
+
 
 class Ranges:
     """Bounds of values under a function's assumptions."""
@@ -60,9 +66,13 @@ class Ranges:
         return buffer in self._ranges
 
     def bounds(self, value: Value) -> Bounds:
-        """Bounds of an integer value; nothing for others."""
+        """Bounds of an integer value, at least those of its type; nothing for others."""
         if not value.dtype.is_integer:
             return Bounds()
+        found, widest = self._bounds(value), least_and_greatest(value.dtype)
+        return Bounds(widest.lo if found.lo is None else found.lo, widest.hi if found.hi is None else found.hi)
+
+    def _bounds(self, value: Value) -> Bounds:
         match value:
             case Literal():
                 return _point(int(value.value))
@@ -80,9 +90,7 @@ class Ranges:
 
     def _load(self, load: Load) -> Bounds:
         found = self._ranges.get(load.buffer)
-        if found is not None:
-            return Bounds(found.lo, found.hi - 1)
-        return least_and_greatest(load.dtype) if load.dtype.bits <= 16 else Bounds()
+        return Bounds() if found is None else Bounds(found.lo, found.hi - 1)
 
     def _op(self, op: Op) -> Bounds:
         parts = [self.bounds(a) for a in op.args]
@@ -97,6 +105,13 @@ class Ranges:
                 return Bounds(expr(0), expr(int(op.args[1].value) - 1))
             case _:
                 return Bounds()
+
+
+def bounds_formula(hidden: Hidden) -> Formula:
+    """What is known of the value of a hidden symbol."""
+    lo, hi = hidden.bounds.lo, hidden.bounds.hi
+    parts = ([Ge(expr(hidden.sym) - lo)] if lo is not None else []) + ([Ge(hi - hidden.sym)] if hi is not None else [])
+    return conj(parts)
 
 
 def _source(value: Value) -> Load | None:
@@ -115,6 +130,15 @@ def least_and_greatest(dtype: DType) -> Bounds:
     if dtype.kind is Kind.UINT:
         return Bounds(expr(0), expr(2**dtype.bits - 1))
     return Bounds(expr(-(2 ** (dtype.bits - 1))), expr(2 ** (dtype.bits - 1) - 1))
+
+
+_WIDE = frozenset(
+    end
+    for dtype in DTYPES.values()
+    if dtype.is_integer and dtype.bits >= 32
+    for end in (least_and_greatest(dtype).lo, least_and_greatest(dtype).hi)
+    if end is not ZERO
+)
 
 
 def _both(join: Callable[..., Expr], a: Expr | None, b: Expr | None) -> Expr | None:

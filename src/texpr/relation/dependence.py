@@ -163,11 +163,12 @@ def obviously_empty(source: Access, sink: Access, carrier: Loop | None, scope: f
         return True
     else:
         loops = loops[: loops.index(carrier)]
-    if not comparable(source, sink):
-        return False
     agreed = frozenset((*(loop.sym for loop in loops), *source.instance.params))
     moved = None if carrier is None else carrier.sym
-    return any(_apart(a, b, agreed, moved) for a, b in zip(source.index, sink.index, strict=True))
+    pairs = list(zip(source.load.index, sink.load.index, strict=True))
+    if comparable(source, sink) and len(source.shape) != source.buffer.rank:
+        pairs += zip(source.index, sink.index, strict=True)
+    return any(_apart(a, b, agreed, moved) for a, b in pairs)
 
 
 def _exclusive(source: Access, sink: Access) -> bool:
