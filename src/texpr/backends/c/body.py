@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, assert_never
 
@@ -18,6 +19,7 @@ from texpr.ir.types import I32
 from texpr.ir.value import Index, Load, Op, Value
 
 INDENT = "    "
+WIDTH = 120
 
 
 class Dialect(Protocol):
@@ -170,3 +172,11 @@ def _loop_ranges(loop: For, scope: Scope) -> tuple[Range, Range]:
     last = end - 1 if low is None else max(end - 1, low)
     past = None if start is None or step is None else max(start, last + step)
     return (low, last), (low, past)
+
+
+def signature(head: str, parameters: Sequence[str]) -> list[str]:
+    """The opening of a function: `head(parameters) {`, a parameter a line where they are many."""
+    line = f"{head}({', '.join(parameters)}) {{"
+    if len(line) <= WIDTH:
+        return [line]
+    return [f"{head}(", *(f"{INDENT}{p}," for p in parameters[:-1]), f"{INDENT}{parameters[-1]})", "{"]

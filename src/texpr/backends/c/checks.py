@@ -24,14 +24,19 @@ from texpr.ir.value import Buffer
 def argument_checks(plan: Plan) -> list[str]:
     """Statements for a function whose parameters are `arguments(plan)`, as declared there; each fault returns its status."""
     given = arguments(plan)
-    scope = argument_scope(given)
-    lines = [
-        f"if ({a.name} < 0 || {a.name} > {LARGEST_SIZE}) return {BAD_SIZE.macro};" for a in given if isinstance(a.key, Sym)
-    ]
-    lines += [f"if (!({condition_text([fact], scope)})) return {WHERE_FAILS.macro};" for fact in plan.requires]
+    scope, lines = argument_scope(given), size_checks(plan)
     for argument in given:
         if isinstance(argument.key, Buffer) and argument.is_pointer:
             lines += _pointer(argument, argument.key, scope)
+    return lines
+
+
+def size_checks(plan: Plan) -> list[str]:
+    """Those of the statements that look at sizes alone: their ranges, every `where`, and the bytes of the workspace."""
+    given = arguments(plan)
+    scope, sizes = argument_scope(given), [a.name for a in given if isinstance(a.key, Sym)]
+    lines = [f"if ({name} < 0 || {name} > {LARGEST_SIZE}) return {BAD_SIZE.macro};" for name in sizes]
+    lines += [f"if (!({condition_text([fact], scope)})) return {WHERE_FAILS.macro};" for fact in plan.requires]
     for buffer in plan.workspace:
         lines += ["{", *(f"    {line}" for line in _span(buffer, scope.inner(), written=False)[1]), "}"]
     return lines

@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import prod
 
 from texpr.backends.c.arguments import KernelArgument, axis_range, distinct, kernel_arguments
-from texpr.backends.c.body import INDENT, Body
+from texpr.backends.c.body import INDENT, Body, signature
 from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import comment, line_of, string
 from texpr.backends.c.types import C_NAMES
@@ -23,8 +23,6 @@ MOST_THREADS = 1024
 
 MOST_SHARED = 48 << 10
 """Bytes of shared memory that a kernel may declare statically (same table)."""
-
-WIDTH = 120
 
 
 def print_kernels(plan: Plan) -> str:
@@ -50,7 +48,7 @@ def _kernel(kernel: Kernel, plan: Plan) -> list[str]:
     scope, arguments = kernel_arguments(kernel, plan)
     body = Body.of(kernel, _Cuda(kernel, plan.span.source))
     lines = [*_heading(kernel), 'extern "C" __global__ void ' + f"__launch_bounds__({kernel.threads})"]
-    lines += _signature(kernel, [_parameter(argument, kernel) for argument in arguments])
+    lines += signature(kernel.name, [_parameter(argument, kernel) for argument in arguments])
     for axis in kernel.axes:
         scope, line = _axis(axis, scope)
         lines.append(INDENT + line)
@@ -86,13 +84,6 @@ def _heading(kernel: Kernel) -> list[str]:
     told = "; ".join(f"{level.value} {', '.join(extents) or 1}" for level, extents in shape.items())
     place = "" if line_of(kernel.span) is None else f", from {kernel.span}"
     return [f"// {comment(f'{kernel.name}{place}: {told}')}"]
-
-
-def _signature(kernel: Kernel, parameters: list[str]) -> list[str]:
-    line = f"{kernel.name}({', '.join(parameters)}) {{"
-    if len(line) <= WIDTH:
-        return [line]
-    return [f"{kernel.name}(", *(f"{INDENT}{p}," for p in parameters[:-1]), f"{INDENT}{parameters[-1]})", "{"]
 
 
 def _parameter(argument: KernelArgument, kernel: Kernel) -> str:

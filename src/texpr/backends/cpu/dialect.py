@@ -1,0 +1,86 @@
+"""A CPU's own forms of the statements that not every machine has."""
+
+from __future__ import annotations
+
+from texpr.affine.expr import Sym
+from texpr.backends.c.scope import Scope
+from texpr.backends.c.types import OPERATOR_TYPES, SMALL_FLOATS
+from texpr.backends.c.value import element_text, value_text
+from texpr.ir.kernel import Assign, Atomic, Barrier, Exchange, For, walk
+from texpr.ir.types import BOOL, DType
+from texpr.support.diagnostic import CompilerBug
+
+_CHANGES = {"min": "tx_min(a, b)", "max": "tx_max(a, b)", "and": "a & b", "or": "a | b"}
+
+
+class Cpu:
+    """Loops over lanes as OpenMP's, atomics by exchange of whole words."""
+
+    def place(self, line: int) -> str | None:
+        """The line of the `.te`, for a reader."""
+        return f"// line {line}"
+
+    def before_loop(self, loop: For, scope: Scope) -> list[str]:
+        """The pragma of an unrolled loop, or of one over lanes."""
+        match loop.kind:
+            case "serial":
+                return []
+            case "unroll":
+                trips = -((loop.lo - loop.hi) // loop.step)
+                return [f"TX_UNROLL({max(trips.constant, 1)})"]
+            case "simd":
+                return _simd(loop, scope)
+            case _:
+                raise CompilerBug(f"a {loop.kind} loop in a CPU kernel")
+
+    def atomic(self, stmt: Atomic, scope: Scope) -> list[str]:
+        """Relaxed; any scope is the whole machine."""
+        dtype = stmt.target.dtype
+        change = _CHANGES.get(stmt.op) or ("a + b" if dtype in OPERATOR_TYPES else "tx_add(a, b)")
+        target, value = element_text(stmt.target, scope), value_text(stmt.value, scope)
+        return [f"tx_atomic(&{target}, [b = {value}](auto a) {{ return decltype(a)({change}); }});"]
+
+    def barrier(self, stmt: Barrier) -> list[str]:
+        """A core's code is one thread."""
+        raise CompilerBug("a barrier in a CPU kernel")
+
+    def exchange(self, stmt: Exchange, scope: Scope, target: str, source: str) -> list[str]:
+        """A core's code is one thread."""
+        raise CompilerBug("an exchange between lanes in a CPU kernel")
+
+
+def _simd(loop: For, scope: Scope) -> list[str]:
+    """The loop over lanes. Where a type has no reduction over lanes, the written order is one of those allowed."""
+    clauses: list[str] = []
+    for sym, op in loop.reductions:
+        reducer = _reducer(op, _dtype(loop, sym))
+        if reducer is None:
+            return []
+        clauses.append(f" reduction({reducer} : {scope.named[sym]})")
+    return ["#pragma omp simd" + "".join(clauses)]
+
+
+def _dtype(loop: For, sym: Sym) -> DType:
+    for stmt in walk(loop.body):
+        if isinstance(stmt, Assign) and stmt.sym == sym:
+            return stmt.value.dtype
+    raise CompilerBug(f"a loop reduces {sym}, which it does not assign")
+
+
+def _reducer(op: str, dtype: DType) -> str | None:
+    """OpenMP's operator or one of texpr_cpu.h; None where there is none. What overflows is added by a function of ours."""
+    if dtype in SMALL_FLOATS:
+        return None
+    match op:
+        case "add" | "sub":
+            return "+" if dtype in OPERATOR_TYPES else "tx_add"
+        case "mul":
+            return "*" if dtype in OPERATOR_TYPES else "tx_mul"
+        case "max" | "min":
+            return f"tx_{op}" if dtype.is_float else op
+        case "and":
+            return "&&" if dtype == BOOL else "&"
+        case "or":
+            return "||" if dtype == BOOL else "|"
+        case _:
+            return None

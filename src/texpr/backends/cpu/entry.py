@@ -1,0 +1,230 @@
+"""The public functions of a plan for a CPU: checks, the host's steps, and what the text assumes of data.
+
+Inside, parameters have the types that kernels take: sizes, once checked, are `int`; small floating-point numbers are structs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import mul
+from typing import assert_never
+
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.affine.facts import Fact
+from texpr.backends.c.arguments import Argument, arguments, function_name, is_scalar, kernel_arguments
+from texpr.backends.c.body import INDENT, signature
+from texpr.backends.c.checks import argument_checks, condition_text, size_checks
+from texpr.backends.c.index import index_text
+from texpr.backends.c.names import Taken
+from texpr.backends.c.scope import LARGEST_SIZE, IntType, Scope, size_ranges
+from texpr.backends.c.status import ASSUMPTION_FAILS, MISALIGNED, NO_MEMORY, NO_WORKSPACE, OK
+from texpr.backends.c.text import Binds, Text
+from texpr.backends.c.types import C_NAMES, PUBLIC_NAMES
+from texpr.backends.c.value import element_text
+from texpr.ir.kernel import HostIf, HostLoop, HostStep, Kernel, Launch, Plan
+from texpr.ir.program import Assume, Injective, InRange
+from texpr.ir.types import TF32
+from texpr.ir.value import Buffer, Load
+
+ALIGNMENT = 256
+"""Where a workspace and each buffer in it begin."""
+
+
+def entry_lines(plan: Plan) -> list[str]:
+    """Every public function of `plan`, and what they share."""
+    return _Entry(plan, function_name(plan), arguments(plan)).lines()
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    plan: Plan
+    name: str
+    given: tuple[Argument, ...]
+
+    def lines(self) -> list[str]:
+        whole = [a.declaration for a in self.given]
+        sizes = [a.declaration for a in self.given if isinstance(a.key, Sym)]
+        public = ["void *stream", "void *workspace", *whole]
+        status = "static texpr_status"
+        return [
+            *_function(f"{status} {self.name}_check", whole, [*argument_checks(self.plan), f"return {OK.macro};"]), "",
+            *_function(f"{status} {self.name}_memory", [*sizes, "uint64_t *texpr_result"], self._memory()), "",
+            *_function(f"static void {self.name}_steps", ["char *workspace", *self._inner()], self._steps()), "",
+            *_function(f"{status} {self.name}_assumed", self._inner(), self._assumed()), "",
+            *_function(f"TX_PUBLIC texpr_status {self.name}", public, self._run()), "",
+            *_function(f"TX_PUBLIC texpr_status {self.name}_validate", public, self._validate()), "",
+            f"TX_PUBLIC texpr_status {self.name}_workspace_bytes({', '.join([*sizes, 'uint64_t *texpr_result'])}) {{",
+            f"{INDENT}return {self._call('memory', [*self._sizes(), 'texpr_result'])};",
+            "}", "",
+            *(f"TX_PUBLIC texpr_status {self.name}_{verb} {{ return {OK.macro}; }}" for verb in _ALWAYS_FINE),
+        ]  # fmt: skip
+
+    def _sizes(self) -> list[str]:
+        return [a.name for a in self.given if isinstance(a.key, Sym)]
+
+    def _call(self, part: str, args: list[str]) -> str:
+        return f"{self.name}_{part}({', '.join(args)})"
+
+    def _run(self) -> Iterator[str]:
+        yield "(void)stream;"
+        yield f"texpr_status texpr_found = {self._call('check', [a.name for a in self.given])};"
+        yield f"if (texpr_found != {OK.macro}) return texpr_found;"
+        yield "uint64_t texpr_bytes = 0;"
+        yield f"texpr_found = {self._call('memory', [*self._sizes(), '&texpr_bytes'])};"
+        yield f"if (texpr_found != {OK.macro}) return texpr_found;"
+        yield f"if (texpr_bytes > 0 && workspace == nullptr) return {NO_WORKSPACE.macro};"
+        yield f"if (texpr_bytes > 0 && (uintptr_t)workspace % {ALIGNMENT} != 0) return {MISALIGNED.macro};"
+        yield f"{self._call('steps', ['static_cast<char *>(workspace)', *map(_converted, self.given)])};"
+        yield f"return {OK.macro};"
+
+    def _validate(self) -> Iterator[str]:
+        yield "(void)stream, (void)workspace;"
+        yield f"texpr_status const texpr_found = {self._call('check', [a.name for a in self.given])};"
+        yield f"if (texpr_found != {OK.macro}) return texpr_found;"
+        yield f"return {self._call('assumed', list(map(_converted, self.given)))};"
+
+    def _memory(self) -> Iterator[str]:
+        """Bytes of workspace; the sizes' checks come first, so that the sum is exact."""
+        yield from size_checks(self.plan)
+        scope = self._scope()[0]
+        total = " + ".join(f"texpr_aligned({_bytes(buffer, scope)})" for buffer in self.plan.workspace)
+        yield f"*texpr_result = (uint64_t)({total or 0});"
+        yield f"return {OK.macro};"
+
+    def _scope(self) -> tuple[Scope, list[Argument]]:
+        """The scope within the inner functions, and the arguments by their names there."""
+        ranges = size_ranges(self.plan.sizes, self.plan.requires)
+        scope = replace(Scope.empty(IntType.WIDE), taken=Taken(("workspace",)))
+        found: list[Argument] = []
+        for argument in self.given:
+            match argument.key:
+                case Sym() as sym:
+                    scope, variable = scope.integer(sym, ranges.get(sym, (0, LARGEST_SIZE)))
+                    found.append(replace(argument, name=str(variable.text)))
+                case Buffer() as buffer:
+                    scope, name = scope.scalar(buffer) if is_scalar(buffer) else scope.name(buffer)
+                    found.append(replace(argument, name=name))
+        return scope, found
+
+    def _inner(self) -> list[str]:
+        return [_typed(argument) for argument in self._scope()[1]]
+
+    def _steps(self) -> Iterator[str]:
+        scope, _ = self._scope()
+        yield "(void)workspace;"
+        for buffer in self.plan.workspace:
+            ctype = C_NAMES[buffer.dtype]
+            scope, name = scope.name(buffer)
+            yield f"{ctype} *const {name} = reinterpret_cast<{ctype} *>(workspace);"
+            yield f"workspace += texpr_aligned({_bytes(buffer, scope)});"
+        for step in self.plan.steps:
+            yield from _step(step, self.plan, scope)
+
+    def _assumed(self) -> Iterator[str]:
+        scope, _ = self._scope()
+        for assume in self.plan.assumes:
+            yield "{"
+            yield from (INDENT + line for line in _assumption(assume, scope.inner()))
+            yield "}"
+        yield f"return {OK.macro};"
+
+
+_ALWAYS_FINE = ("load(int)", "unload(void)", "supported(int)")
+"""A CPU needs nothing made ready."""
+
+
+def _function(head: str, parameters: list[str], body: list[str] | Iterator[str]) -> list[str]:
+    return [*signature(head, parameters), *(INDENT + line for line in body), "}"]
+
+
+def _typed(argument: Argument) -> str:
+    """A parameter of an inner function."""
+    match argument.key:
+        case Sym():
+            return f"int const {argument.name}"
+        case Buffer() as buffer if argument.is_pointer:
+            return f"{C_NAMES[buffer.dtype]} {'' if argument.written else 'const '}*const {argument.name}"
+        case Buffer() as buffer:
+            return f"{C_NAMES[buffer.dtype]} const {argument.name}"
+
+
+def _converted(argument: Argument) -> str:
+    """A public argument as the inner functions take it."""
+    match argument.key:
+        case Sym():
+            return f"(int){argument.name}"
+        case Buffer(dtype=dtype) if C_NAMES[dtype] == PUBLIC_NAMES[dtype]:
+            return argument.name
+        case Buffer(dtype=dtype) if argument.is_pointer:
+            return f"reinterpret_cast<{C_NAMES[dtype]} {'' if argument.written else 'const '}*>({argument.name})"
+        case Buffer(dtype=dtype):
+            return f"tx_to<tx_tf32>({argument.name})" if dtype == TF32 else f"{C_NAMES[dtype]}{{{argument.name}}}"
+
+
+def _bytes(buffer: Buffer, scope: Scope) -> Text:
+    """Bytes of a dense buffer."""
+    return index_text(reduce(mul, buffer.shape, expr(buffer.dtype.bytes)), scope)
+
+
+def _step(step: HostStep, plan: Plan, scope: Scope) -> Iterator[str]:
+    match step:
+        case Launch():
+            yield _launch(step.kernel, plan, scope)
+        case HostLoop():
+            yield from _host_loop(step, plan, scope)
+        case HostIf():
+            yield f"if ({condition_text(step.conditions, scope)}) {{"
+            yield from (INDENT + line for inner in step.steps for line in _step(inner, plan, scope.inner()))
+            yield "}"
+        case _:
+            assert_never(step)
+
+
+def _host_loop(loop: HostLoop, plan: Plan, scope: Scope) -> Iterator[str]:
+    extent = index_text(loop.extent, scope).at(Binds.SHIFT)
+    inner, variable = scope.inner().integer(loop.sym, (0, LARGEST_SIZE), [Fact(0, loop.sym, loop.extent)])
+    yield f"for (int {variable.text} = 0; {variable.text} < {extent}; ++{variable.text}) {{"
+    yield from (INDENT + line for step in loop.steps for line in _step(step, plan, inner))
+    yield "}"
+
+
+def _launch(kernel: Kernel, plan: Plan, scope: Scope) -> str:
+    _, wanted = kernel_arguments(kernel, plan)
+    keys = (argument.key for argument in wanted)
+    names = (str(scope.variables[key].text) if isinstance(key, Sym) else scope.named[key] for key in keys)
+    return f"{kernel.name}({', '.join(names)});"
+
+
+def _assumption(assume: Assume, scope: Scope) -> Iterator[str]:
+    """Statements that look at every element of a buffer, and return where one breaks the assumption."""
+    match assume:
+        case InRange():
+            value = scope.taken.take("value")
+            lo, hi = (index_text(end, scope).at(Binds.SHIFT) for end in (assume.lo, assume.hi))
+            test = f"if ({value} < {lo} || {value} >= {hi}) return {ASSUMPTION_FAILS.macro};"
+            yield from _each(assume.buffer, scope, lambda element: [f"texpr_wide const {value} = {element};", test])
+        case Injective():
+            seen, count = scope.taken.take("seen"), scope.taken.take("count")
+            yield f"int64_t const {count} = (int64_t)({index_text(reduce(mul, assume.buffer.shape, expr(1)), scope)});"
+            yield f"tx_numbers {seen}({count});"
+            yield f"if (!{seen}.ok()) return {NO_MEMORY.macro};"
+            yield from _each(assume.buffer, scope, lambda element: [f"{seen}.add((int64_t){element});"])
+            yield f"if (!{seen}.distinct()) return {ASSUMPTION_FAILS.macro};"
+        case _:
+            assert_never(assume)
+
+
+def _each(buffer: Buffer, scope: Scope, body: Callable[[Text], list[str]]) -> Iterator[str]:
+    """Loops over every element of `buffer`, with `body` of the element's text inside."""
+    index: list[Expr] = []
+    for dimension, extent in enumerate(buffer.shape):
+        end = index_text(extent, scope).at(Binds.SHIFT)
+        sym = Sym(f"i{dimension}'")
+        scope, variable = scope.integer(sym, (0, None), [Fact(0, sym, extent)])
+        index.append(expr(sym))
+        name, ctype = variable.text, variable.type.ctype
+        yield INDENT * dimension + f"for ({ctype} {name} = 0; {name} < {end}; ++{name}) {{"
+    yield from (INDENT * buffer.rank + line for line in body(element_text(Load(buffer, tuple(index)), scope)))
+    yield from (INDENT * depth + "}" for depth in reversed(range(buffer.rank)))

@@ -1,0 +1,79 @@
+/* What emitted C++ for a CPU is written against. C++17, g++ or clang; OpenMP where the compiler is told to use it. */
+#ifndef TEXPR_CPU_H
+#define TEXPR_CPU_H
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+
+#include "texpr_checks.h"
+#include "texpr_numeric.h"
+
+#define TX_RESTRICT __restrict__
+#define TX_PUBLIC extern "C" __attribute__((visibility("default")))
+
+#define TX_TEXT(...) #__VA_ARGS__
+#if defined(__clang__)
+#define TX_UNROLL(COUNT) _Pragma("unroll")
+#else
+#define TX_UNROLL(COUNT) _Pragma(TX_TEXT(GCC unroll COUNT))
+#endif
+
+typedef int32_t texpr_status;
+
+/* Bytes rounded up so that the next buffer of a workspace begins at a multiple of 256. */
+static inline int64_t texpr_aligned(texpr_wide bytes) { return (int64_t)((bytes + 255) / 256 * 256); }
+
+/* ---- sums and extremes over SIMD lanes that OpenMP itself does not have --------------------------------------------------- */
+
+#pragma omp declare reduction(tx_max : float, double : omp_out = tx_max(omp_out, omp_in)) initializer(omp_priv = -INFINITY)
+#pragma omp declare reduction(tx_min : float, double : omp_out = tx_min(omp_out, omp_in)) initializer(omp_priv = INFINITY)
+#pragma omp declare reduction(tx_add : int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t : \
+    omp_out = tx_add(omp_out, omp_in)) initializer(omp_priv = 0)
+#pragma omp declare reduction(tx_mul : int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t : \
+    omp_out = tx_mul(omp_out, omp_in)) initializer(omp_priv = 1)
+
+/* ---- atomics ------------------------------------------------------------------------------------------------------------- */
+
+template <int SIZE> struct tx_word;
+template <> struct tx_word<1> { typedef uint8_t type; };
+template <> struct tx_word<2> { typedef uint16_t type; };
+template <> struct tx_word<4> { typedef uint32_t type; };
+template <> struct tx_word<8> { typedef uint64_t type; };
+
+/* `*p = change(*p)` at once, relaxed. */
+template <class T, class Change> TX_FN void tx_atomic(T *p, Change change) {
+    typedef typename tx_word<sizeof(T)>::type Word;
+    Word *word = reinterpret_cast<Word *>(p), seen = __atomic_load_n(word, __ATOMIC_RELAXED), wanted;
+    do {
+        T value;
+        std::memcpy(&value, &seen, sizeof value);
+        value = change(value);
+        std::memcpy(&wanted, &value, sizeof wanted);
+    } while (!__atomic_compare_exchange_n(word, &seen, wanted, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+}
+
+/* ---- what a text assumes of data ----------------------------------------------------------------------------------------- */
+
+/* Numbers that are collected to see whether any two are equal. */
+class tx_numbers {
+    int64_t *first_, *last_;
+    bool ok_;
+
+  public:
+    explicit tx_numbers(int64_t most)
+        : first_(static_cast<int64_t *>(std::calloc((size_t)most, sizeof(int64_t)))), last_(first_),
+          ok_(first_ != nullptr || most == 0) {}
+    tx_numbers(tx_numbers const &) = delete;
+    tx_numbers &operator=(tx_numbers const &) = delete;
+    ~tx_numbers() { std::free(first_); }
+
+    bool ok() const { return ok_; }
+    void add(int64_t number) { *last_++ = number; }
+    bool distinct() {
+        std::sort(first_, last_);
+        return std::adjacent_find(first_, last_) == last_;
+    }
+};
+
+#endif
