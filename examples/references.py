@@ -51,6 +51,11 @@ class Example:
     ulp: int = 0
     floor: float = 0.0
 
+    def split(self, sizes: Sizes) -> tuple[dict[str, int], dict[str, int]]:
+        """The consts, which the program is read with, and the sizes, which it may be run with."""
+        consts = {name: value for name, value in sizes.items() if name in self.consts}
+        return consts, {name: value for name, value in sizes.items() if name not in self.consts}
+
     @property
     def path(self) -> Path:
         """Where the program's text is."""
@@ -294,7 +299,7 @@ EXAMPLES: tuple[Example, ...] = (
     Example("saxpy", "saxpy", _saxpy, _saxpy_reference, _each("n", *_LENGTHS), _each("n", (1_000_003,))),
     Example("sum", "sum", _vector, _sum_reference, _each("n", *_LENGTHS), _each("n", (1_000_000,))),
     Example(
-        "transpose", "transpose", _transpose, _transpose_reference,
+        "transpose", "transpose2d", _transpose, _transpose_reference,
         _each("M N", *_MATRIX), _each("M N", (211, 307), (512, 96)),
     ),
     Example(
