@@ -309,11 +309,11 @@ EXAMPLES: tuple[Example, ...] = (
     ),
     Example(
         "softmax", "softmax", _rows, _softmax_reference,
-        _each("M N", *_MATRIX), _each("M N", (67, 1031)), inexact=("exp", "+="), ulp=16,
+        _each("M N", *_MATRIX), _each("M N", (67, 1031)), inexact=("exp", "+="), ulp=128,
     ),
     Example(
         "layernorm", "layernorm", _layernorm, _layernorm_reference,
-        _each("M N", *_MATRIX), _each("M N", (67, 1031)), inexact=("/", "rsqrt", "+="), ulp=32, floor=4.0,
+        _each("M N", *_MATRIX), _each("M N", (67, 1031)), inexact=("/", "rsqrt", "+="), ulp=256, floor=4.0,
     ),
     Example(
         "rmsnorm", "rmsnorm", _rmsnorm, _rmsnorm_reference,
