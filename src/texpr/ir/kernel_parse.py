@@ -1,0 +1,350 @@
+"""Reads the text of a plan or a kernel; the grammar stands in `texpr.ir.kernel_text`."""
+
+from __future__ import annotations
+
+import json
+
+from texpr.affine.expr import ONE, Sym
+from texpr.ir import kernel as k
+from texpr.ir.kernel_text import USUAL_ROLE
+from texpr.ir.program import Assume, Compare, Injective, InRange
+from texpr.ir.scanner import Scanner
+from texpr.ir.structure import same
+from texpr.ir.value import Buffer, Load
+from texpr.ir.value_parse import ValueParser, dtype, index, index_list, separated
+
+_COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
+
+
+def parse_plan(text: str, name: str = "<plan>") -> k.Plan:
+    """The plan that `text` describes. E0581 where it describes none."""
+    return _PlanParser(Scanner(text, name)).plan()
+
+
+def parse_kernel(text: str, name: str = "<kernel>") -> k.Kernel:
+    """The kernel that `text` describes. E0581 where it describes none."""
+    scan = Scanner(text, name)
+    found = _KernelParser(scan, {}).kernel()
+    _expect_end(scan)
+    return found
+
+
+def _expect_end(scan: Scanner) -> None:
+    if scan.next.kind != "end":
+        scan.fail(f"expected the end of the text, found `{scan.next.text}`")
+
+
+def _symbol(scan: Scanner) -> Sym:
+    return Sym(scan.name())
+
+
+def _buffer(scan: Scanner, clause: str) -> Buffer:
+    start = scan.next.start
+    name = scan.name()
+    scan.expect(":")
+    of, shape = dtype(scan), index_list(scan)
+    strides = index_list(scan) if scan.accept("strides") else None
+    align = scan.integer() if scan.accept("align") else None
+    role = scan.name("a role") if scan.accept("role") else USUAL_ROLE[clause]
+    return Buffer(name, of, shape, role, strides, align, scan.span(start))
+
+
+class _PlanParser:
+    """Steps name kernels that are written below them, so kernels are read first."""
+
+    def __init__(self, scan: Scanner):
+        self.scan = scan
+        self.buffers: dict[str, Buffer] = {}
+        self.kernels: dict[str, k.Kernel] = {}
+
+    def plan(self) -> k.Plan:
+        scan, start = self.scan, self.scan.next.start
+        scan.expect("plan")
+        name = scan.name()
+        params, results, workspace, sizes = list[Buffer](), list[Buffer](), list[Buffer](), list[Sym]()
+        fixed, requires, assumes = list[tuple[Sym, int]](), list[Compare](), list[Assume]()
+        while not scan.accept("{"):
+            match scan.name("a clause of a plan"):
+                case "param":
+                    params.append(self._declared("param"))
+                case "result":
+                    shared = self.buffers.get(scan.next.text) if scan.second.text != ":" else None
+                    results.append(self._declared("result") if shared is None else shared)
+                    if shared is not None:
+                        scan.take()
+                case "workspace":
+                    workspace.append(self._declared("workspace"))
+                case "size":
+                    sizes.extend(separated(scan, _symbol))
+                case "fix":
+                    fixed.append(self._fix())
+                case "require":
+                    requires.append(self._fact())
+                case "assume":
+                    assumes.append(self._assume())
+                case other:
+                    scan.reject(f"`{other}` begins no clause of a plan")
+        steps_at = scan.position
+        scan.skip_block()
+        span = scan.span(start)
+        while scan.sees("kernel"):
+            kernel = _KernelParser(scan, self.buffers).kernel()
+            if kernel.name in self.kernels:
+                scan.reject(f"kernel `{kernel.name}` is there already")
+            self.kernels[kernel.name] = kernel
+        _expect_end(scan)
+        scan.position = steps_at
+        return k.Plan(
+            name, tuple(params), tuple(results), tuple(sizes), tuple(fixed), tuple(workspace), tuple(requires),
+            tuple(assumes), self._steps(), span,
+        )  # fmt: skip
+
+    def _declared(self, clause: str) -> Buffer:
+        buffer = _buffer(self.scan, clause)
+        self.buffers[buffer.name] = buffer
+        return buffer
+
+    def _fix(self) -> tuple[Sym, int]:
+        symbol = _symbol(self.scan)
+        self.scan.expect("=")
+        return symbol, self.scan.integer()
+
+    def _fact(self) -> Compare:
+        scan, start = self.scan, self.scan.next.start
+        left = index(scan)
+        if not scan.sees(*_COMPARISONS):
+            scan.fail(f"expected a comparison, found `{scan.next.text}`")
+        op = scan.take().text
+        right = index(scan)
+        return Compare(op, left, right, scan.span(start))
+
+    def _assume(self) -> Assume:
+        scan, start = self.scan, self.scan.next.start
+        values = ValueParser(scan, self.buffers, {})
+        if scan.sees("injective") and scan.second.text == "(":
+            scan.take()
+            scan.expect("(")
+            buffer = values.buffer()
+            scan.expect(")")
+            return Injective(buffer, scan.span(start))
+        buffer = values.buffer()
+        scan.expect("in")
+        lo = index(scan)
+        scan.expect("..")
+        hi = index(scan)
+        return InRange(buffer, lo, hi, scan.span(start))
+
+    def _steps(self) -> tuple[k.HostStep, ...]:
+        found: list[k.HostStep] = []
+        while not self.scan.accept("}"):
+            found.append(self._step())
+        return tuple(found)
+
+    def _step(self) -> k.HostStep:
+        scan = self.scan
+        match scan.name("a step"):
+            case "launch":
+                kernel = self.kernels.get(scan.next.text)
+                if kernel is None:
+                    scan.fail(f"there is no kernel `{scan.next.text}`")
+                scan.take()
+                return k.Launch(kernel)
+            case "loop":
+                symbol = _symbol(scan)
+                scan.expect("<")
+                extent = index(scan)
+                scan.expect("{")
+                return k.HostLoop(symbol, extent, self._steps())
+            case "if":
+                facts = [self._fact()]
+                while scan.accept("and"):
+                    facts.append(self._fact())
+                scan.expect("{")
+                return k.HostIf(tuple(facts), self._steps())
+            case other:
+                scan.reject(f"`{other}` begins no step")
+
+
+class _KernelParser:
+    def __init__(self, scan: Scanner, outside: dict[str, Buffer]):
+        self.scan = scan
+        self.outside = outside
+        self.values = ValueParser(scan, {}, {})
+
+    def kernel(self) -> k.Kernel:
+        scan, start = self.scan, self.scan.next.start
+        scan.expect("kernel")
+        name = scan.name()
+        axes, buffers, scalars = list[k.Axis](), list[Buffer](), list[Buffer]()
+        sizes, arrays, written = list[Sym](), list[k.Array](), list[str]()
+        while not scan.accept("{"):
+            match scan.name("a clause of a kernel"):
+                case "buffer":
+                    buffers.append(self._declared("buffer"))
+                case "scalar":
+                    scalars.append(self._declared("scalar"))
+                case "size":
+                    sizes.extend(separated(scan, _symbol))
+                case "writes":
+                    written.extend(separated(scan, Scanner.name))
+                case "axis":
+                    axes.append(self._axis())
+                case "array":
+                    arrays.append(self._array())
+                case other:
+                    scan.reject(f"`{other}` begins no clause of a kernel")
+        body = self._rest_of_block()
+        return k.Kernel(
+            name, tuple(axes), tuple(buffers), tuple(scalars), tuple(sizes), tuple(arrays), body, frozenset(written),
+            scan.span(start),
+        )  # fmt: skip
+
+    def _declared(self, clause: str) -> Buffer:
+        """A buffer of the plan where it is one, so that both are the same object."""
+        buffer = _buffer(self.scan, clause)
+        outer = self.outside.get(buffer.name)
+        if outer is not None and clause != "array" and same(outer, buffer):
+            buffer = outer
+        self.values.buffers[buffer.name] = buffer
+        return buffer
+
+    def _level(self) -> k.Level:
+        try:
+            level = k.Level(self.scan.next.text)
+        except ValueError:
+            self.scan.fail(f"`{self.scan.next.text}` is no level")
+        self.scan.take()
+        return level
+
+    def _axis(self) -> k.Axis:
+        scan = self.scan
+        level = self._level()
+        dim = scan.name() if scan.accept(".") else "x"
+        symbol = _symbol(scan)
+        scan.expect("<")
+        extent = index(scan)
+        return k.Axis(symbol, level, extent, dim, _symbol(scan) if scan.accept("base") else None)
+
+    def _array(self) -> k.Array:
+        try:
+            space = k.Space(self.scan.next.text)
+        except ValueError:
+            self.scan.fail(f"`{self.scan.next.text}` is no space")
+        self.scan.take()
+        buffer = self._declared("array")
+        reason = str(json.loads(self.scan.take().text)) if self.scan.next.kind == "string" else ""
+        return k.Array(buffer, space, reason)
+
+    def _block(self) -> tuple[k.Stmt, ...]:
+        self.scan.expect("{")
+        return self._rest_of_block()
+
+    def _rest_of_block(self) -> tuple[k.Stmt, ...]:
+        found: list[k.Stmt] = []
+        while not self.scan.accept("}"):
+            found.append(self._stmt())
+        return tuple(found)
+
+    def _stmt(self) -> k.Stmt:
+        """A word followed by `=` or `[` is a name, whatever the word."""
+        scan = self.scan
+        if scan.second.text == "=":
+            return self._assign()
+        if scan.second.text == "[":
+            return self._store()
+        match scan.next.text:
+            case "for":
+                return self._for()
+            case "if":
+                return self._if()
+            case "let":
+                return self._declare()
+            case "atomic":
+                return self._atomic()
+            case "barrier":
+                return self._barrier()
+            case "exchange":
+                return self._exchange()
+            case other:
+                scan.fail(f"`{other}` begins no statement")
+
+    def _for(self) -> k.For:
+        scan, start = self.scan, self.scan.take().start
+        symbol = _symbol(scan)
+        scan.expect("in")
+        lo = index(scan)
+        scan.expect("..")
+        hi = index(scan)
+        step = index(scan) if scan.accept("by") else ONE
+        kind = scan.take().text if scan.sees("unroll", "simd") else "serial"
+        reductions: list[tuple[Sym, str]] = []
+        if scan.accept("reduce"):
+            scan.expect("(")
+            reductions = separated(scan, lambda scan: (_symbol(scan), scan.name("an operation")))
+            scan.expect(")")
+        uniform = scan.accept("uniform")
+        span = scan.span(start)
+        return k.For(symbol, lo, hi, self._block(), step, kind, tuple(reductions), uniform, span)
+
+    def _if(self) -> k.If:
+        scan, start = self.scan, self.scan.take().start
+        condition = self.values.value()
+        uniform = scan.accept("uniform")
+        span = scan.span(start)
+        then = self._block()
+        return k.If(condition, then, self._block() if scan.accept("else") else (), uniform, span)
+
+    def _declare(self) -> k.Declare:
+        scan, start = self.scan, self.scan.take().start
+        symbol = _symbol(scan)
+        scan.expect(":")
+        of = dtype(scan)
+        scan.expect("=")
+        value = self.values.value()
+        self.values.types[symbol] = of
+        return k.Declare(symbol, of, value, scan.span(start))
+
+    def _assign(self) -> k.Assign:
+        start = self.scan.next.start
+        symbol = _symbol(self.scan)
+        self.scan.expect("=")
+        return k.Assign(symbol, self.values.value(), self.scan.span(start))
+
+    def _store(self) -> k.Store:
+        start = self.scan.next.start
+        target: Load = self.values.element()
+        self.scan.expect("=")
+        return k.Store(target, self.values.value(), self.scan.span(start))
+
+    def _atomic(self) -> k.Atomic:
+        scan, start = self.scan, self.scan.take().start
+        target = self.values.element()
+        op = scan.name("an operation")
+        scan.expect("=")
+        value = self.values.value()
+        scope = self._level() if scan.accept("at") else k.Level.GRID
+        return k.Atomic(target, op, value, scope, scan.span(start))
+
+    def _barrier(self) -> k.Barrier:
+        scan, start = self.scan, self.scan.take().start
+        level = self._level()
+        lanes = scan.integer() if scan.accept("lanes") else 32
+        covers = tuple(separated(scan, self._covered)) if scan.accept("covers") else ()
+        return k.Barrier(level, covers, lanes, scan.span(start))
+
+    def _covered(self, scan: Scanner) -> k.Covered:
+        start = scan.next.start
+        kind, buffer = scan.name(), scan.name()
+        span = scan.span(start)
+        return k.Covered(kind, buffer, span, span, _symbol(scan) if scan.accept("carried") else None)
+
+    def _exchange(self) -> k.Exchange:
+        scan, start = self.scan, self.scan.take().start
+        target = _symbol(scan)
+        scan.expect("=")
+        source = self.values.ref()
+        scan.expect("^")
+        mask = scan.integer()
+        width = scan.integer() if scan.accept("width") else 32
+        self.values.types[target] = source.dtype
+        return k.Exchange(target, source, mask, width, scan.span(start))

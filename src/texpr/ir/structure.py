@@ -1,0 +1,49 @@
+"""Structural equality of nodes that compare by identity."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from math import isnan
+from typing import cast
+
+from texpr.ir.value import Buffer
+from texpr.support.span import Span
+
+
+def same(a: object, b: object) -> bool:
+    """Whether two forms (plans, kernels, programs, statements, values) are built alike, spans aside.
+
+    Buffers must correspond one to one: two uses of one buffer on one side are two uses of one buffer on the other.
+    """
+    return _Comparison().same(a, b)
+
+
+class _Comparison:
+    def __init__(self) -> None:
+        self._forward: dict[Buffer, Buffer] = {}
+        self._backward: dict[Buffer, Buffer] = {}
+
+    def same(self, a: object, b: object) -> bool:
+        if type(a) is not type(b):
+            return False
+        if isinstance(a, tuple):
+            left, right = cast("tuple[object, ...]", a), cast("tuple[object, ...]", b)
+            return len(left) == len(right) and all(map(self.same, left, right))
+        if isinstance(a, float) and isinstance(b, float):
+            return a.hex() == b.hex() or (isnan(a) and isnan(b))  # -0.0 is not 0.0, and nan is nan
+        if isinstance(a, Buffer) and isinstance(b, Buffer):
+            return self._same_buffer(a, b)
+        if isinstance(a, Span):
+            return True
+        if is_dataclass(a):
+            return self._same_fields(a, b)
+        return a == b
+
+    def _same_buffer(self, a: Buffer, b: Buffer) -> bool:
+        if a in self._forward or b in self._backward:
+            return self._forward.get(a) is b and self._backward.get(b) is a
+        self._forward[a], self._backward[b] = b, a
+        return self._same_fields(a, b)
+
+    def _same_fields(self, a: object, b: object) -> bool:
+        return all(self.same(getattr(a, f.name), getattr(b, f.name)) for f in fields(cast("Buffer", a)))
