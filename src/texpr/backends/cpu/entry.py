@@ -52,7 +52,7 @@ class _Entry:
             *_function(f"{status} {self.name}_check", whole, [*argument_checks(self.plan), f"return {OK.macro};"]), "",
             *_function(f"{status} {self.name}_memory", [*sizes, "uint64_t *texpr_result"], self._memory()), "",
             *_function(f"static void {self.name}_steps", ["char *workspace", *self._inner()], self._steps()), "",
-            *_function(f"{status} {self.name}_assumed", self._inner(), self._assumed()), "",
+            *self._assumed(status),
             *_function(f"TX_PUBLIC texpr_status {self.name}", public, self._run()), "",
             *_function(f"TX_PUBLIC texpr_status {self.name}_validate", public, self._validate()), "",
             f"TX_PUBLIC texpr_status {self.name}_workspace_bytes({', '.join([*sizes, 'uint64_t *texpr_result'])}) {{",
@@ -83,7 +83,8 @@ class _Entry:
         yield "(void)stream, (void)workspace;"
         yield f"texpr_status const texpr_found = {self._call('check', [a.name for a in self.given])};"
         yield f"if (texpr_found != {OK.macro}) return texpr_found;"
-        yield f"return {self._call('assumed', list(map(_converted, self.given)))};"
+        assumed = self._call("assumed", list(map(_converted, self.given))) if self.plan.assumes else OK.macro
+        yield f"return {assumed};"
 
     def _memory(self) -> Iterator[str]:
         """Bytes of workspace; the sizes' checks come first, so that the sum is exact."""
@@ -122,13 +123,14 @@ class _Entry:
         for step in self.plan.steps:
             yield from _step(step, self.plan, scope)
 
-    def _assumed(self) -> Iterator[str]:
+    def _assumed(self, status: str) -> list[str]:
+        """The function that looks at the data, if the text assumes anything of them."""
         scope, _ = self._scope()
+        body: list[str] = []
         for assume in self.plan.assumes:
-            yield "{"
-            yield from (INDENT + line for line in _assumption(assume, scope.inner()))
-            yield "}"
-        yield f"return {OK.macro};"
+            body += ["{", *(INDENT + line for line in _assumption(assume, scope.inner())), "}"]
+        whole = _function(f"{status} {self.name}_assumed", self._inner(), [*body, f"return {OK.macro};"])
+        return [*whole, ""] if body else []
 
 
 _ALWAYS_FINE = ("load(int)", "unload(void)", "supported(int)")

@@ -1,1 +1,6 @@
-"""A plan's kernels as CUDA, and the device header they are written against."""
+"""A plan's kernels as CUDA, the launcher that runs them, and the headers that both are written against."""
+
+from texpr.backends.cuda.headers import headers
+from texpr.backends.cuda.printer import print_kernels
+
+__all__ = ["headers", "print_kernels"]
