@@ -54,7 +54,7 @@ def bind(function: Function, arguments: Arguments, sizes: Mapping[str, int] | No
     arrays = {p.name: _array(p, arguments[p.name]) for p in function.params}
     known = _given_sizes(function, sizes or {})
     entries = [_Entry(p, at, shape, arrays[p.name].shape[at]) for p in function.params for at, shape in enumerate(p.shape)]
-    origin: dict[Sym, str] = dict.fromkeys(known, "as given")
+    origin: dict[Sym, str] = {Sym(name): "as given" for name in sizes or {}}
     _solve(entries, known, origin)
     _require_all(function, known)
     for entry in entries:
@@ -135,7 +135,7 @@ def _hold(number: int | float, dtype: DType) -> Array | None:
             return None
         held = np.asarray(arithmetic.cast(np.asarray(wide), F64, dtype))
         back = float(held.astype(np.float64))
-        return held if wide == number and (back == wide or (back != back and wide != wide)) else None
+        return held if back == wide == number or (number != number and back != back) else None
     if number != number or number in (float("inf"), float("-inf")) or number != int(number):
         return None
     low, high = limits(dtype)
@@ -165,35 +165,34 @@ def _integer(function: Function, name: str, value: object) -> int:
 
 
 def _solve(entries: list[_Entry], known: dict[Sym, int], origin: dict[Sym, str]) -> None:
-    """Find sizes from the entries that have just one unknown, until no entry helps. Mistakes are left for `_check_entry`."""
+    """Find sizes from the entries that have just one unknown, until no entry helps."""
     progress = True
     while progress:
         progress = False
         for entry in entries:
-            rest = _substituted(entry.shape, known)
-            solution = _linear(rest, entry.given) if rest is not None else None
-            if solution is not None:
-                sym, value = solution
-                known[sym], origin[sym] = value, f"from dimension {entry.dimension} of `{entry.buffer.name}`"
+            equation = _linear(entry, known)
+            if equation is not None:
+                sym, factor, rest = equation
+                known[sym], left = divmod(rest, factor)
+                origin[sym] = f"from dimension {entry.dimension} of `{entry.buffer.name}`"
                 progress = True
+                if left or known[sym] < 0:
+                    fits = f"{entry.given}, for which no {sym} ≥ 0 fits"
+                    raise error("E0709", entry.buffer.span, f"dimension {entry.dimension} of `{entry.buffer!r}` is {fits}")
 
 
-def _substituted(shape: Expr, known: Mapping[Sym, int]) -> Expr | None:
+def _linear(entry: _Entry, known: Mapping[Sym, int]) -> tuple[Sym, int, int] | None:
+    """`sym`, `factor`, `rest` where the entry says that sym · factor = rest, or None if it is no such equation."""
     try:
-        return shape.substitute(known)
+        shape = entry.shape.substitute(known)
     except ZeroDivisionError:
         return None
-
-
-def _linear(shape: Expr, given: int) -> tuple[Sym, int] | None:
-    """The one symbol of `shape` and its value, where `shape` = `given` is linear in it and has a solution ≥ 0."""
     if len(shape.terms) != 1:
         return None
     ((monomial, factor),) = shape.terms
-    value, rest = divmod(given - shape.constant, factor)
-    if len(monomial) != 1 or not isinstance(monomial[0], Sym) or rest != 0 or value < 0:
+    if len(monomial) != 1 or not isinstance(monomial[0], Sym):
         return None
-    return monomial[0], value
+    return monomial[0], factor, entry.given - shape.constant
 
 
 def _require_all(function: Function, known: Mapping[Sym, int]) -> None:

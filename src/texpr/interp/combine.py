@@ -117,5 +117,8 @@ def _go_together(places: Sequence[Array]) -> bool:
     """Whether two updates that meet in one target meet in all."""
     if len(places) == 1:
         return True
-    together = len(np.unique(np.stack(places), axis=1).T)
-    return all(len(np.unique(p)) == together for p in places)
+    order = np.argsort(places[0], kind="stable")
+    first, *others = (p[order] for p in places)
+    fresh = first[1:] != first[:-1]
+    heads = np.flatnonzero(np.concatenate(([True], fresh)))
+    return all(bool(((p[1:] == p[:-1]) | fresh).all()) and len(np.unique(p[heads])) == len(heads) for p in others)
