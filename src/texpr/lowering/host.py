@@ -1,13 +1,13 @@
 """The host's part: which statements make one kernel, and what repeats or chooses among kernels.
 
-Before: the body of a function. After: nests (each becomes a kernel) in host loops and branches. Statements outside every `par`
-run on one thread; neighbouring ones share a kernel. A `let` outside every `par` is kept in a workspace element, which
-each kernel that uses it loads first.
+Before: the body of a function. After: nests (each becomes a kernel) in host loops and branches. Statements outside every
+`par`, and `par`s that are not for the grid, run in one block; neighbouring ones share a kernel. A `let` outside every `par` is
+kept in a workspace element, which each kernel that uses it loads first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -16,6 +16,7 @@ from texpr.ir import program as ir
 from texpr.ir.types import BOOL
 from texpr.ir.value import Buffer, Index, Load, Op, Value
 from texpr.lowering.names import Names
+from texpr.mapping.bands import loads
 
 _NEGATED = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
 _SYMBOL = {"lt": "<", "ge": ">=", "le": "<=", "gt": ">", "eq": "==", "ne": "!="}
@@ -23,7 +24,7 @@ _SYMBOL = {"lt": "<", "ge": ">=", "le": "<=", "gt": ">", "eq": "==", "ne": "!="}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Piece:
-    """Statements that one kernel runs: one `par`, or a run of statements for a single thread."""
+    """Statements that one kernel runs: a `par` for the grid, or a run of statements for a single block."""
 
     body: tuple[ir.Stmt, ...]
 
@@ -45,6 +46,7 @@ class Choose:
 
 
 Item: TypeAlias = Piece | Repeat | Choose
+ForGrid: TypeAlias = Callable[[ir.Par, frozenset[Sym]], bool]
 
 
 @dataclass(slots=True)
@@ -56,37 +58,48 @@ class Host:
     lets: Mapping[Sym, Buffer]
 
 
-def divide(function: ir.Function, names: Names) -> Host:
-    """The host's part of `function`."""
-    divider = _Divider(names, set(function.sizes))
+def divide(function: ir.Function, names: Names, for_grid: ForGrid) -> Host:
+    """The host's part of `function`. `for_grid`: whether a `par` is for the grid, given the symbols that the host knows."""
+    divider = _Divider(names, set(function.sizes), for_grid)
     items = tuple(divider.items(function.body))
     return Host(items, tuple(divider.locals), divider.lets)
 
 
 class _Divider:
-    def __init__(self, names: Names, known: set[Sym]):
+    def __init__(self, names: Names, known: set[Sym], for_grid: ForGrid):
         self.names = names
         self.known = known
+        self.for_grid = for_grid
         self.locals: list[Buffer] = []
         self.lets: dict[Sym, Buffer] = {}
 
     def items(self, body: tuple[ir.Stmt, ...]) -> Iterator[Item]:
         run: list[ir.Stmt] = []
         for stmt in body:
-            if isinstance(stmt, ir.New):
-                self.locals.append(stmt.buffer)
-            elif isinstance(stmt, ir.Let):
-                run.append(self._keep(stmt))
-            elif not _has_par(stmt):
-                run.append(stmt)
-            else:
-                items = tuple(self._parallel(stmt, run))
-                if run:
-                    yield Piece(tuple(run))
-                    run = []
-                yield from items
+            match stmt:
+                case ir.New():
+                    self.locals.append(stmt.buffer)
+                case ir.Let():
+                    run.append(self._keep(stmt))
+                case ir.Par() if self.for_grid(stmt, frozenset(self.known)):
+                    if not _independent(tuple(run), stmt):
+                        yield Piece(tuple(run))
+                        run = []
+                    yield Piece((stmt,))
+                case _ if self._is_single(stmt):
+                    run.append(stmt)
+                case _:
+                    items = tuple(self._parallel(stmt, run))
+                    if run:
+                        yield Piece(tuple(run))
+                        run = []
+                    yield from items
         if run:
             yield Piece(tuple(run))
+
+    def _is_single(self, stmt: ir.Stmt) -> bool:
+        """Whether one block runs `stmt`: nothing in it is for the grid."""
+        return not any(isinstance(s, ir.Par) and self.for_grid(s, frozenset(self.known)) for s in ir.walk((stmt,)))
 
     def _keep(self, let: ir.Let) -> ir.Bind:
         buffer = Buffer(self.names.name(let.sym.base), let.value.dtype, (), "local", span=let.span)
@@ -164,5 +177,12 @@ def _opposite(facts: tuple[ir.Compare, ...]) -> ir.Compare | None:
     return replace(facts[0], op=_SYMBOL[_NEGATED[names[facts[0].op]]])
 
 
-def _has_par(stmt: ir.Stmt) -> bool:
-    return any(isinstance(s, ir.Par) for s in ir.walk((stmt,)))
+def _independent(run: tuple[ir.Stmt, ...], stmt: ir.Stmt) -> bool:
+    """Whether `run` may be put after `stmt`: no buffer that either writes is touched by the other."""
+    one, other = _touched(run), _touched((stmt,))
+    return not (one[1] & (other[0] | other[1]) or other[1] & one[0])
+
+
+def _touched(body: tuple[ir.Stmt, ...]) -> tuple[set[Buffer], set[Buffer]]:
+    every = {load.buffer for s in ir.walk(body) for load in loads(s)}
+    return every, {t.buffer for s in ir.walk(body) if isinstance(s, ir.Bind) for t in s.targets}

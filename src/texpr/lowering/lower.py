@@ -1,8 +1,8 @@
 """A function for one target: its plan, kernels and all.
 
 Before: a checked function. After: `ir.kernel.Plan`. Each pass is one file: `mapping.reductions` (parallel reductions made
-explicit), `promote` (running totals), `host` (what is a kernel), `mapping.default` (what is a thread), `placement`, `needs` and
-`barriers`, `emit`.
+explicit), `fuse` (fewer kernels), `promote` (running totals), `host` (what is a kernel), `mapping.default` (what is a thread),
+`placement`, `needs` and `barriers`, `emit`.
 """
 
 from __future__ import annotations
@@ -15,23 +15,24 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
+from texpr.lowering.fuse import fuse
 from texpr.lowering.host import Choose, Item, Piece, Repeat, divide
 from texpr.lowering.names import Names
 from texpr.lowering.needs import Needs
 from texpr.lowering.nests import Lowered, lower_nest
 from texpr.lowering.promote import promote
-from texpr.mapping.default import map_nest
-from texpr.mapping.nest import Nest
-from texpr.mapping.reductions import arrange
+from texpr.mapping.default import for_grid, map_nest
+from texpr.mapping.reductions import BLOCK_CHUNK, CORE_CHUNK, arrange
 from texpr.relation.collect import model
 
 
 def lower(function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None = None) -> k.Plan:
     """The plan of `function`, whose sizes `fixed` were substituted before. Raises Limitation for what cannot be lowered yet."""
-    arranged = arrange(function, split=target.family != "cpu")
+    arranged = arrange(function, CORE_CHUNK if target.family == "cpu" else BLOCK_CHUNK)
+    arranged = fuse(arranged, model(arranged))
     names = Names(arranged)
     arranged = replace(arranged, body=promote(arranged.body, names))
-    host = divide(arranged, names)
+    host = divide(arranged, names, for_grid)
     lowering = _Lowering(function, target, names, Needs(model(arranged)), host.lets)
     steps = tuple(lowering.steps(host.items))
     results = set(function.results)
@@ -76,7 +77,7 @@ class _Lowering:
 
     def _kernel(self, body: tuple[ir.Stmt, ...]) -> k.Kernel:
         known = frozenset((*self.function.sizes, *self.loops))
-        nest = map_nest(body[0], self.target, known) if len(body) == 1 else Nest((), body, 1, 1, {})
+        nest = map_nest(body, self.target, known)
         own = self.names.fork()
         lowered = lower_nest(nest, self.target, own, self.needs, self.lets)
         self.workspace.extend(lowered.workspace)

@@ -30,13 +30,12 @@ LINE, ROWS = 64, 4
 """A tile kept in a CPU core's registers: bytes of the contiguous loop (a cache line) by iterations of the next one."""
 
 
-def map_nest(stmt: ir.Stmt, target: Target, known: frozenset[Sym]) -> Nest:
-    """The nest that `stmt`, standing outside every `par`, becomes. `known`: symbols whose values the host has."""
+def map_nest(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym]) -> Nest:
+    """The nest that `body`, standing outside every `par`, becomes. `known`: symbols whose values the host has."""
     loops: tuple[ir.Par, ...] = ()
-    body: tuple[ir.Stmt, ...] = (stmt,)
-    if isinstance(stmt, ir.Par) and _goes_to_grid(stmt, known):
-        loops, body = band(stmt)
-        cut = next((n for n, loop in enumerate(loops) if not _goes_to_grid(loop, known)), len(loops))
+    if len(body) == 1 and isinstance(body[0], ir.Par) and for_grid(body[0], known):
+        loops, body = band(body[0])
+        cut = next((n for n, loop in enumerate(loops) if not for_grid(loop, known)), len(loops))
         if cut < len(loops):
             loops, body = loops[:cut], (loops[cut],)
     inner = tuple(_team_bands(body))
@@ -45,7 +44,8 @@ def map_nest(stmt: ir.Stmt, target: Target, known: frozenset[Sym]) -> Nest:
     return _shared(loops, body, inner) if inner else _own(loops, body)
 
 
-def _goes_to_grid(par: ir.Par, known: frozenset[Sym]) -> bool:
+def for_grid(par: ir.Par, known: frozenset[Sym]) -> bool:
+    """Whether `par`, outside every other, can be shared out over blocks: the host knows how many, and none meet."""
     return (not par.reduce or is_atomic(par)) and not par.fully and par.extent.syms() <= known
 
 

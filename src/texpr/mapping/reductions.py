@@ -24,8 +24,8 @@ from texpr.ir.updates import identity
 from texpr.ir.value import Buffer, Load
 from texpr.mapping.bands import band, bound, contiguous, loads, rebuild, used
 
-CHUNK = 4096
-"""Iterations of a reduction at the top of a program that one block takes."""
+BLOCK_CHUNK, CORE_CHUNK = 4096, 65536
+"""Iterations of a reduction at the top of a program that one block, or one CPU core, takes at a time."""
 
 ATOMIC_UPDATES = frozenset({"add", "sub", "max", "min", "and", "or"})
 
@@ -58,15 +58,15 @@ def is_atomic(loop: ir.Loop) -> bool:
     return any(d.name == "atomic" for d in loop.directives)
 
 
-def arrange(function: ir.Function, *, split: bool = True) -> ir.Function:
-    """`function` with every parallel reduction in one of the forms above. `split`: many blocks at the top of the program."""
+def arrange(function: ir.Function, chunk: int = BLOCK_CHUNK) -> ir.Function:
+    """`function` with every parallel reduction in one of the forms above. `chunk`: what one block reduces at the top."""
     names = {b.name for b in ir.buffers(function)} | {s.name for s in bound(function.body)} | {s.name for s in function.sizes}
-    return replace(function, body=_Arranger(split, names).host(function.body))
+    return replace(function, body=_Arranger(chunk, names).host(function.body))
 
 
 class _Arranger:
-    def __init__(self, split: bool, names: set[str]):
-        self.split = split
+    def __init__(self, chunk: int, names: set[str]):
+        self.chunk = chunk
         self.names = names
 
     def fresh(self, base: str) -> str:
@@ -116,9 +116,7 @@ class _Arranger:
             if _prefers_team(plain[-1], reducing[-1], body):
                 return rebuild(plain, rebuild(reducing, serial(body)))
             return rebuild(plain, rebuild(_as_seq(reducing), serial(body)))
-        if self.split:
-            return self._split(reducing, body, found)
-        return rebuild(reducing, serial(body))
+        return self._split(reducing, body, found)
 
     def _inner(self, par: ir.Par) -> tuple[ir.Stmt, ...]:
         loops, body = band(par)
@@ -153,7 +151,7 @@ class _Arranger:
     ) -> tuple[ir.Stmt, ...]:
         """Chunks of the outermost loop to blocks, each with its own accumulator; then one block combines the partial values."""
         outer, *inner = reducing
-        chunk = _chunk(inner)
+        chunk = _chunk(inner, self.chunk)
         blocks = (outer.extent + (chunk - 1)) // chunk
         block = Sym(self.fresh(f"{outer.sym.base}_block"))
         own, partial = self._buffers(found, blocks)
@@ -236,13 +234,13 @@ def _prefers_team(thread: ir.Par, reduced: ir.Par, body: tuple[ir.Stmt, ...]) ->
     return any(reduced.sym in syms for syms in found) and not any(thread.sym in syms for syms in found)
 
 
-def _chunk(inner: list[ir.Par]) -> int:
+def _chunk(inner: list[ir.Par], most: int) -> int:
     product = 1
     for loop in inner:
         if not loop.extent.is_constant:
             return 1
         product *= max(1, loop.extent.constant)
-    return max(1, CHUNK // product)
+    return max(1, most // product)
 
 
 def _as_seq(loops: tuple[ir.Par, ...]) -> tuple[ir.Seq, ...]:

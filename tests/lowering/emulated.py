@@ -1,0 +1,124 @@
+"""Running a plan's kernels in the emulator, step by step, without the launcher: an executor that shares no code with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from texpr.affine.expr import Sym
+from texpr.backends.cuda.headers import headers
+from texpr.backends.cuda.printer import print_kernels
+from texpr.emulator.harness import Emulated, build
+from texpr.emulator.report import Report
+from texpr.interp.arguments import bind, shape_of
+from texpr.interp.dtypes import numpy_dtype
+from texpr.ir import kernel as k
+from texpr.ir.program import Compare, Function
+from texpr.ir.value import Buffer
+from texpr.isa.levels import Level
+
+Array = NDArray[Any]
+WORK = Path(__file__).parents[2] / "build" / "emulator"
+
+
+@cache
+def module(text: str) -> Emulated:
+    return build(text, headers(), WORK)
+
+
+@dataclass
+class Run:
+    """Arrays by buffer name, and what was found."""
+
+    arrays: dict[str, Array]
+    sizes: dict[Sym, int]
+    seed: int | None = None
+    reports: list[Report] = field(default_factory=list[Report])
+    unwritten: set[str] = field(default_factory=set[str])
+    launches: int = 0
+
+
+def run_plan(
+    function: Function,
+    plan: k.Plan,
+    arguments: Mapping[str, Any],
+    sizes: Mapping[str, int] | None = None,
+    seed: int | None = None,
+    text: str | None = None,
+) -> Run:
+    """The plan on `arguments`; results are in `arrays`."""
+    bound = bind(function, arguments, sizes)
+    values = {**bound.sizes, **dict(plan.fixed)}
+    arrays = {name: np.array(a, order="C") for name, a in bound.arrays.items()}
+    fresh = (*(b for b in plan.results if b.role == "result"), *plan.workspace)
+    for buffer in fresh:
+        poison = np.frombuffer(b"\xa5" * numpy_dtype(buffer.dtype).itemsize, numpy_dtype(buffer.dtype))[0]
+        arrays[buffer.name] = np.full(tuple(max(0, e) for e in shape_of(buffer, values)), poison)
+    run = Run(arrays, values, seed, unwritten={b.name for b in fresh})
+    emulated = module(text or print_kernels(plan))
+    for step in plan.steps:
+        _step(step, run, emulated)
+    return run
+
+
+def _step(step: k.HostStep, run: Run, emulated: Emulated) -> None:
+    match step:
+        case k.Launch(kernel):
+            _launch(kernel, run, emulated)
+        case k.HostLoop(sym, extent, steps):
+            for value in range(extent.evaluate(run.sizes)):
+                run.sizes[sym] = value
+                for inner in steps:
+                    _step(inner, run, emulated)
+            run.sizes.pop(sym, None)
+        case k.HostIf(conditions, steps):
+            if all(_holds(c, run.sizes) for c in conditions):
+                for inner in steps:
+                    _step(inner, run, emulated)
+
+
+def _holds(fact: Compare, sizes: Mapping[Sym, int]) -> bool:
+    left, right = fact.left.evaluate(sizes), fact.right.evaluate(sizes)
+    return {
+        "==": left == right, "!=": left != right, "<": left < right,
+        "<=": left <= right, ">": left > right, ">=": left >= right,
+    }[fact.op]  # fmt: skip
+
+
+def _launch(kernel: k.Kernel, run: Run, emulated: Emulated) -> None:
+    grid, block = [1, 1, 1], [1, 1, 1]
+    values = dict(run.sizes)
+    for axis in kernel.axes:
+        into = grid if axis.level is Level.GRID else block
+        into["xyz".index(axis.dim)] = axis.extent.evaluate(values)
+        if axis.base is not None:
+            values[axis.base] = 0
+    if min(grid) <= 0:
+        return
+    args = [
+        *(run.arrays[b.name][()] for b in kernel.scalars),
+        *(_flat(run.arrays[b.name]) for b in kernel.buffers),
+        *(values[s] for s in kernel.sizes),
+    ]
+    unwritten = [n for n in run.unwritten if any(b.name == n for b in kernel.buffers)]
+    run.reports += emulated.launch(
+        kernel.name, tuple(grid), tuple(block), args, seed=run.seed, unwritten=unwritten
+    )  # fmt: skip
+    run.unwritten -= kernel.written
+    run.launches += 1
+
+
+def _flat(array: Array) -> Array:
+    return array.reshape(-1)
+
+
+def results(function: Function, run: Run) -> dict[str, Array]:
+    """What the function returns: results, and inouts."""
+    wanted: tuple[Buffer, ...] = (*function.results, *(p for p in function.params if p.role == "inout"))
+    return {b.name: run.arrays[b.name] for b in wanted}
