@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from texpr import driver
+from texpr.checks import check
 from texpr.cli.arrays import make_arrays
+from texpr.frontend import parse
 from texpr.interp import run
 from texpr.ir.program import Program
 from texpr.support.diagnostic import TexprError
-from texpr.support.span import Source
 
 PAGE = Path(__file__).parents[2] / "docs" / "language.md"
 BLOCKS = [
@@ -28,7 +28,7 @@ SIZE = 5
 def codes(text: str) -> tuple[str, ...]:
     """The codes of everything wrong with `text`."""
     try:
-        return tuple(found.code for found in driver.check(driver.parse(Source("language.md", text))))
+        return tuple(found.code for function in parse(text).functions for found in check(function))
     except TexprError as wrong:
         return tuple(found.code for found in wrong.diagnostics)
 
@@ -52,4 +52,4 @@ def test_the_page_has_its_blocks() -> None:
 def test_block(code: str | None, text: str) -> None:
     assert codes(text) == (() if code is None else (code,))
     if code is None:
-        run_all(driver.parse(Source("language.md", text)))
+        run_all(parse(text))

@@ -6,25 +6,30 @@ from pathlib import Path
 
 import click
 
-from texpr import driver
+from texpr.checks import check
 from texpr.cli.console import Console
-from texpr.cli.files import read_source
-from texpr.cli.program import FILE, JSON
+from texpr.cli.program import FILE, JSON, SIZE, parse_sizes, read_program
 from texpr.cli.render import as_data
 
 
 @click.command("check")
 @FILE
+@SIZE
 @JSON
 @click.pass_obj
-def command(console: Console, file: Path, json: bool) -> int:
-    """Is it legal? Shows every error with a caret; exit code 1 where there is one."""
+def command(console: Console, file: Path, sizes: tuple[str, ...], json: bool) -> int:
+    """Is it legal? Shows every error with a caret; exit code 1 where there is one.
+
+    A const without a default may be given by --size; other sizes stay open, and the answer holds for all of them.
+    """
     with console.working(f"checking {file}"):
-        program = driver.parse(read_source(file))
-        found = driver.check(program)
+        program, rest = read_program(file, parse_sizes(sizes))
+        found = tuple(finding for function in program.functions for finding in check(function))
+    if rest:
+        raise click.UsageError(f"no function of the file has a const `{next(iter(rest))}`")
     console.diagnostics(found)
     names = [function.name for function in program.functions]
     if not found:
-        console.say(f"{file}: legal ({', '.join(names)})")
-    console.data({"ok": not found, "functions": names, "diagnostics": [as_data(diagnostic) for diagnostic in found]})
+        console.say(f"{file}: legal ({', '.join(names) or 'no functions'})")
+    console.data({"ok": not found, "functions": names, "diagnostics": [as_data(finding) for finding in found]})
     return 1 if found else 0

@@ -6,9 +6,15 @@ from pathlib import Path
 
 import click
 
+from texpr.checks import check
+from texpr.cli.files import read_source
+from texpr.frontend import elaborate, parse_text
+from texpr.frontend.tree import ConstParam, Fn, Tree
 from texpr.ir.program import Function, Program
+from texpr.support.diagnostic import TexprError
 
 FILE = click.argument("file", type=click.Path(path_type=Path))
+FUNCTION = click.argument("name", metavar="[FN]", required=False)
 JSON = click.option("--json", is_flag=True, help="Print one JSON object and nothing else.")
 SIZE = click.option("--size", "sizes", multiple=True, metavar="NAME=N", help="Fix a size or const; may be given several times.")
 
@@ -27,24 +33,46 @@ def parse_sizes(given: tuple[str, ...]) -> dict[str, int]:
     return sizes
 
 
+def read_program(file: Path, sizes: dict[str, int]) -> tuple[Program, dict[str, int]]:
+    """The program in `file`, its consts fixed by `sizes`, and those sizes that are left. Raises TexprError."""
+    source = read_source(file)
+    tree = parse_text(source.text, source.name)
+    names = const_names(tree)
+    consts = {name: value for name, value in sizes.items() if name in names}
+    return elaborate(tree, consts), {name: value for name, value in sizes.items() if name not in names}
+
+
+def const_names(tree: Tree) -> frozenset[str]:
+    """The consts of every function of a file."""
+    functions = (item for item in tree.items if isinstance(item, Fn))
+    return frozenset(param.name.name for fn in functions for param in fn.params if isinstance(param, ConstParam))
+
+
+def legal_function(file: Path, name: str | None, sizes: dict[str, int]) -> tuple[Function, dict[str, int]]:
+    """The function `name` (or the only one) of a file, checked, and the sizes that are not consts.
+
+    Raises TexprError for a wrong program, click.UsageError for a function or size that is not there.
+    """
+    program, rest = read_program(file, sizes)
+    function = select(program, name)
+    known = [sym.name for sym in function.sizes]
+    for size in rest:
+        if size not in known:
+            raise click.UsageError(f"`{function.name}` has no size `{size}`; its sizes are: {', '.join(known) or 'none'}")
+    found = tuple(check(function))
+    if found:
+        raise TexprError(found)
+    return function, rest
+
+
 def select(program: Program, name: str | None) -> Function:
     """The function `name`, or the only one. Raises click.UsageError."""
     names = [function.name for function in program.functions]
     listed = ", ".join(names) or "none"
     if name is None:
         if len(names) != 1:
-            raise click.UsageError(
-                f"the file has several functions; name one of: {listed}" if names else "the file has no function"
-            )
+            raise click.UsageError(f"name one of the file's functions: {listed}")
         return program.functions[0]
     if name not in names:
         raise click.UsageError(f"there is no function `{name}`; the file has: {listed}")
     return program[name]
-
-
-def check_sizes(function: Function, sizes: dict[str, int]) -> None:
-    """Every name in `sizes` is a size or const of `function`. Raises click.UsageError."""
-    known = [sym.name for sym in function.sizes] + [sym.name for sym, _ in function.consts]
-    for name in sizes:
-        if name not in known:
-            raise click.UsageError(f"`{function.name}` has no size `{name}`; its sizes are: {', '.join(known) or 'none'}")
