@@ -200,14 +200,14 @@ def shape_text(shape: tuple[Expr, ...]) -> str:
 
 
 def _let(ctx: Context, statement: Let) -> None:
-    for name in statement.names:
-        ctx.scope.check_free(name)
+    name = statement.names[0]
+    for one in statement.names:
+        ctx.scope.check_free(one)
     if isinstance(statement.value, Call) and statement.value.name.name not in RESERVED:
         called = find(ctx, statement.value)
         if not is_expression(called) or len(statement.names) > 1:
             return _let_call(ctx, statement, statement.value, called)
-    name, *others = statement.names
-    if others:
+    if len(statement.names) > 1:
         help = "only a call of a function with several results gives several"
         raise error("E0326", statement.span, f"{len(statement.names)} names for one value", help=help)
     found = value(ctx, statement.value)

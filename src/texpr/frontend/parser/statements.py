@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 from texpr.frontend.parser.cursor import MAX_ERRORS, Cursor, Refused
 from texpr.frontend.parser.directives import pragmas
-from texpr.frontend.parser.expressions import call, expression
+from texpr.frontend.parser.expressions import expression
 from texpr.frontend.tree import (
     Anchor,
     Bind,
+    Call,
     CallStatement,
     Directive,
     Exp,
@@ -98,23 +99,12 @@ def statement(cursor: Cursor) -> Statement:
             return _instruct(cursor, start, anchored=False)
         case "return":
             return _return(cursor)
-        case "name" if cursor.peek() == "(" and not cursor.starts_line(1):
-            return _call_or_misplaced(cursor)
         case "name" | "(":
-            return _bind(cursor)
+            return _bind_or_call(cursor)
         case ";":
             cursor.refuse("E0102", cursor.span, "expected a statement, found `;`", help="statements need no `;` between them")
         case _:
             cursor.expected("a statement")
-
-
-def _call_or_misplaced(cursor: Cursor) -> Statement:
-    start = cursor.at
-    node = call(cursor)
-    if cursor.kind in ("=", "[", *_UPDATES):
-        message = "a call cannot be written to"
-        cursor.refuse("E0109", node.span, message, help="bind an element, `v[i] = …`, or name the result, `let z = …`")
-    return CallStatement(node, cursor.since(start))
 
 
 def _loop(cursor: Cursor) -> Loop:
@@ -261,9 +251,11 @@ def _return(cursor: Cursor) -> Return:
     return node
 
 
-def _bind(cursor: Cursor) -> Bind:
+def _bind_or_call(cursor: Cursor) -> Bind | CallStatement:
     start = cursor.at
     target = expression(cursor)
+    if isinstance(target, Call) and not cursor.sees("=", *_UPDATES):
+        return CallStatement(target, cursor.since(start))
     targets = target.items if isinstance(target, Tuple) else (target,)
     op = _update(cursor, target)
     for one in targets:
