@@ -116,7 +116,7 @@ class Forms:
 
     def covered(self) -> k.Covered:
         kind = self.random.choice(["RAW", "WAR", "WAW"])
-        return k.Covered(kind, self.random.choice(NAMES), NOWHERE, NOWHERE, self.maybe(self.sym))
+        return k.Covered(kind, self.random.choice([*NAMES, "partial values"]), NOWHERE, NOWHERE, self.maybe(self.sym))
 
     def stmt(self, depth: int) -> k.Stmt:
         match self.random.randrange(8 if depth else 6):

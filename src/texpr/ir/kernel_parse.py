@@ -334,7 +334,8 @@ class _KernelParser:
 
     def _covered(self, scan: Scanner) -> k.Covered:
         start = scan.next.start
-        kind, buffer = scan.name(), scan.name()
+        kind = scan.name()
+        buffer = str(json.loads(scan.take().text)) if scan.next.kind == "string" else scan.name()
         span = scan.span(start)
         return k.Covered(kind, buffer, span, span, _symbol(scan) if scan.accept("carried") else None)
 

@@ -15,7 +15,7 @@
             | "if" value ["uniform"] block ["else" block]
             | "let" NAME ":" TYPE "=" value | NAME "=" value | element "=" value
             | "atomic" element OP "=" value ["at" LEVEL]
-            | "barrier" LEVEL ["lanes" INT] ["covers" KIND NAME ["carried" NAME], …]
+            | "barrier" LEVEL ["lanes" INT] ["covers" KIND (NAME | STRING) ["carried" NAME], …]
             | "exchange" NAME "=" ref "^" INT ["width" INT]
     block   = "{" {stmt} "}"
 
@@ -39,6 +39,7 @@ from texpr.affine.expr import ONE, Expr, Sym
 from texpr.ir import kernel as k
 from texpr.ir.ops import OPS
 from texpr.ir.program import Compare, InRange
+from texpr.ir.scanner import is_name
 from texpr.ir.types import DType
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
 from texpr.support.span import NOWHERE, Span
@@ -217,7 +218,8 @@ def _simple(stmt: k.Declare | k.Assign | k.Store | k.Atomic | k.Barrier | k.Exch
 
 def _covered(covered: k.Covered) -> str:
     carried = "" if covered.carried is None else f" carried {covered.carried}"
-    return f"{covered.kind} {covered.buffer}{carried}"
+    name = covered.buffer if is_name(covered.buffer) else json.dumps(covered.buffer)
+    return f"{covered.kind} {name}{carried}"
 
 
 def value_text(value: Value, types: Types) -> str:

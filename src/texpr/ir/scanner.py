@@ -21,6 +21,12 @@ _TOKEN = re.compile(
 )
 
 
+def is_name(text: str) -> bool:
+    """Whether `text` is one name, as a token is."""
+    match = _TOKEN.fullmatch(text)
+    return match is not None and match.lastgroup == "name"
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
     """A word of the text. `kind`: name, number, string, mark or end."""
