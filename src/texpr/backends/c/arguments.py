@@ -7,12 +7,15 @@ from dataclasses import dataclass
 
 from texpr.affine.expr import Sym
 from texpr.affine.facts import Fact
-from texpr.affine.ranges import Range
 from texpr.backends.c.names import identifier
-from texpr.backends.c.scope import LARGEST_SIZE, Scope, size_ranges
+from texpr.backends.c.scope import LARGEST_SIZE, Scope, Variable, factors, size_facts, size_ranges
 from texpr.backends.c.types import PUBLIC_NAMES
 from texpr.ir.kernel import Axis, Kernel, Plan
 from texpr.ir.value import Buffer
+from texpr.isa.levels import Level
+
+LAST_BLOCK = 2**31 - 2
+"""The greatest index of a block along an axis; launchers refuse more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +79,17 @@ class KernelArgument:
 
 
 def kernel_arguments(kernel: Kernel, plan: Plan) -> tuple[Scope, tuple[KernelArgument, ...]]:
-    """The scope in which the arguments have their names, and the arguments in order: scalars, buffers, sizes."""
+    """The scope in which the arguments have their names, and the arguments in order: scalars, buffers, sizes.
+
+    Sizes that the kernel is not given have ranges all the same: an axis may be as long as one of them. What was required of
+    sizes is known, and that no axis is empty.
+    """
     ranges = size_ranges(plan.sizes, plan.requires)
-    scope, found = Scope.empty(), list[KernelArgument]()
+    for sym in {sym for axis in kernel.axes for sym in factors(axis.extent)}:
+        lo, hi = ranges.get(sym, (0, LARGEST_SIZE))
+        ranges[sym] = max(lo or 0, 1), hi
+    scope = Scope.empty().within(ranges).given(size_facts(plan.requires))
+    found: list[KernelArgument] = []
     for buffer in kernel.scalars:
         scope, name = scope.scalar(buffer)
         found.append(KernelArgument(name, buffer, scalar=True))
@@ -91,10 +102,13 @@ def kernel_arguments(kernel: Kernel, plan: Plan) -> tuple[Scope, tuple[KernelArg
     return scope, tuple(found)
 
 
-def axis_range(axis: Axis, scope: Scope) -> tuple[Range, tuple[Fact, ...]]:
-    """The values an axis takes, and that it is less than its extent."""
+def axis_variable(axis: Axis, scope: Scope) -> tuple[Scope, Variable]:
+    """The scope in which an axis has a name, and its variable. No launch has more than 2³¹ − 1 blocks along a GRID axis."""
     _, top = scope.bounds(axis.extent)
-    return (0, None if top is None else max(top - 1, 0)), (Fact(0, axis.sym, axis.extent),)
+    last = None if top is None else max(top - 1, 0)
+    if axis.level is Level.GRID:
+        last = LAST_BLOCK if last is None else min(last, LAST_BLOCK)
+    return scope.integer(axis.sym, (0, last), [Fact(0, axis.sym, axis.extent)])
 
 
 def distinct(found: Iterable[Kernel]) -> tuple[Kernel, ...]:

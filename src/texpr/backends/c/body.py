@@ -25,8 +25,13 @@ WIDTH = 120
 class Dialect(Protocol):
     """How a machine's C differs."""
 
-    def place(self, line: int) -> str | None:
-        """The line that says which line of the `.te` the statements after it come from, if the dialect has such."""
+    @property
+    def tracked(self) -> bool:
+        """Whether the place must be told on every way to a statement, because it is looked at when the code runs."""
+        ...
+
+    def place(self, line: int) -> str:
+        """The line that says which line of the `.te` the statements after it come from."""
         ...
 
     def before_loop(self, loop: For, scope: Scope) -> list[str]:
@@ -47,6 +52,17 @@ class Dialect(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """A line of the `.te`: the one `told` last on every way here, and the one `shown` last in the text."""
+
+    told: int | None
+    shown: int | None
+
+
+NOWHERE = Place(None, None)
+
+
+@dataclass(frozen=True, slots=True)
 class Body:
     """Prints statement lists of one kernel. `assigned`: register variables that change after their declaration."""
 
@@ -58,28 +74,30 @@ class Body:
         """The printer of `kernel`'s statements."""
         return Body(dialect, frozenset(s.sym for s in walk(kernel.body) if isinstance(s, Assign)))
 
-    def lines(self, stmts: tuple[Stmt, ...], scope: Scope, depth: int, place: int | None = None) -> list[str]:
-        """The statements, one C line each or more, `depth` levels in; `place` is the line of the `.te` said last."""
+    def lines(self, stmts: tuple[Stmt, ...], scope: Scope, depth: int, place: Place = NOWHERE) -> list[str]:
+        """The statements, one C line each or more, `depth` levels in."""
         found: list[str] = []
         for stmt in stmts:
             line = line_of(stmt.span)
-            if line is not None and line != place:
-                marker = self.dialect.place(line)
-                found += [] if marker is None else [INDENT * depth + marker]
-                place = line
-            scope, lines = self._statement(stmt, scope, depth)
+            # The head of a loop reads no memory: that it is said again is of use to readers alone.
+            known = place.told if self.dialect.tracked and not isinstance(stmt, For) else place.shown
+            if line is not None and line != known:
+                found.append(INDENT * depth + self.dialect.place(line))
+                place = Place(line, line)
+            scope, lines = self._statement(stmt, scope, depth, place)
             found += lines
-            place = _place_within(stmt, place)
+            if not _all_from(stmt, place.told):
+                place = NOWHERE
         return found
 
-    def _statement(self, stmt: Stmt, scope: Scope, depth: int) -> tuple[Scope, list[str]]:
+    def _statement(self, stmt: Stmt, scope: Scope, depth: int, place: Place) -> tuple[Scope, list[str]]:
         """The scope after the statement, and its lines."""
         indent = INDENT * depth
         match stmt:
             case For():
-                return scope, self._loop(stmt, scope, depth)
+                return scope, self._loop(stmt, scope, depth, place)
             case If():
-                return scope, self._if(stmt, scope, depth)
+                return scope, self._if(stmt, scope, depth, place)
             case Declare():
                 return self._declare(stmt, scope, indent)
             case Assign():
@@ -106,7 +124,7 @@ class Body:
         constant = "" if stmt.sym in self.assigned else " const"
         return scope, [f"{indent}{C_NAMES[stmt.dtype]}{constant} {name} = {value};"]
 
-    def _loop(self, loop: For, scope: Scope, depth: int) -> list[str]:
+    def _loop(self, loop: For, scope: Scope, depth: int, place: Place) -> list[str]:
         indent = INDENT * depth
         lo, hi, step = (index_text(e, scope) for e in (loop.lo, loop.hi, loop.step))
         ends, past = _loop_ranges(loop, scope)
@@ -115,13 +133,13 @@ class Body:
         advance = f"++{name}" if loop.step.is_constant and loop.step.constant == 1 else f"{name} += {step}"
         head = f"{indent}for ({variable.type.ctype} {name} = {lo}; {name} < {hi}; {advance}) {{"
         pragmas = [indent + line for line in self.dialect.before_loop(loop, scope)]
-        body = self.lines(loop.body, inner, depth + 1, _place_within(loop, line_of(loop.span)))
+        place = place if _all_from(loop, place.told) else Place(None, place.shown)
+        body = self.lines(loop.body, inner, depth + 1, place)
         return [*pragmas, head, *body, f"{indent}}}"]
 
-    def _if(self, stmt: If, scope: Scope, depth: int) -> list[str]:
+    def _if(self, stmt: If, scope: Scope, depth: int, place: Place) -> list[str]:
         indent = INDENT * depth
         found = [f"{indent}if ({value_text(stmt.condition, scope)}) {{"]
-        place = line_of(stmt.span)
         found += self.lines(stmt.then, scope.inner().given(_facts(stmt.condition)), depth + 1, place)
         if stmt.orelse:
             found += [f"{indent}}} else {{", *self.lines(stmt.orelse, scope.inner(), depth + 1, place)]
@@ -153,9 +171,9 @@ def _integer(stmt: Declare, scope: Scope) -> tuple[Scope, str]:
     return scope, f"{C_NAMES[stmt.dtype]} const {name} = {value};"
 
 
-def _place_within(stmt: Stmt, place: int | None) -> int | None:
-    """`place`, where `stmt` and all below it come from that line, so that it holds on every way through; else None."""
-    return place if all(line_of(inner.span) in (None, place) for inner in walk((stmt,))) else None
+def _all_from(stmt: Stmt, line: int | None) -> bool:
+    """Whether `stmt` and all below it come from that line, so that it holds on every way through."""
+    return all(line_of(inner.span) in (None, line) for inner in walk((stmt,)))
 
 
 def _assignment(target: str, place: Sym | Load, value: Value, scope: Scope) -> str:

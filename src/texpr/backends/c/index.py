@@ -148,6 +148,8 @@ def _step(operator: str, binds: Binds, a: Integer, b: Integer, ends: Range, scop
     if max(map(_TYPES.index, (a.type, b.type))) < _TYPES.index(need):
         a = a.widened(need)
     type_ = max(a.type, b.type, key=_TYPES.index)
+    if operator == "+" and a.type is not IntType.INT and b.text.binds is Binds.ADD:
+        return Integer(Text(f"{a.text} + {b.text}", Binds.ADD), type_, ends)  # no partial sum of an address is too large
     return Integer(binary(operator, binds, a.text, b.text), type_, ends)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -106,6 +106,11 @@ class Scope:
         facts = (*self.facts, *facts)
         return self._with(variables={**self.variables, sym: variable}, ranges=ranges, facts=facts, known=Known(ranges, facts))
 
+    def within(self, ranges: Mapping[Sym, Range]) -> Scope:
+        """The scope in which these symbols, named or not, lie in these ranges."""
+        ranges = {**self.ranges, **ranges}
+        return self._with(ranges=ranges, known=Known(ranges, self.facts))
+
     def given(self, facts: Iterable[Fact]) -> Scope:
         """The scope in which `facts` hold too."""
         facts = (*self.facts, *facts)
@@ -132,6 +137,34 @@ def size_ranges(sizes: Iterable[Sym], requires: Iterable[Compare]) -> dict[Sym, 
         size, limit = monomial[0], -difference.constant * coefficient
         ranges[size] = _narrowed(ranges[size], fact.op if coefficient > 0 else _MIRRORED[fact.op], limit)
     return ranges
+
+
+def size_facts(requires: Iterable[Compare]) -> tuple[Fact, ...]:
+    """The requirements, as facts."""
+    return tuple(fact for compare in requires for fact in _facts(compare))
+
+
+def factors(extent: Expr) -> Iterator[Sym]:
+    """The symbols of an extent that is a product: where it is not empty and no symbol is negative, each is at least 1."""
+    if len(extent.terms) == 1 and extent.constant == 0:
+        yield from (atom for atom in extent.terms[0][0] if isinstance(atom, Sym))
+
+
+def _facts(compare: Compare) -> Iterator[Fact]:
+    left, right = compare.left, compare.right
+    match compare.op:
+        case "<":
+            yield Fact(None, left, right)
+        case "<=":
+            yield Fact(None, left, right + 1)
+        case ">":
+            yield Fact(None, right, left)
+        case ">=":
+            yield Fact(None, right, left + 1)
+        case "==":
+            yield Fact(right, left, right + 1)
+        case _:
+            pass
 
 
 _MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}

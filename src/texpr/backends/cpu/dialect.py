@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from texpr.affine.expr import Sym
 from texpr.backends.c.scope import Scope
+from texpr.backends.c.text import comment
 from texpr.backends.c.types import OPERATOR_TYPES, SMALL_FLOATS
 from texpr.backends.c.value import element_text, value_text
 from texpr.ir.kernel import Assign, Atomic, Barrier, Exchange, For, walk
 from texpr.ir.types import BOOL, DType
 from texpr.support.diagnostic import CompilerBug
+from texpr.support.span import Source
 
 _CHANGES = {"min": "tx_min(a, b)", "max": "tx_max(a, b)", "and": "a & b", "or": "a | b"}
 
@@ -16,9 +18,14 @@ _CHANGES = {"min": "tx_min(a, b)", "max": "tx_max(a, b)", "and": "a & b", "or": 
 class Cpu:
     """Loops over lanes as OpenMP's, atomics by exchange of whole words."""
 
-    def place(self, line: int) -> str | None:
+    tracked = False
+
+    def __init__(self, source: Source):
+        self._source = source
+
+    def place(self, line: int) -> str:
         """The line of the `.te`, for a reader."""
-        return f"// line {line}"
+        return f"// {line}: {comment(self._source.line(line))}"
 
     def before_loop(self, loop: For, scope: Scope) -> list[str]:
         """The pragma of an unrolled loop, or of one over lanes."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import prod
 
-from texpr.backends.c.arguments import KernelArgument, axis_range, distinct, kernel_arguments
+from texpr.backends.c.arguments import KernelArgument, axis_variable, distinct, kernel_arguments
 from texpr.backends.c.body import INDENT, Body, signature
 from texpr.backends.c.index import index_text
 from texpr.backends.c.scope import Scope
@@ -47,7 +47,7 @@ def _kernel(kernel: Kernel, plan: Plan) -> list[str]:
     for array in kernel.arrays:
         scope, line = _array(array, scope)
         lines.append(INDENT * depth + line)
-    lines += Body.of(kernel, Cpu()).lines(kernel.body, scope, depth)
+    lines += Body.of(kernel, Cpu(plan.span.source)).lines(kernel.body, scope, depth)
     return [*lines, *(INDENT * at + "}" for at in range(len(cores), -1, -1))]
 
 
@@ -72,8 +72,7 @@ def _parameter(argument: KernelArgument, kernel: Kernel) -> str:
 def _axis(axis: Axis, scope: Scope) -> tuple[Scope, str]:
     """The head of the loop over a core axis."""
     extent = index_text(axis.extent, scope).at(Binds.SHIFT)
-    ends, facts = axis_range(axis, scope)
-    scope, variable = scope.integer(axis.sym, ends, facts)
+    scope, variable = axis_variable(axis, scope)
     name = variable.text
     return scope, f"for ({variable.type.ctype} {name} = 0; {name} < {extent}; ++{name}) {{"
 

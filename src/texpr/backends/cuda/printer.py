@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import prod
 
-from texpr.backends.c.arguments import KernelArgument, axis_range, distinct, kernel_arguments
+from texpr.backends.c.arguments import KernelArgument, axis_variable, distinct, kernel_arguments
 from texpr.backends.c.body import INDENT, Body, signature
 from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import comment, line_of, string
@@ -98,7 +98,6 @@ def _parameter(argument: KernelArgument, kernel: Kernel) -> str:
 
 
 def _axis(axis: Axis, scope: Scope) -> tuple[Scope, str]:
-    ends, facts = axis_range(axis, scope)
     match axis.level:
         case Level.GRID:
             register = f"blockIdx.{axis.dim}"
@@ -109,7 +108,7 @@ def _axis(axis: Axis, scope: Scope) -> tuple[Scope, str]:
         case Level.WARP | Level.THREAD | Level.CORE | Level.LANE:
             raise CompilerBug(f"an axis of level {axis.level.value} in a CUDA kernel")
     first = "" if axis.base is None else f" + {scope.variables[axis.base].text}"
-    scope, variable = scope.integer(axis.sym, ends, facts)
+    scope, variable = axis_variable(axis, scope)
     ctype = variable.type.ctype
     return scope, f"{ctype} const {variable.text} = ({ctype}){register}{first};"
 
@@ -133,7 +132,9 @@ class _Cuda:
     def __init__(self, kernel: Kernel, source: Source):
         self._kernel, self._source = kernel, source
 
-    def place(self, line: int) -> str | None:
+    tracked = True
+
+    def place(self, line: int) -> str:
         """`TX_AT(line)`, with the line itself beside it."""
         return f"TX_AT({line})  // {comment(self._source.line(line))}"
 
