@@ -1,0 +1,10 @@
+"""The package that a build leaves: headers, sources, libraries, packages for C++ and Rust, manifest and hashes.
+
+`build` writes it whole or not at all, and the same input gives the same bytes; `verify` rechecks it.
+"""
+
+from texpr.artifact.build import Artifact, build
+from texpr.artifact.sources import Part
+from texpr.artifact.verify import verify
+
+__all__ = ["Artifact", "Part", "build", "verify"]

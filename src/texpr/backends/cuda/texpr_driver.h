@@ -22,6 +22,8 @@
 
 #include <texpr/texpr.h>
 
+#include "texpr_validate.h"
+
 #ifndef TEXPR_DRIVER_LIBRARY
 #define TEXPR_DRIVER_LIBRARY "libcuda.so.1"
 #endif
@@ -29,6 +31,12 @@
 #ifndef TEXPR_CONTEXTS
 #define TEXPR_CONTEXTS 64 /* contexts in which one function may be loaded at a time */
 #endif
+
+#define TEXPR_TRY(CALL) \
+    do { \
+        texpr_status texpr_tried = (CALL); \
+        if (texpr_tried != TEXPR_OK) return texpr_tried; \
+    } while (0)
 
 typedef struct texpr_context *texpr_context;   /* CUcontext */
 typedef struct texpr_module *texpr_module;     /* CUmodule */
@@ -124,11 +132,10 @@ static int texpr_suits(struct texpr_image const *image, int major, int minor) {
 
 static texpr_status texpr_choose(struct texpr_image const *images, int count, int ordinal, int *device, int *chosen) {
     int major = 0, minor = 0, best = 0;
-    texpr_status status = texpr_need_driver();
-    if (status != TEXPR_OK) return status;
-    if ((status = texpr_driver.DeviceGet(device, ordinal)) != TEXPR_OK) return status;
-    if ((status = texpr_driver.DeviceGetAttribute(&major, TEXPR_CAPABILITY_MAJOR, *device)) != TEXPR_OK) return status;
-    if ((status = texpr_driver.DeviceGetAttribute(&minor, TEXPR_CAPABILITY_MINOR, *device)) != TEXPR_OK) return status;
+    TEXPR_TRY(texpr_need_driver());
+    TEXPR_TRY(texpr_driver.DeviceGet(device, ordinal));
+    TEXPR_TRY(texpr_driver.DeviceGetAttribute(&major, TEXPR_CAPABILITY_MAJOR, *device));
+    TEXPR_TRY(texpr_driver.DeviceGetAttribute(&minor, TEXPR_CAPABILITY_MINOR, *device));
     for (int i = 0; i < count; i++) {
         int suits = texpr_suits(&images[i], major, minor);
         if (suits > best) best = suits, *chosen = i;
@@ -176,9 +183,8 @@ static struct texpr_loaded *texpr_entry(texpr_context context) {
 /* What is loaded in the calling thread's context. */
 static texpr_status texpr_loaded_here(struct texpr_loaded **loaded) {
     texpr_context context = NULL;
-    texpr_status status = texpr_need_driver();
-    if (status != TEXPR_OK) return status;
-    if ((status = texpr_driver.CtxGetCurrent(&context)) != TEXPR_OK) return status;
+    TEXPR_TRY(texpr_need_driver());
+    TEXPR_TRY(texpr_driver.CtxGetCurrent(&context));
     *loaded = context == NULL ? NULL : texpr_entry(context);
     return *loaded == NULL ? TEXPR_NOT_LOADED : TEXPR_OK;
 }
@@ -188,10 +194,10 @@ static texpr_status texpr_fill(struct texpr_loaded *entry, struct texpr_image co
     texpr_status status = TEXPR_OK;
     for (int axis = 0; axis < 3; axis++) {
         int most = 0;
-        if ((status = texpr_driver.DeviceGetAttribute(&most, TEXPR_MAX_GRID_X + axis, entry->device)) != TEXPR_OK) return status;
+        TEXPR_TRY(texpr_driver.DeviceGetAttribute(&most, TEXPR_MAX_GRID_X + axis, entry->device));
         entry->grid[axis] = most;
     }
-    if ((status = texpr_driver.ModuleLoadData(&entry->module, texpr_image_code(image))) != TEXPR_OK) return status;
+    TEXPR_TRY(texpr_driver.ModuleLoadData(&entry->module, texpr_image_code(image)));
     for (int i = 0; i < image->count && status == TEXPR_OK; i++)
         status = texpr_driver.ModuleGetFunction(&entry->kernels[i], entry->module, image->kernels[i]);
     if (status != TEXPR_OK) texpr_driver.ModuleUnload(entry->module);
@@ -201,14 +207,13 @@ static texpr_status texpr_fill(struct texpr_loaded *entry, struct texpr_image co
 
 /* The context to load into: the current one if it is on the device, else the device's primary context, which is then held. */
 static texpr_status texpr_context_for(int device, texpr_context before, texpr_context *context, int *retained) {
-    texpr_status status;
     int current = -1;
     *retained = 0;
     *context = before;
     if (before != NULL && texpr_driver.CtxGetDevice != NULL && texpr_driver.CtxGetDevice(&current) == TEXPR_OK &&
         current == device)
         return TEXPR_OK;
-    if ((status = texpr_driver.PrimaryRetain(context, device)) != TEXPR_OK) return status;
+    TEXPR_TRY(texpr_driver.PrimaryRetain(context, device));
     *retained = 1;
     return *context == before ? TEXPR_OK : texpr_driver.CtxSetCurrent(*context);
 }
@@ -242,9 +247,9 @@ static texpr_status texpr_load_locked(struct texpr_image const *image, int devic
    one is given the device's primary context. */
 static texpr_status texpr_load_module(struct texpr_image const *images, int count, int ordinal) {
     texpr_context before = NULL;
+    texpr_status status;
     int device = 0, chosen = 0;
-    texpr_status status = texpr_choose(images, count, ordinal, &device, &chosen);
-    if (status != TEXPR_OK) return status;
+    TEXPR_TRY(texpr_choose(images, count, ordinal, &device, &chosen));
     pthread_mutex_lock(&texpr_table_lock);
     if ((status = texpr_driver.CtxGetCurrent(&before)) == TEXPR_OK) {
         status = texpr_load_locked(&images[chosen], device, before);
@@ -288,12 +293,12 @@ struct texpr_launch {
 };
 
 /* The exact number of blocks as 64 bits, which hold all that any device takes. */
-static inline int64_t texpr_blocks(__int128 count) { return count > INT64_MAX ? INT64_MAX : count < 0 ? 0 : (int64_t)count; }
+static inline int64_t texpr_blocks(texpr_wide count) { return count > INT64_MAX ? INT64_MAX : count < 0 ? 0 : (int64_t)count; }
 
 /* Launch, in slabs where the device takes no larger grid. With `dry` nothing is launched, and it is only said whether it could be.
    No block at all is fine, and launches nothing. */
-static texpr_status texpr_launch(struct texpr_loaded const *loaded, texpr_stream stream, int dry, struct texpr_launch const *launch,
-                                 void **arguments) {
+static inline texpr_status texpr_launch(struct texpr_loaded const *loaded, texpr_stream stream, int dry,
+                                        struct texpr_launch const *launch, void **arguments) {
     int64_t slab[3], start[3];
     for (int axis = 0; axis < 3; axis++)
         if (launch->grid[axis] == 0) return TEXPR_OK;
@@ -312,24 +317,34 @@ static texpr_status texpr_launch(struct texpr_loaded const *loaded, texpr_stream
                     grid[axis] = (unsigned)(left < slab[axis] ? left : slab[axis]);
                     if (launch->base[axis] != NULL) *launch->base[axis] = (int)start[axis];
                 }
-                texpr_status status =
-                    texpr_driver.LaunchKernel(loaded->kernels[launch->kernel], grid[0], grid[1], grid[2], launch->block[0],
-                                              launch->block[1], launch->block[2], 0, stream, arguments, NULL);
-                if (status != TEXPR_OK) return status;
+                TEXPR_TRY(texpr_driver.LaunchKernel(loaded->kernels[launch->kernel], grid[0], grid[1], grid[2], launch->block[0],
+                                                    launch->block[1], launch->block[2], 0, stream, arguments, NULL));
             }
     return TEXPR_OK;
 }
 
-/* ---- arithmetic of sizes, exact ------------------------------------------------------------------------------------------- */
+/* ---- values --------------------------------------------------------------------------------------------------------------- */
 
-static inline __int128 tx_floordiv(__int128 a, __int128 b) {
-    if (b == 0) return 0;
-    __int128 quotient = a / b;
-    return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+/* Bytes rounded up so that the next buffer of a workspace begins at a multiple of 256. */
+static inline texpr_wide texpr_aligned(texpr_wide bytes) { return bytes <= 0 ? 0 : (bytes + 255) / 256 * 256; }
+
+static inline uint64_t texpr_bytes(texpr_wide bytes) { return bytes > INT64_MAX ? UINT64_MAX : (uint64_t)bytes; }
+
+static inline texpr_status texpr_check_workspace(void const *workspace, uint64_t needed) {
+    if (needed > 0 && workspace == NULL) return TEXPR_NO_WORKSPACE;
+    return (uintptr_t)workspace % 256 == 0 ? TEXPR_OK : TEXPR_MISALIGNED;
 }
-static inline __int128 tx_mod(__int128 a, __int128 b) { return b == 0 ? 0 : a - b * tx_floordiv(a, b); }
-static inline __int128 tx_min(__int128 a, __int128 b) { return a < b ? a : b; }
-static inline __int128 tx_max(__int128 a, __int128 b) { return a > b ? a : b; }
+
+/* A copy of elements on the device, in host memory that the caller frees. Waits for the stream. */
+static inline texpr_status texpr_fetch(texpr_stream stream, void const *from, int64_t bytes, void **copy) {
+    texpr_status status = TEXPR_OK;
+    *copy = malloc(bytes > 0 ? (size_t)bytes : 1);
+    if (*copy == NULL) return TEXPR_NO_MEMORY;
+    if (bytes > 0) status = texpr_driver.MemcpyDtoHAsync(*copy, (texpr_address)(uintptr_t)from, (size_t)bytes, stream);
+    if (status == TEXPR_OK) status = texpr_driver.StreamSynchronize(stream);
+    if (status != TEXPR_OK) free(*copy);
+    return status;
+}
 
 /* A tf32 is an f32 whose last 13 bits are 0: rounded to nearest even; nan stays nan. */
 static inline float texpr_to_tf32(float x) {

@@ -1,6 +1,14 @@
 """Files and the command line (E08)."""
 
 CODES: dict[str, str] = {
+    "E0805": "targets that cannot be in one artifact",
+    "E0806": "nothing to build",
+    "E0807": "a name that an artifact cannot have",
+    "E0810": "something else is where the artifact would be",
+    "E0811": "the artifact cannot be written",
+    "E0812": "the disk is full",
+    "E0820": "not an artifact",
+    "E0821": "an artifact that was changed",
     "E0850": "no such file",
     "E0851": "a folder where a file is wanted",
     "E0852": "file cannot be read",

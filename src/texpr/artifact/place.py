@@ -1,0 +1,92 @@
+"""Writing a folder whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from texpr.support.diagnostic import TexprError, error
+
+SUMS = "SHA256SUMS"
+"""Hash and path of every other file, as `sha256sum -c` reads them."""
+
+MANIFEST = "manifest.json"
+
+
+def sums(files: Mapping[str, bytes]) -> bytes:
+    """The text of SHA256SUMS."""
+    lines = (f"{hashlib.sha256(data).hexdigest()}  {path}\n" for path, data in sorted(files.items()))
+    return "".join(lines).encode()
+
+
+def listed(directory: Path) -> dict[str, str]:
+    """Hash by path, as SHA256SUMS in `directory` says. Raises OSError, ValueError."""
+    lines = (directory / SUMS).read_text(encoding="utf-8").splitlines()
+    return {path: digest for digest, path in (line.split("  ", 1) for line in lines)}
+
+
+def publish(directory: Path, files: Mapping[str, bytes]) -> None:
+    """Make `directory` hold just `files`, all of them or, on an error, what it held before.
+
+    Replaces an artifact (a folder whose every file its SHA256SUMS lists) or an empty folder. Raises `TexprError`: something
+    else is there (E0810), it cannot be written (E0811), the disk is full (E0812).
+    """
+    directory = Path(directory)
+    refuse_foreign(directory)
+    beside: Path | None = None
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(prefix=f".{directory.name}-", dir=directory.parent))
+        new = beside / "new"
+        for path, data in files.items():
+            (new / path).parent.mkdir(parents=True, exist_ok=True)
+            (new / path).write_bytes(data)
+        _swap(directory, new, beside / "old")
+    except OSError as reason:
+        raise unwritable(directory, reason) from reason
+    finally:
+        if beside is not None:
+            shutil.rmtree(beside, ignore_errors=True)
+
+
+def refuse_foreign(directory: Path) -> None:
+    """Raises `TexprError` E0810 where `directory` holds what no build put there. Deletes nothing."""
+    if directory.is_symlink() or (directory.exists() and not directory.is_dir()):
+        raise error("E0810", None, f"{directory} is there, and is not a folder", help="choose another folder")
+    try:
+        there = {str(path.relative_to(directory)) for path in directory.rglob("*") if not path.is_dir()}
+        known = {SUMS, *listed(directory)} if there else set[str]()
+    except (OSError, ValueError):
+        told = f"{directory} is there, and is not an artifact"
+        raise error("E0810", None, told, help="choose another folder, or empty this one") from None
+    strange = sorted(there - known)
+    if strange:
+        told = f"{directory} holds what no build put there: {', '.join(strange[:3])}{', …' if len(strange) > 3 else ''}"
+        raise error("E0810", None, told, help="move it away, or choose another folder")
+
+
+def unwritable(directory: Path, reason: OSError) -> TexprError:
+    """The error for a folder that cannot be written."""
+    if reason.errno in (errno.ENOSPC, errno.EDQUOT):
+        return error(
+            "E0812", None, f"the disk is full: {directory} was not written", help="free space; nothing was left behind"
+        )
+    told = f"{directory} cannot be written: {reason.strerror}"
+    return error("E0811", None, told, help="choose a folder in which you may write")
+
+
+def _swap(directory: Path, new: Path, old: Path) -> None:
+    """Put `new` where `directory` is, and that, if anything, at `old`."""
+    if not directory.exists():
+        new.rename(directory)
+        return
+    directory.rename(old)
+    try:
+        new.rename(directory)
+    except OSError:
+        old.rename(directory)
+        raise

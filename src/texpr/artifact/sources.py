@@ -1,0 +1,134 @@
+"""The sources of an artifact, for each target: what is compiled into its library, by path below src/."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from texpr.artifact.header import common_header, print_header, status_source
+from texpr.backends.c.headers import check_headers
+from texpr.backends.c.names import identifier
+from texpr.backends.cpu import headers as cpu_headers
+from texpr.backends.cpu import print_cpu
+from texpr.backends.cuda import headers as cuda_headers
+from texpr.backends.cuda import print_kernels
+from texpr.backends.cuda.launcher import Image, driver_headers, print_image, print_launcher, same_launches
+from texpr.emulator import core_texts
+from texpr.emulator import headers as emulator_headers
+from texpr.ir.kernel import Plan
+from texpr.support.diagnostic import CompilerBug, error
+from texpr.toolchain.cuda import CudaBinary, capability
+
+CPU = "cpu"
+"""The target that is no CUDA device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is built for one target: a plan for each function, in the same order for every target."""
+
+    target: str
+    plans: tuple[Plan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A `.cu` of one function: its text, the plan it was printed from, and the targets for which that is the same."""
+
+    plan: Plan
+    text: str
+    targets: tuple[str, ...]
+
+    def path(self, number: int) -> str:
+        """Its name below src/; the first of a function has the plain name."""
+        name = identifier(self.plan.name)
+        return f"{name}.cu" if number == 0 else f"{name}.{self.targets[0]}.cu"
+
+
+def where(parts: Sequence[Part]) -> str:
+    """ "cpu" or "cuda". Raises `TexprError` E0805 for a mixture, which one set of C functions cannot serve, or for nothing."""
+    on = {CPU if part.target == CPU else "cuda" for part in parts}
+    if len(on) == 1 and parts[0].plans:
+        return on.pop()
+    if not on or not parts[0].plans:
+        raise error("E0806", None, "there is nothing to build: no function, or no target")
+    help = "build two artifacts; their functions have the same C interface"
+    raise error("E0805", None, "an artifact is for a CPU or for CUDA devices, not for both", help=help)
+
+
+def variants(parts: Sequence[Part], function: int) -> tuple[Variant, ...]:
+    """The different `.cu` of one function, in order of first target."""
+    found: list[Variant] = []
+    for part in parts:
+        plan = part.plans[function]
+        text = print_kernels(plan)
+        for at, known in enumerate(found):
+            if known.text == text and same_launches(known.plan, plan):
+                found[at] = Variant(known.plan, known.text, (*known.targets, part.target))
+                break
+        else:
+            found.append(Variant(plan, text, (part.target,)))
+    return tuple(found)
+
+
+def public_headers(name: str, plans: Sequence[Plan], on: str) -> dict[str, str]:
+    """The C headers, by path below include/."""
+    given = {"texpr.h": common_header(), f"{name}.h": print_header(name, plans, on), **check_headers()}
+    return {f"texpr/{file}": text for file, text in given.items()}
+
+
+def cpu_sources(plans: Sequence[Plan]) -> dict[str, str]:
+    """The C++ of a CPU artifact."""
+    return {**{f"{identifier(plan.name)}.cpp": print_cpu(plan) for plan in plans}, "texpr_status.c": status_source()}
+
+
+def cpu_source_headers() -> dict[str, str]:
+    """The headers beside it."""
+    return cpu_headers()
+
+
+def launchers(name: str, functions: Sequence[tuple[Variant, ...]]) -> dict[str, str]:
+    """The host's C of a CUDA artifact, without the images."""
+    texts = {"texpr_status.c": status_source()}
+    for found in functions:
+        plan = found[0].plan
+        texts[f"{identifier(plan.name)}.c"] = print_launcher([v.plan for v in found], image_table(found), f"{name}.h")
+    return texts
+
+
+def image_table(found: Sequence[Variant]) -> list[Image]:
+    """The images of one function: a cubin for each target, then PTX for those that newer devices can translate."""
+    cubins: list[Image] = []
+    ptx: list[Image] = []
+    for number, variant in enumerate(found):
+        for target in variant.targets:
+            major, minor, suffix = capability(target)
+            stem = f"texpr_{identifier(variant.plan.name)}_{target}"
+            cubins.append(Image(major, minor, suffix, False, number, f"{stem}_cubin"))
+            if not suffix:
+                ptx.append(Image(major, minor, suffix, True, number, f"{stem}_ptx"))
+    return [*cubins, *ptx]
+
+
+def image_sources(found: Sequence[Variant], binaries: Mapping[str, CudaBinary]) -> dict[str, str]:
+    """The images of one function as C arrays, a source each."""
+    texts: dict[str, str] = {}
+    for image in image_table(found):
+        target = f"sm_{image.major}{image.minor}{image.suffix}"
+        data = binaries[target].ptx if image.ptx else binaries[target].cubin
+        kind = "ptx" if image.ptx else "cubin"
+        texts[f"{identifier(found[0].plan.name)}.{target}.{kind}.c"] = print_image(image.symbol, data)
+    return texts
+
+
+def cuda_source_headers() -> dict[str, str]:
+    """The headers beside a `.cu` and a launcher."""
+    return {**cuda_headers(), **driver_headers()}
+
+
+def emulator_sources() -> dict[str, str]:
+    """The emulator, by path below src/emulator/."""
+    texts = {**core_texts(), **emulator_headers()}
+    if "core.cpp" not in texts:
+        raise CompilerBug("the emulator has no core.cpp")
+    return texts

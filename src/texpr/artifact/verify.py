@@ -1,0 +1,35 @@
+"""`texpr verify DIR`: is every file of an artifact the one that was built?"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from texpr.artifact.manifest import FORMAT
+from texpr.artifact.place import MANIFEST, SUMS, listed
+from texpr.support.diagnostic import Note, error
+
+
+def verify(directory: Path) -> dict[str, Any]:
+    """The manifest of an artifact whose files are those that SHA256SUMS lists.
+
+    Raises `TexprError`: not an artifact (E0820), or files that are missing, changed or added (E0821).
+    """
+    try:
+        known = listed(directory)
+        manifest: dict[str, Any] = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as reason:
+        raise error("E0820", None, f"{directory} is not an artifact: it has no readable {SUMS} and {MANIFEST}") from reason
+    if manifest.get("format") != FORMAT:
+        raise error("E0820", None, f"{directory} has a manifest of the format {manifest.get('format')!r}, not {FORMAT!r}")
+    there = {str(path.relative_to(directory)) for path in directory.rglob("*") if not path.is_dir()} - {SUMS}
+    wrong = [Note(f"missing: {path}") for path in sorted(known.keys() - there)]
+    wrong += [Note(f"not listed: {path}") for path in sorted(there - known.keys())]
+    for path in sorted(known.keys() & there):
+        if hashlib.sha256((directory / path).read_bytes()).hexdigest() != known[path]:
+            wrong.append(Note(f"changed: {path}"))
+    if wrong:
+        raise error("E0821", None, f"{directory} is not as it was built", *wrong, help="build it again")
+    return manifest

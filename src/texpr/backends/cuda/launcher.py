@@ -1,0 +1,292 @@
+"""The host's side of a plan, as plain C11: it loads the code on a device and launches a function's kernels in order.
+
+All that does not depend on the function is in texpr_driver.h. One launcher serves several targets: each has an image (a cubin,
+or PTX), and plans that differ between targets are variants, each with its own sequence of launches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from importlib.resources import files
+from operator import mul
+from typing import assert_never
+
+from texpr.affine.expr import Sym, expr
+from texpr.backends.c.arguments import Argument, arguments, distinct, function_name, kernel_arguments
+from texpr.backends.c.body import INDENT
+from texpr.backends.c.checks import argument_checks, argument_scope, condition_text, size_checks
+from texpr.backends.c.index import index_text
+from texpr.backends.c.scope import LARGEST_SIZE, IntType, Scope, size_ranges
+from texpr.backends.c.text import Binds, comment, string
+from texpr.backends.cuda.validate import validate_headers, validation
+from texpr.ir.kernel import Axis, HostIf, HostLoop, HostStep, Kernel, Launch, Level, Plan, kernels
+from texpr.ir.types import TF32
+from texpr.ir.value import Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """Code for one target: its compute capability, suffix ("a" for one device only), which variant it is of; PTX or a cubin.
+
+    `symbol` names the C array that holds it.
+    """
+
+    major: int
+    minor: int
+    suffix: str
+    ptx: bool
+    variant: int
+    symbol: str
+
+
+def driver_headers() -> dict[str, str]:
+    """File name and text of the headers that a launcher needs beside it."""
+    name = "texpr_driver.h"
+    return {name: (files("texpr.backends.cuda") / name).read_text(encoding="utf-8"), **validate_headers()}
+
+
+def print_launcher(plans: Sequence[Plan], images: Sequence[Image], header: str) -> str:
+    """The launcher of one function: `plans` are its variants, alike but for their kernels, steps and workspace.
+
+    `header` declares the public functions. With the macro TEXPR_EMULATE it runs the first variant's kernels in the emulator.
+    """
+    names = [[kernel.name for kernel in distinct(kernels(plan.steps))] for plan in plans]
+    lines = [
+        f"/* Launches {comment(plans[0].name)}. */",
+        f"#define TEXPR_KERNELS {max(1, *(len(found) for found in names))}",
+        '#include "texpr_driver.h"',
+        "",
+        f"#include <texpr/{header}>",
+        "",
+        *_images(images, names),
+    ]
+    for number, plan in enumerate(plans):
+        lines += ["", *_Variant(plan, number).lines()]
+    return "\n".join([*lines, "", *_public(plans), ""])
+
+
+def print_image(symbol: str, data: bytes) -> str:
+    """A C source with `data` as the array `symbol`, and a 0 after it, which ends PTX."""
+    rows = (data[at : at + 24] for at in range(0, len(data), 24))
+    body = "".join("    " + "".join(f"{byte}," for byte in row) + "\n" for row in rows)
+    kind = "_Alignas(64) unsigned char const"
+    hidden = '__attribute__((visibility("hidden")))'
+    return f"extern {hidden} unsigned char const {symbol}[];\n{kind} {symbol}[{len(data) + 1}] = {{\n{body}    0}};\n"
+
+
+def _images(images: Sequence[Image], names: Sequence[Sequence[str]]) -> list[str]:
+    lines: list[str] = []
+    for number, found in enumerate(names):
+        listed = ", ".join(string(name) for name in found) or "NULL"
+        lines.append(f"static char const *const texpr_kernels_{number}[] = {{{listed}}};")
+    lines += ["#if defined(TEXPR_EMULATE)", "static struct texpr_image const texpr_images[] = {"]
+    lines += [f"    {{0, 0, 0, 1, 0, NULL, texpr_kernels_0, {len(names[0])}}},", "};", "#else"]
+    lines += [f'extern __attribute__((visibility("hidden"))) unsigned char const {image.symbol}[];' for image in images]
+    lines.append("static struct texpr_image const texpr_images[] = {")
+    for image in images:
+        exact, portable, variant = int(image.suffix != "" and not image.ptx), int(image.ptx), image.variant
+        code = f"{image.symbol}, texpr_kernels_{variant}, {len(names[variant])}"
+        lines.append(f"    {{{image.major}, {image.minor}, {exact}, {portable}, {variant}, {code}}},")
+    return [*lines, "};", "#endif", "#define TEXPR_IMAGES (int)(sizeof texpr_images / sizeof texpr_images[0])"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Variant:
+    """One plan's workspace and sequence of launches, as C functions whose names end with its number.
+
+    What they declare for themselves begins with `texpr_`, as no name of a user does.
+    """
+
+    plan: Plan
+    number: int
+
+    def lines(self) -> list[str]:
+        return [*self._check(), "", *self._workspace(), "", *self._steps(), "", *self._run()]
+
+    def _check(self) -> list[str]:
+        """Everything that must hold of the arguments."""
+        body = [*argument_checks(self.plan), "return TEXPR_OK;"]
+        return _function(f"texpr_check_{self.number}", _declared(arguments(self.plan)), body)
+
+    def _workspace(self) -> list[str]:
+        """How many bytes the plan needs; what 63 bits cannot count is said to be all that 64 can."""
+        sizes = _sizes(self.plan)
+        scope = argument_scope(sizes)
+        total = " + ".join(f"texpr_aligned({_bytes(b, scope)})" for b in self.plan.workspace) or "0"
+        body = [*size_checks(self.plan), f"*texpr_needed = texpr_bytes({total});", "return TEXPR_OK;"]
+        return _function(f"texpr_workspace_{self.number}", [*_declared(sizes), "uint64_t *texpr_needed"], body)
+
+    def _steps(self) -> list[str]:
+        """The launches in order. Sizes have been checked, and kernels take them as `int`."""
+        scope, given = _plan_scope(self.plan)
+        body = [f"(void){name};" for name in ("texpr_here", "stream", "texpr_dry", "workspace", *_names(given))]
+        body += [f"{a.name} = texpr_to_tf32({a.name});" for a in given if _is_tf32(a)]
+        if self.plan.workspace:
+            body.append("char *texpr_at = workspace;")
+        for buffer in self.plan.workspace:
+            scope, name = scope.name(buffer)
+            body += [f"void *{name} = (void *)texpr_at;", f"texpr_at += texpr_aligned({_bytes(buffer, scope)});"]
+        numbers = {kernel: number for number, kernel in enumerate(distinct(kernels(self.plan.steps)))}
+        body += [line for step in self.plan.steps for line in self._step(step, scope, numbers)]
+        parameters = ["struct texpr_loaded const *texpr_here", "texpr_stream stream", "int texpr_dry", "void *workspace"]
+        return _function(f"texpr_steps_{self.number}", [*parameters, *map(_checked, given)], [*body, "return TEXPR_OK;"])
+
+    def _step(self, step: HostStep, scope: Scope, numbers: Mapping[Kernel, int]) -> Iterator[str]:
+        match step:
+            case Launch():
+                yield from self._launch(step.kernel, scope, numbers[step.kernel])
+            case HostLoop():
+                extent = index_text(step.extent, scope).at(Binds.SHIFT)
+                inner, variable = scope.inner().integer(step.sym, (0, LARGEST_SIZE))
+                yield f"if ({extent} > INT32_MAX) return TEXPR_BAD_SIZE;"
+                yield f"for (int {variable.text} = 0; {variable.text} < {extent}; ++{variable.text}) {{"
+                yield from (INDENT + line for inside in step.steps for line in self._step(inside, inner, numbers))
+                yield "}"
+            case HostIf():
+                yield f"if ({condition_text(step.conditions, scope)}) {{"
+                yield from (INDENT + line for inside in step.steps for line in self._step(inside, scope.inner(), numbers))
+                yield "}"
+            case _:
+                assert_never(step)
+
+    def _launch(self, kernel: Kernel, scope: Scope, number: int) -> Iterator[str]:
+        """A block of C that launches one kernel; slab bases are variables of the block, which the driver layer sets."""
+        scope, bases = scope.inner(), dict[Sym, str]()
+        yield f"{{ /* {comment(kernel.name)} */"
+        for axis in kernel.axes:
+            if axis.base is not None:
+                scope, variable = scope.integer(axis.base, (0, LARGEST_SIZE))
+                bases[axis.base] = str(variable.text)
+                yield f"{INDENT}int {variable.text} = 0;"
+        _, wanted = kernel_arguments(kernel, self.plan)
+        places = _listed(f"(void *)&{_name(argument.key, scope)}" for argument in wanted)
+        grid = {axis.dim: axis for axis in kernel.axes if axis.level is Level.GRID}
+        block = {axis.dim: axis.extent.constant for axis in kernel.axes if axis.level is Level.BLOCK}
+        blocks = _listed(_blocks(grid.get(dim), scope) for dim in "xyz")
+        threads = _listed(str(block.get(dim, 1)) for dim in "xyz")
+        slabs = _listed(_slab(grid.get(dim), bases) for dim in "xyz")
+        yield f"{INDENT}void *texpr_arguments[] = {{{places or 'NULL'}}};"
+        yield f"{INDENT}struct texpr_launch const texpr_one = {{{number}, {{{blocks}}}, {{{threads}}}, {{{slabs}}}}};"
+        yield f"{INDENT}TEXPR_TRY(texpr_launch(texpr_here, stream, texpr_dry, &texpr_one, texpr_arguments));"
+        yield "}"
+
+    def _run(self) -> list[str]:
+        """Checks, then the launches: first all are looked at, then all are made."""
+        given = arguments(self.plan)
+        steps = _listed(f"(int){a.name}" if isinstance(a.key, Sym) else a.name for a in given)
+        body = [
+            f"TEXPR_TRY(texpr_check_{self.number}({_listed(_names(given))}));",
+            "uint64_t texpr_needed = 0;",
+            f"TEXPR_TRY(texpr_workspace_{self.number}({_listed((*_names(_sizes(self.plan)), '&texpr_needed'))}));",
+            "TEXPR_TRY(texpr_check_workspace(workspace, texpr_needed));",
+            f"TEXPR_TRY(texpr_steps_{self.number}({_listed(('texpr_here', 'stream', '1', 'workspace', steps))}));",
+            f"return texpr_steps_{self.number}({_listed(('texpr_here', 'stream', '0', 'workspace', steps))});",
+        ]
+        parameters = ["struct texpr_loaded const *texpr_here", "texpr_stream stream", "void *workspace", *_declared(given)]
+        return _function(f"texpr_run_{self.number}", parameters, body)
+
+
+def _plan_scope(plan: Plan) -> tuple[Scope, tuple[Argument, ...]]:
+    """The scope in which a plan's arguments have their names, sizes being `int`, and the arguments."""
+    ranges = size_ranges(plan.sizes, plan.requires)
+    scope = Scope.empty(IntType.WIDE)
+    given = arguments(plan)
+    for argument in given:
+        match argument.key:
+            case Sym():
+                scope, _ = scope.integer(argument.key, ranges[argument.key])
+            case Buffer():
+                scope, _ = scope.name(argument.key)
+    return scope, given
+
+
+def _sizes(plan: Plan) -> tuple[Argument, ...]:
+    return tuple(a for a in arguments(plan) if isinstance(a.key, Sym))
+
+
+def _function(name: str, parameters: Sequence[str], body: Iterable[str], result: str = "static texpr_status") -> list[str]:
+    return [f"{result} {name}({_listed(parameters) or 'void'}) {{", *(INDENT + line for line in body), "}"]
+
+
+def _declared(given: Iterable[Argument]) -> list[str]:
+    return [a.declaration for a in given]
+
+
+def _names(given: Iterable[Argument]) -> list[str]:
+    return [a.name for a in given]
+
+
+def _checked(argument: Argument) -> str:
+    return f"int {argument.name}" if isinstance(argument.key, Sym) else argument.declaration
+
+
+def _is_tf32(argument: Argument) -> bool:
+    return isinstance(argument.key, Buffer) and not argument.is_pointer and argument.key.dtype == TF32
+
+
+def _name(key: Buffer | Sym, scope: Scope) -> str:
+    return str(scope.variables[key].text) if isinstance(key, Sym) else scope.named[key]
+
+
+def _listed(parts: Iterable[str]) -> str:
+    return ", ".join(part for part in parts if part)
+
+
+def _blocks(axis: Axis | None, scope: Scope) -> str:
+    return "1" if axis is None else f"texpr_blocks({index_text(axis.extent, scope)})"
+
+
+def _slab(axis: Axis | None, bases: Mapping[Sym, str]) -> str:
+    return "NULL" if axis is None or axis.base is None else f"&{bases[axis.base]}"
+
+
+def _bytes(buffer: Buffer, scope: Scope) -> str:
+    """Bytes of a dense buffer, exactly."""
+    return str(index_text(reduce(mul, buffer.shape, expr(buffer.dtype.bytes)), scope))
+
+
+def _public(plans: Sequence[Plan]) -> list[str]:
+    """The functions that the header declares."""
+    name, given, sizes = function_name(plans[0]), arguments(plans[0]), _sizes(plans[0])
+    whole = ["texpr_stream stream", "void *workspace", *_declared(given)]
+    functions: list[tuple[str, Sequence[str], Iterable[str]]] = [
+        ("", whole, _dispatch(plans, _names(given))),
+        ("_workspace_bytes", [*_declared(sizes), "uint64_t *texpr_result"], _most(plans, _names(sizes))),
+        ("_validate", whole, _validate(plans[0], _names(given))),
+        ("_load", ["int device"], ["return texpr_load_module(texpr_images, TEXPR_IMAGES, device);"]),
+        ("_unload", [], ["return texpr_unload_modules();"]),
+        ("_supported", ["int device"], _SUPPORTED),
+    ]
+    return [line for suffix, ps, body in functions for line in (*_function(name + suffix, ps, body, "texpr_status"), "")][:-1]
+
+
+_SUPPORTED = ("int found, chosen;", "return texpr_choose(texpr_images, TEXPR_IMAGES, device, &found, &chosen);")
+
+
+def _dispatch(plans: Sequence[Plan], names: Sequence[str]) -> list[str]:
+    lines = ["struct texpr_loaded *texpr_here = NULL;", "TEXPR_TRY(texpr_loaded_here(&texpr_here));"]
+    given = _listed(("texpr_here", "stream", "workspace", *names))
+    lines += [f"if (texpr_here->variant == {n}) return texpr_run_{n}({given});" for n in range(1, len(plans))]
+    return [*lines, f"return texpr_run_0({given});"]
+
+
+def _most(plans: Sequence[Plan], names: Sequence[str]) -> list[str]:
+    """The most that any variant needs: who asks need not know which device the call will run on."""
+    lines = ["uint64_t texpr_needed = 0;", "*texpr_result = 0;"]
+    for number in range(len(plans)):
+        lines.append(f"TEXPR_TRY(texpr_workspace_{number}({_listed((*names, '&texpr_needed'))}));")
+        lines.append("if (texpr_needed > *texpr_result) *texpr_result = texpr_needed;")
+    return [*lines, "return TEXPR_OK;"]
+
+
+def _validate(plan: Plan, names: Sequence[str]) -> list[str]:
+    unused = ["(void)stream, (void)workspace;"]
+    lines = [*unused, f"TEXPR_TRY(texpr_check_0({_listed(names)}));", "TEXPR_TRY(texpr_need_driver());"]
+    return [*lines, *validation(plan), "return TEXPR_OK;"]
+
+
+def same_launches(a: Plan, b: Plan) -> bool:
+    """Whether two plans whose kernels are alike are also checked and launched alike."""
+    return _Variant(a, 0).lines() == _Variant(b, 0).lines()
