@@ -45,6 +45,17 @@ def test_unreadable(tmp_path: Path, name: str) -> None:
     assert code_of(caught.value) == "E0852"
 
 
+def test_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(CallError) as caught:
+        read_source(tmp_path / "a.te")
+    assert code_of(caught.value) == "E0852"
+    assert "Permission denied" in caught.value.diagnostics[0].message
+
+
 def test_not_utf8_names_the_byte(tmp_path: Path) -> None:
     path = tmp_path / "a.te"
     path.write_bytes(b"fn f() {}\n-- caf\xe9\n")

@@ -60,7 +60,8 @@ def run(arguments: Sequence[str]) -> int:
     """Run the command line `arguments` and give its exit code; nothing escapes as a traceback."""
     console = Console(json="--json" in arguments)
     try:
-        outcome: object = texpr.main(args=list(arguments), prog_name="texpr", standalone_mode=False, obj=console)
+        with texpr.make_context("texpr", list(arguments), obj=console) as context:
+            outcome: object = texpr.invoke(context)
         sys.stdout.flush()
         return outcome if isinstance(outcome, int) else 0
     except click.exceptions.Exit as stop:
@@ -68,7 +69,7 @@ def run(arguments: Sequence[str]) -> int:
     except click.ClickException as wrong:
         wrong.show()
         return 2
-    except (KeyboardInterrupt, click.Abort):
+    except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
         # The reader of our output has left. What is still buffered must not raise once more at exit.

@@ -71,11 +71,12 @@ def load_array(path: Path, param: Buffer) -> Array:
     wanted = numpy_dtype(param.dtype)
     if loaded.dtype.kind == "V" and loaded.dtype.names is None and loaded.dtype.itemsize == wanted.itemsize:
         loaded = loaded.view(wanted)  # NumPy stores the small float types as raw bytes
+    loaded = loaded.astype(loaded.dtype.newbyteorder("="), copy=False)
     if loaded.dtype != wanted:
         found = dtype_of(loaded.dtype) or loaded.dtype.str
         raise error("E0857", param.span, f"`{path}` holds {found}, but `{param!r}` takes {param.dtype}",
                     help=f"save it again with .astype(…) to {wanted.name}")  # fmt: skip
-    return loaded.astype(wanted.newbyteorder("="), copy=False)
+    return loaded
 
 
 def _solve(function: Function, arrays: Mapping[str, Array], known: dict[Sym, int]) -> None:
@@ -153,9 +154,7 @@ def _number(param: Buffer, word: str) -> Any:
     number = _parsed(word, param.dtype)
     if number is None:
         what = "a whole number" if param.dtype.is_integer else "true or false" if param.dtype == BOOL else "a number"
-        raise click.UsageError(
-            f"`{word}` is not {what}, which `{param!r}` takes; an argument is FILE.npy, random, zeros or a value"
-        )
+        raise click.UsageError(f"`{word}` is not FILE.npy, random or zeros, nor {what}, which `{param!r}` takes")
     return number
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from texpr.interp.dtypes import Array, numpy_dtype
+from texpr.ir.program import Function
 from texpr.ir.types import BF16, F8E4M3, F8E5M2, F16, F32, F64, TF32, DType
+from texpr.support.diagnostic import Diagnostic, Note
 
 FRACTION = {F64: 52, F32: 23, TF32: 10, F16: 10, BF16: 7, F8E4M3: 3, F8E5M2: 2}
 """Bits of the fraction of each floating type."""
@@ -60,3 +63,24 @@ def _near(dtype: DType, actual: Array, expected: Array) -> Array:
     largest = float(np.max(np.abs(finite), initial=0.0))
     with np.errstate(invalid="ignore"):
         return np.abs(got - wanted) <= ALLOWED * largest * 2.0 ** -FRACTION[dtype]
+
+
+def judge(
+    function: Function, results: Mapping[str, Array], expected: Mapping[str, Array]
+) -> tuple[tuple[str, ...], tuple[Diagnostic, ...]]:
+    """Every output against the interpreter's: a line for each that fits, a diagnostic for each that does not."""
+    lines: list[str] = []
+    found: list[Diagnostic] = []
+    for buffer in (*function.results, *function.params):
+        if buffer.name not in expected:
+            continue
+        outcome = compare(buffer.dtype, results[buffer.name], expected[buffer.name])
+        if outcome.at is None:
+            how = "equal to the bit" if outcome.equal else "equal up to rounding"
+            lines.append(f"{buffer.name}: {how} (against interp)")
+        else:
+            element = f"{buffer.name}[{', '.join(map(str, outcome.at))}]" if outcome.at else buffer.name
+            message = f"`{element}` is {outcome.actual}, but the interpreter gives {outcome.expected}"
+            note = Note("this is the first such element; the interpreter's result is what the program means")
+            found.append(Diagnostic("E0858", buffer.span, message, (note,)))
+    return tuple(lines), tuple(found)

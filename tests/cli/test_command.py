@@ -1,0 +1,313 @@
+"""The command from outside: output, exit codes, `--json`, and that nothing escapes as a traceback."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from texpr import __version__
+from texpr.cli import app, main
+from texpr.support.diagnostic import CompilerBug
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+
+SCALE = "fn scale(a: f32, x: f32[n]): f32[n] {\n    new y: f32[n]\n    par n |i| { y[i] = a * x[i] }\n    return y\n}\n"
+
+
+@pytest.fixture
+def scale(tmp_path: Path) -> Path:
+    """A small program in a file of its own."""
+    path = tmp_path / "scale.te"
+    path.write_text(SCALE, encoding="utf-8")
+    return path
+
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def texpr(capfd: pytest.CaptureFixture[str]) -> Call:
+    """`texpr(…)` runs the command here: exit code, standard output, standard error."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        code = main([str(argument) for argument in arguments])
+        out, err = capfd.readouterr()
+        assert "Traceback" not in err
+        return code, out, err
+
+    return call
+
+
+def test_version(texpr: Call) -> None:
+    assert texpr("--version") == (0, f"texpr {__version__}\n", "")
+
+
+def test_help_lists_the_verbs_without_loading_them(texpr: Call) -> None:
+    code, out, _ = texpr("--help")
+    assert code == 0
+    for verb in app.VERBS:
+        assert f"\n  {verb} " in out
+
+
+@pytest.mark.parametrize("verb", app.VERBS)
+def test_every_verb_has_help(verb: str, texpr: Call) -> None:
+    code, out, err = texpr(verb, "--help")
+    assert (code, err) == (0, "")
+    assert out.startswith(f"Usage: texpr {verb} ")
+
+
+def test_check_says_that_a_program_is_legal(scale: Path, texpr: Call) -> None:
+    assert texpr("check", scale) == (0, f"{scale}: legal (scale)\n", "")
+
+
+def test_check_shows_what_is_wrong(scale: Path, texpr: Call) -> None:
+    scale.write_text(SCALE.replace("x[i]", "x[i + 1]"), encoding="utf-8")
+    code, out, err = texpr("check", scale)
+    assert (code, out) == (1, "")
+    assert err.startswith("error[E0401]: ")
+    assert f" --> {scale}:3:28\n" in err
+    assert "^^^^^^^^" in err
+
+
+def test_check_json_is_one_object_and_nothing_else(scale: Path, texpr: Call) -> None:
+    code, out, err = texpr("check", scale, "--json")
+    assert (code, json.loads(out), err) == (0, {"ok": True, "functions": ["scale"], "diagnostics": []}, "")
+    scale.write_text(SCALE.replace("x[i]", "q[i]"), encoding="utf-8")
+    code, out, err = texpr("check", scale, "--json")
+    data = json.loads(out)
+    assert (code, err, data["ok"], data["diagnostics"][0]["at"]["line"]) == (1, "", False, 3)
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "error"),
+    [
+        (None, 2, "E0850"),
+        (b"-- \xff", 1, "E0853"),
+        (b"fn f(" * 100, 1, "E01"),
+        (b"fn f(x: f32[n]): f32 { new y: f32  y = " + b"(" * 50_000 + b"1.0" + b")" * 50_000 + b"  return y }", 1, "E0"),
+        (b"fn f(inout x: f32[n]) { " + b"par n |i| { " * 5_000 + b"}" * 5_001, 1, "E0"),
+        (b"\x00\x01\x02", 1, "E01"),
+    ],
+    ids=["missing", "not-utf8", "nonsense", "deep-expression", "deep-nest", "binary"],
+)
+def test_bad_files_are_refused_with_a_code(content: bytes | None, code: int, error: str, tmp_path: Path, texpr: Call) -> None:
+    path = tmp_path / "a.te"
+    if content is not None:
+        path.write_bytes(content)
+    got, out, err = texpr("check", path)
+    assert (got, out) == (code, ""), err[:2000]
+    assert f"[{error}" in err
+    got, out, err = texpr("check", "--json", path)
+    assert (got, err) == (code, "")
+    assert json.loads(out)["diagnostics"][0]["code"].startswith(error)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["run"], "Missing argument"),
+        (["chek"], "No such command"),
+        (["run", "{file}", "other"], "there is no function `other`; the file has: scale"),
+        (["run", "{file}", "--arg", "a=1"], "input `x: f32[n]` is missing"),
+        (["run", "{file}", "--arg", "a=1", "--arg", "x=random"], "size `n` of `x: f32[n]` is not known"),
+        (["run", "{file}", "--arg", "q=1"], "`scale` has no parameter `q`"),
+        (["run", "{file}", "--arg", "a"], "--arg takes NAME=FILE.npy"),
+        (["run", "{file}", "--arg", "a=1", "--arg", "a=2"], "argument `a` is given twice"),
+        (["run", "{file}", "--arg", "a=one", "--arg", "x=zeros", "--size", "n=2"], "`one` is not FILE.npy, random or zeros"),
+        (["run", "{file}", "--size", "n=few"], "--size takes NAME=INTEGER"),
+        (["run", "{file}", "--size", "m=1"], "`scale` has no size `m`"),
+        (["run", "{file}", "--size", "n=1", "--size", "n=2"], "size `n` is given twice"),
+        (["run", "{file}", "--on", "moon"], "'moon' is not one of"),
+        (["run", "{file}", "--arg", "a=1", "--arg", "x=none.npy"], "there is no file `none.npy`"),
+    ],
+)
+def test_a_wrong_call_names_what_is_wrong(arguments: list[str], word: str, scale: Path, texpr: Call) -> None:
+    code, out, err = texpr(*(argument.format(file=scale) for argument in arguments))
+    assert (code, out) == (2, "")
+    assert word in err
+
+
+def test_run_on_files(scale: Path, tmp_path: Path, texpr: Call) -> None:
+    x = np.arange(6, dtype=np.float32)
+    np.save(tmp_path / "x.npy", x)
+    out_folder = tmp_path / "deep" / "out"
+    code, out, err = texpr(
+        "run",
+        scale,
+        "--on",
+        "interp",
+        "--arg",
+        "a=3",
+        "--arg",
+        f"x={tmp_path / 'x.npy'}",
+        "-o",
+        out_folder,
+        "--against",
+        "interp",
+    )
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0].split() == ["result", "type", "shape", "min", "max"]
+    assert lines[1].split() == ["y", "f32", "[6]", "0", "15"]
+    assert lines[3] == "y: equal to the bit (against interp)"
+    assert np.array_equal(np.load(out_folder / "y.npy"), 3 * x)
+
+
+def test_run_json(scale: Path, texpr: Call) -> None:
+    code, out, err = texpr("run", scale, "--on", "interp", "--arg", "a=2", "--arg", "x=1", "--size", "n=3", "--json")
+    data = json.loads(out)
+    assert (code, err, data["ok"]) == (0, "", True)
+    assert data["results"] == [{"name": "y", "type": "f32", "shape": [3], "min": "2", "max": "2"}]
+
+
+@pytest.mark.parametrize(
+    ("array", "error"),
+    [
+        (np.zeros(3, np.float64), "E0857"),
+        (np.zeros((3, 3), np.float32), "E0705"),
+        (b"not an array", "E0856"),
+        (np.array([object()]), "E0856"),
+    ],
+    ids=["type", "rank", "format", "pickle"],
+)
+def test_a_wrong_array_is_refused(array: np.ndarray | bytes, error: str, scale: Path, tmp_path: Path, texpr: Call) -> None:
+    path = tmp_path / "x.npy"
+    if isinstance(array, bytes):
+        path.write_bytes(array)
+    else:
+        np.save(path, array, allow_pickle=True)
+    code, out, err = texpr("run", scale, "--on", "interp", "--arg", "a=1", "--arg", f"x={path}")
+    assert (code, out) == (1, "")
+    assert f"error[{error}]" in err
+
+
+def test_arrays_may_be_transposed_and_of_the_other_byte_order(tmp_path: Path, texpr: Call) -> None:
+    program = tmp_path / "copy.te"
+    program.write_text(
+        "fn f(A: f32[m, n]): f32[m, n] {\n new B: f32[m, n]\n par m |i| { par n |j| { B[i, j] = A[i, j] } }\n return B\n}\n",
+        encoding="utf-8",
+    )
+    array = np.asfortranarray(np.arange(12, dtype=">f4").reshape(3, 4))
+    np.save(tmp_path / "A.npy", array)
+    code, _, err = texpr("run", program, "--on", "interp", "--arg", f"A={tmp_path / 'A.npy'}", "-o", tmp_path)
+    assert (code, err) == (0, "")
+    assert np.array_equal(np.load(tmp_path / "B.npy"), array)
+
+
+def test_small_floats_come_and_go_as_numpy_stores_them(tmp_path: Path, texpr: Call) -> None:
+    program = tmp_path / "copy.te"
+    program.write_text(
+        "fn f(x: bf16[n]): bf16[n] {\n new y: bf16[n]\n par n |i| { y[i] = x[i] }\n return y\n}\n", encoding="utf-8"
+    )
+    x = np.arange(5).astype(ml_dtypes.bfloat16)
+    np.save(tmp_path / "x.npy", x)
+    code, _, err = texpr("run", program, "--on", "interp", "--arg", f"x={tmp_path / 'x.npy'}", "-o", tmp_path)
+    assert (code, err) == (0, "")
+    assert np.array_equal(np.load(tmp_path / "y.npy").view(ml_dtypes.bfloat16), x)
+
+
+def test_random_inputs_keep_what_the_text_promises(tmp_path: Path, texpr: Call) -> None:
+    program = tmp_path / "scatter.te"
+    program.write_text(
+        "fn f(x: f32[n], I: i32[n], inout y: f32[m])\n assume I in 0..m, injective(I)\n{\n par n |i| { y[I[i]] = x[i] }\n}\n",
+        encoding="utf-8",
+    )
+    words = ["--arg", "x=random", "--arg", "I=random", "--size", "n=50", "--size", "m=50"]
+    for seed in range(3):
+        code, out, err = texpr("run", program, "--on", "interp", "--seed", seed, *words)
+        assert (code, err) == (0, "")
+        assert "y " in out
+
+
+def test_an_output_folder_that_cannot_be_made(scale: Path, texpr: Call) -> None:
+    code, _, err = texpr("run", scale, "--on", "interp", "--arg", "a=1", "--arg", "x=1", "--size", "n=3", "-o", scale / "below")
+    assert code == 2
+    assert "E0855" in err
+
+
+@pytest.mark.parametrize("fault", [CompilerBug("lost a barrier"), KeyError("x"), RecursionError("too deep")])
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_fault_of_ours_says_so(
+    fault: Exception, as_json: bool, scale: Path, texpr: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(function: object) -> None:
+        raise fault
+
+    monkeypatch.setattr("texpr.cli.check.check", fail)
+    code, out, err = texpr("check", scale, *(["--json"] if as_json else []))
+    assert code == 3
+    assert type(fault).__name__ in err
+    assert "This is a fault of texpr, not of your program. Please report it" in err
+    assert (json.loads(out)["ok"] is False) if as_json else (out == "")
+
+
+def test_the_traceback_is_shown_on_request(
+    scale: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def fail(function: object) -> None:
+        raise CompilerBug("lost a barrier")
+
+    monkeypatch.setattr("texpr.cli.check.check", fail)
+    monkeypatch.setenv("TEXPR_TRACEBACK", "1")
+    assert main(["check", str(scale)]) == 3
+    assert "Traceback" in capfd.readouterr().err
+
+
+def test_interrupt_is_quiet(scale: Path, texpr: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(function: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("texpr.cli.check.check", interrupt)
+    assert texpr("check", scale) == (130, "", "")
+
+
+def test_a_reader_that_leaves_is_no_fault(scale: Path) -> None:
+    command = f'"{sys.executable}" -m texpr check "{scale}"; echo "code $?" >&2'
+    done = subprocess.run(["bash", "-c", f"({command}) | true"], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stderr.strip() == "code 0"
+
+
+def test_doctor(texpr: Call) -> None:
+    code, out, _ = texpr("doctor")
+    assert code == 0
+    assert f"texpr {__version__}" in out
+    assert "target cpu" in out
+    code, out, _ = texpr("doctor", "--json")
+    data = json.loads(out)
+    assert data["versions"]["texpr"] == __version__
+    assert all({"subject", "state", "detail", "help"} == finding.keys() for finding in data["findings"])
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    """The modules that the command has loaded when it ends."""
+    code = f"import sys; from texpr.cli import main; main({list(arguments)!r}); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    return set(done.stderr.split())
+
+
+def test_little_is_loaded_where_little_is_asked() -> None:
+    slow = {"numpy", "ml_dtypes", "islpy", "rich"}
+    assert not (slow | {"click"}) & loaded_by("--version")
+    assert not slow & loaded_by("--help")
+    assert not {"numpy", "ml_dtypes", "rich"} & loaded_by("check", str(EXAMPLES / "matmul.te"))
+
+
+@pytest.mark.parametrize(("arguments", "seconds"), [(["--version"], 0.1), (["check", str(EXAMPLES / "matmul.te")], 0.4)])
+def test_it_starts_fast(arguments: list[str], seconds: float) -> None:
+    """The best of several runs, doubled: CI machines are slow, and what is guarded against is a slow import."""
+
+    def once() -> float:
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "texpr", *arguments], capture_output=True, check=True, timeout=60)
+        return time.perf_counter() - start
+
+    assert min(once() for _ in range(5)) < 2 * seconds
