@@ -113,7 +113,7 @@ class Emulated:
     ) -> list[Report]:
         """Run `kernel` to its end, writing to the arrays of `args`; returns what was found, most telling of all: nothing.
 
-        `seed`: None in order, ≥ 0 a random schedule (the same for the same seed), or `LOCKSTEP`. `unwritten` names parameters
+        `seed`: None in order, ≥ 0 a random schedule (the same for the same seed), or `LOCKSTEP`. Without `detect` only bounds are watched. `unwritten` names parameters
         whose elements mean nothing until a kernel writes them. `count` adds to `counts()`. Raises `TexprError` E0572 where
         the grid is none that a device could run, `ValueError` where `args` do not fit the kernel.
         """

@@ -20,6 +20,7 @@ static std::mutex one_at_a_time;
 
 static View *core_shared(Site *site) { return shared_array(site); }
 static View *core_shared_of(View *view, unsigned rank) { return shared_of(view, rank); }
+static View *core_shared_at(const void *address) { return shared_view_at(static_cast<const char *>(address)); }
 static void core_barrier(int id, int threads, int line) { gate_barrier(id, threads, line); }
 static void core_cluster_barrier(int line) { cluster_barrier(line); }
 static void core_warp_barrier(unsigned mask, int line) { together(Together::barrier, mask, 0, 0, 32, line); }
@@ -39,6 +40,7 @@ static void connect() {
     core.atomic_at = touch_at;
     core.shared = core_shared;
     core.shared_of = core_shared_of;
+    core.shared_at = core_shared_at;
     core.barrier = core_barrier;
     core.cluster_barrier = core_cluster_barrier;
     core.warp_barrier = core_warp_barrier;

@@ -139,9 +139,9 @@ template <Act ACT> void *touch(View *given, long long index) {
     View &view = *given;
     const void *place = __builtin_return_address(0);
     if (view.space != Space::local) before_access();
+    if ((unsigned long long)index >= (unsigned long long)view.count) return outside(view, index, ACT);
     if (machine.options.detect) {
         const Fiber &me = machine.current();
-        if ((unsigned long long)index >= (unsigned long long)view.count) return outside(view, index, ACT);
         if (view.unsure) check_written(me, view, index, ACT);
         if (view.watched) {
             Stamp fresh = view.space == Space::shared ? static_cast<SharedArray *>(view.owner)->fresh : machine.launch;

@@ -304,6 +304,9 @@ inline void begin(const Options &options) {
     machine.poison = 0xff;
     if (options.order == Order::lockstep) machine.patience = 1;
     if (options.order == Order::random) {
+        static const unsigned freedom[] = {8, 0, 4, 1};
+        machine.freedom = freedom[options.seed % 4];
+        machine.favours = 0;
         static const unsigned patience[] = {2, 5, 20, 100}; /* from a few accesses to whole statements */
         static const unsigned char poison[] = {0xff, 0x7f, 0xfb, 0x55};
         machine.patience = patience[machine.random.below(4)];

@@ -43,21 +43,21 @@ struct Block;
 struct Warp;
 struct Cluster;
 
-struct Fiber : Thread {
-    Context context;
-    Stack stack;
-    Block *block;
-    Warp *warp;
+/* What a barrier of the block touches comes first and fits into one line of the cache. */
+struct alignas(64) Fiber : Thread {
+    int emitted_line; /* of the barrier it waits at, in the emitted text */
     std::uint16_t index; /* in the block */
-    std::uint8_t lane;
+    std::uint8_t lane, gate;
     bool started, finished;
     Wait wait;
-    std::uint8_t gate;
-    int emitted_line; /* of the barrier it waits at, in the emitted text */
     Together together;
+    Block *block;
+    Context context;
     unsigned mask;
-    std::uint64_t value; /* given to the other lanes; then what is got from them */
     int operand, width;
+    std::uint64_t value; /* given to the other lanes; then what is got from them */
+    Warp *warp;
+    Stack stack;
 };
 
 /* `known[a * LANES + b]`: up to when lane a knows what lane b did, where that is later than `base`, up to when every lane
@@ -147,6 +147,8 @@ struct Machine {
     Stamp now = 1, launch = 1; /* when the launch began */
     int fuel = INT_MAX;        /* accesses until another thread has its turn */
     unsigned patience = 0;     /* about how many accesses that is; 0: never */
+    unsigned freedom = 0;      /* of 8 choices, how many are made among all threads; the others keep to a favourite */
+    unsigned favourite_block = 0, favourite_warp = 0, favours = 0; /* until when it stays the favourite */
     unsigned char poison = 0xff;
     std::vector<Site *> sites; /* shared arrays met in this launch */
 

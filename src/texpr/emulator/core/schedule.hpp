@@ -1,7 +1,8 @@
 /* Which thread runs next. A thread runs until it waits, ends, or (not in order) has used up its accesses to memory.
 
    In order: the next thread of the block that can run, from the one that ran on, around. Lockstep: the same, but each
-   thread does one access in its turn. Random: any thread of any running block. The choice depends on the seed alone. */
+   thread does one access in its turn. Random: some choices fall on any thread of any running block, the others on a
+   favourite warp, which so runs as far ahead of all others as barriers let it; both depend on the seed alone. */
 #ifndef TEXPR_EMULATOR_SCHEDULE_HPP
 #define TEXPR_EMULATOR_SCHEDULE_HPP
 
@@ -39,15 +40,34 @@ inline Fiber *ready_from(Block &block, unsigned from) {
     return &block.fibers[word * 64 + (unsigned)__builtin_ctzll(bits)];
 }
 
+/* A thread of `warp` that can run, any of them; where none can, one of the next warp of which one can. */
+inline Fiber *ready_in(Block &block, unsigned warp) {
+    auto lanes = (std::uint32_t)(block.ready_bits[warp / 2] >> (warp % 2 * LANES));
+    if (lanes == 0) return ready_from(block, (warp + 1) * LANES);
+    unsigned turn = machine.random.below(LANES);
+    std::uint32_t turned = (lanes >> turn) | (turn == 0 ? 0 : lanes << (LANES - turn));
+    return &block.fibers[warp * LANES + (turn + (unsigned)__builtin_ctz(turned)) % LANES];
+}
+
+inline Fiber *pick_randomly() {
+    auto &blocks = machine.blocks;
+    auto count = (unsigned)blocks.size();
+    if (machine.favours-- == 0) {
+        machine.favours = machine.random.below(512);
+        machine.favourite_block = machine.random.below(count);
+        machine.favourite_warp = machine.random.below(machine.warps);
+    }
+    bool free = machine.random.below(8) < machine.freedom;
+    unsigned at = free ? machine.random.below(count) : machine.favourite_block % count;
+    while (blocks[at]->ready == 0) at = at + 1 == count ? 0 : at + 1;
+    return free ? ready_from(*blocks[at], machine.random.below(blocks[at]->size)) : ready_in(*blocks[at], machine.favourite_warp);
+}
+
 /* The thread to run after `from` (or at first), or null where none can. */
 inline Fiber *pick(Fiber *from) {
     if (machine.ready == 0) return nullptr;
     auto &blocks = machine.blocks;
-    if (machine.options.order == Order::random) {
-        std::size_t at = blocks.size() == 1 ? 0 : machine.random.below((unsigned)blocks.size());
-        while (blocks[at]->ready == 0) at = at + 1 == blocks.size() ? 0 : at + 1;
-        return ready_from(*blocks[at], machine.random.below(blocks[at]->size));
-    }
+    if (machine.options.order == Order::random) return pick_randomly();
     if (from && from->block->ready != 0) return ready_from(*from->block, from->index + 1u);
     std::size_t at = 0;
     while (from && blocks[at] != from->block) ++at;

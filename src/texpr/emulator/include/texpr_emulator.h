@@ -143,10 +143,14 @@ inline void __threadfence_block() {}
 
 inline unsigned tx_cluster_rank() { return tx_emu::core->cluster_rank(); }
 
-#if TX_EMU_CHECKED
 /* The array `mine` of the block with number `rank` in this cluster. */
+#if TX_EMU_CHECKED
 template <class T> tx_emu::Array<T> tx_cluster_shared(tx_emu::Array<T> mine, unsigned rank) {
     return {tx_emu::core->shared_of(mine.view, rank)};
+}
+#else
+template <class T> T *tx_cluster_shared(T *mine, unsigned rank) {
+    return reinterpret_cast<T *>(tx_emu::core->shared_of(tx_emu::core->shared_at(mine), rank)->base);
 }
 #endif
 

@@ -55,6 +55,7 @@ struct Core {
     void *(*atomic_at)(void *address, unsigned size);
     View *(*shared)(Site *site);
     View *(*shared_of)(View *view, unsigned rank);
+    View *(*shared_at)(const void *address);
     void (*barrier)(int id, int threads, int line);
     void (*cluster_barrier)(int line);
     void (*warp_barrier)(unsigned mask, int line);
