@@ -21,6 +21,7 @@ from texpr.ir.rewrite import specialize
 from texpr.isa.registry import resolve
 from texpr.isa.target import Target
 from texpr.lowering.lower import lower as lower_function
+from texpr.lowering.notes import Notes
 from texpr.support.diagnostic import Diagnostic, TexprError, error
 from texpr.support.span import Source
 
@@ -30,11 +31,12 @@ After: TypeAlias = Callable[[str, Stage], None]
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A function for one target: the function with its sizes fixed, its plan, and the source that a compiler gets."""
+    """A function for one target: the function with its sizes fixed, its plan, what was decided, the source for a compiler."""
 
     function: Function
     target: Target
     plan: Plan
+    notes: tuple[Notes, ...]
     source: str
 
 
@@ -86,11 +88,11 @@ def lower(
     function, fixed = fix(function, sizes)
     after("fixed", function)
     refuse(check_function(function))
-    plan = lower_function(function, machine, fixed)
+    plan, notes = lower_function(function, machine, fixed)
     after("plan", plan)
     source = print_cpu(plan) if machine.family == "cpu" else print_kernels(plan)
     after("source", source)
-    return Compiled(function, machine, plan, source)
+    return Compiled(function, machine, plan, notes, source)
 
 
 def refuse(found: tuple[Diagnostic, ...]) -> None:

@@ -20,14 +20,18 @@ from texpr.lowering.host import Choose, Item, Piece, Repeat, divide
 from texpr.lowering.names import Names
 from texpr.lowering.needs import Needs
 from texpr.lowering.nests import Lowered, lower_nest
+from texpr.lowering.notes import Notes, notes
 from texpr.lowering.promote import promote
 from texpr.mapping.default import for_grid, map_nest
 from texpr.mapping.reductions import BLOCK_CHUNK, CORE_CHUNK, arrange
 from texpr.relation.collect import model
 
 
-def lower(function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None = None) -> k.Plan:
-    """The plan of `function`, whose sizes `fixed` were substituted before. Raises Limitation for what cannot be lowered yet."""
+def lower(function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None = None) -> tuple[k.Plan, tuple[Notes, ...]]:
+    """The plan of `function`, whose sizes `fixed` were substituted before, and notes on each kernel.
+
+    Raises Limitation for what cannot be lowered yet.
+    """
     arranged = arrange(function, CORE_CHUNK if target.family == "cpu" else BLOCK_CHUNK)
     arranged = fuse(arranged, model(arranged))
     names = Names(arranged)
@@ -37,7 +41,7 @@ def lower(function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None
     steps = tuple(lowering.steps(host.items))
     results = set(function.results)
     workspace = (*(b for b in host.locals if b not in results), *lowering.workspace)
-    return k.Plan(
+    plan = k.Plan(
         function.name,
         function.params,
         function.results,
@@ -49,6 +53,7 @@ def lower(function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None
         steps,
         function.span,
     )
+    return plan, tuple(lowering.notes)
 
 
 @dataclass(slots=True)
@@ -59,6 +64,7 @@ class _Lowering:
     needs: Needs
     lets: Mapping[Sym, Buffer]
     workspace: list[Buffer] = field(default_factory=list[Buffer])
+    notes: list[Notes] = field(default_factory=list[Notes])
     loops: tuple[Sym, ...] = ()
 
     def steps(self, items: tuple[Item, ...]) -> Iterator[k.HostStep]:
@@ -80,8 +86,10 @@ class _Lowering:
         nest = map_nest(body, self.target, known)
         own = self.names.fork()
         lowered = lower_nest(nest, self.target, own, self.needs, self.lets)
-        self.workspace.extend(lowered.workspace)
-        return self._finish(lowered, body)
+        self.workspace.extend(lowered.placement.workspace)
+        kernel = self._finish(lowered, body)
+        self.notes.append(notes(kernel, nest, lowered.placement))
+        return kernel
 
     def _finish(self, lowered: Lowered, origin: tuple[ir.Stmt, ...]) -> k.Kernel:
         """A kernel with its arguments collected from what its body uses."""

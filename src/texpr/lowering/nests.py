@@ -26,7 +26,7 @@ class Lowered:
 
     axes: tuple[k.Axis, ...]
     arrays: tuple[k.Array, ...]
-    workspace: tuple[Buffer, ...]
+    placement: Placement
     body: tuple[k.Stmt, ...]
 
 
@@ -76,7 +76,7 @@ class _NestLowering:
         body = self._guarded(body)
         arrays = (*self.placement.arrays, *self.emitter.arrays, *self._scratch())
         loads = tuple(self._let_loads(body))
-        return Lowered(axes, arrays, tuple(self.placement.workspace), (*prelude, *loads, *body))
+        return Lowered(axes, arrays, self.placement, (*prelude, *loads, *body))
 
     def _axes(self) -> tuple[tuple[k.Axis, ...], tuple[k.Stmt, ...]]:
         """Hardware coordinates, and the grid indices in them."""
@@ -145,9 +145,10 @@ class _NestLowering:
         return body if condition is None else (k.If(condition, body, uniform=self.nest.team > 1),)
 
     def _tiles(self) -> tuple[points.Tile, ...]:
-        """Grid loops of which one grid iteration runs several points."""
+        """Grid loops of which one grid iteration runs several points, the one for vector lanes innermost."""
         pairs = zip(self.nest.grid, self.blocks, strict=True)
-        return tuple(points.Tile(m, block * m.tile) for m, block in pairs if m.points > 1)
+        tiles = (points.Tile(m, block * m.tile) for m, block in pairs if m.points > 1)
+        return tuple(sorted(tiles, key=lambda tile: tile.map.lane))
 
     def _team(self) -> Team:
         if self.nest.team == 1:

@@ -91,7 +91,7 @@ def _cpu(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], inner: tuple[tupl
         if distributes(body, frozenset(p.sym for p in loops)):
             grid = _registers(tuple(outer), lane, body)
         else:
-            grid = [*(LoopMap(p, Role.GRID) for p in outer), LoopMap(lane, Role.GRID, tile=CORE_TILE)]
+            grid = [*(LoopMap(p, Role.GRID) for p in outer), LoopMap(lane, Role.GRID, tile=CORE_TILE, lane=True)]
     maps = {m.loop: m for m in grid}
     for found in inner:
         role = Role.REDUCE if found[0].reduce and not is_atomic(found[0]) else Role.TEAM
@@ -102,7 +102,7 @@ def _cpu(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], inner: tuple[tupl
 def _registers(outer: tuple[ir.Par, ...], lane: ir.Par, body: tuple[ir.Stmt, ...]) -> list[LoopMap]:
     """A tile of results in registers: `LINE` bytes of the contiguous loop, and a few iterations of the loop before it."""
     widest = max((load.dtype.bytes for stmt in ir.walk(body) for load in loads(stmt)), default=4)
-    tile = LoopMap(lane, Role.GRID, tile=LINE // widest)
+    tile = LoopMap(lane, Role.GRID, tile=LINE // widest, lane=True)
     if not outer:
         return [tile]
     return [tile, *(LoopMap(p, Role.GRID) for p in outer[:-1]), LoopMap(outer[-1], Role.GRID, tile=ROWS)]

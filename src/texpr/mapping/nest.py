@@ -26,13 +26,18 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LoopMap:
-    """The map of one `par`. `tile`: iterations a block coordinate spans; `radix`, `stride`: its digit of the thread number."""
+    """The map of one `par`.
+
+    `tile`: iterations a block coordinate spans; `radix`, `stride`: its digit of the thread number. `lane`: its points go
+    innermost, side by side in vector lanes.
+    """
 
     loop: ir.Par
     role: Role
     tile: int = 1
     radix: int = 1
     stride: int = 1
+    lane: bool = False
 
     @property
     def points(self) -> int:

@@ -1,0 +1,105 @@
+"""What lowering decided and why, for people: kept beside the plan, which says only what runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.isa.levels import Space
+from texpr.lowering.placement import Placement, count
+from texpr.mapping.nest import LoopMap, Nest, Role
+from texpr.mapping.reductions import is_atomic
+
+
+@dataclass(frozen=True, slots=True)
+class LoopNote:
+    """How one `par` is shared out: over which levels, T logical threads, S sequential steps, and σ, its index in both."""
+
+    loop: str
+    extent: str
+    level: str
+    threads: int
+    steps: str
+    sigma: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class BufferNote:
+    """Where a `new` lives; `bytes` a block or thread, as text where sizes are open; `reason`, the relation that decided."""
+
+    buffer: str
+    space: str
+    bytes: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """Of one kernel."""
+
+    kernel: str
+    loops: tuple[LoopNote, ...]
+    buffers: tuple[BufferNote, ...]
+
+
+def notes(kernel: k.Kernel, nest: Nest, placement: Placement) -> Notes:
+    """The notes on `kernel`."""
+    return Notes(kernel.name, tuple(_loops(nest)), tuple(_buffers(placement)))
+
+
+def _loops(nest: Nest) -> Iterator[LoopNote]:
+    for loop in (*(m.loop for m in nest.grid), *(s for s in ir.walk(nest.body) if isinstance(s, ir.Par))):
+        found = nest.loops.get(loop)
+        if found is None:
+            yield LoopNote(loop.sym.base, str(loop.extent), "thread", 1, str(loop.extent), "s", loop.span.line)
+        else:
+            yield _mapped(found, nest)
+
+
+def _mapped(found: LoopMap, nest: Nest) -> LoopNote:
+    level = {Role.GRID: "grid", Role.TEAM: "team", Role.REDUCE: "team"}[found.role]
+    if found.role is Role.GRID and found.radix > 1:
+        level = "grid, block"
+    elif level == "team":
+        level = "block" if nest.team == nest.threads and nest.team > 1 else "warp" if nest.team > 1 else "thread"
+    if found.role is Role.REDUCE:
+        level += ", reduced"
+    if is_atomic(found.loop):
+        level += ", atomic"
+    steps = expr(found.points) if found.role is Role.GRID else (found.loop.extent + (found.radix - 1)) // found.radix
+    return LoopNote(
+        found.loop.sym.base,
+        str(found.loop.extent),
+        level,
+        found.radix,
+        str(steps),
+        _sigma(found),
+        found.loop.span.line,
+    )
+
+
+def _sigma(found: LoopMap) -> str:
+    """The index as an expression of block b, thread t and step s."""
+    digit = found.digit(expr(Sym("t")))
+    if found.role is Role.GRID:
+        return str(expr(Sym("b")) * found.tile + digit + (_steps(found.radix) if found.points > 1 else expr(0)))
+    return str(_steps(found.radix) + digit)
+
+
+def _steps(radix: int) -> Expr:
+    return expr(Sym("s")) * radix
+
+
+def _buffers(placement: Placement) -> Iterator[BufferNote]:
+    for buffer, place in placement.places.items():
+        if place.register is not None:
+            yield BufferNote(buffer.name, "register", str(buffer.dtype.bytes), place.reason)
+            continue
+        known = count(place.buffer.shape)
+        size = str(known * buffer.dtype.bytes) if known is not None else " * ".join(f"({e})" for e in place.buffer.shape)
+        title = {Space.GLOBAL: "workspace", Space.SHARED: "shared", Space.LOCAL: "local"}[place.space]
+        yield BufferNote(buffer.name, title, size, place.reason)
