@@ -26,6 +26,9 @@ LANES = 32
 CORE_TILE = 4096
 """Iterations of the contiguous loop that one CPU core takes at a time."""
 
+SQUARE = 32
+"""Side of the tile that a core takes where accesses are contiguous along two loops, as in a transpose."""
+
 LINE, ROWS = 64, 4
 """A tile kept in a CPU core's registers: bytes of the contiguous loop (a cache line) by iterations of the next one."""
 
@@ -91,12 +94,21 @@ def _cpu(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], inner: tuple[tupl
         if distributes(body, frozenset(p.sym for p in loops)):
             grid = _registers(tuple(outer), lane, body)
         else:
-            grid = [*(LoopMap(p, Role.GRID) for p in outer), LoopMap(lane, Role.GRID, tile=CORE_TILE, lane=True)]
+            crossing = _crossing(tuple(outer), lane, body)
+            maps = (LoopMap(p, Role.GRID, tile=SQUARE if p is crossing else 1) for p in outer)
+            grid = [*maps, LoopMap(lane, Role.GRID, tile=CORE_TILE if crossing is None else SQUARE, lane=True)]
     maps = {m.loop: m for m in grid}
     for found in inner:
         role = Role.REDUCE if found[0].reduce and not is_atomic(found[0]) else Role.TEAM
         maps.update((p, LoopMap(p, role)) for p in found)
     return Nest(tuple(grid), body, 1, 1, maps)
+
+
+def _crossing(outer: tuple[ir.Par, ...], lane: ir.Par, body: tuple[ir.Stmt, ...]) -> ir.Par | None:
+    """The loop, besides `lane`, along which some accesses are contiguous: a square tile of both keeps lines in the cache."""
+    votes = _votes(body)
+    best = max(outer, key=lambda p: votes[p.sym], default=None)
+    return best if best is not None and votes[best.sym] > 0 and votes[lane.sym] > 0 else None
 
 
 def _registers(outer: tuple[ir.Par, ...], lane: ir.Par, body: tuple[ir.Stmt, ...]) -> list[LoopMap]:
@@ -126,12 +138,18 @@ def _by_contiguity(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> tupl
     """`loops` with the one along which most accesses are contiguous moved innermost (the innermost one wins a tie)."""
     if len(loops) < 2:
         return loops
+    votes = _votes(body)
+    best = max(reversed(loops), key=lambda p: votes[p.sym])
+    return (*(p for p in loops if p is not best), best)
+
+
+def _votes(body: tuple[ir.Stmt, ...]) -> Counter[Sym]:
+    """For each symbol, how many accesses are contiguous along it."""
     votes: Counter[Sym] = Counter()
     for stmt in ir.walk(body):
         for load in loads(stmt):
             votes.update(contiguous(load))
-    best = max(reversed(loops), key=lambda p: votes[p.sym])
-    return (*(p for p in loops if p is not best), best)
+    return votes
 
 
 def _digits(loops: tuple[ir.Par, ...], threads: int, role: Role) -> Iterator[LoopMap]:
