@@ -55,8 +55,9 @@ def test_no_contraction(machine: Machine, nvcc: Nvcc) -> None:
 
 def test_a_fatbin_joins_targets_and_is_reproducible(machine: Machine, nvcc: Nvcc) -> None:
     binaries = [compile_cuda(machine, nvcc, KERNEL, SIZE, target) for target in ("sm_80", "sm_90a")]
-    joined = make_fatbin(machine, nvcc, binaries)
-    assert joined == make_fatbin(machine, nvcc, binaries) and len(joined) > len(binaries[0].cubin)
+    codes = [(binary.target, binary.cubin, binary.ptx) for binary in binaries]
+    joined = make_fatbin(machine, nvcc, codes)
+    assert joined == make_fatbin(machine, nvcc, codes) and len(joined) > len(binaries[0].cubin)
 
 
 def test_a_kernel_that_does_not_compile_is_a_bug(machine: Machine, nvcc: Nvcc) -> None:

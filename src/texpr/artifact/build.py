@@ -12,7 +12,6 @@ from texpr.artifact.place import MANIFEST, SUMS, publish, refuse_foreign, sums
 from texpr.artifact.rust import print_crate
 from texpr.artifact.sources import (
     Part,
-    Variant,
     cpu_source_headers,
     cpu_sources,
     cuda_source_headers,
@@ -24,14 +23,12 @@ from texpr.artifact.sources import (
     where,
 )  # fmt: skip
 from texpr.artifact.template import template
+from texpr.artifact.tools import DeviceCode, Tools
 from texpr.backends.c.names import identifier
 from texpr.support.diagnostic import error
-from texpr.toolchain.cuda import CudaBinary, Nvcc, compile_cuda, find_beside, find_nvcc, make_fatbin
-from texpr.toolchain.host import HostBinary, HostCompiler, HostJob, build_host, find_host
-from texpr.toolchain.machine import Machine
 
-OPENMP = {"gnu": "gomp", "clang": "omp"}
-"""The library that OpenMP needs at run time, by family of compiler."""
+HOST_LIBRARIES = ("dl", "pthread")
+"""What a launcher needs of the host, which every host has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +39,7 @@ class Artifact:
     name: str
     targets: tuple[str, ...]
     files: tuple[str, ...]
-    binaries: Mapping[tuple[str, str], CudaBinary]
+    binaries: Mapping[tuple[str, str], DeviceCode]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +47,15 @@ class Built:
     """The sources (by path below src/) and the libraries of an artifact; `extra` are further files of lib/."""
 
     sources: Mapping[str, str]
-    library: HostBinary
+    shared: bytes
+    static: bytes
     extra: Mapping[str, bytes]
     libraries: tuple[str, ...]
-    binaries: Mapping[tuple[str, str], CudaBinary]
+    binaries: Mapping[tuple[str, str], DeviceCode]
     tools: Mapping[str, str]
 
 
-def build(machine: Machine, name: str, parts: Sequence[Part], directory: Path, *, version: str) -> Artifact:
+def build(tools: Tools, name: str, parts: Sequence[Part], directory: Path, *, version: str) -> Artifact:
     """Build the functions of `parts` into `directory`, whole or not at all; the same input gives the same bytes.
 
     Raises `TexprError`: nothing to build or a mixture of targets (E0805–E0807), a folder that is not ours or cannot be written
@@ -66,8 +64,7 @@ def build(machine: Machine, name: str, parts: Sequence[Part], directory: Path, *
     on = where(parts)
     _check_names(name, parts)
     refuse_foreign(directory)
-    host = find_host(machine)
-    built = _cpu(machine, host, name, parts) if on == "cpu" else _cuda(machine, host, name, parts)
+    built = _cpu(tools, name, parts) if on == "cpu" else _cuda(tools, name, parts)
     plans, targets = parts[0].plans, tuple(part.target for part in parts)
     texts = {
         **{f"include/{path}": text for path, text in public_headers(name, plans, on).items()},
@@ -79,11 +76,10 @@ def build(machine: Machine, name: str, parts: Sequence[Part], directory: Path, *
         **{f"rust/{path}": text for path, text in print_crate(name, plans, on, version, built.libraries).items()},
         MANIFEST: print_manifest(name, version, parts, built.binaries, built.tools),
     }
-    assert built.library.static is not None
     files = {
         **{path: text.encode() for path, text in texts.items()},
-        f"lib/libtexpr_{name}.so": built.library.shared,
-        f"lib/libtexpr_{name}.a": built.library.static,
+        f"lib/libtexpr_{name}.so": built.shared,
+        f"lib/libtexpr_{name}.a": built.static,
         **{f"lib/{path}": data for path, data in built.extra.items()},
     }
     publish(directory, {**files, SUMS: sums(files)})
@@ -101,66 +97,54 @@ def _check_names(name: str, parts: Sequence[Part]) -> None:
             raise error("E0807", None, f"the functions for {part.target} are not those for {parts[0].target}")
 
 
-def _cpu(machine: Machine, host: HostCompiler, name: str, parts: Sequence[Part]) -> Built:
+def _cpu(tools: Tools, name: str, parts: Sequence[Part]) -> Built:
     if len(parts) != 1:
         raise error("E0805", None, "an artifact for a CPU has one target")
     plans = parts[0].plans
     sources, headers = cpu_sources(plans), cpu_source_headers()
-    job = HostJob(
-        name=f"texpr_{name}",
-        sources=sources,
-        headers={**headers, **public_headers(name, plans, "cpu")},
+    openmp = tools.openmp()
+    shared, static = tools.library(
+        f"texpr_{name}",
+        sources,
+        {**headers, **public_headers(name, plans, "cpu")},
         flags=("-fno-exceptions", "-fno-rtti"),
         openmp=True,
-        static=True,
     )
-    runtime = (OPENMP[host.family],) if host.openmp else ()
-    return Built({**sources, **headers}, build_host(machine, host, job), {}, (*runtime, "m"), {}, {"host": host.version})
+    linked = ("m",) if openmp is None else (openmp, "m")
+    return Built({**sources, **headers}, shared, static, {}, linked, {}, tools.versions(device=False))
 
 
-def _cuda(machine: Machine, host: HostCompiler, name: str, parts: Sequence[Part]) -> Built:
-    nvcc = find_nvcc(machine)
+def _cuda(tools: Tools, name: str, parts: Sequence[Part]) -> Built:
     functions = [variants(parts, at) for at in range(len(parts[0].plans))]
     headers = cuda_source_headers()
     sources = {**launchers(name, functions), **headers}
     images: dict[str, str] = {}
     extra: dict[str, bytes] = {}
-    binaries: dict[tuple[str, str], CudaBinary] = {}
+    binaries: dict[tuple[str, str], DeviceCode] = {}
     for found in functions:
-        compiled = _compile(machine, nvcc, found)
-        function = identifier(found[0].plan.name)
+        compiled = {target: tools.device(v.text, headers, target) for v in found for target in v.targets}
         images |= image_sources(found, compiled)
-        extra |= _device_files(machine, nvcc, function, [compiled[part.target] for part in parts])
+        extra |= _device_files(tools, identifier(found[0].plan.name), [compiled[part.target] for part in parts])
         binaries |= {(found[0].plan.name, target): binary for target, binary in compiled.items()}
         sources |= {variant.path(number): variant.text for number, variant in enumerate(found)}
-    job = HostJob(
-        name=f"texpr_{name}",
-        sources={path: text for path, text in {**sources, **images}.items() if path.endswith(".c")},
-        headers={**headers, **public_headers(name, parts[0].plans, "cuda")},
-        libraries=("dl", "pthread"),
-        static=True,
+    shared, static = tools.library(
+        f"texpr_{name}",
+        {path: text for path, text in {**sources, **images}.items() if path.endswith(".c")},
+        {**headers, **public_headers(name, parts[0].plans, "cuda")},
+        libraries=HOST_LIBRARIES,
     )
     sources |= {**images, **{f"emulator/{path}": text for path, text in emulator_sources().items()}}
-    tools = {"host": host.version, "nvcc": nvcc.release}
-    return Built(sources, build_host(machine, host, job), extra, ("dl", "pthread"), binaries, tools)
+    return Built(sources, shared, static, extra, HOST_LIBRARIES, binaries, tools.versions(device=True))
 
 
-def _compile(machine: Machine, nvcc: Nvcc, found: Sequence[Variant]) -> dict[str, CudaBinary]:
-    headers = cuda_source_headers()
-    return {
-        target: compile_cuda(machine, nvcc, variant.text, headers, target) for variant in found for target in variant.targets
-    }
-
-
-def _device_files(machine: Machine, nvcc: Nvcc, function: str, compiled: Sequence[CudaBinary]) -> dict[str, bytes]:
-    """Cubins and PTX of a function as files, and all of them as a fatbin where that tool is there."""
+def _device_files(tools: Tools, function: str, compiled: Sequence[DeviceCode]) -> dict[str, bytes]:
+    """Cubins and PTX of a function as files, and all of them as a fatbin where that can be made."""
     files: dict[str, bytes] = {}
     for binary in compiled:
         files[f"{function}.{binary.target}.cubin"] = binary.cubin
         files[f"{function}.{binary.target}.ptx"] = binary.ptx
-    if find_beside(machine, nvcc, "fatbinary") is not None:
-        files[f"{function}.fatbin"] = make_fatbin(machine, nvcc, compiled)
-    return files
+    joined = tools.fatbin([(binary.target, binary.cubin, binary.ptx) for binary in compiled])
+    return files if joined is None else {**files, f"{function}.fatbin": joined}
 
 
 def _cmake_sources(name: str, on: str, sources: Mapping[str, str]) -> str:

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 
 from texpr.affine.expr import Sym
 from texpr.artifact.sources import Part
+from texpr.artifact.tools import DeviceCode
 from texpr.backends.c.arguments import Argument, arguments, distinct, function_name
 from texpr.backends.c.types import PUBLIC_NAMES
-from texpr.ir.kernel import Kernel, kernels
+from texpr.ir.kernel import Kernel, Plan, kernels
 from texpr.ir.program import Assume, Compare, Injective, InRange
 from texpr.isa.levels import Level
-from texpr.toolchain.cuda import CudaBinary
 
 FORMAT = "texpr-artifact 1"
 """What `format` says; a later, incompatible manifest will say something else."""
 
 
 def print_manifest(
-    name: str, version: str, parts: Sequence[Part], binaries: Mapping[tuple[str, str], CudaBinary], tools: Mapping[str, str]
+    name: str, version: str, parts: Sequence[Part], binaries: Mapping[tuple[str, str], DeviceCode], tools: Mapping[str, str]
 ) -> str:
     """The manifest. `binaries`: by function and target; `tools`: versions of what built it."""
     functions = [
@@ -31,12 +30,7 @@ def print_manifest(
             "fixed": {str(sym): value for sym, value in plan.fixed},
             "where": [_fact(fact) for fact in plan.requires],
             "assume": [_assume(assume) for assume in plan.assumes],
-            "targets": {
-                part.target: [
-                    _kernel(k, binaries.get((plan.name, part.target))) for k in distinct(kernels(part.plans[at].steps))
-                ]
-                for part in parts
-            },
+            "targets": {part.target: _kernels(part.plans[at], binaries.get((plan.name, part.target))) for part in parts},
         }
         for at, plan in enumerate(parts[0].plans)
     ]
@@ -68,11 +62,11 @@ def _argument(argument: Argument) -> dict[str, object]:
     return described
 
 
-def _kernels(plan: Plan, binary: CudaBinary | None) -> list[dict[str, object]]:
+def _kernels(plan: Plan, binary: DeviceCode | None) -> list[dict[str, object]]:
     return [_kernel(kernel, binary) for kernel in distinct(kernels(plan.steps))]
 
 
-def _kernel(kernel: Kernel, binary: CudaBinary | None) -> dict[str, object]:
+def _kernel(kernel: Kernel, binary: DeviceCode | None) -> dict[str, object]:
     described: dict[str, object] = {
         "name": kernel.name,
         "grid": {a.dim: str(a.extent) for a in kernel.axes if a.level in (Level.GRID, Level.CORE)},
@@ -80,7 +74,7 @@ def _kernel(kernel: Kernel, binary: CudaBinary | None) -> dict[str, object]:
     }
     for record in binary.kernels if binary is not None else ():
         if record.kernel == kernel.name:
-            described |= {key: value for key, value in asdict(record).items() if key != "kernel"}
+            described |= record.numbers()
     return described
 
 

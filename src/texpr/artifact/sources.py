@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from texpr.artifact.header import common_header, print_header, status_source
+from texpr.artifact.tools import DeviceCode, capability
 from texpr.backends.c.headers import check_headers
 from texpr.backends.c.names import identifier
 from texpr.backends.cpu import headers as cpu_headers
@@ -17,7 +18,6 @@ from texpr.emulator import core_texts
 from texpr.emulator import headers as emulator_headers
 from texpr.ir.kernel import Plan
 from texpr.support.diagnostic import CompilerBug, error
-from texpr.toolchain.cuda import CudaBinary, capability
 
 CPU = "cpu"
 """The target that is no CUDA device."""
@@ -110,7 +110,7 @@ def image_table(found: Sequence[Variant]) -> list[Image]:
     return [*cubins, *ptx]
 
 
-def image_sources(found: Sequence[Variant], binaries: Mapping[str, CudaBinary]) -> dict[str, str]:
+def image_sources(found: Sequence[Variant], binaries: Mapping[str, DeviceCode]) -> dict[str, str]:
     """The images of one function as C arrays, a source each."""
     texts: dict[str, str] = {}
     for image in image_table(found):

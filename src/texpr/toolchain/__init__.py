@@ -10,8 +10,10 @@ from texpr.toolchain.doctor import Finding, State, doctor, runs_on
 from texpr.toolchain.host import HostBinary, HostCompiler, HostJob, build_host, find_host
 from texpr.toolchain.machine import Machine, this_machine
 from texpr.toolchain.resources import Resources
+from texpr.toolchain.tools import Toolchain
 
 __all__ = [
     "Cache", "CudaBinary", "Finding", "HostBinary", "HostCompiler", "HostJob", "Machine", "Nvcc", "Resources", "State",
-    "build_host", "compile_cuda", "disassemble", "doctor", "find_host", "find_nvcc", "make_fatbin", "runs_on", "this_machine",
+    "Toolchain", "build_host", "compile_cuda", "disassemble", "doctor", "find_host", "find_nvcc", "make_fatbin", "runs_on",
+    "this_machine",
 ]  # fmt: skip

@@ -88,19 +88,19 @@ def compile_cuda(machine: Machine, nvcc: Nvcc, text: str, headers: Mapping[str, 
     return CudaBinary(target, entry.files["cubin"], entry.files["ptx"], tuple(Resources(**record) for record in records))
 
 
-def make_fatbin(machine: Machine, nvcc: Nvcc, binaries: Sequence[CudaBinary]) -> bytes:
-    """One file with the cubins of several targets, and the PTX of those that newer devices can translate."""
+def make_fatbin(machine: Machine, nvcc: Nvcc, codes: Sequence[tuple[str, bytes, bytes]]) -> bytes:
+    """One file with code for several targets, each a name, a cubin and PTX; the latter where newer devices can translate it."""
     program = _beside(machine, nvcc, "fatbinary")
     with tempfile.TemporaryDirectory(prefix="texpr-fatbin-") as folder:
         where = Path(folder)
         images: list[str] = []
-        for binary in binaries:
-            (where / f"{binary.target}.cubin").write_bytes(binary.cubin)
-            (where / f"{binary.target}.ptx").write_bytes(binary.ptx)
-            name = binary.target.removeprefix("sm_")
-            images.append(f"--image3=kind=elf,sm={name},file={binary.target}.cubin")
-            if not capability(binary.target)[2]:
-                images.append(f"--image3=kind=ptx,sm={name},file={binary.target}.ptx")
+        for target, cubin, ptx in codes:
+            (where / f"{target}.cubin").write_bytes(cubin)
+            (where / f"{target}.ptx").write_bytes(ptx)
+            name = target.removeprefix("sm_")
+            images.append(f"--image3=kind=elf,sm={name},file={target}.cubin")
+            if not capability(target)[2]:
+                images.append(f"--image3=kind=ptx,sm={name},file={target}.ptx")
         done = run(machine, (program, "-64", "--create=joined.fatbin", *images), cwd=where, seconds=60)
         if done.code != 0:
             raise error("E0607", None, "fatbinary failed", Note(done.command), Note(done.output))

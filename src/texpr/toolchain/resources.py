@@ -11,7 +11,7 @@ ptxas prints for each kernel (CUDA binary utilities, and `ptxas --help`):
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 _ENTRY = re.compile(r"Compiling entry function '([^']+)'")
 _STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
@@ -31,6 +31,10 @@ class Resources:
     stack_bytes: int
     shared_bytes: int
     barriers: int
+
+    def numbers(self) -> dict[str, int]:
+        """Every number by its name."""
+        return {name: number for name, number in asdict(self).items() if name != "kernel"}
 
 
 def resources(text: str) -> tuple[Resources, ...]:

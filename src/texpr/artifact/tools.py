@@ -1,0 +1,82 @@
+"""What an artifact needs of a machine's compilers. The room `toolchain` has it; a test may hand in something else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from texpr.support.diagnostic import CompilerBug
+
+
+class Usage(Protocol):
+    """What one kernel takes of a device; its fields are those of the manifest."""
+
+    @property
+    def kernel(self) -> str:
+        """Its name."""
+        ...
+
+    def numbers(self) -> Mapping[str, int]:
+        """Registers, bytes and so on, by name."""
+        ...
+
+
+class DeviceCode(Protocol):
+    """A `.cu` compiled for one target."""
+
+    @property
+    def target(self) -> str:
+        """Such as `sm_90a`."""
+        ...
+
+    @property
+    def cubin(self) -> bytes:
+        """Machine code, for this target alone."""
+        ...
+
+    @property
+    def ptx(self) -> bytes:
+        """PTX, which a driver can translate for this target, and if that has no suffix for later ones."""
+        ...
+
+    @property
+    def kernels(self) -> Sequence[Usage]:
+        """What each kernel takes."""
+        ...
+
+
+class Tools(Protocol):
+    """The compilers of a machine. Every method may raise `TexprError` (E06) or `CompilerBug`."""
+
+    def versions(self, *, device: bool) -> Mapping[str, str]:
+        """What the compilers call themselves; with `device`, the device's too."""
+        ...
+
+    def openmp(self) -> str | None:
+        """The library that OpenMP needs at run time, if there is OpenMP."""
+        ...
+
+    def library(
+        self, name: str, sources: Mapping[str, str], headers: Mapping[str, str], *, flags: Sequence[str] = (),
+        libraries: Sequence[str] = (), openmp: bool = False,
+    ) -> tuple[bytes, bytes]:  # fmt: skip
+        """The shared and the static library of C (`.c`) and C++ (`.cpp`) sources, for any machine of this architecture."""
+        ...
+
+    def device(self, text: str, headers: Mapping[str, str], target: str) -> DeviceCode:
+        """A `.cu` for a CUDA target."""
+        ...
+
+    def fatbin(self, codes: Sequence[tuple[str, bytes, bytes]]) -> bytes | None:
+        """One file with code for several targets (each a name, a cubin, PTX), or None where that cannot be made here."""
+        ...
+
+
+def capability(target: str) -> tuple[int, int, str]:
+    """`sm_90a` as (9, 0, "a")."""
+    found = re.fullmatch(r"sm_(\d+)([af]?)", target)
+    if found is None:
+        raise CompilerBug(f"{target} is no CUDA target")
+    number = int(found.group(1))
+    return number // 10, number % 10, found.group(2)

@@ -1,0 +1,74 @@
+"""The compilers of a machine behind one object, found when first needed: what the rooms that build are given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from texpr.toolchain.cuda import CudaBinary, Nvcc, compile_cuda, find_beside, find_nvcc, make_fatbin
+from texpr.toolchain.host import HostCompiler, HostJob, build_host, find_host
+from texpr.toolchain.machine import Machine
+
+OPENMP = {"gnu": "gomp", "clang": "omp"}
+"""The library that OpenMP needs at run time, by family of compiler."""
+
+
+@dataclass(slots=True)
+class Toolchain:
+    """The compilers of `machine`. Every method may raise `TexprError` (E06), and those that compile `CompilerBug`."""
+
+    machine: Machine
+    _host: HostCompiler | None = field(default=None, repr=False)
+    _nvcc: Nvcc | None = field(default=None, repr=False)
+
+    @property
+    def host(self) -> HostCompiler:
+        """The host's compiler."""
+        if self._host is None:
+            self._host = find_host(self.machine)
+        return self._host
+
+    @property
+    def nvcc(self) -> Nvcc:
+        """The CUDA compiler."""
+        if self._nvcc is None:
+            self._nvcc = find_nvcc(self.machine)
+        return self._nvcc
+
+    def versions(self, *, device: bool) -> Mapping[str, str]:
+        """What the compilers call themselves; with `device`, nvcc's release too."""
+        found = {"host": self.host.version}
+        return {**found, "nvcc": self.nvcc.release} if device else found
+
+    def openmp(self) -> str | None:
+        """The library that OpenMP needs at run time, if there is OpenMP."""
+        return OPENMP.get(self.host.family) if self.host.openmp else None
+
+    def library(
+        self, name: str, sources: Mapping[str, str], headers: Mapping[str, str], *, flags: Sequence[str] = (),
+        libraries: Sequence[str] = (), openmp: bool = False,
+    ) -> tuple[bytes, bytes]:  # fmt: skip
+        """The shared and the static library of C and C++ sources, for any machine of this architecture."""
+        job = HostJob(name, sources, headers, tuple(flags), tuple(libraries), openmp=openmp, static=True)
+        built = build_host(self.machine, self.host, job)
+        assert built.static is not None
+        return built.shared, built.static
+
+    def loadable(
+        self, name: str, sources: Mapping[str, str], headers: Mapping[str, str], *, flags: Sequence[str] = (),
+        libraries: Sequence[str] = (), openmp: bool = False,
+    ) -> Path:  # fmt: skip
+        """A shared library of C and C++ sources for just this processor, as a file that can be loaded."""
+        job = HostJob(name, sources, headers, tuple(flags), tuple(libraries), native=True, openmp=openmp)
+        return build_host(self.machine, self.host, job).path
+
+    def device(self, text: str, headers: Mapping[str, str], target: str) -> CudaBinary:
+        """A `.cu` for a CUDA target."""
+        return compile_cuda(self.machine, self.nvcc, text, headers, target)
+
+    def fatbin(self, codes: Sequence[tuple[str, bytes, bytes]]) -> bytes | None:
+        """One file with code for several targets (each a name, a cubin, PTX), or None where fatbinary is not there."""
+        if find_beside(self.machine, self.nvcc, "fatbinary") is None:
+            return None
+        return make_fatbin(self.machine, self.nvcc, codes)
