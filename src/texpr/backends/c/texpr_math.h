@@ -1,6 +1,22 @@
 /* Arithmetic and functions of the floating-point types. Included by texpr_numeric.h alone.
 
-   Rounded correctly: + - * / sqrt fma, floor, ceil, trunc, round, mod where the quotient is exact. */
+   Rounded correctly everywhere: + - * / sqrt fma floor ceil trunc round; mod where its last step, a sum, is exact.
+   The rest, as the greatest error in ULP over the whole range of arguments:
+
+                 f32, CUDA   f32, host    f64, CUDA   f64, host
+      exp            2        0.5001          1          1
+      exp2           2        0.5001          1          1
+      log            1        0.5001          1          1
+      log2           1        0.5001          1          2
+      tanh           2        0.5001          2          2
+      rsqrt          2        0.5001          1          2
+      sin, cos       2          1             2          1
+      erf            2          1             2          1
+      pow            9          1             2          1
+
+   CUDA: CUDA C++ Programming Guide, "Mathematical Functions", without -use_fast_math; newer editions give less for some. Host:
+   where it says 0.5001, the functions below, measured on one f32 in 97 of all; else glibc 2.36 on x86-64 (its manual, "Known
+   Maximum Errors in Math Functions"), where other C libraries may differ. The small types compute in f32 and round again. */
 #ifndef TEXPR_MATH_H
 #define TEXPR_MATH_H
 
@@ -10,8 +26,7 @@
 #define TX_MATH std::
 #endif
 
-/* S: the suffix of the C functions of type T. */
-#define TX_FLOAT(T, S) \
+#define TX_FLOAT(T) \
     TX_FN bool tx_isnan(T a) { return a != a; } \
     TX_FN bool tx_isinf(T a) { return TX_MATH fabs(a) == (T)INFINITY; } \
     TX_FN T tx_abs(T a) { return TX_MATH fabs(a); } \
@@ -22,35 +37,109 @@
     TX_FN T tx_trunc(T a) { return TX_MATH trunc(a); } \
     TX_FN T tx_round(T a) { return TX_MATH rint(a); } \
     TX_FN T tx_pow(T a, T b) { return TX_MATH pow(a, b); } \
-    TX_FN T tx_exp(T a) { return TX_MATH exp(a); } \
-    TX_FN T tx_exp2(T a) { return TX_MATH exp2(a); } \
-    TX_FN T tx_log(T a) { return TX_MATH log(a); } \
-    TX_FN T tx_log2(T a) { return TX_MATH log2(a); } \
     TX_FN T tx_sin(T a) { return TX_MATH sin(a); } \
     TX_FN T tx_cos(T a) { return TX_MATH cos(a); } \
-    TX_FN T tx_tanh(T a) { return TX_MATH tanh(a); } \
     TX_FN T tx_erf(T a) { return TX_MATH erf(a); } \
+    /* A nan on either side is given back. No short circuit, so that loops vectorise. */ \
+    TX_FN T tx_max(T a, T b) { return (a > b) | (a != a) ? a : b; } \
+    TX_FN T tx_min(T a, T b) { return (a < b) | (a != a) ? a : b; } \
     TX_FN T tx_mod(T a, T b) { \
         T r = TX_MATH fmod(a, b); \
         T moved = (r < 0) != (b < 0) ? r + b : r; \
         return r == 0 && b == b ? TX_MATH copysign((T)0, b) : moved; \
     }
-TX_FLOAT(float, f)
-TX_FLOAT(double, )
+TX_FLOAT(float)
+TX_FLOAT(double)
+
+#define TX_LIBRARY(T) \
+    TX_FN T tx_exp(T a) { return TX_MATH exp(a); } \
+    TX_FN T tx_exp2(T a) { return TX_MATH exp2(a); } \
+    TX_FN T tx_log(T a) { return TX_MATH log(a); } \
+    TX_FN T tx_log2(T a) { return TX_MATH log2(a); } \
+    TX_FN T tx_tanh(T a) { return TX_MATH tanh(a); }
+TX_LIBRARY(double)
 
 #if defined(__CUDACC__)
+TX_LIBRARY(float)
 TX_FN float tx_rsqrt(float a) { return rsqrtf(a); }
 TX_FN double tx_rsqrt(double a) { return rsqrt(a); }
 #else
-TX_FN float tx_rsqrt(float a) { return 1.0f / std::sqrt(a); }
+TX_FN float tx_rsqrt(float a) { return (float)(1.0 / std::sqrt((double)a)); }
 TX_FN double tx_rsqrt(double a) { return 1.0 / std::sqrt(a); }
-#endif
 
-/* A nan on either side is given back. No short circuit, so that loops vectorise. */
-TX_FN float tx_max(float a, float b) { return (a > b) | (a != a) ? a : b; }
-TX_FN float tx_min(float a, float b) { return (a < b) | (a != a) ? a : b; }
-TX_FN double tx_max(double a, double b) { return (a > b) | (a != a) ? a : b; }
-TX_FN double tx_min(double a, double b) { return (a < b) | (a != a) ? a : b; }
+/* ---- f32 on a host: in f64, without branches or tables, so that loops vectorise and every machine gives the same bits --------- */
+
+TX_FN double tx_double_from_bits(uint64_t x) { double y; std::memcpy(&y, &x, sizeof y); return y; }
+
+/* 2^t for |t| < 1000, to 2^-39: t = k + r, |r| ≤ 1/2, and a polynomial through Chebyshev nodes for 2^r. */
+TX_FN double tx_power_of_two(double t) {
+    constexpr double SHIFT = 0x1.8p52; /* adding it leaves k in the last bits */
+    double shifted = t + SHIFT, r = t - (shifted - SHIFT);
+    double p = 0x1.63d12940529ecp-20;
+    p = p * r + 0x1.00dc4a4b3ff86p-16;
+    p = p * r + 0x1.4308ac9341a4fp-13;
+    p = p * r + 0x1.5d8745a73e151p-10;
+    p = p * r + 0x1.3b2ab7181144bp-7;
+    p = p * r + 0x1.c6b08dd6fd037p-5;
+    p = p * r + 0x1.ebfbdff823db0p-3;
+    p = p * r + 0x1.62e42fef84cf0p-1;
+    p = p * r + 1.0;
+    return tx_double_from_bits(tx_bits(p) + (tx_bits(shifted) << 52));
+}
+
+/* The natural logarithm of a positive normal x, to 2^-39, and the exponent apart: x = m 2^e, 1/√2 ≤ m < √2,
+   log m = 2 artanh((m - 1) / (m + 1)). */
+struct tx_logarithm { double mantissa, exponent; };
+TX_FN tx_logarithm tx_log_parts(double x) {
+    constexpr uint64_t HALF_ROOT = 0x3fe6a09e667f3bcdull; /* the bits of 1/√2 */
+    uint64_t bits = tx_bits(x), raised = (bits - HALF_ROOT + (1024ull << 52)) >> 52; /* e + 1024 */
+    double m = tx_double_from_bits(bits - ((raised - 1024ull) << 52));
+    double s = (m - 1.0) / (m + 1.0), z = s * s;
+    double p = 2.0 / 13;
+    p = p * z + 2.0 / 11;
+    p = p * z + 2.0 / 9;
+    p = p * z + 2.0 / 7;
+    p = p * z + 2.0 / 5;
+    p = p * z + 2.0 / 3;
+    p = p * z + 2.0;
+    return {p * s, tx_double_from_bits(raised | 0x4330000000000000ull) - (0x1p52 + 1024.0)};
+}
+
+TX_FN float tx_log_special(float a, float found) {
+    float low = a == 0.0f ? -INFINITY : NAN; /* also of a nan */
+    return a > 0.0f ? (a == INFINITY ? INFINITY : found) : low;
+}
+
+TX_FN float tx_exp2(float a) {
+    float held = a < -152.0f ? -152.0f : a > 129.0f ? 129.0f : a; /* beyond, the result is 0 or infinite all the same */
+    float found = (float)tx_power_of_two((double)held);
+    return a != a ? a : found;
+}
+
+TX_FN float tx_exp(float a) {
+    float held = a < -105.0f ? -105.0f : a > 90.0f ? 90.0f : a;
+    float found = (float)tx_power_of_two((double)held * 0x1.71547652b82fep+0);
+    return a != a ? a : found;
+}
+
+TX_FN float tx_log(float a) {
+    tx_logarithm parts = tx_log_parts((double)a);
+    return tx_log_special(a, (float)(parts.mantissa + parts.exponent * 0x1.62e42fefa39efp-1));
+}
+
+TX_FN float tx_log2(float a) {
+    tx_logarithm parts = tx_log_parts((double)a);
+    return tx_log_special(a, (float)(parts.mantissa * 0x1.71547652b82fep+0 + parts.exponent));
+}
+
+TX_FN float tx_tanh(float a) {
+    float held = a < -20.0f ? -20.0f : a > 20.0f ? 20.0f : a;
+    double x = (double)held, z = x * x, power = tx_power_of_two(x * 0x1.71547652b82fep+1);
+    double series = x * (1.0 - z * (1.0 / 3 - z * (2.0 / 15 - z * (17.0 / 315))));
+    float found = (float)(z < 0x1p-8 ? series : (power - 1.0) / (power + 1.0));
+    return a != a ? a : found;
+}
+#endif
 
 /* ---- the small types: in f32, rounded once ------------------------------------------------------------------------------ */
 
