@@ -149,8 +149,8 @@ def _symbol(column: Column, fits: bool) -> Column:
 
 def _divisor(expr: Expr, lanes: Lanes, fits: bool) -> Column:
     value = _sum(expr, lanes, fits)
-    if not isinstance(value, int) and (value == 0).any():
-        raise ZeroDivisionError  # as Python's integers do; NumPy would give 0
+    if value == 0 if isinstance(value, int) else (value == 0).any():
+        raise ZeroDivisionError
     return value
 
 

@@ -43,7 +43,8 @@ class Update:
     def in_order(self, places: Sequence[Array], values: Sequence[Array]) -> None:
         """Apply them one after the other."""
         if self.ufunc is not None:
-            self.ufunc.at(self.memories[0].data, places[0], values[0])
+            with np.errstate(all="ignore"):
+                self.ufunc.at(self.memories[0].data, places[0], values[0])
         else:
             in_order([m.data for m in self.memories], places, values, self.combine)
 
