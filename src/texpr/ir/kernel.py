@@ -266,6 +266,21 @@ def walk(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
             yield from walk(block)
 
 
+def values(stmt: Stmt) -> tuple[Value, ...]:
+    """The values that `stmt` itself holds (not those of statements below it), the element that it writes among them."""
+    match stmt:
+        case If():
+            return (stmt.condition,)
+        case Declare() | Assign():
+            return (stmt.value,)
+        case Store() | Atomic():
+            return (stmt.target, stmt.value)
+        case Exchange():
+            return (stmt.source,)
+        case For() | Barrier():
+            return ()
+
+
 def symbols(body: tuple[Stmt, ...]) -> frozenset[Sym]:
     """Every symbol that `body` uses, in indices, bounds and references; those that it declares included where used."""
     found: set[Sym] = set()

@@ -1,0 +1,304 @@
+"""What makes a statement of a kernel well formed, rule by rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from texpr.affine.expr import Sym, expr
+from texpr.affine.facts import Known
+from texpr.affine.ranges import Range
+from texpr.ir import kernel as k
+from texpr.ir.types import BOOL, DType
+from texpr.ir.uniformity import Meanings, Threads
+from texpr.ir.value import Index
+from texpr.ir.value_verify import Scope, complaints
+from texpr.isa.levels import Level, Space
+
+WARP = 32
+ATOMIC_OPS = {"add": "number", "min": "number", "max": "number", "and": "integer", "or": "integer"}
+"""What an atomic may do, and to which types (`and`, `or` to bool as well)."""
+
+_MOST = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a statement stands: what it may name, and what lies around it, outermost first."""
+
+    kernel: k.Kernel
+    threads: Threads
+    scope: Scope
+    around: tuple[k.For | k.If, ...] = ()
+    meanings: Meanings = field(default_factory=Meanings)
+    assigned: frozenset[Sym] = frozenset()
+    """Variables of the kernel that some statement assigns."""
+
+    @property
+    def simd(self) -> k.For | None:
+        """The loop over vector lanes that this stands in."""
+        return next((s for s in self.around if isinstance(s, k.For) and s.kind == "simd"), None)
+
+    def inside(self, stmt: k.For | k.If) -> Place:
+        """Directly below `stmt`."""
+        around = (*self.around, stmt)
+        if isinstance(stmt, k.If):
+            return replace(self, around=around)
+        turn = expr(Sym(f"turn of {stmt.sym}"))  # a loop that starts at the thread has the thread in its index
+        meanings = self.meanings.having(stmt.sym, stmt.lo + stmt.step * turn)
+        return replace(self, around=around, scope=self.scope.with_indices(stmt.sym), meanings=meanings)
+
+    def after(self, stmt: k.Stmt) -> Place:
+        """Behind `stmt`, in the same block."""
+        match stmt:
+            case k.Declare():
+                return replace(self, scope=self.scope.with_variable(stmt.sym, stmt.dtype), meanings=self._meaning(stmt))
+            case k.Exchange():
+                scope = self.scope.with_variable(stmt.target, stmt.source.dtype)
+                return replace(self, scope=scope, meanings=self.meanings.lacking(stmt.target))
+            case _:
+                return self
+
+    def _meaning(self, stmt: k.Declare) -> Meanings:
+        if stmt.sym not in self.assigned:
+            if isinstance(stmt.value, Index):
+                return self.meanings.having(stmt.sym, stmt.value.expr)
+            if self.threads.value_alike(stmt.value, None, self.meanings):
+                return self.meanings.having(stmt.sym, expr(stmt.sym))
+        return self.meanings.lacking(stmt.sym)
+
+    def disagreement(self, group: int | None) -> k.For | k.If | None:
+        """The statement around this one at which threads of a group part; where nothing is known, `uniform` is believed."""
+        for stmt in self.around:
+            if isinstance(stmt, k.For):
+                alike = self.threads.loop_alike(stmt, group, self.meanings)
+            else:
+                alike = self.threads.value_alike(stmt.condition, group, self.meanings)
+            if not (stmt.uniform if alike is None else alike):
+                return stmt
+        return None
+
+
+Rule: TypeAlias = Callable[[k.Stmt, Place], Iterator[str]]
+"""Yields what is wrong with one statement; those below it are not its business."""
+
+
+def values_are_well_formed(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """Every value keeps the rules of values."""
+    for value in k.values(stmt):
+        yield from complaints(value, at.scope)
+
+
+def name_is_new(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """A loop index or variable hides nothing that is in scope."""
+    match stmt:
+        case k.For() | k.Declare():
+            sym = stmt.sym
+        case k.Exchange():
+            sym = stmt.target
+        case _:
+            return
+    if sym in at.scope.indices or sym in at.scope.variables:
+        yield f"{sym} is declared already"
+    if sym.name in at.scope.buffers:
+        yield f"{sym} is the name of a buffer"
+
+
+def bounds_are_in_scope(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """A loop's bounds and step name what is there."""
+    if isinstance(stmt, k.For):
+        unknown = at.scope.unknown((stmt.lo, stmt.hi, stmt.step))
+        if unknown:
+            yield f"no {', '.join(map(str, unknown))} in scope"
+
+
+def step_is_positive(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """A loop goes forward."""
+    if isinstance(stmt, k.For):
+        sizes: dict[Sym, Range] = {size: (0, _MOST) for size in at.kernel.sizes}
+        if not Known(sizes).positive(stmt.step):
+            yield f"step {stmt.step} is not known to be positive"
+
+
+def loop_kind_is_known(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """serial, unroll or simd."""
+    if isinstance(stmt, k.For) and stmt.kind not in ("serial", "unroll", "simd"):
+        yield f"no loop is {stmt.kind}"
+
+
+def unrolled_loop_counts_to_a_constant(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """The trip count of an unrolled loop is known."""
+    if isinstance(stmt, k.For) and stmt.kind == "unroll" and not ((stmt.hi - stmt.lo).is_constant and stmt.step.is_constant):
+        yield f"{stmt.lo}..{stmt.hi} by {stmt.step} has no constant length"
+
+
+def simd_loop_is_plain(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """Lanes go by 1, contain no other lanes, and neither wait nor exchange."""
+    if isinstance(stmt, k.For) and stmt.kind == "simd":
+        if stmt.step is not expr(1):
+            yield f"lanes go by {stmt.step}"
+        if at.simd is not None:
+            yield f"lanes of {stmt.sym} inside lanes of {at.simd.sym}"
+        if any(isinstance(s, k.Barrier | k.Exchange) for s in k.walk(stmt.body)):
+            yield "lanes cannot wait for each other"
+
+
+def reductions_are_of_lanes(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """Only a simd loop reduces, into variables declared before it, by known operations."""
+    if isinstance(stmt, k.For):
+        if stmt.reductions and stmt.kind != "simd":
+            yield f"a {stmt.kind} loop reduces nothing"
+        for sym, op in stmt.reductions:
+            if sym not in at.scope.variables:
+                yield f"variable {sym} is not declared here"
+            if op not in ("add", "mul", "max", "min", "and", "or"):
+                yield f"{op} is no reduction"
+
+
+def condition_is_bool(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """An `if` decides by a bool."""
+    if isinstance(stmt, k.If) and stmt.condition.dtype != BOOL:
+        yield f"the condition is {stmt.condition.dtype}"
+
+
+def first_value_has_the_type(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """A variable starts with a value of its type."""
+    if isinstance(stmt, k.Declare) and stmt.value.dtype != stmt.dtype:
+        yield f"{stmt.sym} is {stmt.dtype}, its value {stmt.value.dtype}"
+
+
+def assigned_variable_is_declared(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """Only variables are assigned, with values of their type."""
+    if isinstance(stmt, k.Assign):
+        dtype = at.scope.variables.get(stmt.sym)
+        if dtype is None:
+            yield f"variable {stmt.sym} is not declared here"
+        elif stmt.value.dtype != dtype:
+            yield f"{stmt.sym} is {dtype}, its value {stmt.value.dtype}"
+
+
+def lanes_assign_their_own(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """Below a simd loop a variable from outside is assigned only as a reduction."""
+    if isinstance(stmt, k.Assign) and at.simd is not None:
+        own = {s.sym for s in k.walk(at.simd.body) if isinstance(s, k.Declare)} | {sym for sym, _ in at.simd.reductions}
+        if stmt.sym not in own:
+            yield f"all lanes of {at.simd.sym} assign {stmt.sym}"
+
+
+def written_memory_may_be_written(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """Memory of the kernel's own, or a buffer that the kernel says it writes."""
+    if isinstance(stmt, k.Store | k.Atomic):
+        buffer = stmt.target.buffer
+        if not any(array.buffer is buffer for array in at.kernel.arrays) and buffer.name not in at.kernel.written:
+            yield f"{buffer.name} is not said to be written"
+        if buffer in at.kernel.scalars:
+            yield f"{buffer.name} is passed by value"
+
+
+def written_value_has_the_type(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """The value has the type of the element."""
+    if isinstance(stmt, k.Store | k.Atomic) and stmt.value.dtype != stmt.target.dtype:
+        yield f"{stmt.target.buffer.name} holds {stmt.target.dtype}, the value is {stmt.value.dtype}"
+
+
+def atomic_operation_fits(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """add, min, max of numbers; and, or of integers and bools."""
+    if isinstance(stmt, k.Atomic):
+        dtype, wanted = stmt.target.dtype, ATOMIC_OPS.get(stmt.op)
+        if wanted is None:
+            yield f"no atomic is called {stmt.op}"
+        elif not _takes(wanted, dtype):
+            yield f"no atomic {stmt.op} of {dtype}"
+
+
+def _takes(wanted: str, dtype: DType) -> bool:
+    return dtype.is_integer or (dtype.is_float if wanted == "number" else dtype == BOOL)
+
+
+def atomic_scope_fits(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """Threads meet in memory that they share, at a level at which they meet."""
+    if isinstance(stmt, k.Atomic):
+        if stmt.scope not in (Level.GRID, Level.CLUSTER, Level.BLOCK):
+            yield f"no atomic acts at {stmt.scope.value}"
+        if any(a.buffer is stmt.target.buffer and a.space is Space.LOCAL for a in at.kernel.arrays):
+            yield f"{stmt.target.buffer.name} is one thread's own"
+
+
+def barrier_is_of_threads(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """A barrier joins a block, or some lanes of a warp; the kernel has threads to join."""
+    if isinstance(stmt, k.Barrier):
+        if stmt.level not in (Level.BLOCK, Level.WARP):
+            yield f"no barrier joins a {stmt.level.value}"
+        if not 1 <= stmt.lanes <= WARP or stmt.lanes & (stmt.lanes - 1):
+            yield f"{stmt.lanes} lanes are no power of two up to {WARP}"
+        if not any(axis.level is Level.BLOCK for axis in at.kernel.axes):
+            yield "the kernel has no threads to join"
+
+
+def barrier_is_met_by_all(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """Control flow around a barrier is the same for all who must arrive."""
+    if isinstance(stmt, k.Barrier):
+        yield from _met(at, None if stmt.level is Level.BLOCK else stmt.lanes)
+
+
+def exchange_is_within_a_warp(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """Groups are powers of two of lanes, and the other lane is another one of the group."""
+    if isinstance(stmt, k.Exchange):
+        if not 2 <= stmt.width <= WARP or stmt.width & (stmt.width - 1):
+            yield f"{stmt.width} lanes are no power of two from 2 to {WARP}"
+        if not 1 <= stmt.mask < stmt.width:
+            yield f"lane ^ {stmt.mask} is no other lane of {stmt.width}"
+
+
+def exchange_is_met_by_all(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """Control flow around an exchange is the same for all lanes of a warp."""
+    if isinstance(stmt, k.Exchange):
+        if at.kernel.threads % stmt.width:
+            yield f"{at.kernel.threads} threads are no groups of {stmt.width} lanes"
+        yield from _met(at, min(WARP, at.kernel.threads))
+
+
+def _met(at: Place, group: int | None) -> Iterator[str]:
+    apart = at.disagreement(group)
+    if apart is not None:
+        who = "threads of a block" if group is None else f"{group} lanes"
+        what = f"loop over {apart.sym}" if isinstance(apart, k.For) else "branch"
+        yield f"{who} may part at the {what} around it"
+
+
+RULES: tuple[Rule, ...] = (
+    name_is_new,
+    bounds_are_in_scope,
+    values_are_well_formed,
+    step_is_positive,
+    loop_kind_is_known,
+    unrolled_loop_counts_to_a_constant,
+    simd_loop_is_plain,
+    reductions_are_of_lanes,
+    condition_is_bool,
+    first_value_has_the_type,
+    assigned_variable_is_declared,
+    lanes_assign_their_own,
+    written_memory_may_be_written,
+    written_value_has_the_type,
+    atomic_operation_fits,
+    atomic_scope_fits,
+    barrier_is_of_threads,
+    barrier_is_met_by_all,
+    exchange_is_within_a_warp,
+    exchange_is_met_by_all,
+)
+
+
+def body_complaints(body: tuple[k.Stmt, ...], at: Place) -> Iterator[tuple[k.Stmt, str]]:
+    """Everything wrong with the statements of a block and those below them, in textual order."""
+    for stmt in body:
+        for rule in RULES:
+            for complaint in rule(stmt, at):
+                yield stmt, f"{rule.__name__}: {complaint}"
+        if isinstance(stmt, k.For | k.If):
+            inside = at.inside(stmt)
+            for block in k.blocks(stmt):
+                yield from body_complaints(block, inside)
+        at = at.after(stmt)

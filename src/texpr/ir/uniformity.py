@@ -1,0 +1,102 @@
+"""Which threads of a block decide alike.
+
+A group is a number of consecutive threads, all of a block or some lanes of a warp. Threads are numbered x first, then
+y, then z, so that a group that fits the x axis has one y and one z, and x = group · w + lane. What mentions no lane when
+simplified is alike in the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.affine.facts import Known
+from texpr.affine.ranges import Range
+from texpr.affine.simplify import Simplifier
+from texpr.ir import kernel as k
+from texpr.ir.value import Index, Load, Ref, Value, operands
+from texpr.isa.levels import Level
+
+_LANE, _GROUP = Sym("lane of the group"), Sym("group of the block")
+_MOST = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Meanings:
+    """What symbols stand for: integer variables and loop indices in terms of the axes, and variables that are not known."""
+
+    exprs: Mapping[Sym, Expr] = field(default_factory=dict[Sym, Expr])
+    unknown: frozenset[Sym] = frozenset()
+
+    def having(self, sym: Sym, meaning: Expr) -> Meanings:
+        """These, and one more."""
+        return Meanings({**self.exprs, sym: meaning.substitute(self.exprs)}, self.unknown)
+
+    def lacking(self, sym: Sym) -> Meanings:
+        """These, and a variable of which nothing is known."""
+        return Meanings(self.exprs, self.unknown | {sym})
+
+
+class Threads:
+    """The threads of a kernel's block. A `group` of `None` is the whole block.
+
+    Answers are `True` (proved alike), `False` (it names the lane, even simplified) and `None` (not known).
+    """
+
+    def __init__(self, kernel: k.Kernel):
+        self._axes = [axis for axis in kernel.axes if axis.level is Level.BLOCK]
+        self._own = frozenset(a.sym for a in kernel.axes if a.level in (Level.WARP, Level.THREAD, Level.LANE))
+        self._ranges: dict[Sym, Range] = {size: (0, _MOST) for size in kernel.sizes}
+        for axis in kernel.axes:
+            self._ranges[axis.sym] = (0, axis.extent.constant - 1 if axis.extent.is_constant else _MOST)
+        self._simplifiers: dict[int | None, Simplifier] = {}
+
+    def loop_alike(self, loop: k.For, group: int | None, meanings: Meanings) -> bool | None:
+        """Whether all threads of a group run a loop equally often."""
+        return _both([self._alike(loop.hi - loop.lo, group, meanings), self._alike(loop.step, group, meanings)])
+
+    def value_alike(self, value: Value, group: int | None, meanings: Meanings) -> bool | None:
+        """Whether a value is the same in all threads of a group.
+
+        An element is the same where its indices are, since a well-formed program has no race on it.
+        """
+        match value:
+            case Index():
+                return self._alike(value.expr, group, meanings)
+            case Ref():
+                return self._alike(expr(value.sym), group, meanings)
+            case Load():
+                for sym, meaning in value.data:
+                    fixed = self.value_alike(meaning, group, meanings)
+                    meanings = meanings.having(sym, expr(sym)) if fixed else meanings.lacking(sym)
+                return True if all(self._alike(e, group, meanings) for e in value.index) else None
+            case _:
+                return _both([self.value_alike(part, group, meanings) for part in operands(value)])
+
+    def _alike(self, value: Expr, group: int | None, meanings: Meanings) -> bool | None:
+        changing, lanes = self._lanes(group)
+        syms = self._simplifier(group)(value.substitute(meanings.exprs).substitute(lanes)).syms()
+        if not syms.isdisjoint(meanings.unknown):
+            return None
+        return syms.isdisjoint(changing)
+
+    def _lanes(self, group: int | None) -> tuple[frozenset[Sym], Mapping[Sym, Expr]]:
+        """The symbols that change within a group, and axes in terms of them."""
+        wide = [axis for axis in self._axes if axis.extent is not expr(1)]
+        first = next((axis for axis in wide if axis.dim == "x"), None)
+        if group is None or first is None or first.extent.constant % group != 0:
+            return self._own | {axis.sym for axis in wide}, {}
+        return self._own | {_LANE}, {first.sym: expr(_GROUP) * group + expr(_LANE)}
+
+    def _simplifier(self, group: int | None) -> Simplifier:
+        found = self._simplifiers.get(group)
+        if found is None:
+            lanes: dict[Sym, Range] = {} if group is None else {_LANE: (0, group - 1), _GROUP: (0, _MOST)}
+            found = self._simplifiers[group] = Simplifier(Known({**self._ranges, **lanes}))
+        return found
+
+
+def _both(answers: list[bool | None]) -> bool | None:
+    """All alike; or not known; or some surely not."""
+    return True if all(answers) else None if None in answers else False
