@@ -1,0 +1,132 @@
+"""Every decision on a function with its reason, as data: what `texpr explain` prints.
+
+Per kernel: `launch`, `mapping`, `buffers`, `barriers`, `predicates`, `copies`, `accesses`, and, where a compiler is at hand,
+`registers`, `spill_bytes` and `shared_bytes` as it reports them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from texpr.backends.cuda import headers
+from texpr.driver import Compiled
+from texpr.ir import kernel as k
+from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
+from texpr.isa.levels import Level, Space
+from texpr.lowering.notes import Notes
+from texpr.mapping.cost import accesses
+from texpr.support.diagnostic import TexprError
+from texpr.toolchain.cuda import compile_cuda, find_nvcc
+from texpr.toolchain.machine import Machine
+from texpr.toolchain.resources import Resources
+
+Data = dict[str, Any]
+
+_SIGNS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "and": "and", "or": "or"}
+
+
+def explain(compiled: Compiled, machine: Machine) -> Data:
+    """The decisions on `compiled`. `machine` is asked for a CUDA compiler; without one the last three entries are None."""
+    resources = _resources(compiled, machine)
+    by_name = {note.kernel: note for note in compiled.notes}
+    found = {kernel.name: kernel for kernel in k.kernels(compiled.plan.steps)}
+    return {
+        "function": compiled.function.name,
+        "target": compiled.target.name,
+        "sizes": [s.name for s in compiled.plan.sizes],
+        "fixed": {s.name: value for s, value in compiled.plan.fixed},
+        "workspace": [_buffer_text(b) for b in compiled.plan.workspace],
+        "requires": [f"{c.left} {c.op} {c.right}" for c in compiled.plan.requires],
+        "kernels": [_kernel(kernel, by_name[name], resources.get(name)) for name, kernel in found.items()],
+    }
+
+
+def _resources(compiled: Compiled, machine: Machine) -> dict[str, Resources]:
+    """Registers and memory by kernel, as the compiler counts them."""
+    if compiled.target.family != "cuda":
+        return {}
+    try:
+        nvcc = find_nvcc(machine)
+        binary = compile_cuda(machine, nvcc, compiled.source, headers(), compiled.target.name)
+    except TexprError:
+        return {}
+    return {each.kernel: each for each in binary.kernels}
+
+
+def _kernel(kernel: k.Kernel, note: Notes, resources: Resources | None) -> Data:
+    shared = sum(_bytes(a) for a in kernel.arrays if a.space is Space.SHARED)
+    return {
+        "name": kernel.name,
+        "line": kernel.span.line,
+        "launch": _launch(kernel),
+        "mapping": [asdict(loop) for loop in note.loops],
+        "buffers": [asdict(buffer) for buffer in note.buffers],
+        "barriers": list(_barriers(kernel)),
+        "predicates": {"kept": list(_predicates(kernel.body)), "removed": []},
+        "copies": [],
+        "accesses": [asdict(access) for access in accesses(kernel)],
+        "registers": None if resources is None else resources.registers,
+        "spill_bytes": None if resources is None else resources.spill_stores + resources.spill_loads,
+        "shared_bytes": shared,
+    }
+
+
+def _launch(kernel: k.Kernel) -> Data:
+    grid = {a.dim: str(a.extent) for a in kernel.axes if a.level in (Level.GRID, Level.CORE)}
+    block = {a.dim: a.extent.constant for a in kernel.axes if a.level is Level.BLOCK}
+    return {"grid": grid, "cluster": {}, "block": block}
+
+
+def _barriers(kernel: k.Kernel) -> Iterator[Data]:
+    for stmt in k.walk(kernel.body):
+        if isinstance(stmt, k.Barrier):
+            covers = [
+                {
+                    "kind": c.kind,
+                    "buffer": c.buffer,
+                    "from_line": c.source.line,
+                    "to_line": c.sink.line,
+                    "carried_by": None if c.carried is None else c.carried.base,
+                }
+                for c in stmt.covers
+            ]
+            yield {"kind": stmt.level.value, "covers": covers}
+
+
+def _predicates(body: tuple[k.Stmt, ...]) -> Iterator[str]:
+    """Conditions that the mapping put in, those on a program's own conditions included."""
+    for stmt in k.walk(body):
+        if isinstance(stmt, k.If):
+            yield condition_text(stmt.condition)
+
+
+def condition_text(value: Value) -> str:
+    """A condition as a person reads it."""
+    match value:
+        case Op(name, (one, other)) if name in _SIGNS:
+            return f"{condition_text(one)} {_SIGNS[name]} {condition_text(other)}"
+        case Op(name, args):
+            return f"{name}({', '.join(map(condition_text, args))})"
+        case Index(expr):
+            return str(expr)
+        case Literal(number):
+            return str(number)
+        case Load(buffer, index):
+            return f"{buffer.name}[{', '.join(map(str, index))}]"
+        case Ref(sym):
+            return sym.base
+        case _:
+            return f"{value.dtype}({condition_text(value.arg)})"
+
+
+def _bytes(array: k.Array) -> int:
+    product = array.buffer.dtype.bytes
+    for extent in array.buffer.shape:
+        product *= extent.constant
+    return product
+
+
+def _buffer_text(buffer: Buffer) -> str:
+    return f"{buffer.name}: {buffer.dtype}[{', '.join(map(str, buffer.shape))}]"

@@ -1,0 +1,165 @@
+"""What an access costs one warp, counted by enumerating its lanes: sectors, lines, and conflicts of banks.
+
+A request of a full warp to global memory moves 32-byte sectors, out of 128-byte lines; shared memory answers one 4-byte word a
+bank at a time, 32 banks (CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory" and "Shared Memory and Memory
+Banks"). Counted for the first warp of block 0, at the first iteration of each loop, sizes that are open taken as `SIZE`, arrays
+aligned to 256 bytes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from texpr.affine.expr import Expr, Sym
+from texpr.ir import kernel as k
+from texpr.ir.value import Buffer, Index, Literal, Load, Op, Value
+from texpr.ir.value import walk as value_walk
+from texpr.isa.levels import Level, Space
+
+SECTOR, LINE, WARP = 32, 128, 32
+BANKS, WORD = 32, 4
+SIZE = 4096
+"""What an open size is taken to be."""
+
+_Lane = dict[Sym, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One load, store or atomic of one warp. Counts are None where the element depends on data.
+
+    Global: `sectors` moved, the `least` that hold the same bytes, `lines`. Shared: `conflicts`, further rounds of the banks.
+    """
+
+    buffer: str
+    kind: str
+    space: str
+    line: int
+    lanes: int
+    sectors: int | None = None
+    least: int | None = None
+    lines: int | None = None
+    conflicts: int | None = None
+
+
+def accesses(kernel: k.Kernel) -> tuple[Access, ...]:
+    """Every access of memory in `kernel` that is not a thread's own, in textual order."""
+    spaces = {a.buffer: a.space for a in kernel.arrays}
+    sizes = {s: SIZE for s in kernel.sizes} | {a.base: 0 for a in kernel.axes if a.base is not None}
+    lanes: list[_Lane] = []
+    for lane in range(min(WARP, kernel.threads)):
+        point: _Lane = {a.sym: lane if a.level is Level.BLOCK and a.dim == "x" else 0 for a in kernel.axes}
+        lanes.append({**sizes, **point})
+    return tuple(_block(kernel.body, lanes, spaces, kernel))
+
+
+def _block(body: tuple[k.Stmt, ...], lanes: list[_Lane], spaces: Mapping[Buffer, Space], kernel: k.Kernel) -> Iterator[Access]:
+    for stmt in body:
+        for load, kind in _touched(stmt):
+            space = spaces.get(load.buffer, Space.GLOBAL)
+            if space is not Space.LOCAL and load.buffer not in kernel.scalars:
+                yield _cost(load, kind, space, lanes, stmt.span.line)
+        match stmt:
+            case k.For():
+                inner = [{**lane, stmt.sym: at} for lane in lanes if (at := _number(stmt.lo, lane)) is not None]
+                yield from _block(stmt.body, inner, spaces, kernel)
+            case k.If():
+                yield from _block(stmt.then, [lane for lane in lanes if _holds(stmt.condition, lane, True)], spaces, kernel)
+                yield from _block(
+                    stmt.orelse, [lane for lane in lanes if not _holds(stmt.condition, lane, False)], spaces, kernel
+                )
+            case k.Declare(value=Index(value)):
+                for lane in lanes:
+                    number = _number(value, lane)
+                    if number is not None:
+                        lane[stmt.sym] = number
+            case _:
+                pass
+
+
+def _touched(stmt: k.Stmt) -> Iterator[tuple[Load, str]]:
+    match stmt:
+        case k.If():
+            yield from _loads(stmt.condition)
+        case k.Declare() | k.Assign():
+            yield from _loads(stmt.value)
+        case k.Store():
+            yield from _loads(stmt.value)
+            yield stmt.target, "store"
+        case k.Atomic():
+            yield from _loads(stmt.value)
+            yield stmt.target, "atomic"
+        case k.For() | k.Barrier() | k.Exchange():
+            pass
+
+
+def _loads(value: Value) -> Iterator[tuple[Load, str]]:
+    seen: set[tuple[Buffer, tuple[Expr, ...]]] = set()
+    for node in value_walk(value):
+        if isinstance(node, Load) and (node.buffer, node.index) not in seen:
+            seen.add((node.buffer, node.index))
+            yield node, "load"
+
+
+def _cost(load: Load, kind: str, space: Space, lanes: list[_Lane], line: int) -> Access:
+    title = load.buffer.name
+    width = load.dtype.bytes
+    found = [_address(load, lane) for lane in lanes]
+    if load.data or None in found:
+        return Access(title, kind, space.value, line, len(lanes))
+    starts = [at * width for at in found if at is not None]
+    if space is Space.SHARED:
+        banks: dict[int, set[int]] = defaultdict(set)
+        for start in starts:
+            banks[start // WORD % BANKS].add(start // WORD)
+        rounds = max((len(words) for words in banks.values()), default=1)
+        return Access(title, kind, space.value, line, len(lanes), conflicts=rounds - 1)
+    size = len(set(starts)) * width
+    sectors = {byte // SECTOR for start in starts for byte in (start, start + width - 1)}
+    lines = {sector * SECTOR // LINE for sector in sectors}
+    return Access(title, kind, space.value, line, len(lanes), len(sectors), -(-size // SECTOR), len(lines))
+
+
+def _address(load: Load, lane: _Lane) -> int | None:
+    """The element's offset from the start of its buffer, in elements."""
+    strides = load.buffer.strides
+    total = 0
+    for at, index in enumerate(load.index):
+        value = _number(index, lane)
+        if value is None:
+            return None
+        if strides is not None:
+            step = _number(strides[at], lane)
+            if step is None:
+                return None
+            total += value * step
+        else:
+            extent = _number(load.buffer.shape[at], lane)
+            total = total * (SIZE if extent is None else extent) + value
+    return total
+
+
+def _number(value: Expr, lane: _Lane) -> int | None:
+    return value.evaluate(lane) if value.syms() <= lane.keys() else None
+
+
+def _holds(condition: Value, lane: _Lane, unknown: bool) -> bool:
+    match condition:
+        case Op("and", (one, other)):
+            return _holds(one, lane, unknown) and _holds(other, lane, unknown)
+        case Op("lt" | "eq" | "le" | "gt" | "ge" | "ne" as name, (Index() | Literal() as one, Index() | Literal() as other)):
+            left, right = _side(one, lane), _side(other, lane)
+            if left is None or right is None:
+                return unknown
+            return {
+                "lt": left < right, "le": left <= right, "gt": left > right,
+                "ge": left >= right, "eq": left == right, "ne": left != right,
+            }[name]  # fmt: skip
+        case _:
+            return unknown
+
+
+def _side(value: Index | Literal, lane: _Lane) -> int | None:
+    return int(value.value) if isinstance(value, Literal) else _number(value.expr, lane)
