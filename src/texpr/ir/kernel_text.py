@@ -244,7 +244,7 @@ def value_text(value: Value, types: Types) -> str:
 
 def _op(value: Op, types: Types) -> str:
     args = [value_text(arg, types) for arg in value.args]
-    natural = value.dtype == OPS[value.name].result([arg.dtype for arg in value.args])
+    natural = value.name in OPS and value.dtype == OPS[value.name].result([arg.dtype for arg in value.args])
     if natural and value.name in INFIX:
         return f"({args[0]} {INFIX[value.name]} {args[1]})"
     return f"{value.name}{'' if natural else f':{value.dtype}'}({', '.join(args)})"

@@ -28,13 +28,13 @@ KernelRule: TypeAlias = Callable[[k.Kernel], Iterator[str]]
 
 def verify(plan: k.Plan, target: Target | None = None) -> None:
     """Raises CompilerBug where `plan` breaks a rule. With a target, its limits are rules too."""
+    for kernel in dict.fromkeys(k.kernels(plan.steps)):
+        verify_kernel(kernel, target)
     for rule in PLAN_RULES:
         for complaint in rule(plan):
             raise CompilerBug(f"plan {plan.name}: {rule.__name__}: {complaint}")
     for complaint in _step_complaints(plan.steps, frozenset(plan.sizes)):
         raise CompilerBug(f"plan {plan.name}: {complaint}")
-    for kernel in dict.fromkeys(k.kernels(plan.steps)):
-        verify_kernel(kernel, target)
 
 
 def verify_kernel(kernel: k.Kernel, target: Target | None = None) -> None:

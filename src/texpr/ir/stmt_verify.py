@@ -12,7 +12,6 @@ from texpr.affine.ranges import Range
 from texpr.ir import kernel as k
 from texpr.ir.types import BOOL, DType
 from texpr.ir.uniformity import Meanings, Threads
-from texpr.ir.value import Index
 from texpr.ir.value_verify import Scope, complaints
 from texpr.isa.levels import Level, Space
 
@@ -46,27 +45,21 @@ class Place:
         if isinstance(stmt, k.If):
             return replace(self, around=around)
         turn = expr(Sym(f"turn of {stmt.sym}"))  # a loop that starts at the thread has the thread in its index
-        meanings = self.meanings.having(stmt.sym, stmt.lo + stmt.step * turn)
+        meanings = self.meanings.index(stmt.sym, stmt.lo + stmt.step * turn)
         return replace(self, around=around, scope=self.scope.with_indices(stmt.sym), meanings=meanings)
 
     def after(self, stmt: k.Stmt) -> Place:
         """Behind `stmt`, in the same block."""
         match stmt:
             case k.Declare():
-                return replace(self, scope=self.scope.with_variable(stmt.sym, stmt.dtype), meanings=self._meaning(stmt))
+                changes = stmt.sym in self.assigned
+                meanings = self.meanings.lacking(stmt.sym) if changes else self.meanings.variable(stmt.sym, stmt.value)
+                return replace(self, scope=self.scope.with_variable(stmt.sym, stmt.dtype), meanings=meanings)
             case k.Exchange():
                 scope = self.scope.with_variable(stmt.target, stmt.source.dtype)
                 return replace(self, scope=scope, meanings=self.meanings.lacking(stmt.target))
             case _:
                 return self
-
-    def _meaning(self, stmt: k.Declare) -> Meanings:
-        if stmt.sym not in self.assigned:
-            if isinstance(stmt.value, Index):
-                return self.meanings.having(stmt.sym, stmt.value.expr)
-            if self.threads.value_alike(stmt.value, None, self.meanings):
-                return self.meanings.having(stmt.sym, expr(stmt.sym))
-        return self.meanings.lacking(stmt.sym)
 
     def disagreement(self, group: int | None) -> k.For | k.If | None:
         """The statement around this one at which threads of a group part; where nothing is known, `uniform` is believed."""

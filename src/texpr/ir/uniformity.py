@@ -8,7 +8,7 @@ simplified is alike in the group.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.affine.facts import Known
@@ -24,18 +24,23 @@ _MOST = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Meanings:
-    """What symbols stand for: integer variables and loop indices in terms of the axes, and variables that are not known."""
+    """What symbols stand for: loop indices and integer variables in terms of the axes, other variables that never change."""
 
     exprs: Mapping[Sym, Expr] = field(default_factory=dict[Sym, Expr])
+    values: Mapping[Sym, Value] = field(default_factory=dict[Sym, Value])
     unknown: frozenset[Sym] = frozenset()
 
-    def having(self, sym: Sym, meaning: Expr) -> Meanings:
-        """These, and one more."""
-        return Meanings({**self.exprs, sym: meaning.substitute(self.exprs)}, self.unknown)
+    def index(self, sym: Sym, meaning: Expr) -> Meanings:
+        """These, and one more that is an index expression."""
+        return replace(self, exprs={**self.exprs, sym: meaning.substitute(self.exprs)})
+
+    def variable(self, sym: Sym, value: Value) -> Meanings:
+        """These, and a variable that keeps its value."""
+        return self.index(sym, value.expr) if isinstance(value, Index) else replace(self, values={**self.values, sym: value})
 
     def lacking(self, sym: Sym) -> Meanings:
         """These, and a variable of which nothing is known."""
-        return Meanings(self.exprs, self.unknown | {sym})
+        return replace(self, unknown=self.unknown | {sym})
 
 
 class Threads:
@@ -68,8 +73,7 @@ class Threads:
                 return self._alike(expr(value.sym), group, meanings)
             case Load():
                 for sym, meaning in value.data:
-                    fixed = self.value_alike(meaning, group, meanings)
-                    meanings = meanings.having(sym, expr(sym)) if fixed else meanings.lacking(sym)
+                    meanings = meanings.variable(sym, meaning)
                 return True if all(self._alike(e, group, meanings) for e in value.index) else None
             case _:
                 return _both([self.value_alike(part, group, meanings) for part in operands(value)])
@@ -77,9 +81,10 @@ class Threads:
     def _alike(self, value: Expr, group: int | None, meanings: Meanings) -> bool | None:
         changing, lanes = self._lanes(group)
         syms = self._simplifier(group)(value.substitute(meanings.exprs).substitute(lanes)).syms()
-        if not syms.isdisjoint(meanings.unknown):
-            return None
-        return syms.isdisjoint(changing)
+        if not syms.isdisjoint(changing):
+            return False
+        kept = [self.value_alike(meanings.values[sym], group, meanings) for sym in syms if sym in meanings.values]
+        return _both([*kept, True if syms.isdisjoint(meanings.unknown) else None])
 
     def _lanes(self, group: int | None) -> tuple[frozenset[Sym], Mapping[Sym, Expr]]:
         """The symbols that change within a group, and axes in terms of them."""

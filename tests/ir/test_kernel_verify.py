@@ -1,0 +1,343 @@
+"""Every rule of the kernel form, each with a planted bug that it alone catches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from texpr.affine.expr import ONE, ZERO, Sym, expr, sym
+from texpr.ir import kernel as k
+from texpr.ir.kernel_parse import parse_plan
+from texpr.ir.kernel_verify import KERNEL_RULES, PLAN_RULES, shared_bytes, verify
+from texpr.ir.stmt_verify import RULES
+from texpr.ir.types import F32
+from texpr.ir.value import Buffer, Literal, Load, Op
+from texpr.ir.value_verify import VALUE_RULES
+from texpr.isa.registry import resolve
+from texpr.support.diagnostic import CompilerBug
+
+GOOD = """
+plan sums
+    param x: f32[m, n]
+    param c: f32[]
+    param at: i32[m]
+    param y: f32[m] role inout
+    result z: f32[m]
+    result y
+    size m, n
+    fix q = 3
+    workspace w: f32[m, 4]
+    require n > 0
+    assume at in 0..m
+{
+    loop s < n {
+        if s > 0 {
+            launch first
+        }
+    }
+    launch second
+}
+
+kernel first
+    buffer x: f32[m, n]
+    buffer at: i32[m]
+    buffer w: f32[m, 4] role local
+    buffer z: f32[m] role result
+    scalar c: f32[]
+    size m, n, s, base
+    writes w, z
+    axis grid.x b < m
+    axis grid.y g < n base base
+    axis block.x t < 64
+    array shared warps: f32[2, 33] "all warps meet in it"
+    array local own: f32[4]
+{
+    let acc: f32 = 0:f32
+    for j in t..n by 64 {
+        acc = (acc + (x[b, j] * c[]))
+    }
+    exchange other = acc ^ 16
+    acc = fma(acc, other, other)
+    let warp: i32 = i32(t / 32)
+    let wide: bool = (i32(warp) == 1:i32)
+    if wide {
+        barrier warp
+        exchange more = acc ^ 1 width 8
+        acc = more
+    }
+    if (i32(t % 32) == 0:i32) {
+        warps[warp, 0] = acc
+    }
+    barrier block covers RAW warps
+    for r in 0..n {
+        for l in 0..2 by 1 unroll {
+            own[l] = warps[l, 0]
+        }
+        barrier block covers WAR warps carried r
+    }
+    let left: i32 = at[b]
+    for r in 0..left {
+        barrier block
+    }
+    if (acc < 1.0:f32) uniform {
+        barrier block
+    }
+    w[b, t % 4] = select(isnan(acc), +nan:f32, own[0])
+    atomic z[h; h = at[b]] add= acc
+}
+
+kernel second
+    buffer w: f32[m, 4] role local
+    buffer z: f32[m] role result
+    size m
+    writes z
+    axis core i < m
+    array local lanes: f32[4]
+{
+    let total: f32 = 0.0:f32
+    for l in 0..4 simd {
+        let twice: f32 = (w[i, l] * 2.0:f32)
+        twice = (twice + twice)
+        lanes[l] = twice
+    }
+    for l in 0..4 simd reduce(total add) {
+        total = (total + lanes[l])
+    }
+    z[i] = total
+}
+"""
+
+STATEMENT = [
+    ("name_is_new", "let warp:", "let acc:", "acc is declared already"),
+    ("name_is_new", "for l in 0..2", "for r in 0..2", "r is declared already"),
+    ("name_is_new", "exchange other = acc ^ 16", "exchange other = acc ^ 16 exchange t = acc ^ 16", "t is declared already"),
+    ("name_is_new", "let left: i32 = at[b]", "let w: i32 = at[b]", "w is the name of a buffer"),
+    ("bounds_are_in_scope", "for j in t..n", "for j in l..n", "no l in scope"),
+    ("bounds_are_in_scope", "in t..n by 64", "in t..acc by 64", "no acc in scope"),
+    ("step_is_positive", "in t..n by 64", "in t..n by n", "step n is not known to be positive"),
+    ("step_is_positive", "in t..n by 64", "in t..n by 0", "step 0 is not"),
+    ("step_is_positive", "in t..n by 64", "in t..n by -1", "step -1 is not"),
+    ("unrolled_loop_counts_to_a_constant", "0..2 by 1 unroll", "0..n by 1 unroll", "0..n by 1 has no constant length"),
+    ("unrolled_loop_counts_to_a_constant", "0..2 by 1 unroll", "0..2 by n + 1 unroll", "has no constant length"),
+    ("simd_loop_is_plain", "for l in 0..4 simd {", "for l in 0..4 by 2 simd {", "lanes go by 2"),
+    ("simd_loop_is_plain", "lanes[l] = twice", "for u in 0..4 simd { lanes[u] = twice }", "lanes of u inside lanes of l"),
+    ("simd_loop_is_plain", "lanes[l] = twice", "barrier block", "lanes cannot wait for each other"),
+    ("reductions_are_of_lanes", "0..4 simd reduce", "0..4 unroll reduce", "a unroll loop reduces nothing"),
+    ("reductions_are_of_lanes", "reduce(total add)", "reduce(total add, i add)", "variable i is not declared here"),
+    ("reductions_are_of_lanes", "reduce(total add)", "reduce(total sub)", "sub is no reduction"),
+    ("condition_is_bool", "let wide: bool = (i32(warp) == 1:i32)", "let wide: i32 = at[0]", "the condition is i32"),
+    ("first_value_has_the_type", "let acc: f32 = 0:f32", "let acc: f32 = 0:f64", "acc is f32, its value f64"),
+    ("assigned_variable_is_declared", "acc = fma(", "t = fma(", "variable t is not declared here"),
+    ("assigned_variable_is_declared", "acc = fma(acc, other, other)", "acc = 1:i32", "acc is f32, its value i32"),
+    ("lanes_assign_their_own", "lanes[l] = twice", "total = twice", "all lanes of l assign total"),
+    ("written_memory_may_be_written", "writes w, z", "writes z", "w is not said to be written"),
+    ("written_memory_may_be_written", "warps[warp, 0] = acc", "c[] = acc", "c is not said to be written"),
+    ("written_value_has_the_type", "select(isnan(acc), +nan:f32, own[0])", "1:f64", "w holds f32, the value is f64"),
+    ("written_value_has_the_type", "add= acc", "add= 1:i32", "z holds f32, the value is i32"),
+    ("atomic_operation_fits", "add= acc", "mul= acc", "no atomic is called mul"),
+    ("atomic_operation_fits", "add= acc", "and= acc", "no atomic and of f32"),
+    ("atomic_scope_fits", "add= acc", "add= acc at thread", "no atomic acts at thread"),
+    ("atomic_scope_fits", "atomic z[h; h = at[b]]", "atomic own[1]", "own is one thread's own"),
+    ("barrier_is_of_threads", "barrier block covers RAW warps", "barrier grid", "no barrier joins a grid"),
+    ("barrier_is_of_threads", "barrier warp", "barrier warp lanes 12", "12 lanes are no power of two"),
+    ("barrier_is_of_threads", "barrier warp", "barrier warp lanes 64", "64 lanes are no power of two"),
+    ("barrier_is_of_threads", "let total: f32 = 0.0:f32", "let total: f32 = 0.0:f32 barrier block", "no threads to join"),
+    ("barrier_is_met_by_all", "if (i32(t % 32) == 0:i32) {", "if (i32(t % 32) == 0:i32) { barrier warp", "32 lanes may part"),
+    ("barrier_is_met_by_all", "barrier warp", "barrier block", "threads of a block may part at the branch"),
+    ("barrier_is_met_by_all", "if wide {", "if wide uniform { barrier block", "may part at the branch"),
+    ("barrier_is_met_by_all", "for j in t..n by 64 {", "for j in t..n by 64 { barrier warp", "at the loop over j"),
+    ("barrier_is_met_by_all", "for j in t..n by 64 {", "for j in t..n by 64 uniform { barrier block", "the loop over j"),
+    ("barrier_is_met_by_all", "(acc < 1.0:f32) uniform", "(acc < 1.0:f32)", "may part at the branch"),
+    ("barrier_is_met_by_all", "at[b]\n    for r", "at[t]\n    for r", "may part at the loop over r"),
+    ("exchange_is_within_a_warp", "acc ^ 16", "acc ^ 32", "lane ^ 32 is no other lane of 32"),
+    ("exchange_is_within_a_warp", "acc ^ 16", "acc ^ 0", "lane ^ 0 is no other lane of 32"),
+    ("exchange_is_within_a_warp", "^ 1 width 8", "^ 1 width 6", "6 lanes are no power of two"),
+    ("exchange_is_within_a_warp", "^ 1 width 8", "^ 8 width 8", "lane ^ 8 is no other lane of 8"),
+    ("exchange_is_met_by_all", "warps[warp, 0] = acc", "exchange less = acc ^ 1", "32 lanes may part at the branch"),
+    ("barrier_is_met_by_all", "let warp: i32 = i32(t / 32)", "let warp: i32 = i32(t / 16)", "32 lanes may part at the branch"),
+    ("exchange_is_met_by_all", "axis block.x t < 64", "axis block.x t < 48", "48 threads are no groups of 32 lanes"),
+]  # fmt: skip
+
+VALUE = [
+    ("literal_fits_its_type", "== 0:i32", "== -1:u8", "-1 is no u8"),
+    ("literal_fits_its_type", "== 0:i32", "== 2147483648:i32", "2147483648 is no i32"),
+    ("literal_fits_its_type", "== 0:i32", "== 0.5:i32", "0.5 is no i32"),
+    ("operands_agree", "acc < 1.0:f32", "acc < 1.0:f64", "lt has operands of types f32, f64"),
+    ("operands_agree", "select(isnan(acc)", "select(acc", "select decides by f32, not bool"),
+    ("operation_is_known", "fma(acc, other, other)", "fma(acc, other)", "fma takes 3 operands, not 2"),
+    ("operation_takes_its_operands", "isnan(acc)", "(isnan(0:i32) and isnan(acc))", "isnan is not for i32"),
+    ("operation_takes_its_operands", "isnan(acc)", "((isnan(acc) + isnan(acc)) and isnan(acc))", "add is not for bool"),
+    ("operation_gives_its_type", "(acc < 1.0:f32)", "not:bool(lt:f32(acc, 1.0:f32))", "lt gives bool, not f32"),
+    ("variable_is_declared", "= select(isnan(acc)", "= select(isnan(more:f32)", "variable more is not declared here"),
+    ("variable_has_its_type", "add= acc", "add= acc:f64", "variable acc is f32, not f64"),
+    ("element_has_its_rank", "x[b, j]", "x[b]", "x has rank 2 and 1 indices"),
+    ("element_has_its_rank", "z[i] = total", "z[i, i] = total", "z has rank 1 and 2 indices"),
+    ("symbols_are_in_scope", "x[b, j]", "x[b, l]", "no l in scope"),
+    ("symbols_are_in_scope", "w[b, t % 4]", "w[b, acc]", "no acc in scope"),
+    ("symbols_are_in_scope", "i32(t / 32)", "i32(r)", "no r in scope"),
+    ("index_is_a_number", "let wide: bool = (i32(warp) == 1:i32)", "let wide: bool = bool(warp)", "index warp is no bool"),
+    ("data_are_new_integers", "h = at[b]", "h = acc", "h stands for a f32, not an integer"),
+    ("data_are_new_integers", "z[h; h = at[b]]", "z[t; t = at[b]]", "t has a meaning already"),
+]  # fmt: skip
+
+HEAD = [
+    ("names_differ", "    size m, n, s, base\n", "    size m, n, s, base, t\n", "t stands for 2 things"),
+    ("names_differ", "scalar c: f32[]", "scalar c: f32[] array local z: f32[4]", "z stands for 2 things"),
+    ("scalars_are_scalar_inputs", "scalar c: f32[]", "scalar c: f32[] role inout", "cannot be passed by value"),
+    ("scalars_are_scalar_inputs", "scalar c: f32[]", "scalar c: f32[3]", "cannot be passed by value"),
+    ("layouts_have_their_rank", "warps: f32[2, 33]", "warps: f32[2, 33] strides [33]", "2 dimensions and 1 strides"),
+    ("layouts_are_in_scope", "    size m, n, s, base\n", "    size m, s, base\n", "x needs n, which the kernel is not given"),
+    ("arrays_are_of_known_size", "own: f32[4]", "own: f32[m]", "has no known size"),
+    ("arrays_are_of_known_size", "own: f32[4]", "own: f32[0]", "has no known size"),
+    ("arrays_are_of_known_size", "own: f32[4]", "own: f32[4] strides [m]", "has no known size"),
+    ("arrays_are_on_chip", "array local own", "array global own", "own cannot be made in global memory"),
+    ("arrays_are_on_chip", "array local lanes", "array shared lanes", "lanes is shared by a block, but the kernel has none"),
+    ("axes_are_of_one_machine", "axis grid.x b < m", "axis core b < m", "no machine has the levels block, core, grid"),
+    ("axes_have_places", "axis grid.x b", "axis grid.y b", "2 axes are grid.y"),
+    ("axes_have_places", "axis grid.x b", "axis grid.w b", "grid has no dimension w"),
+    ("block_axes_are_constant", "t < 64", "t < m", "block axis t has extent m"),
+    ("block_axes_are_constant", "t < 64", "t < 0", "block axis t has extent 0"),
+    ("core_axes_are_in_scope", "axis core i < m", "axis core i < n", "the extent of i needs n, which the kernel is not given"),
+    ("bases_are_given", "g < n base base", "g < n base other_base", "base other_base is no argument"),
+    ("bases_are_given", "axis block.x t < 64", "axis block.x t < 64 base base", "block axis t has a base"),
+    ("written_buffers_are_there", "writes w, z", "writes w, v, z", "v is written, but is no buffer of the kernel"),
+    ("written_buffers_are_there", "writes w, z", "writes at, w, z", "at is written, but is an input"),
+]  # fmt: skip
+
+PLAN = [
+    ("buffers_differ", "workspace w:", "workspace x:", "2 buffers are called x"),
+    ("roles_are_right", "param x: f32[m, n]", "param x: f32[m, n] role local", "parameter x is local"),
+    ("roles_are_right", "result z: f32[m]", "result z: f32[m] role inout", "result z is inout"),
+    ("roles_are_right", "workspace w: f32[m, 4]", "workspace w: f32[m, 4] role input", "workspace w is input"),
+    ("shapes_are_in_sizes", "workspace w: f32[m, 4]", "workspace w: f32[p, 4]", "w needs p, which is no size"),
+    ("promises_are_in_sizes", "require n > 0", "require p > 0", "p > 0 needs p, which is no size"),
+    ("promises_are_in_sizes", "assume at in 0..m", "assume z in 0..m", "z is no parameter"),
+    ("fixed_sizes_are_gone", "fix q = 3", "fix n = 3", "n = 3 is a size still"),
+    ("kernels_use_the_plans_memory", "buffer x: f32[m, n]", "buffer x: f32[n, m]", "kernel first: x is no buffer of the plan"),
+    ("kernels_use_the_plans_memory", "    scalar c: f32[]", "    scalar c: f32[] scalar d: f32[]", "kernel first: d is no parameter"),
+    ("host_steps_are_in_scope", "loop s < n", "loop s < p", "the host does not know p"),
+    ("host_steps_are_in_scope", "loop s < n", "loop m < n", "m is known already"),
+    ("host_steps_are_in_scope", "if s > 0", "if p > 0", "the host does not know p"),
+    ("host_steps_are_in_scope", "    launch second\n", "    launch first\n", "the host does not know s"),
+]  # fmt: skip
+
+
+def planted(old: str, new: str) -> k.Plan:
+    assert GOOD.count(old) >= 1, f"{old!r} is not there to be changed"
+    return parse_plan(GOOD.replace(old, new, 1))
+
+
+def complaint(plan: k.Plan) -> str:
+    with pytest.raises(CompilerBug) as caught:
+        verify(plan)
+    return str(caught.value)
+
+
+def test_a_good_plan_is_well_formed() -> None:
+    verify(parse_plan(GOOD))
+
+
+@pytest.mark.parametrize(("rule", "old", "new", "message"), [*STATEMENT, *VALUE, *HEAD, *PLAN])
+def test_planted_bug_is_caught(rule: str, old: str, new: str, message: str) -> None:
+    said = complaint(planted(old, new))
+    assert f"{rule}: " in said and message in said
+
+
+def _first(plan: k.Plan, change: Callable[[k.Kernel], k.Kernel]) -> k.Plan:
+    """The plan with its first kernel changed."""
+    kernel = change(next(k.kernels(plan.steps)))
+    return replace(plan, steps=(k.HostLoop(Sym("s"), sym("n"), (k.Launch(kernel),)), *plan.steps[1:]))
+
+
+def _with(stmt: k.Stmt) -> Callable[[k.Kernel], k.Kernel]:
+    return lambda kernel: replace(kernel, body=(*kernel.body, stmt))
+
+
+def _renamed(kernel: k.Kernel) -> k.Kernel:
+    return replace(kernel, name="second")
+
+
+ONE_F32 = Literal(1.0, F32)
+TWIN = Buffer("own", F32, (expr(4),), "local")
+BUILT: list[tuple[str, Callable[[k.Kernel], k.Kernel], str]] = [
+    ("names_are_words", lambda kernel: replace(kernel, name="a b"), "'a b' is no name"),
+    ("names_are_words", _with(k.Declare(Sym("1st"), F32, ONE_F32)), "'1st' is no name"),
+    ("kernels_differ", _renamed, "2 kernels are called second"),
+    ("operation_is_known", _with(k.Declare(Sym("v"), F32, Op("half", (ONE_F32,), F32))), "there is no operation half"),
+    ("buffer_is_in_scope", _with(k.Declare(Sym("v"), F32, Load(TWIN, (ZERO,)))), "buffer own is not in scope"),
+    ("loop_kind_is_known", _with(k.For(Sym("v"), ZERO, sym("n"), (), ONE, "parallel")), "no loop is parallel"),
+]
+
+
+@pytest.mark.parametrize(("rule", "change", "message"), BUILT)
+def test_bug_that_no_text_can_say_is_caught(rule: str, change: Callable[[k.Kernel], k.Kernel], message: str) -> None:
+    said = complaint(_first(parse_plan(GOOD), change))
+    assert f"{rule}: " in said and message in said
+
+
+def test_every_rule_has_a_planted_bug() -> None:
+    rules = {rule.__name__ for rule in (*RULES, *VALUE_RULES, *KERNEL_RULES, *PLAN_RULES)} | {"host_steps_are_in_scope"}
+    tried = {case[0] for case in (*STATEMENT, *VALUE, *HEAD, *PLAN, *BUILT)}
+    assert rules - {"values_are_well_formed"} == tried  # that one calls the rules of values, which are tried one by one
+
+
+@pytest.mark.parametrize(
+    ("new", "message"),
+    [
+        ("axis block.x t < 2048", "2048 threads in a block, sm_80 has 1024"),
+        ("axis block.z t < 128", "block.z has 128 threads, sm_80 has 64"),
+        ("axis block.x t < 64 array shared big: f32[200, 256]", "bytes of shared memory in a block, sm_80 has 166912"),
+        ("axis cluster u < 2 axis block.x t < 64", "sm_80 has no cluster"),
+    ],
+)
+def test_limits_of_a_target(new: str, message: str) -> None:
+    plan = planted("axis block.x t < 64", new)
+    with pytest.raises(CompilerBug, match=message):
+        verify(replace(plan, steps=plan.steps[:1]), resolve("sm_80"))
+
+
+def test_limits_that_are_kept() -> None:
+    plan = parse_plan(GOOD)
+    verify(replace(plan, steps=plan.steps[:1]), resolve("sm_80"))
+    verify(replace(plan, steps=plan.steps[1:]), resolve("cpu"))
+    with pytest.raises(CompilerBug, match="sm_80 has no core"):
+        verify(plan, resolve("sm_80"))
+
+
+def test_shared_bytes_count_padding_by_strides() -> None:
+    text = "array shared a: f32[4, 3] strides [5, 1] array local b: f32[9] array shared c: f16[8]"
+    kernel = next(k.kernels(planted("array local own: f32[4]", text + " array local own: f32[4]").steps))
+    assert shared_bytes(kernel) == 2 * 33 * 4 + (3 * 5 + 2 + 1) * 4 + 16
+
+
+def test_a_complaint_shows_the_statement() -> None:
+    said = complaint(planted("acc = fma(acc, other, other)", "acc = 1:i32"))
+    assert said.startswith("kernel first: assigned_variable_is_declared: acc is f32, its value i32\n    acc = 1:i32  -- line ")
+
+
+@pytest.mark.parametrize(
+    ("block", "index", "lanes", "alike"),
+    [
+        ("x t < 64", "t / 32", "warp", True),
+        ("x t < 64", "t / 32 * 2 + n", "warp", True),
+        ("x t < 64", "t / 16", "warp", False),
+        ("x t < 64", "t / 16", "warp lanes 16", True),
+        ("x t < 64", "t / 64", "block", True),
+        ("x t < 64", "(t + 1) / 32", "warp", False),
+        ("x t < 64", "b", "block", True),
+        ("x t < 16 axis block.y u < 4", "u", "warp", False),
+        ("x t < 16 axis block.y u < 4", "u", "warp lanes 16", True),
+        ("x t < 32 axis block.y u < 4", "u", "warp", True),
+        ("x t < 32 axis block.y u < 4", "u", "block", False),
+        ("x t < 1 axis block.y u < 32", "u", "warp", False),
+    ],
+)
+def test_which_branches_are_alike(block: str, index: str, lanes: str, alike: bool) -> None:
+    body = f"if (i32({index}) == 1:i32) {{ barrier {lanes} }}"
+    text = f"plan a size n {{ launch b }} kernel b size n axis grid.x b < n axis block.{block} {{ {body} }}"
+    if alike:
+        verify(parse_plan(text))
+    else:
+        assert "barrier_is_met_by_all" in complaint(parse_plan(text))
