@@ -1,0 +1,107 @@
+"""`texpr explain`: every decision with its reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from texpr.cli.console import Console
+from texpr.cli.program import FILE, FUNCTION, JSON, SIZE, legal_function, parse_sizes
+from texpr.driver import lower
+from texpr.explain import Data, explain
+from texpr.toolchain.machine import this_machine
+
+
+@click.command("explain")
+@FILE
+@FUNCTION
+@click.option(
+    "--for", "targets", multiple=True, metavar="TARGET", help="cpu, sm_80, sm_90a or sm_100a; may be given several times."
+)
+@SIZE
+@click.option("--schedule", default="auto", show_default=True, metavar="NAME|auto|none", help="Which schedule to use.")
+@JSON
+@click.pass_obj
+def command(
+    console: Console, file: Path, name: str | None, targets: tuple[str, ...], sizes: tuple[str, ...], schedule: str, json: bool
+) -> int:
+    """Show every decision, with its reason: launches, mapping, buffers, barriers, guards, the cost of each access."""
+    function, fixed = legal_function(file, name, parse_sizes(sizes))
+    machine = this_machine()
+    found: list[Data] = []
+    for target in targets or ("sm_90a",):
+        with console.working(f"compiling {function.name} for {target}"):
+            found.append(explain(lower(function, target, fixed), machine))
+    for each in found:
+        _show(console, each)
+    console.data(found[0] if len(found) == 1 else found)
+    return 0
+
+
+def _show(console: Console, data: Data) -> None:
+    kernels = data["kernels"]
+    console.say(f"{data['function']} for {data['target']}: {len(kernels)} {'kernel' if len(kernels) == 1 else 'kernels'}")
+    _entry(console, "open sizes", [", ".join(data["sizes"])] if data["sizes"] else [])
+    _entry(
+        console,
+        "fixed sizes",
+        [", ".join(f"{name} = {value}" for name, value in data["fixed"].items())] if data["fixed"] else [],
+    )
+    _entry(console, "checked before a launch", data["requires"])
+    _entry(console, "workspace", data["workspace"])
+    for kernel in kernels:
+        console.say("")
+        _kernel(console, kernel)
+
+
+def _kernel(console: Console, kernel: Data) -> None:
+    launch = kernel["launch"]
+    shape = "; ".join(f"{level} {_shape(extents)}" for level, extents in launch.items() if extents)
+    console.say(f"kernel {kernel['name']} (line {kernel['line']}): {shape or 'one thread'}")
+    _entry(console, "mapping", [_loop(loop) for loop in kernel["mapping"]])
+    _entry(console, "buffers", [f"{b['buffer']} in {b['space']}, {b['bytes']} bytes: {b['reason']}" for b in kernel["buffers"]])
+    _entry(console, "barriers", [_barrier(barrier) for barrier in kernel["barriers"]])
+    _entry(console, "guards kept", kernel["predicates"]["kept"])
+    _entry(console, "guards removed", [str(removed) for removed in kernel["predicates"]["removed"]])
+    _entry(console, "accesses", [_access(access) for access in kernel["accesses"]])
+    if kernel["registers"] is not None:
+        registers, spilled, shared = kernel["registers"], kernel["spill_bytes"], kernel["shared_bytes"]
+        _entry(console, "takes", [f"{registers} registers, {spilled} bytes spilled, {shared} bytes of shared memory"])
+
+
+def _entry(console: Console, title: str, lines: list[str]) -> None:
+    """The title once, and each line once with how often it comes."""
+    counted = Counter(lines)
+    for at, (line, times) in enumerate(counted.items()):
+        often = f" ({times} times)" if times > 1 else ""
+        console.say(f"  {title + ':' if at == 0 else '':<24} {line}{often}")
+
+
+def _shape(extents: dict[str, object]) -> str:
+    return " × ".join(f"{dim} {extent}" for dim, extent in extents.items())
+
+
+def _loop(loop: Data) -> str:
+    steps = "1 step" if loop["steps"] == "1" else f"{loop['steps']} steps"
+    shared = f"{loop['threads']} threads, {steps} each" if loop["threads"] > 1 else steps
+    return f"{loop['loop']} < {loop['extent']} (line {loop['line']}): {loop['level']}; {shared}; σ = {loop['sigma']}"
+
+
+def _barrier(barrier: Data) -> str:
+    covers = [f"{c['kind']} on {c['buffer']}, line {c['from_line']} to {c['to_line']}{_around(c)}" for c in barrier["covers"]]
+    return f"{barrier['kind']}: {'; '.join(covers)}"
+
+
+def _around(covered: Data) -> str:
+    return "" if covered["carried_by"] is None else f", around the loop over {covered['carried_by']}"
+
+
+def _access(access: Data) -> str:
+    what = f"{access['kind']} {access['buffer']} (line {access['line']}), {access['space']}"
+    if access["sectors"] is not None:
+        return f"{what}: {access['sectors']} sectors for {access['lanes']} lanes, {access['least']} at least"
+    if access["conflicts"] is not None:
+        return f"{what}: {access['conflicts']} bank conflicts"
+    return f"{what}: not known"
