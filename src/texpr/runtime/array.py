@@ -1,0 +1,58 @@
+"""An array on a device: what a kernel returns there."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from texpr.interp.dtypes import Array
+from texpr.runtime import dlpack
+from texpr.runtime.memory import DeviceMemory, Driver, View, dense
+
+
+class DeviceArray:
+    """A dense array on a CUDA device, for `torch.from_dlpack`, `cupy.from_dlpack`, another kernel, or `numpy()`."""
+
+    __slots__ = ("_memory", "dtype", "shape")
+
+    def __init__(self, memory: DeviceMemory, dtype: np.dtype[Any], shape: tuple[int, ...]):
+        self._memory = memory
+        self.dtype = dtype
+        self.shape = shape
+
+    @staticmethod
+    def empty(driver: Driver, dtype: np.dtype[Any], shape: tuple[int, ...]) -> DeviceArray:
+        """A new array with undefined elements."""
+        return DeviceArray(driver.allocate(prod(shape) * dtype.itemsize), dtype, shape)
+
+    @staticmethod
+    def of(driver: Driver, array: Array, stream: int = 0) -> DeviceArray:
+        """A copy of a host's array."""
+        made = DeviceArray.empty(driver, array.dtype, array.shape)
+        driver.upload(made._memory.address, np.ascontiguousarray(array), stream)
+        return made
+
+    def numpy(self, stream: int = 0) -> Array:
+        """A copy on the host, after all that `stream` holds."""
+        driver = self._memory.driver
+        driver.enter()
+        array = np.empty(self.shape, self.dtype)
+        driver.download(array, self._memory.address, stream)
+        return array
+
+    def view(self) -> View:
+        """How it lies."""
+        ordinal = self._memory.driver.ordinal
+        return View(self._memory.address, self.dtype, self.shape, dense(self.shape), ordinal, True, self)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return dlpack.CUDA, self._memory.driver.ordinal
+
+    def __dlpack__(self, *, stream: int | None = None) -> object:
+        """A capsule. What wrote the array must be before the taker's work: on its stream, or waited for."""
+        return dlpack.give(self, self._memory.address, self.dtype, self.shape, self._memory.driver.ordinal)
+
+    def __repr__(self) -> str:
+        return f"DeviceArray(shape={self.shape}, dtype={self.dtype}, device=cuda:{self._memory.driver.ordinal})"

@@ -1,0 +1,187 @@
+"""One call: what a caller gives, brought into the form that the built function takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from texpr.affine.expr import Expr, Sym
+from texpr.interp.arguments import Bound, bind, shape_of
+from texpr.interp.dtypes import Array, numpy_dtype
+from texpr.ir.program import Function
+from texpr.ir.value import Buffer
+from texpr.runtime.array import DeviceArray
+from texpr.runtime.dlpack import Exporter, take
+from texpr.runtime.memory import HOST, View, aligned_empty, dense, on_host
+from texpr.support.diagnostic import error
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Arguments that fit: a view of each array (and what was given for it), a NumPy scalar of each scalar, every size."""
+
+    views: Mapping[str, View]
+    objects: Mapping[str, object]
+    scalars: Mapping[str, Array]
+    sizes: Mapping[Sym, int]
+
+
+def receive(function: Function, arguments: Mapping[str, object], sizes: Mapping[str, int], stream: int) -> Given:
+    """Match what a caller gives with the parameters of `function`.
+
+    Raises `TexprError`: no array (E0772), on another device than the rest (E0776), or what `bind` finds.
+    """
+    views: dict[str, View] = {}
+    standing: dict[str, object] = {}
+    for param in function.params:
+        given = arguments.get(param.name)
+        if param.name in arguments and not is_scalar(param):
+            views[param.name] = view_of(param.name, given, stream)
+            standing[param.name] = stand_in(views[param.name])
+        elif param.name in arguments:
+            standing[param.name] = _number(param, given)
+    for name in arguments:
+        if name not in standing:
+            standing[name] = arguments[name]  # `bind` says that there is no such parameter
+    found = {**_from_strides(function, views), **sizes}
+    bound = bind(function, cast("dict[str, Array]", standing), found)
+    scalars = {param.name: bound.arrays[param.name] for param in function.params if is_scalar(param)}
+    return Given(views, arguments, scalars, bound.sizes)
+
+
+def is_scalar(param: Buffer) -> bool:
+    """Whether it is passed by value."""
+    return param.rank == 0 and param.role == "input"
+
+
+def view_of(name: str, given: object, stream: int) -> View:
+    """The memory of an array of any kind. Raises `TexprError` E0772 where it is none, or swaps bytes."""
+    if isinstance(given, np.ndarray):
+        array = cast(Array, given)
+        if not array.dtype.isnative or any(stride % max(array.itemsize, 1) for stride in array.strides):
+            raise error("E0772", None, f"`{name}` has elements that no code can read as they lie", help="pass a copy of it")
+        return on_host(array)
+    if isinstance(given, DeviceArray):
+        return given.view()
+    if isinstance(given, Exporter):
+        return take(given, name, stream)
+    kind = type(given).__name__
+    help = "pass a NumPy array, or what gives DLPack (PyTorch, CuPy, JAX)"
+    raise error("E0772", None, f"`{name}` is a {kind}, which is no array", help=help)
+
+
+def stand_in(view: View) -> Array:
+    """An array of the same type and shape, for checks that never look at an element."""
+    return np.broadcast_to(np.empty((), view.dtype), view.shape)
+
+
+def _number(param: Buffer, given: object) -> object:
+    """A scalar may be an array of rank 0, also of another library."""
+    if not isinstance(given, np.ndarray | np.generic) and isinstance(given, Exporter):
+        view = take(given, param.name, 0)
+        if view.device is HOST and view.shape == ():
+            return as_array(view)[()]
+    return cast(object, given)
+
+
+def as_array(view: View) -> Array:
+    """A view of the host's memory as a NumPy array."""
+    owner: object = view.owner
+    if isinstance(owner, np.ndarray):
+        return cast(Array, owner)
+    item = view.dtype.itemsize
+    interface: dict[str, Any] = {
+        "data": (view.address, not view.writable),
+        "shape": view.shape,
+        "strides": tuple(stride * item for stride in view.strides),
+        "typestr": f"|V{item}",
+        "version": 3,
+    }
+    holder = _Interface(interface, cast(object, owner))
+    return np.asarray(holder).view(view.dtype)
+
+
+class _Interface:
+    def __init__(self, interface: dict[str, Any], owner: object):
+        self.__array_interface__ = interface
+        self.owner = owner
+
+
+def _from_strides(function: Function, views: Mapping[str, View]) -> dict[str, int]:
+    """Sizes that are just a stride of an array: those of the first array that is given with it."""
+    found: dict[str, int] = {}
+    for param in function.params:
+        if param.strides is None or param.name not in views:
+            continue
+        view = views[param.name]
+        if len(view.strides) != len(param.strides):
+            continue
+        for wanted, stride, extent in zip(param.strides, view.strides, view.shape, strict=True):
+            sym = wanted.as_sym
+            if sym is not None and sym in function.sizes and stride >= 0 and extent > 1:
+                found.setdefault(sym.name, stride)
+    return found
+
+
+def wanted_strides(buffer: Buffer, shape: Sequence[int], sizes: Mapping[Sym, int]) -> tuple[int, ...]:
+    """The strides that the built function takes for `buffer`."""
+    return dense(shape) if buffer.strides is None else tuple(_value(stride, sizes) for stride in buffer.strides)
+
+
+def lies_right(view: View, strides: Sequence[int], align: int) -> bool:
+    """Whether elements lie where the function looks for them. The stride of an axis with one element is never used."""
+    if view.empty:
+        return True
+    same = all(n == 1 or a == b for n, a, b in zip(view.shape, view.strides, strides, strict=True))
+    return same and view.address % align == 0
+
+
+def alignment(buffer: Buffer) -> int:
+    """The alignment that the function asks of a pointer, in bytes."""
+    return max(buffer.align or 1, buffer.dtype.bytes)
+
+
+def laid_out(view: View, strides: Sequence[int], align: int) -> View:
+    """A copy of a host's array whose elements lie at `strides` from an aligned start."""
+    last = sum((extent - 1) * stride for extent, stride in zip(view.shape, strides, strict=True))
+    room = aligned_empty(view.dtype, (last + 1,), align)
+    item = view.dtype.itemsize
+    copy = np.lib.stride_tricks.as_strided(room, view.shape, [stride * item for stride in strides])
+    copy[...] = as_array(view)
+    return replace(on_host(copy), owner=(room, copy))
+
+
+def refuse_overlap(function: Function, written: Mapping[str, View], read: Mapping[str, View]) -> None:
+    """Raises `TexprError` E0779 where memory that is written is also another argument's: parameters do not alias."""
+    every = [*written.items(), *read.items()]
+    for at, (name, view) in enumerate(written.items()):
+        for other, against in every[at + 1 :]:
+            low, high = view.extent()
+            start, end = against.extent()
+            if view.device == against.device and low < end and start < high:
+                told = f"`{name}` and `{other}` of `{function.name}` share memory, and `{name}` is written"
+                raise error("E0779", function.span, told, help="pass a copy of one")
+
+
+def result_shapes(function: Function, sizes: Mapping[Sym, int]) -> Iterator[tuple[Buffer, np.dtype[Any], tuple[int, ...]]]:
+    """Each result that is no parameter: buffer, element type, shape. Raises `TexprError` E0726 for a negative extent."""
+    for buffer in function.results:
+        if buffer in function.params:
+            continue
+        shape = shape_of(buffer, sizes)
+        if any(extent < 0 for extent in shape):
+            raise error("E0726", buffer.span, f"`{buffer!r}` would have the shape {shape} at these sizes")
+        yield buffer, numpy_dtype(buffer.dtype), shape
+
+
+def bound_for_facts(given: Given) -> Bound:
+    """Arguments on the host, for the checks of `where` and `assume`."""
+    arrays = {name: as_array(view) for name, view in given.views.items()}
+    return Bound(dict(given.sizes), {**arrays, **given.scalars})
+
+
+def _value(value: Expr, sizes: Mapping[Sym, int]) -> int:
+    return value.evaluate(sizes)

@@ -1,0 +1,334 @@
+"""A built function, to be called with arrays."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from texpr.affine.expr import Sym
+from texpr.backends.c.arguments import Argument, arguments, function_name
+from texpr.backends.c.status import ASSUMPTION_FAILS, OK, STATUSES
+from texpr.emulator.harness import IN_ORDER, Emulator
+from texpr.emulator.report import parse_reports
+from texpr.interp.dtypes import Array
+from texpr.interp.facts import check_facts
+from texpr.ir.kernel import Plan
+from texpr.ir.program import Function
+from texpr.ir.value import Buffer
+from texpr.runtime.array import DeviceArray
+from texpr.runtime.call import (
+    Given,
+    alignment,
+    as_array,
+    bound_for_facts,
+    is_scalar,
+    laid_out,
+    lies_right,
+    receive,
+    refuse_overlap,
+    result_shapes,
+    view_of,
+    wanted_strides,
+)  # fmt: skip
+from texpr.runtime.memory import HOST, DeviceMemory, Driver, View, aligned_empty, dense, on_host
+from texpr.support.diagnostic import TexprError, error
+
+Result: TypeAlias = "Array | DeviceArray"
+"""What a kernel returns of a result: on the host where all arrays were, else on the device. An inout is returned as given."""
+
+_Call: TypeAlias = "Callable[[], int]"
+
+ALIGNMENT = 256
+"""Where new memory begins, at least."""
+
+
+@dataclass(slots=True)
+class Kernel:
+    """A function built for `target` at fixed sizes, if any. `driver`: of the device it runs on, None for a CPU.
+
+    `emulator`: the device is emulated; `seed` then picks the schedule and `detect` says whether faults are looked for.
+    """
+
+    function: Function
+    plan: Plan
+    target: str
+    path: Path
+    driver: Driver | None = None
+    emulator: Emulator | None = None
+    seed: int = IN_ORDER
+    detect: bool = True
+    _library: ctypes.CDLL = field(init=False, repr=False)
+    _workspaces: dict[int, DeviceMemory] = field(default_factory=dict[int, DeviceMemory], repr=False)
+
+    def __post_init__(self) -> None:
+        try:
+            self._library = ctypes.CDLL(str(self.path))
+        except OSError as reason:
+            raise error("E0785", None, f"the library of `{self.function.name}` cannot be loaded: {reason}") from reason
+        given = arguments(self.plan)
+        types = [ctypes.c_void_p, ctypes.c_void_p, *map(_ctype, given)]
+        for suffix in ("", "_validate"):
+            self._entry(suffix).argtypes = types
+        self._entry("_workspace_bytes").argtypes = [*(_ctype(a) for a in given if isinstance(a.key, Sym)), ctypes.c_void_p]
+        if self.driver is not None:
+            self.driver.start()
+            self.driver.enter()
+            self._check(int(self._entry("_load")(self.driver.ordinal)))
+
+    def __call__(
+        self, *arrays: object, out: object = None, stream: object = None, validate: bool | None = None, **named: object
+    ) -> Result | tuple[Result, ...] | None:
+        """Run the function; returns its result, a tuple of several, or None where it has none.
+
+        Parameters come in order or by name; what is no parameter's name is a size. `out` takes one array for each result that
+        is no parameter. `stream`: a CUDA stream (a handle, or PyTorch's or CuPy's object); work is queued there, and waited for
+        only where an array of the host takes part. `validate` checks what the text assumes of the data: by default, where
+        all arrays lie on the host. Inputs that lie otherwise than the function takes them are copied; an inout or `out` is
+        refused then (E0773).
+        """
+        given = self._name(arrays, named)
+        handle = stream_handle(stream)
+        names = {param.name for param in self.function.params}
+        sizes = {name: cast(int, value) for name, value in named.items() if name not in names}
+        received = receive(self.function, given, sizes, handle)
+        outs = self._outs(received, out, handle)
+        self._check_places(received, outs, validate)
+        self._run(received, outs, handle, bool(validate))
+        made = iter(outs)
+        results = [
+            received.objects[buffer.name] if buffer in self.function.params else next(made).result
+            for buffer in self.function.results
+        ]
+        if not results:
+            return None
+        return cast("Result | tuple[Result, ...]", results[0] if len(results) == 1 else tuple(results))
+
+    def _name(self, arrays: Sequence[object], named: Mapping[str, object]) -> dict[str, object]:
+        params = self.function.params
+        if len(arrays) > len(params):
+            told = f"`{self.function.name}` takes {len(params)} arguments, {len(arrays)} are given"
+            raise error("E0778", self.function.span, told, help=", ".join(repr(p) for p in params) or None)
+        given = {param.name: array for param, array in zip(params, arrays, strict=False)}
+        for param in params:
+            if param.name in named and param.name in given:
+                raise error("E0778", self.function.span, f"`{param.name}` of `{self.function.name}` is given twice")
+            if param.name in named:
+                given[param.name] = named[param.name]
+        return given
+
+    def _outs(self, received: Given, out: object, stream: int) -> list[_Out]:
+        """Where each result goes that is no parameter: what the caller gives, or a new array."""
+        wanted = list(result_shapes(self.function, received.sizes))
+        given = list(cast("Sequence[object]", out)) if isinstance(out, tuple | list) else [out] * (out is not None)
+        if out is not None and len(given) != len(wanted):
+            raise error("E0777", self.function.span, f"`out` must be {len(wanted)} arrays, not {len(given)}")
+        if out is not None:
+            return [_taken(b, dtype, shape, one, stream) for (b, dtype, shape), one in zip(wanted, given, strict=True)]
+        on_device = self.driver is not None and any(view.device is not HOST for view in received.views.values())
+        outs: list[_Out] = []
+        for buffer, dtype, shape in wanted:
+            if on_device and self.driver is not None:
+                self.driver.enter()
+                made = DeviceArray.empty(self.driver, dtype, shape)
+                outs.append(_Out(buffer, made, made.view()))
+            else:
+                array = aligned_empty(dtype, shape, max(ALIGNMENT, alignment(buffer)))
+                outs.append(_Out(buffer, array, on_host(array)))
+        return outs
+
+    def _check_places(self, received: Given, outs: Sequence[_Out], validate: bool | None) -> None:
+        """Devices, memory that is shared, and on the host the facts that the text states."""
+        read = {name: view for name, view in received.views.items() if not self._is_written(name)}
+        written = {name: view for name, view in received.views.items() if self._is_written(name)}
+        written |= {one.buffer.name: one.view for one in outs}
+        here = HOST if self.driver is None else self.driver.ordinal
+        for name, view in (*read.items(), *written.items()):
+            if view.device is not HOST and view.device != here:
+                place = "the host" if here is HOST else f"CUDA device {here}"
+                told = f"`{name}` lies on CUDA device {view.device}; `{self.function.name}` was built for {place}"
+                raise error("E0776", self.function.span, told)
+            if name in written and not view.writable:
+                raise error("E0775", self.function.span, f"`{name}` is written by `{self.function.name}`, and is read-only")
+        refuse_overlap(self.function, written, read)
+        if validate is not False and all(view.device is HOST for view in received.views.values()):
+            check_facts(self.function, bound_for_facts(received))
+
+    def _is_written(self, name: str) -> bool:
+        return any(param.name == name and param.role == "inout" for param in self.function.params)
+
+    def _run(self, received: Given, outs: Sequence[_Out], stream: int, validate: bool) -> None:
+        with _Places(self, received, outs, stream) as places:
+            given = arguments(self.plan)
+            sizes = {sym.name: value for sym, value in received.sizes.items()}
+            values = [_value(argument, received, places.addresses, sizes) for argument in given]
+            workspace = self._workspace([sizes[a.key.name] for a in given if isinstance(a.key, Sym)], stream)
+            if validate and self.driver is not None:
+                self._check(int(self._entry("_validate")(stream or None, workspace.address or None, *values)))
+            if self.emulator is None:
+                self._check(int(self._entry("")(stream or None, workspace.address or None, *values)))
+            else:
+                self._emulate(self.emulator, lambda: int(self._entry("")(None, workspace.address or None, *values)))
+
+    def _emulate(self, emulator: Emulator, call: _Call) -> None:
+        """A call with the schedule and the detectors that this kernel asks for; faults are errors."""
+        with emulator.lock:
+            emulator.set("seed", self.seed)
+            emulator.set("detect", self.detect)
+            emulator.library.tx_emu_clear_reports()
+            code = call()
+            reports = parse_reports(emulator.text("tx_emu_reports"))
+        if reports:
+            raise TexprError([report.diagnostic(self.function.span.source) for report in reports])
+        self._check(code)
+
+    def _workspace(self, sizes: Sequence[int], stream: int) -> _Room:
+        """Memory for what lies between kernels: on a device kept for the next call on the same stream."""
+        needed = ctypes.c_uint64(0)
+        self._check(int(self._entry("_workspace_bytes")(*sizes, ctypes.byref(needed))))
+        if self.driver is None:
+            room = aligned_empty(np.dtype(np.uint8), (needed.value,), ALIGNMENT)
+            return _Room(room.ctypes.data if needed.value else 0, room)
+        kept = self._workspaces.get(stream)
+        if kept is None or kept.size < needed.value:
+            kept = self._workspaces[stream] = self.driver.allocate(needed.value)
+        return _Room(kept.address, kept)
+
+    def _entry(self, suffix: str) -> Any:
+        return getattr(self._library, function_name(self.plan) + suffix)
+
+    def _check(self, code: int) -> None:
+        """Raises `TexprError` for what a function of the library returns, if it is not 0."""
+        if code == OK.code:
+            return
+        if code > 0 and self.driver is not None:
+            raise error("E0783", None, f"the CUDA driver fails with {code}: {self.driver.explain(code)}")
+        text = next((status.text for status in STATUSES if status.code == code), "an unknown status")
+        number = "E0711" if code == ASSUMPTION_FAILS.code else "E0784"
+        raise error(number, self.function.span, f"`{self.function.name}` does not run: {text} ({code})")
+
+
+@dataclass(frozen=True, slots=True)
+class _Out:
+    """Where a result goes: what the caller gets, and how it lies."""
+
+    buffer: Buffer
+    result: object
+    view: View
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    address: int
+    owner: object
+
+
+class _Places:
+    """Where each array is for the time of a call: as it lies, as a copy that lies right, or on the device."""
+
+    def __init__(self, kernel: Kernel, received: Given, outs: Sequence[_Out], stream: int):
+        self.addresses: dict[str, int] = {}
+        self._kernel, self._stream = kernel, stream
+        self._owners: list[object] = []
+        self._back: list[tuple[Array, DeviceMemory]] = []
+        if kernel.driver is not None:
+            kernel.driver.enter()
+        for param in kernel.function.params:
+            if not is_scalar(param):
+                self._put(param, received.views[param.name], received.sizes, copies=param.role == "input")
+        for one in outs:
+            self._put(one.buffer, one.view, received.sizes, copies=False)
+
+    def __enter__(self) -> _Places:
+        return self
+
+    def __exit__(self, kind: object, value: object, trace: object) -> None:
+        """Bring back what was written for the host; wait where memory of this call would go while it is used."""
+        driver = self._kernel.driver
+        if driver is None or value is not None:
+            return
+        for array, memory in self._back:
+            driver.download(array, memory.address, self._stream)
+        if self._owners:
+            driver.wait(self._stream)
+
+    def _put(self, buffer: Buffer, view: View, sizes: Mapping[Sym, int], *, copies: bool) -> None:
+        strides, align = wanted_strides(buffer, view.shape, sizes), alignment(buffer)
+        if not lies_right(view, strides, 1 if view.device is HOST and self._kernel.driver is not None else align):
+            if not copies or view.device is not HOST:
+                raise _misplaced(self._kernel.function, buffer, view, strides, align)
+            view = laid_out(view, strides, align)
+            self._owners.append(view)
+        driver = self._kernel.driver
+        if driver is None or view.device is not HOST or view.empty:
+            self.addresses[buffer.name] = 0 if view.empty else view.address
+            return
+        flat = _flat(view)
+        memory = driver.allocate(flat.nbytes)
+        if buffer.role != "result":
+            driver.upload(memory.address, flat, self._stream)
+        if buffer.role != "input":
+            self._back.append((flat, memory))
+        self._owners.append(memory)
+        self.addresses[buffer.name] = memory.address
+
+
+def _flat(view: View) -> Array:
+    """All elements between a host's array's first and last, in the order in which they lie."""
+    last = sum((extent - 1) * stride for extent, stride in zip(view.shape, view.strides, strict=True))
+    return np.lib.stride_tricks.as_strided(as_array(view), (last + 1,), (view.dtype.itemsize,))
+
+
+def _taken(buffer: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...], given: object, stream: int) -> _Out:
+    """An array that the caller gives for a result."""
+    view = view_of("out", given, stream)
+    if view.dtype != dtype or view.shape != shape:
+        told = f"`out` must have the type {dtype} and the shape {shape} for `{buffer!r}`, not {view.dtype} and {view.shape}"
+        raise error("E0777", buffer.span, told)
+    return _Out(buffer, given, view)
+
+
+def _misplaced(function: Function, buffer: Buffer, view: View, strides: Sequence[int], align: int) -> TexprError:
+    if view.address % align != 0:
+        told = f"`{buffer.name}` of `{function.name}` must begin at a multiple of {align} bytes"
+        return error("E0774", buffer.span, told, help="pass a copy of it")
+    kind = "contiguous" if tuple(strides) == dense(view.shape) else f"with the strides {tuple(strides)}"
+    told = f"`{buffer.name}` of `{function.name}` must be {kind}, its strides are {view.strides}, in elements"
+    return error("E0773", buffer.span, told, help="pass a contiguous copy, and copy back what was written")
+
+
+def stream_handle(stream: object) -> int:
+    """The handle of a stream: a number, or what PyTorch (`cuda_stream`) and CuPy (`ptr`) call it. Raises `TexprError` E0786."""
+    for found in (stream or 0, getattr(stream, "cuda_stream", None), getattr(stream, "ptr", None)):
+        if isinstance(found, int):
+            return found
+    raise error("E0786", None, f"a {type(stream).__name__} is no CUDA stream", help="pass its handle, an integer")
+
+
+_SCALARS: Mapping[str, type[Any]] = {
+    "f64": ctypes.c_double, "f32": ctypes.c_float, "tf32": ctypes.c_float, "f16": ctypes.c_uint16, "bf16": ctypes.c_uint16,
+    "f8e4m3": ctypes.c_uint8, "f8e5m2": ctypes.c_uint8, "bool": ctypes.c_bool,
+    **{f"i{bits}": getattr(ctypes, f"c_int{bits}") for bits in (8, 16, 32, 64)},
+    **{f"u{bits}": getattr(ctypes, f"c_uint{bits}") for bits in (8, 16, 32, 64)},
+}  # fmt: skip
+
+
+def _ctype(argument: Argument) -> type[Any]:
+    if isinstance(argument.key, Sym):
+        return ctypes.c_int64
+    return ctypes.c_void_p if argument.is_pointer else _SCALARS[argument.key.dtype.name]
+
+
+def _value(argument: Argument, received: Given, addresses: Mapping[str, int], sizes: Mapping[str, int]) -> object:
+    if isinstance(argument.key, Sym):
+        return sizes[argument.key.name]
+    name = argument.key.name
+    if argument.is_pointer:
+        return addresses[name] or None
+    scalar = received.scalars[name]
+    small = argument.key.dtype.is_float and argument.key.dtype.bits < 32
+    return (scalar.view(f"u{scalar.itemsize}") if small else scalar).item()

@@ -1,0 +1,159 @@
+"""Arrays as a call takes them: where they lie, and how; on the host, or on a device behind CUDA's driver interface."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from texpr.interp.dtypes import Array
+from texpr.support.diagnostic import error
+
+HOST = None
+"""The device of what lies in the host's memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """An array: address, element type, shape, strides in elements, the ordinal of its device (`HOST`: none).
+
+    `owner` keeps the memory alive.
+    """
+
+    address: int
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    device: int | None
+    writable: bool
+    owner: object = field(repr=False, compare=False)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no element."""
+        return 0 in self.shape
+
+    def extent(self) -> tuple[int, int]:
+        """The bytes from its first address to the end of its last."""
+        if self.empty:
+            return self.address, self.address
+        steps = [(n - 1) * s * self.dtype.itemsize for n, s in zip(self.shape, self.strides, strict=True)]
+        low = self.address + sum(step for step in steps if step < 0)
+        return low, self.address + sum(step for step in steps if step > 0) + self.dtype.itemsize
+
+
+def dense(shape: Sequence[int]) -> tuple[int, ...]:
+    """Row-major strides, in elements."""
+    return tuple(prod(shape[at + 1 :]) for at in range(len(shape)))
+
+
+def on_host(array: Array) -> View:
+    """A NumPy array as a view. Strides that are no whole number of elements are given as they round; see `is_whole`."""
+    item = max(array.itemsize, 1)
+    strides = tuple(stride // item for stride in array.strides)
+    return View(array.ctypes.data, array.dtype, array.shape, strides, HOST, array.flags.writeable, array)
+
+
+def aligned_empty(dtype: np.dtype[Any], shape: Sequence[int], align: int) -> Array:
+    """A new dense array that begins at a multiple of `align` bytes. Raises `TexprError` E0781 where memory is out."""
+    size = prod(shape) * dtype.itemsize
+    try:
+        room = np.empty(size + align, np.uint8)
+    except MemoryError:
+        raise error("E0781", None, f"no memory for an array of {size} bytes") from None
+    skip = -room.ctypes.data % align
+    return room[skip : skip + size].view(dtype).reshape(shape)
+
+
+@dataclass(slots=True)
+class Driver:
+    """CUDA's driver interface, real or the emulator's, through ctypes; one device's primary context is used."""
+
+    library: ctypes.CDLL
+    ordinal: int = 0
+    _context: ctypes.c_void_p = field(default_factory=ctypes.c_void_p)
+
+    def start(self) -> None:
+        """Find the device. Raises `TexprError` E0782 where there is none."""
+        device = ctypes.c_int()
+        for name, args in (
+            ("cuInit", (ctypes.c_uint(0),)),
+            ("cuDeviceGet", (ctypes.byref(device), ctypes.c_int(self.ordinal))),
+            ("cuDevicePrimaryCtxRetain", (ctypes.byref(self._context), device)),
+        ):
+            code = int(getattr(self.library, name)(*args))
+            if code != 0:
+                raise error("E0782", None, f"no CUDA device {self.ordinal}: {name} gives {code}, {self.explain(code)}")
+
+    def enter(self) -> None:
+        """Make the context current on this thread, unless one of the device's is."""
+        current, device = ctypes.c_void_p(), ctypes.c_int(-1)
+        self.library.cuCtxGetCurrent(ctypes.byref(current))
+        if (
+            current.value is not None
+            and self.library.cuCtxGetDevice(ctypes.byref(device)) == 0
+            and device.value == self.ordinal
+        ):
+            return
+        self.check("cuCtxSetCurrent", self._context)
+
+    def check(self, name: str, *args: object) -> None:
+        """Call a function of the driver. Raises `TexprError` E0783 with what the driver says, E0781 where memory is out."""
+        code = int(getattr(self.library, name)(*args))
+        if code == 2:
+            raise error("E0781", None, f"no memory on CUDA device {self.ordinal}")
+        if code != 0:
+            raise error("E0783", None, f"the CUDA driver's {name} fails with {code}: {self.explain(code)}")
+
+    def explain(self, code: int) -> str:
+        """What a code of the driver means, in its words."""
+        text = ctypes.c_char_p()
+        self.library.cuGetErrorString(ctypes.c_int(code), ctypes.byref(text))
+        return (text.value or b"an unknown error").decode(errors="replace")
+
+    def allocate(self, size: int) -> DeviceMemory:
+        """New memory; none at all for 0 bytes."""
+        address = ctypes.c_uint64(0)
+        if size > 0:
+            self.check("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))
+        return DeviceMemory(self, address.value, size)
+
+    def upload(self, address: int, array: Array, stream: int) -> None:
+        """Copy a dense array to the device, and wait."""
+        if array.nbytes > 0:
+            source = ctypes.c_void_p(array.ctypes.data)
+            self.check("cuMemcpyHtoDAsync_v2", ctypes.c_uint64(address), source, ctypes.c_size_t(array.nbytes), _handle(stream))
+            self.wait(stream)
+
+    def download(self, array: Array, address: int, stream: int) -> None:
+        """Copy from the device into a dense array, after what the stream holds, and wait."""
+        if array.nbytes > 0:
+            target = ctypes.c_void_p(array.ctypes.data)
+            self.check("cuMemcpyDtoHAsync_v2", target, ctypes.c_uint64(address), ctypes.c_size_t(array.nbytes), _handle(stream))
+        self.wait(stream)
+
+    def wait(self, stream: int) -> None:
+        """Wait for all that the stream holds."""
+        self.check("cuStreamSynchronize", _handle(stream))
+
+
+@dataclass(slots=True)
+class DeviceMemory:
+    """Memory on a device, freed with this object."""
+
+    driver: Driver
+    address: int
+    size: int
+
+    def __del__(self) -> None:
+        if self.address:
+            self.driver.library.cuCtxSetCurrent(self.driver._context)  # pyright: ignore[reportPrivateUsage]
+            self.driver.library.cuMemFree_v2(ctypes.c_uint64(self.address))
+
+
+def _handle(stream: int) -> ctypes.c_void_p:
+    return ctypes.c_void_p(stream or None)
