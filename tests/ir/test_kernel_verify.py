@@ -216,7 +216,7 @@ PLAN = [
     ("promises_are_in_sizes", "assume at in 0..m", "assume z in 0..m", "z is no parameter"),
     ("fixed_sizes_are_gone", "fix q = 3", "fix n = 3", "n = 3 is a size still"),
     ("kernels_use_the_plans_memory", "buffer x: f32[m, n]", "buffer x: f32[n, m]", "kernel first: x is no buffer of the plan"),
-    ("kernels_use_the_plans_memory", "    scalar c: f32[]", "    scalar c: f32[] scalar d: f32[]", "kernel first: d is no parameter"),
+    ("kernels_use_the_plans_memory", "scalar c: f32[]", "scalar c: f32[] scalar d: f32[]", "kernel first: d is no parameter"),
     ("host_steps_are_in_scope", "loop s < n", "loop s < p", "the host does not know p"),
     ("host_steps_are_in_scope", "loop s < n", "loop m < n", "m is known already"),
     ("host_steps_are_in_scope", "if s > 0", "if p > 0", "the host does not know p"),
