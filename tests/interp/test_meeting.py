@@ -228,6 +228,17 @@ def test_tuple_targets_that_do_not_go_together():
     np.testing.assert_array_equal(np.append(found["p"], found["q"]), np.append(want["p"], want["q"]))
 
 
+def test_a_tuple_of_which_the_clauses_name_one_target_each():
+    a = buffer("a", I32, "n", "m")
+    p, q = buffer("p", I32, role="inout"), buffer("q", I32, "n", role="inout")
+    step = Bind((at(p), at(q, "i")), (at(a, "i", "j"), index("j", I32)), "max")
+    nest = par("i", "n", par("j", "m", step, reduce=(q,)), put(at(q, "i"), lit(3, I32), "mul"), reduce=(p,))
+    f = function((a, p, q), (), nest, sizes="n m")
+    arguments = {"a": rng.integers(0, 9, (3, 4)).astype(np.int32), "p": np.int32(4), "q": np.ones(3, np.int32)}
+    found, want = run(f, arguments), trace(f, arguments).outputs
+    np.testing.assert_array_equal(np.append(found["p"], found["q"]), np.append(want["p"], want["q"]))
+
+
 def test_tuples_with_nan_and_bool_components():
     a, flag = buffer("a", F32, "n"), buffer("flag", BOOL, "n")
     p, q = buffer("p", F32, role="inout"), buffer("q", BOOL, role="inout")

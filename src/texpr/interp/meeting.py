@@ -33,12 +33,16 @@ NOTING = 1 << 13
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """How to apply updates of `memories`; those with one `key` may be applied together. `ufunc.at` does it, if given."""
+    """How to apply updates of `memories`, with `ufunc.at` if that is given."""
 
-    key: object
+    kind: object
     memories: tuple[Memory, ...]
     combine: Combine
     ufunc: np.ufunc | None = None
+
+    def meets(self, other: Update) -> bool:
+        """Whether updates of two iterations may meet in an element; else the element belongs to one iteration."""
+        return self.kind == other.kind and self.memories == other.memories
 
     def in_order(self, places: Sequence[Array], values: Sequence[Array]) -> None:
         """Apply them one after the other."""
@@ -100,6 +104,8 @@ class Meetings:
     def update(self, update: Update, lanes: Lanes, places: Sequence[Array], values: Sequence[Array]) -> None:
         """Apply the updates of these lanes, now or in time."""
         if any(memory.buffer in self._noted for memory in update.memories):
+            for memory, place in zip(update.memories, places, strict=True):
+                self.settle(memory.buffer, place, update)
             par, notes = self._levels[-1]
             notes.append(_Note(update, np.asarray(lanes[par]), tuple(places), tuple(values)))
         else:
@@ -111,19 +117,19 @@ class Meetings:
             return
         par, notes = self._levels[-1]
         for note in _by_lane(notes):
-            if all(self._noted[m.buffer] is par for m in note.update.memories):
+            if all(self._noted.get(m.buffer, par) is par for m in note.update.memories):
                 note.update.in_order(note.places, note.values)
             else:
                 outer, waiting = self._levels[-2]
                 waiting.append(_Note(note.update, np.asarray(lanes[outer])[note.lanes], note.places, note.values))
         notes.clear()
 
-    def settle(self, buffer: Buffer, places: Column) -> None:
-        """Apply what is noted on these elements: an iteration is about to look at them, or to write them."""
-        if buffer not in self._noted:
-            return
+    def settle(self, buffer: Buffer, places: Column, update: Update | None = None) -> None:
+        """Apply what is noted on these elements: an iteration is about to read, write or, in another way, update them."""
         for _, notes in self._levels:
             for at, note in enumerate(notes):
+                if update is not None and note.update.meets(update):
+                    continue
                 due = np.zeros(len(note.lanes), np.bool_)
                 for memory, noted in zip(note.update.memories, note.places, strict=True):
                     if memory.buffer is buffer:
@@ -142,21 +148,14 @@ def _is_free(buffer: Buffer, par: Par) -> bool:
 
 
 def _by_lane(notes: Sequence[_Note]) -> Iterator[_Note]:
-    """The notes on each set of memories in the order of the lanes, each lane's in the order in which it made them."""
-    groups: defaultdict[tuple[Memory, ...], list[_Note]] = defaultdict(list)
+    """The notes of each kind in the order of the lanes, each lane's in the order in which it made them."""
+    groups: defaultdict[tuple[object, tuple[Memory, ...]], list[_Note]] = defaultdict(list)
     for note in notes:
-        groups[note.update.memories].append(note)
+        groups[note.update.kind, note.update.memories].append(note)
     for group in groups.values():
-        lanes = np.concatenate([n.lanes for n in group])
-        order = np.argsort(lanes, kind="stable")
-        keys = list(dict.fromkeys(n.update.key for n in group))
-        kind = np.repeat([keys.index(n.update.key) for n in group], [len(n.lanes) for n in group])[order]
-        updates = {keys.index(n.update.key): n.update for n in group}
+        lanes = np.concatenate([note.lanes for note in group])
         places, values = (
-            [np.concatenate(parts)[order] for parts in zip(*each, strict=True)]
-            for each in ([n.places for n in group], [n.values for n in group])
+            tuple(map(np.concatenate, zip(*parts, strict=True)))
+            for parts in ([note.places for note in group], [note.values for note in group])
         )
-        for run in np.split(np.arange(len(order)), np.flatnonzero(kind[1:] != kind[:-1]) + 1):
-            if len(run):
-                update = updates[int(kind[run[0]])]
-                yield _Note(update, lanes[order], tuple(places), tuple(values)).only(run)
+        yield _Note(group[0].update, lanes, places, values).only(np.argsort(lanes, kind="stable"))
