@@ -61,8 +61,9 @@ _TOKEN = re.compile(
       (?P<space>   (?: [ \t\r\n\f]+ | --[^\n]* )+ )
     | (?P<name>    [A-Za-z_][A-Za-z0-9_]* (?:'[0-9]+)* )
     | (?P<float>   [0-9]+ (?: \.[0-9]+ (?:[eE][+-]?[0-9]+)? | [eE][+-]?[0-9]+ ) (?![A-Za-z0-9_]) )
-    | (?P<int>     (?: 0[xX][0-9a-fA-F]+ | [0-9]+ ) (?![A-Za-z0-9_]) )
-    | (?P<measure> [0-9]+ (?: \.[0-9]+ )? [A-Za-z0-9_]* )
+    | (?P<int>     0[xX][0-9a-fA-F]+ (?![A-Za-z0-9_]) )
+    | (?P<measure> [0-9]+ (?: \.[0-9]+ )? [A-Za-z_][A-Za-z0-9_]* )
+    | (?P<whole>   [0-9]+ )
     | (?P<string>  "(?: [^"\\\n] | \\[^\n] )*"? )
     | (?P<label>   '[A-Za-z_][A-Za-z0-9_]* )
     | (?P<foreign> //[^\n]* | /\*(?:[^*]|\*(?!/))*(?:\*/)? | && | \|\| | << | >> | \+\+ )
@@ -102,7 +103,9 @@ def tokenize(source: Source) -> Tokens:
         if kind == "space":
             continue
         word = match.group()
-        if kind == "op" or (kind == "name" and word in KEYWORDS):
+        if kind == "whole":
+            kind = "int"
+        elif kind == "op" or (kind == "name" and word in KEYWORDS):
             kind = word
         elif kind == "foreign":
             kind = "bad"

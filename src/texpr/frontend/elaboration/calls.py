@@ -17,6 +17,7 @@ from texpr.frontend.elaboration.once import read_once, view_once
 from texpr.frontend.elaboration.scope import Scope, did_you_mean
 from texpr.frontend.elaboration.typing import lookup_type, settle
 from texpr.frontend.elaboration.views import View
+from texpr.frontend.printer import print_expression
 from texpr.frontend.tree import Call, ConstParam, Exp, Fn, Ident, Instr, Let, Param, Return, names_in
 from texpr.ir.types import DType
 from texpr.support.diagnostic import Diagnostic, Note, TexprError, error
@@ -232,7 +233,8 @@ def _solve_sizes(inner: Context, arrays: list[_Argument], call: Call) -> None:
         if not inner.making.equal(wanted, extent):
             note = Note(f"`{call.name.name}` declares it here", exp.span)
             message = f"an extent of `{one.param.name.name}` is {extent}, where `{call.name.name}` needs {wanted}"
-            help = None if (wanted - extent).is_constant else f"if they agree, add `where {extent} == {wanted}`"
+            apart = wanted.syms().isdisjoint(extent.syms())
+            help = f"if they agree, add `where {extent} == {wanted}`" if apart and not (wanted - extent).is_constant else None
             raise error("E0311", one.exp.span, message, note, help=help)
 
 
@@ -274,7 +276,7 @@ def _check_promises(inner: Context, fn: Fn | Instr, call: Call) -> None:
         fact = comparison(inner, exp)
         if known(fact) is False:
             note = Note(f"`{fn.name.name}` asks for it here", exp.span)
-            message = f"this call breaks a `where`: {fact.left} {fact.op} {fact.right} does not hold"
+            message = f"this call breaks `where {print_expression(exp)}`: {fact.left} {fact.op} {fact.right} does not hold"
             raise error("E0311", call.span, message, note)
     for clause in fn.assumes:
         entity = inner.scope.resolve(clause.name.name, clause.name.span)

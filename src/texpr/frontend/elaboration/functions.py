@@ -64,13 +64,11 @@ class _Header:
         for param in self.fn.params:
             if isinstance(param, ConstParam):
                 self._guarded(lambda param=param: self._const(param), param.name)
-        names = {p.name.name for p in self.fn.params}
         for param in self.fn.params:
             if isinstance(param, Param):
                 for e in (*param.type.shape, *(param.stride or ())):
                     for name in names_in(e):
-                        if name.name not in names:
-                            self._size(name)
+                        self._size(name)
         for param in self.fn.params:
             if isinstance(param, Param):
                 self._guarded(lambda param=param: self._param(param), param.name)

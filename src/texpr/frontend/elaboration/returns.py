@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from texpr.frontend.elaboration import views
 from texpr.frontend.elaboration.context import Context, Slot
-from texpr.frontend.elaboration.expressions import operand, plain_index
+from texpr.frontend.elaboration.expressions import operand, plain_index, value
 from texpr.frontend.elaboration.typing import lookup_type, settle
 from texpr.frontend.elaboration.views import View
 from texpr.frontend.tree import Exp, Name, Return, Statement, TypeExp
@@ -42,11 +42,11 @@ def results(ctx: Context, last: Return, types: Sequence[TypeExp]) -> tuple[View,
 def _result(ctx: Context, e: Exp, declared: TypeExp, at: int) -> View:
     dtype = lookup_type(declared.dtype)
     shape = tuple(plain_index(ctx, s, "the shape of a result") for s in declared.shape)
-    entity = ctx.scope.resolve(e.name, e.span) if isinstance(e, Name) else None
+    entity = value(ctx, e) if isinstance(e, Name) or shape else None
     if not isinstance(entity, View) or (entity.rank == 0 and entity.buffer.role == "input"):
         return _computed(ctx, e, dtype, declared, at)
     if not entity.whole or entity.buffer.role == "input":
-        what = "a parameter that is only read" if entity.whole else "a view"
+        what = "a parameter that is only read" if entity.buffer.role == "input" else "a part or view of a buffer"
         help = "return a `new` buffer, or an `inout` parameter"
         raise error("E0314", e.span, f"{what} cannot be returned", help=help)
     if entity.dtype != dtype:
@@ -64,10 +64,10 @@ def _computed(ctx: Context, e: Exp, dtype: DType, declared: TypeExp, at: int) ->
     """A scalar expression that is returned: it gets a buffer of rank 0."""
     if declared.shape:
         raise error("E0314", e.span, f"the result is an array of rank {len(declared.shape)}", help="return a `new` buffer")
-    value = settle(operand(ctx, e), dtype)
+    what = settle(operand(ctx, e), dtype)
     name = e.name if isinstance(e, Name) else f"#{at}"
     slot = ctx.slots.get(name) or Slot(ctx.making.namer.unique("result"), "result")
     buffer = Buffer(slot.name, dtype, (), slot.role, None, None, e.span)
     ctx.out.append(New(buffer, e.span))
-    ctx.out.append(Bind((Load(buffer, (), (), e.span),), (value,), None, e.span))
+    ctx.out.append(Bind((Load(buffer, (), (), e.span),), (what,), None, e.span))
     return views.whole(buffer)

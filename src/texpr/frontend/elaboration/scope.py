@@ -66,7 +66,9 @@ class Scope:
         if before is not None:
             note = Note(f"{before.what} `{name.name}` is declared here", before.span)
             message = f"`{name.name}` is declared already"
-            raise error("E0203", name.span, message, note, help="shadowing is not allowed; choose another name")
+            size = "a size is found in the shapes, and needs no declaration of its own"
+            help = size if before.what == "the size" else "shadowing is not allowed; choose another name"
+            raise error("E0203", name.span, message, note, help=help)
 
     def resolve(self, name: str, span: Span) -> Draft | View:
         """The meaning of `name`, used at `span`."""
@@ -87,7 +89,7 @@ class Scope:
 
 def did_you_mean(name: str, known: list[str]) -> str | None:
     """A suggestion of the known name closest to `name`."""
-    close = get_close_matches(name, known, 1, 0.6) or [k for k in known if k.lower() == name.lower()]
+    close = get_close_matches(name, known, 1, 0.7) or [k for k in known if k.lower() == name.lower()]
     return f"did you mean `{close[0]}`?" if close else None
 
 

@@ -179,8 +179,6 @@ def apply(name: str, operands: Sequence[Operand], span: Span, exact: Expr | None
         return _test(info, operands, span, rise)
     dtype = meet(operands)
     if dtype is None:
-        if info.takes == "bool":
-            _check_takes(info, natural(operands[0].draft), span)
         return Open(name, tuple(o.draft for o in operands), rise, span)
     _check_takes(info, dtype, span)
     value = Op(name, tuple(settle(o, dtype) for o in operands), dtype, span)
@@ -189,6 +187,9 @@ def apply(name: str, operands: Sequence[Operand], span: Span, exact: Expr | None
 
 def _test(info: OpInfo, operands: Sequence[Operand], span: Span, rise: int) -> Typed:
     """A comparison or a question, which gives bool."""
+    if info.takes == "bool":
+        for operand in operands:
+            _check_takes(info, natural(operand.draft), operand.span)
     dtype = meet(operands) or max((natural(o.draft) for o in operands), key=lambda t: t.is_float)
     if info.takes == "float" and dtype == I64 and meet(operands) is None:
         dtype = F64

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from texpr.frontend.elaboration import views
 from texpr.frontend.elaboration.calls import check_writable
 from texpr.frontend.elaboration.context import Context
@@ -24,7 +26,7 @@ _EXTREMA = ("max", "min")
 def bind(ctx: Context, statement: Bind) -> program.Bind:
     """A bind or update of one target or several."""
     if len(statement.targets) != len(statement.values):
-        message = f"{len(statement.targets)} targets meet {len(statement.values)} values"
+        message = f"{_count(statement.targets, 'target')} and {_count(statement.values, 'value')}"
         help = "write `(a, b) = (x, y)`" if len(statement.targets) > 1 else None
         raise error("E0322", statement.span, message, help=help)
     update = _update(ctx, statement.op)
@@ -36,6 +38,10 @@ def bind(ctx: Context, statement: Bind) -> program.Bind:
         _check_update(update, at, exp, statement.op)
     values = tuple(_value(ctx, e, at, update) for e, at in zip(statement.values, targets, strict=True))
     return program.Bind(targets, values, update, statement.span)
+
+
+def _count(items: Sequence[Exp], what: str) -> str:
+    return f"{len(items)} {what}" + ("" if len(items) == 1 else "s")
 
 
 def _update(ctx: Context, op: Ident | None) -> Update | None:

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from texpr.affine.expr import ONE, ZERO, Atom, Expr, FloorDiv, Max, Min, Mod, Sym, children, expr, maximum, minimum
+from texpr.frontend.elaboration.typing import truth
 from texpr.ir.types import BOOL, I64, DType
-from texpr.ir.value import Buffer, Cast, Index, Load, Op, Value
+from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Value
 from texpr.support.diagnostic import TexprError, error
 from texpr.support.span import Span
 
@@ -62,7 +63,7 @@ class View:
     @property
     def whole(self) -> bool:
         """Whether this is the buffer itself."""
-        return self.index == _FORMAL_EXPRS[: self.buffer.rank] and not self.paddings and self.rank == self.buffer.rank
+        return self.shape == self.buffer.shape and self.index == _FORMAL_EXPRS[: self.rank] and not self.paddings
 
 
 def whole(buffer: Buffer) -> View:
@@ -92,6 +93,10 @@ def read(view: View, index: Sequence[Expr], data: Data, span: Span) -> Value:
                 tests.append(_test("ge", at, ZERO, view.data + data, span))
             if bound.above:
                 tests.append(_test("lt", at, bound.extent, view.data + data, span))
+        if any(truth(test) is False for test in tests):
+            value = padding.fill
+            continue
+        tests = [test for test in tests if truth(test) is None]
         if tests:
             condition = tests[0]
             for test in tests[1:]:
@@ -110,7 +115,7 @@ def _test(op: str, left: Expr, right: Expr, data: Data, span: Span) -> Value:
 def as_value(e: Expr, meaning: dict[Sym, Value], span: Span) -> Value:
     """An index expression as an i64 value, symbols that stand for data replaced by it."""
     if not any(s in meaning for s in e.syms()):
-        return Index(e, I64, span)
+        return Literal(e.constant, I64) if e.is_constant else Index(e, I64, span)
     symbol = e.as_sym
     if symbol is not None:
         value = meaning[symbol]
@@ -129,10 +134,10 @@ def as_value(e: Expr, meaning: dict[Sym, Value], span: Span) -> Value:
             pure = pure + term
             continue
         if term is not ONE:
-            product = Op("mul", (Index(term, I64, span), product), I64, span)
+            product = Op("mul", (as_value(term, {}, span), product), I64, span)
         total = product if total is None else Op("add", (total, product), I64, span)
     assert total is not None
-    return total if pure is ZERO else Op("add", (total, Index(pure, I64, span)), I64, span)
+    return total if pure is ZERO else Op("add", (total, as_value(pure, {}, span)), I64, span)
 
 
 def _atom_expr(atom: Atom) -> Expr:

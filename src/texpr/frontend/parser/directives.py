@@ -17,7 +17,7 @@ def pragmas(cursor: Cursor) -> tuple[Directive, ...]:
     while cursor.kind == "#":
         start = cursor.advance()
         name = cursor.ident("the name of a pragma")
-        args = arguments(cursor) if cursor.sees("(") and not cursor.starts_line() else ()
+        args = arguments(cursor) if cursor.sees("(") else ()
         found.append(Directive(name, args, (), cursor.since(start)))
     return tuple(found)
 

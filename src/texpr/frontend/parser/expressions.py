@@ -38,7 +38,8 @@ def expression(cursor: Cursor, least: int = 0) -> Exp:
     while True:
         op = cursor.kind
         binding = _BINDING.get(op)
-        if binding is None or binding[0] < least:
+        # `flag and= e` is an update of `flag`.
+        if binding is None or binding[0] < least or (cursor.peek() == "=" and op in ("and", "or")):
             return left
         height = cursor.height
         cursor.advance()
@@ -81,7 +82,7 @@ def _prefix(cursor: Cursor, least: int) -> Exp:
 def _postfix(cursor: Cursor) -> Exp:
     start = cursor.at
     node = _primary(cursor)
-    while cursor.kind == "[" and not cursor.starts_line():
+    while cursor.kind == "[":
         opened = cursor.advance()
         with cursor.nested():
             items = cursor.separated("]", opened, "the index", _index_item)
@@ -127,6 +128,8 @@ def _primary(cursor: Cursor) -> Exp:
             return Constant(cursor.tokens.texts[cursor.advance()], span)
         case "(":
             return _parenthesised(cursor)
+        case "." if cursor.peek() == "int":
+            cursor.refuse("E0104", span, "a number starts with a digit", help=f"write `0.{cursor.peek_text()}`")
         case _:
             cursor.expected("an expression")
 
@@ -180,4 +183,6 @@ def number(cursor: Cursor) -> Number:
         if value == float("inf"):
             cursor.refuse("E0104", span, "the number is larger than f64 can hold", help="write `inf` for infinity")
     cursor.advance()
+    if cursor.kind == "." and not cursor.starts_line():
+        cursor.refuse("E0104", span.to(cursor.span), "a digit stands on each side of a decimal point", help=f"write `{text}.0`")
     return Number(value, span)

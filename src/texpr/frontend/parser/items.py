@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from texpr.frontend.parser.cursor import MAX_ERRORS, Cursor, Refused
 from texpr.frontend.parser.directives import directive, pragmas, string
 from texpr.frontend.parser.expressions import expression, number
@@ -25,6 +27,9 @@ from texpr.frontend.tree import (
     TypeExp,
 )
 from texpr.support.span import Span
+
+
+_CLAUSE_STARTS = ("name", "int", "float", "inf", "nan", "true", "false", "(", "not")
 
 
 def parse_items(cursor: Cursor) -> tuple[Item, ...]:
@@ -83,16 +88,12 @@ def _fn(cursor: Cursor) -> Fn:
     return Fn(name, params, results, body, tuple(where), tuple(assumes), found, cursor.since(start))
 
 
-def _clauses(cursor: Cursor, one: object) -> None:
-    """`one` and further ones, each after a comma or on a line of its own."""
-    assert callable(one)
+def _clauses(cursor: Cursor, one: Callable[[], None]) -> None:
+    """`one`, then further ones, after a comma or on a line of their own."""
     one()
-    while True:
-        comma = cursor.accept(",")
+    while cursor.accept(",") or cursor.kind in _CLAUSE_STARTS:
         if cursor.kind in ("where", "assume", "#", "{"):
             return
-        if not comma and not cursor.starts_line():
-            cursor.expected("`{` before the body of the function, or a comma")
         one()
 
 
@@ -236,7 +237,14 @@ def _schedule(cursor: Cursor) -> Schedule:
         target = cursor.ident("the name of a target, such as `sm_90a`")
     opened = cursor.expect("{", "before the directives")
     directives: list[Directive] = []
-    while cursor.kind == "name":
-        directives.append(directive(cursor))
+    while cursor.sees("name"):
+        try:
+            directives.append(directive(cursor))
+        except Refused:
+            if len(cursor.diagnostics) >= MAX_ERRORS:
+                raise
+            cursor.depth = 0
+            while not cursor.sees("}", "end") and not (cursor.sees("name", *ITEM_WORDS) and cursor.starts_line()):
+                cursor.advance()
     cursor.close("}", opened, "the schedule")
     return Schedule(function, name, target, tuple(directives), cursor.since(start))

@@ -103,6 +103,9 @@ def statement(cursor: Cursor) -> Statement:
             return _bind_or_call(cursor)
         case ";":
             cursor.refuse("E0102", cursor.span, "expected a statement, found `;`", help="statements need no `;` between them")
+        case "=":
+            help = "the line above is not complete, and took the target of this bind"
+            cursor.expected("a statement", help=None if cursor.starts_line() else help)
         case _:
             cursor.expected("a statement")
 

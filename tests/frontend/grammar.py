@@ -1,0 +1,53 @@
+"""The grammar as a recogniser, with the few rules that it leaves out."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from lark import Lark, LarkError, Tree
+
+
+@cache
+def _lark() -> Lark:
+    text = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
+    return Lark(text, parser="lalr", keep_all_tokens=True)
+
+
+def accepts(text: str) -> bool:
+    """Whether the grammar has `text`."""
+    try:
+        tree = _lark().parse(text)
+    except LarkError:
+        return False
+    return all(_is_target(place) for place in tree.find_data("place"))
+
+
+def _is_target(place: Tree) -> bool:
+    """Whether what a bind writes to is places: the grammar lets any expression stand in parentheses."""
+    first = next(place.scan_values(lambda _: True))
+    if first.type in ("INT", "FLOAT", "INF", "NAN", "TRUE", "FALSE"):
+        # A statement does not start with a number.
+        return False
+    inner = place.children[0]
+    assert isinstance(inner, Tree)
+    while inner.data == "parenthesised":
+        inner = _strip(inner.children[1])
+    if inner.data == "tuple":
+        return all(_is_place(_strip(part)) for part in inner.children[1:-1:2] if isinstance(part, Tree))
+    return _is_place(inner)
+
+
+def _is_place(node: Tree) -> bool:
+    while node.data == "parenthesised":
+        node = _strip(node.children[1])
+    return node.data in ("ident", "subscript")
+
+
+def _strip(node: object) -> Tree:
+    assert isinstance(node, Tree)
+    while node.data == "atom":
+        node = node.children[0]
+        if not isinstance(node, Tree):
+            return Tree("token", [])
+    return node
