@@ -4,6 +4,8 @@ A dependence is covered by a barrier at any of some gaps of one list of steps: t
 it, those after its source and those before its sink. Lists are treated from the inside out, so that a barrier that an
 inner loop needs anyway serves the outer list too. In each list the gaps form a least hitting set.
 
+A barrier of an inner list counts where it stands between its end of the dependence and the other end.
+
 A gap `g` of a list of n steps lies after step g; gap n − 1 is the end (of the loop body, where the list is one).
 """
 
@@ -23,13 +25,19 @@ EXHAUSTIVE = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Need:
-    """A dependence whose ends can lie in different threads. `level`: the narrowest one that holds both ends."""
+    """A dependence whose ends can lie in different threads. `level`: the narrowest one that holds both ends.
+
+    `distant`: its ends are two or more iterations of the carrier apart, so that a barrier anywhere in the loop covers it.
+    `within`: a loop around one end alone, whose nearest iteration is not met by the other end: any barrier in it will do.
+    """
 
     source: Leaf
     sink: Leaf
     carrier: ir.Seq | None
     level: k.Level
     covered: k.Covered
+    distant: bool = False
+    within: ir.Seq | None = None
 
 
 Gap = tuple[int, int]
@@ -69,16 +77,33 @@ def place(nodes: tuple[Node, ...], needs: Sequence[Need], lanes: int) -> dict[Ga
     where = _positions(every)
     placed: dict[Gap, k.Barrier] = {}
     synchronising: set[int] = set()
+    loops: dict[ir.Seq | None, bool] = {}
     for steps in reversed(every):
-        here = [(need, gaps) for need in needs if (gaps := _gaps(need, steps, where)) is not None]
+        asked = (need for need in needs if not loops.get(need.within) and not _met_inside(need, placed, where))
+        here = [(need, gaps) for need in asked if (gaps := _gaps(need, steps, where)) is not None]
         open_needs = [(need, gaps) for need, gaps in here if not _passes(gaps, steps, synchronising, every)]
         for gap in _hitting([gaps for _, gaps in open_needs]):
             met = [need for need, gaps in open_needs if gap in gaps]
             block = any(need.level is k.Level.BLOCK for need in met)
+            if steps.loop is not None and (block or all(need.level is k.Level.WARP for need in needs)):
+                loops[steps.loop] = True
             covers = tuple(dict.fromkeys(need.covered for need in met))
             placed[steps.number, gap] = k.Barrier(k.Level.BLOCK if block else k.Level.WARP, covers, lanes)
             synchronising.add(steps.number)
     return placed
+
+
+def _met_inside(need: Need, placed: dict[Gap, k.Barrier], where: dict[Leaf, dict[int, int]]) -> bool:
+    """Whether a barrier of a list around one end alone lies between that end and the other."""
+    source, sink = where[need.source], where[need.sink]
+    for (number, gap), barrier in placed.items():
+        if need.level is k.Level.BLOCK and barrier.level is not k.Level.BLOCK:
+            continue
+        after = number in source and number not in sink and gap >= source[number]
+        before = number in sink and number not in source and gap < sink[number]
+        if after or before:
+            return True
+    return False
 
 
 def _positions(every: Sequence[_List]) -> dict[Leaf, dict[int, int]]:
@@ -114,6 +139,8 @@ def _gaps(need: Need, steps: _List, where: dict[Leaf, dict[int, int]]) -> frozen
     if need.carrier is not None:
         if steps.loop is not need.carrier:
             return None
+        if need.distant:
+            return frozenset(range(last + 1))
         after = range(source[steps.number], last + 1)
         before = (last, *range(sink[steps.number]))
         return frozenset((*after, *before))

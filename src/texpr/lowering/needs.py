@@ -21,7 +21,7 @@ from texpr.lowering.emit import atomic_binds
 from texpr.lowering.placement import Placement
 from texpr.lowering.team import Branch, Leaf, Loop, Node, Team, Who, leaves, thread_of
 from texpr.mapping.nest import Nest, Role
-from texpr.presburger.formula import Formula, between, compare, conj, disj, equal, syms
+from texpr.presburger.formula import TRUE, Formula, between, compare, conj, disj, equal, syms
 from texpr.presburger.maps import left, right
 from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
@@ -127,19 +127,53 @@ class Needs:
                     continue
                 if any(_implies(near, (source, sink, carrier), around) for near in found):
                     continue
-                level = self._level(source, sink, carrier, common, nest)
-                if level is not None:
-                    if level is k.Level.BLOCK or nest.team <= WARP:
+                need = self._need(source, sink, carrier, common, nest, outer, inner)
+                if need is not None:
+                    near = need.within is None and not need.distant
+                    if near and (need.level is k.Level.BLOCK or nest.team <= WARP):
                         found.append((source, sink, carrier))
-                    yield Need(source.leaf, sink.leaf, carrier, level, _covered(source.access, sink.access, carrier))
+                    yield need
+
+    def _need(
+        self,
+        source: _End,
+        sink: _End,
+        carrier: ir.Seq | None,
+        common: tuple[ir.Seq, ...],
+        nest: Nest,
+        outer: tuple[ir.Seq, ...],
+        inner: tuple[ir.Seq, ...],
+    ) -> Need | None:
+        """The need of one dependence, as narrow as iterations at its ends allow, or None where there is none."""
+        covered = _covered(source.access, sink.access, carrier)
+        if carrier is not None:
+            apart = expr(right(carrier.sym)) - expr(left(carrier.sym))
+            level = self._level(source, sink, carrier, common, nest, compare("==", apart, 1))
+            if level is not None:
+                return Need(source.leaf, sink.leaf, carrier, level, covered)
+            level = self._level(source, sink, carrier, common, nest, compare(">", apart, 1))
+            return None if level is None else Need(source.leaf, sink.leaf, carrier, level, covered, distant=True)
+        level = self._level(source, sink, None, common, nest)
+        if level is None:
+            return None
+        for loop, nearest in _edges(source.access, outer[len(common) :], inner[len(common) :]):
+            if self._level(source, sink, None, common, nest, nearest) is None:
+                return Need(source.leaf, sink.leaf, None, level, covered, within=loop)
+        return Need(source.leaf, sink.leaf, None, level, covered)
 
     def _level(
-        self, source: _End, sink: _End, carrier: ir.Seq | None, common: tuple[ir.Seq, ...], nest: Nest
+        self,
+        source: _End,
+        sink: _End,
+        carrier: ir.Seq | None,
+        common: tuple[ir.Seq, ...],
+        nest: Nest,
+        given: Formula = TRUE,
     ) -> k.Level | None:
         """The narrowest level that holds both ends of the dependence, or None where one thread does or there is none."""
         if _never_meet(source.access, sink.access):
             return None
-        formula = conj((self.model.facts, *_ordered(carrier, common), *self._same_element(source, sink, nest)))
+        formula = conj((self.model.facts, given, *_ordered(carrier, common), *self._same_element(source, sink, nest)))
         threads = (*_thread(source, _ONE, left, nest.team), *_thread(sink, _OTHER, right, nest.team))
         one, other = expr(_ONE), expr(_OTHER)
         apart = disj((compare("<", one, other), compare(">", one, other)))
@@ -186,6 +220,15 @@ def _ordered(carrier: ir.Seq | None, common: tuple[ir.Seq, ...]) -> Iterator[For
             yield compare("<", left(loop.sym), right(loop.sym))
             return
         yield compare("==", left(loop.sym), right(loop.sym))
+
+
+def _edges(source: Access, outer: tuple[ir.Seq, ...], inner: tuple[ir.Seq, ...]) -> Iterator[tuple[ir.Seq, Formula]]:
+    """Loops around one end alone, each with its iteration that is nearest to the other end: the last, or the first."""
+    for loop in outer[:1]:
+        last = (loop.extent - 1).substitute({s: expr(left(s)) for s in source.instance.syms})
+        yield loop, compare("==", left(loop.sym), last)
+    for loop in inner[:1]:
+        yield loop, compare("==", right(loop.sym), 0)
 
 
 def _thread(end: _End, name: Sym, side: object, team: int) -> Iterator[Formula]:

@@ -1,0 +1,82 @@
+"""Bugs planted in kernels: a barrier dropped, a guard or a loop one too long, shared memory made each thread's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from texpr.affine.expr import expr
+from texpr.ir import kernel as k
+from texpr.ir.value import Index, Op, Value
+from texpr.isa.levels import Space
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A kernel with one bug in it. `what` tells the bug, `kind` its class."""
+
+    kind: str
+    what: str
+    original: str
+    kernel: k.Kernel
+
+
+Change = Callable[[k.Stmt], tuple[k.Stmt, ...]]
+
+
+def mutants(kernel: k.Kernel) -> Iterator[Mutant]:
+    """Every bug of these classes that can be planted in `kernel`."""
+    for number, (kind, what, changed) in enumerate(_changes(kernel)):
+        name = f"{kernel.name}_bug{number}"
+        yield Mutant(kind, f"{kernel.name}: {what}", kernel.name, replace(changed, name=name))
+
+
+def _changes(kernel: k.Kernel) -> Iterator[tuple[str, str, k.Kernel]]:
+    for stmt in k.walk(kernel.body):
+        match stmt:
+            case k.Barrier():
+                covers = "; ".join(f"{c.kind} {c.buffer} line {c.source.line} -> {c.sink.line}" for c in stmt.covers)
+                yield "barrier", f"barrier dropped ({covers})", _with(kernel, stmt, lambda s: ())
+            case k.If() if (longer := _longer(stmt.condition)) is not None:
+                text = f"guard at line {stmt.span.line} one too long"
+                yield "guard", text, _with(kernel, stmt, lambda s, c=longer: (replace(s, condition=c),))
+            case k.For():
+                text = f"loop {stmt.sym} at line {stmt.span.line} one too long"
+                yield "loop", text, _with(kernel, stmt, lambda s: (replace(s, hi=s.hi + 1),))
+            case _:
+                pass
+    for array in kernel.arrays:
+        if array.space is Space.SHARED:
+            arrays = tuple(replace(a, space=Space.LOCAL) if a is array else a for a in kernel.arrays)
+            yield "placement", f"{array.buffer.name} each thread's own", replace(kernel, arrays=arrays)
+
+
+def _with(kernel: k.Kernel, victim: k.Stmt, change: Change) -> k.Kernel:
+    return replace(kernel, body=_block(kernel.body, victim, change))
+
+
+def _block(body: tuple[k.Stmt, ...], victim: k.Stmt, change: Change) -> tuple[k.Stmt, ...]:
+    return tuple(each for stmt in body for each in (change(stmt) if stmt is victim else (_inside(stmt, victim, change),)))
+
+
+def _inside(stmt: k.Stmt, victim: k.Stmt, change: Change) -> k.Stmt:
+    match stmt:
+        case k.For():
+            return replace(stmt, body=_block(stmt.body, victim, change))
+        case k.If():
+            then, orelse = _block(stmt.then, victim, change), _block(stmt.orelse, victim, change)
+            return replace(stmt, then=then, orelse=orelse)
+        case _:
+            return stmt
+
+
+def _longer(condition: Value) -> Value | None:
+    """The condition with its first strict upper bound of an index one higher."""
+    match condition:
+        case Op("and", (one, other)):
+            changed = _longer(one)
+            return None if changed is None else replace(condition, args=(changed, other))
+        case Op("lt", (Index(), Index(bound) as right)):
+            return replace(condition, args=(condition.args[0], replace(right, expr=bound + expr(1))))
+        case _:
+            return None

@@ -1,0 +1,139 @@
+"""Bugs planted in the gallery's kernels are caught, each by the detectors or by a wrong result, under some schedule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from references import BY_NAME, Example, distance
+from tests.lowering.emulated import results, run_plan
+from tests.lowering.mutants import Mutant, mutants
+
+from texpr.affine.expr import Sym
+from texpr.backends.cuda import print_kernels
+from texpr.emulator.harness import LOCKSTEP
+from texpr.frontend import parse
+from texpr.ir import kernel as k
+from texpr.ir.program import Function
+from texpr.ir.rewrite import specialize
+from texpr.isa.registry import resolve
+from texpr.lowering.lower import lower
+
+SEEDS = (None, 0, 1, 2, 3, 4, 5, 6, 7)
+
+# Each with the reason why no run can tell it from the original.
+EQUIVALENT = {
+    "prefix_sum_blocks: loop t at line 10 one too long": (
+        "t = 1024 writes s[0, 1024], which is the memory of s[1, 0], from thread 0; line 13 writes s[1, 0] from thread 0 before "
+        "anything reads it, and nothing else ever reads it before that"
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A program at one set of sizes, with its plan, every mutant of its kernels, and one text that holds them all."""
+
+    example: Example
+    sizes: dict[str, int]
+    function: Function
+    plan: k.Plan
+    found: tuple[Mutant, ...]
+    text: str
+
+
+def subject(example: Example, sizes: dict[str, int]) -> Subject:
+    source = example.path.read_text(encoding="utf-8")
+    program = parse(source, example.path.name, {c: sizes[c] for c in example.consts})
+    function = program[example.function]
+    fixed = {s: v for s, v in function.consts if v is not None} | {Sym(c): sizes[c] for c in example.consts}
+    function = specialize(function, fixed)
+    plan, _ = lower(function, resolve("sm_90a"))
+    originals = tuple(dict.fromkeys(k.kernels(plan.steps)))
+    found = tuple(m for kernel in originals for m in mutants(kernel))
+    everything = replace(plan, steps=(*plan.steps, *(k.Launch(m.kernel) for m in found)))
+    rest = {n: v for n, v in sizes.items() if Sym(n) in function.sizes}
+    return Subject(example, rest, function, plan, found, print_kernels(everything))
+
+
+def planted(plan: k.Plan, mutant: Mutant) -> k.Plan:
+    return replace(plan, steps=tuple(_swap(step, mutant) for step in plan.steps))
+
+
+def _swap(step: k.HostStep, mutant: Mutant) -> k.HostStep:
+    match step:
+        case k.Launch(kernel):
+            return k.Launch(mutant.kernel) if kernel.name == mutant.original else step
+        case k.HostLoop() | k.HostIf():
+            return replace(step, steps=tuple(_swap(s, mutant) for s in step.steps))
+
+
+def how_caught(at: Subject, plan: k.Plan) -> str | None:
+    """What tells the run of `plan` from a right one: "detector", "value", or None."""
+    arrays = at.example.make(np.random.default_rng(0), dict(at.sizes) | {s.name: v for s, v in plan.fixed})
+    want = at.example.reference(arrays, at.sizes)
+    given = {p.name: arrays[p.name] for p in at.function.params}
+    for seed in SEEDS:
+        run = run_plan(at.function, plan, given, at.sizes, seed=seed, text=at.text)
+        if run.reports:
+            return "detector"
+        got = results(at.function, run)
+        if any(distance(got[name], want[name], at.example.floor) > at.example.ulp for name in want):
+            return "value"
+    return None
+
+
+CASES: dict[str, dict[str, int]] = {
+    "saxpy": {"n": 127},
+    "softmax": {"M": 3, "N": 300},
+    "sum": {"n": 5000},
+    "transpose": {"M": 13, "N": 37},
+    "matmul": {"M": 13, "N": 35, "K": 7},
+    "attention": {"H": 1, "L": 5, "D": 37},
+    "cholesky": {"batch": 1, "n": 5},
+    "prefix_sum": {"n": 1100},
+    "argmax": {"n": 5000},
+}
+SHORT = ("saxpy", "softmax", "cholesky", "transpose")
+
+
+def is_right(at: Subject, plan: k.Plan, seed: int | None, *, values_only: bool) -> bool:
+    """Whether one run gives the right values, and, unless `values_only`, the detectors find nothing."""
+    arrays = at.example.make(np.random.default_rng(0), at.sizes)
+    want = at.example.reference(arrays, at.sizes)
+    run = run_plan(at.function, plan, arrays, at.sizes, seed=seed, text=at.text)
+    got = results(at.function, run)
+    return (values_only or not run.reports) and all(distance(got[n], want[n], at.example.floor) <= at.example.ulp for n in want)
+
+
+def _check(name: str) -> None:
+    at = subject(BY_NAME[name], CASES[name])
+    assert at.found, "nothing was planted"
+    assert how_caught(at, at.plan) is None, "the program is found wrong with no bug in it"
+    missed = [m.what for m in at.found if m.what not in EQUIVALENT and how_caught(at, planted(at.plan, m)) is None]
+    assert not missed, "\n".join(missed)
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_every_planted_bug_is_caught(name: str) -> None:
+    _check(name)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [n for n in CASES if n not in SHORT])
+def test_every_planted_bug_is_caught_in_the_gallery(name: str) -> None:
+    _check(name)
+
+
+def test_races_that_a_fixed_order_does_not_show_are_caught_by_a_seed() -> None:
+    """Where the writer happens to come first, in-order values are right; the detectors still see the race."""
+    hidden = 0
+    for name in ("softmax", "cholesky", "attention", "prefix_sum"):
+        at = subject(BY_NAME[name], CASES[name])
+        for mutant in (m for m in at.found if m.kind == "barrier"):
+            plan = planted(at.plan, mutant)
+            if any(is_right(at, plan, order, values_only=True) for order in (None, LOCKSTEP)):
+                hidden += 1
+                assert not all(is_right(at, plan, seed, values_only=False) for seed in range(8)), mutant.what
+    assert hidden >= 3, hidden
