@@ -87,37 +87,47 @@ class Expr:
         self._syms = self._text = None
 
     def __add__(self, other: IntoExpr) -> Expr:
-        other = expr(other)
-        if not other.terms:
-            return _make(self.constant + other.constant, self.terms)
-        terms = dict(self.terms)
-        for monomial, coefficient in other.terms:
-            terms[monomial] = terms.get(monomial, 0) + coefficient
-        return _make(self.constant + other.constant, terms.items())
+        return self._plus(expr(other), 1)
 
     __radd__ = __add__
 
     def __neg__(self) -> Expr:
-        return _make(-self.constant, [(m, -c) for m, c in self.terms])
+        return _canonical(-self.constant, tuple([(m, -c) for m, c in self.terms]))
 
     def __sub__(self, other: IntoExpr) -> Expr:
-        return self + -expr(other)
+        return self._plus(expr(other), -1)
 
     def __rsub__(self, other: IntoExpr) -> Expr:
-        return expr(other) + -self
+        return expr(other)._plus(self, -1)
+
+    def _plus(self, other: Expr, sign: int) -> Expr:
+        constant = self.constant + sign * other.constant
+        if not other.terms:
+            return _canonical(constant, self.terms)
+        terms = dict(self.terms)
+        for monomial, coefficient in other.terms:
+            terms[monomial] = terms.get(monomial, 0) + sign * coefficient
+        return _make(constant, terms.items())
 
     def __mul__(self, other: IntoExpr) -> Expr:
         other = expr(other)
         if not other.terms:
-            return _make(self.constant * other.constant, [(m, c * other.constant) for m, c in self.terms])
+            return self._scaled(other.constant)
+        if not self.terms:
+            return other._scaled(self.constant)
         terms: dict[Monomial, int] = {}
         for left, a in ((), self.constant), *self.terms:
             for right, b in ((), other.constant), *other.terms:
-                monomial = tuple(sorted((*left, *right), key=_atom_key))
+                monomial = tuple(sorted((*left, *right), key=_atom_key)) if left and right else left or right
                 terms[monomial] = terms.get(monomial, 0) + a * b
         return _make(terms.pop((), 0), terms.items())
 
     __rmul__ = __mul__
+
+    def _scaled(self, factor: int) -> Expr:
+        if factor == 0:
+            return ZERO
+        return _canonical(self.constant * factor, tuple([(m, c * factor) for m, c in self.terms]))
 
     def __floordiv__(self, other: IntoExpr) -> Expr:
         """⌊self / other⌋; multiples of a constant divisor leave the floor. A zero divisor raises ZeroDivisionError."""
@@ -228,7 +238,7 @@ class Expr:
         raise TypeError("an index expression has no truth value")
 
 
-_interned: dict[tuple[object, ...], Expr] = {}
+_interned: dict[tuple[int, tuple[tuple[Monomial, int], ...]], Expr] = {}
 
 
 def _make(constant: int, terms: Iterable[tuple[Monomial, int]]) -> Expr:
@@ -236,10 +246,15 @@ def _make(constant: int, terms: Iterable[tuple[Monomial, int]]) -> Expr:
     kept = [term for term in terms if term[1] != 0]
     if len(kept) > 1:
         kept.sort(key=_term_key)
-    key = (constant, *kept)
+    return _canonical(constant, tuple(kept))
+
+
+def _canonical(constant: int, terms: tuple[tuple[Monomial, int], ...]) -> Expr:
+    """The one expression with these terms, which come sorted and are not zero."""
+    key = (constant, terms)
     found = _interned.get(key)
     if found is None:
-        found = _interned.setdefault(key, Expr(constant, tuple(kept)))  # another thread may have been first
+        found = _interned.setdefault(key, Expr(constant, terms))  # another thread may have been first
     return found
 
 
@@ -249,7 +264,7 @@ def _quotient(coefficient: int, den: int) -> int:
 
 
 def _atom(atom: Atom) -> Expr:
-    return _make(0, (((atom,), 1),))
+    return _canonical(0, (((atom,), 1),))
 
 
 def _atom_key(atom: Atom) -> tuple[int, str]:
@@ -267,7 +282,7 @@ def expr(value: IntoExpr) -> Expr:
         return value
     if isinstance(value, Sym):
         return _atom(value)
-    return _make(int(value), ())
+    return _canonical(int(value), ())
 
 
 ZERO = expr(0)
@@ -281,7 +296,14 @@ def sym(name: str) -> Expr:
 
 def term(monomial: Monomial, coefficient: int = 1) -> Expr:
     """coefficient · atom · … · atom. The atoms must come sorted, as those of an expression's terms do."""
-    return _make(coefficient, ()) if not monomial else _make(0, ((monomial, coefficient),))
+    if not monomial or coefficient == 0:
+        return _canonical(coefficient, ())
+    return _canonical(0, ((monomial, coefficient),))
+
+
+def combination(constant: int, terms: Iterable[tuple[Monomial, int]]) -> Expr:
+    """constant + Σ coefficient · monomial; the monomials differ, and the atoms of each come sorted."""
+    return _make(constant, terms)
 
 
 def without(monomial: Monomial, factor: Monomial) -> Monomial | None:

@@ -22,6 +22,7 @@ from texpr.affine.expr import (
     Mod,
     Monomial,
     Sym,
+    combination,
     expr,
     maximum,
     minimum,
@@ -51,12 +52,16 @@ def floor_in_range(num: Expr, den: Expr, known: Known) -> Expr | None:
 
 def floor_leaves_multiples(num: Expr, den: Expr, known: Known) -> Expr | None:
     """⌊(d · q + r) / d⌋ = q + ⌊r / d⌋."""
+    if den.is_constant:
+        return None  # done when the floor was built, as in the next rule
     q, r = _divide(num, den)
     return None if q is ZERO else q + r // den
 
 
 def floor_drops_factor(num: Expr, den: Expr, known: Known) -> Expr | None:
     """⌊(g · a) / (g · k)⌋ = ⌊a / k⌋."""
+    if den.is_constant:
+        return None
     for g, k in _factors(num, den):
         a, r = _split(num, g)
         if r is ZERO:
@@ -105,12 +110,16 @@ def mod_in_range(num: Expr, den: Expr, known: Known) -> Expr | None:
 
 def mod_drops_multiples(num: Expr, den: Expr, known: Known) -> Expr | None:
     """(d · q + r) mod d = r mod d."""
+    if den.is_constant:
+        return None  # done when the remainder was built, as in the rule for factors
     q, r = _divide(num, den)
     return None if q is ZERO else r % den
 
 
 def mod_takes_factor_out(num: Expr, den: Expr, known: Known) -> Expr | None:
     """(g · a) mod (g · k) = g · (a mod k)."""
+    if den.is_constant:
+        return None
     for g, k in _factors(num, den):
         a, r = _split(num, g)
         if r is ZERO:
@@ -144,6 +153,8 @@ def mod_of_mod(num: Expr, den: Expr, known: Known) -> Expr | None:
 
 def sum_joins_floor_and_mod(value: Expr, known: Known) -> Expr | None:
     """d · ⌊x / d⌋ + x mod d = x."""
+    if len(value.terms) < 2:
+        return None
     for outer, atom in _occurrences(value, Mod):
         whole = outer * atom.den * _simple_floor(atom, known)
         if _contains(value, whole):
@@ -153,6 +164,8 @@ def sum_joins_floor_and_mod(value: Expr, known: Known) -> Expr | None:
 
 def sum_makes_mod(value: Expr, known: Known) -> Expr | None:
     """x − d · ⌊x / d⌋ = x mod d."""
+    if len(value.terms) < 2:
+        return None
     for outer, atom in _occurrences(value, FloorDiv):
         multiple, rest = _divide(outer, atom.den)
         if rest is ZERO:
@@ -275,14 +288,19 @@ def _divide(num: Expr, den: Expr) -> tuple[Expr, Expr]:
 def _split(num: Expr, factor: Factor) -> tuple[Expr, Expr]:
     """`(a, r)` with num = factor · a + r, where no term of r is a multiple of the factor."""
     atoms, size = factor
-    a, r = ZERO, ZERO
-    for monomial, coefficient in ((), num.constant), *num.terms:
+    whole = not atoms and num.constant % size == 0
+    constant = num.constant // size if whole else 0
+    multiples: list[Factor] = []
+    others: list[Factor] = []
+    for monomial, coefficient in num.terms:
         rest = without(monomial, atoms) if coefficient % size == 0 else None
         if rest is None:
-            r = r + term(monomial, coefficient)
+            others.append((monomial, coefficient))
+        elif rest:
+            multiples.append((rest, coefficient // size))
         else:
-            a = a + term(rest, coefficient // size)
-    return a, r
+            constant += coefficient // size
+    return combination(constant, multiples), combination(0 if whole else num.constant, others)
 
 
 def _factors(num: Expr, den: Expr) -> Iterator[tuple[Factor, Expr]]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from texpr.affine.expr import ZERO, Atom, Expr, FloorDiv, Mod, Sym, children, expr, rebuilt, term, without
 from texpr.affine.facts import Fact, Known
 from texpr.affine.ranges import Range
-from texpr.affine.rules import apply_to_atom, apply_to_sum
+from texpr.affine.rules import apply_to_atom, apply_to_sum, symbol_is_fixed
 
 _ROUNDS = 64
 
@@ -36,6 +36,8 @@ class Simplifier:
 
     def __call__(self, value: Expr) -> Expr:
         """`value`, simplified."""
+        if not value.terms:
+            return value
         found = self._done.get(value)
         if found is not None:
             return found
@@ -51,18 +53,22 @@ class Simplifier:
     def _round(self, value: Expr) -> Expr:
         """Each atom of the sum rewritten once; where that changes nothing, the sum as a whole."""
         changes: dict[Atom, Expr] = {}
+        linear = True
         for monomial, _ in value.terms:
             for atom in monomial:
+                linear = linear and isinstance(atom, Sym)
                 rewritten = self._atom(atom)
                 if rewritten is not None:
                     changes[atom] = rewritten
         if changes:
             return _replaced(value, changes)
-        changed = apply_to_sum(value, self.known)
+        changed = None if linear else apply_to_sum(value, self.known)
         return value if changed is None else changed
 
     def _atom(self, atom: Atom) -> Expr | None:
         """An atom with simple parts, or one step further where its parts are simple already; `None` where it stays."""
+        if isinstance(atom, Sym):
+            return symbol_is_fixed(atom, self.known)
         parts = children(atom)
         simple = tuple([self(part) for part in parts])
         if simple == parts:
