@@ -3,18 +3,85 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-from texpr import interp
+import numpy as np
+
+from texpr import interp, runtime
+from texpr.driver import lower
+from texpr.emulator import IN_ORDER
 from texpr.interp.dtypes import Array
 from texpr.ir.program import Function
+from texpr.isa.registry import TARGETS
+from texpr.support.diagnostic import CompilerBug, error
+from texpr.toolchain import Toolchain, runs_on, this_machine
+from texpr.toolchain.doctor import find_device
 
 Executor: TypeAlias = Callable[[Mapping[str, Array]], dict[str, Array]]
 """From an array for each parameter to each result and inout, by name; no argument is changed."""
 
 PLACES = ("interp", "cpu", "emulator", "cuda")
 
+EMULATED = "sm_90a"
+"""The target whose code `--on emulator` runs."""
 
-def executor(on: str, function: Function, sizes: Mapping[str, int], seed: int) -> Executor:
-    """Make `function` ready to run `on` one of `PLACES`, at these sizes. Raises TexprError."""
-    return lambda arrays: interp.run(function, arrays, sizes)
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a run has fixed: sizes that the code is built for, all sizes, and the emulator's order of threads."""
+
+    fixed: Mapping[str, int]
+    sizes: Mapping[str, int]
+    order: int = IN_ORDER
+
+
+def executor(on: str, function: Function, setting: Setting) -> Executor:
+    """Make `function` ready to run `on` one of `PLACES`. Raises TexprError where it cannot be built or run there."""
+    if on == "interp":
+        return lambda arrays: interp.run(function, arrays, setting.sizes)
+    tools = Toolchain(this_machine())
+    match on:
+        case "cpu":
+            compiled = lower(function, "cpu", setting.fixed)
+            kernel = runtime.load_cpu(tools, compiled.function, compiled.plan)
+        case "emulator":
+            compiled = lower(function, EMULATED, setting.fixed)
+            kernel = runtime.load_emulated(tools, compiled.function, compiled.plan, EMULATED, seed=setting.order)
+        case "cuda":
+            target = device_target()
+            compiled = lower(function, target, setting.fixed)
+            kernel = runtime.load_cuda(tools, compiled.function, compiled.plan, target)
+        case _:
+            raise CompilerBug(f"there is no place called {on}")
+    return lambda arrays: call(kernel, arrays, setting)
+
+
+def device_target() -> str:
+    """The newest target whose code the GPU of this machine runs. Raises TexprError E0782 where there is none."""
+    device = find_device()
+    if isinstance(device, str):
+        raise error("E0782", None, f"no CUDA device: {device}", help="run it in the emulator: --on emulator")
+    found = [name for name, target in TARGETS.items() if target.family == "cuda" and runs_on(name, device)]
+    if not found:
+        major, minor = device
+        raise error(
+            "E0782", None, f"no target fits the device, sm_{major}{minor}", help="run it in the emulator: --on emulator"
+        )
+    return max(found, key=lambda name: int("".join(filter(str.isdigit, name))))
+
+
+def call(kernel: runtime.Kernel, arrays: Mapping[str, Array], setting: Setting) -> dict[str, Array]:
+    """Call `kernel` on copies of what it changes."""
+    given = {
+        param.name: np.array(arrays[param.name]) if param.role == "inout" else arrays[param.name]
+        for param in kernel.function.params
+    }
+    sizes: dict[str, Any] = {
+        sym.name: setting.sizes[sym.name] for sym in kernel.function.sizes if sym.name not in setting.fixed
+    }
+    returned = kernel(*given.values(), **sizes)
+    several = returned if isinstance(returned, tuple) else (returned,) if returned is not None else ()
+    results = {buffer.name: np.asarray(result) for buffer, result in zip(kernel.function.results, several, strict=True)}
+    inouts = {param.name: given[param.name] for param in kernel.function.params if param.role == "inout"}
+    return {**results, **inouts}

@@ -11,10 +11,11 @@ import numpy as np
 from texpr.cli.arrays import make_arrays, parse_arguments
 from texpr.cli.compare import judge
 from texpr.cli.console import Console
-from texpr.cli.execute import PLACES, executor
+from texpr.cli.execute import PLACES, Setting, executor
 from texpr.cli.files import call_error, output_folder, write_whole
 from texpr.cli.program import FILE, FUNCTION, JSON, SIZE, legal_function, parse_sizes
 from texpr.cli.render import as_data
+from texpr.emulator import IN_ORDER, LOCKSTEP
 from texpr.interp.dtypes import Array
 from texpr.ir.value import Buffer
 from texpr.support.diagnostic import Diagnostic
@@ -34,7 +35,14 @@ from texpr.support.diagnostic import Diagnostic
 @click.option("--on", type=click.Choice(PLACES), default="cpu", show_default=True, help="Where to run.")
 @click.option("--schedule", default="auto", show_default=True, metavar="NAME|auto|none", help="Which schedule to use.")
 @click.option("--against", type=click.Choice(("interp",)), help="Compare the results with the interpreter's.")
-@click.option("--seed", default=0, show_default=True, help="For random inputs, and for the emulator's order of threads.")
+@click.option("--seed", default=0, show_default=True, help="For random inputs.")
+@click.option(
+    "--order",
+    default="in-order",
+    show_default=True,
+    metavar="in-order|lockstep|N",
+    help="How the emulator orders threads; N is the seed of a random order.",
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="DIR", help="Write each result to DIR/NAME.npy.")
 @JSON
 @click.pass_obj
@@ -48,6 +56,7 @@ def command(
     schedule: str,
     against: str | None,
     seed: int,
+    order: str,
     output: Path | None,
     json: bool,
 ) -> int:
@@ -56,9 +65,10 @@ def command(
     if schedule not in ("auto", "none"):
         raise call_error("E0860", f"`{function.name}` has no schedule `{schedule}` that can be used", help="auto and none are")
     arrays, known = make_arrays(function, parse_arguments(function, arguments), fixed, seed)
+    setting = Setting(fixed, known, _order(order))
     folder = output_folder(output) if output is not None else None
     with console.working(f"running {function.name} on {on}"):
-        execute = executor(on, function, known, seed)
+        execute = executor(on, function, setting)
         start = time.perf_counter()
         results = execute(arrays)
         seconds = time.perf_counter() - start
@@ -73,7 +83,7 @@ def command(
     found: tuple[Diagnostic, ...] = ()
     if against is not None:
         with console.working("running the interpreter"):
-            expected = executor("interp", function, known, seed)(arrays)
+            expected = executor("interp", function, setting)(arrays)
         lines, found = judge(function, results, expected)
     for line in lines:
         console.say(line)
@@ -82,6 +92,15 @@ def command(
         {"ok": not found, "on": on, "seconds": seconds, "results": rows, "diagnostics": [as_data(finding) for finding in found]}
     )
     return 1 if found else 0
+
+
+def _order(text: str) -> int:
+    named = {"in-order": IN_ORDER, "lockstep": LOCKSTEP}
+    if text in named:
+        return named[text]
+    if not text.isdecimal():
+        raise click.UsageError(f"--order takes in-order, lockstep or a number, not `{text}`")
+    return int(text)
 
 
 def _summary(buffer: Buffer, result: Array) -> dict[str, object]:
