@@ -15,6 +15,9 @@ from texpr.ir.kernel import Plan
 from texpr.ir.value import Buffer
 
 
+_TAKEN = frozenset({"status", "span", "loaded", "detail", "call", "validate", "workspace_bytes", "supported"})
+
+
 def print_cxx(name: str, plans: Sequence[Plan]) -> str:
     """NAME.hpp: a struct for each function of the artifact, with its call and what belongs to it."""
     guard = f"TEXPR_{name.upper()}_HPP"
@@ -26,11 +29,11 @@ def print_cxx(name: str, plans: Sequence[Plan]) -> str:
         f"#include <texpr/{name}.h>",
         "#include <texpr/texpr.hpp>",
         "",
-        f"namespace texpr_{name} {{",
+        "namespace texpr {",
     ]
     for plan in plans:
         lines += ["", *_struct(plan)]
-    return "\n".join([*lines, "", f"}} // namespace texpr_{name}", "", "#endif", ""])
+    return "\n".join([*lines, "", "} // namespace texpr", "", "#endif", ""])
 
 
 def _struct(plan: Plan) -> Iterator[str]:
@@ -57,9 +60,9 @@ def _struct(plan: Plan) -> Iterator[str]:
 
 
 def _struct_name(plan: Plan) -> str:
-    """No name of a member: it would be a constructor's."""
+    """The function's name, unless texpr.hpp or a member has it (which would be a constructor's)."""
     name = identifier(plan.name)
-    return f"{name}_" if name in ("call", "validate", "loaded", "workspace_bytes", "supported") else name
+    return f"{name}_" if name in _TAKEN else name
 
 
 def _parameter(argument: Argument) -> str:

@@ -31,7 +31,9 @@ def print_crate(name: str, plans: Sequence[Plan], on: str, version: str, librari
     modules = ["\n".join(_module(plan, on)) + "\n" for plan in plans]
     return {
         "Cargo.toml": template("Cargo.toml", NAME=name, DASHED=dashed, VERSION=version),
-        "build.rs": template("build.rs", NAME=name, LIBRARIES=", ".join(f'"{library}"' for library in libraries)),
+        "build.rs": template(
+            "build.rs", NAME=name, ON=on, UPPER=name.upper(), LIBRARIES=", ".join(f'"{library}"' for library in libraries)
+        ),
         "src/lib.rs": "\n".join([template("lib.rs", NAME=name, CODES="\n".join(codes), MEMORY=memory), *modules]),
     }
 

@@ -100,7 +100,7 @@ def as_array(view: View) -> Array:
         "typestr": f"|V{item}",
         "version": 3,
     }
-    holder = _Interface(interface, cast(object, owner))
+    holder = _Interface(interface, owner)
     return np.asarray(holder).view(view.dtype)
 
 

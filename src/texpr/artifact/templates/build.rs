@@ -5,6 +5,7 @@ use std::path::PathBuf;
 fn main() {
     println!("cargo:rerun-if-env-changed=TEXPR_LIBRARY_DIR");
     println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:on=@ON@"); // DEP_TEXPR_@UPPER@_ON for crates that use this one
     match env::var("TEXPR_LIBRARY_DIR") {
         Ok(folder) if !folder.is_empty() => {
             println!("cargo:rustc-link-search=native={folder}");
