@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "build": "texpr.driver:build",
-    "compile": "texpr.driver:compile",
+    "build": "texpr.delivery:build",
+    "compile": "texpr.delivery:compile",
     "load": "texpr.driver:load",
     "parse": "texpr.driver:parse",
     "CompilerBug": "texpr.support.diagnostic:CompilerBug",

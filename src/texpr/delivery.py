@@ -1,0 +1,59 @@
+"""What a user takes away: a kernel to call, or an artifact to ship.
+
+kernel = compile(module["matmul"], target="cpu", sizes={"K": 4096});  C = kernel(A, B)
+build(module["matmul"], target=("sm_80", "sm_90a"), directory="out")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from texpr import __version__, artifact, runtime
+from texpr.driver import lower
+from texpr.ir.program import Function
+from texpr.isa.registry import resolve
+from texpr.toolchain import Toolchain, this_machine
+
+
+def compile(
+    function: Function, target: str = "cpu", sizes: Mapping[str, int] | None = None, *, emulate: bool = False
+) -> runtime.Kernel:
+    """`function` as something to call, built for this machine: its CPU, its GPU, or with `emulate` a GPU that it need not have.
+
+    `sizes` fixes sizes and consts; the rest are taken from the arrays at each call, or given by name. Raises `TexprError` where
+    the program is wrong, cannot be decided, or cannot be built here.
+    """
+    compiled = lower(function, target, sizes)
+    tools = Toolchain(this_machine())
+    if compiled.target.family == "cpu":
+        return runtime.load_cpu(tools, compiled.function, compiled.plan)
+    if emulate:
+        return runtime.load_emulated(tools, compiled.function, compiled.plan, target)
+    return runtime.load_cuda(tools, compiled.function, compiled.plan, target)
+
+
+def build(
+    functions: Function | Sequence[Function],
+    target: str | Sequence[str],
+    directory: str | Path,
+    *,
+    sizes: Mapping[str, int] | None = None,
+    name: str | None = None,
+) -> artifact.Artifact:
+    """An artifact with `functions` for every `target`, in `directory`, whole or not at all.
+
+    `sizes` fixes sizes and consts of the functions that have them. `name` is the package's, the first function's where it is not
+    given. Raises `TexprError` as `compile` does, and where the folder is not ours to write (E081x).
+    """
+    chosen = (functions,) if isinstance(functions, Function) else tuple(functions)
+    targets = (target,) if isinstance(target, str) else tuple(dict.fromkeys(target))
+    parts = [artifact.Part(resolve(t).name, tuple(lower(f, t, own(f, sizes)).plan for f in chosen)) for t in targets]
+    title = name if name is not None else chosen[0].name if chosen else "empty"
+    return artifact.build(Toolchain(this_machine()), title, parts, Path(directory), version=__version__)
+
+
+def own(function: Function, sizes: Mapping[str, int] | None) -> dict[str, int]:
+    """The entries of `sizes` that `function` has."""
+    names = {s.name for s in function.sizes} | {s.name for s, _ in function.consts}
+    return {name: value for name, value in (sizes or {}).items() if name in names}
