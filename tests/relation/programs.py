@@ -1,0 +1,116 @@
+"""Random small affine programs: nests of `par` and `seq`, guards, locals, several statements, symbolic sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+from tests.relation.build import array, at, function, put
+
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.ir.program import Function, If, New, Par, Seq, Stmt
+from texpr.ir.types import BOOL, F32, I64
+from texpr.ir.value import Buffer, Index, Load, Op, Value
+
+N, M = Sym("n"), Sym("m")
+
+
+@dataclass
+class _Maker:
+    draw: DrawFn
+    buffers: list[Buffer]
+    counter: int = 0
+    pars: bool = True
+    statements: int = field(default=0)
+
+    def pick(self, low: int, high: int) -> int:
+        return self.draw(st.integers(low, high))
+
+    def index(self, syms: tuple[Sym, ...]) -> Expr:
+        """An affine subscript over at most two symbols, sometimes with a floor or a remainder."""
+        total = expr(self.pick(-1, 2) if self.pick(0, 2) == 0 else 0)
+        for sym in syms:
+            total = total + expr(sym) * self.draw(st.sampled_from((0, 0, 1, 1, 1, 2, -1)))
+        match self.pick(0, 9):
+            case 0:
+                return total // self.pick(2, 3)
+            case 1:
+                return total % self.pick(2, 3)
+            case 2:
+                return expr(N) - 1 - total
+            case _:
+                return total
+
+    def extent(self, syms: tuple[Sym, ...]) -> Expr:
+        options = [expr(N), expr(N), expr(M), expr(2), expr(N) - 1]
+        options += [expr(syms[-1]) + 1, expr(N) - syms[-1]] if syms else []
+        return self.draw(st.sampled_from(options))
+
+    def load(self, syms: tuple[Sym, ...], buffers: list[Buffer]) -> Load:
+        buffer = self.draw(st.sampled_from(buffers))
+        return at(buffer, *(self.index(syms) for _ in buffer.shape))
+
+    def stmt(self, syms: tuple[Sym, ...], buffers: list[Buffer], depth: int) -> list[Stmt]:
+        choice = self.pick(0, 9)
+        if depth < 3 and (choice < 5 or not syms):
+            return [self.loop(syms, buffers, depth)]
+        if choice == 5 and syms:
+            return [self.guard(syms, buffers, depth)]
+        if choice == 6 and depth > 0:
+            self.counter += 1
+            local = array(f"t{self.counter}", 3, role="local")
+            return [New(local), *self.stmt(syms, [*buffers, local, local], depth), *self.stmt(syms, [*buffers, local], depth)]
+        return [self.bind(syms, buffers)]
+
+    def bind(self, syms: tuple[Sym, ...], buffers: list[Buffer]) -> Stmt:
+        self.statements += 1
+        target = self.load(syms, buffers)
+        values: list[Value] = [self.load(syms, buffers) for _ in range(self.pick(0, 2))]
+        if values and self.pick(0, 4) == 0:
+            values[0] = Op("select", (self.test(syms), values[0], self.load(syms, buffers)), F32)
+        return put(target, *values, update="add" if self.pick(0, 3) == 0 else None)
+
+    def test(self, syms: tuple[Sym, ...]) -> Value:
+        def side() -> Value:
+            return Index(self.index(syms), I64)
+
+        name = self.draw(st.sampled_from(("lt", "le", "gt", "ge", "eq", "ne")))
+        test = Op(name, (side(), side()), BOOL)
+        match self.pick(0, 5):
+            case 0:
+                return Op("not", (test,), BOOL)
+            case 1:
+                return Op(self.draw(st.sampled_from(("and", "or"))), (test, Op("lt", (side(), side()), BOOL)), BOOL)
+            case _:
+                return test
+
+    def guard(self, syms: tuple[Sym, ...], buffers: list[Buffer], depth: int) -> Stmt:
+        orelse = tuple(self.stmt(syms, buffers, depth + 1)) if self.pick(0, 1) else ()
+        return If(self.test(syms), tuple(self.stmt(syms, buffers, depth + 1)), orelse)
+
+    def loop(self, syms: tuple[Sym, ...], buffers: list[Buffer], depth: int) -> Stmt:
+        self.counter += 1
+        sym = Sym(f"i{self.counter}")
+        inner = (*syms, sym)[-2:]
+        body = [s for _ in range(self.pick(1, 2)) for s in self.stmt(inner, buffers, depth + 1)]
+        if not self.pars or self.pick(0, 1):
+            return Seq(sym, self.extent(syms), tuple(body))
+        reduce = tuple({b: None for b in buffers if b.role == "inout" and self.pick(0, 5) == 0})
+        return Par(sym, self.extent(syms), tuple(body), reduce)
+
+
+@st.composite
+def programs(draw: DrawFn, results: bool = False) -> Function:
+    """A function over the arrays A (rank 1, inout), B (rank 2, inout), and with `results` a result R of rank 1."""
+    a, b = array("A", N, role="inout"), array("B", expr(N) + 1, M, role="inout")
+    r = array("R", expr(N) + 1, role="result")
+    maker = _Maker(draw, [a, b])
+    buffers = [a, b, r, r] if results else [a, b]
+    body: list[Stmt] = [New(r)] if results else []
+    if results and maker.pick(0, 1):
+        fill = Sym("f")
+        body.append(Par(fill, expr(N) + maker.pick(0, 1), (put(at(r, fill)),)))
+    for _ in range(maker.pick(1, 3)):
+        body.extend(maker.stmt((), buffers, 0))
+    return function(*body, params=(a, b), results=(r,) if results else (), sizes=(N, M))
