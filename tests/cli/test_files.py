@@ -10,7 +10,7 @@ from typing import IO
 import pytest
 
 from texpr.cli import files
-from texpr.cli.files import CallError, output_folder, read_source, write_whole
+from texpr.cli.files import output_folder, read_source, write_whole
 from texpr.support.diagnostic import TexprError
 
 
@@ -26,13 +26,13 @@ def test_a_program_is_read_with_its_name(tmp_path: Path) -> None:
 
 
 def test_missing(tmp_path: Path) -> None:
-    with pytest.raises(CallError) as caught:
+    with pytest.raises(TexprError) as caught:
         read_source(tmp_path / "none.te")
     assert code_of(caught.value) == "E0850"
 
 
 def test_folder(tmp_path: Path) -> None:
-    with pytest.raises(CallError) as caught:
+    with pytest.raises(TexprError) as caught:
         read_source(tmp_path)
     assert code_of(caught.value) == "E0851"
 
@@ -40,7 +40,7 @@ def test_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["x/y.te", "nul\0.te", "n" * 300])
 def test_unreadable(tmp_path: Path, name: str) -> None:
     (tmp_path / "x").write_text("a file, not a folder", encoding="utf-8")
-    with pytest.raises(CallError) as caught:
+    with pytest.raises(TexprError) as caught:
         read_source(tmp_path / name)
     assert code_of(caught.value) == "E0852"
 
@@ -50,7 +50,7 @@ def test_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     monkeypatch.setattr(Path, "open", refuse)
-    with pytest.raises(CallError) as caught:
+    with pytest.raises(TexprError) as caught:
         read_source(tmp_path / "a.te")
     assert code_of(caught.value) == "E0852"
     assert "Permission denied" in caught.value.diagnostics[0].message
@@ -79,7 +79,7 @@ def test_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_output_below_a_file(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("", encoding="utf-8")
-    with pytest.raises(CallError) as caught:
+    with pytest.raises(TexprError) as caught:
         output_folder(tmp_path / "x" / "y")
     assert code_of(caught.value) == "E0855"
 
@@ -92,7 +92,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
         file.write(b"half")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with pytest.raises(CallError) as caught:
+    with pytest.raises(TexprError) as caught:
         write_whole(path, write)
     assert code_of(caught.value) == "E0855"
     assert "nothing is left half written" in caught.value.diagnostics[0].message

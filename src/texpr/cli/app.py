@@ -15,7 +15,6 @@ import click
 
 from texpr import __version__
 from texpr.cli.console import Console
-from texpr.cli.files import CallError
 from texpr.support.diagnostic import Diagnostic, TexprError
 from texpr.support.lazy import resolve
 
@@ -27,6 +26,9 @@ VERBS: dict[str, str] = {
     "doctor": "Show what is installed and what each target can do here.",
 }
 """Each verb with its one line of help; `texpr.cli.VERB` holds `command`."""
+
+WRONG_CALL = frozenset(("E0580", "E0805", "E0806", "E0807", "E0810", "E0811", "E0850", "E0851", "E0852", "E0855", "E0860"))
+"""What is wrong with the call: a file, folder or target that cannot be used. All other codes blame the program or the data."""
 
 INTERRUPTED = 130  # as shells report a process that SIGINT ended
 
@@ -77,7 +79,7 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     except TexprError as wrong:
         console.failure(wrong.diagnostics)
-        return 2 if isinstance(wrong, CallError) else 1
+        return 2 if all(found.code in WRONG_CALL for found in wrong.diagnostics) else 1
     except MemoryError:
         console.failure([Diagnostic("E0859", None, "there is not enough memory for this", help="use smaller sizes")])
         return 1

@@ -9,31 +9,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-from texpr.support.diagnostic import Diagnostic, TexprError, error
+from texpr.support.diagnostic import TexprError, error
 from texpr.support.span import Source, Span
 
 LARGEST_SOURCE = 16 * 1024 * 1024
 """Bytes. A program written by hand has thousands; a larger file is something else, given by mistake."""
 
 
-class CallError(TexprError):
-    """The command line names something that is not there or cannot be used. Exit code 2."""
-
-
-def call_error(code: str, message: str, help: str | None = None) -> CallError:
-    """A `CallError` with one diagnostic."""
-    return CallError([Diagnostic(code, None, message, (), help)])
-
-
-def open_error(path: Path, fault: OSError) -> CallError:
+def open_error(path: Path, fault: OSError) -> TexprError:
     """Why `path` could not be opened or read."""
     match fault:
         case FileNotFoundError():
-            return call_error("E0850", f"there is no file `{path}`")
+            return error("E0850", None, f"there is no file `{path}`")
         case IsADirectoryError():
-            return call_error("E0851", f"`{path}` is a folder, not a file")
+            return error("E0851", None, f"`{path}` is a folder, not a file")
         case _:
-            return call_error("E0852", f"`{path}` cannot be read: {fault.strerror or fault}")
+            return error("E0852", None, f"`{path}` cannot be read: {fault.strerror or fault}")
 
 
 def read_source(path: Path) -> Source:
@@ -70,10 +61,10 @@ def output_folder(path: Path) -> Path:
     return path
 
 
-def write_error(path: Path, fault: OSError) -> CallError:
+def write_error(path: Path, fault: OSError) -> TexprError:
     """Why nothing could be written at `path`."""
     full = "; nothing is left half written" if fault.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-    return call_error("E0855", f"`{path}` cannot be written: {fault.strerror or fault}{full}")
+    return error("E0855", None, f"`{path}` cannot be written: {fault.strerror or fault}{full}")
 
 
 def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:

@@ -12,13 +12,13 @@ from texpr.cli.arrays import make_arrays, parse_arguments
 from texpr.cli.compare import judge
 from texpr.cli.console import Console
 from texpr.cli.execute import PLACES, Setting, executor
-from texpr.cli.files import call_error, output_folder, write_whole
+from texpr.cli.files import output_folder, write_whole
 from texpr.cli.program import FILE, FUNCTION, JSON, SIZE, legal_function, parse_sizes
 from texpr.cli.render import as_data
 from texpr.emulator import IN_ORDER, LOCKSTEP
 from texpr.interp.dtypes import Array
 from texpr.ir.value import Buffer
-from texpr.support.diagnostic import Diagnostic
+from texpr.support.diagnostic import Diagnostic, error
 
 
 @click.command("run")
@@ -63,7 +63,7 @@ def command(
     """Run a function on arrays, and show its results."""
     function, fixed = legal_function(file, name, parse_sizes(sizes))
     if schedule not in ("auto", "none"):
-        raise call_error("E0860", f"`{function.name}` has no schedule `{schedule}` that can be used", help="auto and none are")
+        raise error("E0860", None, f"`{function.name}` has no schedule `{schedule}` that can be used", help="auto and none are")
     arrays, known = make_arrays(function, parse_arguments(function, arguments), fixed, seed)
     setting = Setting(fixed, known, _order(order))
     folder = output_folder(output) if output is not None else None

@@ -1,0 +1,88 @@
+"""`texpr build`: a package for C, C++ and Rust."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from texpr import __version__
+from texpr.artifact import Artifact, Part, build
+from texpr.backends.c.names import identifier
+from texpr.checks import check
+from texpr.cli.console import Console
+from texpr.cli.program import FILE, JSON, SIZE, parse_sizes, read_program, select
+from texpr.driver import lower
+from texpr.ir.program import Function
+from texpr.support.diagnostic import TexprError, error
+from texpr.toolchain import Toolchain, this_machine
+
+
+@click.command("build")
+@FILE
+@click.argument("names", metavar="[FN]...", nargs=-1)
+@click.option(
+    "--for", "targets", multiple=True, required=True, metavar="TARGET", help="cpu, or one or more of sm_80, sm_90a, sm_100a."
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, metavar="DIR", help="The folder to make.")
+@SIZE
+@click.option("--schedule", default="auto", show_default=True, metavar="NAME|auto|none", help="Which schedule to use.")
+@JSON
+@click.pass_obj
+def command(
+    console: Console,
+    file: Path,
+    names: tuple[str, ...],
+    targets: tuple[str, ...],
+    output: Path,
+    sizes: tuple[str, ...],
+    schedule: str,
+    json: bool,
+) -> int:
+    """Write a package that C, C++ and Rust can use, with no Python in it.
+
+    Without FN every function of the file is built. DIR is made whole or not at all.
+    """
+    functions, fixed = _functions(file, names, parse_sizes(sizes))
+    if schedule not in ("auto", "none"):
+        raise error("E0860", None, f"there is no schedule `{schedule}` that can be used", help="auto and none are")
+    name = identifier(functions[0].name if len(functions) == 1 else file.stem)
+    with console.working(f"building {name} for {', '.join(targets)}"):
+        parts = [_part(target, functions, fixed) for target in targets]
+        made = build(Toolchain(this_machine()), name, parts, output, version=__version__)
+    _show(console, made)
+    return 0
+
+
+def _functions(file: Path, names: tuple[str, ...], sizes: dict[str, int]) -> tuple[tuple[Function, ...], dict[str, int]]:
+    """The functions to build, checked, and the sizes that are not consts. Raises TexprError, click.UsageError."""
+    program, rest = read_program(file, sizes)
+    functions = tuple(select(program, name) for name in names) or program.functions
+    known = {sym.name for function in functions for sym in function.sizes}
+    for size in rest:
+        if size not in known:
+            raise click.UsageError(f"there is no size `{size}`; the sizes are: {', '.join(sorted(known)) or 'none'}")
+    found = tuple(finding for function in functions for finding in check(function))
+    if found:
+        raise TexprError(found)
+    if not functions:
+        raise click.UsageError("the file has no function")
+    return functions, rest
+
+
+def _part(target: str, functions: tuple[Function, ...], fixed: dict[str, int]) -> Part:
+    plans = (
+        lower(function, target, {sym.name: fixed[sym.name] for sym in function.sizes if sym.name in fixed}).plan
+        for function in functions
+    )
+    return Part(target, tuple(plans))
+
+
+def _show(console: Console, made: Artifact) -> None:
+    console.say(f"{made.directory}: {made.name} for {', '.join(made.targets)}, {len(made.files)} files")
+    for (function, target), code in made.binaries.items():
+        for kernel in code.kernels:
+            used = ", ".join(f"{number} {what.replace('_', ' ')}" for what, number in kernel.numbers().items() if number)
+            console.say(f"  {function} for {target}: {kernel.kernel}: {used}")
+    what = {"directory": str(made.directory), "name": made.name, "targets": made.targets, "files": made.files}
+    console.data({"ok": True, **what})
