@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from random import Random
 
 import numpy as np
+from tests.interp.build import at, buffer, cast, function, index, let, lit, op, par, put, ref, seq, when
 
-from interp.build import at, buffer, cast, function, index, let, lit, op, par, put, ref, seq, when
 from texpr.affine.expr import Expr, Sym, minimum, sym
 from texpr.interp.dtypes import Array
 from texpr.ir.program import Bind, Combiner, Function, New, Par, Stmt, walk

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.interp.random_programs import data, draw, features
 
-from interp.random_programs import data, draw, features
 from texpr.interp import run
 from texpr.interp.trace import trace
 from texpr.ir.program import Function

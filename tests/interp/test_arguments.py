@@ -7,8 +7,8 @@ import math
 import ml_dtypes
 import numpy as np
 import pytest
+from tests.interp.build import at, buffer, e, function, lit, par, put
 
-from interp.build import at, buffer, e, function, lit, par, put
 from texpr.affine.expr import Expr, Sym, sym
 from texpr.interp import bind, run
 from texpr.interp.arguments import shape_of

@@ -8,8 +8,8 @@ import warnings
 import ml_dtypes
 import numpy as np
 import pytest
+from tests.interp.build import at, buffer, cast, e, function, index, let, lit, op, par, put, ref, seq, when
 
-from interp.build import at, buffer, cast, e, function, index, let, lit, op, par, put, ref, seq, when
 from texpr.affine.expr import Sym, maximum, minimum, sym
 from texpr.interp import run
 from texpr.interp.dtypes import Array, numpy_dtype

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.interp.build import at, buffer, e, function, index, lit, op, par, put, seq, when
 
-from interp.build import at, buffer, e, function, index, lit, op, par, put, seq, when
 from texpr.affine.expr import sym
 from texpr.interp import Finding, conflicts, run
 from texpr.interp.trace import trace

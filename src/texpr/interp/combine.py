@@ -74,6 +74,8 @@ def in_order(memories: Sequence[Array], places: Sequence[Array], values: Sequenc
 
     All first updates of their elements are applied at once, then all second ones, and so on.
     """
+    if len(places[0]) == 0:
+        return
     turn = _turns(places[0]) if _go_together(places) else np.arange(len(places[0]))
     by_turn = np.argsort(turn, kind="stable")
     for chosen in np.split(by_turn, np.cumsum(np.bincount(turn))[:-1]):
@@ -85,7 +87,7 @@ def in_order(memories: Sequence[Array], places: Sequence[Array], values: Sequenc
 
 def in_any_order(memories: Sequence[Array], places: Sequence[Array], values: Sequence[Array], combine: Combine) -> None:
     """The same for updates whose order can't be seen: they are combined in pairs until one is left for each element."""
-    if not _go_together(places):
+    if len(places[0]) == 0 or not _go_together(places):
         in_order(memories, places, values, combine)
         return
     order = np.argsort(places[0], kind="stable")

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from texpr.interp.combine import Combine, family, in_any_order, in_order, is_free
+from texpr.interp.combine import Combine, in_any_order, in_order, is_free
 from texpr.interp.dtypes import Array
 from texpr.interp.lanes import Column, Lanes
 from texpr.interp.memory import Memory
@@ -141,10 +141,9 @@ class Meetings:
 
 
 def _is_free(buffer: Buffer, par: Par) -> bool:
-    """Whether all updates of `buffer` in `par` are of one kind whose order can't be seen."""
-    binds = [s for s in walk(par.body) if isinstance(s, Bind) and s.update and any(t.buffer is buffer for t in s.targets)]
-    kinds = {(family(b.update), *(t.buffer for t in b.targets)) for b in binds}
-    return len(kinds) <= 1 and all(is_free(b.update, b.targets) for b in binds)
+    """Whether the order of updates of `buffer` in `par` can't be seen. Where kinds differ, iterations do not meet."""
+    binds = (s for s in walk(par.body) if isinstance(s, Bind) and s.update is not None)
+    return all(is_free(b.update, b.targets) for b in binds if any(t.buffer is buffer for t in b.targets))
 
 
 def _by_lane(notes: Sequence[_Note]) -> Iterator[_Note]:
