@@ -49,6 +49,7 @@ class Generator:
     """One program from one seed."""
 
     seed: int
+    name: str = "f"
     facts: Facts = field(default_factory=Facts)
 
     def __post_init__(self) -> None:
@@ -69,7 +70,7 @@ class Generator:
             lines += self._top(arrays)
         body = "\n".join(f"    {line}" for line in lines)
         return (
-            "fn f(x: i32[n, m], y: i32[n], w: i32[m]): (i32[n, m], i32[n], i32[m]) {\n"
+            f"fn {self.name}(x: i32[n, m], y: i32[n], w: i32[m]): (i32[n, m], i32[n], i32[m]) {{\n"
             f"{body}\n    return (p, q, r)\n}}\n"
         )
 
@@ -136,14 +137,14 @@ class Generator:
 
     def _body(self, arrays: list[Array], indices: tuple[Index, ...], depth: int) -> Iterator[str]:
         local: list[Array] = []
-        if self.random.random() < 0.5:
+        if self.random.random() < 0.75:
             self.facts.locals += 1
-            shape = self.random.choice([(), (), ("5",), ("m",), ("3", "4")])
+            shape = self.random.choice([(), (), ("5",), ("40",), ("m",), ("3", "4")])
             made = Array(self._fresh("v"), shape, level=len(indices))
             yield f"new {made.name}: i32" + (f"[{', '.join(shape)}]" if shape else "")
             yield from self._start(made, [*arrays, *local], indices)
             local.append(made)
-        for _ in range(self.random.randint(1, 2)):
+        for _ in range(self.random.randint(1, 3)):
             yield from self._statement(arrays, local, indices, depth)
         if local and self.random.random() < 0.8:
             yield from self._bind(arrays, local, indices, force_local_read=True)
@@ -158,9 +159,7 @@ class Generator:
         subscript = ", ".join(i.name for i in own)
         yield f"{head} {made.name}[{subscript}] = {self._value(arrays, (*indices, *own), 1)}" + " }" * len(own)
 
-    def _statement(
-        self, arrays: list[Array], local: list[Array], indices: tuple[Index, ...], depth: int
-    ) -> Iterator[str]:
+    def _statement(self, arrays: list[Array], local: list[Array], indices: tuple[Index, ...], depth: int) -> Iterator[str]:
         kind = self.random.random()
         scalars = [a for a in local if not a.shape]
         vectors = [a for a in local if a.shape]
@@ -171,7 +170,7 @@ class Generator:
             yield f"seq {extent} |{index.name}| {{"
             yield from self._indent(self._statement(arrays, local, (*indices, index), depth + 1))
             yield "}"
-        elif kind < 0.35 and scalars:
+        elif kind < 0.4 and scalars:
             self.facts.reductions += 1
             scalar = self.random.choice(scalars)
             index = Index(self._fresh("e"), self.random.choice(["n", "m", "6"]), True)
@@ -180,9 +179,9 @@ class Generator:
             others = [a for a in [*arrays, *local] if a is not scalar]
             yield f"    {scalar.name} {update} {self._value(others, (*indices, index), 2)}"
             yield "}"
-        elif kind < 0.6 and vectors:
+        elif kind < 0.7 and vectors:
             yield from self._inner_par(arrays, local, self.random.choice(vectors), indices)
-        elif kind < 0.7:
+        elif kind < 0.8:
             self.facts.guards += 1
             yield f"if {self._condition(indices)} {{"
             yield from self._indent(self._bind(arrays, local, indices))
@@ -190,9 +189,7 @@ class Generator:
         else:
             yield from self._bind(arrays, local, indices)
 
-    def _inner_par(
-        self, arrays: list[Array], local: list[Array], vector: Array, indices: tuple[Index, ...]
-    ) -> Iterator[str]:
+    def _inner_par(self, arrays: list[Array], local: list[Array], vector: Array, indices: tuple[Index, ...]) -> Iterator[str]:
         """A `par` over a local array, reading others, or itself at the same place."""
         self.facts.inner_pars += 1
         own = tuple(Index(self._fresh("e"), e, True) for e in vector.shape)
