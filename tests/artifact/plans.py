@@ -38,7 +38,9 @@ def element() -> Expr:
     return sym("block") * BLOCK + sym("thread")
 
 
-def plan(name: str, params: tuple[Buffer, ...], results: tuple[Buffer, ...], steps: tuple[HostStep, ...], **more: object) -> Plan:
+def plan(
+    name: str, params: tuple[Buffer, ...], results: tuple[Buffer, ...], steps: tuple[HostStep, ...], **more: object
+) -> Plan:
     """A plan with the size n."""
     parts: dict[str, object] = {"sizes": (N,), "fixed": (), "workspace": (), "requires": (), "assumes": (), **more}
     return Plan(name=name, params=params, results=results, steps=steps, **parts)  # pyright: ignore[reportArgumentType]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from texpr import __version__
 from texpr.artifact.cxx import print_cxx
 from texpr.artifact.manifest import print_manifest
 from texpr.artifact.place import MANIFEST, SUMS, publish, refuse_foreign, sums
@@ -55,7 +56,7 @@ class Built:
     tools: Mapping[str, str]
 
 
-def build(tools: Tools, name: str, parts: Sequence[Part], directory: Path, *, version: str) -> Artifact:
+def build(tools: Tools, name: str, parts: Sequence[Part], directory: Path, *, version: str = __version__) -> Artifact:
     """Build the functions of `parts` into `directory`, whole or not at all; the same input gives the same bytes.
 
     Raises `TexprError`: nothing to build or a mixture of targets (E0805–E0807), a folder that is not ours or cannot be written

@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_void, CStr};
 use std::fmt;
 
 /// Why a call failed: above 0 the driver's own code, below 0 one of ours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Status(pub i32);
 
 impl Status {
@@ -21,6 +21,13 @@ impl fmt::Display for Status {
         // SAFETY: the library gives a string that is never freed.
         let text = unsafe { CStr::from_ptr(texpr_status_string(self.0)) };
         write!(out, "{} ({})", text.to_string_lossy(), self.0)
+    }
+}
+
+/// The same words: what a `main` that returns a status shows.
+impl fmt::Debug for Status {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
     }
 }
 

@@ -205,17 +205,19 @@ static texpr_status texpr_fill(struct texpr_loaded *entry, struct texpr_image co
     return status;
 }
 
-/* The context to load into: the current one if it is on the device, else the device's primary context, which is then held. */
+/* The context to load into: the current one if a user made it on the device, else the device's primary one. That is held for
+   as long as the module is loaded, whoever else lets go of it. */
 static texpr_status texpr_context_for(int device, texpr_context before, texpr_context *context, int *retained) {
     int current = -1;
     *retained = 0;
-    *context = before;
-    if (before != NULL && texpr_driver.CtxGetDevice != NULL && texpr_driver.CtxGetDevice(&current) == TEXPR_OK &&
-        current == device)
-        return TEXPR_OK;
     TEXPR_TRY(texpr_driver.PrimaryRetain(context, device));
     *retained = 1;
-    return *context == before ? TEXPR_OK : texpr_driver.CtxSetCurrent(*context);
+    if (before == NULL || before == *context || texpr_driver.CtxGetDevice == NULL) return texpr_driver.CtxSetCurrent(*context);
+    if (texpr_driver.CtxGetDevice(&current) != TEXPR_OK || current != device) return texpr_driver.CtxSetCurrent(*context);
+    if (texpr_driver.PrimaryRelease != NULL) texpr_driver.PrimaryRelease(device);
+    *retained = 0;
+    *context = before;
+    return TEXPR_OK;
 }
 
 static void texpr_release(struct texpr_loaded const *entry) {
