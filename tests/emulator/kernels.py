@@ -1,4 +1,4 @@
-"""Kernels as the CUDA printer writes them, each with data and a result computed by NumPy; small integers, so results are exact."""
+"""Kernels as the CUDA printer writes them, with data and a result by NumPy; small integers, so results are exact."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ BODIES = {
         Fault.DIVERGENT_BARRIER,
         {3, 4},
     ),
-    "other_barrier": ("if (t < 32) { TX_AT(3) __syncthreads(); } else { TX_AT(4) tx_bar_sync(1, 64); }", Fault.DEADLOCK, {3, 4}),
+    "other": ("if (t < 32) { TX_AT(3) __syncthreads(); } else { TX_AT(4) tx_bar_sync(1, 64); }", Fault.DEADLOCK, {3, 4}),
     "too_few": ("TX_AT(2) if (t < 32) { TX_AT(3) tx_bar_sync(1, 64); }", Fault.DEADLOCK, {3, 9}),
     "lanes_apart": ("if (t % 2 == 0) { TX_AT(3) __syncthreads(); } else { TX_AT(4) __syncwarp(); }", Fault.DEADLOCK, {3, 4}),
     "part_of_a_warp": (
@@ -34,7 +34,7 @@ BODIES = {
         {3, 4},
     ),
     "not_mine": ("TX_AT(3) __syncwarp(0xfffffffeu);", Fault.WRONG_MASK, {3}),
-    "different": ("if (t % 32 < 16) { TX_AT(3) __syncwarp(); } else { TX_AT(4) __any_sync(~0u, true); }", Fault.WRONG_MASK, {3, 4}),
+    "differ": ("if (t % 32 < 16) { TX_AT(3) __syncwarp(); } else { TX_AT(4) __any_sync(~0u, 1); }", Fault.WRONG_MASK, {3, 4}),
     "gone": (
         "TX_AT(2) if (t % 32 == 5) return; TX_AT(3) kept = __shfl_xor_sync(0xffffffffu, t, 1, 32);",
         Fault.INACTIVE_LANE,

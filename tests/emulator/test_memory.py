@@ -16,7 +16,8 @@ BODIES = {
     "local_read": "TX_LOCAL(float, acc, 4);\n TX_AT(2) acc[0] = 1.0f; TX_AT(3) out[t] = acc[0] + acc[t == 5 ? 1 : 0];",
     "local_past": "TX_LOCAL(float, acc, 4);\n TX_AT(3) for (int i = 0; i < 5; ++i) acc[i] = 1.0f; out[t] = acc[3];",
     "local_below": "TX_LOCAL(float, acc, 4);\n acc[0] = 1.0f; TX_AT(3) out[t] = acc[-t];",
-    "local_loop": "float sum = 0; for (int i = 0; i < 2; ++i) { TX_LOCAL(float, acc, 1);\n TX_AT(3) if (i == 0) acc[0] = 1.0f; sum += acc[0]; } out[t] = sum;",
+    "local_loop": "float v = 0; for (int i = 0; i < 2; ++i) { TX_LOCAL(float, acc, 1);\n"
+    "TX_AT(3) if (i == 0) acc[0] = 1.0f; v += acc[0]; } out[t] = v;",
     "shared_read": "TX_SHARED(float, s, 64);\n TX_AT(2) if (t != 9) s[t] = 1.0f; TX_AT(3) out[t] = s[t];",
     "shared_past": "TX_SHARED(float, s, 31);\n TX_AT(3) s[t] = 1.0f; out[t] = s[0];",
     "updated": "TX_SHARED(int, s, 64);\n TX_AT(3) s[t] += 1; out[t] = 0.0f;",
@@ -82,8 +83,10 @@ def test_memory_of_nobody(emulate: Callable[..., Emulated]) -> None:
 
 def test_a_stack_that_is_used_up(emulate: Callable[..., Emulated]) -> None:
     text = HEAD + (
-        "static int deep(int n) { volatile char room[4096]; room[n % 4096] = 1; return n == 0 ? 0 : room[n % 4096] + deep(n - 1); }\n"
-        'extern "C" __global__ void deep_0(int const n, TX_GLOBAL(int) out) {\nTX_AT(3) out[0] = deep(n);\n}\nTX_EXPORT(deep_0)\n'
+        "static int deep(int n) {\n"
+        "volatile char room[4096]; room[n] = 1; return n == 0 ? 0 : room[n] + deep(n - 1);\n}\n"
+        'extern "C" __global__ void deep_0(int const n, TX_GLOBAL(int) out) {\n'
+        "TX_AT(3) out[0] = deep(n);\n}\nTX_EXPORT(deep_0)\n"
     )
     emulated = emulate(text)
     out = np.zeros(1, np.int32)
@@ -124,7 +127,8 @@ def atomics() -> str:
         for operation in OPERATIONS:
             text += (
                 f'extern "C" __global__ void {operation}_{at}(TX_GLOBAL({name} const) x, TX_GLOBAL({name}) out) {{\n'
-                f"TX_AT(3) {operation}(&out[threadIdx.x % 4], x[blockIdx.x * 32 + threadIdx.x]);\n}}\nTX_EXPORT({operation}_{at})\n"
+                f"TX_AT(3) {operation}(&out[threadIdx.x % 4], x[blockIdx.x * 32 + threadIdx.x]);\n}}\n"
+                f"TX_EXPORT({operation}_{at})\n"
             )
     return text
 

@@ -20,7 +20,7 @@ SEEDS = range(8)
 
 @dataclass(frozen=True)
 class Planted:
-    """`old` becomes `new` in `case`; a report then has this fault, buffer and pair of lines. `right_in`: where values miss it."""
+    """`old` becomes `new` in `case`: a report has this fault, buffer and lines. `right_in`: where values miss it."""
 
     name: str
     case: Case

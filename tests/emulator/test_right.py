@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from .kernels import CASES, HEAD, Case, result
 
 from texpr.emulator import LOCKSTEP, Emulated
+
+from .kernels import CASES, HEAD, Case, result
 
 SCHEDULES = (None, LOCKSTEP, *range(8))
 TEXT = HEAD + "".join(case.source for case in CASES)

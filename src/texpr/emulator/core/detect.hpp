@@ -4,9 +4,10 @@
    is not), and no barrier orders them. A barrier makes known to those that go through it all that each of them did or knew
    (`learn`); shuffles, votes and atomics order nothing. Launches are ordered.
 
-   What is kept for an element is small and still enough. Who is ordered after whom is decided by groups within groups
-   (warp, block, cluster, grid), so if a writer is not ordered after some reader, it is not ordered after one of the two
-   readers that are furthest apart: were both in the group that the writer knows, all would be. So for atomics. */
+   What is kept for an element is small and still enough where barriers join groups that nest: 2, 4, … 32 lanes at a multiple
+   of their number, so many warps, a block, a cluster. If then a writer is not ordered after some reader, it is not ordered
+   after one of the two readers that are furthest apart: were both in the group that the writer knows, all would be. So
+   for atomics. Barriers of other groups never make it report what is no race, but it may then miss one. */
 #ifndef TEXPR_EMULATOR_DETECT_HPP
 #define TEXPR_EMULATOR_DETECT_HPP
 
@@ -41,15 +42,14 @@ inline bool known_to(const Fiber &me, const Access &past) {
     return !me.warp->known.empty() && past.stamp <= me.warp->known[me.lane * LANES + thread % LANES];
 }
 
-/* How far two threads are apart: the innermost group that holds both. */
+/* How far two threads are apart: the number of the innermost group that holds both. */
 inline int distance(const Access &a, const Access &b) {
     if (a.block != b.block) {
         Dim shape = machine.core.cluster_dim, one = block_of(a.block), two = block_of(b.block);
         bool together = one.x / shape.x == two.x / shape.x && one.y / shape.y == two.y / shape.y && one.z / shape.z == two.z / shape.z;
-        return together ? 3 : 4;
+        return together ? 33 : 34;
     }
-    if (a.thread / LANES != b.thread / LANES) return 2;
-    return a.thread != b.thread ? 1 : 0;
+    return a.thread == b.thread ? 0 : 32 - __builtin_clz((unsigned)(a.thread ^ b.thread));
 }
 
 inline Party party(const Access &access, const char *action) {
