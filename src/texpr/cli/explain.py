@@ -36,7 +36,7 @@ def command(
             found.append(explain(lower(function, target, fixed), machine))
     for each in found:
         _show(console, each)
-    console.data(found[0] if len(found) == 1 else found)
+    console.data(found[0] if len(found) == 1 else {"targets": found})
     return 0
 
 

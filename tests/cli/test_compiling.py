@@ -1,0 +1,137 @@
+"""The verbs that compile: run on the CPU and in the emulator, build, explain."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from texpr.cli import main
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+
+Call = Callable[..., tuple[int, str, str]]
+
+SUM = "fn total(x: i32[n]): i32 {\n    new s: i32 = 0\n    par n |i| reduce(s) { s += x[i] }\n    return s\n}\n"
+
+
+@pytest.fixture
+def texpr(capfd: pytest.CaptureFixture[str]) -> Call:
+    """`texpr(…)` runs the command here: exit code, standard output, standard error."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        code = main([str(argument) for argument in arguments])
+        out, err = capfd.readouterr()
+        return code, out, err
+
+    return call
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """A reduction in a file of its own."""
+    path = tmp_path / "total.te"
+    path.write_text(SUM, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("place", [["cpu"], ["emulator"], ["emulator", "--order", "7"], ["emulator", "--order", "lockstep"]])
+def test_run_agrees_with_the_interpreter(place: list[str], program: Path, texpr: Call) -> None:
+    code, out, err = texpr("run", program, "--on", *place, "--arg", "x=random", "--size", "n=1000", "--against", "interp")
+    assert (code, err) == (0, "")
+    assert "s: equal to the bit (against interp)" in out
+
+
+def test_a_difference_is_named(program: Path, texpr: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(function: object, arrays: dict[str, object], sizes: object) -> dict[str, object]:
+        return {"s": arrays["x"][0]}
+
+    monkeypatch.setattr("texpr.interp.run", wrong)
+    words = ["--arg", "x=2", "--size", "n=10", "--against", "interp"]
+    code, _, err = texpr("run", program, "--on", "cpu", *words)
+    assert code == 1
+    assert "error[E0858]: `s` is 20, but the interpreter gives 2" in err
+    code, out, _ = texpr("run", program, "--on", "cpu", *words, "--json")
+    assert (code, json.loads(out)["diagnostics"][0]["code"]) == (1, "E0858")
+
+
+def test_an_order_that_is_none(program: Path, texpr: Call) -> None:
+    code, _, err = texpr("run", program, "--on", "emulator", "--order", "backwards", "--arg", "x=1", "--size", "n=1")
+    assert code == 2
+    assert "--order takes" in err
+
+
+def test_a_schedule_that_is_none(program: Path, texpr: Call) -> None:
+    code, _, err = texpr("run", program, "--schedule", "hopper", "--arg", "x=1", "--size", "n=1")
+    assert code == 2
+    assert "E0860" in err
+
+
+def test_build_leaves_a_library_that_can_be_called(program: Path, tmp_path: Path, texpr: Call) -> None:
+    code, out, err = texpr("build", program, "--for", "cpu", "-o", tmp_path / "out")
+    assert (code, err) == (0, "")
+    assert out.startswith(f"{tmp_path / 'out'}: total for cpu, ")
+    assert (tmp_path / "out" / "SHA256SUMS").exists()
+    library = ctypes.CDLL(str(tmp_path / "out" / "lib" / "libtexpr_total.so"))
+    assert library.texpr_total is not None
+
+
+def test_build_json(program: Path, tmp_path: Path, texpr: Call) -> None:
+    code, out, err = texpr("build", program, "total", "--for", "cpu", "-o", tmp_path / "out", "--size", "n=64", "--json")
+    data = json.loads(out)
+    assert (code, err, data["name"], data["targets"]) == (0, "", "total", ["cpu"])
+    assert all((tmp_path / "out" / path).is_file() for path in data["files"])
+
+
+@pytest.mark.parametrize(
+    ("words", "word"),
+    [
+        (["--for", "sm_1", "-o", "{tmp}/out"], "E0580"),
+        (["--for", "cpu", "--for", "sm_80", "-o", "{tmp}/out"], "E0805"),
+        (["--for", "cpu", "-o", "{tmp}"], "E0810"),
+        (["--for", "cpu", "-o", "{tmp}/total.te/out"], "E081"),
+        (["--for", "cpu", "-o", "{tmp}/out", "--size", "m=1"], "there is no size `m`"),
+        (["other", "--for", "cpu", "-o", "{tmp}/out"], "there is no function `other`"),
+        (["--for", "cpu", "-o", "{tmp}/out", "--schedule", "fast"], "E0860"),
+        (["-o", "{tmp}/out"], "--for"),
+    ],
+)
+def test_a_build_that_cannot_be(words: list[str], word: str, program: Path, tmp_path: Path, texpr: Call) -> None:
+    code, out, err = texpr("build", program, *(each.format(tmp=tmp_path) for each in words))
+    assert (code, out) == (2, "")
+    assert word in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_wrong_program_builds_nothing(program: Path, tmp_path: Path, texpr: Call) -> None:
+    program.write_text(SUM.replace(" reduce(s)", ""), encoding="utf-8")
+    code, _, err = texpr("build", program, "--for", "cpu", "-o", tmp_path / "out")
+    assert code == 1
+    assert "E0402" in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_explain_names_every_decision(texpr: Call) -> None:
+    code, out, err = texpr("explain", EXAMPLES / "softmax.te", "--for", "sm_80")
+    assert (code, err) == (0, "")
+    for word in ("softmax for sm_80: 1 kernel", "mapping:", "buffers:", "barriers:", "accesses:", "σ ="):
+        assert word in out
+
+
+def test_explain_json_has_the_keys_of_the_interface(texpr: Call) -> None:
+    code, out, err = texpr("explain", EXAMPLES / "softmax.te", "--for", "sm_80", "--json")
+    assert (code, err) == (0, "")
+    (kernel,) = json.loads(out)["kernels"]
+    assert {"grid", "cluster", "block"} == kernel["launch"].keys()
+    names = "launch mapping buffers barriers predicates copies accesses registers shared_bytes"
+    assert set(names.split()) <= kernel.keys()
+
+
+def test_explain_for_several_targets_is_one_object(texpr: Call) -> None:
+    code, out, _ = texpr("explain", EXAMPLES / "saxpy.te", "--for", "cpu", "--for", "sm_80", "--json")
+    assert code == 0
+    assert [each["target"] for each in json.loads(out)["targets"]] == ["cpu", "sm_80"]
