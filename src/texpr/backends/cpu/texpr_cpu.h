@@ -62,8 +62,8 @@ class tx_numbers {
 
   public:
     explicit tx_numbers(int64_t most)
-        : first_(static_cast<int64_t *>(std::calloc((size_t)most, sizeof(int64_t)))), last_(first_),
-          ok_(first_ != nullptr || most == 0) {}
+        : first_(most > 0 ? static_cast<int64_t *>(std::calloc((size_t)most, sizeof(int64_t))) : nullptr), last_(first_),
+          ok_(first_ != nullptr || most <= 0) {}
     tx_numbers(tx_numbers const &) = delete;
     tx_numbers &operator=(tx_numbers const &) = delete;
     ~tx_numbers() { std::free(first_); }
