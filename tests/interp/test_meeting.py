@@ -233,11 +233,11 @@ def test_tuples_that_were_settled_leave_nothing_to_do():
     a = buffer("a", F32, "n")
     p, q = buffer("p", F32, "n", role="inout"), buffer("q", I32, "n", role="inout")
     step = Bind((at(p, "i"), at(q, "i")), (at(a, "i"), index("i", I32)), "max")
-    nest = par("i", "n", step, put(at(p, "i"), lit(1, F32), "add"), step, put(at(q, "i"), lit(7, I32)), reduce=(p, q))
+    nest = par("i", "n", step, put(at(p, "i"), lit(-5, F32), "add"), step, put(at(q, "i"), lit(7, I32)), reduce=(p, q))
     f = function((a, p, q), (), nest, sizes="n")
     arguments = {"a": np.array([3, 1], np.float32), "p": np.array([1, 5], np.float32), "q": np.zeros(2, np.int32)}
     out = run(f, arguments)
-    assert out["p"].tolist() == [4.0, 6.0] and out["q"].tolist() == [7, 7]
+    assert out["p"].tolist() == [3.0, 1.0] and out["q"].tolist() == [7, 7]
 
 
 def test_a_tuple_of_which_the_clauses_name_one_target_each():
