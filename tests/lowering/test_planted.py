@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from references import BY_NAME, Example, distance
 from tests.lowering.emulated import results, run_plan
 from tests.lowering.mutants import Mutant, mutants
 
+from references import BY_NAME, Example, distance
 from texpr.affine.expr import Sym
 from texpr.backends.cuda import print_kernels
 from texpr.emulator.harness import LOCKSTEP
@@ -25,8 +25,8 @@ SEEDS = (None, 0, 1, 2, 3, 4, 5, 6, 7)
 # Each with the reason why no run can tell it from the original.
 EQUIVALENT = {
     "prefix_sum_blocks: loop t at line 10 one too long": (
-        "t = 1024 writes s[0, 1024], which is the memory of s[1, 0], from thread 0; line 13 writes s[1, 0] from thread 0 before "
-        "anything reads it, and nothing else ever reads it before that"
+        "t = 1024 writes s[0, 1024], which is the memory of s[1, 0], from thread 0; line 13 writes s[1, 0] from thread 0 "
+        "before anything reads it, and nothing else ever reads it before that"
     ),
 }
 

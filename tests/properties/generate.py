@@ -1,9 +1,9 @@
 """Random programs of the language that are legal by construction, most of them, and what makes them worth running.
 
-A program has sizes `n` and `m`, inputs `x: i32[n, m]`, `y: i32[n]`, `w: i32[m]`, and results of the same types. Each statement of
-its body is a nest: `par`s outside, then `seq`s, inner `par`s, locals, guards, reductions, updates in place. A target's subscripts
-hold the index of every `par` around it (that is what makes them independent), shifted or reversed; reads are anything
-affine, guarded by `select` where they may leave the array.
+A program has sizes `n` and `m`, inputs `x: i32[n, m]`, `y: i32[n]`, `w: i32[m]`, and results of the same types. Each statement
+of its body is a nest: `par`s outside, then `seq`s, inner `par`s, locals, guards, reductions, updates in place. A target's
+subscripts hold the index of every `par` around it (that is what makes them independent), straight or reversed; reads are
+anything affine, guarded by `select` where they may leave the array.
 """
 
 from __future__ import annotations
@@ -46,10 +46,11 @@ class Index:
 
 @dataclass
 class Generator:
-    """One program from one seed."""
+    """One program from one seed; with `spoil`, one of its nests is wrong in that way."""
 
     seed: int
     name: str = "f"
+    spoil: str = ""
     facts: Facts = field(default_factory=Facts)
 
     def __post_init__(self) -> None:
@@ -126,6 +127,8 @@ class Generator:
         fitting = [a for a in arrays if a.writable and self._fits(a, outer)]
         chosen = self.random.sample(fitting, min(len(fitting), self.random.randint(1, 2)))
         self.targets = {a.name: self._own(a, outer) for a in chosen}
+        if self.spoil:
+            self._spoil(outer)
         arrays = [a for a in arrays if a.name not in self.targets]
         for level, index in enumerate(outer):
             yield "    " * level + f"par {index.extent} |{index.name}| {{"
@@ -234,6 +237,15 @@ class Generator:
         by_extent = {i.extent: i.name for i in pars}
         names = [(by_extent[extent], extent) for extent in array.shape]
         return ", ".join(self.random.choice([name, name, f"{extent} - 1 - {name}"]) for name, extent in names)
+
+    def _spoil(self, outer: list[Index]) -> None:
+        """One subscript of one target made wrong, once: "race" (two iterations meet) or "bounds" (one steps out)."""
+        name = self.random.choice(sorted(self.targets))
+        index = self.random.choice(outer)
+        wrong = {"race": f"{index.name} / 2", "bounds": f"{index.name} + 1"}[self.spoil]
+        before = self.targets[name]
+        self.targets[name] = ", ".join(wrong if index.name in part else part for part in before.split(", "))
+        self.spoil = ""
 
     def _condition(self, indices: tuple[Index, ...]) -> str:
         index = self.random.choice(indices).name
