@@ -186,7 +186,7 @@ def test_races_are_those_of_the_oracle(emulate: Callable[..., Emulated], program
 
 
 @pytest.mark.long
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(st.lists(rounds, min_size=1, max_size=9), st.sampled_from((1, 2)), st.sampled_from((None, LOCKSTEP, *range(20))))
 def test_races_are_those_of_the_oracle_long(
     emulate: Callable[..., Emulated], program: list[Round], cluster: int, seed: int | None
