@@ -6,6 +6,7 @@ import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,7 +83,7 @@ class Launcher:
     def __init__(self, path: Path, plan: Plan):
         self.library = ctypes.CDLL(str(path))
         self.plan = plan
-        whole = [ctypes.c_void_p, ctypes.c_void_p]
+        whole: list[type[ctypes._SimpleCData[Any]]] = [ctypes.c_void_p, ctypes.c_void_p]  # pyright: ignore[reportPrivateUsage]
         for argument in arguments(plan):
             scalar = {"float": ctypes.c_float}.get(argument.declaration.split()[0], ctypes.c_int64)
             whole.append(ctypes.c_void_p if argument.is_pointer else scalar)

@@ -111,17 +111,21 @@ class _Interface:
 
 
 def _from_strides(function: Function, views: Mapping[str, View]) -> dict[str, int]:
-    """Sizes that are just a stride of an array: those of the first array that is given with it."""
+    """Sizes that are just a stride of an array: that of the first array that has it.
+
+    Where the other strides are not as the function takes them, the array will be copied, and the dense copy's stride counts.
+    """
     found: dict[str, int] = {}
     for param in function.params:
-        if param.strides is None or param.name not in views:
+        view = views.get(param.name)
+        if param.strides is None or view is None or len(view.strides) != len(param.strides):
             continue
-        view = views[param.name]
-        if len(view.strides) != len(param.strides):
-            continue
-        for wanted, stride, extent in zip(param.strides, view.strides, view.shape, strict=True):
-            sym = wanted.as_sym
-            if sym is not None and sym in function.sizes and stride >= 0 and extent > 1:
+        wanted = list(zip(param.strides, view.strides, view.shape, strict=True))
+        fits = all(b >= 0 and (not a.is_constant or extent == 1 or a.constant == b) for a, b, extent in wanted)
+        strides = view.strides if fits else dense(view.shape)
+        for expression, stride in zip(param.strides, strides, strict=True):
+            sym = expression.as_sym
+            if sym is not None and sym in function.sizes:
                 found.setdefault(sym.name, stride)
     return found
 

@@ -38,9 +38,6 @@ from texpr.runtime.call import (
 from texpr.runtime.memory import HOST, DeviceMemory, Driver, View, aligned_empty, dense, on_host
 from texpr.support.diagnostic import TexprError, error
 
-Result: TypeAlias = "Array | DeviceArray"
-"""What a kernel returns of a result: on the host where all arrays were, else on the device. An inout is returned as given."""
-
 _Call: TypeAlias = "Callable[[], int]"
 
 ALIGNMENT = 256
@@ -82,8 +79,10 @@ class Kernel:
 
     def __call__(
         self, *arrays: object, out: object = None, stream: object = None, validate: bool | None = None, **named: object
-    ) -> Result | tuple[Result, ...] | None:
+    ) -> Any:
         """Run the function; returns its result, a tuple of several, or None where it has none.
+
+        A result is a NumPy array where all arrays are on the host, else a `DeviceArray`; an inout is returned as it was given.
 
         Parameters come in order or by name; what is no parameter's name is a size. `out` takes one array for each result that
         is no parameter. `stream`: a CUDA stream (a handle, or PyTorch's or CuPy's object); work is queued there, and waited for
@@ -106,7 +105,7 @@ class Kernel:
         ]
         if not results:
             return None
-        return cast("Result | tuple[Result, ...]", results[0] if len(results) == 1 else tuple(results))
+        return results[0] if len(results) == 1 else tuple(results)
 
     def _name(self, arrays: Sequence[object], named: Mapping[str, object]) -> dict[str, object]:
         params = self.function.params
