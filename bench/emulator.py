@@ -83,9 +83,7 @@ def main() -> int:
         today = datetime.now(UTC).date().isoformat()
         told = {"date": today, "machine": platform.machine(), "processor": processor(), "cores": os.cpu_count(), "rows": rows}
         options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(
-            json.dumps({"date": datetime.now(UTC).date().isoformat(), **where, "rows": rows}, indent=1) + "\n"
-        )
+        options.json.write_text(json.dumps(told, indent=1) + "\n")
     return 0 if float(str(rows[0]["barriers"])) >= PROMISED else 1
 
 
