@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING
 from texpr.support.lazy import attributes
 
 if TYPE_CHECKING:
+    from texpr.delivery import build as build
+    from texpr.delivery import compile as compile
+    from texpr.driver import load as load
+    from texpr.driver import parse as parse
     from texpr.support.diagnostic import CompilerBug as CompilerBug
     from texpr.support.diagnostic import Diagnostic as Diagnostic
     from texpr.support.diagnostic import Limitation as Limitation

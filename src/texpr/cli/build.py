@@ -6,16 +6,14 @@ from pathlib import Path
 
 import click
 
-from texpr import __version__
-from texpr.artifact import Artifact, Part, build
+from texpr.artifact import Artifact
 from texpr.backends.c.names import identifier
 from texpr.checks import check
 from texpr.cli.console import Console
 from texpr.cli.program import FILE, JSON, SIZE, parse_sizes, read_program, select
-from texpr.driver import lower
+from texpr.delivery import build
 from texpr.ir.program import Function
 from texpr.support.diagnostic import TexprError, error
-from texpr.toolchain import Toolchain, this_machine
 
 
 @click.command("build")
@@ -48,8 +46,7 @@ def command(
         raise error("E0860", None, f"there is no schedule `{schedule}` that can be used", help="auto and none are")
     name = identifier(functions[0].name if len(functions) == 1 else file.stem)
     with console.working(f"building {name} for {', '.join(targets)}"):
-        parts = [_part(target, functions, fixed) for target in targets]
-        made = build(Toolchain(this_machine()), name, parts, output, version=__version__)
+        made = build(functions, targets, output, sizes=fixed, name=name)
     _show(console, made)
     return 0
 
@@ -68,14 +65,6 @@ def _functions(file: Path, names: tuple[str, ...], sizes: dict[str, int]) -> tup
     if not functions:
         raise click.UsageError("the file has no function")
     return functions, rest
-
-
-def _part(target: str, functions: tuple[Function, ...], fixed: dict[str, int]) -> Part:
-    plans = (
-        lower(function, target, {sym.name: fixed[sym.name] for sym in function.sizes if sym.name in fixed}).plan
-        for function in functions
-    )
-    return Part(target, tuple(plans))
 
 
 def _show(console: Console, made: Artifact) -> None:

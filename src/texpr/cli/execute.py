@@ -8,15 +8,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from texpr import interp, runtime
-from texpr.driver import lower
+from texpr import interp
+from texpr.delivery import compile
 from texpr.emulator import IN_ORDER
 from texpr.interp.dtypes import Array
 from texpr.ir.program import Function
 from texpr.isa.registry import TARGETS
+from texpr.runtime import Kernel
 from texpr.support.diagnostic import CompilerBug, error
-from texpr.toolchain import Toolchain, runs_on, this_machine
-from texpr.toolchain.doctor import find_device
+from texpr.toolchain.doctor import find_device, runs_on
 
 Executor: TypeAlias = Callable[[Mapping[str, Array]], dict[str, Array]]
 """From an array for each parameter to each result and inout, by name; no argument is changed."""
@@ -40,18 +40,14 @@ def executor(on: str, function: Function, setting: Setting) -> Executor:
     """Make `function` ready to run `on` one of `PLACES`. Raises TexprError where it cannot be built or run there."""
     if on == "interp":
         return lambda arrays: interp.run(function, arrays, setting.sizes)
-    tools = Toolchain(this_machine())
     match on:
         case "cpu":
-            compiled = lower(function, "cpu", setting.fixed)
-            kernel = runtime.load_cpu(tools, compiled.function, compiled.plan)
+            kernel = compile(function, "cpu", setting.fixed)
         case "emulator":
-            compiled = lower(function, EMULATED, setting.fixed)
-            kernel = runtime.load_emulated(tools, compiled.function, compiled.plan, EMULATED, seed=setting.order)
+            kernel = compile(function, EMULATED, setting.fixed, emulate=True)
+            kernel.seed = setting.order
         case "cuda":
-            target = device_target()
-            compiled = lower(function, target, setting.fixed)
-            kernel = runtime.load_cuda(tools, compiled.function, compiled.plan, target)
+            kernel = compile(function, device_target(), setting.fixed)
         case _:
             raise CompilerBug(f"there is no place called {on}")
     return lambda arrays: call(kernel, arrays, setting)
@@ -71,7 +67,7 @@ def device_target() -> str:
     return max(found, key=lambda name: int("".join(filter(str.isdigit, name))))
 
 
-def call(kernel: runtime.Kernel, arrays: Mapping[str, Array], setting: Setting) -> dict[str, Array]:
+def call(kernel: Kernel, arrays: Mapping[str, Array], setting: Setting) -> dict[str, Array]:
     """Call `kernel` on copies of what it changes."""
     given = {
         param.name: np.array(arrays[param.name]) if param.role == "inout" else arrays[param.name]
