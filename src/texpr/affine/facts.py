@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from math import gcd
 
 from texpr.affine.expr import Expr, IntoExpr, Monomial, Sym, expr, term, without
-from texpr.affine.ranges import Interval, Range, as_interval, as_range, interval, monomial_interval
+from texpr.affine.ranges import EVERYTHING, Interval, Range, as_interval, as_range, interval, monomial_interval
 
 _DEPTH = 6
 """How many facts one proof may combine; deeper proofs have not been seen to pay for the time."""
+
+_ROUNDS = 2
+"""How often facts narrow the ranges: 0 ≤ j gives 1 ≤ N through j < N, and that more through facts on N."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +43,28 @@ class Known:
 
     def __init__(self, ranges: Mapping[Sym, Range], facts: Iterable[Fact] = ()):
         self._ranges: dict[Sym, Interval] = {symbol: as_interval(ends) for symbol, ends in ranges.items()}
-        self._fixed = {symbol: lo for symbol, (lo, hi) in ranges.items() if lo is not None and lo == hi}
         self._facts = tuple(e for fact in facts for e in fact.nonnegatives() if not e.is_constant)
+        for _ in range(_ROUNDS):
+            for fact in self._facts:
+                self._tighten(fact)
+        self._fixed = {symbol: lo for symbol, (lo, hi) in self._ranges.items() if lo == hi and isinstance(lo, int)}
         self._intervals: dict[Expr, Interval] = {}
         self._proofs: dict[Expr, bool] = {}
+
+    def _tighten(self, fact: Expr) -> None:
+        """What c · s + rest ≥ 0 says of the symbol s: c · s is at least −(the greatest of rest)."""
+        for monomial, coefficient in fact.terms:
+            symbol = monomial[0]
+            if len(monomial) > 1 or not isinstance(symbol, Sym):
+                continue
+            lo, hi = self._ranges.get(symbol, EVERYTHING)
+            most = interval(fact - term(monomial, coefficient), self._ranges)[1]
+            if not isinstance(most, int):
+                continue
+            if coefficient > 0:
+                self._ranges[symbol] = max(lo, -(most // coefficient)), hi
+            else:
+                self._ranges[symbol] = lo, min(hi, most // -coefficient)
 
     @property
     def fixed(self) -> Mapping[Sym, int]:

@@ -1,0 +1,122 @@
+"""Index expressions: canonical, interned, and equal to plain integer arithmetic."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.affine.expressions import Tree, build, trees, value_of
+
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum, minimum, sym, to_text
+from texpr.ir.scanner import Scanner
+from texpr.ir.value_parse import index
+
+ROW, COLUMN, N = sym("i"), sym("j"), sym("n")
+points = st.fixed_dictionaries({name: st.integers(-12, 12) for name in "ijn"})
+
+
+def at(point: dict[str, int]) -> dict[Sym, int]:
+    return {Sym(name): value for name, value in point.items()}
+
+
+@settings(max_examples=300, deadline=None)
+@given(trees("ijn"), points)
+def test_building_keeps_the_value(tree: Tree, point: dict[str, int]) -> None:
+    try:
+        wanted = value_of(tree, point)
+        built = build(tree)
+    except ZeroDivisionError:
+        return
+    assert built.evaluate(at(point)) == wanted
+
+
+@settings(max_examples=200, deadline=None)
+@given(trees("ijn", 3), trees("ijn", 3), points)
+def test_substitution_is_composition(tree: Tree, inner: Tree, point: dict[str, int]) -> None:
+    try:
+        inside = build(inner).evaluate(at(point))
+        wanted = value_of(tree, {**point, "i": inside})
+        substituted = build(tree).substitute({Sym("i"): build(inner)})
+    except ZeroDivisionError:
+        return
+    assert substituted.evaluate(at(point)) == wanted
+    assert substituted.syms() <= {Sym("i"), Sym("j"), Sym("n")}
+
+
+@settings(max_examples=200, deadline=None)
+@given(trees("ijn"))
+def test_text_reads_back_to_the_same_object(tree: Tree) -> None:
+    try:
+        built = build(tree)
+    except ZeroDivisionError:
+        return
+    assert index(Scanner(to_text(built), "")) is built
+
+
+@settings(max_examples=200, deadline=None)
+@given(trees("ijn", 3), trees("ijn", 3), trees("ijn", 3))
+def test_ring_laws_hold_as_identity(x: Tree, y: Tree, z: Tree) -> None:
+    try:
+        a, b, c = build(x), build(y), build(z)
+    except ZeroDivisionError:
+        return
+    assert a + b is b + a and (a + b) + c is a + (b + c)
+    assert a * b is b * a and (a * b) * c is a * (b * c)
+    assert a * (b + c) is a * b + a * c
+    assert a - a is ZERO and a - b is -(b - a) and a * ONE is a and a * 0 is ZERO and 3 - a is -(a - 3)
+
+
+@pytest.mark.parametrize(
+    ("built", "text"),
+    [
+        (ROW * 2 + COLUMN - 3, "2 * i + j - 3"),
+        ((ROW * 8 + COLUMN) // 4, "2 * i + (j / 4)"),
+        ((ROW * 5 + 9) // 4, "i + ((i + 1) / 4) + 2"),
+        ((6 * ROW + 9 * COLUMN + 5) // 12, "((2 * i + 3 * j + 1) / 4)"),
+        ((6 * ROW + 9 * COLUMN + 5) % 12, "3 * ((2 * i + 3 * j + 1) % 4) + 2"),
+        ((ROW * 8 + COLUMN + 11) % 4, "((j + 3) % 4)"),
+        ((-ROW) // 4, "((-i) / 4)"),
+        (ROW // -4, "((-i) / 4)"),
+        (ROW % -4, "-((-i) % 4)"),
+        (ROW // 1 + ROW % 1, "i"),
+        ((ROW // 4) // N, "((i / 4) / n)"),
+        ((ROW + 1) // N * 2, "2 * ((i + 1) / n)"),
+        (ROW * N + COLUMN, "i * n + j"),
+        (minimum(ROW + 3, COLUMN, ROW + 1, 7, 9), "min(i + 1, j, 7)"),
+        (maximum(ROW, maximum(COLUMN, 4), 5), "max(i, j, 5)"),
+        (minimum(4, 7), "4"),
+        (expr(-7) // 2, "-4"),
+        (expr(-7) % 2, "1"),
+        (ZERO // N, "0"),
+        (ZERO % N, "0"),
+    ],
+)
+def test_canonical_forms(built: Expr, text: str) -> None:
+    assert to_text(built) == text
+
+
+def test_order_of_building_does_not_show() -> None:
+    first = sym("late_b") * 2 + sym("late_a")
+    assert str(first) == "late_a + 2 * late_b"
+    assert (sym("late_a") // 3) + sym("late_z") is sym("late_z") + (sym("late_a") // 3)
+
+
+def test_division_by_the_constant_zero_is_refused() -> None:
+    for divide in (lambda: ROW // 0, lambda: ROW % 0, lambda: (ROW // N).substitute({Sym("n"): 0})):
+        with pytest.raises(ZeroDivisionError):
+            divide()
+
+
+def test_what_an_expression_is_not() -> None:
+    with pytest.raises(TypeError, match="truth value"):
+        bool(ROW)
+    with pytest.raises(ValueError, match="extremum of nothing"):
+        minimum()
+    with pytest.raises(KeyError):
+        (ROW + COLUMN).evaluate({Sym("i"): 1})
+
+
+def test_symbols() -> None:
+    assert ROW.as_sym == Sym("i") and (ROW + 1).as_sym is None and (2 * ROW).as_sym is None and (ROW * COLUMN).as_sym is None
+    assert Sym("i'2").base == "i" and ((ROW // N) % COLUMN).syms() == {Sym("i"), Sym("n"), Sym("j")}
+    assert expr(3).is_constant and not ROW.is_constant
