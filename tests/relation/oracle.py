@@ -145,9 +145,12 @@ def carrier(source: Event, sink: Event) -> Sym | None:
 
 def out_of_bounds(trace: Trace) -> bool:
     """Whether an access leaves its buffer."""
-    return any(
-        not all(0 <= i < n for i, n in zip(event.element, trace.shapes[event.memory], strict=True)) for event in trace.events
-    )
+    return not all(inside(trace, event) for event in trace.events)
+
+
+def inside(trace: Trace, event: Event) -> bool:
+    """Whether the element exists."""
+    return all(0 <= i < n for i, n in zip(event.element, trace.shapes[event.memory], strict=True))
 
 
 def races(trace: Trace) -> set[Sym]:
@@ -171,15 +174,17 @@ def _free(a: Event, b: Event, loop: Par) -> bool:
     return a.kind == b.kind == "update" and same and a.load.buffer in loop.reduce
 
 
-def undefined_reads(trace: Trace) -> bool:
-    """Whether a local is read before it is written."""
+def undefined_reads(trace: Trace) -> set[str]:
+    """The locals of which an element is read before it is written."""
+    found: set[str] = set()
     written: set[tuple[int, tuple[int, ...]]] = set()
     for event in trace.events:
-        if event.reads and event.load.buffer not in trace.function.params and (event.memory, event.element) not in written:
-            return True
+        local = event.load.buffer not in trace.function.params
+        if event.reads and local and inside(trace, event) and (event.memory, event.element) not in written:
+            found.add(event.load.buffer.name)
         if event.writes:
             written.add((event.memory, event.element))
-    return False
+    return found
 
 
 def holes(trace: Trace) -> bool:

@@ -95,10 +95,11 @@ def _read(subject: Subject, buffer: Buffer, accesses: Sequence[Access], read: Ac
 def _uncovered(subject: Subject, buffer: Buffer, accesses: Sequence[Access], read: Access, *, certain: bool) -> Set | None:
     """Where `read` finds an element that no earlier write has written; None if nowhere.
 
-    With `certain`, only writes that must happen count; without, every write that may. Raises Undecided.
+    With `certain`, only writes that must happen count; without, every write that may. What is out of bounds is another
+    rule's business. Raises Undecided.
     """
     scope = subject.model.scope_syms(buffer)
-    left_over = extended_domain(read)
+    left_over = extended_domain(read).where(conj(between(0, i, e) for i, e in zip(read.index, read.shape, strict=True)))
     writes = [a for a in accesses if a.kind == "write"] + [a for a in accesses if a.kind == "update"]
     for write in writes:
         for found in candidates(write, read, scope):
