@@ -229,6 +229,18 @@ def test_tuple_targets_that_do_not_go_together():
         np.testing.assert_array_equal(np.append(found["p"], found["q"]), np.append(want["p"], want["q"]))
 
 
+def test_an_update_that_is_free_of_order_waits_for_a_noted_one():
+    a = buffer("a", F32, "n")
+    p, q = buffer("p", F32, "n", role="inout"), buffer("q", I32, "n", role="inout")
+    step = Bind((at(p, "i"), at(q, "i")), (at(a, "i"), index("i", I32)), "max")
+    nest = par("i", "n", put(at(p, "i"), lit(1, F32), "add"), step, put(at(q, "i"), lit(5, I32), "max"), reduce=(p, q))
+    f = function((a, p, q), (), nest, sizes="n")
+    arguments = {"a": np.array([3, 1], np.float32), "p": np.zeros(2, np.float32), "q": np.zeros(2, np.int32)}
+    out = run(f, arguments)
+    assert out["p"].tolist() == [3.0, 1.0] and out["q"].tolist() == [5, 5]
+    np.testing.assert_array_equal(out["q"], trace(f, arguments).outputs["q"])
+
+
 def test_tuples_that_were_settled_leave_nothing_to_do():
     a = buffer("a", F32, "n")
     p, q = buffer("p", F32, "n", role="inout"), buffer("q", I32, "n", role="inout")

@@ -103,9 +103,9 @@ class Meetings:
 
     def update(self, update: Update, lanes: Lanes, places: Sequence[Array], values: Sequence[Array]) -> None:
         """Apply the updates of these lanes, now or in time."""
+        for memory, place in zip(update.memories, places, strict=True):
+            self.settle(memory.buffer, place, update)
         if any(memory.buffer in self._noted for memory in update.memories):
-            for memory, place in zip(update.memories, places, strict=True):
-                self.settle(memory.buffer, place, update)
             par, notes = self._levels[-1]
             notes.append(_Note(update, np.asarray(lanes[par]), tuple(places), tuple(values)))
         else:

@@ -10,7 +10,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 import numpy as np
 
@@ -75,15 +75,17 @@ class _Access:
     span: Span
 
 
+_Cell: TypeAlias = tuple[int, tuple[int, ...]]
+"""A store's serial number and an index."""
+
+
 @dataclass(slots=True)
 class _Running:
     """A `par` being executed: its index now, and who touched which element first, in each way of touching it."""
 
     par: Par
     index: int = 0
-    first: dict[tuple[int, tuple[int, ...]], dict[object, _Access]] = field(
-        default_factory=lambda: dict[tuple[int, tuple[int, ...]], dict[object, _Access]]()
-    )
+    first: dict[_Cell, dict[object, _Access]] = field(default_factory=dict[_Cell, dict[object, _Access]])
 
 
 class _Tracer:
