@@ -79,7 +79,8 @@ def print_function(function: Function) -> str:
         *map(_directive, function.directives),
     ]
     lines = [head, *(_INDENT + c for c in clauses), "{"] if clauses else [f"{head} {{"]
-    lines += (_INDENT + line for line in _block(function.body))
+    lets = {s.sym: s.sym.name for s in walk(function.body) if isinstance(s, Let)}
+    lines += (_INDENT + line for line in _block(function.body, lets))
     if function.results:
         lines.append(f"{_INDENT}return {_several([b.name for b in function.results])}")
     return "\n".join((*lines, "}", ""))
@@ -136,39 +137,39 @@ def _argument(value: str | int) -> str:
 # Statements.
 
 
-def _block(body: Iterable[Stmt]) -> Iterator[str]:
+def _block(body: Iterable[Stmt], names: Names) -> Iterator[str]:
     for stmt in body:
-        yield from _stmt(stmt)
+        yield from _stmt(stmt, names)
 
 
-def _braced(head: str, body: Iterable[Stmt]) -> Iterator[str]:
+def _braced(head: str, body: Iterable[Stmt], names: Names) -> Iterator[str]:
     yield f"{head} {{"
-    yield from (_INDENT + line for line in _block(body))
+    yield from (_INDENT + line for line in _block(body, names))
     yield "}"
 
 
-def _stmt(stmt: Stmt) -> Iterator[str]:
+def _stmt(stmt: Stmt, names: Names) -> Iterator[str]:
     match stmt:
         case Par() | Seq():
-            yield from _braced(_loop_head(stmt), stmt.body)
+            yield from _braced(_loop_head(stmt), stmt.body, names)
         case New(buffer):
             yield f"new {buffer.name}: {_type(buffer)}"
         case Let(sym, value):
-            yield f"let {sym} = {print_value(value)}"
+            yield f"let {sym} = {_value(value, False, names)[0]}"
         case Bind():
-            yield _bind(stmt)
+            yield _bind(stmt, names)
         case If():
-            *lines, last = _braced(f"if {print_value(stmt.condition)}", stmt.then)
+            *lines, last = _braced(f"if {_value(stmt.condition, False, names)[0]}", stmt.then, names)
             yield from lines
             if stmt.orelse:
-                yield from _braced(f"{last} else", stmt.orelse)
+                yield from _braced(f"{last} else", stmt.orelse, names)
             else:
                 yield last
         case Anchor(value):
-            yield f"anchor {print_value(value)}"
+            yield f"anchor {_value(value, False, names)[0]}"
         case Instruction():
-            operands = ", ".join(_load(o, _NO_NAMES) for o in stmt.operands)
-            yield from _braced(f"{'anchor ' if stmt.anchored else ''}instr {stmt.name}({operands})", stmt.body)
+            operands = ", ".join(_load(o, names) for o in stmt.operands)
+            yield from _braced(f"{'anchor ' if stmt.anchored else ''}instr {stmt.name}({operands})", stmt.body, names)
         case _:
             assert_never(stmt)
 
@@ -183,22 +184,22 @@ def _loop_head(loop: Par | Seq) -> str:
     return " ".join((*parts, *map(_directive, loop.directives)))
 
 
-def _bind(stmt: Bind) -> str:
+def _bind(stmt: Bind, names: Names) -> str:
     update = stmt.update
     op = "=" if update is None else f"{update.name}=" if isinstance(update, Combiner) else _UPDATES.get(update, f"{update}=")
-    targets = [_load(t, _NO_NAMES) for t in stmt.targets]
-    return f"{_several(targets)} {op} {_several([_met(v) for v in stmt.values])}"
+    targets = [_load(t, names) for t in stmt.targets]
+    return f"{_several(targets)} {op} {_several([_met(v, names) for v in stmt.values])}"
 
 
 def _several(items: Sequence[str]) -> str:
     return items[0] if len(items) == 1 else f"({', '.join(items)})"
 
 
-# Values. `meets`: what a value stands in gives it its type. `names`: how symbols that stand for data are written.
+# Values. `meets`: what a value stands in gives it its type. `names`: how symbols that stand for data or a `let` are written.
 
 
-def _met(value: Value) -> str:
-    return _value(value, True, _NO_NAMES)[0]
+def _met(value: Value, names: Names = _NO_NAMES) -> str:
+    return _value(value, True, names)[0]
 
 
 def _value(value: Value, meets: bool, names: Names) -> tuple[str, int]:
@@ -211,6 +212,9 @@ def _value(value: Value, meets: bool, names: Names) -> tuple[str, int]:
             return (text, _MINUS if text.startswith("-") else _ATOM) if meets else (f"{dtype}({text})", _ATOM)
         case Index(exact, dtype):
             text = _index(exact, names)
+            if not exact.syms().isdisjoint(names):
+                # The value of a `let` has a type, from which `index` frees it.
+                text = f"index({text[0]})", _ATOM
             return text if meets and not exact.is_constant else (f"{dtype}({text[0]})", _ATOM)
         case Load():
             return _load(value, names), _ATOM
@@ -249,7 +253,7 @@ def _bare(op: Op, meets: bool) -> list[bool]:
     first = 1 if op.name == "select" else 0
     typed = next((k for k in range(first, len(args)) if _is_typed(args[k])), None)
     if typed is None:
-        free = meets and OPS[op.name].gives == "same" and all(map(_is_decimal, args[first:]))
+        free = meets and _is_decimal(op)
         typed = len(args) if free else first
     return [k >= first and k != typed for k in range(len(args))]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from texpr.affine.expr import ZERO, Expr, Mod, Sym, expr
@@ -14,9 +13,9 @@ from texpr.ir.program import Assume, Combiner, Compare, Function, Stmt
 from texpr.support.diagnostic import Diagnostic, Note, TexprError, error
 from texpr.support.span import Span
 
-MAX_COPIES = 20_000
+MAX_COPIES = 10_000
 """Statements that unrolling and inlining may add to one function."""
-MAX_FRAMES = 500
+MAX_FRAMES = 560
 """Of Python's stack that one elaboration may take, roughly."""
 MAX_ERRORS = 100
 
@@ -42,17 +41,25 @@ class File:
     diagnostics: list[Diagnostic] = field(default_factory=lambda: list[Diagnostic]())
     frames: int = 0
 
-    @contextmanager
-    def deeper(self, frames: int, span: Span) -> Generator[None]:
-        """Further down the stack; refuses what would not fit."""
+    def deeper(self, frames: int, span: Span) -> _Deeper:
+        """Further down the stack, `with` it; refuses what would not fit."""
         if self.frames > MAX_FRAMES:
             help = "name parts of it with `let`, or nest fewer calls and blocks"
             raise error("E0317", span, "too deep after calls are put in and loops unrolled", help=help)
-        self.frames += frames
-        try:
-            yield
-        finally:
-            self.frames -= frames
+        return _Deeper(self, frames)
+
+
+class _Deeper:
+    __slots__ = ("file", "frames")
+
+    def __init__(self, file: File, frames: int):
+        self.file, self.frames = file, frames
+
+    def __enter__(self) -> None:
+        self.file.frames += self.frames
+
+    def __exit__(self, *raised: object) -> None:
+        self.file.frames -= self.frames
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +94,15 @@ class Making:
         if len(self.diagnostics) > MAX_ERRORS:
             raise TexprError(self.diagnostics)
 
+    @property
+    def is_too_large(self) -> bool:
+        """Whether so many statements were added that the function is given up."""
+        return self.copies > MAX_COPIES
+
     def count(self, copies: int, span: Span) -> None:
         """Count statements added by unrolling and inlining."""
         self.copies += copies
-        if self.copies > MAX_COPIES:
+        if self.is_too_large:
             message = f"more than {MAX_COPIES} statements after loops are unrolled and calls put in"
             raise error("E0317", span, message, help="use `par` or `seq` in place of `static for`")
 

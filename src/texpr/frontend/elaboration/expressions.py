@@ -57,7 +57,9 @@ class Data:
 
 VIEWS = ("transpose", "reshape", "pad")
 """Functions that give a view."""
-RESERVED = frozenset((*OPS, *DTYPES, *VIEWS))
+INDEX = "index"
+"""The function that reads its argument as an index expression: exact, and of the type it meets."""
+RESERVED = frozenset((*OPS, *DTYPES, *VIEWS, INDEX))
 """Names of functions that a file cannot define."""
 _INFIX = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod"}
 _MAX_TERMS = 512
@@ -183,6 +185,9 @@ def _call(ctx: Context, e: Call) -> Draft | View:
         return convert(operand(ctx, e.args[0]), DTYPES[name])
     if name in VIEWS:
         return _view_call(ctx, e)
+    if name == INDEX:
+        _count_args(e, 1)
+        return Affine(plain_index(ctx, e.args[0], "an `index`"))
     if name == "select":
         return _select(ctx, e)
     if name in OPS:

@@ -61,10 +61,12 @@ def block(ctx: Context, statements: Sequence[Statement]) -> None:
     """Every statement into `ctx`."""
     for statement in statements:
         try:
-            with ctx.file.deeper(6, statement.span):
+            with ctx.file.deeper(4, statement.span):
                 _statement(ctx, statement)
         except TexprError as raised:
             ctx.making.keep(raised)
+            if ctx.making.is_too_large:
+                raise TexprError([]) from None
             for name in _declares(statement):
                 # Its uses are not errors of their own.
                 if ctx.scope.find(name.name) is None:
@@ -235,13 +237,14 @@ def _let_call(ctx: Context, statement: Let, call: Call, called: Fn | Instr) -> N
 def _inline(ctx: Context, call: Call, fn: Fn, names: Sequence[Ident]) -> tuple[View, ...]:
     """The body of `fn` in place of the call; its results are called `names`."""
     inner = bind_arguments(ctx, call, fn, once=True)
-    ctx.making.count(len(fn.body), call.span)
+    ctx.making.count(4 + len(fn.body), call.span)
     wanted = [ctx.slots.get(n.name) or Slot(ctx.making.namer.unique(n.name), "local") for n in names]
     inner.slots = _slots(fn, wanted)
     before = len(ctx.making.diagnostics)
     ctx.making.calls.append((call.name.name, call.span))
     try:
-        found = body(inner, fn.body, fn.results, fn.name.span)
+        with ctx.file.deeper(5, call.span):
+            found = body(inner, fn.body, fn.results, fn.name.span)
     except TexprError as raised:
         ctx.making.keep(raised)
         raise TexprError([]) from None

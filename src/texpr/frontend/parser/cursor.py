@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
 from texpr.frontend.tokens import FOREIGN, KEYWORDS, Tokens
@@ -32,6 +31,7 @@ class Cursor:
         self.height = 0
         self.at = 0
         self.kind = tokens.kinds[0]
+        self._level = _Level(self)
 
     @property
     def text(self) -> str:
@@ -149,16 +149,11 @@ class Cursor:
         self.report(code, span, message, *notes, help=help)
         raise Refused
 
-    @contextmanager
-    def nested(self) -> Generator[None]:
-        """One level deeper; too many are refused."""
+    def nested(self) -> _Level:
+        """One level deeper, `with` it; too many are refused."""
         if self.depth >= MAX_NESTING:
             self.too_deep()
-        self.depth += 1
-        try:
-            yield
-        finally:
-            self.depth -= 1
+        return self._level
 
     def too_deep(self) -> NoReturn:
         """Refuse what is nested too deeply."""
@@ -174,6 +169,21 @@ class Cursor:
                 break
         self.close(closer, start, what)
         return tuple(found)
+
+
+class _Level:
+    """A level of nesting. One serves all: the count is the cursor's."""
+
+    __slots__ = ("cursor",)
+
+    def __init__(self, cursor: Cursor):
+        self.cursor = cursor
+
+    def __enter__(self) -> None:
+        self.cursor.depth += 1
+
+    def __exit__(self, *raised: object) -> None:
+        self.cursor.depth -= 1
 
 
 def describe(kind: str, text: str) -> str:

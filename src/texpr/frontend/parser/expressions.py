@@ -43,7 +43,12 @@ def expression(cursor: Cursor, least: int = 0) -> Exp:
             return left
         height = cursor.height
         cursor.advance()
-        right = expression(cursor, binding[1])
+        if op == "**":
+            # It holds to the right, so a chain of it recurs.
+            with cursor.nested():
+                right = expression(cursor, binding[1])
+        else:
+            right = expression(cursor, binding[1])
         _grow(cursor, height)
         left = Binary(op, left, right, cursor.since(start))
         if op in COMPARISONS and cursor.kind in COMPARISONS:

@@ -28,7 +28,6 @@ from texpr.frontend.tree import (
 )
 from texpr.support.span import Span
 
-
 _CLAUSE_STARTS = ("name", "int", "float", "inf", "nan", "true", "false", "(", "not")
 
 
