@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from texpr.backends.c.names import identifier
 from texpr.backends.cpu import headers, print_cpu
 from texpr.interp.arguments import bind, shape_of
 from texpr.interp.dtypes import numpy_dtype
@@ -38,12 +39,12 @@ def call(
             arrays[buffer.name] = _poisoned(shape_of(buffer, bound.sizes), numpy_dtype(buffer.dtype))
     numbers = [ctypes.c_int64(bound.sizes[s]) for s in plan.sizes]
     needed = ctypes.c_uint64()
-    assert getattr(loaded, f"texpr_{plan.name}_workspace_bytes")(*numbers, ctypes.byref(needed)) == 0
+    assert getattr(loaded, f"texpr_{identifier(plan.name)}_workspace_bytes")(*numbers, ctypes.byref(needed)) == 0
     memory = _poisoned((needed.value + 512,), np.dtype(np.uint8))
     start = (memory.ctypes.data + 255) // 256 * 256
     fresh = [b for b in function.results if b not in function.params]
     pointers = [_argument(arrays[b.name], b.rank == 0 and b.role == "input") for b in (*function.params, *fresh)]
-    code = getattr(loaded, f"texpr_{plan.name}")(None, ctypes.c_void_p(start), *pointers, *numbers)
+    code = getattr(loaded, f"texpr_{identifier(plan.name)}")(None, ctypes.c_void_p(start), *pointers, *numbers)
     assert code == 0, code
     wanted = (*function.results, *(p for p in function.params if p.role == "inout"))
     return {b.name: arrays[b.name] for b in wanted}

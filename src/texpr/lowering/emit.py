@@ -111,7 +111,7 @@ class Emitter:
     def bind(self, bind: ir.Bind) -> Iterator[k.Stmt]:
         """A bind as stores, assignments, an atomic, or the first value of a register."""
         values = tuple(self.value(v) for v in bind.values)
-        if bind in self.atomics:
+        if bind in self.atomics and not self._is_own(bind.targets[0].buffer):
             yield self._atomic(bind, values[0])
             return
         declared = self._declaring.pop(bind, None)
@@ -139,6 +139,11 @@ class Emitter:
         else:
             assert isinstance(update, str)
             yield k.If(taken(update, targets, temporaries), stores, span=bind.span)
+
+    def _is_own(self, buffer: Buffer) -> bool:
+        """Whether only the running thread can see `buffer`."""
+        place = self.places.get(buffer)
+        return place is not None and place.space is k.Space.LOCAL
 
     def _atomic(self, bind: ir.Bind, value: Value) -> k.Atomic:
         target = self.target(bind.targets[0])

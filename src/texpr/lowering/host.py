@@ -16,7 +16,7 @@ from texpr.ir import program as ir
 from texpr.ir.types import BOOL
 from texpr.ir.value import Buffer, Index, Load, Op, Value
 from texpr.lowering.names import Names
-from texpr.mapping.bands import loads
+from texpr.mapping.bands import loads, symbols
 
 _NEGATED = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
 _SYMBOL = {"lt": "<", "ge": ">=", "le": "<=", "gt": ">", "eq": "==", "ne": "!="}
@@ -82,7 +82,7 @@ class _Divider:
                 case ir.Let():
                     run.append(self._keep(stmt))
                 case ir.Par() if self.for_grid(stmt, frozenset(self.known)):
-                    if not _independent(tuple(run), stmt):
+                    if not self._independent(tuple(run), stmt):
                         yield Piece(tuple(run))
                         run = []
                     yield Piece((stmt,))
@@ -96,6 +96,12 @@ class _Divider:
                     yield from items
         if run:
             yield Piece(tuple(run))
+
+    def _independent(self, run: tuple[ir.Stmt, ...], stmt: ir.Stmt) -> bool:
+        """Whether `run` may be put after `stmt`: no buffer that either writes is touched by the other, kept lets included."""
+        kept = {buffer for sym, buffer in self.lets.items() if sym in symbols((stmt,))}
+        one, other = _touched(run), _touched((stmt,))
+        return not (one[1] & (other[0] | other[1] | kept) or other[1] & one[0])
 
     def _is_single(self, stmt: ir.Stmt) -> bool:
         """Whether one block runs `stmt`: nothing in it is for the grid."""
@@ -175,12 +181,6 @@ def _opposite(facts: tuple[ir.Compare, ...]) -> ir.Compare | None:
         return None
     names = {symbol: name for name, symbol in _SYMBOL.items()}
     return replace(facts[0], op=_SYMBOL[_NEGATED[names[facts[0].op]]])
-
-
-def _independent(run: tuple[ir.Stmt, ...], stmt: ir.Stmt) -> bool:
-    """Whether `run` may be put after `stmt`: no buffer that either writes is touched by the other."""
-    one, other = _touched(run), _touched((stmt,))
-    return not (one[1] & (other[0] | other[1]) or other[1] & one[0])
 
 
 def _touched(body: tuple[ir.Stmt, ...]) -> tuple[set[Buffer], set[Buffer]]:

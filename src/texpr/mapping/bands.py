@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from texpr.affine.expr import Atom, Sym, children
 from texpr.ir import program as ir
-from texpr.ir.value import Load, Value, walk
+from texpr.ir.value import Index, Load, Ref, Value, walk
 
 
 def band(par: ir.Par) -> tuple[tuple[ir.Par, ...], tuple[ir.Stmt, ...]]:
@@ -40,6 +40,26 @@ def loads(stmt: ir.Stmt) -> tuple[Load, ...]:
     if isinstance(stmt, ir.Bind) and stmt.update is None:
         roots = (*roots, *stmt.targets)
     return tuple(node for root in roots for node in walk(root) if isinstance(node, Load))
+
+
+def symbols(body: tuple[ir.Stmt, ...]) -> frozenset[Sym]:
+    """Every symbol that `body` uses: in extents, indices and values."""
+    found: set[Sym] = set()
+    for stmt in ir.walk(body):
+        if isinstance(stmt, ir.Par | ir.Seq):
+            found |= stmt.extent.syms()
+        targets = stmt.targets if isinstance(stmt, ir.Bind) else ()
+        for node in (inner for value in (*ir.values(stmt), *targets) for inner in walk(value)):
+            match node:
+                case Ref(sym):
+                    found.add(sym)
+                case Index(value):
+                    found |= value.syms()
+                case Load():
+                    found |= {s for e in node.index for s in e.syms()}
+                case _:
+                    pass
+    return frozenset(found)
 
 
 def used(load: Load) -> frozenset[Sym]:
