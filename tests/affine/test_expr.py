@@ -19,7 +19,7 @@ def at(point: dict[str, int]) -> dict[Sym, int]:
     return {Sym(name): value for name, value in point.items()}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(trees("ijn"), points)
 def test_building_keeps_the_value(tree: Tree, point: dict[str, int]) -> None:
     try:
@@ -30,7 +30,7 @@ def test_building_keeps_the_value(tree: Tree, point: dict[str, int]) -> None:
     assert built.evaluate(at(point)) == wanted
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(trees("ijn", 3), trees("ijn", 3), points)
 def test_substitution_is_composition(tree: Tree, inner: Tree, point: dict[str, int]) -> None:
     try:
@@ -43,7 +43,7 @@ def test_substitution_is_composition(tree: Tree, inner: Tree, point: dict[str, i
     assert substituted.syms() <= {Sym("i"), Sym("j"), Sym("n")}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(trees("ijn"))
 def test_text_reads_back_to_the_same_object(tree: Tree) -> None:
     try:
@@ -53,7 +53,7 @@ def test_text_reads_back_to_the_same_object(tree: Tree) -> None:
     assert index(Scanner(to_text(built), "")) is built
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(trees("ijn", 3), trees("ijn", 3), trees("ijn", 3))
 def test_ring_laws_hold_as_identity(x: Tree, y: Tree, z: Tree) -> None:
     try:

@@ -29,7 +29,7 @@ def values(built: Expr, box: Box) -> list[int]:
     return found
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(trees("ijn"), boxes("ijn"))
 def test_bounds_are_sound(tree: Tree, known: tuple[Box, dict[Sym, Range]]) -> None:
     try:
@@ -54,7 +54,7 @@ def once(draw: st.DrawFn) -> Expr:
     return draw(st.sampled_from([parts[0], parts[0] // d, parts[0] % d]))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.composite(once)(), boxes("ijnm"))
 def test_bounds_are_tight_where_no_symbol_comes_twice(built: Expr, known: tuple[Box, dict[Sym, Range]]) -> None:
     box = {symbol: (lo, min(hi, lo + 3)) for symbol, (lo, hi) in known[0].items()}
@@ -126,7 +126,7 @@ def test_an_unsound_corner_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
             test_bounds_of_symbolic_quotients_are_sound_and_their_ends_are_met(num, den)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(trees("ijn", 3), boxes("ijn"), facts)
 def test_what_facts_prove_is_true(tree: Tree, known: tuple[Box, dict[Sym, Range]], given_facts: list[Fact]) -> None:
     try:

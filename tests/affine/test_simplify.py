@@ -101,7 +101,7 @@ def test_near_misses_stay(value: Expr, ranges: dict[Sym, Range], given_facts: Se
     assert str(simplify(value, ranges, given_facts)) == text
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(trees("ijn"), boxes("ijn"), facts)
 def test_simplified_is_equal_wherever_the_old_one_means_something(
     tree: Tree, known: tuple[Box, dict[Sym, Range]], given_facts: list[Fact]
@@ -120,7 +120,7 @@ def test_simplified_is_equal_wherever_the_old_one_means_something(
         assert simple.evaluate(point) == wanted
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(trees("ijn"), boxes("ijn"), facts)
 def test_simplifying_again_changes_nothing(tree: Tree, known: tuple[Box, dict[Sym, Range]], given_facts: list[Fact]) -> None:
     try:

@@ -1,18 +1,25 @@
-"""Targets by name."""
+"""Targets and instructions by name."""
 
 from __future__ import annotations
 
 from difflib import get_close_matches
 
+from texpr.isa import instructions, targets
 from texpr.isa.gather import gather
+from texpr.isa.instruction import Instruction
 from texpr.isa.target import Target
-from texpr.isa.targets import __name__ as _package
-from texpr.isa.targets import __path__ as _path
 from texpr.support.diagnostic import limitation
 from texpr.support.span import Span
 
-TARGETS: dict[str, Target] = {target.name: target for target in gather(_package, _path, "TARGET", Target)}
+TARGETS: dict[str, Target] = {target.name: target for target in gather(targets.__name__, targets.__path__, "TARGET", Target)}
 """Every target by name."""
+
+INSTRUCTIONS: dict[str, Instruction] = {
+    each.name: each
+    for several in gather(instructions.__name__, instructions.__path__, "INSTRUCTIONS", tuple[Instruction, ...])
+    for each in several
+}
+"""Every shipped instruction by name."""
 
 
 def resolve(name: str, span: Span | None = None) -> Target:
@@ -23,3 +30,8 @@ def resolve(name: str, span: Span | None = None) -> Target:
     near = get_close_matches(name, TARGETS, n=1)
     hint = f"did you mean `{near[0]}`?" if near else f"the targets are {', '.join(TARGETS)}"
     raise limitation("E0580", span, f"there is no target `{name}`", help=hint)
+
+
+def library() -> str:
+    """The shipped instructions as a text of the language."""
+    return "\n\n".join(instruction.text for instruction in INSTRUCTIONS.values()) + "\n"

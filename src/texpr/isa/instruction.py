@@ -1,0 +1,75 @@
+"""Instructions: one record each, from which the language's own text of it, its documentation and its tests are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from textwrap import indent
+
+from texpr.isa.levels import Level
+from texpr.isa.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """What an instruction reads, or with `inout` writes.
+
+    `fragment`: which lane holds which element, as a layout `shape:stride` with basis strides, where the level is a warp.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...] = ()
+    inout: bool = False
+    fragment: str = ""
+
+    @property
+    def text(self) -> str:
+        """The operand as a parameter."""
+        shape = f"[{', '.join(map(str, self.shape))}]" if self.shape else ""
+        return f"{'inout ' if self.inout else ''}{self.name}: {self.dtype}{shape}"
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """A machine's operation: who runs it, its operands, its templates, its effect, and what it computes.
+
+    `asm` has a template by the first target that knows it: "sm_89" is for sm_89 and later, "sm_90a" for that target alone.
+    In a template `{x}` is the register of operand x, `{x0}`, `{x1}` those of its elements where one thread holds several.
+    `meaning`: statements of the language. `effect`: what it does to other threads, as words. `source`: where it is defined.
+    """
+
+    name: str
+    title: str
+    level: Level
+    operands: tuple[Operand, ...]
+    asm: tuple[tuple[str, str], ...]
+    meaning: str
+    effect: str = ""
+    source: str = ""
+
+    @property
+    def text(self) -> str:
+        """The record as an `instr` of the language."""
+        parts = [f"fragment {operand.name}: {operand.fragment};" for operand in self.operands if operand.fragment]
+        parts += [f'asm "{target}": "{template}";' for target, template in self.asm]
+        parts += [f"effect {self.effect};"] if self.effect else []
+        body = f"meaning {{\n{indent(self.meaning, '    ')}\n}}" if self.meaning else "meaning { }"
+        inside = indent("\n".join([*parts, body]), "    ")
+        return f"instr {self.name}({', '.join(operand.text for operand in self.operands)}) {{\n{inside}\n}}"
+
+    def template(self, target: Target) -> str | None:
+        """The template for `target`, or `None` where it lacks the instruction."""
+        best: tuple[int, str] | None = None
+        for first, template in self.asm:
+            if first == target.name:
+                return template
+            number = capability(first)
+            if not first.endswith("a") and 0 < number <= capability(target.name) and (best is None or number > best[0]):
+                best = number, template
+        return None if best is None else best[1]
+
+
+def capability(name: str) -> int:
+    """The number in the name of a CUDA target, 0 for another."""
+    digits = name.removeprefix("sm_").rstrip("af")
+    return int(digits) if name.startswith("sm_") and digits.isdecimal() else 0

@@ -1,0 +1,27 @@
+"""Barriers of a block and of a warp. They compute nothing: par already means what they make true."""
+
+from texpr.isa.instruction import Instruction
+from texpr.isa.levels import Level
+
+INSTRUCTIONS = (
+    Instruction(
+        "bar_sync",
+        "all threads of the block arrive, and see each other's writes to shared and global memory",
+        Level.BLOCK,
+        (),
+        (("sm_80", "bar.sync 0;"),),
+        "",
+        effect="joins block",
+        source='PTX ISA, "bar, barrier"',
+    ),
+    Instruction(
+        "bar_warp_sync",
+        "all lanes of the warp arrive, and see each other's writes",
+        Level.WARP,
+        (),
+        (("sm_80", "bar.warp.sync 0xffffffff;"),),
+        "",
+        effect="joins warp",
+        source='PTX ISA, "bar.warp.sync"',
+    ),
+)
