@@ -17,8 +17,9 @@ from texpr.artifact.sources import (
     variants,
 )  # fmt: skip
 from texpr.backends.c.names import identifier
-from texpr.emulator.compile import CHECKED, PLAIN, build_core
+from texpr.emulator.compile import CHECKED, PLAIN
 from texpr.emulator.harness import IN_ORDER, load_core
+from texpr.emulator.sources import CORE, core_texts
 from texpr.ir.kernel import Plan
 from texpr.ir.program import Function
 from texpr.runtime.kernel import Kernel
@@ -28,6 +29,9 @@ from texpr.toolchain import Toolchain
 
 DRIVER = "libcuda.so.1"
 """The CUDA driver."""
+
+THREADS = ("dl", "pthread")
+"""What a launcher and the emulator need of the host."""
 
 EMULATED = ("-fno-strict-aliasing", "-w", "-DTEXPR_EMULATE=1")
 """How kernels and their launcher are compiled for the emulator."""
@@ -45,7 +49,7 @@ def load_emulated(
     tools: Toolchain, function: Function, plan: Plan, target: str, *, seed: int = IN_ORDER, detect: bool = True
 ) -> Kernel:
     """`plan`'s kernels and its real launcher on an emulated device. With `detect`, faults are errors (E075x)."""
-    core = build_core(tools.machine.cache / "emulator", tools.host.command).resolve()
+    core = _emulator(tools)
     found = variants((Part(target, (plan,)),), 0)
     name = identifier(plan.name)
     headers = {**cuda_source_headers(), **emulator_sources(), **public_headers(name, (plan,), "cuda")}
@@ -54,10 +58,17 @@ def load_emulated(
         {**launchers(name, (found,)), f"{name}.cu": found[0].text},
         headers,
         flags=(*EMULATED, f'-DTEXPR_DRIVER_LIBRARY="{core}"', *(CHECKED if detect else PLAIN)),
-        libraries=("dl", "pthread"),
+        libraries=THREADS,
     )
     emulator = load_core(core)
     return Kernel(function, plan, target, path, Driver(emulator.library), emulator, seed, detect)
+
+
+def _emulator(tools: Toolchain) -> Path:
+    """The emulator's core as a library, which stands where the CUDA driver would."""
+    texts = core_texts()
+    sources = {CORE: texts.pop(CORE)}
+    return tools.loadable("texpr_emulator", sources, texts, flags=("-O2", "-fno-strict-aliasing", "-w"), libraries=THREADS)
 
 
 def load_cuda(tools: Toolchain, function: Function, plan: Plan, target: str, *, ordinal: int = 0) -> Kernel:
@@ -77,4 +88,4 @@ def _cuda_library(tools: Toolchain, plan: Plan, target: str) -> Path:
     code = tools.device(found[0].text, headers, target)
     sources = {**launchers(name, (found,)), **image_sources(found, {target: code})}
     texts = {**headers, **public_headers(name, (plan,), "cuda")}
-    return tools.loadable(f"texpr_{name}", sources, texts, libraries=("dl", "pthread"))
+    return tools.loadable(f"texpr_{name}", sources, texts, libraries=THREADS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import PurePath
 
 from texpr.support.span import NOWHERE, Span
 
@@ -75,3 +76,14 @@ def string(text: str) -> str:
 def line_of(span: Span) -> int | None:
     """The line of the `.te` that `span` starts on; None for what was built in Python."""
     return None if span.source is NOWHERE.source else span.line
+
+
+def file_of(span: Span) -> str:
+    """The name of the `.te`, without the folders before it: emitted text must not say where it was built."""
+    return PurePath(span.source.name).name
+
+
+def place_of(span: Span) -> str:
+    """File, line and column of `span`."""
+    line, column = span.source.position(span.start)
+    return f"{file_of(span)}:{line}:{column}"

@@ -12,7 +12,7 @@ from texpr.backends.c.body import INDENT, Body, signature
 from texpr.backends.c.index import index_text
 from texpr.backends.c.scope import Scope
 from texpr.backends.c.status import print_statuses
-from texpr.backends.c.text import Binds, comment, line_of
+from texpr.backends.c.text import Binds, comment, line_of, place_of
 from texpr.backends.c.types import C_NAMES
 from texpr.backends.cpu.dialect import Cpu
 from texpr.backends.cpu.entry import entry_lines
@@ -53,7 +53,7 @@ def _kernel(kernel: Kernel, plan: Plan) -> list[str]:
 
 def _heading(kernel: Kernel) -> str:
     """What is shared out, and where it comes from."""
-    place = "" if line_of(kernel.span) is None else f", from {kernel.span}"
+    place = "" if line_of(kernel.span) is None else f", from {place_of(kernel.span)}"
     extents = ", ".join(str(axis.extent) for axis in kernel.axes) or "1"
     return f"// {comment(f'{kernel.name}{place}: shared out {extents}')}"
 

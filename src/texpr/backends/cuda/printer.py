@@ -10,7 +10,7 @@ from math import prod
 from texpr.backends.c.arguments import KernelArgument, axis_variable, distinct, kernel_arguments
 from texpr.backends.c.body import INDENT, Body, signature
 from texpr.backends.c.scope import Scope
-from texpr.backends.c.text import comment, line_of, string
+from texpr.backends.c.text import comment, file_of, line_of, place_of, string
 from texpr.backends.c.types import C_NAMES
 from texpr.backends.c.value import element_text, value_text
 from texpr.ir.kernel import Array, Atomic, Axis, Barrier, Covered, Exchange, For, Kernel, Level, Plan, Space, kernels
@@ -34,10 +34,9 @@ def print_kernels(plan: Plan) -> str:
     names = [kernel.name for kernel in found]
     if len(set(names)) != len(names):
         raise CompilerBug(f"two kernels of {plan.name} have one name: {names}")
-    source = plan.span.source
     lines = ['#include "texpr_device.h"']
     if line_of(plan.span) is not None:
-        lines += ["", f"TX_SOURCE({string(source.name)})"]
+        lines += ["", f"TX_SOURCE({string(file_of(plan.span))})"]
     for kernel in found:
         lines += ["", *_kernel(kernel, plan)]
     return "\n".join(lines) + "\n"
@@ -82,7 +81,7 @@ def _heading(kernel: Kernel) -> list[str]:
     """What is launched, and where it comes from."""
     shape = {level: [f"{a.dim}: {a.extent}" for a in kernel.axes if a.level is level] for level in (Level.GRID, Level.BLOCK)}
     told = "; ".join(f"{level.value} {', '.join(extents) or 1}" for level, extents in shape.items())
-    place = "" if line_of(kernel.span) is None else f", from {kernel.span}"
+    place = "" if line_of(kernel.span) is None else f", from {place_of(kernel.span)}"
     return [f"// {comment(f'{kernel.name}{place}: {told}')}"]
 
 
