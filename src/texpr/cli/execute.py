@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -76,8 +76,12 @@ def call(kernel: Kernel, arrays: Mapping[str, Array], setting: Setting) -> dict[
     sizes: dict[str, Any] = {
         sym.name: setting.sizes[sym.name] for sym in kernel.function.sizes if sym.name not in setting.fixed
     }
-    returned = kernel(*given.values(), **sizes)
-    several = returned if isinstance(returned, tuple) else (returned,) if returned is not None else ()
-    results = {buffer.name: np.asarray(result) for buffer, result in zip(kernel.function.results, several, strict=True)}
+    returned: object = kernel(*given.values(), **sizes)
+    several = cast(
+        "tuple[object, ...]", returned if isinstance(returned, tuple) else (returned,) if returned is not None else ()
+    )
+    results: dict[str, Array] = {
+        buffer.name: np.asarray(result) for buffer, result in zip(kernel.function.results, several, strict=True)
+    }
     inouts = {param.name: given[param.name] for param in kernel.function.params if param.role == "inout"}
     return {**results, **inouts}
