@@ -75,6 +75,8 @@ def test_shapes_that_contradict():
     odd = takes(buffer("A", F32, 2 * N), sizes="N")
     assert fails(odd, {"A": np.zeros(3, np.float32)}) == "E0709: dimension 0 of `A: f32[2 * N]` is 3, for which no N ≥ 0 fits"
     assert "must be 2 * N = 4, it is 3" in fails(odd, {"A": np.zeros(3, np.float32)}, {"N": 2})
+    longer = takes(buffer("A", F32, N + 5), sizes="N")
+    assert "is 3, for which no N ≥ 0 fits" in fails(longer, {"A": np.zeros(3, np.float32)})
     below = takes(buffer("A", F32, N - 1), buffer("B", F32, N), sizes="N")
     empty = np.zeros(0, np.float32)
     assert "must be N = 1, it is 0; N = 1, from dimension 0 of `A`" in fails(below, {"A": empty, "B": empty})

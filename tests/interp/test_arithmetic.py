@@ -164,7 +164,14 @@ TINY = {F32: 1e-30, TF32: 1e-30, F16: 1e-4, BF16: 1e-30, F8E4M3: 0.02, F8E5M2: 1
 def test_a_cast_rounds_once_to_nearest_even(dtype: DType, data: st.DataObject):
     number = data.draw(st.floats(TINY[dtype], SAFE[dtype]) | st.floats(-SAFE[dtype], -TINY[dtype]))
     half = tie_to_even(Fraction(number), DIGITS[dtype] + 1)  # often a tie, and then a hair beside it
-    for near in (number, float(half), math.nextafter(float(half), math.inf), math.nextafter(float(half), -math.inf)):
+    tie, most_of_a_bit = float(half), 0.75 * 2.0**-23  # the f32 nearest to the latter is not the tie
+    beside = (
+        math.nextafter(tie, math.inf),
+        math.nextafter(tie, -math.inf),
+        tie * (1 + most_of_a_bit),
+        tie * (1 - most_of_a_bit),
+    )
+    for near in (number, tie, *beside):
         want = float(tie_to_even(Fraction(near), DIGITS[dtype]))
         assert float(cast(np.asarray(near), F64, dtype).astype(np.float64)) == want
 
@@ -178,6 +185,16 @@ def test_an_integer_becomes_a_float_with_one_rounding(dtype: DType, data: st.Dat
     want = float(tie_to_even(Fraction(number), DIGITS[dtype]))
     assert float(cast(array(number, source), source, dtype).astype(np.float64)) == want
     assert float(literal(number, dtype).astype(np.float64)) == want
+
+
+@pytest.mark.parametrize("dtype", [F32, TF32, BF16], ids=str)
+@pytest.mark.parametrize("source", [I64, U64], ids=str)
+def test_the_last_bit_of_a_long_integer_decides_a_tie(dtype: DType, source: DType):
+    tie = 2**62 + 2 ** (62 - DIGITS[dtype])
+    for number in (tie, tie + 1, tie - 1):
+        for signed in (number, -number) if source == I64 else (number,):
+            want = float(tie_to_even(Fraction(signed), DIGITS[dtype]))
+            assert float(cast(array(signed, source), source, dtype).astype(np.float64)) == want
 
 
 @given(st.integers(-(2**63), 2**63 - 1))

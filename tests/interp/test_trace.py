@@ -53,6 +53,12 @@ def test_a_read_of_what_another_iteration_writes(distance: int):
     assert clash.code == "E0723" and {clash.iteration[0][1], clash.other[0][1]} == {0, 1}
 
 
+def test_an_iteration_that_first_reads_and_then_writes():
+    first = op("eq", index("i", I64), lit(0, I64))
+    (clash,) = found(par("i", "n", put(at(y, i), at(x, 0)), when(first, put(at(x, 0), one))))
+    assert clash.element == (0,) and clash.other == ((i.as_sym, 0),) and clash.iteration == ((i.as_sym, 1),)
+
+
 def test_reading_together_is_fine():
     assert not found(par("i", "n", put(at(x, i), at(y, 0))))
 
