@@ -1,0 +1,75 @@
+"""Timing of a call, and a table of results on the screen and as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+Row = Mapping[str, str | float | int]
+
+
+def seconds(call: Callable[[], object], *, least: float = 0.5, times: int = 5) -> float:
+    """The median time of `call` over at least `times` runs and `least` seconds, after one run that does not count."""
+    call()
+    found: list[float] = []
+    while len(found) < times or sum(found) < least:
+        start = time.perf_counter()
+        call()
+        found.append(time.perf_counter() - start)
+    return statistics.median(found)
+
+
+def interleaved(calls: Mapping[str, Callable[[], object]], *, rounds: int = 7) -> dict[str, float]:
+    """The median time of each call, the calls taken in turn, so that a machine that drifts slows all of them."""
+    found: dict[str, list[float]] = {name: [] for name in calls}
+    for call in calls.values():
+        call()
+    for _ in range(rounds):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            call()
+            found[name].append(time.perf_counter() - start)
+    return {name: statistics.median(times) for name, times in found.items()}
+
+
+def processor() -> str:
+    """The processor's name where the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor())
+
+
+def told(rows: Sequence[Row]) -> dict[str, object]:
+    """The rows with the date and the machine."""
+    today = datetime.now(UTC).date().isoformat()
+    return {"date": today, "machine": platform.machine(), "processor": processor(), "cores": os.cpu_count(), "rows": list(rows)}
+
+
+def show(title: str, rows: Sequence[Row], out: Path | None) -> None:
+    """Print the rows as a table, and write them to `out` where it is given."""
+    sys.stdout.write(f"{title}\n\n")
+    names = list(rows[0])
+    cells = [names, *([_cell(row[name]) for name in names] for row in rows)]
+    widths = [max(len(line[at]) for line in cells) for at in range(len(names))]
+    for line in cells:
+        sys.stdout.write(
+            "  ".join(c.ljust(w) if at == 0 else c.rjust(w) for at, (c, w) in enumerate(zip(line, widths, strict=True)))
+        )
+        sys.stdout.write("\n")
+    sys.stdout.write("\n")
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(json.dumps(told(rows), indent=1) + "\n", encoding="utf-8")
+
+
+def _cell(value: str | float | int) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
