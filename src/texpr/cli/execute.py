@@ -76,12 +76,14 @@ def call(kernel: Kernel, arrays: Mapping[str, Array], setting: Setting) -> dict[
     sizes: dict[str, Any] = {
         sym.name: setting.sizes[sym.name] for sym in kernel.function.sizes if sym.name not in setting.fixed
     }
-    returned: object = kernel(*given.values(), **sizes)
-    several = cast(
-        "tuple[object, ...]", returned if isinstance(returned, tuple) else (returned,) if returned is not None else ()
-    )
-    results: dict[str, Array] = {
-        buffer.name: np.asarray(result) for buffer, result in zip(kernel.function.results, several, strict=True)
-    }
+    returned = _several(kernel(*given.values(), **sizes))
+    results = {buffer.name: np.asarray(value) for buffer, value in zip(kernel.function.results, returned, strict=True)}
     inouts = {param.name: given[param.name] for param in kernel.function.params if param.role == "inout"}
     return {**results, **inouts}
+
+
+def _several(returned: object) -> tuple[Array, ...]:
+    """What a kernel returns (nothing, one result or a tuple), as a tuple."""
+    if returned is None:
+        return ()
+    return cast("tuple[Array, ...]", returned if isinstance(returned, tuple) else (returned,))
