@@ -90,6 +90,7 @@ def test_a_launch_after_a_deadlock_is_clean(emulate: Callable[..., Emulated]) ->
 
 
 RIGHT = {
+    "two_places": ("if (t < 32) { tx_bar_sync(1, 64); } else { tx_bar_sync(1, 64); }", lambda t: t),
     "early_end": ("if (t >= 40) return;", lambda t: np.where(t < 40, t, 0)),
     "rest_of_warp": ("if (t % 32 >= 20) return; __syncwarp();", lambda t: np.where(t % 32 < 20, t, 0)),
     "down": ("kept = __shfl_down_sync(~0u, t, 3);", lambda t: np.where(t % 32 < 29, t + 3, t)),

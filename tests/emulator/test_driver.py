@@ -104,6 +104,23 @@ def test_memory_written_by_the_host_counts_as_written(driver: Driver, work: Path
     assert launch(driver, function, 1, 64, pointers(*given)) == 0
 
 
+def test_a_part_of_memory_with_bounds_of_its_own(driver: Driver, library: ctypes.CDLL, work: Path) -> None:
+    function = load(driver, HEAD + SAXPY.source, "saxpy_0", work)
+    whole = upload(driver, np.zeros(128, np.float32))
+    base = whole.value or 0
+    part, rest = ctypes.c_void_p(base), ctypes.c_void_p(base + 256)
+    given = (ctypes.c_float(1), rest, rest, ctypes.c_int(65), part)
+    assert launch(driver, function, 2, 64, pointers(*given)) == 700, "the end of all of it is seen"
+    assert driver("tx_emu_register", part, ctypes.c_size_t(200), b"scratch") == 0
+    assert launch(driver, function, 1, 64, pointers(*given)) == 700
+    buffer = ctypes.create_string_buffer(100_000)
+    library.tx_emu_reports(buffer, ctypes.c_size_t(len(buffer)))
+    last = parse_reports(buffer.value.decode())[-1]
+    assert (last.buffer, last.index, last.count) == ("scratch", 50, 50)
+    assert driver("tx_emu_unregister", part) == 0
+    assert launch(driver, function, 1, 64, pointers(*given)) == 0
+
+
 class Attribute(ctypes.Structure):
     _fields_ = (("id", ctypes.c_int), ("pad", ctypes.c_int), ("value", ctypes.c_uint * 16))
 

@@ -102,6 +102,20 @@ def test_an_empty_array(emulate: Callable[..., Emulated]) -> None:
     assert (found.fault, found.index, found.count) == (Fault.OUT_OF_BOUNDS, 0, 0)
 
 
+def test_addresses_past_two_to_the_31(emulate: Callable[..., Emulated]) -> None:
+    text = HEAD + (
+        'extern "C" __global__ void far_0(long long const n, TX_GLOBAL(uint8_t) out) {\n'
+        "long long const i = n - 1 - (blockIdx.x * 32ll + threadIdx.x) * 70000000;\n"
+        "TX_AT(3) out[i] = 3;\n}\nTX_EXPORT(far_0)\n"
+    )
+    n = (1 << 31) + 5
+    out = np.zeros(n, np.uint8)
+    assert emulate(text).launch("far_0", 1, 31, [n, out], seed=0) == []
+    assert np.count_nonzero(out[n - 1 :: -70000000]) == 31
+    (found,) = emulate(text).launch("far_0", 1, 32, [n, out])
+    assert (found.fault, found.index, found.count) == (Fault.OUT_OF_BOUNDS, n - 1 - 31 * 70000000, n)
+
+
 def test_two_names_of_one_array(emulate: Callable[..., Emulated]) -> None:
     text = HEAD + (
         'extern "C" __global__ void alias_0(TX_GLOBAL(int const) x, TX_GLOBAL(int) out) {\n'

@@ -97,7 +97,7 @@ inline void gate_barrier(int id, int threads, int line) {
         gate.threads = threads;
         gate.line = line;
         gate.first = me.index;
-    } else if (gate.line != line || gate.threads != threads) {
+    } else if (gate.threads != threads || (id == 0 && gate.line != line)) { /* a named one may stand in several places */
         gate.mixed = true;
         gate.other = me.index;
     }

@@ -2,6 +2,7 @@
 #ifndef TEXPR_EMULATOR_LAUNCH_HPP
 #define TEXPR_EMULATOR_LAUNCH_HPP
 
+#include <pthread.h>
 #include <signal.h>
 
 #include <numeric>
@@ -203,6 +204,8 @@ inline void report_standstill() {
 class Signals {
   public:
     Signals() {
+        running_ = this;
+        thread_ = pthread_self();
         stack_t mine{};
         mine.ss_sp = memory_.data();
         mine.ss_size = memory_.size();
@@ -214,8 +217,7 @@ class Signals {
         sigaction(SIGBUS, &action, &bus_before_);
     }
     ~Signals() {
-        sigaction(SIGSEGV, &segv_before_, nullptr);
-        sigaction(SIGBUS, &bus_before_, nullptr);
+        restore();
         sigaltstack(&stack_before_, nullptr);
     }
     Signals(const Signals &) = delete;
@@ -225,10 +227,21 @@ class Signals {
     std::vector<char> memory_ = std::vector<char>(64 << 10);
     stack_t stack_before_{};
     struct sigaction segv_before_ {}, bus_before_{};
+    pthread_t thread_{};
+    static inline Signals *running_ = nullptr;
 
-    /* Runs on a stack of its own and does not return: it switches to the launch's loop, as a fiber would. */
+    void restore() {
+        sigaction(SIGSEGV, &segv_before_, nullptr);
+        sigaction(SIGBUS, &bus_before_, nullptr);
+    }
+
+    /* Runs on a stack of its own and does not return: it switches to the launch's loop, as a fiber would. A fault that is no
+       kernel's happens again, to whoever handled such faults before. */
     static void caught(int, siginfo_t *info, void *) {
-        if (!machine.core.current) std::abort();
+        if (!machine.core.current || !pthread_equal(pthread_self(), running_->thread_)) {
+            running_->restore();
+            return;
+        }
         bool overflow = machine.stacks.guards(info->si_addr);
         const char *what = overflow ? "used up its stack" : "touched memory that is not there";
         found(overflow ? Fault::stack_overflow : Fault::illegal_address, party(machine.current(), what));

@@ -72,7 +72,7 @@ struct Warp {
 struct Gate {
     unsigned arrived = 0;
     int threads = 0, line = 0;
-    std::uint16_t first = 0, other = 0; /* two that arrived; `other` from another line of the text, where one did */
+    std::uint16_t first = 0, other = 0; /* two that arrived; where `mixed`, `other` came to another barrier than `first` */
     bool mixed = false;
     std::uint64_t who[WORDS] = {};
 };
