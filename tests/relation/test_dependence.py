@@ -29,7 +29,7 @@ def claimed(found: tuple[Dependence, ...], sizes: dict[Sym, int]) -> set[Pair]:
 
 
 @given(programs())
-@settings(max_examples=40)
+@settings(max_examples=15)
 def test_dependences_are_those_of_a_run(function: Function) -> None:
     found = dependences(model(function))
     for sizes in SIZES:
@@ -46,7 +46,7 @@ def test_dependences_are_those_of_a_run_at_length(function: Function) -> None:
 
 
 @given(programs())
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_domains_are_the_points_that_run(function: Function) -> None:
     found = model(function)
     for sizes in SIZES:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from texpr.affine.expr import Expr
-from texpr.checks.subject import Subject, Witness, hidden_text, place, text, written
+from texpr.checks.subject import Subject, Witness, hidden_text, place, text, value_at, written
 from texpr.presburger.formula import Formula, Ge, conj, disj
 from texpr.presburger.linear import is_affine
 from texpr.presburger.raw import Undecided
 from texpr.relation.data import Hidden, bounds_formula
 from texpr.relation.dependence import extended_syms
-from texpr.relation.facts import facts_of
+from texpr.relation.facts import divisions, facts_of, known
 from texpr.relation.model import Access
 from texpr.support.diagnostic import Diagnostic, Note
 
@@ -26,7 +26,16 @@ def bounds(subject: Subject) -> Iterator[Diagnostic]:
 
 
 def _proved(access: Access, index: Expr, extent: Expr) -> bool:
-    return access.known.nonnegative(index) and access.known.nonnegative(extent - 1 - index)
+    """A cheap proof. Where a size divides, v ≥ 0 is proved as d · v + d - 1 ≥ 0 with that divisor d."""
+    goals = (index, extent - 1 - index)
+    if all(map(access.known.nonnegative, goals)):
+        return True
+    promised = list(divisions(goals, access.known))
+    if not promised:
+        return False
+    more = known((*access.facts, *(fact for _, facts in promised for fact in facts)))
+    dens = [den for den, _ in promised]
+    return all(more.nonnegative(goal) or any(more.nonnegative(den * goal + den - 1) for den in dens) for goal in goals)
 
 
 def _access(subject: Subject, access: Access, doubtful: list[int]) -> Iterator[Diagnostic]:
@@ -68,7 +77,8 @@ def _leaves(index: Expr, extent: Expr) -> Formula:
 def _outside(access: Access, position: int, witness: Witness) -> bool:
     """Whether the subscript as written is out of bounds at a witness found for the view."""
     index, extent = access.load.index[position], access.buffer.shape[position]
-    return not 0 <= index.evaluate(witness) < extent.evaluate(witness)
+    value, size = value_at(index, witness), value_at(extent, witness)
+    return value is not None and size is not None and not 0 <= value < size
 
 
 def _out_of_bounds(subject: Subject, access: Access, position: int, witness: Witness) -> Diagnostic:
@@ -110,7 +120,7 @@ def _unbounded(access: Access, position: int) -> Diagnostic | None:
 def _guarded(access: Access, hidden: Hidden) -> bool:
     """Whether a condition around the access speaks of a data-dependent symbol."""
     own = set(facts_of([bounds_formula(hidden)]))
-    return any(hidden.sym in fact.syms() and fact not in own for fact in (*access.instance.facts, *access.draft.facts))
+    return any(hidden.sym in fact.syms() and fact not in own for fact in access.facts)
 
 
 def _undecided(access: Access, position: int) -> Diagnostic:

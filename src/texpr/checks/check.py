@@ -51,11 +51,8 @@ def check(function: Function) -> tuple[Diagnostic, ...]:
         if any(d.code.startswith("E05") for d in diagnostics):
             diagnostics = _second_chance(rule, function, diagnostics)
         found.extend(diagnostics)
-    return tuple(sorted(found, key=_order))
-
-
-def _order(diagnostic: Diagnostic) -> tuple[int, int]:
-    return (diagnostic.span.start, diagnostic.span.end) if diagnostic.span is not None else (-1, -1)
+    once = {(d.code, _place(d.span), d.message): d for d in reversed(found)}
+    return tuple(sorted(reversed(once.values()), key=lambda d: _place(d.span)))
 
 
 def _second_chance(rule: Rule, function: Function, diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
@@ -64,7 +61,11 @@ def _second_chance(rule: Rule, function: Function, diagnostics: Sequence[Diagnos
     for sizes in _trials(function):
         if all(d.code.startswith("E04") or _place(d.span) in proved for d in diagnostics):
             break
-        for found in rule(Subject(specialize(function, sizes), sizes)):
+        try:
+            fixed = specialize(function, sizes)
+        except ZeroDivisionError:  # a size that divides in an index, though perhaps never where it is zero
+            continue
+        for found in rule(Subject(fixed, sizes)):
             if found.code.startswith("E04"):
                 proved.setdefault(_place(found.span), found)
     return [proved.get(_place(d.span), d) if d.code.startswith("E05") else d for d in diagnostics]

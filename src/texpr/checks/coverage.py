@@ -11,14 +11,13 @@ from collections.abc import Iterator, Sequence
 from texpr.affine.expr import Sym, expr
 from texpr.checks.joins import Join, joins
 from texpr.checks.subject import Subject, Witness, element_at, element_text, place, written
-from texpr.ir.program import Loop
 from texpr.ir.value import Buffer
 from texpr.presburger.formula import And, Formula, between, conj, disj
 from texpr.presburger.maps import Map
 from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
 from texpr.relation.dependence import candidates, certain_map, comparable, extended_domain
-from texpr.relation.model import Access, Branch
+from texpr.relation.model import Access, Ancestor, Branch
 from texpr.support.diagnostic import Diagnostic, Note
 
 
@@ -35,14 +34,14 @@ def coverage(subject: Subject) -> Iterator[Diagnostic]:
 def _reads(subject: Subject, buffer: Buffer, accesses: Sequence[Access]) -> Iterator[Diagnostic]:
     """The first read of `buffer`, in textual order, that is not covered."""
     for read in accesses:
-        if read.reads and not any(_obviously_before(write, read) for write in accesses if write.writes):
+        if read.reads and not any(_obviously_before(subject, write, read) for write in accesses if write.writes):
             found = _read(subject, buffer, accesses, read)
             if found is not None:
                 yield found
                 return
 
 
-def _obviously_before(write: Access, read: Access) -> bool:
+def _obviously_before(subject: Subject, write: Access, read: Access) -> bool:
     """Whether `write` covers `read` by its place and its subscripts alone.
 
     Either it names the same element in an enclosing block, earlier; or its own loops run over the whole buffer, earlier.
@@ -57,18 +56,16 @@ def _obviously_before(write: Access, read: Access) -> bool:
     own = write.instance.path[shared:]
     if not own:
         return write.load.index == read.load.index
-    return not any(isinstance(a, Branch) for a in own) and _fills(write, [a for a in own if not isinstance(a, Branch)])
+    return not any(isinstance(a, Branch) for a in own) and _fills(subject, write, own)
 
 
-def _fills(write: Access, own: Sequence[object]) -> bool:
-    """Whether the loops `own` of a write run over the whole buffer, one a dimension."""
-    loops: list[Loop] = [a for a in write.instance.loops if a in own]
-    extents = {loop.sym: loop.extent for loop in loops}
+def _fills(subject: Subject, write: Access, own: Sequence[Ancestor]) -> bool:
+    """Whether those loops of a write that are in `own` run over the whole buffer, one a dimension."""
+    extents = {loop.sym: subject.model.products.close(loop.extent) for loop in write.instance.loops if loop in own}
     used = [e.as_sym for e in write.index]
     if write.hidden or len(set(used)) != len(used) or set(used) != set(extents):
         return False
-    shape = write.buffer.shape if len(write.shape) == write.buffer.rank else write.shape
-    return all(sym is not None and extents[sym] == extent for sym, extent in zip(used, shape, strict=True))
+    return all(sym is not None and extents[sym] == extent for sym, extent in zip(used, write.shape, strict=True))
 
 
 def _read(subject: Subject, buffer: Buffer, accesses: Sequence[Access], read: Access) -> Diagnostic | None:
@@ -159,7 +156,7 @@ def _result(subject: Subject, buffer: Buffer, accesses: Sequence[Access]) -> Ite
             "E0404", written(buffer.span), f"the result `{buffer.name}` is never written", help=f"write all of `{buffer.name}`"
         )
         return
-    if any(w.draft.certain and _top(w) and _fills(w, w.instance.path) for w in writes):
+    if any(w.draft.certain and _top(w) and _fills(subject, w, w.instance.path) for w in writes):
         return
     try:
         witness, may = _hole(subject, buffer, writes)

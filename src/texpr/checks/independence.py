@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from texpr.affine.expr import Sym
+from texpr.checks.structure import reduction_fault
 from texpr.checks.subject import Subject, Witness, element_at, hidden_text, place, sides, statement, written
 from texpr.ir.program import Par
 from texpr.ir.value import Buffer
@@ -20,6 +21,8 @@ def independence(subject: Subject) -> Iterator[Diagnostic]:
     for loop in _pars(subject):
         for buffer, accesses in subject.model.by_buffer.items():
             inside = [a for a in accesses if loop in a.instance.loops]
+            if buffer in loop.reduce and reduction_fault(subject, loop, buffer) is not None:
+                continue  # said once already, of the clause
             if any(a.writes for a in inside):
                 yield from _buffer(subject, loop, buffer, inside)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from texpr.checks.subject import Subject, place, written
+from texpr.checks.subject import Subject, place, statement, written
 from texpr.ir.program import Bind, Function, Injective, InRange, Loop, New, Par, Seq, Stmt, blocks, walk
 from texpr.ir.value import Buffer
 from texpr.relation.dependence import commute
@@ -32,12 +32,13 @@ def reductions(subject: Subject) -> Iterator[Diagnostic]:
     for stmt in walk(subject.function.body):
         if isinstance(stmt, Par | Seq):
             for buffer in stmt.reduce:
-                found = _reduction(subject, stmt, buffer)
+                found = reduction_fault(subject, stmt, buffer)
                 if found is not None:
                     yield found
 
 
-def _reduction(subject: Subject, loop: Loop, buffer: Buffer) -> Diagnostic | None:
+def reduction_fault(subject: Subject, loop: Loop, buffer: Buffer) -> Diagnostic | None:
+    """What is wrong with the buffer of a `reduce` clause, if anything is."""
     name, span = buffer.name, written(loop.span)
     if any(isinstance(s, New) and s.buffer is buffer for s in walk(loop.body)):
         return Diagnostic("E0415", span, f"`{name}` is new in each iteration, so iterations cannot meet in it")
@@ -76,7 +77,7 @@ def _tuple(access: Access) -> Iterator[Diagnostic]:
     if isinstance(bind, Bind) and len({t.index for t in bind.targets}) > 1:
         yield Diagnostic(
             "E0414",
-            place(access),
+            statement(access.instance),
             "the targets of a tuple update under `reduce` must have the same subscripts",
             help="otherwise two iterations may meet in one target and not in the other",
         )

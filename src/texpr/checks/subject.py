@@ -131,5 +131,13 @@ def sides(dependence: Dependence, witness: Witness) -> tuple[dict[Sym, int], dic
 def element_at(access: Access, witness: Witness) -> str:
     """The element that an access touches at a witness, as `x[3]`; symbolic where data decides."""
     index = access.load.index
-    known = [e.evaluate(witness) if e.syms() <= witness.keys() else e for e in index]
-    return element_text(access.buffer.name, known)
+    values = [value_at(e, witness) for e in index]
+    return element_text(access.buffer.name, [e if v is None else v for v, e in zip(values, index, strict=True)])
+
+
+def value_at(value: Expr, witness: Witness) -> int | None:
+    """The value of an expression; None if the witness leaves it open, or it divides by zero there."""
+    try:
+        return value.evaluate(witness) if value.syms() <= witness.keys() else None
+    except ZeroDivisionError:
+        return None

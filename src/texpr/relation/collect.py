@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from texpr.affine.expr import Expr, Sym, expr
+from texpr.affine.simplify import Simplifier
 from texpr.ir.program import Anchor, Bind, Function, If, Instruction, Let, Loop, New, Par, Seq, Stmt, Update
 from texpr.ir.value import Buffer, Load, Op, Value, operands
 from texpr.presburger.formula import Formula, Ge, between, compare, conj, syms
@@ -62,6 +63,7 @@ class _Site:
 @dataclass(eq=False)
 class _Walk:
     ranges: Ranges
+    sizes: frozenset[Sym]
     given: tuple[Expr, ...]
     sites: list[_Site] = field(default_factory=list[_Site])
     scope: dict[Buffer, tuple[Loop, ...]] = field(default_factory=dict[Buffer, "tuple[Loop, ...]"])
@@ -74,7 +76,7 @@ class _Walk:
         """Notes `stmt` and gives the place of its successor, which sees the lets before it."""
         match stmt:
             case Par() | Seq():
-                inside = (*where.formulas, between(0, stmt.sym, stmt.extent))
+                inside = (*where.formulas, between(0, stmt.sym, stmt.extent), *self._sizes(stmt.extent))
                 self.block(stmt.body, replace(where, path=(*where.path, stmt), formulas=inside))
             case New():
                 self.scope[stmt.buffer] = tuple(a for a in where.path if isinstance(a, Par | Seq))
@@ -91,6 +93,14 @@ class _Walk:
             case Instruction():
                 self.block(stmt.body, replace(where, path=(*where.path, stmt)))
         return where
+
+    def _sizes(self, extent: Expr) -> list[Formula]:
+        """The sizes in an extent M * N are positive where its loop has an iteration."""
+        if extent.constant or len(extent.terms) != 1:
+            return []
+        ((monomial, coefficient),) = extent.terms
+        factors = [a for a in monomial if isinstance(a, Sym) and a in self.sizes]
+        return [Ge(expr(s) - 1) for s in factors] if coefficient > 0 and 1 < len(factors) == len(monomial) else []
 
     def _if(self, stmt: If, where: _Where) -> None:
         self._site(stmt, where, list(self._reads(stmt.condition, (), True)))
@@ -158,7 +168,7 @@ def model(function: Function) -> Model:
     sizes = (*function.sizes, *(sym for sym, _ in function.consts))
     promised = [compare(c.op, c.left, c.right) for c in function.where]
     facts: list[Formula] = [*(Ge(expr(s)) for s in function.sizes), *promised]
-    walk = _Walk(Ranges(function.assumes), tuple(facts_of(facts)))
+    walk = _Walk(Ranges(function.assumes), frozenset(function.sizes), tuple(facts_of(facts)))
     walk.block(function.body, _Where())
     opaque = Opaque(sizes, known(walk.given))
     found = _views(walk, opaque)
@@ -180,7 +190,10 @@ def _views(walk: _Walk, opaque: Opaque) -> Mapping[_Touch, View]:
     for site in walk.sites:
         for touch in site.touches:
             facts = (*site.facts, *facts_of(touch.formulas), *_bound_facts(touch.hidden))
-            groups.setdefault(touch.load.buffer, []).append((touch, Subscripts(touch.load.index, facts)))
+            index = touch.load.index
+            if not all(is_affine(opaque.close(e)) for e in index):
+                index = tuple(map(Simplifier(known(facts)), index))
+            groups.setdefault(touch.load.buffer, []).append((touch, Subscripts(index, facts)))
     found: dict[_Touch, View] = {}
     for buffer, members in groups.items():
         seen = views(buffer, [subscripts for _, subscripts in members], opaque)

@@ -1,6 +1,7 @@
-"""Delinearisation: an index polynomial into flat memory as one index a dimension.
+"""Delinearisation: an index polynomial into flat memory as one index a dimension; and the reverse.
 
     x[i * N + j]  with 0 ≤ j < N  ⇒  x as [⌊extent / N⌋, N], element [i, j]
+    x[t / N, t % N]  of [M, N]    ⇒  x as [M * N], element [t]
 
 The strides are read off all accesses of a buffer (after Grosser and others, "Optimistic delinearization of parametrically
 sized arrays", ICS 2015, https://doi.org/10.1145/2751205.2751248), and an access takes the view only if each inner index is
@@ -15,7 +16,7 @@ from itertools import pairwise
 from itertools import product as choices
 from math import gcd
 
-from texpr.affine.expr import ONE, ZERO, Expr, Monomial, Sym, term, without
+from texpr.affine.expr import ONE, ZERO, Expr, FloorDiv, Mod, Monomial, Sym, term, without
 from texpr.affine.facts import Known
 from texpr.ir.value import Buffer
 from texpr.presburger.linear import is_affine
@@ -45,6 +46,10 @@ def views(buffer: Buffer, accesses: Sequence[Subscripts], opaque: Opaque) -> lis
     crooked = [d for d in range(buffer.rank) if not all(is_affine(opaque.close(a.index[d])) for a in accesses)]
     if not crooked:
         return plain
+    for d in range(buffer.rank - 1):
+        joined = [_joined(a.index, buffer.shape, d) for a in accesses]
+        if all(view is not None for view in joined):
+            return [view for view in joined if view is not None]
     proofs = [known(a.facts) for a in accesses]
     splits = {d: _split([a.index[d] for a in accesses], buffer.shape[d], proofs, opaque.params) for d in crooked}
     found: list[View] = []
@@ -62,6 +67,19 @@ def views(buffer: Buffer, accesses: Sequence[Subscripts], opaque: Opaque) -> lis
             continue
         found.append(plain[at])
     return found
+
+
+def _joined(index: tuple[Expr, ...], shape: tuple[Expr, ...], d: int) -> View | None:
+    """The view in which dimensions `d` and `d + 1`, indexed by ⌊t / N⌋ and t % N, are one, indexed by t."""
+    whole, rest, size = index[d].as_atom, index[d + 1].as_atom, shape[d + 1]
+    if (
+        not isinstance(whole, FloorDiv)
+        or not isinstance(rest, Mod)
+        or whole != FloorDiv(rest.num, rest.den)
+        or rest.den is not size
+    ):
+        return None
+    return View((*index[:d], rest.num, *index[d + 2 :]), (*shape[:d], shape[d] * size, *shape[d + 2 :]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from texpr.affine.expr import Expr, Sym
+from texpr.affine.expr import Expr, FloorDiv, Mod, Sym, children, term
 from texpr.affine.facts import Fact, Known
 from texpr.presburger.formula import And, Eq, Formula, Ge, Or
 
@@ -38,3 +38,18 @@ def known(facts: Iterable[Expr]) -> Known:
         else:
             rest.append(Fact(0, fact, None))
     return Known({s: (least.get(s), most.get(s)) for s in (*least, *most)}, rest)
+
+
+def divisions(values: Iterable[Expr], known: Known) -> Iterator[tuple[Expr, tuple[Expr, ...]]]:
+    """Each divisor in `values` that is not constant but proved positive, with what floor and remainder promise.
+
+    d · ⌊x / d⌋ ≤ x < d · ⌊x / d⌋ + d,  0 ≤ x % d < d
+    """
+    for value in values:
+        for monomial, _ in value.terms:
+            for atom in monomial:
+                if isinstance(atom, FloorDiv | Mod) and not atom.den.is_constant and known.positive(atom.den):
+                    here = term((atom,))
+                    rest = here if isinstance(atom, Mod) else atom.num - atom.den * here
+                    yield atom.den, (rest, atom.den - 1 - rest)
+                yield from divisions(children(atom), known)

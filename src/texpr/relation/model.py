@@ -176,12 +176,15 @@ class Access:
         """Where the access happens: the instance's context and the access' guard."""
         return conj((self.instance.context, self.draft.guard))
 
+    @property
+    def facts(self) -> tuple[Expr, ...]:
+        """Expressions that are ≥ 0 where the access happens, products of sizes kept."""
+        return (*self.instance.facts, *self.draft.facts)
+
     @cached_property
     def known(self) -> Known:
-        """What is known where the access happens, for cheap proofs."""
-        if not self.draft.facts:
-            return self.instance.known
-        return known((*self.instance.facts, *self.draft.facts))
+        """The facts, for cheap proofs."""
+        return known(self.facts) if self.draft.facts else self.instance.known
 
     @cached_property
     def element_syms(self) -> tuple[Sym, ...]:

@@ -1,0 +1,71 @@
+"""Wrong programs and what is said of each, word for word: `wrong.test`, renewed with `--update-golden`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from texpr.checks import check
+from texpr.frontend import parse
+from texpr.support.codes import TITLES
+from texpr.support.diagnostic import Diagnostic, TexprError
+from texpr.support.span import Span
+
+FILE = Path(__file__).with_name("wrong.test")
+
+
+def cases(text: str) -> dict[str, tuple[str, str]]:
+    """Name → (program, expected output)."""
+    found: dict[str, tuple[str, str]] = {}
+    for part in re.split(r"^\[case ", text, flags=re.MULTILINE)[1:]:
+        name, body = part.split("]\n", 1)
+        program, _, expected = body.partition("[out]\n")
+        found[name] = (program, expected)
+    return found
+
+
+def said(program: str) -> str:
+    """Every diagnostic, with its notes and its help."""
+    try:
+        found = [d for f in parse(program, "f.te").functions for d in check(f)]
+    except TexprError as problem:
+        found = list(problem.diagnostics)
+    return "".join(map(_text, found))
+
+
+def _text(diagnostic: Diagnostic) -> str:
+    lines = [f"{diagnostic.code} {_place(diagnostic.span)} {diagnostic.message}"]
+    lines += [f"  note {_place(note.span)} {note.text}" for note in diagnostic.notes]
+    lines += [f"  help {diagnostic.help}"] if diagnostic.help else []
+    return "\n".join(lines) + "\n"
+
+
+def _place(span: Span | None) -> str:
+    return "-" if span is None else str(span).removeprefix("f.te:")
+
+
+CASES = cases(FILE.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_wrong_programs_are_refused_in_these_words(name: str) -> None:
+    program, expected = CASES[name]
+    assert said(program) == expected
+    assert re.search(r"^E0[45]", expected, flags=re.MULTILINE)
+
+
+def test_renew(pytestconfig: pytest.Config) -> None:
+    renewed = "".join(f"[case {name}]\n{program}[out]\n{said(program)}" for name, (program, _) in CASES.items())
+    if pytestconfig.getoption("--update-golden"):
+        FILE.write_text(renewed, encoding="utf-8")
+    assert renewed == FILE.read_text(encoding="utf-8")
+
+
+def test_every_code_of_these_rules_is_shown_or_built() -> None:
+    """Codes that the frontend forestalls in every text are shown in `test_built.py`."""
+    shown = set(re.findall(r"^(E\d{4})", FILE.read_text(encoding="utf-8"), flags=re.MULTILINE))
+    built = set(re.findall(r"E0[45]\d\d", FILE.with_name("test_built.py").read_text(encoding="utf-8")))
+    ours = {code for code in TITLES if "E0401" <= code <= "E0549"}
+    assert ours <= shown | built
