@@ -179,7 +179,7 @@ meets = st.one_of(
 rounds = st.builds(lambda touched, meet: Round(touched, *meet), few | near, meets)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(rounds, min_size=1, max_size=7), st.sampled_from((1, 2)), st.sampled_from((None, LOCKSTEP, 0, 1, 2, 3)))
 def test_races_are_those_of_the_oracle(emulate: Callable[..., Emulated], program: list[Round], cluster: int, seed: int | None):
     check(emulate(TEXT), program, cluster, seed)
