@@ -25,7 +25,7 @@ def library(plans: Sequence[Plan]) -> ctypes.CDLL:
     """One library with every plan."""
     text = "\n".join(print_cpu(plan) for plan in plans)
     tools = Toolchain(this_machine())
-    return ctypes.CDLL(str(tools.loadable("plans", {"plans.cpp": text}, headers(), openmp=True)))
+    return ctypes.CDLL(str(tools.loadable("plans", {"plans.cpp": text}, headers(), flags=("-O1",), openmp=True)))
 
 
 def call(
