@@ -146,9 +146,14 @@ def test_scalars_that_fit(dtype: DType, given: object):
     assert float(held) == float(given) or math.isnan(float(given))  # pyright: ignore
 
 
+@pytest.mark.parametrize("dtype, given, held", [(F32, 0.1, float(np.float32(0.1))), (TF32, 1 + 2.0**-11, 1.0)])
+def test_a_python_float_is_rounded(dtype: DType, given: float, held: float):
+    assert float(bind(takes(buffer("a", dtype)), {"a": given}).arrays["a"]) == held
+
+
 MISFITS: list[tuple[DType, object]] = [
-    (F32, 0.1), (F32, 2**24 + 1), (F64, 2**53 + 1), (F64, 10**400), (F16, 65520.0), (BF16, 257), (F8E4M3, math.inf),
-    (F8E4M3, 500.0), (TF32, 1 + 2.0**-11), (I8, 128), (U8, -1), (I32, 0.5), (I32, math.nan), (I32, math.inf), (U64, 2**64),
+    (F32, 2**24 + 1), (F64, 2**53 + 1), (F64, 10**400), (F16, 65520.0), (BF16, 257), (F8E4M3, math.inf),
+    (F8E4M3, 500.0), (F32, 1e300), (I8, 128), (U8, -1), (I32, 0.5), (I32, math.nan), (I32, math.inf), (U64, 2**64),
     (I32, True), (F32, np.bool_(True)), (BOOL, 1), (BOOL, 0.0), (F32, np.float64(0.1)),
 ]  # fmt: skip
 

@@ -107,7 +107,11 @@ def _is_number(given: object) -> TypeGuard[Scalar]:
 
 
 def _scalar(param: Buffer, given: Scalar) -> Array:
-    """The scalar as rank 0, if it is exactly representable. A bool is no number, nor a number a bool."""
+    """The scalar as rank 0. A bool is no number, nor a number a bool.
+
+    A Python float has no width of its own and is rounded to the parameter's, as NumPy does; anything else must be a value of
+    the parameter's type.
+    """
     dtype = param.dtype
     is_bool = isinstance(given, bool | np.bool_)
     if is_bool != (dtype == BOOL):
@@ -115,7 +119,8 @@ def _scalar(param: Buffer, given: Scalar) -> Array:
     if is_bool:
         return np.asarray(given, np.bool_)
     number = int(cast(SupportsInt, given)) if isinstance(given, int | np.integer) else float(cast(SupportsFloat, given))
-    held = _hold(number, dtype)
+    rounds = isinstance(given, float) and not isinstance(given, np.generic) and dtype.is_float
+    held = _round(number, dtype) if rounds else _hold(number, dtype)
     if held is None:
         raise error(
             "E0704",
@@ -124,6 +129,13 @@ def _scalar(param: Buffer, given: Scalar) -> Array:
             help=f"round it first: `np.asarray({number!r}, …)` of type {numpy_dtype(dtype).name}",
         )
     return held
+
+
+def _round(number: int | float, dtype: DType) -> Array | None:
+    """`number` in `dtype`, to nearest, or None if it lies beyond the greatest, or is an infinity that the type has not."""
+    held = np.asarray(arithmetic.cast(np.asarray(float(number)), F64, dtype))
+    back = float(held.astype(np.float64))
+    return held if np.isfinite(back) or back == number or number != number else None
 
 
 def _hold(number: int | float, dtype: DType) -> Array | None:
