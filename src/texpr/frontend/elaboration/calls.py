@@ -274,10 +274,11 @@ def _check_promises(inner: Context, fn: Fn | Instr, call: Call) -> None:
         return
     for exp in (part for clause in fn.where for part in conjuncts(clause)):
         fact = comparison(inner, exp)
-        if known(fact) is False:
+        if known(fact, inner.making.facts) is False:
             note = Note(f"`{fn.name.name}` asks for it here", exp.span)
-            message = f"this call breaks `where {print_expression(exp)}`: {fact.left} {fact.op} {fact.right} does not hold"
-            raise error("E0311", call.span, message, note)
+            numbers = fact.left.is_constant and fact.right.is_constant
+            found = f": {fact.left} {fact.op} {fact.right} does not hold" if numbers else ""
+            raise error("E0311", call.span, f"this call breaks `where {print_expression(exp)}`{found}", note)
     for clause in fn.assumes:
         entity = inner.scope.resolve(clause.name.name, clause.name.span)
         if isinstance(entity, View) and entity.whole:

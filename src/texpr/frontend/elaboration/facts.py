@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from texpr.affine.expr import ZERO, Expr, Sym
 from texpr.frontend.elaboration.context import Context
 from texpr.frontend.elaboration.expressions import plain_index
 from texpr.frontend.elaboration.typing import COMPARISONS, truth
@@ -37,10 +40,10 @@ def comparison(ctx: Context, exp: Exp) -> Compare:
     return Compare(exp.op, left, right, exp.span)
 
 
-def known(fact: Compare) -> bool | None:
-    """Whether a comparison holds, where its sides differ by a constant."""
-    test = Op(COMPARISONS[fact.op], (Index(fact.left - fact.right, I64), Index(fact.left * 0, I64)), BOOL)
-    return truth(test)
+def known(fact: Compare, facts: Mapping[Sym, Expr]) -> bool | None:
+    """Whether a comparison holds, where its sides differ by a constant once equal sizes are put in."""
+    apart = (fact.left - fact.right).substitute(facts)
+    return truth(Op(COMPARISONS[fact.op], (Index(apart, I64), Index(ZERO, I64)), BOOL))
 
 
 def assumption(ctx: Context, clause: AssumeExp) -> Assume:

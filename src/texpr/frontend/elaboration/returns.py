@@ -49,6 +49,9 @@ def _result(ctx: Context, e: Exp, declared: TypeExp, at: int) -> View:
         what = "a parameter that is only read" if entity.buffer.role == "input" else "a part or view of a buffer"
         help = "return a `new` buffer, or an `inout` parameter"
         raise error("E0314", e.span, f"{what} cannot be returned", help=help)
+    if entity.buffer.role == "local" and not ctx.making.calls:
+        name = entity.buffer.name
+        raise error("E0314", e.span, f"this is another name of `{name}`", help=f"return `{name}` itself")
     if entity.dtype != dtype:
         note = Note("the result is declared here", declared.span)
         raise error("E0314", e.span, f"this is an array of {entity.dtype}, and the result is {dtype}", note)
