@@ -8,14 +8,26 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from texpr.toolchain import find_host, this_machine
-from texpr.toolchain.host import FLAGS
+from texpr.toolchain import HostCompiler, find_host, this_machine
+from texpr.toolchain.host import BASELINE, FLAGS
 
 
 @cache
+def host() -> HostCompiler:
+    """The host's compiler."""
+    return find_host(this_machine())
+
+
 def compiler() -> tuple[str, ...]:
     """The command of the host's C++ compiler."""
-    return find_host(this_machine()).command
+    return host().command
+
+
+def _march() -> tuple[str, ...]:
+    """Vectors of 32 bytes, where the machine has them."""
+    if this_machine().architecture not in BASELINE:
+        return ()
+    return ("-march=x86_64_v3",) if host().family == "zig" else ("-march=x86-64-v3",)
 
 
 def build(
@@ -30,7 +42,7 @@ def build(
     for name in (n for n in sources if n.endswith((".c", ".cpp"))):
         language = ("-x", "c", "-std=c11", "-pedantic") if name.endswith(".c") else ("-x", "c++", "-std=c++17")
         warnings = ("-Wall", "-Wextra", "-Werror") if warn else ()
-        flags_ = (*FLAGS, "-Wno-unused", "-Wno-unused-parameter", "-march=x86-64-v3", *warnings, *flags)
+        flags_ = (*warnings, *FLAGS, "-Wno-unused", "-Wno-unused-parameter", *_march(), *flags)
         said += _run((*compiler(), *language, *flags_, "-c", name, "-o", f"{name}.o"), folder)
         objects.append(f"{name}.o")
     said += _run(

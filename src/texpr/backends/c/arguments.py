@@ -52,9 +52,16 @@ def is_scalar(buffer: Buffer) -> bool:
     return buffer.role == "input" and buffer.rank == 0
 
 
+_TAKEN = frozenset(
+    {"status", "status_string", "stream", "wide", "span", "floordiv", "mod", "min", "max"} | {"distinct", "aligned"}
+)
+"""What `texpr_` stands before in the headers that an emitted function needs."""
+
+
 def function_name(plan: Plan) -> str:
     """The emitted function's name; those that belong to it begin with it."""
-    return f"texpr_{identifier(plan.name)}"
+    name = identifier(plan.name)
+    return f"texpr_{name}_" if name in _TAKEN else f"texpr_{name}"
 
 
 def arguments(plan: Plan) -> tuple[Argument, ...]:

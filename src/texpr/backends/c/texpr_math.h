@@ -41,8 +41,8 @@
     TX_FN T tx_cos(T a) { return TX_MATH cos(a); } \
     TX_FN T tx_erf(T a) { return TX_MATH erf(a); } \
     /* A nan on either side is given back. No short circuit, so that loops vectorise. */ \
-    TX_FN T tx_max(T a, T b) { return (a > b) | (a != a) ? a : b; } \
-    TX_FN T tx_min(T a, T b) { return (a < b) | (a != a) ? a : b; } \
+    TX_FN T tx_max(T a, T b) { return ((a > b) | (a != a)) ? a : b; } \
+    TX_FN T tx_min(T a, T b) { return ((a < b) | (a != a)) ? a : b; } \
     TX_FN T tx_mod(T a, T b) { \
         T r = TX_MATH fmod(a, b); \
         T moved = (r < 0) != (b < 0) ? r + b : r; \
