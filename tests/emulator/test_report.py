@@ -68,6 +68,14 @@ extern "C" __global__ void f_2() {}
 """
 
 
+def test_arguments_get_their_names_from_the_text() -> None:
+    party = {"block": [0, 0, 0], "thread": [0, 0, 0], "line": 2, "action": "write"}
+    raw = {"fault": "race", "kernel": "f_0", "source": "f.te", "space": "global", "index": 7, "count": 64, "second": None}
+    text = json.dumps([raw | {"buffer": buffer, "first": party, "times": 1} for buffer in ("argument 2", "argument 9", "tile")])
+    assert [report.buffer for report in parse_reports(text, TEXT)] == ["z", "argument 9", "tile"]
+    assert [report.buffer for report in parse_reports(text)] == ["argument 2", "argument 9", "tile"]
+
+
 def test_parameters_and_clusters_in_a_text() -> None:
     assert parameter_names(TEXT, "f_0") == ("a", "x", "z", "n")
     assert parameter_names(TEXT, "f_1") == ("y",)

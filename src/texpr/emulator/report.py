@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypedDict
 
+from texpr.emulator.signature import parameter_names
 from texpr.support.diagnostic import Diagnostic, Note
 from texpr.support.span import Source, Span
 
@@ -96,6 +98,9 @@ class Report:
         return Diagnostic(CODES[self.fault], _line_span(source, parties[-1].line), self.message, notes)
 
 
+_NAMELESS = re.compile(r"argument (\d+)")
+
+
 class _Party(TypedDict):
     block: tuple[int, int, int]
     thread: tuple[int, int, int]
@@ -116,15 +121,19 @@ class _Report(TypedDict):
     times: int
 
 
-def parse_reports(text: str) -> list[Report]:
-    """The records of the core's JSON."""
+def parse_reports(text: str, kernels: str = "") -> list[Report]:
+    """The records of the core's JSON. Where a launcher ran the kernels, which has no names, those in the `.cu` text are taken."""
     raw: list[_Report] = json.loads(text)
-    return [_report(each) for each in raw]
+    return [_report(each, kernels) for each in raw]
 
 
-def _report(raw: _Report) -> Report:
+def _report(raw: _Report, kernels: str) -> Report:
     second = None if raw["second"] is None else _party(raw["second"])
-    place = (raw["buffer"], raw["space"], raw["index"], raw["count"])
+    buffer = raw["buffer"]
+    if kernels and (number := _NAMELESS.fullmatch(buffer)):
+        names = parameter_names(kernels, raw["kernel"])
+        buffer = names[int(number[1])] if int(number[1]) < len(names) else buffer
+    place = (buffer, raw["space"], raw["index"], raw["count"])
     return Report(Fault(raw["fault"]), raw["kernel"], raw["source"], *place, _party(raw["first"]), second, raw["times"])
 
 
