@@ -108,7 +108,9 @@ def test_consts():
     assert fails(padded, {"A": a}) == "E0709: dimension 0 of `A: f32[2 * s]` must be 2 * s = 4, it is 3; s = 2, the default"
 
 
-@pytest.mark.parametrize("given", [[1.0, 2.0], (1.0,), None, "x", 1.0, np.complex64(1), object()], ids=lambda given: type(given).__name__)
+@pytest.mark.parametrize(
+    "given", [[1.0, 2.0], (1.0,), None, "x", 1.0, np.complex64(1), object()], ids=lambda given: type(given).__name__
+)
 def test_what_is_no_array(given: object):
     assert fails(takes(buffer("A", F32, N), sizes="N"), {"A": given}).startswith("E0703: `A: f32[N]` takes an array of rank 1")
 
