@@ -111,11 +111,12 @@ class Emulated:
         unwritten: Collection[str] = (),
         cluster: Shape | None = None,
     ) -> list[Report]:
-        """Run `kernel` to its end, writing to the arrays of `args`; returns what was found, most telling of all: nothing.
+        """Run `kernel` to its end, writing to the arrays of `args`; returns the faults found, none where all is well.
 
-        `seed`: None in order, ≥ 0 a random schedule (the same for the same seed), or `LOCKSTEP`. Without `detect` only bounds are watched. `unwritten` names parameters
-        whose elements mean nothing until a kernel writes them. `count` adds to `counts()`. Raises `TexprError` E0572 where
-        the grid is none that a device could run, `ValueError` where `args` do not fit the kernel.
+        `seed`: None in order, ≥ 0 a random schedule (the same for the same seed), or `LOCKSTEP`. Without `detect` only bounds
+        are watched, and threads that wait for ever. `unwritten` names parameters whose elements mean nothing until a kernel
+        writes them. `count` adds to `counts()`. Raises `TexprError` E0572 where the grid is none that a device could run,
+        `ValueError` where `args` do not fit the kernel.
         """
         known = self._kernel(kernel)
         shape = (ctypes.c_uint * 9)(*_three(grid), *_three(block), *(_three(cluster) if cluster else known.cluster))

@@ -122,7 +122,7 @@ class _Report(TypedDict):
 
 
 def parse_reports(text: str, kernels: str = "") -> list[Report]:
-    """The records of the core's JSON. Where a launcher ran the kernels, which has no names, those in the `.cu` text are taken."""
+    """The records of the core's JSON. `kernels`: their `.cu`, whence the names of parameters that a launcher does not know."""
     raw: list[_Report] = json.loads(text)
     return [_report(each, kernels) for each in raw]
 
