@@ -66,13 +66,13 @@ def check_everywhere(functions: Iterator[tuple[Function, tuple[dict[str, int], .
                     np.testing.assert_array_equal(array, want[name], f"cuda, {function.name}{sizes}, seed {seed}: {name}")
 
 
-def _function(program: Program) -> Function:
+def function_of(program: Program) -> Function:
     text = re.sub(r"\bfn f\(", f"fn {program.name}(", program.text)
     return parse(text, f"{program.name}.te")[program.name]
 
 
 def test_particular_programs_mean_the_same_everywhere() -> None:
-    check_everywhere((_function(p), p.sizes, dict(p.below)) for p in PROGRAMS)
+    check_everywhere((function_of(p), p.sizes, dict(p.below)) for p in PROGRAMS)
 
 
 def test_reductions_of_every_type_mean_the_same_everywhere() -> None:
@@ -87,6 +87,6 @@ def test_reductions_of_every_type_mean_the_same_everywhere() -> None:
 def test_the_number_of_kernels(name: str) -> None:
     """What crosses no block needs no kernel of its own."""
     program = next(p for p in PROGRAMS if p.name == name)
-    plan, _ = lower(_function(program), resolve("sm_90a"))
+    plan, _ = lower(function_of(program), resolve("sm_90a"))
     launches = len(plan.steps)
     assert launches == {"chain_of_pars": 2, "seq_outside_without_crossing": 2}[name]
