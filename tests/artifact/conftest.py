@@ -20,6 +20,7 @@ from texpr.support.diagnostic import TexprError
 from texpr.toolchain import Toolchain, this_machine
 
 ROOT = Path(__file__).parents[2]
+TARGETS = ("sm_80", "sm_90a", "sm_100a")
 
 
 @pytest.fixture(scope="session")
@@ -177,4 +178,4 @@ def cuda_artifact(
 ) -> Iterator[Path]:
     """saxpy for three generations of GPUs."""
     directory = tmp_path_factory.mktemp("cuda") / "saxpy"
-    yield build(cuda_tools, "saxpy", saxpy_parts("sm_80", "sm_90a", "sm_100a"), directory).directory
+    yield build(cuda_tools, "saxpy", saxpy_parts(*TARGETS), directory).directory

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from texpr.affine.expr import Expr, Sym, expr, sym
-from texpr.ir.kernel import Axis, HostIf, HostLoop, HostStep, If, Kernel, Launch, Level, Plan, Store
+from texpr.ir.kernel import Axis, For, HostIf, HostLoop, HostStep, If, Kernel, Launch, Level, Plan, Store
 from texpr.ir.program import Assume, Compare, Injective, InRange
 from texpr.ir.types import BOOL, F32, I32
 from texpr.ir.value import Buffer, Index, Load, Op, Value
@@ -77,3 +79,23 @@ def gather() -> Plan:
     assumes: tuple[Assume, ...] = (InRange(index, expr(0), sym("n")), Injective(index))
     kernel = one("gather_0", sym("n"), z, Load(x, (element(),)), (x,))
     return plan("gather", (x, index), (z,), (Launch(kernel),), sizes=(N, Sym("step")), assumes=assumes)
+
+
+def named(*names: str) -> Plan:
+    """A copy whose arguments have these names, which mean something in C, C++ or Rust, or to a launcher."""
+    fn, n, x, z, size = names
+    source, target = Buffer(x, F32, (sym(n), sym(size)), "input"), Buffer(z, F32, (sym(n), sym(size)), "result")
+    kernel = one(f"{fn}_0", sym(n), Buffer("unused", F32, (sym(n),), "local"), Load(source, (element(), expr(0))), (source,))
+    kernel = replace(
+        kernel,
+        buffers=(source, target),
+        sizes=(Sym(n), Sym(size)),
+        written=frozenset({z}),
+        body=(If(Op("lt", (Index(element(), I32), Index(sym(n), I32)), BOOL), (_copy(source, target, sym(size)),)),),
+    )
+    return plan(fn, (source,), (target,), (Launch(kernel),), sizes=(Sym(n), Sym(size)))
+
+
+def _copy(source: Buffer, target: Buffer, size: Expr) -> For:
+    at = (element(), sym("j"))
+    return For(Sym("j"), expr(0), size, (Store(Load(target, at), Load(source, at)),), expr(1))

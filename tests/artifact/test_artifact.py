@@ -7,20 +7,22 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from texpr import driver
 from texpr.affine.expr import maximum, minimum, sym
 from texpr.artifact import Part, build, place, verify
 from texpr.artifact.rust import expression
 from texpr.support.codes import TITLES
 from texpr.support.diagnostic import TexprError
-from texpr.toolchain import Toolchain
+from texpr.toolchain import CudaBinary, Toolchain
 
-from .plans import gather, plan, saxpy, sweep
+from .conftest import ROOT, TARGETS
+from .plans import gather, named, plan, saxpy, sweep
 
 Parts = Callable[..., list[Part]]
 
@@ -50,7 +52,7 @@ def test_what_lies_in_a_cuda_artifact(cuda_artifact: Path) -> None:
     assert b".target sm_90a" in files["lib/saxpy.sm_90a.ptx"] and files["lib/saxpy.sm_80.cubin"].startswith(b"\x7fELF")
     assert [name for name in files if name.endswith(".cu")] == ["src/saxpy.cu"], "the same for all targets"
     manifest = json.loads(files["manifest.json"])
-    assert manifest["targets"] == ["sm_80", "sm_90a", "sm_100a"]
+    assert manifest["targets"] == list(TARGETS)
     (function,) = manifest["functions"]
     assert [argument["name"] for argument in function["arguments"]] == ["a", "x", "y", "z", "n"]
     assert all(kernel["registers"] > 0 for found in function["targets"].values() for kernel in found)
@@ -71,9 +73,13 @@ def test_building_twice_gives_the_same_bytes(tools: Toolchain, saxpy_parts: Part
     assert not any(str(tmp_path).encode() in data for data in everything(again.directory).values())
 
 
-def test_building_a_cuda_artifact_twice(cuda_tools: Toolchain, saxpy_parts: Parts, cuda_artifact: Path, tmp_path: Path) -> None:
+def test_building_a_cuda_artifact_twice(cuda_tools: Toolchain, cuda_artifact: Path, tmp_path: Path) -> None:
+    """From a copy of the text in another folder, into another, with another cache."""
+    shutil.copy(ROOT / "examples/saxpy.te", tmp_path)
+    function = driver.load(tmp_path / "saxpy.te").functions[0]
+    parts = [Part(t, (driver.lower(function, t).plan,)) for t in TARGETS]
     machine = replace(cuda_tools.machine, cache=tmp_path / "another cache")
-    again = build(Toolchain(machine), "saxpy", saxpy_parts("sm_80", "sm_90a", "sm_100a"), tmp_path / "saxpy")
+    again = build(Toolchain(machine), "saxpy", parts, tmp_path / "out")
     assert everything(again.directory) == everything(cuda_artifact)
 
 
@@ -187,6 +193,7 @@ def test_what_cannot_be_one_artifact(tools: Toolchain, saxpy_parts: Parts, tmp_p
     both = [*saxpy_parts("cpu"), *saxpy_parts("sm_90a")]
     for parts, name, wanted in (
         (both, "saxpy", "E0805"),
+        ([Part("cpu", (named("f", *"nxzk"), named("f_load", *"nxzk")))], "both", "E0807"),
         ([], "saxpy", "E0806"),
         (saxpy_parts("cpu"), "my-artifact", "E0807"),
         (saxpy_parts("cpu"), "int", "E0807"),
@@ -198,12 +205,74 @@ def test_what_cannot_be_one_artifact(tools: Toolchain, saxpy_parts: Parts, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
+NAMES = (
+    ("count", "shape", "self", "texpr_here", "type"),
+    ("status", "loaded", "status_", "at", "n"),
+    ("call", "bytes", "launch", "arguments", "count"),
+    ("size", "device", "stream", "workspace", "copy"),
+    ("span", "texpr_result", "match", "None", "stride"),
+    ("class", "int", "fn", "i", "i128"),
+)
+
+
+@pytest.fixture(scope="session", params=["cpu", "cuda"])
+def named_artifact(request: pytest.FixtureRequest, tools: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Functions and arguments with names that mean something elsewhere. What a device would run does not matter here."""
+    directory = tmp_path_factory.mktemp("named") / "named"
+    plans = tuple(named(*names) for names in NAMES)
+    if request.param == "cpu":
+        plans = tuple(replace(plan, steps=()) for plan in plans)
+        return build(tools, "named", [Part("cpu", plans)], directory).directory
+    return build(Pretending(tools), "named", [Part("sm_90a", plans)], directory).directory
+
+
+class Pretending:
+    """Compilers of which nvcc is none."""
+
+    def __init__(self, tools: Toolchain):
+        self.versions, self.openmp, self.library = tools.versions, tools.openmp, tools.library
+        self.versions = lambda device: {"host": "any"}
+
+    def device(self, text: str, headers: Mapping[str, str], target: str) -> CudaBinary:
+        """Nothing, compiled."""
+        return CudaBinary(target, b"cubin", b"ptx", ())
+
+    def fatbin(self, codes: Sequence[tuple[str, bytes, bytes]]) -> None:
+        """No fatbinary either."""
+
+
 @pytest.fixture(scope="session")
-def odd_artifact(cuda_tools: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def odd_artifact(tools: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Functions with workspace, strides and steps of the host, one different for each target."""
     directory = tmp_path_factory.mktemp("odd") / "odd"
     parts = [Part("sm_80", (saxpy(), sweep(), gather())), Part("sm_90a", (saxpy(factor=2), sweep(), gather()))]
-    return build(cuda_tools, "odd", parts, directory).directory
+    return build(Pretending(tools), "odd", parts, directory).directory
+
+
+def test_no_name_is_misunderstood(named_artifact: Path, tmp_path: Path) -> None:
+    include = f"-I{named_artifact / 'include'}"
+    for compiler, header in (("gcc -std=c11 -x c", "named.h"), ("g++ -std=c++17 -x c++", "named.hpp")):
+        (tmp_path / "only").write_text(f"#include <texpr/{header}>\n")
+        words = [
+            *compiler.split(),
+            "-Wall",
+            "-Wextra",
+            "-Wpedantic",
+            "-Werror",
+            "-fsyntax-only",
+            include,
+            str(tmp_path / "only"),
+        ]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    cargo = shutil.which("cargo")
+    if cargo is None:
+        pytest.skip("no cargo")
+    crate = tmp_path / "artifact"
+    shutil.copytree(named_artifact, crate)
+    words = [cargo, "build", "--offline", "--quiet", "--manifest-path", str(crate / "rust/Cargo.toml")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "warning" not in done.stderr, done.stderr
 
 
 def test_plans_that_differ_between_targets_are_both_there(odd_artifact: Path) -> None:

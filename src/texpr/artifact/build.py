@@ -25,8 +25,12 @@ from texpr.artifact.sources import (
 )  # fmt: skip
 from texpr.artifact.template import template
 from texpr.artifact.tools import DeviceCode, Tools
+from texpr.backends.c.arguments import function_name
 from texpr.backends.c.names import identifier
 from texpr.support.diagnostic import error
+
+SUFFIXES = ("", "_workspace_bytes", "_validate", "_load", "_unload", "_supported")
+"""The C functions that each function has."""
 
 HOST_LIBRARIES = ("dl", "pthread")
 """What a launcher needs of the host, which every host has."""
@@ -93,6 +97,10 @@ def _check_names(name: str, parts: Sequence[Part]) -> None:
         raise error("E0807", None, f"an artifact cannot be called {name!r}", help="use letters, digits and _, a letter first")
     if len(set(names)) != len(names):
         raise error("E0807", None, f"two functions of one artifact have the same name in C: {', '.join(sorted(names))}")
+    symbols = [function_name(plan) + suffix for plan in parts[0].plans for suffix in SUFFIXES]
+    if len(set(symbols)) != len(symbols):
+        told = "the name of one function is that of another's companion in C, such as `f` and `f_load`"
+        raise error("E0807", None, told, help="rename one, or build two artifacts")
     for part in parts[1:]:
         if [plan.name for plan in part.plans] != [plan.name for plan in parts[0].plans]:
             raise error("E0807", None, f"the functions for {part.target} are not those for {parts[0].target}")

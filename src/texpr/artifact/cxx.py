@@ -14,7 +14,6 @@ from texpr.backends.c.types import PUBLIC_NAMES
 from texpr.ir.kernel import Plan
 from texpr.ir.value import Buffer
 
-
 _TAKEN = frozenset({"status", "span", "loaded", "detail", "call", "validate", "workspace_bytes", "supported"})
 
 
@@ -41,8 +40,8 @@ def _struct(plan: Plan) -> Iterator[str]:
     parameters = ", ".join(("texpr_stream stream", "void *workspace", *map(_parameter, given)))
     passed = ", ".join(("stream", "workspace", *(f"{a.name}.data()" if a.is_pointer else a.name for a in given)))
     sizes = [a for a in given if isinstance(a.key, Sym)]
-    counted = ", ".join((*(a.declaration for a in sizes), "std::uint64_t &texpr_result"))
-    names = ", ".join((*(a.name for a in sizes), "&texpr_result"))
+    counted = ", ".join((*(a.declaration for a in sizes), "std::uint64_t &tx_result"))
+    names = ", ".join((*(a.name for a in sizes), "&tx_result"))
     yield f"/* {comment(plan.name)} */"
     yield f"struct {_struct_name(plan)} {{"
     yield "    /* Ready on a device while such an object lives. */"
@@ -80,11 +79,11 @@ def _length(argument: Argument, sizes: Sequence[Argument]) -> Iterator[str]:
     buffer, scope = argument.key, argument_scope(sizes)
     shape = ", ".join(str(index_text(e, scope)) for e in buffer.shape) or "1"
     yield "{"
-    yield f"    texpr_wide const texpr_shape[] = {{{shape}}};"
+    yield f"    texpr_wide const tx_shape[] = {{{shape}}};"
     stride = "nullptr"
     if buffer.strides is not None:
-        stride = "texpr_stride"
-        yield f"    texpr_wide const texpr_stride[] = {{{', '.join(str(index_text(e, scope)) for e in buffer.strides)}}};"
+        stride = "tx_stride"
+        yield f"    texpr_wide const tx_stride[] = {{{', '.join(str(index_text(e, scope)) for e in buffer.strides)}}};"
     rank = max(buffer.rank, 1)
-    yield f"    if (!texpr::detail::holds({argument.name}.size(), {rank}, texpr_shape, {stride})) return TEXPR_BAD_SIZE;"
+    yield f"    if (!texpr::detail::holds({argument.name}.size(), {rank}, tx_shape, {stride})) return TEXPR_BAD_SIZE;"
     yield "}"

@@ -112,7 +112,7 @@ def print_header(name: str, plans: Sequence[Plan], on: str) -> str:
 def _function(plan: Plan) -> list[str]:
     name, given = function_name(plan), arguments(plan)
     whole = _parameters(["texpr_stream stream", "void *workspace", *(a.declaration for a in given)])
-    sizes = _parameters([*(a.declaration for a in given if isinstance(a.key, Sym)), "uint64_t *texpr_result"])
+    sizes = _parameters([*(a.declaration for a in given if isinstance(a.key, Sym)), "uint64_t *tx_result"])
     return [
         f"/* {comment(plan.name)}",
         *(f"     {line}" for line in _described(plan, given)),

@@ -18,7 +18,7 @@ _KEYWORDS = re.split(
     r"\s+",
     "as async await become box break const continue crate do dyn else enum extern false final fn for gen if impl in let loop "
     "macro match mod move mut override priv pub ref return self Self static struct super trait true try type typeof unsafe "
-    "unsized use virtual where while yield abstract bool char str size Status Device",
+    "unsized use virtual where while yield abstract bool char str size Status Device None Some Ok Err Option Result core alloc",
 )
 """Words that mean something in Rust, or in the crate."""
 
@@ -51,12 +51,12 @@ def _module(plan: Plan, on: str) -> Iterator[str]:
     yield ""
     yield "    /// Bytes of workspace that a call with these sizes needs, at a multiple of 256."
     listed = ", ".join(f"{_name(a.name)}: i64" for a in sizes)
-    passed = ", ".join((*(_name(a.name) for a in sizes), "&mut texpr_result"))
+    passed = ", ".join((*(_name(a.name) for a in sizes), "&mut tx_result"))
     yield f"    pub fn workspace_bytes({listed}) -> Result<u64, Status> {{"
-    yield "        let mut texpr_result = 0;"
+    yield "        let mut tx_result = 0;"
     yield "        // SAFETY: the library writes one u64."
     yield f"        Status::check(unsafe {{ {function_name(plan)}_workspace_bytes({passed}) }})?;"
-    yield "        Ok(texpr_result)"
+    yield "        Ok(tx_result)"
     yield "    }"
     for verb, what in (("load", "Make the function ready on a device."), ("supported", "Whether it can run on a device.")):
         yield ""
@@ -79,7 +79,7 @@ def _module(plan: Plan, on: str) -> Iterator[str]:
 def _externs(plan: Plan, given: Sequence[Argument], sizes: Sequence[Argument]) -> Iterator[str]:
     name = function_name(plan)
     whole = ", ".join(("stream: *mut c_void", "workspace: *mut c_void", *(f"{_name(a.name)}: {_c_type(a)}" for a in given)))
-    counted = ", ".join((*(f"{_name(a.name)}: i64" for a in sizes), "texpr_result: *mut u64"))
+    counted = ", ".join((*(f"{_name(a.name)}: i64" for a in sizes), "tx_result: *mut u64"))
     yield '    extern "C" {'
     yield f"        fn {name}({whole}) -> i32;"
     yield f"        fn {name}_validate({whole}) -> i32;"
@@ -98,7 +98,7 @@ def _call(plan: Plan, given: Sequence[Argument], on: str) -> Iterator[str]:
     pointers = [f"{_name(a.name)}.as_mut_ptr()" if a.written else f"{_name(a.name)}.as_ptr()" for a in given if a.is_pointer]
     queue = iter(pointers)
     passed = [next(queue) if a.is_pointer else _name(a.name) for a in given]
-    first = ["stream", "workspace"] if on == "cuda" else ["std::ptr::null_mut()", "texpr_workspace"]
+    first = ["stream", "workspace"] if on == "cuda" else ["std::ptr::null_mut()", "tx_workspace"]
     for verb, suffix, what in (
         ("call", "", f"Run `{plan.name}`."),
         ("validate", "_validate", "Check what the text assumes of the data."),
@@ -124,15 +124,15 @@ def _call(plan: Plan, given: Sequence[Argument], on: str) -> Iterator[str]:
 def _aligned(plan: Plan, given: Sequence[Argument]) -> Iterator[str]:
     """The workspace begins at the first multiple of 256 in the bytes given, which must have room after it."""
     sizes = ", ".join(_name(a.name) for a in given if isinstance(a.key, Sym))
-    yield f"        let texpr_needed = workspace_bytes({sizes})?;"
-    yield "        let texpr_skip = workspace.as_ptr().align_offset(256);"
-    yield "        if texpr_needed > 0 && (workspace.len() as u64) < (texpr_skip as u64).saturating_add(texpr_needed) {"
+    yield f"        let tx_needed = workspace_bytes({sizes})?;"
+    yield "        let tx_skip = workspace.as_ptr().align_offset(256);"
+    yield "        if tx_needed > 0 && (workspace.len() as u64) < (tx_skip as u64).saturating_add(tx_needed) {"
     yield "            return Err(Status::NO_WORKSPACE);"
     yield "        }"
-    yield "        let texpr_workspace: *mut c_void = if texpr_needed == 0 {"
+    yield "        let tx_workspace: *mut c_void = if tx_needed == 0 {"
     yield "            std::ptr::null_mut()"
     yield "        } else {"
-    yield "            workspace[texpr_skip..].as_mut_ptr().cast()"
+    yield "            workspace[tx_skip..].as_mut_ptr().cast()"
     yield "        };"
 
 
@@ -143,7 +143,7 @@ def _length(argument: Argument) -> Iterator[str]:
     shape = ", ".join(map(expression, buffer.shape)) or "1"
     stride = "None" if buffer.strides is None else f"Some(&[{', '.join(map(expression, buffer.strides))}])"
     yield f"        match size::span(&[{shape}], {stride}) {{"
-    yield f"            Some(count) if count <= {_name(argument.name)}.len() as i128 => {{}}"
+    yield f"            Some(tx_count) if tx_count <= {_name(argument.name)}.len() as i128 => {{}}"
     yield "            _ => return Err(Status::BAD_SIZE),"
     yield "        }"
 

@@ -80,23 +80,23 @@ def _images(images: Sequence[Image], names: Sequence[Sequence[str]]) -> list[str
     lines: list[str] = []
     for number, found in enumerate(names):
         listed = ", ".join(string(name) for name in found) or "NULL"
-        lines.append(f"static char const *const texpr_kernels_{number}[] = {{{listed}}};")
-    lines += ["#if defined(TEXPR_EMULATE)", "static struct texpr_image const texpr_images[] = {"]
-    lines += [f"    {{0, 0, 0, 1, 0, NULL, texpr_kernels_0, {len(names[0])}}},", "};", "#else"]
+        lines.append(f"static char const *const tx_kernels_{number}[] = {{{listed}}};")
+    lines += ["#if defined(TEXPR_EMULATE)", "static struct tx_image const tx_images[] = {"]
+    lines += [f"    {{0, 0, 0, 1, 0, NULL, tx_kernels_0, {len(names[0])}}},", "};", "#else"]
     lines += [f'extern __attribute__((visibility("hidden"))) unsigned char const {image.symbol}[];' for image in images]
-    lines.append("static struct texpr_image const texpr_images[] = {")
+    lines.append("static struct tx_image const tx_images[] = {")
     for image in images:
         exact, portable, variant = int(image.suffix != "" and not image.ptx), int(image.ptx), image.variant
-        code = f"{image.symbol}, texpr_kernels_{variant}, {len(names[variant])}"
+        code = f"{image.symbol}, tx_kernels_{variant}, {len(names[variant])}"
         lines.append(f"    {{{image.major}, {image.minor}, {exact}, {portable}, {variant}, {code}}},")
-    return [*lines, "};", "#endif", "#define TEXPR_IMAGES (int)(sizeof texpr_images / sizeof texpr_images[0])"]
+    return [*lines, "};", "#endif", "#define TEXPR_IMAGES (int)(sizeof tx_images / sizeof tx_images[0])"]
 
 
 @dataclass(frozen=True, slots=True)
 class _Variant:
     """One plan's workspace and sequence of launches, as C functions whose names end with its number.
 
-    What they declare for themselves begins with `texpr_`, as no name of a user does.
+    What they declare for themselves begins with `tx_`, as no name of a user does.
     """
 
     plan: Plan
@@ -107,31 +107,34 @@ class _Variant:
 
     def _check(self) -> list[str]:
         """Everything that must hold of the arguments."""
-        body = [*argument_checks(self.plan), "return TEXPR_OK;"]
-        return _function(f"texpr_check_{self.number}", _declared(arguments(self.plan)), body)
+        given = arguments(self.plan)
+        values = [f"(void){a.name};" for a in given if not a.is_pointer]
+        return _function(
+            f"tx_check_{self.number}", _declared(given), [*values, *argument_checks(self.plan), "return TEXPR_OK;"]
+        )
 
     def _workspace(self) -> list[str]:
         """How many bytes the plan needs; what 63 bits cannot count is said to be all that 64 can."""
         sizes = _sizes(self.plan)
         scope = argument_scope(sizes)
-        total = " + ".join(f"texpr_aligned({_bytes(b, scope)})" for b in self.plan.workspace) or "0"
-        body = [*size_checks(self.plan), f"*texpr_needed = texpr_bytes({total});", "return TEXPR_OK;"]
-        return _function(f"texpr_workspace_{self.number}", [*_declared(sizes), "uint64_t *texpr_needed"], body)
+        total = " + ".join(f"tx_aligned({_bytes(b, scope)})" for b in self.plan.workspace) or "0"
+        body = [*size_checks(self.plan), f"*tx_needed = tx_bytes({total});", "return TEXPR_OK;"]
+        return _function(f"tx_workspace_{self.number}", [*_declared(sizes), "uint64_t *tx_needed"], body)
 
     def _steps(self) -> list[str]:
         """The launches in order. Sizes have been checked, and kernels take them as `int`."""
         scope, given = _plan_scope(self.plan)
-        body = [f"(void){name};" for name in ("texpr_here", "stream", "texpr_dry", "workspace", *_names(given))]
-        body += [f"{a.name} = texpr_to_tf32({a.name});" for a in given if _is_tf32(a)]
+        body = [f"(void){name};" for name in ("tx_here", "stream", "tx_dry", "workspace", *_names(given))]
+        body += [f"{a.name} = tx_to_tf32({a.name});" for a in given if _is_tf32(a)]
         if self.plan.workspace:
-            body.append("char *texpr_at = workspace;")
+            body.append("char *tx_at = workspace;")
         for buffer in self.plan.workspace:
             scope, name = scope.name(buffer)
-            body += [f"void *{name} = (void *)texpr_at;", f"texpr_at += texpr_aligned({_bytes(buffer, scope)});"]
+            body += [f"void *{name} = (void *)tx_at;", f"tx_at += tx_aligned({_bytes(buffer, scope)});"]
         numbers = {kernel: number for number, kernel in enumerate(distinct(kernels(self.plan.steps)))}
         body += [line for step in self.plan.steps for line in self._step(step, scope, numbers)]
-        parameters = ["struct texpr_loaded const *texpr_here", "texpr_stream stream", "int texpr_dry", "void *workspace"]
-        return _function(f"texpr_steps_{self.number}", [*parameters, *map(_checked, given)], [*body, "return TEXPR_OK;"])
+        parameters = ["struct tx_loaded const *tx_here", "texpr_stream stream", "int tx_dry", "void *workspace"]
+        return _function(f"tx_steps_{self.number}", [*parameters, *map(_checked, given)], [*body, "return TEXPR_OK;"])
 
     def _step(self, step: HostStep, scope: Scope, numbers: Mapping[Kernel, int]) -> Iterator[str]:
         match step:
@@ -167,9 +170,9 @@ class _Variant:
         blocks = _listed(_blocks(grid.get(dim), scope) for dim in "xyz")
         threads = _listed(str(block.get(dim, 1)) for dim in "xyz")
         slabs = _listed(_slab(grid.get(dim), bases) for dim in "xyz")
-        yield f"{INDENT}void *texpr_arguments[] = {{{places or 'NULL'}}};"
-        yield f"{INDENT}struct texpr_launch const texpr_one = {{{number}, {{{blocks}}}, {{{threads}}}, {{{slabs}}}}};"
-        yield f"{INDENT}TEXPR_TRY(texpr_launch(texpr_here, stream, texpr_dry, &texpr_one, texpr_arguments));"
+        yield f"{INDENT}void *tx_arguments[] = {{{places or 'NULL'}}};"
+        yield f"{INDENT}struct tx_launch const tx_one = {{{number}, {{{blocks}}}, {{{threads}}}, {{{slabs}}}}};"
+        yield f"{INDENT}TEXPR_TRY(tx_launch(tx_here, stream, tx_dry, &tx_one, tx_arguments));"
         yield "}"
 
     def _run(self) -> list[str]:
@@ -177,15 +180,15 @@ class _Variant:
         given = arguments(self.plan)
         steps = _listed(f"(int){a.name}" if isinstance(a.key, Sym) else a.name for a in given)
         body = [
-            f"TEXPR_TRY(texpr_check_{self.number}({_listed(_names(given))}));",
-            "uint64_t texpr_needed = 0;",
-            f"TEXPR_TRY(texpr_workspace_{self.number}({_listed((*_names(_sizes(self.plan)), '&texpr_needed'))}));",
-            "TEXPR_TRY(texpr_check_workspace(workspace, texpr_needed));",
-            f"TEXPR_TRY(texpr_steps_{self.number}({_listed(('texpr_here', 'stream', '1', 'workspace', steps))}));",
-            f"return texpr_steps_{self.number}({_listed(('texpr_here', 'stream', '0', 'workspace', steps))});",
+            f"TEXPR_TRY(tx_check_{self.number}({_listed(_names(given))}));",
+            "uint64_t tx_needed = 0;",
+            f"TEXPR_TRY(tx_workspace_{self.number}({_listed((*_names(_sizes(self.plan)), '&tx_needed'))}));",
+            "TEXPR_TRY(tx_check_workspace(workspace, tx_needed));",
+            f"TEXPR_TRY(tx_steps_{self.number}({_listed(('tx_here', 'stream', '1', 'workspace', steps))}));",
+            f"return tx_steps_{self.number}({_listed(('tx_here', 'stream', '0', 'workspace', steps))});",
         ]
-        parameters = ["struct texpr_loaded const *texpr_here", "texpr_stream stream", "void *workspace", *_declared(given)]
-        return _function(f"texpr_run_{self.number}", parameters, body)
+        parameters = ["struct tx_loaded const *tx_here", "texpr_stream stream", "void *workspace", *_declared(given)]
+        return _function(f"tx_run_{self.number}", parameters, body)
 
 
 def _plan_scope(plan: Plan) -> tuple[Scope, tuple[Argument, ...]]:
@@ -235,7 +238,7 @@ def _listed(parts: Iterable[str]) -> str:
 
 
 def _blocks(axis: Axis | None, scope: Scope) -> str:
-    return "1" if axis is None else f"texpr_blocks({index_text(axis.extent, scope)})"
+    return "1" if axis is None else f"tx_blocks({index_text(axis.extent, scope)})"
 
 
 def _slab(axis: Axis | None, bases: Mapping[Sym, str]) -> str:
@@ -253,37 +256,37 @@ def _public(plans: Sequence[Plan]) -> list[str]:
     whole = ["texpr_stream stream", "void *workspace", *_declared(given)]
     functions: list[tuple[str, Sequence[str], Iterable[str]]] = [
         ("", whole, _dispatch(plans, _names(given))),
-        ("_workspace_bytes", [*_declared(sizes), "uint64_t *texpr_result"], _most(plans, _names(sizes))),
+        ("_workspace_bytes", [*_declared(sizes), "uint64_t *tx_result"], _most(plans, _names(sizes))),
         ("_validate", whole, _validate(plans[0], _names(given))),
-        ("_load", ["int device"], ["return texpr_load_module(texpr_images, TEXPR_IMAGES, device);"]),
-        ("_unload", [], ["return texpr_unload_modules();"]),
+        ("_load", ["int device"], ["return tx_load_module(tx_images, TEXPR_IMAGES, device);"]),
+        ("_unload", [], ["return tx_unload_modules();"]),
         ("_supported", ["int device"], _SUPPORTED),
     ]
     return [line for suffix, ps, body in functions for line in (*_function(name + suffix, ps, body, "texpr_status"), "")][:-1]
 
 
-_SUPPORTED = ("int found, chosen;", "return texpr_choose(texpr_images, TEXPR_IMAGES, device, &found, &chosen);")
+_SUPPORTED = ("int found, chosen;", "return tx_choose(tx_images, TEXPR_IMAGES, device, &found, &chosen);")
 
 
 def _dispatch(plans: Sequence[Plan], names: Sequence[str]) -> list[str]:
-    lines = ["struct texpr_loaded *texpr_here = NULL;", "TEXPR_TRY(texpr_loaded_here(&texpr_here));"]
-    given = _listed(("texpr_here", "stream", "workspace", *names))
-    lines += [f"if (texpr_here->variant == {n}) return texpr_run_{n}({given});" for n in range(1, len(plans))]
-    return [*lines, f"return texpr_run_0({given});"]
+    lines = ["struct tx_loaded *tx_here = NULL;", "TEXPR_TRY(tx_loaded_here(&tx_here));"]
+    given = _listed(("tx_here", "stream", "workspace", *names))
+    lines += [f"if (tx_here->variant == {n}) return tx_run_{n}({given});" for n in range(1, len(plans))]
+    return [*lines, f"return tx_run_0({given});"]
 
 
 def _most(plans: Sequence[Plan], names: Sequence[str]) -> list[str]:
     """The most that any variant needs: who asks need not know which device the call will run on."""
-    lines = ["uint64_t texpr_needed = 0;", "*texpr_result = 0;"]
+    lines = ["uint64_t tx_needed = 0;", "*tx_result = 0;"]
     for number in range(len(plans)):
-        lines.append(f"TEXPR_TRY(texpr_workspace_{number}({_listed((*names, '&texpr_needed'))}));")
-        lines.append("if (texpr_needed > *texpr_result) *texpr_result = texpr_needed;")
+        lines.append(f"TEXPR_TRY(tx_workspace_{number}({_listed((*names, '&tx_needed'))}));")
+        lines.append("if (tx_needed > *tx_result) *tx_result = tx_needed;")
     return [*lines, "return TEXPR_OK;"]
 
 
 def _validate(plan: Plan, names: Sequence[str]) -> list[str]:
     unused = ["(void)stream, (void)workspace;"]
-    lines = [*unused, f"TEXPR_TRY(texpr_check_0({_listed(names)}));", "TEXPR_TRY(texpr_need_driver());"]
+    lines = [*unused, f"TEXPR_TRY(tx_check_0({_listed(names)}));", "TEXPR_TRY(tx_need_driver());"]
     return [*lines, *validation(plan), "return TEXPR_OK;"]
 
 

@@ -4,8 +4,8 @@
    launchers of several functions, or of several artifacts, live in one program. Types and constants are those of the CUDA
    driver API's cuda.h, whose ABI is fixed.
 
-   A module is loaded once for each context, by `texpr_load_module`. A launch only reads the table of what is loaded, without
-   a lock. An entry belongs to a launcher from the moment its `context` is published until `texpr_unload_modules`. */
+   A module is loaded once for each context, by `tx_load_module`. A launch only reads the table of what is loaded, without
+   a lock. An entry belongs to a launcher from the moment its `context` is published until `tx_unload_modules`. */
 #ifndef TEXPR_DRIVER_H
 #define TEXPR_DRIVER_H
 
@@ -34,14 +34,14 @@
 
 #define TEXPR_TRY(CALL) \
     do { \
-        texpr_status texpr_tried = (CALL); \
-        if (texpr_tried != TEXPR_OK) return texpr_tried; \
+        texpr_status tx_tried = (CALL); \
+        if (tx_tried != TEXPR_OK) return tx_tried; \
     } while (0)
 
-typedef struct texpr_context *texpr_context;   /* CUcontext */
-typedef struct texpr_module *texpr_module;     /* CUmodule */
-typedef struct texpr_function *texpr_function; /* CUfunction */
-typedef unsigned long long texpr_address;      /* CUdeviceptr */
+typedef struct tx_context *tx_context;   /* CUcontext */
+typedef struct tx_module *tx_module;     /* CUmodule */
+typedef struct tx_function *tx_function; /* CUfunction */
+typedef unsigned long long tx_address;      /* CUdeviceptr */
 
 enum {
     TEXPR_MAX_GRID_X = 5,        /* CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X; Y and Z follow */
@@ -55,16 +55,16 @@ enum {
     F(Init, cuInit, (unsigned flags)) \
     F(DeviceGet, cuDeviceGet, (int *device, int ordinal)) \
     F(DeviceGetAttribute, cuDeviceGetAttribute, (int *value, int attribute, int device)) \
-    F(PrimaryRetain, cuDevicePrimaryCtxRetain, (texpr_context * context, int device)) \
-    F(CtxGetCurrent, cuCtxGetCurrent, (texpr_context * context)) \
-    F(CtxSetCurrent, cuCtxSetCurrent, (texpr_context context)) \
-    F(ModuleLoadData, cuModuleLoadData, (texpr_module * module, void const *image)) \
-    F(ModuleUnload, cuModuleUnload, (texpr_module module)) \
-    F(ModuleGetFunction, cuModuleGetFunction, (texpr_function * function, texpr_module module, char const *name)) \
+    F(PrimaryRetain, cuDevicePrimaryCtxRetain, (tx_context * context, int device)) \
+    F(CtxGetCurrent, cuCtxGetCurrent, (tx_context * context)) \
+    F(CtxSetCurrent, cuCtxSetCurrent, (tx_context context)) \
+    F(ModuleLoadData, cuModuleLoadData, (tx_module * module, void const *image)) \
+    F(ModuleUnload, cuModuleUnload, (tx_module module)) \
+    F(ModuleGetFunction, cuModuleGetFunction, (tx_function * function, tx_module module, char const *name)) \
     F(LaunchKernel, cuLaunchKernel, \
-      (texpr_function function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, \
+      (tx_function function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, \
        texpr_stream stream, void **arguments, void **extra)) \
-    F(MemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, (void *to, texpr_address from, size_t bytes, texpr_stream stream)) \
+    F(MemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, (void *to, tx_address from, size_t bytes, texpr_stream stream)) \
     F(StreamSynchronize, cuStreamSynchronize, (texpr_stream stream))
 
 /* Without these a launcher still works: with user-made contexts only the device's primary one is known, and is never released. */
@@ -76,43 +76,43 @@ enum {
 static struct {
     TEXPR_DRIVER_FUNCTIONS(TEXPR_MEMBER)
     TEXPR_OPTIONAL_FUNCTIONS(TEXPR_MEMBER)
-} texpr_driver;
+} tx_driver;
 #undef TEXPR_MEMBER
 
-static texpr_status texpr_driver_status;
-static pthread_once_t texpr_driver_once = PTHREAD_ONCE_INIT;
+static texpr_status tx_driver_status;
+static pthread_once_t tx_driver_once = PTHREAD_ONCE_INIT;
 
-static void texpr_find_driver(void) {
+static void tx_find_driver(void) {
     void *library = dlopen(TEXPR_DRIVER_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    texpr_driver_status = TEXPR_NO_DRIVER;
+    tx_driver_status = TEXPR_NO_DRIVER;
     if (library == NULL) return;
     /* POSIX promises that an object pointer from dlsym holds a function; C has no cast for that. */
 #define TEXPR_FIND(MEMBER, SYMBOL, PARAMETERS) \
     { \
         void *found = dlsym(library, #SYMBOL); \
-        memcpy(&texpr_driver.MEMBER, &found, sizeof found); \
+        memcpy(&tx_driver.MEMBER, &found, sizeof found); \
     }
 #define TEXPR_REQUIRE(MEMBER, SYMBOL, PARAMETERS) \
     TEXPR_FIND(MEMBER, SYMBOL, PARAMETERS) \
-    if (texpr_driver.MEMBER == NULL) return;
+    if (tx_driver.MEMBER == NULL) return;
     TEXPR_DRIVER_FUNCTIONS(TEXPR_REQUIRE)
     TEXPR_OPTIONAL_FUNCTIONS(TEXPR_FIND)
 #undef TEXPR_REQUIRE
 #undef TEXPR_FIND
-    texpr_driver_status = texpr_driver.Init(0);
+    tx_driver_status = tx_driver.Init(0);
 }
 
 /* The driver, found once; every later call only reads. */
-static texpr_status texpr_need_driver(void) {
-    pthread_once(&texpr_driver_once, texpr_find_driver);
-    return texpr_driver_status;
+static texpr_status tx_need_driver(void) {
+    pthread_once(&tx_driver_once, tx_find_driver);
+    return tx_driver_status;
 }
 
 /* ---- images -------------------------------------------------------------------------------------------------------------- */
 
 /* Code for one target. `exact`: for this capability alone (`sm_90a`). `portable`: PTX, for every later device too. `variant`: which
    of the launcher's sequences of launches belongs to it. `kernels`: names, in the order in which launches count them. */
-struct texpr_image {
+struct tx_image {
     int major, minor, exact, portable, variant;
     unsigned char const *code;
     char const *const *kernels;
@@ -120,7 +120,7 @@ struct texpr_image {
 };
 
 /* How well an image suits a device; 0: not at all. Made for just this device before any other, PTX last. */
-static int texpr_suits(struct texpr_image const *image, int major, int minor) {
+static int tx_suits(struct tx_image const *image, int major, int minor) {
     int same = image->major == major && image->minor == minor;
     if (image->exact) return same ? 3000 : 0;
     if (image->portable) {
@@ -130,14 +130,14 @@ static int texpr_suits(struct texpr_image const *image, int major, int minor) {
     return image->major == major && image->minor <= minor ? 2000 + image->minor : 0;
 }
 
-static texpr_status texpr_choose(struct texpr_image const *images, int count, int ordinal, int *device, int *chosen) {
+static texpr_status tx_choose(struct tx_image const *images, int count, int ordinal, int *device, int *chosen) {
     int major = 0, minor = 0, best = 0;
-    TEXPR_TRY(texpr_need_driver());
-    TEXPR_TRY(texpr_driver.DeviceGet(device, ordinal));
-    TEXPR_TRY(texpr_driver.DeviceGetAttribute(&major, TEXPR_CAPABILITY_MAJOR, *device));
-    TEXPR_TRY(texpr_driver.DeviceGetAttribute(&minor, TEXPR_CAPABILITY_MINOR, *device));
+    TEXPR_TRY(tx_need_driver());
+    TEXPR_TRY(tx_driver.DeviceGet(device, ordinal));
+    TEXPR_TRY(tx_driver.DeviceGetAttribute(&major, TEXPR_CAPABILITY_MAJOR, *device));
+    TEXPR_TRY(tx_driver.DeviceGetAttribute(&minor, TEXPR_CAPABILITY_MINOR, *device));
     for (int i = 0; i < count; i++) {
-        int suits = texpr_suits(&images[i], major, minor);
+        int suits = tx_suits(&images[i], major, minor);
         if (suits > best) best = suits, *chosen = i;
     }
     return best > 0 ? TEXPR_OK : TEXPR_UNSUPPORTED_DEVICE;
@@ -145,7 +145,7 @@ static texpr_status texpr_choose(struct texpr_image const *images, int count, in
 
 #if defined(TEXPR_EMULATE)
 /* The emulator's driver takes, in place of code, the path of the library that holds the kernels: this one. */
-static unsigned char const *texpr_image_code(struct texpr_image const *image) {
+static unsigned char const *tx_image_code(struct tx_image const *image) {
     static char const magic[] = "TEXPR-EMULATED";
     static char text[sizeof magic + 4096];
     Dl_info own;
@@ -156,89 +156,89 @@ static unsigned char const *texpr_image_code(struct texpr_image const *image) {
     return (unsigned char const *)text;
 }
 #else
-static unsigned char const *texpr_image_code(struct texpr_image const *image) { return image->code; }
+static unsigned char const *tx_image_code(struct tx_image const *image) { return image->code; }
 #endif
 
 /* ---- what is loaded, by context ------------------------------------------------------------------------------------------ */
 
-struct texpr_loaded {
-    _Atomic(texpr_context) context; /* NULL: free. Written last, so that who sees it sees the rest. */
-    texpr_module module;
+struct tx_loaded {
+    _Atomic(tx_context) context; /* NULL: free. Written last, so that who sees it sees the rest. */
+    tx_module module;
     int device;
     int retained; /* the primary context is held for this entry */
     int variant;
     int64_t grid[3]; /* the most blocks that a launch may have along x, y, z */
-    texpr_function kernels[TEXPR_KERNELS];
+    tx_function kernels[TEXPR_KERNELS];
 };
 
-static struct texpr_loaded texpr_table[TEXPR_CONTEXTS];
-static pthread_mutex_t texpr_table_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct tx_loaded tx_table[TEXPR_CONTEXTS];
+static pthread_mutex_t tx_table_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static struct texpr_loaded *texpr_entry(texpr_context context) {
+static struct tx_loaded *tx_entry(tx_context context) {
     for (int i = 0; i < TEXPR_CONTEXTS; i++)
-        if (atomic_load_explicit(&texpr_table[i].context, memory_order_acquire) == context) return &texpr_table[i];
+        if (atomic_load_explicit(&tx_table[i].context, memory_order_acquire) == context) return &tx_table[i];
     return NULL;
 }
 
 /* What is loaded in the calling thread's context. */
-static texpr_status texpr_loaded_here(struct texpr_loaded **loaded) {
-    texpr_context context = NULL;
-    TEXPR_TRY(texpr_need_driver());
-    TEXPR_TRY(texpr_driver.CtxGetCurrent(&context));
-    *loaded = context == NULL ? NULL : texpr_entry(context);
+static texpr_status tx_loaded_here(struct tx_loaded **loaded) {
+    tx_context context = NULL;
+    TEXPR_TRY(tx_need_driver());
+    TEXPR_TRY(tx_driver.CtxGetCurrent(&context));
+    *loaded = context == NULL ? NULL : tx_entry(context);
     return *loaded == NULL ? TEXPR_NOT_LOADED : TEXPR_OK;
 }
 
 /* Fill a free entry: limits of the device, the module, its kernels. The context is current. */
-static texpr_status texpr_fill(struct texpr_loaded *entry, struct texpr_image const *image) {
+static texpr_status tx_fill(struct tx_loaded *entry, struct tx_image const *image) {
     texpr_status status = TEXPR_OK;
     for (int axis = 0; axis < 3; axis++) {
         int most = 0;
-        TEXPR_TRY(texpr_driver.DeviceGetAttribute(&most, TEXPR_MAX_GRID_X + axis, entry->device));
+        TEXPR_TRY(tx_driver.DeviceGetAttribute(&most, TEXPR_MAX_GRID_X + axis, entry->device));
         entry->grid[axis] = most;
     }
-    TEXPR_TRY(texpr_driver.ModuleLoadData(&entry->module, texpr_image_code(image)));
+    TEXPR_TRY(tx_driver.ModuleLoadData(&entry->module, tx_image_code(image)));
     for (int i = 0; i < image->count && status == TEXPR_OK; i++)
-        status = texpr_driver.ModuleGetFunction(&entry->kernels[i], entry->module, image->kernels[i]);
-    if (status != TEXPR_OK) texpr_driver.ModuleUnload(entry->module);
+        status = tx_driver.ModuleGetFunction(&entry->kernels[i], entry->module, image->kernels[i]);
+    if (status != TEXPR_OK) tx_driver.ModuleUnload(entry->module);
     entry->variant = image->variant;
     return status;
 }
 
 /* The context to load into: the current one if a user made it on the device, else the device's primary one. That is held for
    as long as the module is loaded, whoever else lets go of it. */
-static texpr_status texpr_context_for(int device, texpr_context before, texpr_context *context, int *retained) {
+static texpr_status tx_context_for(int device, tx_context before, tx_context *context, int *retained) {
     int current = -1;
     *retained = 0;
-    TEXPR_TRY(texpr_driver.PrimaryRetain(context, device));
+    TEXPR_TRY(tx_driver.PrimaryRetain(context, device));
     *retained = 1;
-    if (before == NULL || before == *context || texpr_driver.CtxGetDevice == NULL) return texpr_driver.CtxSetCurrent(*context);
-    if (texpr_driver.CtxGetDevice(&current) != TEXPR_OK || current != device) return texpr_driver.CtxSetCurrent(*context);
-    if (texpr_driver.PrimaryRelease != NULL) texpr_driver.PrimaryRelease(device);
+    if (before == NULL || before == *context || tx_driver.CtxGetDevice == NULL) return tx_driver.CtxSetCurrent(*context);
+    if (tx_driver.CtxGetDevice(&current) != TEXPR_OK || current != device) return tx_driver.CtxSetCurrent(*context);
+    if (tx_driver.PrimaryRelease != NULL) tx_driver.PrimaryRelease(device);
     *retained = 0;
     *context = before;
     return TEXPR_OK;
 }
 
-static void texpr_release(struct texpr_loaded const *entry) {
-    if (entry->retained && texpr_driver.PrimaryRelease != NULL) texpr_driver.PrimaryRelease(entry->device);
+static void tx_release(struct tx_loaded const *entry) {
+    if (entry->retained && tx_driver.PrimaryRelease != NULL) tx_driver.PrimaryRelease(entry->device);
 }
 
-static texpr_status texpr_load_locked(struct texpr_image const *image, int device, texpr_context before) {
-    texpr_context context = NULL;
-    struct texpr_loaded *entry = texpr_entry(NULL); /* a free one */
+static texpr_status tx_load_locked(struct tx_image const *image, int device, tx_context before) {
+    tx_context context = NULL;
+    struct tx_loaded *entry = tx_entry(NULL); /* a free one */
     int retained = 0;
-    texpr_status status = texpr_context_for(device, before, &context, &retained);
-    struct texpr_loaded unused = {.device = device, .retained = retained};
-    if (status != TEXPR_OK || texpr_entry(context) != NULL || entry == NULL) {
-        int there = status == TEXPR_OK && texpr_entry(context) != NULL;
-        texpr_release(&unused);
+    texpr_status status = tx_context_for(device, before, &context, &retained);
+    struct tx_loaded unused = {.device = device, .retained = retained};
+    if (status != TEXPR_OK || tx_entry(context) != NULL || entry == NULL) {
+        int there = status == TEXPR_OK && tx_entry(context) != NULL;
+        tx_release(&unused);
         return status != TEXPR_OK ? status : there ? TEXPR_OK : TEXPR_NO_MEMORY;
     }
     entry->device = device;
     entry->retained = retained;
-    if ((status = texpr_fill(entry, image)) != TEXPR_OK) {
-        texpr_release(entry);
+    if ((status = tx_fill(entry, image)) != TEXPR_OK) {
+        tx_release(entry);
         return status;
     }
     atomic_store_explicit(&entry->context, context, memory_order_release);
@@ -247,39 +247,39 @@ static texpr_status texpr_load_locked(struct texpr_image const *image, int devic
 
 /* Load the module for device `ordinal`. Loading twice is fine. The calling thread's context is left as it was; a thread without
    one is given the device's primary context. */
-static texpr_status texpr_load_module(struct texpr_image const *images, int count, int ordinal) {
-    texpr_context before = NULL;
+static texpr_status tx_load_module(struct tx_image const *images, int count, int ordinal) {
+    tx_context before = NULL;
     texpr_status status;
     int device = 0, chosen = 0;
-    TEXPR_TRY(texpr_choose(images, count, ordinal, &device, &chosen));
-    pthread_mutex_lock(&texpr_table_lock);
-    if ((status = texpr_driver.CtxGetCurrent(&before)) == TEXPR_OK) {
-        status = texpr_load_locked(&images[chosen], device, before);
-        if (before != NULL || status != TEXPR_OK) texpr_driver.CtxSetCurrent(before);
+    TEXPR_TRY(tx_choose(images, count, ordinal, &device, &chosen));
+    pthread_mutex_lock(&tx_table_lock);
+    if ((status = tx_driver.CtxGetCurrent(&before)) == TEXPR_OK) {
+        status = tx_load_locked(&images[chosen], device, before);
+        if (before != NULL || status != TEXPR_OK) tx_driver.CtxSetCurrent(before);
     }
-    pthread_mutex_unlock(&texpr_table_lock);
+    pthread_mutex_unlock(&tx_table_lock);
     return status;
 }
 
 /* Unload the module from every context. No launch may be under way. The first failure is told; the rest is unloaded still. */
-static texpr_status texpr_unload_modules(void) {
-    texpr_context before = NULL;
-    texpr_status first = texpr_need_driver();
+static texpr_status tx_unload_modules(void) {
+    tx_context before = NULL;
+    texpr_status first = tx_need_driver();
     if (first != TEXPR_OK) return first;
-    pthread_mutex_lock(&texpr_table_lock);
-    first = texpr_driver.CtxGetCurrent(&before);
+    pthread_mutex_lock(&tx_table_lock);
+    first = tx_driver.CtxGetCurrent(&before);
     for (int i = 0; i < TEXPR_CONTEXTS; i++) {
-        struct texpr_loaded *entry = &texpr_table[i];
-        texpr_context context = atomic_load(&entry->context);
+        struct tx_loaded *entry = &tx_table[i];
+        tx_context context = atomic_load(&entry->context);
         if (context == NULL) continue;
         atomic_store(&entry->context, NULL);
-        texpr_status status = texpr_driver.CtxSetCurrent(context);
-        if (status == TEXPR_OK) status = texpr_driver.ModuleUnload(entry->module);
-        texpr_release(entry);
+        texpr_status status = tx_driver.CtxSetCurrent(context);
+        if (status == TEXPR_OK) status = tx_driver.ModuleUnload(entry->module);
+        tx_release(entry);
         if (first == TEXPR_OK) first = status;
     }
-    texpr_driver.CtxSetCurrent(before);
-    pthread_mutex_unlock(&texpr_table_lock);
+    tx_driver.CtxSetCurrent(before);
+    pthread_mutex_unlock(&tx_table_lock);
     return first;
 }
 
@@ -287,7 +287,7 @@ static texpr_status texpr_unload_modules(void) {
 
 /* One launch: which kernel, blocks along each axis, threads of a block. `base[axis]`: the argument that gets the first block of a
    slab, NULL where the grid may not be cut. */
-struct texpr_launch {
+struct tx_launch {
     int kernel;
     int64_t grid[3];
     unsigned block[3];
@@ -295,12 +295,12 @@ struct texpr_launch {
 };
 
 /* The exact number of blocks as 64 bits, which hold all that any device takes. */
-static inline int64_t texpr_blocks(texpr_wide count) { return count > INT64_MAX ? INT64_MAX : count < 0 ? 0 : (int64_t)count; }
+static inline int64_t tx_blocks(texpr_wide count) { return count > INT64_MAX ? INT64_MAX : count < 0 ? 0 : (int64_t)count; }
 
 /* Launch, in slabs where the device takes no larger grid. With `dry` nothing is launched, and it is only said whether it could be.
    No block at all is fine, and launches nothing. */
-static inline texpr_status texpr_launch(struct texpr_loaded const *loaded, texpr_stream stream, int dry,
-                                        struct texpr_launch const *launch, void **arguments) {
+static inline texpr_status tx_launch(struct tx_loaded const *loaded, texpr_stream stream, int dry,
+                                        struct tx_launch const *launch, void **arguments) {
     int64_t slab[3], start[3];
     for (int axis = 0; axis < 3; axis++)
         if (launch->grid[axis] == 0) return TEXPR_OK;
@@ -319,7 +319,7 @@ static inline texpr_status texpr_launch(struct texpr_loaded const *loaded, texpr
                     grid[axis] = (unsigned)(left < slab[axis] ? left : slab[axis]);
                     if (launch->base[axis] != NULL) *launch->base[axis] = (int)start[axis];
                 }
-                TEXPR_TRY(texpr_driver.LaunchKernel(loaded->kernels[launch->kernel], grid[0], grid[1], grid[2], launch->block[0],
+                TEXPR_TRY(tx_driver.LaunchKernel(loaded->kernels[launch->kernel], grid[0], grid[1], grid[2], launch->block[0],
                                                     launch->block[1], launch->block[2], 0, stream, arguments, NULL));
             }
     return TEXPR_OK;
@@ -328,28 +328,28 @@ static inline texpr_status texpr_launch(struct texpr_loaded const *loaded, texpr
 /* ---- values --------------------------------------------------------------------------------------------------------------- */
 
 /* Bytes rounded up so that the next buffer of a workspace begins at a multiple of 256. */
-static inline texpr_wide texpr_aligned(texpr_wide bytes) { return bytes <= 0 ? 0 : (bytes + 255) / 256 * 256; }
+static inline texpr_wide tx_aligned(texpr_wide bytes) { return bytes <= 0 ? 0 : (bytes + 255) / 256 * 256; }
 
-static inline uint64_t texpr_bytes(texpr_wide bytes) { return bytes > INT64_MAX ? UINT64_MAX : (uint64_t)bytes; }
+static inline uint64_t tx_bytes(texpr_wide bytes) { return bytes > INT64_MAX ? UINT64_MAX : (uint64_t)bytes; }
 
-static inline texpr_status texpr_check_workspace(void const *workspace, uint64_t needed) {
+static inline texpr_status tx_check_workspace(void const *workspace, uint64_t needed) {
     if (needed > 0 && workspace == NULL) return TEXPR_NO_WORKSPACE;
     return (uintptr_t)workspace % 256 == 0 ? TEXPR_OK : TEXPR_MISALIGNED;
 }
 
 /* A copy of elements on the device, in host memory that the caller frees. Waits for the stream. */
-static inline texpr_status texpr_fetch(texpr_stream stream, void const *from, int64_t bytes, void **copy) {
+static inline texpr_status tx_fetch(texpr_stream stream, void const *from, int64_t bytes, void **copy) {
     texpr_status status = TEXPR_OK;
     *copy = malloc(bytes > 0 ? (size_t)bytes : 1);
     if (*copy == NULL) return TEXPR_NO_MEMORY;
-    if (bytes > 0) status = texpr_driver.MemcpyDtoHAsync(*copy, (texpr_address)(uintptr_t)from, (size_t)bytes, stream);
-    if (status == TEXPR_OK) status = texpr_driver.StreamSynchronize(stream);
+    if (bytes > 0) status = tx_driver.MemcpyDtoHAsync(*copy, (tx_address)(uintptr_t)from, (size_t)bytes, stream);
+    if (status == TEXPR_OK) status = tx_driver.StreamSynchronize(stream);
     if (status != TEXPR_OK) free(*copy);
     return status;
 }
 
 /* A tf32 is an f32 whose last 13 bits are 0: rounded to nearest even; nan stays nan. */
-static inline float texpr_to_tf32(float x) {
+static inline float tx_to_tf32(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     if ((bits & 0x7fffffffu) > 0x7f800000u)

@@ -45,9 +45,9 @@ def _one(assume: Assume, pointer: str, scope: Scope) -> Iterator[str]:
         yield f"    texpr_wide const {stride}[] = {{{_listed(buffer.strides, scope)}}};"
     bytes_ = f"texpr_span({buffer.rank}, {shape}, {strides}, {buffer.dtype.bytes})"
     yield f"    void *{copy} = NULL;"
-    yield f"    TEXPR_TRY(texpr_fetch(stream, {pointer}, {bytes_}, &{copy}));"
+    yield f"    TEXPR_TRY(tx_fetch(stream, {pointer}, {bytes_}, &{copy}));"
     item = -buffer.dtype.bytes if buffer.dtype.kind is Kind.INT else buffer.dtype.bytes
-    yield f"    struct texpr_integers const {array} = {{{copy}, {item}, {buffer.rank}, {shape}, {strides}}};"
+    yield f"    struct tx_integers const {array} = {{{copy}, {item}, {buffer.rank}, {shape}, {strides}}};"
     yield f"    int const {holds} = {_test(assume, array, scope)};"
     yield f"    free({copy});"
     yield f"    if ({holds} < 0) return {NO_MEMORY.macro};"
@@ -58,9 +58,9 @@ def _one(assume: Assume, pointer: str, scope: Scope) -> Iterator[str]:
 def _test(assume: Assume, array: str, scope: Scope) -> str:
     match assume:
         case InRange():
-            return f"texpr_in_range(&{array}, {index_text(assume.lo, scope)}, {index_text(assume.hi, scope)})"
+            return f"tx_in_range(&{array}, {index_text(assume.lo, scope)}, {index_text(assume.hi, scope)})"
         case Injective():
-            return f"texpr_injective(&{array})"
+            return f"tx_injective(&{array})"
         case _:
             assert_never(assume)
 
