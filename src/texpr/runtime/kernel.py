@@ -60,6 +60,7 @@ class Kernel:
     seed: int = IN_ORDER
     detect: bool = True
     _library: ctypes.CDLL = field(init=False, repr=False)
+    _arguments: tuple[Argument, ...] = field(init=False, repr=False)
     _workspaces: dict[int, DeviceMemory] = field(default_factory=dict[int, DeviceMemory], repr=False)
 
     def __post_init__(self) -> None:
@@ -67,7 +68,7 @@ class Kernel:
             self._library = ctypes.CDLL(str(self.path))
         except OSError as reason:
             raise error("E0785", None, f"the library of `{self.function.name}` cannot be loaded: {reason}") from reason
-        given = arguments(self.plan)
+        given = self._arguments = arguments(self.plan)
         types = [ctypes.c_void_p, ctypes.c_void_p, *map(_ctype, given)]
         for suffix in ("", "_validate"):
             self._entry(suffix).argtypes = types
@@ -162,7 +163,7 @@ class Kernel:
 
     def _run(self, received: Given, outs: Sequence[_Out], stream: int, validate: bool) -> None:
         with _Places(self, received, outs, stream) as places:
-            given = arguments(self.plan)
+            given = self._arguments
             sizes = {sym.name: value for sym, value in received.sizes.items()}
             values = [_value(argument, received, places.addresses, sizes) for argument in given]
             workspace = self._workspace([sizes[a.key.name] for a in given if isinstance(a.key, Sym)], stream)

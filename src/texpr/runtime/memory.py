@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from texpr.interp.dtypes import Array
-from texpr.support.diagnostic import error
+from texpr.support.diagnostic import TexprError, error
 
 HOST = None
 """The device of what lies in the host's memory."""
@@ -151,7 +152,8 @@ class DeviceMemory:
 
     def __del__(self) -> None:
         if self.address:
-            self.driver.library.cuCtxSetCurrent(self.driver._context)  # pyright: ignore[reportPrivateUsage]
+            with contextlib.suppress(TexprError):  # a driver that is shutting down
+                self.driver.enter()
             self.driver.library.cuMemFree_v2(ctypes.c_uint64(self.address))
 
 
