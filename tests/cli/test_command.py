@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import resource
 import subprocess
 import sys
@@ -312,3 +314,24 @@ def test_it_starts_fast(arguments: list[str], seconds: float) -> None:
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     assert min(once() for _ in range(5)) < 2 * seconds
+
+
+@pytest.mark.parametrize(("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
+def test_colour_is_for_terminals(environment: dict[str, str], coloured: bool, scale: Path) -> None:
+    scale.write_text(SCALE.replace("x[i]", "q[i]"), encoding="utf-8")
+    here = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "TERM")}
+    ours, theirs = pty.openpty()
+    done = subprocess.run(
+        [sys.executable, "-m", "texpr", "check", str(scale)],
+        env={**here, "TERM": "xterm", **environment},
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        check=False,
+        timeout=60,
+    )
+    os.close(theirs)
+    said = os.read(ours, 65536).decode()
+    os.close(ours)
+    assert done.returncode == 1
+    assert "E0201" in said
+    assert ("\x1b[1;31m" in said) == coloured
