@@ -92,7 +92,7 @@ def partial(
 
 def _exchange(leaf: Leaf, reduction: Reduction, mask: int, emitter: Emitter) -> Iterator[k.Stmt]:
     for accumulator, own in zip(leaf.accumulators, reduction.own, strict=True):
-        others = tuple(Ref(emitter.names.sym(f"{r.sym.name}_other"), r.dtype) for r in own)
+        others = tuple(Ref(emitter.names.sym(f"{r.sym.name}_xor{mask}"), r.dtype) for r in own)
         for ref, other in zip(own, others, strict=True):
             yield k.Exchange(other.sym, ref, mask, WARP, leaf.stmt.span)
         yield from emitter.join(own, joined(accumulator.update), others, _bind(accumulator, leaf))

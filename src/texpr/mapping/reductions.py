@@ -188,8 +188,8 @@ class _Arranger:
                 slot = _slot(target)
                 if slot not in own:
                     base = target.buffer.name
-                    own[slot] = Buffer(self.fresh(f"{base}_own"), target.dtype, (), "local", span=target.span)
-                    partial[slot] = Buffer(self.fresh(f"{base}_part"), target.dtype, (blocks,), "local", span=target.span)
+                    own[slot] = Buffer(self.fresh(f"{base}_block"), target.dtype, (), "local", span=target.span)
+                    partial[slot] = Buffer(self.fresh(f"{base}_parts"), target.dtype, (blocks,), "local", span=target.span)
         return own, partial
 
 
