@@ -43,8 +43,8 @@ def build(
 ) -> artifact.Artifact:
     """An artifact with `functions` for every `target`, in `directory`, whole or not at all.
 
-    `sizes` fixes sizes and consts of the functions that have them. `name` is the package's, the first function's where it is not
-    given. Raises `TexprError` as `compile` does, and where the folder is not ours to write (E081x).
+    `sizes` fixes sizes and consts of the functions that have them. `name` is the package's, the first function's where it is
+    not given. Raises `TexprError` as `compile` does, and where the folder is not ours to write (E081x).
     """
     chosen = (functions,) if isinstance(functions, Function) else tuple(functions)
     targets = (target,) if isinstance(target, str) else tuple(dict.fromkeys(target))

@@ -22,6 +22,7 @@ from texpr.isa.registry import resolve
 from texpr.isa.target import Target
 from texpr.lowering.lower import lower as lower_function
 from texpr.lowering.notes import Notes
+from texpr.sources import read_source
 from texpr.support.diagnostic import Diagnostic, TexprError, error
 from texpr.support.span import Source
 
@@ -48,13 +49,8 @@ def parse(source: Source | str, consts: Mapping[str, int] | None = None) -> Prog
 
 
 def load(path: str | Path, consts: Mapping[str, int] | None = None) -> Program:
-    """The program of a UTF-8 file. Raises OSError, or TexprError as `parse` does."""
-    path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as reason:
-        raise error("E0801", None, f"{path} is not UTF-8 text: byte {reason.start} cannot be read") from None
-    return parse(Source(str(path), text), consts)
+    """The program of a UTF-8 file. Raises TexprError for a file that cannot be read, or as `parse` does."""
+    return parse(read_source(Path(path)), consts)
 
 
 def check(program: Program) -> tuple[Diagnostic, ...]:
@@ -69,15 +65,19 @@ def fix(function: Function, sizes: Mapping[str, int] | None = None) -> tuple[Fun
     for name in given:
         if name not in known:
             names = ", ".join(known) or "none"
-            raise error("E0770", function.span, f"`{function.name}` has no size `{name}`", help=f"its sizes are: {names}")
+            raise error("E0706", function.span, f"`{function.name}` has no size `{name}`", help=f"its sizes are: {names}")
     for const, default in function.consts:
         if const.name not in given:
             if default is None:
                 reason = f"const `{const.name}` of `{function.name}` has no value"
-                raise error("E0771", function.span, reason, help=f"give one: --size {const.name}=1")
+                raise error("E0708", function.span, reason, help=f"give one: --size {const.name}=1")
             given[const.name] = default
     fixed = {known[name]: value for name, value in given.items()}
-    return specialize(function, fixed), fixed
+    try:
+        return specialize(function, fixed), fixed
+    except ZeroDivisionError:
+        listed = ", ".join(f"{sym.name} = {value}" for sym, value in fixed.items())
+        raise error("E0724", function.span, f"`{function.name}` divides by zero in an index or size, at {listed}") from None
 
 
 def lower(

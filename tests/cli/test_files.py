@@ -9,8 +9,9 @@ from typing import IO
 
 import pytest
 
-from texpr.cli import files
-from texpr.cli.files import output_folder, read_source, write_whole
+from texpr import sources
+from texpr.cli.files import output_folder, write_whole
+from texpr.sources import read_source
 from texpr.support.diagnostic import TexprError
 
 
@@ -67,7 +68,7 @@ def test_not_utf8_names_the_byte(tmp_path: Path) -> None:
 
 
 def test_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "LARGEST_SOURCE", 100)
+    monkeypatch.setattr(sources, "LARGEST_SOURCE", 100)
     path = tmp_path / "a.te"
     path.write_bytes(b"-" * 100)
     assert len(read_source(path).text) == 100

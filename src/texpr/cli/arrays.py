@@ -12,11 +12,11 @@ import click
 import numpy as np
 
 from texpr.affine.expr import Sym
-from texpr.cli.files import open_error
 from texpr.interp.dtypes import Array, dtype_of, numpy_dtype
 from texpr.ir.program import Function, Injective, InRange
 from texpr.ir.types import BOOL, DType, Kind
 from texpr.ir.value import Buffer
+from texpr.sources import open_error
 from texpr.support.diagnostic import error
 
 

@@ -10,46 +10,6 @@ from pathlib import Path
 from typing import IO
 
 from texpr.support.diagnostic import TexprError, error
-from texpr.support.span import Source, Span
-
-LARGEST_SOURCE = 16 * 1024 * 1024
-"""Bytes. A program written by hand has thousands; a larger file is something else, given by mistake."""
-
-
-def open_error(path: Path, fault: OSError) -> TexprError:
-    """Why `path` could not be opened or read."""
-    match fault:
-        case FileNotFoundError():
-            return error("E0850", None, f"there is no file `{path}`")
-        case IsADirectoryError():
-            return error("E0851", None, f"`{path}` is a folder, not a file")
-        case _:
-            return error("E0852", None, f"`{path}` cannot be read: {fault.strerror or fault}")
-
-
-def read_source(path: Path) -> Source:
-    """The text of a `.te` file. Raises TexprError (E0850–E0854)."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(LARGEST_SOURCE + 1)
-    except (OSError, ValueError) as fault:
-        raise open_error(path, fault if isinstance(fault, OSError) else OSError(errno.EINVAL, str(fault))) from None
-    if len(data) > LARGEST_SOURCE:
-        size = f"{LARGEST_SOURCE // (1024 * 1024)} MiB"
-        raise error("E0854", None, f"`{path}` is larger than {size}", help="is this a program? It is read as one `.te` text")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as fault:
-        raise _not_utf8(path, data, fault) from None
-    return Source(str(path), text)
-
-
-def _not_utf8(path: Path, data: bytes, fault: UnicodeDecodeError) -> TexprError:
-    """Points at the first byte that is not UTF-8, in the text as far as it can be shown."""
-    shown = Source(str(path), data.decode("utf-8", errors="replace"))
-    at = len(data[: fault.start].decode("utf-8", errors="replace"))
-    message = f"byte {fault.start} (0x{data[fault.start]:02x}) is not UTF-8"
-    return error("E0853", Span(shown, at, at + 1), message, help="save the file as UTF-8")
 
 
 def output_folder(path: Path) -> Path:

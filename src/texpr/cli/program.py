@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from texpr.checks import check
-from texpr.cli.files import read_source
 from texpr.frontend import elaborate, parse_text
 from texpr.frontend.tree import ConstParam, Fn, Tree
 from texpr.ir.program import Function, Program
+from texpr.sources import read_source
 from texpr.support.diagnostic import TexprError
 
 FILE = click.argument("file", type=click.Path(path_type=Path))

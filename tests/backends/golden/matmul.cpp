@@ -21,7 +21,7 @@ static void matmul_0(
     int const N,
     int const K)
 {
-    #pragma omp parallel for collapse(2) schedule(static)
+    #pragma omp parallel for collapse(2) schedule(static) if ((long long)(M / 4) * (long long)(N / 16) > 1)
     for (int bi = 0; bi < M / 4; ++bi) {
         for (int bj = 0; bj < N / 16; ++bj) {
             alignas(64) float tile[64];  // one core touches it
