@@ -14,7 +14,7 @@
 
 // copy_now: shared out M
 static void copy_now(float const *TX_RESTRICT A, float *TX_RESTRICT now, int const M, int const N) {
-    #pragma omp parallel for schedule(static) if ((M) > 1)
+    #pragma omp parallel for schedule(static) if (M > 1)
     for (int i = 0; i < M; ++i) {
         #pragma omp simd
         for (int j = 0; j < N; ++j) {
@@ -25,7 +25,7 @@ static void copy_now(float const *TX_RESTRICT A, float *TX_RESTRICT now, int con
 
 // copy_next: shared out M
 static void copy_next(float const *TX_RESTRICT A, float *TX_RESTRICT next, int const M, int const N) {
-    #pragma omp parallel for schedule(static) if ((M) > 1)
+    #pragma omp parallel for schedule(static) if (M > 1)
     for (int i = 0; i < M; ++i) {
         #pragma omp simd
         for (int j = 0; j < N; ++j) {
@@ -36,7 +36,7 @@ static void copy_next(float const *TX_RESTRICT A, float *TX_RESTRICT next, int c
 
 // heat_there: shared out M - 2
 static void heat_there(float *TX_RESTRICT now, float *TX_RESTRICT next, int const M, int const N) {
-    #pragma omp parallel for schedule(static) if ((M - 2) > 1)
+    #pragma omp parallel for schedule(static) if (M - 2 > 1)
     for (int i = 0; i < M - 2; ++i) {
         #pragma omp simd
         for (int j = 0; j < N - 2; ++j) {
@@ -47,7 +47,7 @@ static void heat_there(float *TX_RESTRICT now, float *TX_RESTRICT next, int cons
 
 // heat_back: shared out M - 2
 static void heat_back(float *TX_RESTRICT next, float *TX_RESTRICT now, int const M, int const N) {
-    #pragma omp parallel for schedule(static) if ((M - 2) > 1)
+    #pragma omp parallel for schedule(static) if (M - 2 > 1)
     for (int i = 0; i < M - 2; ++i) {
         #pragma omp simd
         for (int j = 0; j < N - 2; ++j) {

@@ -20,7 +20,7 @@ static void saxpy_0(
     float *TX_RESTRICT z,
     int const N)
 {
-    #pragma omp parallel for schedule(static) if (((N + 4095) / 4096) > 1)
+    #pragma omp parallel for schedule(static) if ((N + 4095) / 4096 > 1)
     for (int b = 0; b < (N + 4095) / 4096; ++b) {
         // 2: fn saxpy(a: f32, x: f32[N], y: f32[N]): f32[N] { par N |i| { z[i] = a * x[i] + y[i] } }
         #pragma omp simd

@@ -39,7 +39,7 @@ def _kernel(kernel: Kernel, plan: Plan) -> list[str]:
         raise CompilerBug(f"kernel {kernel.name} for a CPU has axes that are not shared out over cores")
     if cores:
         collapse = f" collapse({len(cores)})" if len(cores) > 1 else ""
-        extents = (index_text(axis.extent, scope) for axis in cores)
+        extents = [str(index_text(axis.extent, scope)) for axis in cores]
         several = " * ".join(f"(long long)({extent})" if len(cores) > 1 else extent for extent in extents)
         lines.append(f"{INDENT}#pragma omp parallel for{collapse} schedule(static) if ({several} > 1)")
     for depth, axis in enumerate(cores, 1):
