@@ -11,7 +11,7 @@ from tests.frontend.same import form, same
 from texpr.affine.expr import ONE, Expr, Sym, expr, maximum, minimum, sym
 from texpr.frontend import parse
 from texpr.ir.ops import OPS
-from texpr.ir.program import Anchor, Bind, Function, If, Let, Par, Program, Stmt
+from texpr.ir.program import Anchor, Bind, Function, If, Let, Par, Program, Seq, Stmt
 from texpr.ir.text import print_function, print_program, print_value
 from texpr.ir.types import BF16, BOOL, F8E5M2, F16, F32, F64, I8, I32, I64, U16, U64, DType
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
@@ -44,7 +44,7 @@ class Values:
         if depth == 0:
             return r.choice([sym("i"), sym("n"), sym("k"), expr(r.randint(-9, 9))])
         a, b = self.index(depth - 1), self.index(depth - 1)
-        match r.randrange(7):
+        match r.randrange(8):
             case 0:
                 return a + b
             case 1:
@@ -57,6 +57,8 @@ class Values:
                 return a % r.choice([expr(3), sym("m")])
             case 5:
                 return minimum(a, b)
+            case 6:
+                return -a * (b // 2)
             case _:
                 return maximum(a, b, 3)
 
@@ -74,7 +76,15 @@ class Values:
     def read(self, depth: int) -> Value:
         """What an index may read: a value that is not an index expression."""
         dtype = self.random.choice([I32, U16, I64])
-        return self.load(dtype, depth - 1) if self.random.random() < 0.5 else Cast(self.load(F32, 0), dtype)
+        match self.random.randrange(3):
+            case 0:
+                return self.load(dtype, depth - 1)
+            case 1:
+                return Cast(self.load(F32, 0), dtype)
+            case _:
+                name = self.random.choice(["add", "mul", "min", "select"])
+                test = (self.load(BOOL, 0),) if name == "select" else ()
+                return Op(name, (*test, self.load(dtype, 0), self.load(dtype, 0)), dtype)
 
     def value(self, dtype: DType, depth: int) -> Value:
         """A value as the frontend makes them: constants are literals, comparisons of indices are affine."""
@@ -87,6 +97,8 @@ class Values:
         if dtype == BOOL:
             return self.test(depth)
         name = r.choice([n for n, o in OPS.items() if o.gives == "same" and self.takes(o.takes, dtype)])
+        if r.random() < 0.4:
+            name = r.choice(["add", "sub", "mul", "div", "mod", "neg"])
         if name == "select":
             return Op(name, (self.test(depth), self.value(dtype, depth - 1), self.value(dtype, depth - 1)), dtype)
         return Op(name, tuple(self.value(dtype, depth - 1) for _ in range(OPS[name].arity)), dtype)
@@ -156,6 +168,19 @@ def test_random_values() -> None:
 def test_many_random_values() -> None:
     for seed in range(60, 1500):
         round_trip(seed)
+
+
+def test_random_indices() -> None:
+    values = Values(1)
+    for depth in (1, 2, 3):
+        for _ in range(100):
+            place = values.index(depth)
+            y = Buffer("y", F32, (sym("n"), sym("m")), "inout")
+            p = Buffer("p", I32, (sym("n"),), "input")
+            store = Bind((Load(y, (place, place // 2)),), (Literal(1.0, F32),))
+            body = (Let(Sym("k"), Load(p, (ONE,))), Par(Sym("i"), sym("n"), (Seq(Sym("j"), place, (store,)),)))
+            function = Function("f", (y, p), (), (Sym("n"), Sym("m")), body)
+            assert form(parse(print_function(function))) == form(Program((function,)))
 
 
 def test_sizes_keep_their_order() -> None:
