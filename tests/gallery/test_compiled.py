@@ -10,11 +10,14 @@ import pytest
 
 from references import BY_NAME, EXAMPLES, Example, Sizes, distance
 from texpr import runtime
+from texpr.affine.expr import Sym
 from texpr.driver import lower
 from texpr.emulator import IN_ORDER, LOCKSTEP
 from texpr.frontend import parse
 from texpr.interp import run
+from texpr.ir.kernel import kernels
 from texpr.ir.program import Function
+from texpr.isa.levels import Level
 from texpr.toolchain import Toolchain, this_machine
 
 SEEDS = range(8)
@@ -98,6 +101,20 @@ def test_large_on_the_cpu(example: Example, sizes: Sizes) -> None:
 @pytest.mark.parametrize(("example", "sizes"), cases("large"), ids=sizes_id)
 def test_large_emulated(example: Example, sizes: Sizes) -> None:
     compare(example, "emulator", sizes)
+
+
+@pytest.mark.parametrize(("example", "sizes"), cases("large"), ids=sizes_id)
+def test_large_has_three_blocks_on_each_axis_of_the_grid(example: Example, sizes: Sizes) -> None:
+    consts, rest = example.split(sizes)
+    plan = lower(function_of(example.name, tuple(consts.items())), "sm_90a").plan
+    known = {Sym(name): value for name, value in rest.items()}
+    blocks = {
+        (kernel.name, axis.dim): axis.extent.evaluate(known)
+        for kernel in kernels(plan.steps)
+        for axis in kernel.axes
+        if axis.level is Level.GRID
+    }
+    assert {name: count for name, count in blocks.items() if count < 3} == {}
 
 
 @pytest.mark.long
