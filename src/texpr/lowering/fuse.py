@@ -62,10 +62,12 @@ class _Fuser:
         return _contracted(tuple(found), frozenset(self.function.results))
 
     def _joins(self, group: list[ir.Par], par: ir.Par) -> bool:
-        if not group or not all(_plain(p) for p in (*group, par)):
+        if not group:
             return False
         first, body = band(group[0])
         loops, other = band(par)
+        if not all(_plain(p) for p in (*first, *loops)):
+            return False
         if [p.extent for p in first] != [p.extent for p in loops] or _has_par(body) != _has_par(other):
             return False
         return all(self._independent(earlier, par) for earlier in group)
@@ -113,10 +115,14 @@ def _fused(group: list[ir.Par]) -> tuple[ir.Stmt, ...]:
     for par in group[1:]:
         own, body = band(par)
         bodies.append(substitute_block(body, {a.sym: expr(b.sym) for a, b in zip(own, loops, strict=True)}))
-    reduce = tuple(dict.fromkeys(b for par in group for b in par.reduce))
-    directives = tuple(dict.fromkeys(d for par in group for d in par.directives))
-    outer = (replace(loops[0], reduce=reduce, directives=directives), *loops[1:])
-    return rebuild(outer, tuple(stmt for body in bodies for stmt in body))
+    levels = zip(*(band(par)[0] for par in group), strict=True)
+    return rebuild(tuple(_merged(same) for same in levels), tuple(stmt for body in bodies for stmt in body))
+
+
+def _merged(same: tuple[ir.Par, ...]) -> ir.Par:
+    """One loop for loops of one level: what any of them may meet in, and every directive."""
+    reduce = tuple(dict.fromkeys(b for par in same for b in par.reduce))
+    return replace(same[0], reduce=reduce, directives=tuple(dict.fromkeys(d for par in same for d in par.directives)))
 
 
 def _contracted(body: tuple[ir.Stmt, ...], results: frozenset[Buffer]) -> tuple[ir.Stmt, ...]:
@@ -141,11 +147,18 @@ def _moved(par: ir.Par, new: ir.New) -> ir.Par | None:
     kept = tuple(d for d in range(new.buffer.rank) if d not in dims)
     small = replace(new.buffer, shape=tuple(new.buffer.shape[d] for d in kept))
 
-    def load(old: Load) -> Load:
-        return replace(old, buffer=small, index=tuple(old.index[d] for d in kept)) if old.buffer is new.buffer else old
+    def load(old: Load) -> Load | None:
+        return replace(old, buffer=small, index=tuple(old.index[d] for d in kept)) if old.buffer is new.buffer else None
+
+    def target(old: Load) -> Load:
+        moved = replace_loads(old, load)
+        assert isinstance(moved, Load)
+        return moved
 
     body = Rewriter(
-        value=lambda v: replace_loads(v, lambda old: load(old) if old.buffer is new.buffer else None), target=load
+        value=lambda v: replace_loads(v, load),
+        target=target,
+        buffer=lambda b: small if b is new.buffer else b,
     ).block(inside)
     (moved,) = rebuild(loops, (replace(new, buffer=small), *body))
     assert isinstance(moved, ir.Par)

@@ -5,9 +5,10 @@ Before:                                       After:
     seq K |k| { C[i, j] += A[i, k] }              seq K |k| { c += A[i, k] }
                                                   C[i, j] = c
 
-Only for a `seq` that one thread runs, where every access of the buffer in it is to the same element, and no symbol of its
-index is bound in it. A bind just before the loop gives the local its first value. Otherwise it is loaded, and the whole stands
-under a test that the loop runs at all, as the element may not be there else.
+Only for a `seq` that one thread runs, where every access of the buffer in it is to the same element, no symbol of its index is
+bound in it, and no iterations around it meet in it. A bind just before the loop gives the local its first value. Otherwise it
+is loaded: only where each iteration surely touches the element, and under a test that the loop runs at all, as the element
+may not be there, or be another thread's, else.
 """
 
 from __future__ import annotations
@@ -23,30 +24,35 @@ from texpr.lowering.names import Names
 from texpr.mapping.bands import bound, loads
 
 
-def promote(body: tuple[ir.Stmt, ...], names: Names) -> tuple[ir.Stmt, ...]:
-    """`body` with repeated updates of one element kept in a local, outermost loops first."""
+def promote(body: tuple[ir.Stmt, ...], names: Names, met: frozenset[Buffer] = frozenset()) -> tuple[ir.Stmt, ...]:
+    """`body` with repeated updates of one element kept in a local, outermost loops first; `met`: where threads may meet."""
     found: list[ir.Stmt] = []
     for stmt in body:
         match stmt:
             case ir.Seq() if not any(isinstance(s, ir.Par | ir.Instruction) for s in ir.walk(stmt.body)):
-                _loop(stmt, found, names)
-            case ir.Par() | ir.Seq():
-                found.append(replace(stmt, body=promote(stmt.body, names)))
+                _loop(stmt, found, names, met)
+            case ir.Par():
+                found.append(replace(stmt, body=promote(stmt.body, names, met | frozenset(stmt.reduce))))
+            case ir.Seq():
+                found.append(replace(stmt, body=promote(stmt.body, names, met)))
             case ir.If():
-                found.append(replace(stmt, then=promote(stmt.then, names), orelse=promote(stmt.orelse, names)))
+                found.append(replace(stmt, then=promote(stmt.then, names, met), orelse=promote(stmt.orelse, names, met)))
             case _:
                 found.append(stmt)
     return tuple(found)
 
 
-def _loop(loop: ir.Seq, found: list[ir.Stmt], names: Names) -> None:
+def _loop(loop: ir.Seq, found: list[ir.Stmt], names: Names, met: frozenset[Buffer]) -> None:
     """Appends `loop`, rewritten, to `found`, whose last statements may be the binds that start its elements."""
     before: list[ir.Stmt] = []
     after: list[ir.Stmt] = []
     late: list[ir.Stmt] = []
+    surely = _surely_written(loop.body)
     for element in _elements(loop):
-        own = Load(Buffer(names.name(_title(element.buffer.name)), element.dtype, (), "local", span=element.span), ())
         start = _started(found, element)
+        if element.buffer in met or (start is None and element.buffer not in surely):
+            continue
+        own = Load(Buffer(names.name(_title(element.buffer.name)), element.dtype, (), "local", span=element.span), ())
         store = ir.Bind((element,), (own,), span=loop.span)
         if start is None:
             before += [ir.New(own.buffer, loop.span), ir.Bind((own,), (element,), span=loop.span)]
@@ -57,7 +63,7 @@ def _loop(loop: ir.Seq, found: list[ir.Stmt], names: Names) -> None:
             found[start : start + 1] = [ir.New(own.buffer, loop.span), replace(first, targets=(own,))]
             after.append(store)
         loop = replace(loop, body=_into(loop.body, element, own), reduce=_renamed(loop.reduce, element, own))
-    inner = replace(loop, body=promote(loop.body, names))
+    inner = replace(loop, body=promote(loop.body, names, met))
     if not before:
         found.extend((inner, *after))
     elif loop.extent.is_constant and loop.extent.constant > 0:
@@ -93,6 +99,15 @@ def _elements(loop: ir.Seq) -> Iterator[Load]:
             yield first
 
 
+def _surely_written(body: tuple[ir.Stmt, ...]) -> frozenset[Buffer]:
+    """Buffers that every run of `body` writes."""
+    found = {t.buffer for s in body if isinstance(s, ir.Bind) for t in s.targets}
+    for stmt in body:
+        if isinstance(stmt, ir.Seq) and stmt.extent.is_constant and stmt.extent.constant > 0:
+            found |= _surely_written(stmt.body)
+    return frozenset(found)
+
+
 def _started(found: list[ir.Stmt], element: Load) -> int | None:
     """Where, among the binds that directly precede the loop, the element gets its value."""
     for at in range(len(found) - 1, -1, -1):
@@ -109,9 +124,17 @@ def _started(found: list[ir.Stmt], element: Load) -> int | None:
 
 
 def _into(body: tuple[ir.Stmt, ...], element: Load, own: Load) -> tuple[ir.Stmt, ...]:
+    def load(old: Load) -> Load | None:
+        return own if old.buffer is element.buffer else None
+
+    def target(old: Load) -> Load:
+        moved = replace_loads(old, load)
+        assert isinstance(moved, Load)
+        return moved
+
     return Rewriter(
-        value=lambda v: replace_loads(v, lambda load: own if load.buffer is element.buffer else None),
-        target=lambda t: own if t.buffer is element.buffer else t,
+        value=lambda v: replace_loads(v, load),
+        target=target,
         buffer=lambda b: own.buffer if b is element.buffer else b,
     ).block(body)
 
