@@ -65,7 +65,8 @@ def fix(function: Function, sizes: Mapping[str, int] | None = None) -> tuple[Fun
     for name in given:
         if name not in known:
             names = ", ".join(known) or "none"
-            raise error("E0706", function.span, f"`{function.name}` has no size `{name}`", help=f"its sizes are: {names}")
+            help = f"its sizes are: {names}; a const is given to `load`, as in `load(file, {{'{name}': 2}})`"
+            raise error("E0706", function.span, f"`{function.name}` has no size `{name}`", help=help)
     for const, default in function.consts:
         if const.name not in given:
             if default is None:
