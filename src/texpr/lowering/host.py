@@ -17,6 +17,7 @@ from texpr.ir.types import BOOL
 from texpr.ir.value import Buffer, Index, Load, Op, Value
 from texpr.lowering.names import Names
 from texpr.mapping.bands import loads, symbols
+from texpr.support.span import Span
 
 _NEGATED = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
 _SYMBOL = {"lt": "<", "ge": ">=", "le": "<=", "gt": ">", "eq": "==", "ne": "!="}
@@ -72,96 +73,139 @@ class _Divider:
         self.for_grid = for_grid
         self.locals: list[Buffer] = []
         self.lets: dict[Sym, Buffer] = {}
+        self.keeps: set[ir.Stmt] = set()
 
     def items(self, body: tuple[ir.Stmt, ...]) -> Iterator[Item]:
+        """What the host runs for statements outside every `par`."""
         run: list[ir.Stmt] = []
         for stmt in body:
             match stmt:
                 case ir.New():
                     self.locals.append(stmt.buffer)
                 case ir.Let():
-                    run.append(self._keep(stmt))
+                    yield from self._append(self._keep(stmt), run)
                 case ir.Par() if self.for_grid(stmt, frozenset(self.known)):
                     if not self._independent(tuple(run), stmt):
-                        yield Piece(tuple(run))
-                        run = []
+                        yield from _closed(run)
                     yield Piece((stmt,))
                 case _ if self._is_single(stmt):
-                    run.append(stmt)
+                    yield from self._append(stmt, run)
                 case _:
-                    items = tuple(self._parallel(stmt, run))
-                    if run:
-                        yield Piece(tuple(run))
-                        run = []
-                    yield from items
-        if run:
-            yield Piece(tuple(run))
+                    yield from self._parallel(stmt, run)
+        yield from _closed(run)
+
+    def _append(self, stmt: ir.Stmt, run: list[ir.Stmt]) -> Iterator[Item]:
+        """Puts `stmt` at the end of `run`, which becomes a kernel before where `stmt` may not share one with it."""
+        if self._must_follow(stmt, run):
+            yield from _closed(run)
+        run.append(stmt)
+
+    def _must_follow(self, stmt: ir.Stmt, run: list[ir.Stmt]) -> bool:
+        """Whether `stmt` needs the end of a kernel before it: it uses a `let` that `run` keeps, or one of them keeps what the
+        other's threads write (the relation does not know of what is kept, so no barrier would come between them)."""
+        if _touched(tuple(run))[1] & self._lets_of(stmt):
+            return True
+        if stmt in self.keeps:
+            return not self._independent(tuple(s for s in run if _has_par(s)), stmt)
+        return _has_par(stmt) and not self._independent(tuple(s for s in run if s in self.keeps), stmt)
+
+    def _lets_of(self, stmt: ir.Stmt) -> set[Buffer]:
+        used = symbols((stmt,))
+        return {buffer for sym, buffer in self.lets.items() if sym in used}
 
     def _independent(self, run: tuple[ir.Stmt, ...], stmt: ir.Stmt) -> bool:
         """Whether `run` may be put after `stmt`: no buffer that either writes is touched by the other, kept lets included."""
-        kept = {buffer for sym, buffer in self.lets.items() if sym in symbols((stmt,))}
         one, other = _touched(run), _touched((stmt,))
-        return not (one[1] & (other[0] | other[1] | kept) or other[1] & one[0])
+        return not (one[1] & (other[0] | other[1] | self._lets_of(stmt)) or other[1] & one[0])
 
     def _is_single(self, stmt: ir.Stmt) -> bool:
         """Whether one block runs `stmt`: nothing in it is for the grid."""
         return not any(isinstance(s, ir.Par) and self.for_grid(s, frozenset(self.known)) for s in ir.walk((stmt,)))
 
     def _keep(self, let: ir.Let) -> ir.Bind:
-        buffer = Buffer(self.names.name(let.sym.base), let.value.dtype, (), "local", span=let.span)
+        self.lets[let.sym] = buffer = self._kept(let.sym.base, let.value, let.span)
+        return self._bind(buffer, let.value)
+
+    def _kept(self, name: str, value: Value, span: Span) -> Buffer:
+        buffer = Buffer(self.names.name(name), value.dtype, (), "local", span=span)
         self.locals.append(buffer)
-        self.lets[let.sym] = buffer
-        return ir.Bind((Load(buffer, ()),), (let.value,), span=let.span)
+        return buffer
+
+    def _bind(self, buffer: Buffer, value: Value) -> ir.Bind:
+        bind = ir.Bind((Load(buffer, ()),), (value,), span=buffer.span)
+        self.keeps.add(bind)
+        return bind
 
     def _parallel(self, stmt: ir.Stmt, run: list[ir.Stmt]) -> Iterator[Item]:
-        """`stmt`, which holds a `par`. What must be computed before it is appended to `run`."""
+        """`stmt`, which holds a `par`. `run` comes before it, with what must be computed before it at its end."""
         match stmt:
             case ir.Seq() if stmt.extent.syms() <= self.known:
+                yield from _closed(run)
                 self.known.add(stmt.sym)
                 yield Repeat(stmt, tuple(self.items(stmt.body)))
                 self.known.discard(stmt.sym)
             case ir.If():
                 yield from self._branch(stmt, run)
             case ir.Instruction():
+                yield from _closed(run)
                 yield from self.items(stmt.body)
             case _:
+                yield from _closed(run)
                 yield Piece((stmt,))
 
     def _branch(self, stmt: ir.If, run: list[ir.Stmt]) -> Iterator[Item]:
-        facts = _facts(stmt.condition)
-        if facts is not None and all(f.left.syms() | f.right.syms() <= self.known for f in facts):
-            then = tuple(self.items(stmt.then))
-            opposite = _opposite(facts)
-            if not stmt.orelse:
-                yield Choose(facts, then)
-                return
-            if opposite is not None:
-                yield Choose(facts, then)
-                yield Choose((opposite,), tuple(self.items(stmt.orelse)))
-                return
-        decided = Buffer(self.names.name("decided"), BOOL, (), "local", span=stmt.span)
-        self.locals.append(decided)
-        run.append(ir.Bind((Load(decided, ()),), (stmt.condition,), span=stmt.span))
+        choices = self._choices(stmt)
+        if choices is not None:
+            yield from _closed(run)
+            for facts, body in choices:
+                yield Choose(facts, tuple(self.items(body)))
+            return
+        decided = self._kept("decided", stmt.condition, stmt.span)
+        yield from self._append(self._bind(decided, stmt.condition), run)
+        yield from _closed(run)
         test = Load(decided, ())
-        yield from _guarded(tuple(self.items(stmt.then)), test, stmt)
-        yield from _guarded(tuple(self.items(stmt.orelse)), Op("not", (test,), BOOL), stmt)
+        known = frozenset(self.known)
+        yield from self._guarded(tuple(self.items(stmt.then)), test, known)
+        yield from self._guarded(tuple(self.items(stmt.orelse)), Op("not", (test,), BOOL), known)
+
+    def _choices(self, stmt: ir.If) -> tuple[tuple[tuple[ir.Compare, ...], tuple[ir.Stmt, ...]], ...] | None:
+        """The arms of `stmt` with the facts under which the host takes them, or None where only a kernel can decide."""
+        facts = _facts(stmt.condition)
+        if facts is None or not all(f.left.syms() | f.right.syms() <= self.known for f in facts):
+            return None
+        if not stmt.orelse:
+            return ((facts, stmt.then),)
+        opposite = _opposite(facts)
+        return None if opposite is None else ((facts, stmt.then), ((opposite,), stmt.orelse))
+
+    def _guarded(self, items: tuple[Item, ...], condition: Value, known: frozenset[Sym]) -> Iterator[Item]:
+        """Items whose kernels do nothing where `condition` does not hold."""
+        for item in items:
+            match item:
+                case Piece(body):
+                    yield Piece(self._inward(body, condition, known))
+                case Repeat(stmt, inner):
+                    yield Repeat(stmt, tuple(self._guarded(inner, condition, known | {stmt.sym})))
+                case Choose(conditions, inner):
+                    yield Choose(conditions, tuple(self._guarded(inner, condition, known)))
+
+    def _inward(self, body: tuple[ir.Stmt, ...], condition: Value, known: frozenset[Sym]) -> tuple[ir.Stmt, ...]:
+        """The condition goes below the loops of the grid, so that they stay such; the loops of a team are left as they are."""
+        stmt = body[0]
+        if len(body) == 1 and isinstance(stmt, ir.Par) and self.for_grid(stmt, known):
+            return (replace(stmt, body=self._inward(stmt.body, condition, known)),)
+        return (ir.If(condition, body, span=stmt.span),)
 
 
-def _guarded(items: tuple[Item, ...], condition: Value, stmt: ir.If) -> Iterator[Item]:
-    """Items whose kernels do nothing where `condition` does not hold."""
-    for item in items:
-        match item:
-            case Piece(body):
-                yield Piece(tuple(_inward(s, condition, stmt) for s in body))
-            case Repeat() | Choose():
-                yield replace(item, items=tuple(_guarded(item.items, condition, stmt)))
+def _closed(run: list[ir.Stmt]) -> Iterator[Item]:
+    """The kernel that `run` is, if there is anything in it, which is then empty."""
+    if run:
+        yield Piece(tuple(run))
+        run.clear()
 
 
-def _inward(stmt: ir.Stmt, condition: Value, by: ir.If) -> ir.Stmt:
-    """The condition goes below the outermost band, so that the band still becomes a grid."""
-    if isinstance(stmt, ir.Par) and not stmt.reduce:
-        return replace(stmt, body=tuple(_inward(s, condition, by) for s in stmt.body))
-    return ir.If(condition, (stmt,), span=by.span)
+def _has_par(stmt: ir.Stmt) -> bool:
+    return any(isinstance(s, ir.Par) for s in ir.walk((stmt,)))
 
 
 def _facts(condition: Value) -> tuple[ir.Compare, ...] | None:
