@@ -20,9 +20,9 @@ __all__ = ["elaborate"]
 def elaborate(tree: Tree, consts: Mapping[str, int] | None = None, library: Tree | None = None) -> Program:
     """The program that a tree means, `const`s replaced by `consts` or their defaults.
 
-    A `const` with neither stays a symbol of its function; where the function needs its value, it is left out if others call it,
-    and wrong if not. Functions, combiners and instructions of `library` may be used, and
-    are not part of the program. Raises `TexprError` with every diagnostic found.
+    A `const` with neither stays a symbol of its function. A function that needs the value of such a one is left out if others
+    call it, and wrong if not. Functions, combiners and instructions of `library` may be used, and are not part of the program.
+    Raises `TexprError` with every diagnostic found.
     """
     file = File({}, {}, {}, consts or {}, scalar_call, _is_made, tuple(sorted(RESERVED)))
     if library is not None:

@@ -28,8 +28,7 @@ from texpr.frontend.elaboration.views import View
 from texpr.frontend.tree import Binary, Call, Constant, Exp, Name, Number, Slice, Subscript, Tuple, Unary
 from texpr.ir.ops import OPS
 from texpr.ir.types import BOOL, DTYPES
-from texpr.ir.value import Cast as CastValue
-from texpr.ir.value import Literal, Load, Value
+from texpr.ir.value import Cast, Literal, Load, Value
 from texpr.support.diagnostic import error
 from texpr.support.span import Span
 
@@ -272,7 +271,7 @@ def _read_index(ctx: Context, e: Exp, data: Data) -> Expr:
 
 
 def _base_name(meaning: Value) -> str:
-    while isinstance(meaning, CastValue):
+    while isinstance(meaning, Cast):
         meaning = meaning.arg
     return meaning.buffer.name if isinstance(meaning, Load) else "at"
 

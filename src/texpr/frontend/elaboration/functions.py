@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.frontend.elaboration import views
 from texpr.frontend.elaboration.context import Context, File, Making, Slot, constant
@@ -78,8 +80,7 @@ class _Header:
             self._guarded(lambda clause=clause: self.ctx.making.assumes.append(assumption(self.ctx, clause)))
         self._guarded(self._pragmas)
 
-    def _guarded(self, read: object, name: Ident | None = None) -> None:
-        assert callable(read)
+    def _guarded(self, read: Callable[[], None], name: Ident | None = None) -> None:
         try:
             read()
         except TexprError as raised:
