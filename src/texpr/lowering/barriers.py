@@ -76,20 +76,21 @@ def place(nodes: tuple[Node, ...], needs: Sequence[Need], lanes: int) -> dict[Ga
     every = lists(nodes)
     where = _positions(every)
     placed: dict[Gap, k.Barrier] = {}
-    synchronising: set[int] = set()
+    synchronising: dict[int, k.Level] = {}
     loops: dict[ir.Seq | None, bool] = {}
     for steps in reversed(every):
         asked = (need for need in needs if not loops.get(need.within) and not _met_inside(need, placed, where))
         here = [(need, gaps) for need in asked if (gaps := _gaps(need, steps, where)) is not None]
-        open_needs = [(need, gaps) for need, gaps in here if not _passes(gaps, steps, synchronising, every)]
+        open_needs = [(need, gaps) for need, gaps in here if not _passes(need, gaps, steps, where, synchronising, every)]
         for gap in _hitting([gaps for _, gaps in open_needs]):
             met = [need for need, gaps in open_needs if gap in gaps]
             block = any(need.level is k.Level.BLOCK for need in met)
             if steps.loop is not None and (block or all(need.level is k.Level.WARP for need in needs)):
                 loops[steps.loop] = True
             covers = tuple(dict.fromkeys(need.covered for need in met))
-            placed[steps.number, gap] = k.Barrier(k.Level.BLOCK if block else k.Level.WARP, covers, lanes)
-            synchronising.add(steps.number)
+            level = k.Level.BLOCK if block else k.Level.WARP
+            placed[steps.number, gap] = k.Barrier(level, covers, lanes)
+            synchronising[steps.number] = k.Level.BLOCK if k.Level.BLOCK in (level, synchronising.get(steps.number)) else level
     return placed
 
 
@@ -150,14 +151,27 @@ def _gaps(need: Need, steps: _List, where: dict[Leaf, dict[int, int]]) -> frozen
     return frozenset(range(first, second)) if first < second else None
 
 
-def _passes(gaps: frozenset[int], steps: _List, synchronising: set[int], every: Sequence[_List]) -> bool:
-    """Whether a need with these gaps passes over a step that itself always meets a barrier."""
+def _passes(
+    need: Need,
+    gaps: frozenset[int],
+    steps: _List,
+    where: dict[Leaf, dict[int, int]],
+    synchronising: dict[int, k.Level],
+    every: Sequence[_List],
+) -> bool:
+    """Whether `need`, with these gaps, passes over a step that itself always meets a barrier."""
     last = len(steps.nodes) - 1
+    source, sink = where[need.source].get(steps.number), where[need.sink].get(steps.number)
     for at, node in enumerate(steps.nodes):
-        if isinstance(node, Loop) and node.stmt.extent.is_constant and node.stmt.extent.constant > 0:
-            around = {at - 1 if at else last, at}
-            if _of(node.body, every).number in synchronising and around <= gaps and (at or steps.loop):
-                return True
+        if not (isinstance(node, Loop) and node.stmt.extent.is_constant and node.stmt.extent.constant > 0):
+            continue
+        level = synchronising.get(_of(node.body, every).number)
+        if level is None or (need.level is k.Level.BLOCK and level is not k.Level.BLOCK):
+            continue
+        around = {at - 1 if at else last, at}
+        ends_inside = at == source == sink and not need.distant
+        if around <= gaps and (at or steps.loop) and not ends_inside:
+            return True
     return False
 
 

@@ -148,11 +148,12 @@ class Needs:
         covered = _covered(source.access, sink.access, carrier)
         if carrier is not None:
             apart = expr(right(carrier.sym)) - expr(left(carrier.sym))
-            level = self._level(source, sink, carrier, common, nest, compare("==", apart, 1))
-            if level is not None:
-                return Need(source.leaf, sink.leaf, carrier, level, covered)
-            level = self._level(source, sink, carrier, common, nest, compare(">", apart, 1))
-            return None if level is None else Need(source.leaf, sink.leaf, carrier, level, covered, distant=True)
+            near = self._level(source, sink, carrier, common, nest, compare("==", apart, 1))
+            if near is k.Level.BLOCK or (near is not None and nest.team <= WARP):
+                return Need(source.leaf, sink.leaf, carrier, near, covered)
+            far = self._level(source, sink, carrier, common, nest, compare(">", apart, 1))
+            level = k.Level.BLOCK if far is k.Level.BLOCK else near or far
+            return None if level is None else Need(source.leaf, sink.leaf, carrier, level, covered, distant=near is None)
         level = self._level(source, sink, None, common, nest)
         if level is None:
             return None
