@@ -21,6 +21,7 @@ from texpr.lowering.names import Names
 from texpr.lowering.needs import Needs
 from texpr.lowering.nests import Lowered, lower_nest
 from texpr.lowering.notes import Notes, notes
+from texpr.lowering.placement import require_sizes
 from texpr.lowering.promote import promote
 from texpr.mapping.default import for_grid, map_nest
 from texpr.mapping.reductions import BLOCK_CHUNK, CORE_CHUNK, arrange
@@ -39,8 +40,10 @@ def lower(function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None
     host = divide(arranged, names, for_grid)
     lowering = _Lowering(function, target, names, Needs(model(arranged)), host.lets)
     steps = tuple(lowering.steps(host.items))
-    results = set(function.results)
-    workspace = (*(b for b in host.locals if b not in results), *lowering.workspace)
+    kept = [b for b in host.locals if b not in function.results]
+    for buffer in kept:
+        require_sizes(buffer, frozenset(function.sizes))
+    workspace = (*kept, *lowering.workspace)
     plan = k.Plan(
         function.name,
         function.params,
@@ -85,7 +88,7 @@ class _Lowering:
         known = frozenset((*self.function.sizes, *self.loops))
         nest = map_nest(body, self.target, known)
         own = self.names.fork()
-        lowered = lower_nest(nest, self.target, own, self.needs, self.lets)
+        lowered = lower_nest(nest, self.target, own, self.needs, frozenset(self.function.sizes), self.lets)
         self.workspace.extend(lowered.placement.workspace)
         kernel = self._finish(lowered, body)
         self.notes.append(notes(kernel, nest, lowered.placement))

@@ -30,9 +30,12 @@ class Lowered:
     body: tuple[k.Stmt, ...]
 
 
-def lower_nest(nest: Nest, target: Target, names: Names, needs: Needs, lets: Mapping[Sym, Buffer]) -> Lowered:
-    """The kernel of one nest. `needs` answers what depends on what; `lets` are values kept by earlier kernels."""
-    return _NestLowering(nest, target, names, needs, lets).run()
+def lower_nest(
+    nest: Nest, target: Target, names: Names, needs: Needs, sizes: frozenset[Sym], lets: Mapping[Sym, Buffer]
+) -> Lowered:
+    """The kernel of one nest. `needs` answers what depends on what; `sizes` are known before anything runs; `lets` are values
+    kept by earlier kernels."""
+    return _NestLowering(nest, target, names, needs, sizes, lets).run()
 
 
 @dataclass(slots=True)
@@ -41,6 +44,7 @@ class _NestLowering:
     target: Target
     names: Names
     needs: Needs
+    sizes: frozenset[Sym]
     lets: Mapping[Sym, Buffer]
     thread: Expr = ZERO
     tree: Team = field(init=False)
@@ -60,6 +64,7 @@ class _NestLowering:
             self.names,
             self.thread,
             {m.loop: m.loop.extent for m in self.nest.grid},
+            self.sizes,
             team.replicated,
             lambda buffer: self.needs.slots(self.nest, buffer),
         ).run()

@@ -46,13 +46,14 @@ def count(shape: tuple[Expr, ...]) -> int | None:
 @dataclass(slots=True)
 class Placer:
     """Decides for one nest. `slots_of`: for a local of a team, how each dimension is dealt out if one thread touches each
-    element (None where several do)."""
+    element (None where several do). `sizes`: what the workspace's size may depend on."""
 
     nest: Nest
     target: Target
     names: Names
     thread: Expr
     extents: Mapping[ir.Par, Expr]
+    sizes: frozenset[Sym]
     replicated: frozenset[Buffer]
     slots_of: Callable[[Buffer], tuple[int, ...] | None]
     found: Placement = field(default_factory=Placement)
@@ -123,15 +124,8 @@ class Placer:
     ) -> Place:
         buffer = new.buffer
         shape = (*(extent for _, extent in leading), *buffer.shape, *(extent for _, extent in trailing))
-        inner = {s for e in shape for s in e.syms()} & {
-            s.sym for s in ir.walk(self.nest.body) if isinstance(s, ir.Let | ir.Seq)
-        }
-        if inner:
-            name = min(s.base for s in inner)
-            raise limitation(
-                "E0542", new.span, f"the size of `{buffer.name}` depends on `{name}`, so no memory can be set aside"
-            )
         made = Buffer(buffer.name, buffer.dtype, shape, "local", span=buffer.span)
+        require_sizes(made, self.sizes)
         self.found.workspace.append(made)
         return Place(
             k.Space.GLOBAL,
@@ -144,6 +138,16 @@ class Placer:
     def _grid(self) -> Iterator[tuple[Expr, Expr]]:
         for loop_map in self.nest.grid:
             yield expr(loop_map.loop.sym), self.extents[loop_map.loop]
+
+
+def require_sizes(buffer: Buffer, sizes: frozenset[Sym]) -> None:
+    """Raises Limitation where the extents of a workspace buffer are not known before anything runs."""
+    inner = {s for e in buffer.shape for s in e.syms()} - sizes
+    if inner:
+        name = min(s.base for s in inner)
+        raise limitation(
+            "E0542", buffer.span, f"the size of `{buffer.name}` depends on `{name}`, so no memory can be set aside"
+        )
 
 
 def _news(body: tuple[ir.Stmt, ...], nest: Nest, own: bool) -> Iterator[tuple[ir.New, bool]]:
