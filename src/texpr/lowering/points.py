@@ -39,9 +39,9 @@ class Tile:
 
 
 def around(tiles: tuple[Tile, ...], body: tuple[ir.Stmt, ...], emitter: Emitter) -> tuple[k.Stmt, ...]:
-    """`body` for every point of `tiles`."""
+    """`body` for every point of `tiles`. Atomics stay one by one: lanes gain nothing from them."""
     every = _each_point(tiles, body, emitter)
-    if not tiles or not distributes(body, frozenset(t.map.loop.sym for t in tiles)):
+    if not tiles or emitter.atomics or not distributes(body, frozenset(t.map.loop.sym for t in tiles)):
         return every
     side = _SideBySide(emitter, tuple((emitter.names.sym(f"{t.map.loop.sym.base}_point"), t.map.tile) for t in tiles))
     moved = {t.map.loop.sym: t.start + expr(point) for t, (point, _) in zip(tiles, side.points, strict=True)}

@@ -91,7 +91,7 @@ def _cpu(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], inner: tuple[tupl
     grid = [LoopMap(p, Role.GRID) for p in loops]
     if grid and not inner:
         *outer, lane = _by_contiguity(loops, body)
-        if distributes(body, frozenset(p.sym for p in loops)):
+        if not any(is_atomic(p) for p in loops) and distributes(body, frozenset(p.sym for p in loops)):
             grid = _registers(tuple(outer), lane, body)
         else:
             crossing = _crossing(tuple(outer), lane, body)

@@ -1,0 +1,384 @@
+"""Plans run by hand: every thread of every kernel, statement by statement, between barriers. Nothing here prints or compiles.
+
+Memory is a dictionary of elements that starts undefined; every access is checked for its bounds, for reads of what nothing
+wrote, and for races: two threads touch an element, one of them writes, and no barrier of both lies between. Iterations of a
+`simd` loop count as threads that nothing orders. Numbers are Python's, so data must be small integers.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from texpr.affine.expr import Expr, Sym
+from texpr.interp.arguments import bind, shape_of
+from texpr.interp.dtypes import numpy_dtype
+from texpr.ir import kernel as k
+from texpr.ir.program import Compare, Function
+from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
+from texpr.isa.levels import Level, Space
+
+Number = int | float
+Element = tuple[int, ...]
+
+
+class Fault(Exception):
+    """What no right program does."""
+
+
+class Undefined:
+    """The value of memory that nothing wrote: it may be carried about, but not used."""
+
+
+UNDEFINED = Undefined()
+
+
+def _divide(a: Number, b: Number) -> Number:
+    return (a // b if b else 0) if isinstance(a, int) else a / b
+
+
+def _modulo(a: int, b: int) -> int:
+    return a % b if b else 0
+
+
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg, "abs": abs, "max": max, "min": min,
+    "div": _divide, "mod": _modulo, "and": operator.and_, "or": operator.or_, "not": operator.not_,
+    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
+}  # fmt: skip
+
+
+class Touch(NamedTuple):
+    """One access: by which thread, in which of its stretches between barriers, in which run of a `simd` loop and lane of it."""
+
+    block: Element
+    thread: int
+    block_epoch: int
+    warp_epoch: int
+    lanes: int
+    lane: int
+    atomic: bool
+
+
+Touches = dict[tuple[Element, int, int, bool], Touch]
+"""The latest access of each thread and lane, plain and atomic: what is ordered after it is ordered after those before, too."""
+
+
+@dataclass
+class Memory:
+    """The elements of one buffer, and who read and wrote them in this launch."""
+
+    name: str
+    shape: tuple[int, ...]
+    values: dict[Element, Number] = field(default_factory=dict[Element, Number])
+    reads: dict[Element, Touches] = field(default_factory=dict[Element, Touches])
+    writes: dict[Element, Touches] = field(default_factory=dict[Element, Touches])
+
+    def at(self, element: Element) -> Element:
+        """`element`, which must be there."""
+        if len(element) != len(self.shape) or any(not 0 <= e < s for e, s in zip(element, self.shape, strict=True)):
+            raise Fault(f"{self.name}{list(element)} is out of bounds {list(self.shape)}")
+        return element
+
+    def touch(self, element: Element, new: Touch, *, writes: bool) -> None:
+        """Notes an access; an earlier one of which nothing says that it is over is a race."""
+        for kind in (self.writes, self.reads) if writes else (self.writes,):
+            for old in kind.get(element, {}).values():
+                if not _ordered(old, new) and not (old.atomic and new.atomic):
+                    raise Fault(f"race on {self.name}{list(element)}: {old} and {new}")
+        touches = (self.writes if writes else self.reads).setdefault(element, {})
+        touches[new.block, new.thread, new.lane, new.atomic] = new
+
+
+def _ordered(old: Touch, new: Touch) -> bool:
+    if old.block != new.block:
+        return False
+    if old.thread == new.thread:
+        return old.lanes != new.lanes or old.lane == new.lane
+    if old.block_epoch < new.block_epoch:
+        return True
+    return old.thread // 32 == new.thread // 32 and old.warp_epoch < new.warp_epoch
+
+
+@dataclass
+class Thread:
+    """One thread: its variables, and how far it has come."""
+
+    machine: Machine
+    block: Element
+    number: int
+    shared: dict[Buffer, Memory]
+    variables: dict[Sym, Any]
+    own: dict[Buffer, Memory] = field(default_factory=dict[Buffer, Memory])
+    block_epoch: int = 0
+    warp_epoch: int = 0
+    lanes: int = 0
+    lane: int = 0
+
+    def index(self, e: Expr, data: Mapping[Sym, int] | None = None) -> int:
+        """An index expression, here and now."""
+        number = e.evaluate({**self.variables, **data} if data else self.variables)
+        assert isinstance(number, int)
+        return number
+
+    def value(self, value: Value) -> Any:
+        """A value; memory that nothing wrote may only be passed on."""
+        match value:
+            case Literal(number):
+                return number
+            case Index(e):
+                return self.index(e)
+            case Ref(sym):
+                return self.variables[sym]
+            case Load():
+                return self.load(value)
+            case Cast(arg, dtype):
+                number = self.defined(arg)
+                return float(number) if dtype.is_float else bool(number) if dtype.name == "bool" else int(number)
+            case Op("select", (condition, one, other)):
+                return self.value(one if self.defined(condition) else other)
+            case Op(name, args):
+                return OPERATIONS[name](*(self.defined(a) for a in args))
+
+    def defined(self, value: Value) -> Any:
+        """A value that is used."""
+        found = self.value(value)
+        if found is UNDEFINED:
+            raise Fault(f"{value} is used before anything is written there")
+        return found
+
+    def place(self, load: Load) -> tuple[Memory, Element]:
+        """Where an element lives."""
+        data: dict[Sym, int] = {}
+        for sym, meaning in load.data:
+            data[sym] = int(self.defined(_bound(meaning, data)))
+        memory = self.machine.memory(load.buffer, self)
+        return memory, memory.at(tuple(self.index(e, data) for e in load.index))
+
+    def load(self, load: Load) -> Any:
+        memory, element = self.place(load)
+        memory.touch(element, self.touch(), writes=False)
+        return memory.values.get(element, UNDEFINED)
+
+    def store(self, load: Load, value: Number) -> None:
+        memory, element = self.place(load)
+        memory.touch(element, self.touch(), writes=True)
+        memory.values[element] = value
+
+    def atomic(self, stmt: k.Atomic) -> None:
+        memory, element = self.place(stmt.target)
+        value = self.defined(stmt.value)
+        memory.touch(element, self.touch(atomic=True), writes=True)
+        if element not in memory.values:
+            raise Fault(f"{memory.name}{list(element)} is updated before anything is written there")
+        memory.values[element] = OPERATIONS[stmt.op](memory.values[element], value)
+
+    def touch(self, *, atomic: bool = False) -> Touch:
+        return Touch(self.block, self.number, self.block_epoch, self.warp_epoch, self.lanes, self.lane, atomic)
+
+    def run(self, body: Sequence[k.Stmt]) -> Generator[k.Barrier | k.Exchange, Any, None]:
+        """Runs `body`; stops at every barrier and exchange."""
+        for stmt in body:
+            match stmt:
+                case k.For():
+                    yield from self.loop(stmt)
+                case k.If():
+                    yield from self.run(stmt.then if self.defined(stmt.condition) else stmt.orelse)
+                case k.Declare():
+                    self.variables[stmt.sym] = self.value(stmt.value)
+                case k.Assign():
+                    self.variables[stmt.sym] = self.defined(stmt.value)
+                case k.Store():
+                    self.store(stmt.target, self.defined(stmt.value))
+                case k.Atomic():
+                    self.atomic(stmt)
+                case k.Barrier():
+                    yield stmt
+                case k.Exchange():
+                    self.variables[stmt.target] = yield stmt
+
+    def loop(self, loop: k.For) -> Generator[k.Barrier | k.Exchange, Any, None]:
+        lo, hi, step = (self.index(e) for e in (loop.lo, loop.hi, loop.step))
+        outer = self.lanes, self.lane
+        if loop.kind == "simd":
+            self.machine.lanes += 1
+            self.lanes = self.machine.lanes
+        for at in range(lo, hi, step):
+            self.variables[loop.sym] = at
+            if loop.kind == "simd":
+                self.lane = at
+            yield from self.run(loop.body)
+        self.lanes, self.lane = outer
+
+
+def _bound(meaning: Value, data: Mapping[Sym, int]) -> Value:
+    """The meaning of a data-dependent symbol, with those before it."""
+    match meaning:
+        case Load() if data:
+            index = tuple(e.substitute(data) for e in meaning.index)
+            return Load(meaning.buffer, index, tuple((s, _bound(v, data)) for s, v in meaning.data))
+        case Op(name, args, dtype):
+            return Op(name, tuple(_bound(a, data) for a in args), dtype)
+        case Cast(arg, dtype):
+            return Cast(_bound(arg, data), dtype)
+        case Index(e, dtype):
+            return Index(e.substitute(data), dtype)
+        case _:
+            return meaning
+
+
+class Machine:
+    """The memory of one run of a plan, and the launches in it."""
+
+    def __init__(self, function: Function, arguments: Mapping[str, Any], sizes: Mapping[str, int] | None, order: int = 0):
+        bound = bind(function, arguments, sizes)
+        self.function = function
+        self.random = Random(order)
+        self.sizes: dict[Sym, int] = dict(bound.sizes)
+        self.globals: dict[Buffer, Memory] = {}
+        self.lanes = 0
+        for param in function.params:
+            array = np.asarray(bound.arrays[param.name])
+            values = {at: array[at].item() for at in np.ndindex(array.shape)}
+            self.globals[param] = Memory(param.name, array.shape, values)
+
+    def memory(self, buffer: Buffer, thread: Thread) -> Memory:
+        """Where `buffer` lives for `thread`."""
+        for found in (self.globals.get(buffer), thread.shared.get(buffer), thread.own.get(buffer)):
+            if found is not None:
+                return found
+        raise Fault(f"{buffer.name} is nowhere")
+
+    def run(self, plan: k.Plan) -> dict[str, np.ndarray[Any, Any]]:
+        """The results and inouts of `plan`."""
+        self.sizes.update(dict(plan.fixed))
+        for buffer in (*(b for b in plan.results if b not in plan.params), *plan.workspace):
+            self.globals[buffer] = Memory(buffer.name, tuple(max(0, e) for e in shape_of(buffer, self.sizes)))
+        for step in plan.steps:
+            self.step(step)
+        wanted = (*plan.results, *(p for p in plan.params if p.role == "inout" and p not in plan.results))
+        return {b.name: self.array(b) for b in wanted}
+
+    def array(self, buffer: Buffer) -> np.ndarray[Any, Any]:
+        memory = self.globals[buffer]
+        found = np.zeros(memory.shape, numpy_dtype(buffer.dtype))
+        for at in np.ndindex(memory.shape):
+            if at not in memory.values:
+                raise Fault(f"{buffer.name}{list(at)} is never written")
+            found[at] = memory.values[at]
+        return found
+
+    def step(self, step: k.HostStep) -> None:
+        match step:
+            case k.Launch(kernel):
+                self.launch(kernel)
+            case k.HostLoop(sym, extent, steps):
+                for at in range(extent.evaluate(self.sizes)):
+                    self.sizes[sym] = at
+                    for inner in steps:
+                        self.step(inner)
+                self.sizes.pop(sym, None)
+            case k.HostIf(conditions, steps):
+                if all(_holds(c, self.sizes) for c in conditions):
+                    for inner in steps:
+                        self.step(inner)
+
+    def launch(self, kernel: k.Kernel) -> None:
+        """Every block of a launch, in a shuffled order."""
+        for memory in self.globals.values():
+            memory.reads.clear()
+            memory.writes.clear()
+        bases = {a.base: 0 for a in kernel.axes if a.base is not None}
+        outer = [a for a in kernel.axes if a.level is not Level.BLOCK]
+        points = list(product(*(range(a.extent.evaluate(self.sizes)) for a in outer)))
+        self.random.shuffle(points)
+        for point in points:
+            given = {**self.sizes, **bases, **{a.sym: at for a, at in zip(outer, point, strict=True)}}
+            self.block(kernel, point, given)
+
+    def block(self, kernel: k.Kernel, point: Element, given: Mapping[Sym, int]) -> None:
+        shared = {a.buffer: _fresh(a.buffer) for a in kernel.arrays if a.space is Space.SHARED}
+        axes = [a for a in kernel.axes if a.level is Level.BLOCK]
+        assert len(axes) <= 1, "one axis of threads"
+        threads = [
+            Thread(self, point, number, shared, {**given, **{a.sym: number for a in axes}}) for number in range(kernel.threads)
+        ]
+        for thread in threads:
+            thread.own = {a.buffer: _fresh(a.buffer) for a in kernel.arrays if a.space is Space.LOCAL}
+        self.together(threads, kernel)
+
+    def together(self, threads: list[Thread], kernel: k.Kernel) -> None:
+        """Threads in a shuffled order, each to its next stop; then those go on that have all come to one."""
+        running = {thread.number: thread.run(kernel.body) for thread in threads}
+        stopped: dict[int, k.Barrier | k.Exchange] = {}
+        answers: dict[int, Any] = {}
+        while running:
+            ready = [n for n in running if n not in stopped]
+            self.random.shuffle(ready)
+            for number in ready:
+                try:
+                    stopped[number] = running[number].send(answers.pop(number, None))
+                except StopIteration:
+                    del running[number]
+            if not running:
+                return
+            if not any([self.pass_on(group, stopped, answers, threads) for group in _groups(stopped, len(threads))]):
+                raise Fault(f"{kernel.name}: threads wait for ever")
+
+    def pass_on(
+        self, group: list[int], stopped: dict[int, k.Barrier | k.Exchange], answers: dict[int, Any], threads: list[Thread]
+    ) -> bool:
+        """Lets `group` go on where all of it stands at one place."""
+        stops = {id(stopped[n]): stopped[n] for n in group if n in stopped}
+        if len(stops) != 1 or any(n not in stopped for n in group):
+            return False
+        (stop,) = stops.values()
+        if isinstance(stop, k.Exchange):
+            for n in group:
+                answers[n] = threads[n ^ stop.mask].variables[stop.source.sym]
+        for n in group:
+            del stopped[n]
+            if isinstance(stop, k.Barrier):
+                threads[n].warp_epoch += 1
+                threads[n].block_epoch += stop.level is Level.BLOCK
+        return True
+
+
+def _groups(stopped: Mapping[int, k.Barrier | k.Exchange], threads: int) -> Iterator[list[int]]:
+    """The threads that must come together at the stops of some: the block, or lanes of a warp."""
+    seen: set[tuple[int, int]] = set()
+    for number, stop in list(stopped.items()):
+        lanes = stop.lanes if isinstance(stop, k.Barrier) else 32
+        width = threads if isinstance(stop, k.Barrier) and stop.level is Level.BLOCK else lanes
+        first = number // width * width
+        if (first, width) not in seen:
+            seen.add((first, width))
+            yield list(range(first, min(threads, first + width)))
+
+
+def _fresh(buffer: Buffer) -> Memory:
+    return Memory(buffer.name, tuple(e.constant for e in buffer.shape))
+
+
+def _holds(fact: Compare, sizes: Mapping[Sym, int]) -> bool:
+    compare = {
+        "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge
+    }[fact.op]  # fmt: skip
+    return compare(fact.left.evaluate(sizes), fact.right.evaluate(sizes))
+
+
+def run(
+    function: Function,
+    plan: k.Plan,
+    arguments: Mapping[str, Any],
+    sizes: Mapping[str, int] | None = None,
+    order: int = 0,
+) -> dict[str, np.ndarray[Any, Any]]:
+    """The plan on `arguments`, threads and blocks in the order that `order` picks. Raises Fault."""
+    return Machine(function, arguments, sizes, order).run(plan)
