@@ -47,7 +47,7 @@ def random(*shape: int) -> Callable[[np.random.Generator], np.ndarray]:
     return lambda numbers: numbers.random(shape, dtype=np.float32)
 
 
-LARGE, SIDE = 1 << 24, 4096
+LARGE, SIDE = 1 << 26, 4096
 
 CASES = (
     Case("saxpy", "saxpy", lambda g: (2.0, random(LARGE)(g), random(LARGE)(g)), peers.saxpy, peers.saxpy_numba, "memory"),
