@@ -33,9 +33,13 @@ EQUIVALENT = {
 
 @dataclass(frozen=True)
 class Subject:
-    """A program at one set of sizes, with its plan, every mutant of its kernels, and one text that holds them all."""
+    """A program at one set of sizes, with its plan, every mutant of its kernels, and one text that holds them all.
+
+    `every` are its sizes with its consts, `sizes` those that are given at run time.
+    """
 
     example: Example
+    every: dict[str, int]
     sizes: dict[str, int]
     function: Function
     plan: k.Plan
@@ -54,7 +58,7 @@ def subject(example: Example, sizes: dict[str, int]) -> Subject:
     found = tuple(m for kernel in originals for m in mutants(kernel))
     everything = replace(plan, steps=(*plan.steps, *(k.Launch(m.kernel) for m in found)))
     rest = {n: v for n, v in sizes.items() if Sym(n) in function.sizes}
-    return Subject(example, rest, function, plan, found, print_kernels(everything))
+    return Subject(example, sizes, rest, function, plan, found, print_kernels(everything))
 
 
 def planted(plan: k.Plan, mutant: Mutant) -> k.Plan:
@@ -71,8 +75,8 @@ def _swap(step: k.HostStep, mutant: Mutant) -> k.HostStep:
 
 def how_caught(at: Subject, plan: k.Plan) -> str | None:
     """What tells the run of `plan` from a right one: "detector", "value", or None."""
-    arrays = at.example.make(np.random.default_rng(0), dict(at.sizes) | {s.name: v for s, v in plan.fixed})
-    want = at.example.reference(arrays, at.sizes)
+    arrays = at.example.make(np.random.default_rng(0), at.every)
+    want = at.example.reference(arrays, at.every)
     given = {p.name: arrays[p.name] for p in at.function.params}
     for seed in SEEDS:
         run = run_plan(at.function, plan, given, at.sizes, seed=seed, text=at.text)
@@ -94,14 +98,24 @@ CASES: dict[str, dict[str, int]] = {
     "cholesky": {"batch": 1, "n": 5},
     "prefix_sum": {"n": 1100},
     "argmax": {"n": 5000},
-}
+    "matmul_flat": {"M": 13, "N": 35, "K": 7},
+    "jacobi": {"H": 13, "W": 37, "T": 2},
+    "layernorm": {"M": 3, "N": 300},
+    "rmsnorm": {"M": 3, "N": 300},
+    "conv2d": {
+        "B": 2, "H": 5, "W": 7, "C": 3, "R": 3, "S": 3, "F": 2, "stride": 1, "dilation": 1, "padding": 1,
+    },
+    "gather": {"V": 7, "D": 37, "n": 11},
+    "histogram": {"n": 300, "bins": 16},
+    "permute5d": {"A": 2, "B": 3, "C": 5, "D": 7, "E": 3},
+}  # fmt: skip
 SHORT = ("saxpy", "softmax", "cholesky", "transpose")
 
 
 def is_right(at: Subject, plan: k.Plan, seed: int | None, *, values_only: bool) -> bool:
     """Whether one run gives the right values, and, unless `values_only`, the detectors find nothing."""
-    arrays = at.example.make(np.random.default_rng(0), at.sizes)
-    want = at.example.reference(arrays, at.sizes)
+    arrays = at.example.make(np.random.default_rng(0), at.every)
+    want = at.example.reference(arrays, at.every)
     run = run_plan(at.function, plan, arrays, at.sizes, seed=seed, text=at.text)
     got = results(at.function, run)
     return (values_only or not run.reports) and all(distance(got[n], want[n], at.example.floor) <= at.example.ulp for n in want)
