@@ -1,0 +1,131 @@
+"""Reductions made explicit mean what they meant: random ones interpreted before and after, in chunks of every size."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from texpr.checks import check
+from texpr.frontend import parse
+from texpr.interp import run as interpret
+from texpr.ir import program as ir
+from texpr.ir import program_verify
+from texpr.ir.program import Function
+from texpr.mapping import reductions
+from texpr.mapping.reductions import arrange, is_atomic
+
+HEAD = "combine far(a: i32, b: i32): i32 identity 0 { return max(abs(a), abs(b)) }\n"
+SIGNATURE = "fn f(x: i32[n, m], at: i32[n], inout s: i32, inout t: i32, inout y: i32[n], inout h: i32[4]): i32[1]\n"
+FACTS = "    assume at in 0..4\n"
+
+
+def _update(chooser: random.Random, value: str) -> str:
+    """Accumulators, one or several, that every iteration meets in."""
+    return chooser.choice(
+        [
+            f"s += {value}",
+            f"s -= {value}",
+            f"s max= {value}",
+            f"s += {value}\n t min= {value} * 2",
+            f"s -= {value}\n s += 3\n t -= {value} + 1",
+            f"(s, t) max= ({value}, {value} + 3)",
+            f"(s, t) min= ({value} / 2, 0 - {value})",
+            f"s far= {value}",
+            f"s += {value}\n t far= {value}",
+            f"let q = {value}\n if q > 1 {{ s += q }} else {{ t += 2 }}",
+            f"seq 3 |k| {{ s += {value} * i32(k) }}",
+        ]
+    )
+
+
+def _program(seed: int) -> str:
+    chooser = random.Random(seed)
+    atomic = " #atomic" if chooser.random() < 0.2 else ""
+    kind = chooser.randrange(7)
+    update = _update(chooser, "x[i, j]")
+    if atomic and ("far" in update or "(" in update.split("=")[0]):
+        atomic = ""
+    meets = ", ".join(name for name in ("s", "t") if f"{name} " in update or f"{name}, " in update or f", {name})" in update)
+    op = chooser.choice(["+=", "-=", "max=", "min=", *([] if atomic else ["far="])])
+    body = {
+        0: f"par n |i| reduce({meets}){atomic} {{ par m |j| reduce({meets}) {{ {update} }} }}",
+        1: f"par n |i| reduce({meets}) {{ seq m |j| {{ {update} }} }}",
+        2: f"seq m |j| {{ par n |i| reduce({meets}){atomic} {{ {update} }} }}",
+        3: f"par n |i| {{ par m |j| reduce(y){atomic} {{ y[i] {op} x[i, j] }} }}",
+        4: f"par m |j| reduce(y){atomic} {{ par n |i| {{ y[i] {op} x[i, j] }} }}",
+        5: f"par n |i| reduce(h){atomic} {{ h[at[i]] {op} i32(i) + 1 }}",
+        6: f"par n |i| reduce(h) {{ par m |j| reduce(h) {{ h[(i + j) % 4] {op} x[i, j] }} }}",
+    }[kind]
+    return f"{HEAD}{SIGNATURE}{FACTS}{{\n new z: i32[1]\n z[0] = 5\n {body}\n return z\n}}"
+
+
+def _given(seed: int, n: int, m: int) -> dict[str, np.ndarray]:
+    numbers = np.random.default_rng(seed)
+    return {
+        "x": numbers.integers(-9, 10, (n, m)).astype(np.int32),
+        "at": numbers.integers(0, 4, n).astype(np.int32),
+        "s": np.array(2, np.int32),
+        "t": np.array(3, np.int32),
+        "y": numbers.integers(-9, 10, n).astype(np.int32),
+        "h": numbers.integers(-9, 10, 4).astype(np.int32),
+    }
+
+
+def _same(before: Function, after: Function, seed: int) -> bool:
+    for n, m in ((0, 3), (1, 1), (5, 3), (17, 4), (3, 0)):
+        given = _given(seed, n, m)
+        want, got = interpret(before, given), interpret(after, given)
+        if any(not np.array_equal(got[name], want[name]) for name in want):
+            return False
+    return True
+
+
+def _form(after: Function) -> str:
+    """What became of the reduction."""
+    loops = [s for s in ir.walk(after.body) if isinstance(s, ir.Par)]
+    if any(is_atomic(p) for p in loops):
+        return "atomic"
+    if not any(p.reduce for p in loops):
+        return "in order"
+    return "split" if any(isinstance(s, ir.New) and "parts" in s.buffer.name for s in after.body) else "team"
+
+
+def test_arranged_reductions_mean_the_same() -> None:
+    forms: Counter[str] = Counter()
+    for seed in range(120):
+        before = parse(_program(seed), "reduction.te").functions[0]
+        assert not check(before), f"{_program(seed)}\n{check(before)[0]}"
+        after = arrange(before, random.Random(seed).choice([1, 2, 3, 7, 4096]))
+        program_verify.verify(ir.Program((after,)))
+        assert _same(before, after, seed), f"seed {seed}\n{_program(seed)}"
+        forms[_form(after)] += 1
+        _check_forms(after)
+    assert min(forms[form] for form in ("atomic", "in order", "split", "team")) >= 3, forms
+
+
+def _check_forms(after: Function) -> None:
+    """Every `par … reduce` left is atomic, or its accumulators do not depend on its index."""
+    for stmt in ir.walk(after.body):
+        if isinstance(stmt, ir.Par) and stmt.reduce and not is_atomic(stmt):
+            for bind in (s for s in ir.walk(stmt.body) if isinstance(s, ir.Bind) and s.update is not None):
+                met = [t for t in bind.targets if t.buffer in stmt.reduce]
+                assert not any(stmt.sym in e.syms() or t.data for t in met for e in (*t.index, *t.buffer.shape))
+
+
+def test_differences_joined_by_subtraction_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partial values of `-=` add up: to subtract them again would be wrong."""
+    right = reductions._join
+
+    def wrong(accumulator: reductions.Accumulator, *rest: object) -> ir.Bind:
+        bind = right(accumulator, *rest)  # type: ignore[arg-type]
+        return ir.Bind(bind.targets, bind.values, accumulator.update, bind.span)
+
+    monkeypatch.setattr(reductions, "_join", wrong)
+    found = 0
+    for seed in range(120):
+        before = parse(_program(seed), "reduction.te").functions[0]
+        found += not _same(before, arrange(before, 3), seed)
+    assert found >= 2
