@@ -5,10 +5,11 @@ Each step is one line of `lower`; `after` sees every intermediate form, in order
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import SupportsIndex, TypeAlias
 
 from texpr.affine.expr import Sym
 from texpr.backends.cpu import print_cpu
@@ -60,13 +61,14 @@ def check(program: Program) -> tuple[Diagnostic, ...]:
 
 def fix(function: Function, sizes: Mapping[str, int] | None = None) -> tuple[Function, dict[Sym, int]]:
     """`function` with the sizes and consts of that name fixed, consts that are not named taking their default."""
-    given = dict(sizes or {})
     known = {s.name: s for s in (*function.sizes, *(s for s, _ in function.consts))}
-    for name in given:
+    given: dict[str, int] = {}
+    for name, value in (sizes or {}).items():
         if name not in known:
             names = ", ".join(known) or "none"
             help = f"its sizes are: {names}; a const is given to `load`, as in `load(file, {{'{name}': 2}})`"
             raise error("E0706", function.span, f"`{function.name}` has no size `{name}`", help=help)
+        given[name] = _integer(function, known[name], value)
     for const, default in function.consts:
         if const.name not in given:
             if default is None:
@@ -79,6 +81,19 @@ def fix(function: Function, sizes: Mapping[str, int] | None = None) -> tuple[Fun
     except ZeroDivisionError:
         listed = ", ".join(f"{sym.name} = {value}" for sym, value in fixed.items())
         raise error("E0724", function.span, f"`{function.name}` divides by zero in an index or size, at {listed}") from None
+
+
+def _integer(function: Function, size: Sym, value: object) -> int:
+    """`value` as what `size` may be: 64 bits hold it, and only a const is negative. Raises TexprError E0707."""
+    named = f"size `{size}` of `{function.name}`"
+    if not isinstance(value, SupportsIndex):
+        raise error("E0707", function.span, f"{named} must be an integer, not {type(value).__name__}")
+    number = operator.index(value)
+    if number < 0 and size in function.sizes:
+        raise error("E0707", function.span, f"{named} must not be negative, it is {number}")
+    if not -(2**63) <= number < 2**63:
+        raise error("E0707", function.span, f"{named} must fit i64, it is {number}")
+    return number
 
 
 def lower(

@@ -38,6 +38,9 @@ from .compiled import build, compiler
         ("", "v_"),
         ("a-b;c", "a_b_c"),
         ("INT_MAX", "INT_MAX_"),
+        ("uint64_t", "uint64_t_"),
+        ("int_fast8_t", "int_fast8_t_"),
+        ("print_t", "print_t"),
         ("M", "M"),
         ("NaN", "NaN"),
     ],
@@ -50,6 +53,13 @@ def test_identifiers(name: str, text: str) -> None:
 def test_every_text_becomes_an_identifier(name: str) -> None:
     assert re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", identifier(name))
     assert "__" not in identifier(name)
+
+
+def test_long_names_are_cut_and_stay_different() -> None:
+    names = {identifier("a" * 250), identifier("a" * 251), identifier("a" * 250 + "b"), identifier("a_" * 200)}
+    assert len(names) == 4
+    assert all(len(name) <= 100 and "__" not in name for name in names)
+    assert identifier("a" * 100) == "a" * 100
 
 
 def test_siblings_share_a_name_and_inner_scopes_do_not_hide_outer_ones() -> None:

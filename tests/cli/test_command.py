@@ -129,6 +129,8 @@ def test_bad_files_are_refused_with_a_code(content: bytes | None, code: int, err
         (["run", "{file}", "--size", "m=1"], "`scale` has no size `m`"),
         (["run", "{file}", "--size", "n=1", "--size", "n=2"], "size `n` is given twice"),
         (["run", "{file}", "--on", "moon"], "'moon' is not one of"),
+        (["run", "{file}", "--seed", "-1"], "-1 is not in the range x>=0"),
+        (["run", "{file}", "--arg", "a=1", "--arg", "x=1", "--size", "n=3", "--order", "3"], "--order is for --on emulator"),
         (["run", "{file}", "--arg", "a=1", "--arg", "x=none.npy"], "there is no file `none.npy`"),
     ],
 )
@@ -181,15 +183,34 @@ def test_run_json(scale: Path, texpr: Call) -> None:
     ],
     ids=["type", "rank", "format", "pickle"],
 )
-def test_a_wrong_array_is_refused(array: np.ndarray | bytes, error: str, scale: Path, tmp_path: Path, texpr: Call) -> None:
+@pytest.mark.parametrize("place", ["interp", "cpu"])
+def test_a_wrong_array_is_refused(
+    array: np.ndarray | bytes, error: str, place: str, scale: Path, tmp_path: Path, texpr: Call
+) -> None:
     path = tmp_path / "x.npy"
     if isinstance(array, bytes):
         path.write_bytes(array)
     else:
         np.save(path, array, allow_pickle=True)
-    code, out, err = texpr("run", scale, "--on", "interp", "--arg", "a=1", "--arg", f"x={path}")
+    code, out, err = texpr("run", scale, "--on", place, "--arg", "a=1", "--arg", f"x={path}")
     assert (code, out) == (1, "")
     assert f"error[{error}]" in err
+
+
+def test_a_size_that_no_array_tells_is_asked_for(tmp_path: Path, texpr: Call) -> None:
+    program = tmp_path / "flat.te"
+    program.write_text("fn f(inout A: f32[m * n]) {\n par m |i| { par n |j| { A[i * n + j] = 1.0 } }\n}\n", encoding="utf-8")
+    np.save(tmp_path / "A.npy", np.zeros(6, np.float32))
+    code, _, err = texpr("run", program, "--arg", f"A={tmp_path / 'A.npy'}")
+    assert code == 2
+    assert "size `m` of `A: f32[m * n]` is not known: give --size m=…" in err
+
+
+@pytest.mark.parametrize("size", [2**61, 2**63 - 1, 2**63, 10**30])
+def test_arrays_larger_than_any_memory(size: int, scale: Path, texpr: Call) -> None:
+    code, _, err = texpr("run", scale, "--arg", "a=1", "--arg", "x=zeros", "--size", f"n={size}")
+    assert code == 1
+    assert "error[E0859]" in err or "error[E0707]" in err
 
 
 def test_arrays_may_be_transposed_and_of_the_other_byte_order(tmp_path: Path, texpr: Call) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from texpr.cli import main
+from texpr.driver import fix, parse
+from texpr.support.diagnostic import TexprError
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -135,3 +137,31 @@ def test_explain_for_several_targets_is_one_object(texpr: Call) -> None:
     code, out, _ = texpr("explain", EXAMPLES / "saxpy.te", "--for", "cpu", "--for", "sm_80", "--json")
     assert code == 0
     assert [each["target"] for each in json.loads(out)["targets"]] == ["cpu", "sm_80"]
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [
+        (-1, "must not be negative, it is -1"),
+        (2**63, f"must fit i64, it is {2**63}"),
+        (2.5, "must be an integer, not float"),
+        ("7", "must be an integer, not str"),
+    ],
+)
+def test_a_size_is_an_integer_of_64_bits(size: object, words: str) -> None:
+    total = parse(SUM)["total"]
+    with pytest.raises(TexprError, match="E0707") as raised:
+        fix(total, {"n": size})  # pyright: ignore[reportArgumentType]
+    assert words in str(raised.value)
+    assert fix(total, {"n": 2**63 - 1})[1] == {total.sizes[0]: 2**63 - 1}
+
+
+@pytest.mark.parametrize("verb", [["explain"], ["build", "--for", "cpu", "-o", "out"]])
+def test_a_negative_size_is_a_wrong_call(
+    verb: list[str], program: Path, tmp_path: Path, texpr: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = texpr(*verb, program, "--size", "n=-1")
+    assert (code, out) == (2, "")
+    assert "error[E0707]" in err
+    assert not (tmp_path / "out").exists()

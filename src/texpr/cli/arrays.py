@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +54,7 @@ def make_arrays(
     loaded = {name: load_array(Path(word), params[name]) for name, word in words.items() if word.endswith(".npy")}
     known = {sym: value for sym, value in function.consts if value is not None} | {Sym(n): v for n, v in sizes.items()}
     _solve(function, loaded, known)
+    _refuse_unknown(function, known)
     filler = _Filler(function, known, np.random.default_rng(seed))
     arrays = {param.name: loaded.get(param.name) for param in function.params}
     filled = {name: filler.array(params[name], words[name]) if array is None else array for name, array in arrays.items()}
@@ -60,7 +62,7 @@ def make_arrays(
 
 
 def load_array(path: Path, param: Buffer) -> Array:
-    """The array in a `.npy` file, of the type of `param`. Never unpickles. Raises TexprError (E0850–E0852, E0856, E0857)."""
+    """The array in a `.npy` file, of the type of `param`. Never unpickles. Raises TexprError (E0705, E0850–E0852, E0856, E0857)."""
     try:
         with path.open("rb") as file:
             loaded: Array = np.lib.format.read_array(file, allow_pickle=False)
@@ -76,6 +78,10 @@ def load_array(path: Path, param: Buffer) -> Array:
         found = dtype_of(loaded.dtype) or loaded.dtype.str
         raise error("E0857", param.span, f"`{path}` holds {found}, but `{param!r}` takes {param.dtype}",
                     help=f"save it again with .astype(…) to {wanted.name}")  # fmt: skip
+    if loaded.ndim != param.rank:
+        raise error(
+            "E0705", param.span, f"`{path}` holds an array of rank {loaded.ndim}, but `{param!r}` takes rank {param.rank}"
+        )
     return loaded
 
 
@@ -100,6 +106,12 @@ def _solve(function: Function, arrays: Mapping[str, Array], known: dict[Sym, int
                     known[monomial[0]] = value
 
 
+def _refuse_unknown(function: Function, known: Mapping[Sym, int]) -> None:
+    for param in function.params:
+        for name in sorted(sym.name for entry in param.shape for sym in entry.syms() if sym not in known):
+            raise click.UsageError(f"size `{name}` of `{param!r}` is not known: give --size {name}=…")
+
+
 @dataclass(frozen=True, slots=True)
 class _Filler:
     """Makes the arrays that no file gives, at known sizes."""
@@ -120,15 +132,14 @@ class _Filler:
                 return np.full(shape, _number(param, word), storage)
 
     def _shape(self, param: Buffer) -> tuple[int, ...]:
-        missing = sorted(sym.name for entry in param.shape for sym in entry.syms() if sym not in self.sizes)
-        if missing:
-            raise click.UsageError(f"size `{missing[0]}` of `{param!r}` is not known: give --size {missing[0]}=…")
         try:
             shape = tuple(entry.evaluate(self.sizes) for entry in param.shape)
         except ZeroDivisionError:
             raise click.UsageError(f"the shape of `{param!r}` divides by zero at these sizes") from None
         if any(extent < 0 for extent in shape):
             raise click.UsageError(f"`{param!r}` would have a negative extent at these sizes: {list(shape)}")
+        if math.prod(shape) * numpy_dtype(param.dtype).itemsize > sys.maxsize or max(shape, default=0) > sys.maxsize:
+            raise MemoryError  # NumPy would call the shape invalid
         return shape
 
     def _random(self, param: Buffer, shape: tuple[int, ...], storage: np.dtype[Any]) -> Array:

@@ -35,7 +35,7 @@ from texpr.support.diagnostic import Diagnostic, error
 @click.option("--on", type=click.Choice(PLACES), default="cpu", show_default=True, help="Where to run.")
 @click.option("--schedule", default="auto", show_default=True, metavar="NAME|auto|none", help="Which schedule to use.")
 @click.option("--against", type=click.Choice(("interp",)), help="Compare the results with the interpreter's.")
-@click.option("--seed", default=0, show_default=True, help="For random inputs.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For random inputs.")
 @click.option(
     "--order",
     default="in-order",
@@ -65,7 +65,7 @@ def command(
     if schedule not in ("auto", "none"):
         raise error("E0860", None, f"`{function.name}` has no schedule `{schedule}` that can be used", help="auto and none are")
     arrays, known = make_arrays(function, parse_arguments(function, arguments), fixed, seed)
-    setting = Setting(fixed, known, _order(order))
+    setting = Setting(fixed, known, _order(order, on))
     folder = output_folder(output) if output is not None else None
     with console.working(f"running {function.name} on {on}"):
         execute = executor(on, function, setting)
@@ -94,7 +94,9 @@ def command(
     return 1 if found else 0
 
 
-def _order(text: str) -> int:
+def _order(text: str, on: str) -> int:
+    if text != "in-order" and on != "emulator":
+        raise click.UsageError("--order is for --on emulator")
     named = {"in-order": IN_ORDER, "lockstep": LOCKSTEP}
     if text in named:
         return named[text]

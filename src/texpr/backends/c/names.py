@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable
 
@@ -37,19 +38,25 @@ issubnormal kill_dependency sched_priority toascii stream workspace
 """Names that emitted code uses, or that are macros where it is compiled."""
 
 _FAMILIES = re.compile(
-    r"(tx_|TX_|texpr_|TEXPR_|omp_|cuda[A-Z_]|CUDA|cu[A-Z]|atomic|pthread_|[A-Z]_|SNAN|WIF)"
+    r"u?int[a-z0-9_]*_t$|(tx_|TX_|texpr_|TEXPR_|omp_|cuda[A-Z_]|CUDA|cu[A-Z]|atomic|pthread_|[A-Z]_|SNAN|WIF)"
     r"|[A-Z][A-Z0-9]*_[A-Z0-9_]*$|(is|to)[a-z]+_l$|(hto)?[bl]e(16|32|64)(toh)?$"
 )
-"""Names that belong to the headers, to CUDA or to the C library: capitals with `_` are macros there by the hundred."""
+"""Names that belong to the headers, to CUDA or to the C library: types there, and capitals with `_`, macros by the hundred."""
 
 _RESERVED = _KEYWORDS | _MEANINGFUL
 
+_LONGEST = 100
+"""Letters of a name: files are called after functions, and 255 letters is all that their names have."""
+
 
 def identifier(name: str) -> str:
-    """`name` as a C identifier that means nothing yet; letters that C lacks become `_`."""
+    """`name` as a C identifier that means nothing yet; letters that C lacks become `_`, the end of a long one a digest."""
     text = re.sub(r"_+", "_", re.sub(r"[^A-Za-z0-9]", "_", name)) or "_"
     if text[0].isdigit() or text[0] == "_":
         text = f"v{text}"
+    if len(text) > _LONGEST:
+        digest = hashlib.sha256(name.encode(errors="backslashreplace")).hexdigest()[:16]
+        text = f"{text[: _LONGEST - 17].rstrip('_')}_{digest}"
     if text in _RESERVED or _FAMILIES.match(text):
         return f"{text}v" if text.endswith("_") else f"{text}_"
     return text
