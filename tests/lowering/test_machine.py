@@ -24,8 +24,17 @@ from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower
 
 TARGETS = ("sm_90a", "cpu")
-SHORT = ("pivot_row", "arg_of_rows", "histogram_of_rows", "atomic_own", "warp_teams", "branch_with_pars", "scatter_sum")
-SLOW = ("custom_combiner", "arg_of_rows", "ragged", "total_of_two", "pivot_row", "loop_carried", "outer_product_reduction")
+SHORT = ("pivot_row", "arg_of_rows", "warp_teams", "scatter_sum", "many_levels")
+SLOW = (
+    "warp_teams",
+    "custom_combiner",
+    "arg_of_rows",
+    "ragged",
+    "total_of_two",
+    "pivot_row",
+    "loop_carried",
+    "outer_product_reduction",
+)
 
 
 def compare(function: Function, target: str, given: dict[str, np.ndarray], sizes: dict[str, int], order: int = 0) -> None:
@@ -76,7 +85,7 @@ def _random(seeds: range, sizes: tuple[tuple[int, int], ...]) -> None:
 
 
 def test_random_programs() -> None:
-    _random(range(1000, 1006), ((3, 4),))
+    _random(range(1000, 1004), ((3, 4),))
 
 
 @pytest.mark.long

@@ -15,7 +15,7 @@ fn f(x: i32[n], len: i32[k]): i32[n]
     let l = len[0]
     par l |i| { y[i] = x[i] }
     return y
-}""", ({'n': 5, 'k': 2}, {'n': 300, 'k': 2}), (('len', 'n'),)),
+}""", ({'n': 5, 'k': 2}, {'n': 50, 'k': 2}), (('len', 'n'),)),
     Program("let_let", """
 fn f(x: i32[n], P: i32[n]): i32[1]
     where n >= 1
@@ -131,14 +131,14 @@ fn f(x: i32[n], inout c: i32[m]): i32[n]
     par n |i| { seq 4 |k| { if i < m { c[i] += k } }
        y[i] = x[i] }
     return y
-}""", ({'n': 5, 'm': 2}, {'n': 300, 'm': 100})),
+}""", ({'n': 5, 'm': 2}, {'n': 50, 'm': 20})),
     Program("promote_one", """
 fn f(x: i32[n], inout c: i32[1]): i32[n] {
     new y: i32[n]
     par n |i| { seq n |k| { if i == 3 { c[0] += x[k] } }
        y[i] = x[i] }
     return y
-}""", ({'n': 5}, {'n': 300})),
+}""", ({'n': 5}, {'n': 50})),
     Program("promote_atomic", """
 fn f(x: i32[n, m], inout y: i32[n]): i32[n] {
     new z: i32[n]

@@ -8,7 +8,7 @@ aligned to 256 bytes.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -63,8 +63,7 @@ def _block(body: tuple[k.Stmt, ...], lanes: list[_Lane], spaces: Mapping[Buffer,
                 yield _cost(load, kind, space, lanes, stmt.span.line)
         match stmt:
             case k.For():
-                inner = [{**lane, stmt.sym: at} for lane in lanes if (at := _number(stmt.lo, lane)) is not None]
-                yield from _block(stmt.body, inner, spaces, kernel)
+                yield from _block(stmt.body, list(_entering(stmt, lanes)), spaces, kernel)
             case k.If():
                 yield from _block(stmt.then, [lane for lane in lanes if _holds(stmt.condition, lane, True)], spaces, kernel)
                 yield from _block(
@@ -77,6 +76,14 @@ def _block(body: tuple[k.Stmt, ...], lanes: list[_Lane], spaces: Mapping[Buffer,
                         lane[stmt.sym] = number
             case _:
                 pass
+
+
+def _entering(loop: k.For, lanes: list[_Lane]) -> Iterator[_Lane]:
+    """The lanes that run the loop's first iteration."""
+    for lane in lanes:
+        lo, hi = _number(loop.lo, lane), _number(loop.hi, lane)
+        if lo is not None and (hi is None or lo < hi):
+            yield {**lane, loop.sym: lo}
 
 
 def _touched(stmt: k.Stmt) -> Iterator[tuple[Load, str]]:
@@ -111,15 +118,22 @@ def _cost(load: Load, kind: str, space: Space, lanes: list[_Lane], line: int) ->
         return Access(title, kind, space.value, line, len(lanes))
     starts = [at * width for at in found if at is not None]
     if space is Space.SHARED:
-        banks: dict[int, set[int]] = defaultdict(set)
-        for start in starts:
-            banks[start // WORD % BANKS].add(start // WORD)
-        rounds = max((len(words) for words in banks.values()), default=1)
-        return Access(title, kind, space.value, line, len(lanes), conflicts=rounds - 1)
+        return Access(title, kind, space.value, line, len(lanes), conflicts=_conflicts(starts, width))
     size = len(set(starts)) * width
     sectors = {byte // SECTOR for start in starts for byte in (start, start + width - 1)}
     lines = {sector * SECTOR // LINE for sector in sectors}
     return Access(title, kind, space.value, line, len(lanes), len(sectors), -(-size // SECTOR), len(lines))
+
+
+def _conflicts(starts: list[int], width: int) -> int:
+    """Rounds of the banks beyond the least. Elements of 8 bytes go in two halves of the lanes."""
+    each = WARP * WORD // max(width, WORD)
+    total = 0
+    for first in range(0, len(starts), each):
+        words = {start // WORD + at for start in starts[first : first + each] for at in range(max(1, width // WORD))}
+        busiest = max(Counter(word % BANKS for word in words).values(), default=0)
+        total += busiest - -(-len(words) // BANKS)
+    return total
 
 
 def _address(load: Load, lane: _Lane) -> int | None:
