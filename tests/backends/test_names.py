@@ -41,6 +41,7 @@ from .compiled import build, compiler
         ("uint64_t", "uint64_t_"),
         ("int_fast8_t", "int_fast8_t_"),
         ("print_t", "print_t"),
+        ("texpr", "texpr_"),
         ("M", "M"),
         ("NaN", "NaN"),
     ],

@@ -30,7 +30,7 @@ VERBS: dict[str, str] = {
 WRONG_CALL = frozenset(
     ("E0580", "E0707", "E0805", "E0806", "E0807", "E0810", "E0811", "E0850", "E0851", "E0852", "E0855", "E0860")
 )
-"""What is wrong with the call: a file, folder, size or target that cannot be used. All other codes blame the program or the data."""
+"""Wrong calls: a file, folder, size or target that cannot be used. All other codes blame the program or the data."""
 
 INTERRUPTED = 130  # as shells report a process that SIGINT ended
 

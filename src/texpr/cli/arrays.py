@@ -62,7 +62,7 @@ def make_arrays(
 
 
 def load_array(path: Path, param: Buffer) -> Array:
-    """The array in a `.npy` file, of the type of `param`. Never unpickles. Raises TexprError (E0705, E0850–E0852, E0856, E0857)."""
+    """The array in a `.npy` file, of the type of `param`. Never unpickles. Raises TexprError (E0705, E085x)."""
     try:
         with path.open("rb") as file:
             loaded: Array = np.lib.format.read_array(file, allow_pickle=False)

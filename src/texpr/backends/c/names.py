@@ -31,7 +31,7 @@ islessequal islessgreater isunordered offsetof NULL EOF INFINITY NAN HUGE_VAL HU
 LITTLE_ENDIAN PDP_ENDIAN BYTE_ORDER WNOHANG WUNTRACED WSTOPPED WEXITED WCONTINUED WNOWAIT P_ALL MATH_ERRNO MATH_ERREXCEPT
 math_errhandling DOMAIN SING OVERFLOW UNDERFLOW PLOSS TLOSS MAXFLOAT RAND_MAX MB_CUR_MAX alloca strdupa strndupa stdin
 stdout stderr major minor makedev BUFSIZ CSIGNAL NFDBITS NZERO P_tmpdir WEXITSTATUS WSTOPSIG WTERMSIG assert_perror isascii
-issubnormal kill_dependency sched_priority toascii stream workspace
+issubnormal kill_dependency sched_priority toascii stream workspace texpr
 """,
     )
 )
