@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import combinations_with_replacement, product
 from typing import TypeAlias
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr
@@ -70,21 +70,31 @@ class Needs:
         found = [need for same in ends.values() for need in self._pairs(same, nest, around)]
         return (*found, *_scratch_needs(team, nest, around))
 
-    def slots(self, nest: Nest, buffer: Buffer) -> tuple[int, ...] | None:
-        """How the dimensions of a team's local are dealt out to threads, if each element is one thread's; else None."""
-        dealt: set[tuple[tuple[int, int], ...]] = set()
-        for access in self.model.by_buffer.get(buffer, ()):
-            maps = [m for loop in access.instance.loops if isinstance(loop, ir.Par) and (m := nest.loops.get(loop))]
-            team = {expr(m.loop.sym): m for m in maps if m.role is not Role.GRID and m.radix > 1}
-            if any(m.role is Role.REDUCE for m in maps) and access.writes:
-                return None
-            digits = [team.get(e) for e in access.load.index]
-            if {id(d) for d in digits if d is not None} != {id(m) for m in team.values()} or not team:
-                return None
-            dealt.add(tuple((d.radix, d.stride) if d is not None else (1, 0) for d in digits))
-        if len(dealt) != 1:
+    def slots(self, nest: Nest, team: Team, buffer: Buffer) -> tuple[int, ...] | None:
+        """How the dimensions of a team's local are dealt out to threads, if each element is one thread's; else None.
+
+        Whether it is, the relation decides: no two accesses of an element lie in different threads. Ones where each thread has
+        an array of the whole shape.
+        """
+        ends = [end for end in self._ends(nest, team) if end.access.buffer is buffer]
+        if not ends or not all(self._one_thread(a, b, nest) for a, b in combinations_with_replacement(ends, 2)):
             return None
-        return tuple(radix for radix, _ in dealt.pop())
+        dealt = {_dealt(end.access, nest) for end in ends}
+        found = dealt.pop()
+        if not dealt and found is not None:
+            return tuple(radix for radix, _ in found)
+        return tuple(1 for _ in buffer.shape)
+
+    def _one_thread(self, one: _End, other: _End, nest: Nest) -> bool:
+        """Whether the accesses of one element of one `new` by both ends lie in the same thread."""
+        if one.thread is None or other.thread is None:
+            return False
+        scope = [s for s in one.access.instance.syms if s in self.model.scope_syms(one.access.buffer)]
+        fresh = equal([expr(left(s)) for s in scope], [expr(right(s)) for s in scope])
+        threads = (*_thread(one, _ONE, left, nest.team), *_thread(other, _OTHER, right, nest.team))
+        apart = disj((compare("<", _ONE, _OTHER), compare(">", _ONE, _OTHER)))
+        same = self._same_element(one, other, nest)
+        return self._impossible(conj((self.model.facts, fresh, *same, *threads, apart)), one, other)
 
     def _ends(self, nest: Nest, team: Team) -> Iterator[_End]:
         leaf_of: dict[ir.Stmt, Leaf] = {}
@@ -207,6 +217,16 @@ class Needs:
         if id(nest) not in self._atomic:
             self._atomic[id(nest)] = atomic_binds(tuple(m.loop for m in nest.grid), nest.body)
         return self._atomic[id(nest)]
+
+
+def _dealt(access: Access, nest: Nest) -> tuple[tuple[int, int], ...] | None:
+    """For each dimension the digit (radix, stride) of the thread number that its subscript is, if the digits are all there."""
+    maps = [m for loop in access.instance.loops if isinstance(loop, ir.Par) and (m := nest.loops.get(loop))]
+    team = {expr(m.loop.sym): m for m in maps if m.role is not Role.GRID and m.radix > 1}
+    digits = [team.get(e) for e in access.load.index]
+    if {id(d) for d in digits if d is not None} != {id(m) for m in team.values()} or not team:
+        return None
+    return tuple((d.radix, d.stride) if d is not None else (1, 0) for d in digits)
 
 
 def _never_meet(one: Access, other: Access) -> bool:

@@ -66,7 +66,7 @@ class _NestLowering:
             {m.loop: m.loop.extent for m in self.nest.grid},
             self.sizes,
             team.replicated,
-            lambda buffer: self.needs.slots(self.nest, buffer),
+            lambda buffer: self.needs.slots(self.nest, team, buffer),
         ).run()
         grid = tuple(m.loop for m in self.nest.grid)
         atomics = atomic_binds(grid, self.nest.body)

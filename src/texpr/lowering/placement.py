@@ -17,6 +17,7 @@ from texpr.ir.value import Buffer
 from texpr.isa.target import Target
 from texpr.lowering.names import Names
 from texpr.lowering.places import Place
+from texpr.lowering.team import COPIES
 from texpr.mapping.nest import Nest
 from texpr.support.diagnostic import limitation
 
@@ -89,7 +90,8 @@ class Placer:
             own = count(shape)
             if own == 1:
                 return self._register(buffer, "each element is touched by one thread")
-            if own is not None and own * buffer.dtype.bytes <= OWN_BYTES:
+            whole = all(s == 1 for s in slots)
+            if own is not None and own * buffer.dtype.bytes <= OWN_BYTES and (not whole or own <= COPIES):
                 return self._array(buffer, k.Space.LOCAL, "each element is touched by one thread", shape, slots)
         teams = self.nest.threads // self.nest.team
         if size is not None and self.shared_bytes + size * teams * buffer.dtype.bytes <= self.target.shared_static:
