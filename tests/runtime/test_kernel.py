@@ -109,6 +109,12 @@ def test_a_function_of_arrays(load: Load, place: str, n: int) -> None:
     np.testing.assert_array_equal(z, 2 * x + y)
 
 
+def test_a_kernel_shows_itself_in_a_line(load: Load) -> None:
+    assert repr(load(COPY, "cpu")) == "<Kernel copy for cpu>"
+    assert repr(load(COPY, "emulated")) == "<Kernel copy for emulated sm_90a>"
+    assert repr(driver.parse(COPY)) == "<Program: copy>"
+
+
 @pytest.mark.parametrize("place", PLACES)
 def test_arguments_by_name_and_out(load: Load, place: str) -> None:
     kernel, x, z = load(SAXPY, place), floats(100), np.empty(100, np.float32)

@@ -208,6 +208,10 @@ class Program:
                 return function
         raise KeyError(name)
 
+    def __repr__(self) -> str:
+        """One line: the functions' names."""
+        return f"<Program: {', '.join(function.name for function in self.functions) or 'no functions'}>"
+
 
 def blocks(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
     """The statement lists directly below `stmt`."""

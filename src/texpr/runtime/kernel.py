@@ -78,6 +78,11 @@ class Kernel:
             self.driver.enter()
             self._check(int(self._entry("_load")(self.driver.ordinal)))
 
+    def __repr__(self) -> str:
+        """One line: the whole function and plan would fill screens."""
+        where = "emulated " if self.emulator is not None else ""
+        return f"<Kernel {self.function.name} for {where}{self.target}>"
+
     def __call__(
         self, *arrays: object, out: object = None, stream: object = None, validate: bool | None = None, **named: object
     ) -> Any:
