@@ -38,7 +38,7 @@ def explain(compiled: Compiled, machine: Machine) -> Data:
         "sizes": [s.name for s in compiled.plan.sizes],
         "fixed": {s.name: value for s, value in compiled.plan.fixed},
         "workspace": [_buffer_text(b) for b in compiled.plan.workspace],
-        "requires": [f"{c.left} {c.op} {c.right}" for c in compiled.plan.requires],
+        "requires": [f"{c.left} {c.op} {c.right}" for c in compiled.plan.requires if c.left.syms() | c.right.syms()],
         "kernels": [_kernel(kernel, by_name[name], resources.get(name)) for name, kernel in found.items()],
     }
 
@@ -66,7 +66,7 @@ def _kernel(kernel: k.Kernel, note: Notes, resources: Resources | None) -> Data:
         "barriers": list(_barriers(kernel)),
         "predicates": {"kept": list(_predicates(kernel.body)), "removed": []},
         "copies": [],
-        "accesses": [asdict(access) for access in accesses(kernel)],
+        "accesses": [asdict(access) for access in accesses(kernel) if access.lanes],
         "registers": None if resources is None else resources.registers,
         "spill_bytes": None if resources is None else resources.spill_stores + resources.spill_loads,
         "shared_bytes": shared,
