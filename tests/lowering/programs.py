@@ -222,6 +222,17 @@ fn f(x: i32[n, n]): i32[n, n] {
     par n |i| { seq n - i |d| { y[i, i + d] += x[i, d] } }
     return y
 }""", _sizes("n")[:4]),
+    Program("elimination", """
+fn f(A: i32[n, n]): i32[n, n] {
+    new L: i32[n, n]
+    par n |i| { par n |j| { L[i, j] = A[i, j] } }
+    seq n |k| {
+        par n - k - 1 |i| { par n - k - 1 |j| {
+            L[k + 1 + i, k + 1 + j] -= L[k + 1 + i, k] * L[k, k + 1 + j]
+        } }
+    }
+    return L
+}""", _sizes("n")[:4]),
     Program("in_place", """
 fn f(inout a: i32[n], inout b: i32[n]) {
     par n |i| { (a[i], b[i]) = (b[i] + 1, a[i] - 1) }

@@ -119,8 +119,16 @@ class _Divider:
         return not (one[1] & (other[0] | other[1] | self._lets_of(stmt)) or other[1] & one[0])
 
     def _is_single(self, stmt: ir.Stmt) -> bool:
-        """Whether one block runs `stmt`: nothing in it is for the grid."""
-        return not any(isinstance(s, ir.Par) and self.for_grid(s, frozenset(self.known)) for s in ir.walk((stmt,)))
+        """Whether one block runs `stmt`: nothing in it is for the grid, the indices of host loops in it being known."""
+
+        def has_grid(stmt: ir.Stmt, known: frozenset[Sym]) -> bool:
+            if isinstance(stmt, ir.Par) and self.for_grid(stmt, known):
+                return True
+            if isinstance(stmt, ir.Seq) and stmt.extent.syms() <= known:
+                known |= {stmt.sym}
+            return any(has_grid(inner, known) for block in ir.blocks(stmt) for inner in block)
+
+        return not has_grid(stmt, frozenset(self.known))
 
     def _keep(self, let: ir.Let) -> ir.Bind:
         self.lets[let.sym] = buffer = self._kept(let.sym.base, let.value, let.span)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -151,7 +152,7 @@ class DeviceMemory:
     size: int
 
     def __del__(self) -> None:
-        if self.address:
+        if self.address and not sys.is_finalizing():  # the process gives its memory back itself
             with contextlib.suppress(TexprError):  # a driver that is shutting down
                 self.driver.enter()
             self.driver.library.cuMemFree_v2(ctypes.c_uint64(self.address))
