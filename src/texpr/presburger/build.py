@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import islpy as isl
+from typing import TYPE_CHECKING
 
 from texpr.affine.expr import Expr, Sym
 from texpr.presburger.formula import And, Eq, Formula, Ge, Or, syms
 from texpr.presburger.linear import linear, simple_extrema
-from texpr.presburger.raw import DIM, Row, Shape, basic, limited, nothing
+from texpr.presburger.raw import Row, Shape, basic, limited, nothing
+from texpr.support.lazy import Module
+
+if TYPE_CHECKING:
+    import islpy as isl
+else:  # a program whose every question has a cheap proof never loads it
+    isl = Module("islpy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,7 @@ def build_map(
 
     def answer() -> isl.Map:
         built = _build(formula, frame)
-        return built.project_out(DIM.out, len(outs), len(exists)) if exists else built
+        return built.project_out(isl.dim_type.out, len(outs), len(exists)) if exists else built
 
     return limited(answer)
 
@@ -91,7 +96,7 @@ def _system(leaves: Sequence[Ge | Eq], frame: _Frame) -> isl.Map:
         for choice in dict.fromkeys(choices):
             built = built.intersect(_build(choice, inner))
     if unknowns:
-        built = built.project_out(DIM.out, len(frame.visible) - frame.ins + len(frame.exists), len(unknowns))
+        built = built.project_out(isl.dim_type.out, len(frame.visible) - frame.ins + len(frame.exists), len(unknowns))
     return built
 
 

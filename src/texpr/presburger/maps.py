@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-
-import islpy as isl
+from typing import TYPE_CHECKING
 
 from texpr.affine.expr import Expr, IntoExpr, Sym, expr
 from texpr.presburger.build import build_map
 from texpr.presburger.formula import TRUE, Eq, Formula, conj, differ, equal
-from texpr.presburger.raw import DIM, limited, param_names
+from texpr.presburger.raw import limited, param_names
 from texpr.presburger.sets import Set
+from texpr.support.lazy import Module
+
+if TYPE_CHECKING:
+    import islpy as isl
+else:  # a program whose every question has a cheap proof never loads it
+    isl = Module("islpy")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,9 +61,9 @@ class Map:
     def __str__(self) -> str:
         raw = self.raw
         for position, dim in enumerate(self.ins):
-            raw = raw.set_dim_name(DIM.in_, position, dim.name)
+            raw = raw.set_dim_name(isl.dim_type.in_, position, dim.name)
         for position, dim in enumerate(self.outs):
-            raw = raw.set_dim_name(DIM.out, position, dim.name + ("'" if dim in self.ins else ""))
+            raw = raw.set_dim_name(isl.dim_type.out, position, dim.name + ("'" if dim in self.ins else ""))
         return raw.to_str()
 
     def left(self, value: IntoExpr) -> Expr:
@@ -175,9 +180,9 @@ class Map:
         def answer() -> isl.Map:
             raw = self.raw
             for position in reversed(drop_ins):
-                raw = raw.project_out(DIM.in_, position, 1)
+                raw = raw.project_out(isl.dim_type.in_, position, 1)
             for position in reversed(drop_outs):
-                raw = raw.project_out(DIM.out, position, 1)
+                raw = raw.project_out(isl.dim_type.out, position, 1)
             return raw
 
         raw = limited(answer)
@@ -185,7 +190,7 @@ class Map:
 
     def pairs(self) -> Set:
         """The pairs as flat points over `left` of `ins` and `right` of `outs`."""
-        raw = limited(lambda: self.raw.move_dims(DIM.out, 0, DIM.in_, 0, len(self.ins)).range())
+        raw = limited(lambda: self.raw.move_dims(isl.dim_type.out, 0, isl.dim_type.in_, 0, len(self.ins)).range())
         return Set((*map(left, self.ins), *map(right, self.outs)), raw)
 
     def renamed(self, ins: Sequence[Sym] | None = None, outs: Sequence[Sym] | None = None) -> Map:

@@ -8,21 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TypeVar
-
-import islpy as isl
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, TypeVar
 
 from texpr.support.diagnostic import CompilerBug
+from texpr.support.lazy import Module
+
+if TYPE_CHECKING:
+    import islpy as isl
+else:  # a program whose every question has a cheap proof never loads it
+    isl = Module("islpy")
 
 T = TypeVar("T")
 
 OPERATION_LIMIT = 200_000
 """isl operations that one question may take, a second or two. Those of the gallery take a hundredth of it."""
 
-_CONTEXT = isl.Context()
-_CONTEXT.set_max_operations(OPERATION_LIMIT)
-DIM = isl.dim_type
+
+@cache
+def _context() -> isl.Context:
+    context = isl.Context()
+    context.set_max_operations(OPERATION_LIMIT)
+    return context
 
 
 class Undecided(Exception):
@@ -31,7 +38,7 @@ class Undecided(Exception):
 
 def limited(question: Callable[[], T]) -> T:
     """The answer to `question`, under the operation limit. Raises Undecided."""
-    _CONTEXT.reset_operations()
+    _context().reset_operations()
     try:
         return question()
     except isl.Error as problem:
@@ -43,7 +50,7 @@ def limited(question: Callable[[], T]) -> T:
 @lru_cache(maxsize=4096)
 def number(value: int) -> isl.Val:
     """An integer as isl holds it."""
-    return isl.Val(str(value), _CONTEXT) if abs(value) >= 1 << 31 else isl.Val.int_from_si(_CONTEXT, value)
+    return isl.Val(str(value), _context()) if abs(value) >= 1 << 31 else isl.Val.int_from_si(_context(), value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +74,9 @@ Row = Sequence[tuple[int, int]]
 
 @lru_cache(maxsize=1024)
 def _space(shape: Shape) -> isl.Space:
-    space = isl.Space.alloc(_CONTEXT, len(shape.params), shape.ins, shape.outs + shape.hidden)
+    space = isl.Space.alloc(_context(), len(shape.params), shape.ins, shape.outs + shape.hidden)
     for position, name in enumerate(shape.params):
-        space = space.set_dim_name(DIM.param, position, name)
+        space = space.set_dim_name(isl.dim_type.param, position, name)
     return space
 
 
@@ -80,18 +87,18 @@ def basic(shape: Shape, equalities: Sequence[Row], inequalities: Sequence[Row]) 
             _space(shape),
             _matrix(shape, equalities),
             _matrix(shape, inequalities),
-            DIM.param,
-            DIM.in_,
-            DIM.out,
-            DIM.div,
-            DIM.cst,
+            isl.dim_type.param,
+            isl.dim_type.in_,
+            isl.dim_type.out,
+            isl.dim_type.div,
+            isl.dim_type.cst,
         )
     )
 
 
 def _matrix(shape: Shape, rows: Sequence[Row]) -> isl.Mat:
     columns = shape.columns
-    matrix = isl.Mat.alloc(_CONTEXT, len(rows), columns)
+    matrix = isl.Mat.alloc(_context(), len(rows), columns)
     zero = number(0)
     for at, row in enumerate(rows):
         filled = dict(row)
@@ -108,7 +115,7 @@ def nothing(shape: Shape) -> isl.Map:
 
 def param_names(space: isl.Space) -> tuple[str, ...]:
     """Names of the parameters of a space."""
-    return tuple(space.get_dim_name(DIM.param, k) or "" for k in range(space.dim(DIM.param)))
+    return tuple(space.get_dim_name(isl.dim_type.param, k) or "" for k in range(space.dim(isl.dim_type.param)))
 
 
 def integer(value: isl.Val) -> int | None:
@@ -119,10 +126,10 @@ def integer(value: isl.Val) -> int | None:
 def points_of(found: isl.Set) -> tuple[tuple[int, ...], ...]:
     """Every point of a bounded set without parameters, in no particular order."""
     points: list[tuple[int, ...]] = []
-    rank = found.dim(DIM.set)
+    rank = found.dim(isl.dim_type.set)
 
     def add(point: isl.Point) -> None:
-        values = (integer(point.get_coordinate_val(DIM.set, k)) for k in range(rank))
+        values = (integer(point.get_coordinate_val(isl.dim_type.set, k)) for k in range(rank))
         points.append(tuple(v for v in values if v is not None))
 
     found.foreach_point(add)

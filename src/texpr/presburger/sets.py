@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-
-import islpy as isl
+from typing import TYPE_CHECKING
 
 from texpr.affine.expr import IntoExpr, Sym, expr
 from texpr.presburger.build import build_map
 from texpr.presburger.formula import TRUE, Eq, Formula, Ge, conj
-from texpr.presburger.raw import DIM, integer, limited, param_names, points_of
+from texpr.presburger.raw import integer, limited, param_names, points_of
+from texpr.support.lazy import Module
+
+if TYPE_CHECKING:
+    import islpy as isl
+else:  # a program whose every question has a cheap proof never loads it
+    isl = Module("islpy")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +87,7 @@ class Set:
         def answer() -> isl.Set:
             raw = self.raw
             for position in reversed(drop):
-                raw = raw.project_out(DIM.set, position, 1)
+                raw = raw.project_out(isl.dim_type.set, position, 1)
             return raw
 
         return Set(tuple(d for d in self.dims if d not in dims), limited(answer))
@@ -112,7 +117,7 @@ class Set:
     def params_as_dims(self) -> Set:
         """Parameters moved in front of the dimensions."""
         params = self.params
-        moved = limited(lambda: self.raw.move_dims(DIM.set, 0, DIM.param, 0, len(params)))
+        moved = limited(lambda: self.raw.move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, len(params)))
         return Set((*params, *self.dims), moved)
 
     def sample(self) -> dict[Sym, int] | None:
@@ -159,7 +164,7 @@ class Set:
         """Every point at the given values of all parameters. The set must be bounded there."""
         fixed = self.fix(params or {})
         count = len(fixed.params)
-        closed = limited(lambda: fixed.raw.project_out(DIM.param, 0, count))
+        closed = limited(lambda: fixed.raw.project_out(isl.dim_type.param, 0, count))
         return frozenset(limited(lambda: points_of(closed)))
 
 
@@ -177,5 +182,5 @@ def _at_most(dim: Sym, bound: int) -> Formula:
 
 def _named(raw: isl.Set, dims: Sequence[Sym]) -> isl.Set:
     for position, dim in enumerate(dims):
-        raw = raw.set_dim_name(DIM.set, position, dim.name)
+        raw = raw.set_dim_name(isl.dim_type.set, position, dim.name)
     return raw

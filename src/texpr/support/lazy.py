@@ -26,3 +26,13 @@ def attributes(package: str, references: Mapping[str, str]) -> Callable[[str], o
         return resolve(references[name])
 
     return find
+
+
+class Module:
+    """A module that is imported when something of it is first wanted."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(import_module(self._name), name)
