@@ -32,6 +32,13 @@ NAMES = [
     "in",
     "as",
     "role",
+    "vector",
+    "copy",
+    "when",
+    "commit",
+    "wait",
+    "covers",
+    "at",
 ]
 """Ordinary names, and every kind of word of the grammar: a user may call things so."""
 
@@ -119,7 +126,7 @@ class Forms:
         return k.Covered(kind, self.random.choice([*NAMES, "partial values"]), NOWHERE, NOWHERE, self.maybe(self.sym))
 
     def stmt(self, depth: int) -> k.Stmt:
-        match self.random.randrange(8 if depth else 6):
+        match self.random.randrange(13 if depth else 11):
             case 0:
                 return k.Declare(self.sym(), self.dtype(), self.value())
             case 1:
@@ -135,10 +142,24 @@ class Forms:
             case 5 if self.memory:
                 return k.Atomic(self.load(1), self.random.choice(["add", "min", "and"]), self.value(), self.level())
             case 6:
+                return k.CommitAsync()
+            case 7:
+                return k.WaitAsync(self.random.randrange(3), self.some(self.covered, 2))
+            case 8 if self.memory:
+                return k.LoadVector(self.some(self.sym, 4, 1), self.load(1))
+            case 9 if self.memory:
+                return k.StoreVector(self.load(1), self.some(self.value, 4, 1))
+            case 10 if self.memory:
+                return k.CopyAsync(self.load(1), self.load(1), self.random.choice([1, 4]), self.maybe(self.value))
+            case 11:
                 kind = self.random.choice(["serial", "unroll", "simd"])
                 reductions = self.some(lambda: (self.sym(), "add"), 2)
                 step = self.random.choice([ONE, self.index()])
-                return k.For(self.sym(), self.index(), self.index(), self.body(depth - 1), step, kind, reductions, self.flag())
+                factor = self.random.choice([0, 2]) if kind == "unroll" else 0
+                return k.For(
+                    self.sym(), self.index(), self.index(), self.body(depth - 1), step, kind, reductions, self.flag(),
+                    factor=factor,
+                )  # fmt: skip
             case _:
                 return k.If(self.value(), *((self.body(depth - 1), self.body(depth - 1)) if depth else ((), ())), self.flag())
 
@@ -170,6 +191,7 @@ class Forms:
             arrays,
             self.body(),
             frozenset(self.some(lambda: self.random.choice(NAMES), 2)),
+            min_blocks=self.random.choice([0, 2]),
         )
 
     def compare(self) -> Compare:

@@ -5,6 +5,8 @@
     kernel    = axes, arrays, body; run once by each point of its axes
     stmt      = For sym lo..hi step {stmt} | If value {stmt} {stmt} | Declare var = value | Assign var = value
               | Store buffer[index] = value | Atomic buffer[index] op= value | Barrier level | Exchange var from lanes
+              | LoadVector vars = elements | StoreVector elements = values
+              | CopyAsync shared elements = global elements | CommitAsync | WaitAsync
 
 Values are those of `ir.value`: a `Load` names a parameter or an array of the kernel, a `Ref` a variable, and an axis' symbol
 is an ordinary index symbol. Index expressions of loads and stores are per dimension; printers linearise them with the
@@ -14,7 +16,7 @@ array's strides (dense row-major where not given).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym
@@ -52,8 +54,9 @@ class Array:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class For:
-    """`for sym in lo..hi by step`. `kind`: "serial", "unroll" (constant trip count), "simd" (independent lanes: Level.LANE).
+    """`for sym in lo..hi by step`. `kind`: "serial", "unroll", "simd" (independent lanes: Level.LANE).
 
+    `factor` of an unrolled loop: how many iterations stand in one turn; 0 for all of them, which needs a constant trip count.
     `reductions` of a simd loop: (variable, op) pairs whose order is free. `uniform`: all threads of a block run it alike,
     so that barriers may stand inside.
     """
@@ -67,6 +70,7 @@ class For:
     reductions: tuple[tuple[Sym, str], ...] = ()
     uniform: bool = False
     span: Span = NOWHERE
+    factor: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,7 +161,67 @@ class Exchange:
     span: Span = NOWHERE
 
 
-Stmt: TypeAlias = For | If | Declare | Assign | Store | Atomic | Barrier | Exchange
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadVector:
+    """New variables for consecutive elements of one row, the first of them `source`, all read by one access.
+
+    The width in bytes is 2, 4, 8 or 16, and divides the address.
+    """
+
+    targets: tuple[Sym, ...]
+    source: Load
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoreVector:
+    """Consecutive elements of one row, the first of them `target`, all written by one access. Widths as in `LoadVector`."""
+
+    target: Load
+    values: tuple[Value, ...]
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CopyAsync:
+    """Starts a copy of `count` consecutive elements (4, 8 or 16 bytes, aligned so) from global memory to a shared array.
+
+    Where `when` is given and false nothing is read, and zero bytes are written. Until the thread that started the copy has
+    waited for it, nobody reads or writes the target or writes the source.
+    """
+
+    target: Load
+    source: Load
+    count: int
+    when: Value | None = None
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CommitAsync:
+    """The copies that this thread started since its last commit become one group."""
+
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WaitAsync:
+    """Waits until at most `pending` of this thread's groups, the latest ones, are unfinished.
+
+    What the finished ones wrote is then visible to this thread; a barrier makes it visible to others. `covers` lists why.
+    """
+
+    pending: int
+    covers: tuple[Covered, ...] = ()
+    span: Span = NOWHERE
+
+
+Leaf: TypeAlias = (
+    Declare | Assign | Store | Atomic | Barrier | Exchange | LoadVector | StoreVector | CopyAsync | CommitAsync | WaitAsync
+)
+"""A statement with none below it."""
+
+Stmt: TypeAlias = For | If | Leaf
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,7 +230,7 @@ class Kernel:
 
     `buffers`: global memory it touches (parameters and workspace), in argument order; `scalars`: rank-0 inputs passed by
     value; `sizes`: integer arguments (sizes, host loop indices, slab bases), all 0 ≤ size < 2³¹. `written` names the
-    buffers it writes.
+    buffers it writes. `min_blocks`: how many blocks a multiprocessor is to hold at once, which bounds registers; 0 for no wish.
     """
 
     name: str
@@ -178,6 +242,7 @@ class Kernel:
     body: tuple[Stmt, ...]
     written: frozenset[str]
     span: Span = NOWHERE
+    min_blocks: int = 0
 
     @property
     def threads(self) -> int:
@@ -254,7 +319,7 @@ def blocks(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
             return (stmt.body,)
         case If():
             return (stmt.then, stmt.orelse)
-        case Declare() | Assign() | Store() | Atomic() | Barrier() | Exchange():
+        case _:
             return ()
 
 
@@ -275,9 +340,13 @@ def values(stmt: Stmt) -> tuple[Value, ...]:
             return (stmt.value,)
         case Store() | Atomic():
             return (stmt.target, stmt.value)
-        case Exchange():
+        case Exchange() | LoadVector():
             return (stmt.source,)
-        case For() | Barrier():
+        case StoreVector():
+            return (stmt.target, *stmt.values)
+        case CopyAsync():
+            return (stmt.target, stmt.source, *(() if stmt.when is None else (stmt.when,)))
+        case For() | Barrier() | CommitAsync() | WaitAsync():
             return ()
 
 
@@ -285,21 +354,12 @@ def symbols(body: tuple[Stmt, ...]) -> frozenset[Sym]:
     """Every symbol that `body` uses, in indices, bounds and references; those that it declares included where used."""
     found: set[Sym] = set()
     for stmt in walk(body):
-        match stmt:
-            case For():
-                found |= stmt.lo.syms() | stmt.hi.syms() | stmt.step.syms()
-            case If():
-                found |= value_symbols(stmt.condition)
-            case Declare():
-                found |= value_symbols(stmt.value)
-            case Assign():
-                found |= value_symbols(stmt.value) | {stmt.sym}
-            case Store() | Atomic():
-                found |= value_symbols(stmt.target) | value_symbols(stmt.value)
-            case Exchange():
-                found.add(stmt.source.sym)
-            case Barrier():
-                pass
+        if isinstance(stmt, For):
+            found |= stmt.lo.syms() | stmt.hi.syms() | stmt.step.syms()
+        elif isinstance(stmt, Assign):
+            found.add(stmt.sym)
+        for value in values(stmt):
+            found |= value_symbols(value)
     return frozenset(found)
 
 
@@ -318,27 +378,41 @@ def value_symbols(value: Value) -> frozenset[Sym]:
             return frozenset[Sym]().union(*(value_symbols(v) for v in operands(value)))
 
 
+def consecutive(first: Load, count: int) -> tuple[Load, ...]:
+    """`count` elements of one row, from `first` on."""
+    *outer, last = first.index
+    return tuple(replace(first, index=(*outer, last + at)) for at in range(count))
+
+
 def memory(body: tuple[Stmt, ...]) -> tuple[tuple[Load, ...], tuple[Load, ...]]:
     """The elements that `body` reads and those that it writes, as they stand in the text; atomics are both."""
     read: list[Load] = []
     written: list[Load] = []
-
-    def note(value: Value) -> None:
-        read.extend(node for node in value_walk(value) if isinstance(node, Load))
-
     for stmt in walk(body):
         match stmt:
-            case If():
-                note(stmt.condition)
-            case Declare() | Assign():
-                note(stmt.value)
-            case Store() | Atomic():
+            case Store():
                 written.append(stmt.target)
-                note(stmt.value)
-                for _, meaning in stmt.target.data:
-                    note(meaning)
-                if isinstance(stmt, Atomic):
-                    read.append(stmt.target)
-            case For() | Barrier() | Exchange():
+            case Atomic():
+                written.append(stmt.target)
+                read.append(stmt.target)
+            case StoreVector():
+                written.extend(consecutive(stmt.target, len(stmt.values)))
+            case LoadVector():
+                read.extend(consecutive(stmt.source, len(stmt.targets))[1:])
+            case CopyAsync():
+                written.extend(consecutive(stmt.target, stmt.count))
+                read.extend(consecutive(stmt.source, stmt.count)[1:])
+            case For() | If() | Declare() | Assign() | Barrier() | Exchange() | CommitAsync() | WaitAsync():
                 pass
+        read.extend(node for value in _read(stmt) for node in value_walk(value) if isinstance(node, Load))
     return tuple(read), tuple(written)
+
+
+def _read(stmt: Stmt) -> tuple[Value, ...]:
+    """The values that `stmt` computes: of an element that it writes, the meanings of its indices alone."""
+    match stmt:
+        case Store() | Atomic() | StoreVector() | CopyAsync():
+            _, *others = values(stmt)
+            return (*others, *(meaning for _, meaning in stmt.target.data))
+        case _:
+            return values(stmt)

@@ -176,7 +176,7 @@ class _KernelParser:
         scan.expect("kernel")
         name = scan.name()
         axes, buffers, scalars = list[k.Axis](), list[Buffer](), list[Buffer]()
-        sizes, arrays, written = list[Sym](), list[k.Array](), list[str]()
+        sizes, arrays, written, min_blocks = list[Sym](), list[k.Array](), list[str](), 0
         while not scan.accept("{"):
             match scan.name("a clause of a kernel"):
                 case "buffer":
@@ -187,6 +187,8 @@ class _KernelParser:
                     sizes.extend(separated(scan, _symbol))
                 case "writes":
                     written.extend(separated(scan, Scanner.name))
+                case "blocks":
+                    min_blocks = scan.integer()
                 case "axis":
                     axes.append(self._axis())
                 case "array":
@@ -196,7 +198,7 @@ class _KernelParser:
         body = self._rest_of_block()
         return k.Kernel(
             name, tuple(axes), tuple(buffers), tuple(scalars), tuple(sizes), tuple(arrays), body, frozenset(written),
-            scan.span(start),
+            scan.span(start), min_blocks,
         )  # fmt: skip
 
     def _declared(self, clause: str) -> Buffer:
@@ -265,6 +267,14 @@ class _KernelParser:
                 return self._barrier()
             case "exchange":
                 return self._exchange()
+            case "vector":
+                return self._vector()
+            case "copy":
+                return self._copy()
+            case "commit":
+                return k.CommitAsync(scan.span(scan.take().start))
+            case "wait":
+                return self._wait()
             case other:
                 scan.fail(f"`{other}` begins no statement")
 
@@ -277,6 +287,7 @@ class _KernelParser:
         hi = index(scan)
         step = index(scan) if scan.accept("by") else ONE
         kind = scan.take().text if scan.sees("unroll", "simd") else "serial"
+        factor = scan.integer() if kind == "unroll" and scan.next.kind == "number" else 0
         reductions: list[tuple[Sym, str]] = []
         if scan.accept("reduce"):
             scan.expect("(")
@@ -284,7 +295,7 @@ class _KernelParser:
             scan.expect(")")
         uniform = scan.accept("uniform")
         span = scan.span(start)
-        return k.For(symbol, lo, hi, self._block(), step, kind, tuple(reductions), uniform, span)
+        return k.For(symbol, lo, hi, self._block(), step, kind, tuple(reductions), uniform, span, factor)
 
     def _if(self) -> k.If:
         scan, start = self.scan, self.scan.take().start
@@ -322,22 +333,28 @@ class _KernelParser:
         op = scan.name("an operation")
         scan.expect("=")
         value = self.values.value()
-        scope = self._level() if scan.accept("at") else k.Level.GRID
+        scope = self._level() if self._option("at") else k.Level.GRID
         return k.Atomic(target, op, value, scope, scan.span(start))
 
     def _barrier(self) -> k.Barrier:
         scan, start = self.scan, self.scan.take().start
         level = self._level()
-        lanes = scan.integer() if scan.accept("lanes") else 32
-        covers = tuple(separated(scan, self._covered)) if scan.accept("covers") else ()
-        return k.Barrier(level, covers, lanes, scan.span(start))
+        lanes = scan.integer() if self._option("lanes") else 32
+        return k.Barrier(level, self._covers(), lanes, scan.span(start))
+
+    def _option(self, word: str) -> bool:
+        """Takes a word that may end a statement, but not one that begins the next."""
+        return self.scan.second.text not in ("=", "[") and self.scan.accept(word)
+
+    def _covers(self) -> tuple[k.Covered, ...]:
+        return tuple(separated(self.scan, self._covered)) if self._option("covers") else ()
 
     def _covered(self, scan: Scanner) -> k.Covered:
         start = scan.next.start
         kind = scan.name()
         buffer = str(json.loads(scan.take().text)) if scan.next.kind == "string" else scan.name()
         span = scan.span(start)
-        return k.Covered(kind, buffer, span, span, _symbol(scan) if scan.accept("carried") else None)
+        return k.Covered(kind, buffer, span, span, _symbol(scan) if self._option("carried") else None)
 
     def _exchange(self) -> k.Exchange:
         scan, start = self.scan, self.scan.take().start
@@ -346,6 +363,32 @@ class _KernelParser:
         source = self.values.ref()
         scan.expect("^")
         mask = scan.integer()
-        width = scan.integer() if scan.accept("width") else 32
+        width = scan.integer() if self._option("width") else 32
         self.values.types[target] = source.dtype
         return k.Exchange(target, source, mask, width, scan.span(start))
+
+    def _vector(self) -> k.LoadVector | k.StoreVector:
+        scan, start = self.scan, self.scan.take().start
+        if scan.second.text == "[":
+            target = self.values.element()
+            scan.expect("=")
+            given = separated(scan, lambda _: self.values.value())
+            return k.StoreVector(target, tuple(given), scan.span(start))
+        targets = tuple(separated(scan, _symbol))
+        scan.expect("=")
+        source = self.values.element()
+        self.values.types.update(dict.fromkeys(targets, source.dtype))
+        return k.LoadVector(targets, source, scan.span(start))
+
+    def _copy(self) -> k.CopyAsync:
+        scan, start = self.scan, self.scan.take().start
+        target = self.values.element()
+        scan.expect("=")
+        source = self.values.element()
+        when = self.values.value() if scan.accept("when") else None
+        scan.expect("count")
+        return k.CopyAsync(target, source, scan.integer(), when, scan.span(start))
+
+    def _wait(self) -> k.WaitAsync:
+        start = self.scan.take().start
+        return k.WaitAsync(self.scan.integer(), self._covers(), self.scan.span(start))

@@ -7,23 +7,26 @@
     fact    = index COMPARISON index
 
     kernel  = "kernel" NAME {clause} "{" {stmt} "}"
-    clause  = "buffer" buffer | "scalar" buffer | "size" NAME, … | "writes" NAME, …
+    clause  = "buffer" buffer | "scalar" buffer | "size" NAME, … | "writes" NAME, … | "blocks" INT
             | "axis" LEVEL ["." DIM] NAME "<" index ["base" NAME] | "array" SPACE buffer [STRING]
     buffer  = NAME ":" TYPE "[" [index, …] "]" ["strides" "[" [index, …] "]"] ["align" INT] ["role" ROLE]
 
-    stmt    = "for" NAME "in" index ".." index ["by" index] [KIND] ["reduce" "(" NAME OP, … ")"] ["uniform"] block
+    stmt    = "for" NAME "in" index ".." index ["by" index] [KIND [INT]] ["reduce" "(" NAME OP, … ")"] ["uniform"] block
             | "if" value ["uniform"] block ["else" block]
             | "let" NAME ":" TYPE "=" value | NAME "=" value | element "=" value
             | "atomic" element OP "=" value ["at" LEVEL]
             | "barrier" LEVEL ["lanes" INT] ["covers" KIND (NAME | STRING) ["carried" NAME], …]
             | "exchange" NAME "=" ref "^" INT ["width" INT]
+            | "vector" NAME, … "=" element | "vector" element "=" value, …
+            | "copy" element "=" element ["when" value] "count" INT
+            | "commit" | "wait" INT ["covers" …]
     block   = "{" {stmt} "}"
 
     value   = NUMBER ":" TYPE | TYPE "(" index ")" | ref | element | "(" value INFIX value ")" | "(" value "as" TYPE ")"
             | OP [":" TYPE] "(" value, … ")"
     ref     = NAME [":" TYPE]                         its type where that is not the one declared last
     element = NAME "[" [index, …] {";" NAME "=" value} "]"    after ";", what data-dependent symbols of the indices mean
-    index   = an index expression of the language
+    index   = an index expression of the language, in which "xor" "(" index "," index "," INT ")" may stand too
 
 A ROLE is left out where it is the usual one, a type of an OP where it is the natural one. `--` starts a comment.
 """
@@ -124,6 +127,8 @@ def _kernel_lines(kernel: k.Kernel) -> Iterator[str]:
     yield from (f"    scalar {_buffer(b, 'scalar')}" for b in kernel.scalars)
     yield from _names("size", kernel.sizes)
     yield from _names("writes", sorted(kernel.written))
+    if kernel.min_blocks:
+        yield f"    blocks {kernel.min_blocks}"
     for axis in kernel.axes:
         base = "" if axis.base is None else f" base {axis.base}"
         yield f"    axis {_level(axis)} {axis.sym} < {axis.extent}{base}"
@@ -175,22 +180,21 @@ def _stmt_lines(stmt: k.Stmt, types: Types, pad: str) -> Iterator[str]:
                 yield pad + "} else {"
                 yield from _block_lines(stmt.orelse, types, pad + "    ")
             yield pad + "}"
-        case k.Declare() | k.Assign() | k.Store() | k.Atomic() | k.Barrier() | k.Exchange():
-            yield f"{pad}{_simple(stmt, types)}{_line(stmt.span)}"
         case _:
-            assert_never(stmt)
+            yield f"{pad}{_simple(stmt, types)}{_line(stmt.span)}"
 
 
 def _for_head(loop: k.For) -> str:
     step = "" if loop.step is ONE else f" by {loop.step}"
     kind = "" if loop.kind == "serial" else f" {loop.kind}"
+    factor = f" {loop.factor}" if loop.factor else ""
     reductions = ", ".join(f"{sym} {op}" for sym, op in loop.reductions)
     reduce = f" reduce({reductions})" if reductions else ""
     uniform = " uniform" if loop.uniform else ""
-    return f"for {loop.sym} in {loop.lo}..{loop.hi}{step}{kind}{reduce}{uniform}"
+    return f"for {loop.sym} in {loop.lo}..{loop.hi}{step}{kind}{factor}{reduce}{uniform}"
 
 
-def _simple(stmt: k.Declare | k.Assign | k.Store | k.Atomic | k.Barrier | k.Exchange, types: Types) -> str:
+def _simple(stmt: k.Leaf, types: Types) -> str:
     match stmt:
         case k.Declare():
             text = f"let {stmt.sym}: {stmt.dtype} = {value_text(stmt.value, types)}"
@@ -205,15 +209,41 @@ def _simple(stmt: k.Declare | k.Assign | k.Store | k.Atomic | k.Barrier | k.Exch
             return f"atomic {value_text(stmt.target, types)} {stmt.op}= {value_text(stmt.value, types)}{scope}"
         case k.Barrier():
             lanes = "" if stmt.lanes == 32 else f" lanes {stmt.lanes}"
-            covers = f" covers {', '.join(map(_covered, stmt.covers))}" if stmt.covers else ""
-            return f"barrier {stmt.level.value}{lanes}{covers}"
+            return f"barrier {stmt.level.value}{lanes}{_covers(stmt.covers)}"
         case k.Exchange():
             width = "" if stmt.width == 32 else f" width {stmt.width}"
             text = f"exchange {stmt.target} = {value_text(stmt.source, types)} ^ {stmt.mask}{width}"
             types[stmt.target] = stmt.source.dtype
             return text
+        case k.LoadVector() | k.StoreVector() | k.CopyAsync():
+            return _transfer(stmt, types)
+        case k.CommitAsync():
+            return "commit"
+        case k.WaitAsync():
+            return f"wait {stmt.pending}{_covers(stmt.covers)}"
         case _:
             assert_never(stmt)
+
+
+def _transfer(stmt: k.LoadVector | k.StoreVector | k.CopyAsync, types: Types) -> str:
+    """What moves several elements at once."""
+    match stmt:
+        case k.LoadVector():
+            text = f"vector {', '.join(map(str, stmt.targets))} = {value_text(stmt.source, types)}"
+            types.update(dict.fromkeys(stmt.targets, stmt.source.dtype))
+            return text
+        case k.StoreVector():
+            given = ", ".join(value_text(value, types) for value in stmt.values)
+            return f"vector {value_text(stmt.target, types)} = {given}"
+        case k.CopyAsync():
+            when = "" if stmt.when is None else f" when {value_text(stmt.when, types)}"
+            return f"copy {value_text(stmt.target, types)} = {value_text(stmt.source, types)}{when} count {stmt.count}"
+        case _:
+            assert_never(stmt)
+
+
+def _covers(covers: tuple[k.Covered, ...]) -> str:
+    return f" covers {', '.join(map(_covered, covers))}" if covers else ""
 
 
 def _covered(covered: k.Covered) -> str:

@@ -10,8 +10,9 @@ from typing import TypeAlias
 from texpr.affine.expr import Expr, Sym
 from texpr.ir import kernel as k
 from texpr.ir.kernel_text import stmt_text
+from texpr.ir.place import Place
 from texpr.ir.scanner import is_name
-from texpr.ir.stmt_verify import Place, body_complaints
+from texpr.ir.stmt_verify import body_complaints
 from texpr.ir.uniformity import Threads
 from texpr.ir.value import Buffer
 from texpr.ir.value_verify import Scope
@@ -60,6 +61,7 @@ def names_are_words(kernel: k.Kernel) -> Iterator[str]:
     """Names can be written down."""
     names = [kernel.name, *(b.name for b in _memory(kernel)), *(s.name for s in _symbols(kernel))]
     names += [s.sym.name for s in k.walk(kernel.body) if isinstance(s, k.For | k.Declare)]
+    names += [sym.name for s in k.walk(kernel.body) if isinstance(s, k.LoadVector) for sym in s.targets]
     yield from (f"{name!r} is no name" for name in names if not is_name(name))
 
 
@@ -141,6 +143,12 @@ def block_axes_are_constant(kernel: k.Kernel) -> Iterator[str]:
             yield f"{axis.level.value} axis {axis.sym} has extent {axis.extent}"
 
 
+def wish_is_for_blocks(kernel: k.Kernel) -> Iterator[str]:
+    """How many blocks a multiprocessor is to hold is said of a kernel that has some."""
+    if kernel.min_blocks < 0 or (kernel.min_blocks and not any(axis.level is Level.BLOCK for axis in kernel.axes)):
+        yield f"a multiprocessor cannot hold {kernel.min_blocks} of its blocks"
+
+
 def core_axes_are_in_scope(kernel: k.Kernel) -> Iterator[str]:
     """A CPU kernel runs its own outer loops, so it must know their extents; a grid is laid out by the host."""
     for axis in kernel.axes:
@@ -178,6 +186,8 @@ def limit_complaints(kernel: k.Kernel, target: Target) -> Iterator[str]:
     for axis in kernel.axes:
         if axis.level is Level.BLOCK and axis.extent.constant > target.max_block["xyz".index(axis.dim)]:
             yield f"block.{axis.dim} has {axis.extent} threads, {target} has {target.max_block['xyz'.index(axis.dim)]}"
+    if target.is_gpu and kernel.min_blocks > min(target.resident_blocks, target.resident_threads // kernel.threads):
+        yield f"{target} holds no {kernel.min_blocks} blocks of {kernel.threads} threads at once"
     shared = shared_bytes(kernel)
     if shared > target.shared and target.is_gpu:
         yield f"{shared} bytes of shared memory in a block, {target} has {target.shared}"
@@ -206,6 +216,7 @@ KERNEL_RULES: tuple[KernelRule, ...] = (
     axes_are_of_one_machine,
     axes_have_places,
     block_axes_are_constant,
+    wish_is_for_blocks,
     core_axes_are_in_scope,
     bases_are_given,
     written_buffers_are_there,

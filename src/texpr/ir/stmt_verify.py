@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from collections.abc import Iterator
 
 from texpr.affine.expr import Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.ranges import Range
 from texpr.ir import kernel as k
+from texpr.ir.place import Place, Rule
+from texpr.ir.transfer_verify import TRANSFER_RULES
 from texpr.ir.types import BOOL, DType
-from texpr.ir.uniformity import Meanings, Threads
-from texpr.ir.value_verify import Scope, complaints
+from texpr.ir.value_verify import complaints
 from texpr.isa.levels import Level, Space
 
 WARP = 32
@@ -20,61 +19,6 @@ ATOMIC_OPS = {"add": "number", "min": "number", "max": "number", "and": "integer
 """What an atomic may do, and to which types (`and`, `or` to bool as well)."""
 
 _MOST = 2**31 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a statement stands: what it may name, and what lies around it, outermost first."""
-
-    kernel: k.Kernel
-    threads: Threads
-    scope: Scope
-    around: tuple[k.For | k.If, ...] = ()
-    meanings: Meanings = field(default_factory=Meanings)
-    assigned: frozenset[Sym] = frozenset()
-    """Variables of the kernel that some statement assigns."""
-
-    @property
-    def simd(self) -> k.For | None:
-        """The loop over vector lanes that this stands in."""
-        return next((s for s in self.around if isinstance(s, k.For) and s.kind == "simd"), None)
-
-    def inside(self, stmt: k.For | k.If) -> Place:
-        """Directly below `stmt`."""
-        around = (*self.around, stmt)
-        if isinstance(stmt, k.If):
-            return replace(self, around=around)
-        turn = expr(Sym(f"turn of {stmt.sym}"))  # a loop that starts at the thread has the thread in its index
-        meanings = self.meanings.index(stmt.sym, stmt.lo + stmt.step * turn)
-        return replace(self, around=around, scope=self.scope.with_indices(stmt.sym), meanings=meanings)
-
-    def after(self, stmt: k.Stmt) -> Place:
-        """Behind `stmt`, in the same block."""
-        match stmt:
-            case k.Declare():
-                changes = stmt.sym in self.assigned
-                meanings = self.meanings.lacking(stmt.sym) if changes else self.meanings.variable(stmt.sym, stmt.value)
-                return replace(self, scope=self.scope.with_variable(stmt.sym, stmt.dtype), meanings=meanings)
-            case k.Exchange():
-                scope = self.scope.with_variable(stmt.target, stmt.source.dtype)
-                return replace(self, scope=scope, meanings=self.meanings.lacking(stmt.target))
-            case _:
-                return self
-
-    def disagreement(self, group: int | None) -> k.For | k.If | None:
-        """The statement around this one at which threads of a group part; where nothing is known, `uniform` is believed."""
-        for stmt in self.around:
-            if isinstance(stmt, k.For):
-                alike = self.threads.loop_alike(stmt, group, self.meanings)
-            else:
-                alike = self.threads.value_alike(stmt.condition, group, self.meanings)
-            if not (stmt.uniform if alike is None else alike):
-                return stmt
-        return None
-
-
-Rule: TypeAlias = Callable[[k.Stmt, Place], Iterator[str]]
-"""Yields what is wrong with one statement; those below it are not its business."""
 
 
 def values_are_well_formed(stmt: k.Stmt, at: Place) -> Iterator[str]:
@@ -87,15 +31,18 @@ def name_is_new(stmt: k.Stmt, at: Place) -> Iterator[str]:
     """A loop index or variable hides nothing that is in scope."""
     match stmt:
         case k.For() | k.Declare():
-            sym = stmt.sym
+            new = (stmt.sym,)
         case k.Exchange():
-            sym = stmt.target
+            new = (stmt.target,)
+        case k.LoadVector():
+            new = stmt.targets
         case _:
             return
-    if sym in at.scope.indices or sym in at.scope.variables:
-        yield f"{sym} is declared already"
-    if sym.name in at.scope.buffers:
-        yield f"{sym} is the name of a buffer"
+    for earlier, sym in enumerate(new):
+        if sym in at.scope.indices or sym in at.scope.variables or sym in new[:earlier]:
+            yield f"{sym} is declared already"
+        if sym.name in at.scope.buffers:
+            yield f"{sym} is the name of a buffer"
 
 
 def bounds_are_in_scope(stmt: k.Stmt, at: Place) -> Iterator[str]:
@@ -115,19 +62,24 @@ def step_is_positive(stmt: k.Stmt, at: Place) -> Iterator[str]:
 
 
 def loop_kind_is_known(stmt: k.Stmt, at: Place) -> Iterator[str]:
-    """serial, unroll or simd."""
-    if isinstance(stmt, k.For) and stmt.kind not in ("serial", "unroll", "simd"):
-        yield f"no loop is {stmt.kind}"
+    """serial, unroll or simd; only an unrolled one has a factor."""
+    if isinstance(stmt, k.For):
+        if stmt.kind not in ("serial", "unroll", "simd"):
+            yield f"no loop is {stmt.kind}"
+        if stmt.factor < 0 or (stmt.factor and stmt.kind != "unroll"):
+            yield f"a {stmt.kind} loop has the factor {stmt.factor}"
 
 
 def unrolled_loop_counts_to_a_constant(stmt: k.Stmt, at: Place) -> Iterator[str]:
-    """The trip count of an unrolled loop is known."""
-    if isinstance(stmt, k.For) and stmt.kind == "unroll" and not ((stmt.hi - stmt.lo).is_constant and stmt.step.is_constant):
+    """The trip count of a loop that is unrolled wholly is known."""
+    if not isinstance(stmt, k.For) or stmt.kind != "unroll" or stmt.factor:
+        return
+    if not ((stmt.hi - stmt.lo).is_constant and stmt.step.is_constant):
         yield f"{stmt.lo}..{stmt.hi} by {stmt.step} has no constant length"
 
 
 def simd_loop_is_plain(stmt: k.Stmt, at: Place) -> Iterator[str]:
-    """Lanes go by 1, contain no other lanes, and neither wait nor exchange."""
+    """Lanes go by 1, contain no other lanes, and neither wait nor exchange nor start what is waited for."""
     if isinstance(stmt, k.For) and stmt.kind == "simd":
         if stmt.step is not expr(1):
             yield f"lanes go by {stmt.step}"
@@ -135,6 +87,8 @@ def simd_loop_is_plain(stmt: k.Stmt, at: Place) -> Iterator[str]:
             yield f"lanes of {stmt.sym} inside lanes of {at.simd.sym}"
         if any(isinstance(s, k.Barrier | k.Exchange) for s in k.walk(stmt.body)):
             yield "lanes cannot wait for each other"
+        if any(isinstance(s, k.CopyAsync | k.CommitAsync | k.WaitAsync) for s in k.walk(stmt.body)):
+            yield "lanes have no copies of their own to wait for"
 
 
 def reductions_are_of_lanes(stmt: k.Stmt, at: Place) -> Iterator[str]:
@@ -175,13 +129,14 @@ def lanes_assign_their_own(stmt: k.Stmt, at: Place) -> Iterator[str]:
     """Below a simd loop a variable from outside is assigned only as a reduction."""
     if isinstance(stmt, k.Assign) and at.simd is not None:
         own = {s.sym for s in k.walk(at.simd.body) if isinstance(s, k.Declare)} | {sym for sym, _ in at.simd.reductions}
+        own |= {sym for s in k.walk(at.simd.body) if isinstance(s, k.LoadVector) for sym in s.targets}
         if stmt.sym not in own:
             yield f"all lanes of {at.simd.sym} assign {stmt.sym}"
 
 
 def written_memory_may_be_written(stmt: k.Stmt, at: Place) -> Iterator[str]:
     """Memory of the kernel's own, or a buffer that the kernel says it writes."""
-    if isinstance(stmt, k.Store | k.Atomic):
+    if isinstance(stmt, k.Store | k.Atomic | k.StoreVector):
         buffer = stmt.target.buffer
         if not any(array.buffer is buffer for array in at.kernel.arrays) and buffer.name not in at.kernel.written:
             yield f"{buffer.name} is not said to be written"
@@ -191,8 +146,16 @@ def written_memory_may_be_written(stmt: k.Stmt, at: Place) -> Iterator[str]:
 
 def written_value_has_the_type(stmt: k.Stmt, at: Place) -> Iterator[str]:
     """The value has the type of the element."""
-    if isinstance(stmt, k.Store | k.Atomic) and stmt.value.dtype != stmt.target.dtype:
-        yield f"{stmt.target.buffer.name} holds {stmt.target.dtype}, the value is {stmt.value.dtype}"
+    match stmt:
+        case k.Store() | k.Atomic():
+            given = (stmt.value,)
+        case k.StoreVector():
+            given = stmt.values
+        case _:
+            return
+    for value in given:
+        if value.dtype != stmt.target.dtype:
+            yield f"{stmt.target.buffer.name} holds {stmt.target.dtype}, the value is {value.dtype}"
 
 
 def atomic_operation_fits(stmt: k.Stmt, at: Place) -> Iterator[str]:
@@ -281,6 +244,7 @@ RULES: tuple[Rule, ...] = (
     barrier_is_met_by_all,
     exchange_is_within_a_warp,
     exchange_is_met_by_all,
+    *TRANSFER_RULES,
 )
 
 
