@@ -45,11 +45,23 @@ kernel row_sum_0
     scalar a: f32[]
     size m, n, b0
     writes z
+    blocks 2
     axis grid.x b < m base b0
     axis block.x t < 256
     array shared warps: f32[8] "met by all warps"
     array local own: f32[4]
+    array shared tile: f32[4, 4]
 {
+    copy tile[t, 0] = x[b, 4 * t] when (i32(4 * t) < i32(n)) count 4
+    copy tile[t, 0] = x[b, 4 * t] count 4
+    commit
+    wait 1
+    wait 0 covers RAW tile carried j
+    vector p, q = tile[0, 2]
+    vector tile[1, 0] = p, (q + 1.0:f32)
+    for u in 0..n unroll 4 {
+        vector r = x[b, u]
+    }
     let acc: f32 = 0.0:f32
     for j in t..n by 256 uniform {
         acc = (acc + (a[] * x[b, j]))

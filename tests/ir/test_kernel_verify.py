@@ -48,12 +48,22 @@ kernel first
     scalar c: f32[]
     size m, n, s, base
     writes w, z
+    blocks 2
     axis grid.x b < m
     axis grid.y g < n base base
     axis block.x t < 64
     array shared warps: f32[2, 33] "all warps meet in it"
+    array shared tile: f32[64, 4]
     array local own: f32[4]
 {
+    copy tile[t, 0] = w[b, 0] when (c[] < 1.0:f32) count 4
+    commit
+    wait 0 covers RAW tile
+    vector u0, u1 = tile[t, 2]
+    vector w[b, 0] = u0, u1
+    for p in 0..n unroll 4 {
+        vector v0, v1 = w[b, 2]
+    }
     let acc: f32 = 0:f32
     for j in t..n by 64 {
         acc = (acc + (x[b, j] * c[]))
@@ -127,6 +137,24 @@ STATEMENT = [
     ("reductions_are_of_lanes", "0..4 simd reduce", "0..4 unroll reduce", "a unroll loop reduces nothing"),
     ("reductions_are_of_lanes", "reduce(total add)", "reduce(total add, i add)", "variable i is not declared here"),
     ("reductions_are_of_lanes", "reduce(total add)", "reduce(total sub)", "sub is no reduction"),
+    ("name_is_new", "vector u0, u1 =", "vector u0, u0, u1 =", "u0 is declared already"),
+    ("simd_loop_is_plain", "lanes[l] = twice", "commit", "lanes have no copies of their own"),
+    ("written_memory_may_be_written", "vector w[b, 0] = u0, u1", "vector x[b, 0] = u0, u1", "x is not said to be written"),
+    ("written_value_has_the_type", "vector w[b, 0] = u0, u1", "vector w[b, 0] = u0, 1:i32", "w holds f32, the value is i32"),
+    ("width_is_one_access", "vector u0, u1 =", "vector u0, u1, u2 =", "3 elements of f32 are 12 bytes, not 2, 4, 8, 16"),
+    ("width_is_one_access", "c[] < 1.0:f32) count 4", "c[] < 1.0:f32) count 3", "12 bytes, not 4, 8, 16"),
+    ("elements_are_consecutive", "tile: f32[64, 4]", "tile: f32[64, 4] strides [1, 64]", "neighbours in tile are 64 apart"),
+    ("elements_are_consecutive", "= tile[t, 2]", "= c[]", "c is one element"),
+    ("address_is_aligned", "= tile[t, 2]", "= tile[t, 1]", "tile[t, 1] is no multiple of 2 elements"),
+    ("address_is_aligned", "copy tile[t, 0]", "copy tile[4 * t + 1, 2]", "tile[4 * t + 1, 2] is no multiple of 4 elements"),
+    ("address_is_aligned", "= w[b, 0] when", "= x[b, 0] when", "x need not begin at a multiple of 16 bytes"),
+    ("vectors_are_of_memory", "= tile[t, 2]", "= own[2]", "own is one thread's own"),
+    ("copy_goes_into_shared_memory", "copy tile[t, 0]", "copy own[0]", "own is no shared array"),
+    ("copy_goes_into_shared_memory", "= w[b, 0] when", "= warps[0, 0] when", "warps is not in global memory"),
+    ("copy_goes_into_shared_memory", "tile: f32[64, 4]", "tile: i32[64, 4]", "tile holds i32, w f32"),
+    ("copy_condition_is_bool", "when (c[] < 1.0:f32)", "when c[]", "the condition is f32"),
+    ("copy_is_waited_for", "    commit\n", "", "the kernel commits no copies"),
+    ("copy_is_waited_for", "    wait 0 covers RAW tile\n", "", "the kernel waits for no copies"),
     ("condition_is_bool", "let wide: bool = (i32(warp) == 1:i32)", "let wide: i32 = at[0]", "the condition is i32"),
     ("first_value_has_the_type", "let acc: f32 = 0:f32", "let acc: f32 = 0:f64", "acc is f32, its value f64"),
     ("assigned_variable_is_declared", "acc = fma(", "t = fma(", "variable t is not declared here"),
@@ -199,6 +227,7 @@ HEAD = [
     ("axes_have_places", "axis grid.x b", "axis grid.w b", "grid has no dimension w"),
     ("block_axes_are_constant", "t < 64", "t < m", "block axis t has extent m"),
     ("block_axes_are_constant", "t < 64", "t < 0", "block axis t has extent 0"),
+    ("wish_is_for_blocks", "axis core i < m", "blocks 2 axis core i < m", "cannot hold 2 of its blocks"),
     ("core_axes_are_in_scope", "axis core i < m", "axis core i < n", "the extent of i needs n, which the kernel is not given"),
     ("bases_are_given", "g < n base base", "g < n base other_base", "base other_base is no argument"),
     ("bases_are_given", "axis block.x t < 64", "axis block.x t < 64 base base", "block axis t has a base"),
@@ -267,6 +296,9 @@ BUILT: list[tuple[str, Callable[[k.Kernel], k.Kernel], str]] = [
     ("kernels_differ", _renamed, "2 kernels are called second"),
     ("operation_is_known", _with(k.Declare(Sym("v"), F32, Op("half", (ONE_F32,), F32))), "there is no operation half"),
     ("buffer_is_in_scope", _with(k.Declare(Sym("v"), F32, Load(TWIN, (ZERO,)))), "buffer own is not in scope"),
+    ("loop_kind_is_known", _with(k.For(Sym("v"), ZERO, sym("n"), (), ONE, factor=2)), "a serial loop has the factor 2"),
+    ("names_are_words", _with(k.LoadVector((Sym("1st"), Sym("u")), Load(TWIN, (ZERO,)))), "'1st' is no name"),
+    ("wait_leaves_no_less_than_none", _with(k.WaitAsync(-1)), "-1 groups cannot be left"),
     ("loop_kind_is_known", _with(k.For(Sym("v"), ZERO, sym("n"), (), ONE, "parallel")), "no loop is parallel"),
 ]
 
@@ -290,6 +322,7 @@ def test_every_rule_has_a_planted_bug() -> None:
         ("axis block.z t < 128", "block.z has 128 threads, sm_80 has 64"),
         ("axis block.x t < 64 array shared big: f32[200, 256]", "bytes of shared memory in a block, sm_80 has 166912"),
         ("axis cluster u < 2 axis block.x t < 64", "sm_80 has no cluster"),
+        ("blocks 33 axis block.x t < 64", "sm_80 holds no 33 blocks of 64 threads at once"),
     ],
 )
 def test_limits_of_a_target(new: str, message: str) -> None:
@@ -309,7 +342,7 @@ def test_limits_that_are_kept() -> None:
 def test_shared_bytes_count_padding_by_strides() -> None:
     text = "array shared a: f32[4, 3] strides [5, 1] array local b: f32[9] array shared c: f16[8]"
     kernel = next(k.kernels(planted("array local own: f32[4]", text + " array local own: f32[4]").steps))
-    assert shared_bytes(kernel) == 2 * 33 * 4 + (3 * 5 + 2 + 1) * 4 + 16
+    assert shared_bytes(kernel) == 2 * 33 * 4 + 64 * 4 * 4 + (3 * 5 + 2 + 1) * 4 + 16
 
 
 def test_a_complaint_shows_the_statement() -> None:

@@ -57,10 +57,10 @@ def accesses(kernel: k.Kernel) -> tuple[Access, ...]:
 
 def _block(body: tuple[k.Stmt, ...], lanes: list[_Lane], spaces: Mapping[Buffer, Space], kernel: k.Kernel) -> Iterator[Access]:
     for stmt in body:
-        for load, kind in _touched(stmt):
+        for load, kind, count in _touched(stmt):
             space = spaces.get(load.buffer, Space.GLOBAL)
             if space is not Space.LOCAL and load.buffer not in kernel.scalars:
-                yield _cost(load, kind, space, lanes, stmt.span.line)
+                yield _cost(load, count, kind, space, lanes, stmt.span.line)
         match stmt:
             case k.For():
                 yield from _block(stmt.body, list(_entering(stmt, lanes)), spaces, kernel)
@@ -86,33 +86,42 @@ def _entering(loop: k.For, lanes: list[_Lane]) -> Iterator[_Lane]:
             yield {**lane, loop.sym: lo}
 
 
-def _touched(stmt: k.Stmt) -> Iterator[tuple[Load, str]]:
+def _touched(stmt: k.Stmt) -> Iterator[tuple[Load, str, int]]:
+    """The first elements of what `stmt` touches, how, and how many each lane touches at once."""
     match stmt:
-        case k.If():
-            yield from _loads(stmt.condition)
-        case k.Declare() | k.Assign():
-            yield from _loads(stmt.value)
         case k.Store():
             yield from _loads(stmt.value)
-            yield stmt.target, "store"
+            yield stmt.target, "store", 1
         case k.Atomic():
             yield from _loads(stmt.value)
-            yield stmt.target, "atomic"
-        case k.For() | k.Barrier() | k.Exchange():
-            pass
+            yield stmt.target, "atomic", 1
+        case k.LoadVector():
+            yield stmt.source, "load", len(stmt.targets)
+        case k.StoreVector():
+            for value in stmt.values:
+                yield from _loads(value)
+            yield stmt.target, "store", len(stmt.values)
+        case k.CopyAsync():
+            if stmt.when is not None:
+                yield from _loads(stmt.when)
+            yield stmt.source, "load", stmt.count
+            yield stmt.target, "store", stmt.count
+        case _:
+            for value in k.values(stmt):
+                yield from _loads(value)
 
 
-def _loads(value: Value) -> Iterator[tuple[Load, str]]:
+def _loads(value: Value) -> Iterator[tuple[Load, str, int]]:
     seen: set[tuple[Buffer, tuple[Expr, ...]]] = set()
     for node in value_walk(value):
         if isinstance(node, Load) and (node.buffer, node.index) not in seen:
             seen.add((node.buffer, node.index))
-            yield node, "load"
+            yield node, "load", 1
 
 
-def _cost(load: Load, kind: str, space: Space, lanes: list[_Lane], line: int) -> Access:
+def _cost(load: Load, count: int, kind: str, space: Space, lanes: list[_Lane], line: int) -> Access:
     title = load.buffer.name
-    width = load.dtype.bytes
+    width = load.dtype.bytes * count
     found = [_address(load, lane) for lane in lanes]
     if load.data or None in found:
         return Access(title, kind, space.value, line, len(lanes))
@@ -126,7 +135,7 @@ def _cost(load: Load, kind: str, space: Space, lanes: list[_Lane], line: int) ->
 
 
 def _conflicts(starts: list[int], width: int) -> int:
-    """Rounds of the banks beyond the least. Elements of 8 bytes go in two halves of the lanes."""
+    """Rounds of the banks beyond the least. Accesses of 8 bytes go in two halves of the lanes, of 16 in four quarters."""
     each = WARP * WORD // max(width, WORD)
     total = 0
     for first in range(0, len(starts), each):
