@@ -4,7 +4,7 @@ Grammar:
 
     expr = constant + Σ coefficient · monomial        a sum; coefficients are non-zero integers
     monomial = atom · … · atom                        sorted; one atom where affine
-    atom = Sym name | FloorDiv expr expr | Mod expr expr | Min exprs | Max exprs
+    atom = Sym name | FloorDiv expr expr | Mod expr expr | Min exprs | Max exprs | Xor expr expr bits
 
 Two equal expressions that the rules below make canonical are the same object, so `is` and `==` agree. `/` and `%` floor, as
 in the language (`//` and `%` in Python). A product of symbols is kept as a monomial, so that `i * N + j` can be delinearised.
@@ -69,7 +69,16 @@ class Max:
     args: tuple[Expr, ...]
 
 
-Atom: TypeAlias = Sym | FloorDiv | Mod | Min | Max
+@dataclass(frozen=True, slots=True)
+class Xor:
+    """value − value mod 2^bits + (value mod 2^bits ⊕ mask mod 2^bits): a swizzle of the low `bits` bits."""
+
+    value: Expr
+    mask: Expr
+    bits: int
+
+
+Atom: TypeAlias = Sym | FloorDiv | Mod | Min | Max | Xor
 IntoExpr: TypeAlias = "Expr | Sym | int"
 
 
@@ -161,10 +170,16 @@ class Expr:
 
     def _reduced(self, den: int) -> tuple[Expr, int, int, int]:
         """`(rest, den / g, g, low)`: g · rest + low is congruent to self mod den, with 0 ≤ low < g and the largest such g."""
-        left = [(m, c - den * _quotient(c, den)) for m, c in self.terms]
-        factor = gcd(den, *(c for _, c in left)) if any(c for _, c in left) else 1
-        constant = self.constant % den
-        return _make(constant // factor, [(m, c // factor) for m, c in left]), den // factor, factor, constant % factor
+        left = self.residue(den)
+        factor = gcd(den, *(c for _, c in left.terms)) if left.terms else 1
+        if factor == 1:
+            return left, den, 1, 0
+        rest = _canonical(left.constant // factor, tuple([(m, c // factor) for m, c in left.terms]))
+        return rest, den // factor, factor, left.constant % factor
+
+    def residue(self, den: int) -> Expr:
+        """The sum without what its constant and coefficients hold of multiples of `den` > 0."""
+        return _make(self.constant % den, [(m, c - den * _quotient(c, den)) for m, c in self.terms])
 
     @property
     def is_constant(self) -> bool:
@@ -173,7 +188,7 @@ class Expr:
 
     @property
     def as_atom(self) -> Atom | None:
-        """The symbol, floor, remainder, minimum or maximum this expression is, if it is just one."""
+        """The one atom that this expression is, if it is no more than that."""
         if self.constant == 0 and len(self.terms) == 1:
             (monomial, coefficient) = self.terms[0]
             if coefficient == 1 and len(monomial) == 1:
@@ -346,13 +361,64 @@ def _extremum_key(arg: Expr) -> tuple[bool, str]:
     return arg.is_constant, to_text(arg)
 
 
+def xor(value: IntoExpr, mask: IntoExpr, bits: int) -> Expr:
+    """`value` with its low `bits` bits XORed by those of `mask`: `value ^ (mask mod 2^bits)` in two's complement.
+
+    Multiples of 2^bits leave `value`, a constant mask says how many bits there are, and swizzles of swizzles are sorted; one that
+    is undone vanishes. Raises ValueError where `bits` is negative.
+    """
+    if bits < 0:
+        raise ValueError("a swizzle of less than no bits")
+    value, mask = expr(value), _low_bits(expr(mask), 1 << bits)
+    if mask.is_constant:
+        bits = mask.constant.bit_length()
+    size = 1 << bits
+    low = value.residue(size)
+    return value - low + _xor_of_low(low, mask, bits)
+
+
+def _xor_of_low(low: Expr, mask: Expr, bits: int) -> Expr:
+    """`xor` where no coefficient of `low` and of `mask` has a multiple of 2^bits in it."""
+    size = 1 << bits
+    if bits == 0:
+        return low
+    if low.is_constant:
+        return expr(low.constant ^ mask.constant) if mask.is_constant else xor(mask % size, low, bits)
+    if low is mask % size:
+        return ZERO
+    inner = low.as_atom
+    if isinstance(inner, Xor):
+        if inner.bits == bits and inner.mask is mask:
+            return inner.value
+        if inner.mask.is_constant and mask.is_constant:
+            return xor(inner.value, inner.mask.constant ^ mask.constant, max(inner.bits, bits))
+        if _swizzle_key(mask, bits) < _swizzle_key(inner.mask, inner.bits):
+            return xor(xor(inner.value, mask, bits), inner.mask, inner.bits)
+    return _atom(Xor(low, mask, bits))
+
+
+def _low_bits(mask: Expr, size: int) -> Expr:
+    """A simple expression that is congruent to `mask` mod `size`: remainders by multiples of `size` fall away."""
+    for monomial, coefficient in mask.terms:
+        for atom in monomial:
+            if isinstance(atom, Mod) and atom.den.is_constant and coefficient * atom.den.constant % size == 0:
+                outer = term(without(monomial, (atom,)) or (), coefficient)
+                return _low_bits(mask + outer * (atom.num - _atom(atom)), size)
+    return mask.residue(size)
+
+
+def _swizzle_key(mask: Expr, bits: int) -> tuple[bool, int, str]:
+    """Few bits come innermost, for more can leave them; constants come outermost, where they meet."""
+    return mask.is_constant, bits, to_text(mask)
+
+
 def children(atom: Atom) -> tuple[Expr, ...]:
     """The expressions directly below an atom."""
     match atom:
         case Sym():
             return ()
-        case FloorDiv(num, den) | Mod(num, den):
-            return (num, den)
+        case FloorDiv(first, second) | Mod(first, second) | Xor(first, second):
+            return (first, second)
         case Min(args) | Max(args):
             return args
 
@@ -370,6 +436,8 @@ def rebuilt(atom: Atom, parts: tuple[Expr, ...]) -> Expr:
             return minimum(*parts)
         case Max():
             return maximum(*parts)
+        case Xor():
+            return xor(parts[0], parts[1], atom.bits)
 
 
 def _evaluate_atom(atom: Atom, values: Mapping[Sym, int]) -> int:
@@ -384,6 +452,8 @@ def _evaluate_atom(atom: Atom, values: Mapping[Sym, int]) -> int:
             return min(a.evaluate(values) for a in args)
         case Max(args):
             return max(a.evaluate(values) for a in args)
+        case Xor(value, mask, bits):
+            return value.evaluate(values) ^ mask.evaluate(values) % (1 << bits)
 
 
 def to_text(value: Expr) -> str:
@@ -425,3 +495,5 @@ def _atom_text(atom: Atom) -> str:
             return f"min({', '.join(map(to_text, args))})"
         case Max(args):
             return f"max({', '.join(map(to_text, args))})"
+        case Xor(value, mask, bits):
+            return f"xor({to_text(value)}, {to_text(mask)}, {bits})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from texpr.affine.expr import ZERO, Atom, Expr, FloorDiv, Mod, Sym, children, term, without
+from texpr.affine.expr import ZERO, Atom, Expr, FloorDiv, Mod, Sym, Xor, children, term, without
 
 
 def coefficients(value: Expr, syms: Collection[Sym]) -> tuple[dict[Sym, Expr], Expr] | None:
@@ -45,6 +45,15 @@ def _is_affine_atom(atom: Atom) -> bool:
     if isinstance(atom, FloorDiv | Mod) and not atom.den.is_constant:
         return False
     return all(map(is_affine, children(atom)))
+
+
+def bitwise(atom: Xor) -> Expr:
+    """The atom without XOR: v + Σ 2^b · ((v_b + m_b) mod 2 − v_b) over its bits b, where x_b = ⌊x / 2^b⌋ mod 2."""
+    total = atom.value
+    for weight in (1 << b for b in range(atom.bits)):
+        bit = atom.value // weight % 2
+        total += weight * ((atom.value // weight + atom.mask // weight) % 2 - bit)
+    return total
 
 
 def _names_any(atom: Atom, chosen: frozenset[Sym]) -> bool:

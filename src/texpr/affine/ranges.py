@@ -1,7 +1,7 @@
 """Sound interval arithmetic on index expressions.
 
 Every bound is inclusive, and `None` stands for "no bound". Bounds are tight for a sum, floor, remainder by a constant,
-minimum or maximum in which no symbol comes twice; elsewhere they may be wider than the truth, never narrower. Where a
+minimum, maximum or swizzle in which no symbol comes twice; elsewhere they may be wider than the truth, never narrower. Where a
 range is empty there is no point to speak of, and nothing is promised.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from math import inf
 from typing import TypeAlias, assert_never
 
-from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Monomial, Sym
+from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Monomial, Sym, Xor
 
 Range: TypeAlias = tuple[int | None, int | None]
 """The least and the greatest value, both inclusive; `None` where there is none."""
@@ -85,6 +85,9 @@ def _atom(atom: Atom, known: Mapping[Sym, Interval]) -> Interval:
         case Max():
             ends = [interval(arg, known) for arg in atom.args]
             return max(lo for lo, _ in ends), max(hi for _, hi in ends)
+        case Xor():
+            size = 1 << atom.bits
+            return _swizzled(interval(atom.value, known), _remainder(interval(atom.mask, known), (size, size)), size)
         case _:
             assert_never(atom)
 
@@ -161,3 +164,33 @@ def _positive_remainder(lo: int | float, hi: int | float, least: int | float, mo
     if lo >= 0:
         return (lo if hi < least else 0), min(hi, most - 1)
     return 0, most - 1
+
+
+def _swizzled(value: Interval, mask: Interval, size: int) -> Interval:
+    """value − value mod size + (value mod size ⊕ mask): it stays in its block, and both ends are met in the outermost blocks."""
+    lo, hi = value
+    low_mask, high_mask = int(mask[0]), int(mask[1])
+    if isinstance(lo, int):
+        last = hi % size if isinstance(hi, int) and lo // size == hi // size else size - 1
+        least = lo - lo % size + _least_xor(lo % size, last, low_mask, high_mask)
+    else:
+        least = lo
+    if isinstance(hi, int):
+        first = lo % size if isinstance(lo, int) and lo // size == hi // size else 0
+        most = hi - hi % size + size - 1 - _least_xor(first, hi % size, size - 1 - high_mask, size - 1 - low_mask)
+    else:
+        most = hi
+    return least, most
+
+
+def _least_xor(a: int, b: int, c: int, d: int) -> int:
+    """The least x ⊕ y for 0 ≤ a ≤ x ≤ b and 0 ≤ c ≤ y ≤ d (Warren, Hacker's Delight, section 4-3)."""
+    for place in reversed(range(max(b, d).bit_length())):
+        bit = 1 << place
+        if ~a & c & bit:
+            raised = (a | bit) & -bit
+            a = raised if raised <= b else a
+        elif a & ~c & bit:
+            raised = (c | bit) & -bit
+            c = raised if raised <= d else c
+    return a ^ c

@@ -22,6 +22,7 @@ from texpr.affine.expr import (
     Mod,
     Monomial,
     Sym,
+    Xor,
     combination,
     expr,
     maximum,
@@ -236,6 +237,8 @@ def apply_to_atom(atom: Atom, known: Known) -> Expr | None:
             return min_drops_greater(atom.args, known)
         case Max():
             return max_drops_less(atom.args, known)
+        case Xor():
+            return None
         case _:
             assert_never(atom)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym
+from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor
 from texpr.artifact.template import template
 from texpr.backends.c.arguments import Argument, arguments, function_name
 from texpr.backends.c.names import identifier
@@ -166,6 +166,8 @@ def _atom(atom: Atom) -> str:
             function = "min" if isinstance(atom, Min) else "max"
             first, *rest = map(expression, atom.args)
             return f"({first})" + "".join(f".{function}({other})" for other in rest)
+        case Xor():
+            return f"(({expression(atom.value)}) ^ (({expression(atom.mask)}) & {(1 << atom.bits) - 1}))"
 
 
 def _name(name: str) -> str:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym
+from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor
 from texpr.interp.dtypes import Array
 from texpr.ir.program import Par
 from texpr.ir.value import Buffer
@@ -137,6 +137,8 @@ def _atom(atom: Atom, lanes: Lanes, fits: bool) -> Column:
             return _fold(np.minimum, [_sum(a, lanes, fits) for a in args])
         case Max(args):
             return _fold(np.maximum, [_sum(a, lanes, fits) for a in args])
+        case Xor(value, mask, bits):
+            return _sum(value, lanes, fits) ^ _sum(mask, lanes, fits) % (1 << bits)
 
 
 def _symbol(column: Column, fits: bool) -> Column:
@@ -181,3 +183,5 @@ def _atom_reach(atom: Atom, lanes: Lanes) -> int:
             return max(_reach(num, lanes), _reach(den, lanes))
         case Min(args) | Max(args):
             return max(_reach(a, lanes) for a in args)
+        case Xor(value, mask, bits):
+            return max(_reach(value, lanes) + (1 << bits), _reach(mask, lanes))

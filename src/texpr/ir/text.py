@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import assert_never
 
-from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Monomial, Sym, children
+from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Monomial, Sym, Xor, children
 from texpr.ir.ops import OPS
 from texpr.ir.program import (
     Anchor,
@@ -379,3 +379,5 @@ def _atom(atom: Atom, names: Names, order: Order | None) -> tuple[str, int]:
         case Min(args) | Max(args):
             name = "min" if isinstance(atom, Min) else "max"
             return f"{name}({', '.join(_index(a, names, order)[0] for a in args)})", _ATOM
+        case Xor(value, mask, bits):
+            return f"xor({_index(value, names, order)[0]}, {_index(mask, names, order)[0]}, {bits})", _ATOM

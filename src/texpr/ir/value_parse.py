@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from texpr.affine.expr import Expr, Sym, expr, maximum, minimum, sym
+from texpr.affine.expr import Expr, Sym, expr, maximum, minimum, sym, xor
 from texpr.ir.kernel_text import INFIX, Types
 from texpr.ir.ops import OPS
 from texpr.ir.scanner import Scanner
@@ -68,7 +68,22 @@ def _atom(scan: Scanner) -> Expr:
         args = separated(scan, index)
         scan.expect(")")
         return minimum(*args) if name == "min" else maximum(*args)
+    if name == "xor" and scan.accept("("):
+        return _xor(scan)
     return sym(name)
+
+
+def _xor(scan: Scanner) -> Expr:
+    """`value, mask, bits)`: what follows `xor(`."""
+    value = index(scan)
+    scan.expect(",")
+    mask = index(scan)
+    scan.expect(",")
+    bits = scan.integer()
+    if bits < 0:
+        scan.reject("expected how many bits are swizzled")
+    scan.expect(")")
+    return xor(value, mask, bits)
 
 
 def dtype(scan: Scanner) -> DType:

@@ -4,6 +4,7 @@
     e % d           →  e − d·q     with the same q
     min(a, b)       →  t           where  t ≤ a, t ≤ b, and t = a or t = b
     min(a, b) ≥ 0   →  a ≥ 0 and b ≥ 0                                 (no unknown; "or" for max)
+    xor(v, m, 1)    →  v + (v + m) % 2 − v % 2                         (and so for each bit)
 
 Each rewriting is exact over the integers, and each unknown is a function of the symbols.
 """
@@ -14,7 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, expr, term, to_text
+from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, expr, term, to_text
+from texpr.affine.linear import bitwise
 from texpr.presburger.formula import And, Eq, Formula, Ge, Or, conj, disj
 
 
@@ -48,6 +50,8 @@ def _is_affine_atom(atom: Atom) -> bool:
             return den.is_constant and den.constant > 0 and is_affine(num)
         case Min(args) | Max(args):
             return all(map(is_affine, args))
+        case Xor(value, mask):
+            return is_affine(value) and is_affine(mask)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -92,6 +96,8 @@ def _linear_atom(atom: Atom, whole: Expr) -> Linear:
                 (*(u for part in inner for u in part.unknowns), unknown),
                 (*(d for part in inner for d in part.definitions), And(tuple(map(Ge, gaps))), Or(tuple(map(Eq, gaps)))),
             )
+        case Xor():
+            return linear(bitwise(atom))
 
 
 def simple_extrema(formula: Formula) -> Formula:

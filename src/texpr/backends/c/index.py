@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import assert_never
 
-from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Monomial, Sym, expr, term
+from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Monomial, Sym, Xor, expr, term
 from texpr.affine.ranges import Range
 from texpr.backends.c.scope import IntType, Scope
 from texpr.backends.c.text import Binds, Text, binary, call, cast
@@ -175,6 +175,8 @@ def _atom(atom: Atom, scope: Scope) -> Integer:
             return _extremum("min", atom.args, atom, scope)
         case Max():
             return _extremum("max", atom.args, atom, scope)
+        case Xor():
+            return _swizzle(atom, scope)
         case _:
             assert_never(atom)
 
@@ -186,6 +188,21 @@ def _division(atom: FloorDiv | Mod, operator: str, function: str, scope: Scope) 
     if scope.known.nonnegative(atom.num) and scope.known.positive(atom.den):
         return _step(operator, Binds.MULTIPLY, num, den, ends, scope)
     return _called(function, [num, den], ends, scope)
+
+
+def _swizzle(atom: Xor, scope: Scope) -> Integer:
+    """C's own operator, which in two's complement is right for negative values too; only needless bits must not meet it."""
+    value, mask, low = index(atom.value, scope), index(atom.mask, scope), (1 << atom.bits) - 1
+    least, most = scope.bounds(atom.mask)
+    if least is None or most is None or least < 0 or most > low:
+        mask = _bits("&", Binds.BIT_AND, mask, _literal(low), (0, low), scope)
+    return _bits("^", Binds.BIT_XOR, value, mask, scope.bounds(term((atom,))), scope)
+
+
+def _bits(operator: str, binds: Binds, a: Integer, b: Integer, ends: Range, scope: Scope) -> Integer:
+    """`a operator b`, each operand in parentheses unless it is a single thing: few know how these operators bind."""
+    a, b = (replace(each, text=Text(each.text.at(Binds.UNARY))) for each in (a, b))
+    return _step(operator, binds, a, b, ends, scope)
 
 
 def _extremum(function: str, args: Sequence[Expr], atom: Atom, scope: Scope) -> Integer:

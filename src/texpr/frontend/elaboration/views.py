@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from texpr.affine.expr import ONE, ZERO, Atom, Expr, FloorDiv, Max, Min, Mod, Sym, children, expr, maximum, minimum
+from texpr.affine.expr import ONE, ZERO, Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, children, expr, maximum, minimum, xor
 from texpr.frontend.elaboration.typing import truth
 from texpr.ir.types import BOOL, I64, DType
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Value
@@ -152,13 +152,16 @@ def _atom_expr(atom: Atom) -> Expr:
             return minimum(*args)
         case Max(args):
             return maximum(*args)
+        case Xor(value, mask, bits):
+            return xor(value, mask, bits)
 
 
 def _atom_value(atom: Atom, meaning: dict[Sym, Value], span: Span) -> Value:
     if isinstance(atom, Sym):
         return as_value(expr(atom), meaning, span)
-    name = {FloorDiv: "div", Mod: "mod", Min: "min", Max: "max"}[type(atom)]
-    first, *rest = (as_value(c, meaning, span) for c in children(atom))
+    name = {FloorDiv: "div", Mod: "mod", Min: "min", Max: "max", Xor: "bitxor"}[type(atom)]
+    parts = (atom.value, atom.mask % (1 << atom.bits)) if isinstance(atom, Xor) else children(atom)
+    first, *rest = (as_value(c, meaning, span) for c in parts)
     for other in rest:
         first = Op(name, (first, other), I64, span)
     return first
