@@ -1,0 +1,1 @@
+"""The transforms, one file each: indices both ways, holes, what bounds imply."""

@@ -1,0 +1,55 @@
+"""`I2 = Merge(I0, I1)`: one IterDomain that runs through both, the inner one fastest; it makes no holes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from texpr.affine.expr import Expr
+from texpr.domain.iterdomain import Implication, IterDomain, high, low
+from texpr.domain.transform import Transform
+
+
+@dataclass(frozen=True, slots=True)
+class Merge(Transform):
+    """`output` = outer · N + inner, where N is the extent of `inner`. Where N is 0 there is no index, and no division by it."""
+
+    outer: IterDomain
+    inner: IterDomain
+    output: IterDomain
+
+    @property
+    def inputs(self) -> tuple[IterDomain, ...]:
+        """The IterDomains that are merged."""
+        return (self.outer, self.inner)
+
+    @property
+    def outputs(self) -> tuple[IterDomain, ...]:
+        """The merged IterDomain."""
+        return (self.output,)
+
+    @property
+    def title(self) -> str:
+        """Plain."""
+        return "Merge"
+
+    def up(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """index / N and index % N."""
+        (index,) = indices
+        return (index // self.inner.extent, index % self.inner.extent)
+
+    def down(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """outer · N + inner."""
+        outer, inner = indices
+        return (outer * self.inner.extent + inner,)
+
+    def implications(self) -> tuple[Implication, ...]:
+        """Theorem 2, for both sides; the inner index is a remainder and always in bounds."""
+        outer, inner, merged = self.outer, self.inner, self.output
+        return (
+            Implication("Theorem 2", frozenset((high(outer),)), high(merged)),
+            Implication("Theorem 2", frozenset((high(merged),)), high(outer)),
+            Implication("Theorem 2, lower half", frozenset((low(outer),)), low(merged)),
+            Implication("Theorem 2, lower half", frozenset((low(merged),)), low(outer)),
+            Implication("Merge: a remainder is in bounds", frozenset(), high(inner)),
+            Implication("Merge: a remainder is in bounds", frozenset(), low(inner)),
+        )
