@@ -73,6 +73,8 @@ class DomainGraph:
         domain = self._leaf(name)
         before, after = expr(left), expr(right)
         made = IterDomain(Sym(new or f"{name}_r"), domain.extent + before + after)
+        if made.extent.is_constant and made.extent.constant < 0:
+            raise ValueError(f"a resize of {domain} by {before} and {after} leaves less than nothing")
         return self.apply(Resize(domain, before, after, made))
 
     def swizzle(self, outer: str, inner: str, how: Permutation, names: tuple[str, str] | None = None) -> DomainGraph:
@@ -114,6 +116,14 @@ class DomainGraph:
             elif place not in places:
                 leaves.append(leaf)
         return DomainGraph(self.logical, (*self.transforms, transform), tuple(leaves))
+
+    def premises(self) -> tuple[Expr, ...]:
+        """What must be ≥ 0 at every size for the graph to mean what it says: logical extents, and split factors less one.
+
+        Whoever splits by a symbolic factor proves it positive, or has it checked before anything runs.
+        """
+        factors = [each for t in self.transforms if isinstance(t, Split) for each in t.factors[:1]]
+        return (*(d.extent for d in self.logical), *(each - 1 for each in factors))
 
     def indices(self, given: Mapping[Sym, IntoExpr] | None = None) -> dict[Sym, Expr]:
         """The index of every IterDomain that those in `given` determine (all, from the leaves, by default).

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from texpr.affine.expr import ZERO, Expr, Sym, expr
+from texpr.affine.expr import ZERO, Expr, Sym, expr, maximum
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,11 @@ class Implication:
     then: Bound
     premises: tuple[Expr, ...] = ()
     divides: tuple[tuple[Expr, Expr], ...] = ()
+
+
+def divisor(extent: Expr) -> Expr:
+    """What to divide by where `extent` is meant: 1 where it is 0, for then there is no index to divide."""
+    return maximum(extent, 1)
 
 
 def low(domain: IterDomain) -> Bound:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from texpr.affine.expr import Expr
-from texpr.domain.iterdomain import Implication, IterDomain, high, low
+from texpr.domain.iterdomain import Implication, IterDomain, divisor, high, low
 from texpr.domain.transform import Transform
 
 
 @dataclass(frozen=True, slots=True)
 class Merge(Transform):
-    """`output` = outer · N + inner, where N is the extent of `inner`. Where N is 0 there is no index, and no division by it."""
+    """`output` = outer · N + inner, where N is the extent of `inner`. Where N is 0 there is no index, and 1 stands for it."""
 
     outer: IterDomain
     inner: IterDomain
@@ -35,7 +35,8 @@ class Merge(Transform):
     def up(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """index / N and index % N."""
         (index,) = indices
-        return (index // self.inner.extent, index % self.inner.extent)
+        size = divisor(self.inner.extent)
+        return (index // size, index % size)
 
     def down(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """outer · N + inner."""
@@ -43,13 +44,25 @@ class Merge(Transform):
         return (outer * self.inner.extent + inner,)
 
     def implications(self) -> tuple[Implication, ...]:
-        """Theorem 2, for both sides; the inner index is a remainder and always in bounds."""
+        """Theorem 2, for both sides; the inner index is a remainder and in bounds where there is any.
+
+        The inner extent may be 0: then the upper bound of the inner index fails, and stands in for the premise N > 0.
+        """
         outer, inner, merged = self.outer, self.inner, self.output
+        some = (inner.extent - 1,)
         return (
-            Implication("Theorem 2", frozenset((high(outer),)), high(merged)),
-            Implication("Theorem 2", frozenset((high(merged),)), high(outer)),
+            Implication("Theorem 2", frozenset((high(outer),)), high(merged), premises=some),
+            Implication("Theorem 2", frozenset((high(outer), high(inner))), high(merged)),
+            Implication("Theorem 2, converse", frozenset((high(merged),)), high(outer), premises=some),
+            Implication("Theorem 2, converse", frozenset((high(merged), high(inner))), high(outer)),
             Implication("Theorem 2, lower half", frozenset((low(outer),)), low(merged)),
             Implication("Theorem 2, lower half", frozenset((low(merged),)), low(outer)),
-            Implication("Merge: a remainder is in bounds", frozenset(), high(inner)),
             Implication("Merge: a remainder is in bounds", frozenset(), low(inner)),
+            Implication("Merge: a remainder is in bounds", frozenset(), high(inner), premises=some),
+            Implication(
+                "Merge: where there is an index, a remainder is in bounds",
+                frozenset((low(merged), high(merged))),
+                high(inner),
+                premises=(inner.extent, outer.extent),
+            ),
         )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from texpr.affine.expr import Expr
-from texpr.domain.iterdomain import Implication, IterDomain, high, low
+from texpr.affine.expr import ZERO, Expr
+from texpr.domain.iterdomain import Implication, IterDomain, divisor, high, low
 from texpr.domain.transform import Transform
 
 
@@ -40,16 +40,28 @@ class Split(Transform):
     def down(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """index / n and index % n."""
         (index,) = indices
-        return (index // self.inner.extent, index % self.inner.extent)
+        size = divisor(self.inner.extent)
+        return (index // size, index % size)
 
     def implications(self) -> tuple[Implication, ...]:
-        """Theorem 1, with the premise that it needs (the inner index in bounds), its lower half, and the divisible case."""
+        """Theorem 1, with the premise that it needs (the inner index in bounds), its lower half, and the divisible case.
+
+        The premise n ≥ 0 fails only where the input's extent is negative, which has no index at all.
+        """
         whole, outer, inner = self.input, self.outer, self.inner
+        size = (inner.extent,)
         both = frozenset((high(outer), high(inner)))
-        exact = (((outer.extent * inner.extent) - whole.extent) * -1,)  # outer · n ≤ S: with S ≤ outer · n, equal
         return (
-            Implication("Theorem 1", frozenset((high(whole), low(inner))), high(outer)),
-            Implication("Theorem 1, lower half", frozenset((low(whole), high(inner))), low(outer)),
-            Implication("Split: no holes below", frozenset((low(outer), low(inner))), low(whole)),
-            Implication("Split: divisible", both, high(whole), premises=exact),
+            Implication("Theorem 1", frozenset((high(whole), low(inner))), high(outer), premises=size),
+            Implication("Theorem 1, lower half", frozenset((low(whole), high(inner))), low(outer), premises=size),
+            Implication("Split: no holes below", frozenset((low(outer), low(inner))), low(whole), premises=size),
+            Implication("Split: divisible", both, high(whole), premises=(whole.extent - outer.extent * inner.extent, *size)),
+            *(Implication("Split: divisible", both, high(whole), size, ((n, whole.extent),)) for n in self.factors),
         )
+
+    @property
+    def factors(self) -> tuple[Expr, ...]:
+        """The extents by which the input's was divided, rounded up, to give the other (both, where both ways agree)."""
+        whole, sizes = self.input.extent, (self.inner.extent, self.outer.extent)
+        pairs = zip(sizes, reversed(sizes), strict=True)
+        return tuple(factor for factor, other in pairs if factor is not ZERO and other is -((-whole) // factor))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from texpr.affine.expr import Expr, xor
-from texpr.domain.iterdomain import Implication, IterDomain, high, low
+from texpr.affine.expr import Expr, Sym, expr, xor
+from texpr.domain.iterdomain import Implication, IterDomain, divisor, high, low
 from texpr.domain.transform import Transform
 
 
@@ -28,6 +28,10 @@ class Permutation(ABC):
     def title(self) -> str:
         """How pictures call it."""
 
+    def implications(self, before: IterDomain, after: IterDomain) -> tuple[Implication, ...]:
+        """What bounds of the inner IterDomain imply across the swizzle; nothing, if nothing is known."""
+        return ()
+
 
 @dataclass(frozen=True, slots=True)
 class Xor(Permutation):
@@ -48,6 +52,15 @@ class Xor(Permutation):
         """The same again."""
         return xor(inner, outer, self.bits)
 
+    def implications(self, before: IterDomain, after: IterDomain) -> tuple[Implication, ...]:
+        """An index never leaves its block of 2^bits, and the blocks fill the extent."""
+        whole = ((expr(1 << self.bits), before.extent),)
+        return tuple(
+            Implication("Swizzle: xor stays in its block", frozenset((side(one),)), side(other), divides=needed)
+            for side, needed in ((low, ()), (high, whole))
+            for one, other in ((before, after), (after, before))
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Shift(Permutation):
@@ -60,11 +73,45 @@ class Shift(Permutation):
 
     def forward(self, outer: Expr, inner: Expr, extent: Expr) -> Expr:
         """Right by the outer index."""
-        return (inner + outer) % extent
+        return (inner + outer) % divisor(extent)
 
     def backward(self, outer: Expr, inner: Expr, extent: Expr) -> Expr:
         """Left by the outer index."""
-        return (inner - outer) % extent
+        return (inner - outer) % divisor(extent)
+
+    def implications(self, before: IterDomain, after: IterDomain) -> tuple[Implication, ...]:
+        """What is shifted is a remainder, which says nothing of where it came from: there is no converse."""
+        return (
+            Implication("Swizzle: a remainder is in bounds", frozenset(), low(before)),
+            Implication("Swizzle: a remainder is in bounds", frozenset(), high(before), premises=(before.extent - 1,)),
+            Implication("Swizzle: a remainder is in bounds", frozenset((low(after), high(after))), high(before)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Custom(Permutation):
+    """`to` and `back`, expressions over the symbols `outer` and `inner` and sizes: inverses of each other, by promise.
+
+    `texpr.domain.coverage` checks the promise. Until it is proved, both ends of the index before it are compared.
+    """
+
+    to: Expr
+    back: Expr
+    outer: Sym
+    inner: Sym
+
+    @property
+    def title(self) -> str:
+        """With the way down."""
+        return f"{self.inner} -> {self.to}"
+
+    def forward(self, outer: Expr, inner: Expr, extent: Expr) -> Expr:
+        """As `to` says."""
+        return self.to.substitute({self.outer: outer, self.inner: inner})
+
+    def backward(self, outer: Expr, inner: Expr, extent: Expr) -> Expr:
+        """As `back` says."""
+        return self.back.substitute({self.outer: outer, self.inner: inner})
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +150,11 @@ class Swizzle(Transform):
         return (outer, self.permutation.forward(outer, inner, self.inner.extent))
 
     def implications(self) -> tuple[Implication, ...]:
-        """Theorem 4, for both sides."""
+        """Theorem 4, for both sides of the outer IterDomain, and what the permutation says of the inner one."""
         before, after = self.outer, self.outer_output
-        return tuple(
+        outer = tuple(
             Implication("Theorem 4", frozenset((side(one),)), side(other))
             for side in (low, high)
             for one, other in ((before, after), (after, before))
         )
+        return (*outer, *self.permutation.implications(self.inner, self.inner_output))

@@ -1,0 +1,102 @@
+"""What is known where the loops over a graph's leaves run: simple indices, and proofs about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from texpr.affine.expr import ZERO, Expr, FloorDiv, Min, Sym, expr, term
+from texpr.affine.facts import Fact, Known
+from texpr.affine.ranges import Range
+from texpr.affine.simplify import Simplifier
+from texpr.domain.graph import DomainGraph
+from texpr.domain.iterdomain import Bound, Implication
+from texpr.domain.transform import Transform
+
+
+class Context:
+    """The inside of a nest over the leaves of `graph`, each in 0..extent.
+
+    Taken for granted, as the graph's contract: extents of logical IterDomains are not negative, and symbolic factors are
+    positive. Indices are simplified transform by transform, on demand, so that they stay small however deep the graph is.
+    """
+
+    __slots__ = ("_indices", "_made_into", "graph", "known", "simple")
+
+    def __init__(self, graph: DomainGraph, known: Known | None = None):
+        self.graph = graph
+        self.known = _inside(graph, known or Known({}))
+        self.simple = Simplifier(self.known)
+        self._made_into: dict[Sym, Transform] = {d.sym: t for t in graph.transforms for d in t.inputs}
+        self._indices: dict[Sym, Expr] = {d.sym: self.simple(expr(d.sym)) for d in graph.leaves}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the loops are seen to run no iteration, whatever the sizes."""
+        return any(self.known.nonnegative(-leaf.extent) for leaf in self.graph.leaves)
+
+    def index(self, domain: Sym) -> Expr:
+        """The index of any IterDomain of the graph, in the symbols of the leaves."""
+        found = self._indices.get(domain)
+        if found is None:
+            transform = self._made_into[domain]
+            above = transform.up(tuple([self.index(d.sym) for d in transform.outputs]))
+            for made, value in zip(transform.inputs, above, strict=True):
+                self._indices[made.sym] = self.simple(value)
+            found = self._indices[domain]
+        return found
+
+    def margin(self, bound: Bound) -> Expr:
+        """What is ≥ 0 where the comparison holds, in the leaves' symbols."""
+        return self.simple(bound.margin(self.index(bound.domain.sym)))
+
+    def applies(self, implication: Implication) -> bool:
+        """Whether the premises of `implication` are proved. Those on sizes are; there are no others."""
+        return all(self._nonnegative(each) for each in implication.premises) and all(
+            self.divides(n, value) for n, value in implication.divides
+        )
+
+    def divides(self, n: Expr, value: Expr) -> bool:
+        """Whether n divides `value` at all sizes, by proof."""
+        if n.is_constant and n is not ZERO and self.known.multiple(value, abs(n.constant)):
+            return True
+        return self.simple(value if n is ZERO else value % n) is ZERO
+
+    def _nonnegative(self, value: Expr) -> bool:
+        return self.known.nonnegative(value) or self.known.nonnegative(self.simple(value))
+
+
+def _inside(graph: DomainGraph, known: Known) -> Known:
+    """`known`, and 0 ≤ leaf < extent for each leaf, and that extents inside which something runs are positive."""
+    ranges: dict[Sym, Range] = {}
+    facts = [Fact(0, each, None) for each in graph.premises() if not each.is_constant]
+    outside = known.also(facts) if facts else known
+    for leaf in graph.leaves:
+        if leaf.extent.is_constant:
+            ranges[leaf.sym] = 0, leaf.extent.constant - 1
+        else:
+            ranges[leaf.sym] = 0, None
+            facts.append(Fact(0, leaf.sym, leaf.extent))
+            facts.extend(Fact(1, part, None) for part in _positive(leaf.extent, outside))
+    return known.also(facts, ranges)
+
+
+def _positive(value: Expr, known: Known) -> Iterator[Expr]:
+    """Expressions that are ≥ 1 where `value` is: the factors of a product none of which is negative, and so on down."""
+    if value.constant or len(value.terms) != 1:
+        return
+    ((monomial, coefficient),) = value.terms
+    first = monomial[0]
+    if len(monomial) > 1:
+        if coefficient > 0 and all(known.nonnegative(term((atom,))) for atom in monomial):
+            for atom in monomial:
+                yield from _positive(term((atom,)), known)
+    elif coefficient < 0:
+        if isinstance(first, FloorDiv) and known.positive(first.den):  # a ceiling is positive where what it rounds is
+            yield from _positive(-first.num, known)
+    elif isinstance(first, Sym):
+        yield expr(first)
+    elif isinstance(first, FloorDiv) and known.positive(first.den):
+        yield from _positive(first.num, known)
+    elif isinstance(first, Min):
+        for arg in first.args:
+            yield from _positive(arg, known)

@@ -1,0 +1,194 @@
+"""Which comparisons keep the holes of a graph out, and why the others are not needed.
+
+    every bound of every IterDomain  ─ theorems ─▶  few  ─ intervals, isl ─▶  an irredundant set
+
+A point of the leaves is valid where every IterDomain of the graph is in bounds. The theorems (`Transform.implications`) are
+Horn clauses on bounds. A bound is dropped only where those that stay imply it, by chaining forward from what stays, so two
+bounds that imply each other are never dropped both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from texpr.affine.expr import Expr, Sym
+from texpr.affine.facts import Known
+from texpr.domain.context import Context
+from texpr.domain.graph import DomainGraph
+from texpr.domain.implied import Hypotheses
+from texpr.domain.iterdomain import Bound, Side, high, low
+
+IN_RANGE = "in range"
+"""The loops' own ranges, and what is known of sizes, imply the comparison."""
+
+ISL = "isl"
+"""No theorem says so, but the integer solver proves it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A comparison that is tested: `bound`, whose IterDomain has the index `index` in the leaves' symbols."""
+
+    bound: Bound
+    index: Expr
+
+    @property
+    def margin(self) -> Expr:
+        """What is ≥ 0 exactly where the comparison holds."""
+        return self.bound.margin(self.index)
+
+    def __str__(self) -> str:
+        return f"0 <= {self.index}" if self.bound.side is Side.LOW else f"{self.index} < {self.bound.domain.extent}"
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """A comparison that is not tested, since `by` imply it: bounds kept, bounds of leaves, or bounds removed before it."""
+
+    bound: Bound
+    theorem: str
+    by: tuple[Bound, ...]
+
+    def __str__(self) -> str:
+        return f"{self.bound} by {self.theorem}" + (f", from {', '.join(map(str, self.by))}" if self.by else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Predicates:
+    """All comparisons of a graph, each once, without those that the loops over leaves make: kept, or removed with the reason.
+
+    No kept one follows from the others, save perhaps those of `undecided`: products of sizes, or too hard for isl.
+    """
+
+    kept: tuple[Predicate, ...]
+    removed: tuple[Removed, ...]
+    undecided: tuple[Bound, ...] = ()
+
+
+def predicates(graph: DomainGraph, known: Known | None = None) -> Predicates:
+    """The comparisons that keep exactly the holes of `graph` out, for all sizes that `known` admits.
+
+    Those on outer leaves and on plain indices are kept rather than others. Source: divisibility-of-split.md, "Predication".
+    """
+    context = Context(graph, known)
+    clauses = _Clauses.of(context)
+    if context.is_empty:
+        return Predicates((), tuple(Removed(bound, IN_RANGE, ()) for bound in clauses.open))
+    return _Selection(context, clauses).result()
+
+
+@dataclass(frozen=True, slots=True)
+class _Clause:
+    given: tuple[int, ...]
+    then: int
+    theorem: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Clauses:
+    """The bounds of a graph, numbered, those that the loops ensure first; the theorems whose premises hold, over numbers."""
+
+    bounds: tuple[Bound, ...]
+    ensured: int
+    clauses: tuple[_Clause, ...]
+    users: tuple[tuple[int, ...], ...]
+
+    @staticmethod
+    def of(context: Context) -> _Clauses:
+        graph = context.graph
+        loops = [side(leaf) for leaf in graph.leaves for side in (low, high)]
+        at = {
+            bound: k for k, bound in enumerate(dict.fromkeys([*loops, *(s(d) for d in graph.domains() for s in (low, high))]))
+        }
+        said = [each for transform in graph.transforms for each in transform.implications() if context.applies(each)]
+        clauses = tuple([_Clause(tuple([at[each] for each in i.given]), at[i.then], i.theorem) for i in said])
+        users: list[list[int]] = [[] for _ in at]
+        for k, clause in enumerate(clauses):
+            for each in clause.given:
+                users[each].append(k)
+        return _Clauses(tuple(at), len(loops), clauses, tuple(map(tuple, users)))
+
+    @property
+    def open(self) -> tuple[Bound, ...]:
+        """Bounds that the loops do not ensure by themselves."""
+        return self.bounds[self.ensured :]
+
+    def closure(self, start: Iterable[int]) -> dict[int, _Clause | None]:
+        """All that follows from `start`, each with the clause that gave it, in an order in which reasons come first."""
+        found: dict[int, _Clause | None] = dict.fromkeys(start)
+        waiting = [len(clause.given) for clause in self.clauses]
+        queue = list(found)
+        for clause in self.clauses:
+            if not clause.given and clause.then not in found:
+                found[clause.then] = clause
+                queue.append(clause.then)
+        while queue:
+            for k in self.users[queue.pop()]:
+                waiting[k] -= 1
+                clause = self.clauses[k]
+                if waiting[k] == 0 and clause.then not in found:
+                    found[clause.then] = clause
+                    queue.append(clause.then)
+        return found
+
+
+class _Selection:
+    """Drops bounds one after the other, those it would rather not test first."""
+
+    __slots__ = ("_clauses", "_context", "_proved")
+
+    def __init__(self, context: Context, clauses: _Clauses):
+        self._context, self._clauses = context, clauses
+        self._proved: dict[int, tuple[Bound, ...]] = {}
+
+    def result(self) -> Predicates:
+        clauses, context = self._clauses, self._context
+        loops = range(clauses.ensured)
+        open_ = [k for k in range(clauses.ensured, len(clauses.bounds)) if k not in clauses.closure(loops)]
+        ranged = [k for k in open_ if context.known.nonnegative(self._margin(k))]
+        base = (*loops, *ranged)
+        kept = sorted((k for k in open_ if k not in clauses.closure(base)), key=self._cost)
+        for k in reversed(kept.copy()):
+            if k in clauses.closure((*base, *(each for each in kept if each != k))):
+                kept.remove(k)
+        undecided = self._exactly(kept)
+        bounds = clauses.bounds
+        reasons = {k: Removed(bounds[k], IN_RANGE, ()) for k in ranged}
+        reasons |= {k: Removed(bounds[k], ISL, by) for k, by in reversed(self._proved.items())}
+        for k, clause in clauses.closure((*base, *kept, *reversed(self._proved))).items():
+            if clause is not None:
+                reasons[k] = Removed(bounds[k], clause.theorem, tuple(bounds[each] for each in clause.given))
+        return Predicates(
+            tuple(Predicate(bounds[k], context.index(bounds[k].domain.sym)) for k in kept),
+            tuple(reasons.values()),
+            tuple(bounds[k] for k in undecided),
+        )
+
+    def _exactly(self, kept: list[int]) -> list[int]:
+        """Takes out of `kept` what the others imply, by proof; gives back those for which that stays open."""
+        undecided: list[int] = []
+        hypotheses = Hypotheses(self._context)
+        for k in reversed(kept.copy()):
+            others = [each for each in kept if each != k]
+            answer = hypotheses.imply([self._margin(each) for each in others], self._margin(k))
+            if isinstance(answer, tuple):
+                kept.remove(k)
+                self._proved[k] = tuple(self._clauses.bounds[others[at]] for at in answer)
+            elif answer is None:
+                undecided.append(k)
+        return undecided[::-1]
+
+    def _margin(self, k: int) -> Expr:
+        return self._context.margin(self._clauses.bounds[k])
+
+    def _cost(self, k: int) -> tuple[int, bool, int, int]:
+        """Less is better to test: outer leaves only, then a single leaf, then a short text; then the order of the graph."""
+        index = self._context.index(self._clauses.bounds[k].domain.sym)
+        return _innermost(index, [leaf.sym for leaf in self._context.graph.leaves]), index.as_sym is None, len(str(index)), k
+
+
+def _innermost(index: Expr, leaves: Sequence[Sym]) -> int:
+    """How far inside the value is known: one more than the place of the innermost leaf in it."""
+    named = index.syms()
+    return max((at for at, leaf in enumerate(leaves, 1) if leaf in named), default=0)
