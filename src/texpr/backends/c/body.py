@@ -14,7 +14,25 @@ from texpr.backends.c.scope import IntType, Scope
 from texpr.backends.c.text import Text, cast, line_of
 from texpr.backends.c.types import C_NAMES
 from texpr.backends.c.value import addend, data_integer, element_text, value_text
-from texpr.ir.kernel import Assign, Atomic, Barrier, Declare, Exchange, For, If, Kernel, Stmt, Store, walk
+from texpr.backends.c.vector import copy_async, load_vector, store_vector
+from texpr.ir.kernel import (
+    Assign,
+    Atomic,
+    Barrier,
+    CommitAsync,
+    CopyAsync,
+    Declare,
+    Exchange,
+    For,
+    If,
+    Kernel,
+    LoadVector,
+    Stmt,
+    Store,
+    StoreVector,
+    WaitAsync,
+    walk,
+)
 from texpr.ir.types import I32
 from texpr.ir.value import Index, Load, Op, Value
 
@@ -48,6 +66,14 @@ class Dialect(Protocol):
 
     def exchange(self, stmt: Exchange, scope: Scope, target: str, source: str) -> list[str]:
         """The declaration of `target`, which another lane's `source` is put into."""
+        ...
+
+    def commit(self, stmt: CommitAsync) -> list[str]:
+        """The end of a group of copies."""
+        ...
+
+    def wait(self, stmt: WaitAsync) -> list[str]:
+        """A wait for groups of copies, with a comment on what it is for."""
         ...
 
 
@@ -112,6 +138,17 @@ class Body:
                 source = scope.named[stmt.source.sym]
                 scope, target = scope.name(stmt.target)
                 return scope, [indent + line for line in self.dialect.exchange(stmt, scope, target, source)]
+            case LoadVector():
+                scope, line = load_vector(stmt, scope, self.assigned)
+                return scope, [indent + line]
+            case StoreVector():
+                return scope, [indent + store_vector(stmt, scope)]
+            case CopyAsync():
+                return scope, [indent + copy_async(stmt, scope)]
+            case CommitAsync():
+                return scope, [indent + line for line in self.dialect.commit(stmt)]
+            case WaitAsync():
+                return scope, [indent + line for line in self.dialect.wait(stmt)]
             case _:
                 assert_never(stmt)
 

@@ -6,8 +6,8 @@ from importlib.resources import files
 
 
 def numeric_headers() -> dict[str, str]:
-    """File name and text of the headers with scalar types and mathematics."""
-    return _read("texpr_numeric.h", "texpr_math.h")
+    """File name and text of the headers with scalar types, mathematics and vectors."""
+    return _read("texpr_numeric.h", "texpr_math.h", "texpr_vector.h")
 
 
 def check_headers() -> dict[str, str]:

@@ -47,9 +47,14 @@ def element_text(load: Load, scope: Scope) -> Text:
     name = scope.named[load.buffer]
     if load.buffer in scope.scalars:
         return Text(name)
+    return Text(f"{name}[{place_text(load, scope)}]")
+
+
+def place_text(load: Load, scope: Scope) -> Text:
+    """The place of an element in its buffer."""
     for sym, meaning in load.data:
         scope = data_integer(scope, sym, value_text(meaning, scope), meaning.dtype)
-    return Text(f"{name}[{flat_index(load.buffer, load.index, scope).text}]")
+    return flat_index(load.buffer, load.index, scope).text
 
 
 def addend(name: Sym | Load, value: Value) -> Value | None:

@@ -7,7 +7,7 @@ from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import comment
 from texpr.backends.c.types import OPERATOR_TYPES, SMALL_FLOATS
 from texpr.backends.c.value import element_text, value_text
-from texpr.ir.kernel import Assign, Atomic, Barrier, Exchange, For, walk
+from texpr.ir.kernel import Assign, Atomic, Barrier, CommitAsync, Exchange, For, WaitAsync, walk
 from texpr.ir.types import BOOL, DType
 from texpr.support.diagnostic import CompilerBug
 from texpr.support.span import Source
@@ -34,7 +34,7 @@ class Cpu:
                 return []
             case "unroll":
                 trips = -((loop.lo - loop.hi) // loop.step)
-                return [f"TX_UNROLL({max(trips.constant, 1)})"]
+                return [f"TX_UNROLL({loop.factor or max(trips.constant, 1)})"]
             case "simd":
                 return _simd(loop, scope)
             case _:
@@ -54,6 +54,14 @@ class Cpu:
     def exchange(self, stmt: Exchange, scope: Scope, target: str, source: str) -> list[str]:
         """A core's code is one thread."""
         raise CompilerBug("an exchange between lanes in a CPU kernel")
+
+    def commit(self, stmt: CommitAsync) -> list[str]:
+        """Nothing: a copy is done when it is started."""
+        return []
+
+    def wait(self, stmt: WaitAsync) -> list[str]:
+        """Nothing, likewise."""
+        return []
 
 
 def _simd(loop: For, scope: Scope) -> list[str]:

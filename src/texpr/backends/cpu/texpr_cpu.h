@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "texpr_checks.h"
-#include "texpr_numeric.h"
+#include "texpr_vector.h"
 
 #define TX_RESTRICT __restrict__
 #define TX_PUBLIC extern "C" __attribute__((visibility("default")))

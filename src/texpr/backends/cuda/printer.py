@@ -13,7 +13,22 @@ from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import comment, file_of, line_of, place_of, string
 from texpr.backends.c.types import C_NAMES
 from texpr.backends.c.value import element_text, value_text
-from texpr.ir.kernel import Array, Atomic, Axis, Barrier, Covered, Exchange, For, Kernel, Level, Plan, Space, kernels
+from texpr.ir.kernel import (
+    Array,
+    Atomic,
+    Axis,
+    Barrier,
+    CommitAsync,
+    Covered,
+    Exchange,
+    For,
+    Kernel,
+    Level,
+    Plan,
+    Space,
+    WaitAsync,
+    kernels,
+)
 from texpr.ir.value import Buffer
 from texpr.support.diagnostic import CompilerBug, limitation
 from texpr.support.span import Source
@@ -46,7 +61,8 @@ def _kernel(kernel: Kernel, plan: Plan) -> list[str]:
     _check(kernel)
     scope, arguments = kernel_arguments(kernel, plan)
     body = Body.of(kernel, _Cuda(kernel, plan.span.source))
-    lines = [*_heading(kernel), 'extern "C" __global__ void ' + f"__launch_bounds__({kernel.threads})"]
+    bounds = f"{kernel.threads}, {kernel.min_blocks}" if kernel.min_blocks else f"{kernel.threads}"
+    lines = [*_heading(kernel), f'extern "C" __global__ void __launch_bounds__({bounds})']
     lines += signature(kernel.name, [_parameter(argument, kernel) for argument in arguments])
     for axis in kernel.axes:
         scope, line = _axis(axis, scope)
@@ -143,7 +159,7 @@ class _Cuda:
             case "serial":
                 return []
             case "unroll":
-                return ["#pragma unroll"]
+                return [f"#pragma unroll {loop.factor}" if loop.factor else "#pragma unroll"]
             case _:
                 raise CompilerBug(f"a {loop.kind} loop in a CUDA kernel")
 
@@ -161,7 +177,7 @@ class _Cuda:
                 barrier = "__syncwarp(0xffffffffu);" if stmt.lanes == 32 else f"__syncwarp(tx_group({stmt.lanes}));"
             case _:
                 raise CompilerBug(f"a barrier of level {stmt.level.value} in a CUDA kernel")
-        return [*(f"// {comment(_covered(c))}" for c in stmt.covers), barrier]
+        return [*_reasons(stmt.covers), barrier]
 
     def exchange(self, stmt: Exchange, scope: Scope, target: str, source: str) -> list[str]:
         """A shuffle among all lanes of the warp; a block of fewer than 32 threads has fewer lanes."""
@@ -170,6 +186,18 @@ class _Cuda:
         mask = (1 << min(self._kernel.threads, 32)) - 1
         ctype = C_NAMES[stmt.source.dtype]
         return [f"{ctype} const {target} = __shfl_xor_sync({mask:#x}u, {source}, {stmt.mask}, {stmt.width});"]
+
+    def commit(self, stmt: CommitAsync) -> list[str]:
+        """The copies that this thread started are a group."""
+        return ["tx_commit_async();"]
+
+    def wait(self, stmt: WaitAsync) -> list[str]:
+        """A wait of this thread alone."""
+        return [*_reasons(stmt.covers), f"tx_wait_async<{stmt.pending}>();"]
+
+
+def _reasons(covers: tuple[Covered, ...]) -> list[str]:
+    return [f"// {comment(_covered(c))}" for c in covers]
 
 
 def _covered(dependence: Covered) -> str:

@@ -4,14 +4,14 @@
 #ifndef TEXPR_DEVICE_H
 #define TEXPR_DEVICE_H
 
-#include "texpr_numeric.h"
+#include "texpr_vector.h"
 
 #if !defined(__CUDACC__)
 #include "texpr_emulator.h"
 #else
 
 #define TX_GLOBAL(T) T *__restrict__
-#define TX_SHARED(T, NAME, COUNT) __shared__ T NAME[COUNT]
+#define TX_SHARED(T, NAME, COUNT) __shared__ __align__(16) T NAME[COUNT]
 #define TX_LOCAL(T, NAME, COUNT) T NAME[COUNT]
 #define TX_AT(LINE)
 #define TX_EXPORT(KERNEL)
