@@ -11,23 +11,23 @@ import z3
 from tests.affine.knowledge import Box, points
 
 from texpr.affine import rules
-from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, expr, maximum, minimum, sym, term
-from texpr.affine.facts import Fact, Known
+from texpr.affine.expr import ZERO, Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, expr, maximum, minimum, sym, term, xor
+from texpr.affine.facts import Fact, Known, multiple_of
 from texpr.affine.ranges import Range
 
 R, C, N = sym("i"), sym("j"), sym("n")
 INSIDE = (Fact(0, C, N),)
 
 QUOTIENT_RULES = (*rules.FLOOR_RULES, *rules.MOD_RULES)
-NAMES = {rule.__name__ for rule in (*QUOTIENT_RULES, *rules.SUM_RULES)} | {
+NAMES = {rule.__name__ for rule in (*QUOTIENT_RULES, *rules.SWIZZLE_RULES, *rules.SUM_RULES)} | {
     "symbol_is_fixed", "min_drops_greater", "max_drops_less",
 }  # fmt: skip
 
 OF_SYMBOLS = {"floor_leaves_multiples", "floor_drops_factor", "mod_drops_multiples", "mod_takes_factor_out"}
 """Rules for symbolic divisors: for constant ones they hold by construction."""
 
-Instance = tuple[Expr, Callable[[Known], Expr | None], Box, Known]
-"""An expression, one rule on it, where its points are, and what is known of them."""
+Instance = tuple[Expr, Callable[[Known], Expr | None], Box, dict[Sym, Range], tuple[Fact, ...]]
+"""An expression, one rule on it, where its points are, and the ranges and facts that are known of them."""
 
 
 class Generator:
@@ -57,6 +57,21 @@ class Generator:
         parts = [x % a, a * (x // a), a * ((x // a) % b), a * b * (x // (a * b)), -a * (x // a), x]
         return sum(self.random.sample(parts, 2), expr(0)) + self.pick(0, 1) * C
 
+    def swizzled(self) -> Expr:
+        """A swizzle of a few bits and what may stand beside it."""
+        value = self.random.choice([self.leaf() + self.pick(0, 1, 5), self.sum()])
+        return xor(value, self.random.choice([R, C + R, N * C, C % 2, expr(self.pick(1, 2, 3, 4))]), self.pick(1, 1, 2, 3))
+
+    def swizzled_digits(self) -> Expr:
+        """Digits of one expression, the low one swizzled."""
+        x, a = self.leaf() + self.pick(0, 1), self.random.choice([expr(2), expr(4), expr(3), expr(6), 2 * N])
+        return xor(x % a, self.random.choice([R, C // 2]), self.pick(1, 2)) + a * (x // a)
+
+    def facts(self) -> tuple[Fact, ...]:
+        """Facts between symbols, and on what divides them."""
+        of = self.random.choice([N, N, C, R + C, C + 2])
+        return (INSIDE if self.pick(0, 1) else ()) + ((multiple_of(of, self.pick(2, 2, 3, 4)),) if self.pick(0, 1) else ())
+
     def atoms(self, value: Expr) -> list[Atom]:
         return [atom for monomial, _ in value.terms for atom in monomial]
 
@@ -75,26 +90,33 @@ def instances(name: str) -> Iterator[Instance]:
     rule: Callable[..., Expr | None] = getattr(rules, name)
     while True:
         box, said = made.box()
-        known = Known(said, INSIDE if made.pick(0, 1) else ())
+        given = made.facts()
         if rule in rules.SUM_RULES:
-            value = made.digits()
-            yield value, lambda k, v=value: rule(v, k), box, known
+            value = made.swizzled_digits() if "xor" in name else made.digits()
+            yield value, lambda k, v=value: rule(v, k), box, said, given
+        elif rule in rules.SWIZZLE_RULES:
+            for atom in made.atoms(made.swizzled()):
+                if isinstance(atom, Xor):
+                    yield term((atom,)), lambda k, a=atom: rule(a, k), box, said, given
         elif rule in QUOTIENT_RULES:
             num, den = made.sum(), made.den(name in OF_SYMBOLS)
             if name == "floor_of_mod":
                 num = num % (den * made.random.choice([expr(2), N, -N]))
             elif name in ("floor_drops_factor", "mod_takes_factor_out"):
                 num = made.pick(2, 3) * N * num
+            elif "xor" in name:
+                num = made.swizzled() + made.random.choice([ZERO, ZERO, made.pick(1, 2, 4) * made.leaf()])
+                den = made.random.choice([expr(2), expr(4), expr(6), expr(8), 2 * N, -2 * N])
             for atom in made.atoms(num // den if rule in rules.FLOOR_RULES else num % den):
                 if isinstance(atom, FloorDiv if rule in rules.FLOOR_RULES else Mod):
-                    yield term((atom,)), lambda k, a=atom: rule(a.num, a.den, k), box, known
+                    yield term((atom,)), lambda k, a=atom: rule(a.num, a.den, k), box, said, given
         elif name == "symbol_is_fixed":
-            yield R, lambda k: rule(Sym("i"), k), box, known
+            yield R, lambda k: rule(Sym("i"), k), box, said, given
         else:
             extremum = minimum if name == "min_drops_greater" else maximum
             for atom in made.atoms(extremum(made.sum(), made.sum(), made.pick(-3, 4))):
                 if isinstance(atom, Min | Max):
-                    yield term((atom,)), lambda k, a=atom: rule(a.args, k), box, known
+                    yield term((atom,)), lambda k, a=atom: rule(a.args, k), box, said, given
 
 
 def broken(
@@ -102,11 +124,10 @@ def broken(
 ) -> tuple[int, str | None]:
     """How often the rule fits, and an instance at which it is wrong, if there is one."""
     fits = 0
-    for value, rule, box, known in islice(instances(name), most):
-        changed = rule(careless(known))
+    for value, rule, box, said, given in islice(instances(name), most):
+        changed = rule(careless(Known(said, given)))
         if changed is None:
             continue
-        given = INSIDE if known.nonnegative(N - C - 1) else ()
         for point in points(box, given):
             try:
                 wanted = value.evaluate(point)
@@ -135,6 +156,13 @@ class Careless(Known):
         self._real, self._which = known, which
 
     @property
+    def divides(self) -> bool:
+        return self._which == "multiple" or self._real.divides
+
+    def multiple(self, value: Expr, of: int) -> bool:
+        return self._which == "multiple" or self._real.multiple(value, of)
+
+    @property
     def fixed(self) -> Mapping[Sym, int]:
         return {Sym("i"): 0} if self._which == "fixed" else self._real.fixed
 
@@ -153,13 +181,24 @@ class Careless(Known):
 
 CONDITIONS = [
     ("floor_in_range", "quotient"),
+    ("floor_leaves_known_multiples", "multiple"),
     ("floor_drops_remainder", "quotient"),
     ("floor_drops_remainder", "positive"),
     ("floor_of_floor", "positive"),
     ("floor_of_mod", "positive"),
+    ("floor_of_xor", "multiple"),
+    ("floor_of_xor", "positive"),
     ("mod_in_range", "quotient"),
+    ("mod_drops_known_multiples", "multiple"),
     ("mod_takes_remainder_out", "quotient"),
     ("mod_takes_remainder_out", "positive"),
+    ("mod_goes_into_xor", "multiple"),
+    ("mod_goes_into_xor", "positive"),
+    ("xor_leaves_known_multiples", "multiple"),
+    ("xor_drops_known_multiples", "multiple"),
+    ("xor_takes_fewer_bits", "bounds"),
+    ("sum_drops_exact_floor", "multiple"),
+    ("sum_joins_floor_and_xor", "multiple"),
     ("sum_joins_digits", "positive"),
     ("sum_in_range", "bounds"),
     ("symbol_is_fixed", "fixed"),
@@ -171,7 +210,7 @@ CONDITIONS = [
 
 @pytest.mark.parametrize(("name", "which"), CONDITIONS)
 def test_rule_without_its_side_condition_is_caught(name: str, which: str) -> None:
-    assert broken(name, lambda known: Careless(known, which))[1] is not None
+    assert broken(name, lambda known: Careless(known, which), enough=500)[1] is not None
 
 
 def test_every_condition_is_listed() -> None:
@@ -180,7 +219,7 @@ def test_every_condition_is_listed() -> None:
     Joining a floor and a remainder is left out: it asks what the rules of floors make of the floor, and they are listed.
     """
     for name in NAMES - {name for name, _ in CONDITIONS} - {"sum_joins_floor_and_mod"}:
-        for which in ("quotient", "positive", "nonnegative", "bounds", "fixed"):
+        for which in ("quotient", "positive", "nonnegative", "bounds", "fixed", "multiple"):
             assert broken(name, lambda known, which=which: Careless(known, which), 8, 1000)[1] is None
 
 
@@ -200,23 +239,67 @@ def mod(num: Integer, den: int) -> z3.ArithRef:
     return num - den * floor(num, den)  # pyright: ignore
 
 
+def swizzle(value: Integer, mask: Integer, bits: int) -> z3.ArithRef:
+    """The XOR of the low bits, bit by bit."""
+    bit = [mod(mod(floor(value, 1 << b), 2) + mod(floor(mask, 1 << b), 2), 2) for b in range(bits)]  # pyright: ignore
+    return value - mod(value, 1 << bits) + sum((each * (1 << b) for b, each in enumerate(bit)), z3.IntVal(0))  # pyright: ignore
+
+
+def few(bits: int) -> int:
+    """One bit or two: more say no more, and take long."""
+    return 1 + abs(bits) % 2
+
+
 X, Y, A, Q, S = z3.Ints("x y a q s")
 THEOREMS: dict[str, Callable[[int, int], Claim]] = {
     "floor_in_range": lambda d, _: (True, z3.And(Q * d <= X, (Q + 1) * d > X), floor(X, d) == Q),
     "floor_leaves_multiples": lambda d, _: (True, True, floor(d * Q + S, d) == Q + floor(S, d)),
+    "floor_leaves_known_multiples": lambda d, k: (
+        True, mod(A, d) == 0, floor(A * k + S, d) == floor(A, d) * k + floor(S, d),
+    ),
     "floor_drops_factor": lambda g, k: (True, True, floor(g * A, g * k) == floor(A, k)),
     "floor_drops_remainder": lambda g, k: (
         k > 0, z3.And(Q * g <= S, (Q + 1) * g > S), floor(g * A + S, g * k) == floor(A + Q, k),
     ),
     "floor_of_floor": lambda a, b: (b > 0, True, floor(floor(X, a) + Y, b) == floor(X + a * Y, a * b)),
     "floor_of_mod": lambda b, c: (c > 0, True, floor(mod(X, b * c), b) == mod(floor(X, b), c)),
+    "floor_of_xor": lambda k, b: (
+        k > 0, mod(Y, 1 << few(b)) == 0,
+        floor(swizzle(X, A, few(b)) + Y, k << few(b)) == floor(X + Y, k << few(b)),
+    ),
+    "floor_goes_into_xor": lambda k, b: (
+        True, True,
+        floor(swizzle(X, A, few(k) + few(b)), 1 << few(k))
+        == swizzle(floor(X, 1 << few(k)), floor(A, 1 << few(k)), few(b)),
+    ),
+    "mod_goes_into_xor": lambda k, b: (
+        0 < k < 3, mod(Y, 1 << few(b)) == 0,
+        mod(swizzle(X, A, few(b)) + Y, k << few(b)) == swizzle(mod(X + Y, k << few(b)), A, few(b)),
+    ),
+    "mod_of_xor": lambda k, b: (
+        True, True, mod(swizzle(X, A, few(k) + few(b)), 1 << few(k)) == swizzle(mod(X, 1 << few(k)), A, few(k)),
+    ),
+    "xor_leaves_known_multiples": lambda b, _: (
+        True, mod(Y, 1 << few(b)) == 0, swizzle(Y + X, A, few(b)) == Y + swizzle(X, A, few(b)),
+    ),
+    "xor_drops_known_multiples": lambda b, _: (
+        True, mod(Y, 1 << few(b)) == 0, swizzle(X, Y + A, few(b)) == swizzle(X, A, few(b)),
+    ),
+    "xor_takes_fewer_bits": lambda b, _: (
+        True, z3.And(A >= 0, 1 << few(b) > A), swizzle(X, A, few(b) + 1) == swizzle(X, A, few(b)),
+    ),
     "mod_in_range": lambda d, _: (True, z3.And(Q * d <= X, (Q + 1) * d > X), mod(X, d) == X - Q * d),
     "mod_drops_multiples": lambda d, _: (True, True, mod(d * Q + S, d) == mod(S, d)),
+    "mod_drops_known_multiples": lambda d, _: (True, mod(A, d) == 0, mod(A + S, d) == mod(S, d)),
     "mod_takes_factor_out": lambda g, k: (True, True, mod(g * A, g * k) == g * mod(A, k)),
     "mod_takes_remainder_out": lambda g, k: (
         k > 0, z3.And(Q * g <= S, (Q + 1) * g > S), mod(g * A + S, g * k) == g * mod(A + Q, k) + S - Q * g,
     ),
     "mod_of_mod": lambda c, d: (True, True, mod(c * mod(X, 6 * d) + Y, d) == mod(c * X + Y, d)),
+    "sum_drops_exact_floor": lambda d, _: (True, mod(X, d) == 0, d * floor(X, d) == X),
+    "sum_joins_floor_and_xor": lambda d, b: (
+        True, z3.BoolVal(d % (1 << few(b)) == 0), d * floor(X, d) + swizzle(mod(X, d), A, few(b)) == swizzle(X, A, few(b)),
+    ),
     "sum_joins_floor_and_mod": lambda d, _: (True, True, d * floor(X, d) + mod(X, d) == X),
     "sum_makes_mod": lambda d, _: (True, True, z3.And(mod(X, d) * d >= 0, z3.If(d > 0, mod(X, d) < d, mod(X, d) > d))),
     "sum_joins_digits": lambda a, b: (b > 0, True, mod(X, a) + a * mod(floor(X, a), b) == mod(X, a * b)),
@@ -241,9 +324,12 @@ CONSTANTS = list(product((-3, -2, -1, 1, 2, 3), (-2, -1, 1, 2, 3)))
 
 @pytest.mark.parametrize("name", sorted(NAMES))
 def test_theorem_holds_for_all_integers(name: str) -> None:
+    proved: set[str] = set()
     for first, second in CONSTANTS:
         constants, variables, claim = THEOREMS[name](first, second)
-        assert not (constants and _refuted(variables, claim)), (first, second)
+        if constants and claim.sexpr() not in proved:
+            assert not _refuted(variables, claim), (first, second)
+            proved.add(claim.sexpr())
 
 
 @pytest.mark.parametrize("name", sorted(name for name, which in CONDITIONS if which != "positive"))

@@ -364,8 +364,8 @@ def _extremum_key(arg: Expr) -> tuple[bool, str]:
 def xor(value: IntoExpr, mask: IntoExpr, bits: int) -> Expr:
     """`value` with its low `bits` bits XORed by those of `mask`: `value ^ (mask mod 2^bits)` in two's complement.
 
-    Multiples of 2^bits leave `value`, a constant mask says how many bits there are, and swizzles of swizzles are sorted; one that
-    is undone vanishes. Raises ValueError where `bits` is negative.
+    Multiples of 2^bits leave `value`, a constant mask says how many bits there are, and swizzles of swizzles are sorted; one
+    that is undone vanishes. Raises ValueError where `bits` is negative.
     """
     if bits < 0:
         raise ValueError("a swizzle of less than no bits")

@@ -1,7 +1,7 @@
 """What is known of symbols: ranges with constant ends, and facts whose ends are expressions.
 
-`Known` answers the only three questions that a side condition may ask: is this never negative, is it positive, and which
-multiple of d does it lie at. A `False` or `None` means "not proved", never "disproved".
+`Known` answers the only four questions that a side condition may ask: is this never negative, is it positive, which multiple
+of d does it lie at, and is it a multiple of d. A `False` or `None` means "not proved", never "disproved".
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import gcd
 
-from texpr.affine.expr import Expr, IntoExpr, Monomial, Sym, expr, term, without
+from texpr.affine.divisors import Divisors
+from texpr.affine.expr import Expr, IntoExpr, Mod, Monomial, Sym, expr, term, without
 from texpr.affine.ranges import EVERYTHING, Interval, Range, as_interval, as_range, interval, monomial_interval
 
 _DEPTH = 6
@@ -36,10 +37,15 @@ class Fact:
             yield expr(self.hi) - self.value - 1
 
 
+def multiple_of(value: IntoExpr, divisor: int) -> Fact:
+    """The fact that `divisor` > 0 divides `value`: value % divisor < 1."""
+    return Fact(None, expr(value) % divisor, 1)
+
+
 class Known:
     """Ranges and facts together. Make one and ask it often: it remembers what it worked out."""
 
-    __slots__ = ("_facts", "_fixed", "_intervals", "_proofs", "_ranges")
+    __slots__ = ("_divisors", "_facts", "_fixed", "_intervals", "_proofs", "_ranges")
 
     def __init__(self, ranges: Mapping[Sym, Range], facts: Iterable[Fact] = ()):
         self._ranges: dict[Sym, Interval] = {symbol: as_interval(ends) for symbol, ends in ranges.items()}
@@ -47,7 +53,10 @@ class Known:
         for _ in range(_ROUNDS):
             for fact in self._facts:
                 self._tighten(fact)
+        multiples = [multiple for fact in self._facts for multiple in self._multiples(fact)]
+        self._round(multiples)
         self._fixed = {symbol: lo for symbol, (lo, hi) in self._ranges.items() if lo == hi and isinstance(lo, int)}
+        self._divisors = Divisors(multiples, self._fixed)
         self._intervals: dict[Expr, Interval] = {}
         self._proofs: dict[Expr, bool] = {}
 
@@ -65,6 +74,43 @@ class Known:
                 self._ranges[symbol] = max(lo, -(most // coefficient)), hi
             else:
                 self._ranges[symbol] = lo, min(hi, most // -coefficient)
+
+    def also(self, facts: Iterable[Fact], ranges: Mapping[Sym, Range] | None = None) -> Known:
+        """What this and more `facts` say together; `ranges` are those of further symbols."""
+        ends = {symbol: as_range(each) for symbol, each in self._ranges.items()}
+        return Known({**ends, **(ranges or {})}, (*(Fact(0, each, None) for each in self._facts), *facts))
+
+    def nonnegatives(self) -> Iterator[Expr]:
+        """All that is known, as expressions that are never negative."""
+        for symbol, (lo, hi) in self._ranges.items():
+            if isinstance(lo, int):
+                yield expr(symbol) - lo
+            if isinstance(hi, int):
+                yield hi - expr(symbol)
+        yield from self._facts
+
+    def _multiples(self, fact: Expr) -> Iterator[tuple[Expr, int]]:
+        """Each `(x, d)` for which c · (x mod d) + rest ≥ 0 leaves only the remainder 0: c < 0 and rest < −c."""
+        for monomial, coefficient in fact.terms:
+            atom = monomial[0]
+            if coefficient > 0 or len(monomial) > 1 or not isinstance(atom, Mod) or not atom.den.is_constant:
+                continue
+            if interval(fact - term(monomial, coefficient), self._ranges)[1] < -coefficient:
+                yield atom.num, atom.den.constant
+
+    def _round(self, multiples: Iterable[tuple[Expr, int]]) -> None:
+        """The ends of a symbol's range that d divides are multiples of d."""
+        for value, divisor in multiples:
+            symbol = value.as_sym
+            if symbol is not None:
+                lo, hi = self._ranges.get(symbol, EVERYTHING)
+                least = -(-lo // divisor) * divisor if isinstance(lo, int) else lo
+                self._ranges[symbol] = least, hi // divisor * divisor if isinstance(hi, int) else hi
+
+    @property
+    def divides(self) -> bool:
+        """Whether a fact says what something is a multiple of; without one, `multiple` sees little."""
+        return bool(self._divisors)
 
     @property
     def fixed(self) -> Mapping[Sym, int]:
@@ -109,6 +155,10 @@ class Known:
         if self._facts and self.nonnegative(value) and self.nonnegative(den - value - 1):
             return 0
         return None
+
+    def multiple(self, value: Expr, of: int) -> bool:
+        """Whether `of` > 0 is proved to divide `value`."""
+        return self._divisors.of(value) % of == 0
 
     def _prove(self, value: Expr, depth: int) -> bool:
         """value ≥ 0 follows from n · value − k · fact ≥ 0 with n > 0, k ≥ 0; each step cancels a term that may be negative."""

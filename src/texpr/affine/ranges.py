@@ -167,7 +167,7 @@ def _positive_remainder(lo: int | float, hi: int | float, least: int | float, mo
 
 
 def _swizzled(value: Interval, mask: Interval, size: int) -> Interval:
-    """value − value mod size + (value mod size ⊕ mask): it stays in its block, and both ends are met in the outermost blocks."""
+    """value − value mod size + (value mod size ⊕ mask): it stays in its block, so the outermost blocks have the ends."""
     lo, hi = value
     low_mask, high_mask = int(mask[0]), int(mask[1])
     if isinstance(lo, int):

@@ -29,6 +29,7 @@ from texpr.affine.expr import (
     minimum,
     term,
     without,
+    xor,
 )
 from texpr.affine.facts import Known
 
@@ -37,6 +38,9 @@ Factor: TypeAlias = tuple[Monomial, int]
 
 QuotientRule: TypeAlias = Callable[[Expr, Expr, Known], Expr | None]
 """A rule on ⌊num / den⌋ or on num mod den."""
+
+SwizzleRule: TypeAlias = Callable[[Xor, Known], Expr | None]
+"""A rule on the XOR of the low bits of a value."""
 
 SumRule: TypeAlias = Callable[[Expr, Known], Expr | None]
 """A rule on a whole sum."""
@@ -100,6 +104,31 @@ def floor_of_mod(num: Expr, den: Expr, known: Known) -> Expr | None:
     return None
 
 
+def floor_leaves_known_multiples(num: Expr, den: Expr, known: Known) -> Expr | None:
+    """⌊(m · x + r) / d⌋ = ⌊m / d⌋ · x + ⌊r / d⌋ where d divides m."""
+    if not known.divides or not den.is_constant:
+        return None
+    multiples, rest = _known_multiples(num, den.constant, known)
+    changed = sum((_exact_floor(each, den, known) for each in multiples), rest // den)
+    return None if changed is num // den else changed
+
+
+def floor_of_xor(num: Expr, den: Expr, known: Known) -> Expr | None:
+    """⌊(xor(x, m, b) + y) / d⌋ = ⌊(x + y) / d⌋ where 2^b divides y and d > 0."""
+    for atom, rest, size in _swizzles(num):
+        if known.multiple(den, size) and known.positive(den) and known.multiple(rest, size):
+            return (atom.value + rest) // den
+    return None
+
+
+def floor_goes_into_xor(num: Expr, den: Expr, known: Known) -> Expr | None:
+    """⌊xor(x, m, b) / 2^k⌋ = xor(⌊x / 2^k⌋, ⌊m / 2^k⌋, b − k) where 0 ≤ k ≤ b."""
+    atom, k = num.as_atom, _exponent(den)
+    if not isinstance(atom, Xor) or k is None or k > atom.bits:
+        return None
+    return xor(atom.value // den, atom.mask // den, atom.bits - k)
+
+
 # Remainders
 
 
@@ -149,6 +178,53 @@ def mod_of_mod(num: Expr, den: Expr, known: Known) -> Expr | None:
     return None
 
 
+def mod_drops_known_multiples(num: Expr, den: Expr, known: Known) -> Expr | None:
+    """(m + r) mod d = r mod d where d divides m."""
+    if not known.divides or not den.is_constant:
+        return None
+    multiples, rest = _known_multiples(num, den.constant, known)
+    return rest % den if multiples else None
+
+
+def mod_goes_into_xor(num: Expr, den: Expr, known: Known) -> Expr | None:
+    """(xor(x, m, b) + y) mod d = xor((x + y) mod d, m, b) where 2^b divides y and d, and d > 0."""
+    for atom, rest, size in _swizzles(num):
+        if known.multiple(den, size) and known.positive(den) and known.multiple(rest, size):
+            return xor((atom.value + rest) % den, atom.mask, atom.bits)
+    return None
+
+
+def mod_of_xor(num: Expr, den: Expr, known: Known) -> Expr | None:
+    """xor(x, m, b) mod 2^k = xor(x mod 2^k, m, k) where 0 ≤ k ≤ b."""
+    atom, k = num.as_atom, _exponent(den)
+    if not isinstance(atom, Xor) or k is None or k > atom.bits:
+        return None
+    return xor(atom.value % den, atom.mask, k)
+
+
+# Swizzles
+
+
+def xor_leaves_known_multiples(atom: Xor, known: Known) -> Expr | None:
+    """xor(y + x, m, b) = y + xor(x, m, b) where 2^b divides y."""
+    multiples, rest = _known_multiples(atom.value, 1 << atom.bits, known) if known.divides else ([], ZERO)
+    return xor(rest, atom.mask, atom.bits) + (atom.value - rest) if multiples else None
+
+
+def xor_drops_known_multiples(atom: Xor, known: Known) -> Expr | None:
+    """xor(x, y + m, b) = xor(x, m, b) where 2^b divides y."""
+    multiples, rest = _known_multiples(atom.mask, 1 << atom.bits, known) if known.divides else ([], ZERO)
+    return xor(atom.value, rest, atom.bits) if multiples else None
+
+
+def xor_takes_fewer_bits(atom: Xor, known: Known) -> Expr | None:
+    """xor(x, m, b) = xor(x, m, k) where 0 ≤ m < 2^k and k ≤ b."""
+    lo, hi = known.bounds(atom.mask)
+    if lo is None or hi is None or lo < 0 or hi.bit_length() >= atom.bits:
+        return None
+    return xor(atom.value, atom.mask, hi.bit_length())
+
+
 # Sums
 
 
@@ -188,6 +264,30 @@ def sum_joins_digits(value: Expr, known: Known) -> Expr | None:
     return None
 
 
+def sum_drops_exact_floor(value: Expr, known: Known) -> Expr | None:
+    """d · ⌊x / d⌋ = x where d divides x."""
+    if not known.divides:
+        return None
+    for outer, atom in _occurrences(value, FloorDiv):
+        multiple, rest = _divide(outer, atom.den)
+        if rest is ZERO and atom.den.is_constant and known.multiple(atom.num, atom.den.constant):
+            return value + multiple * atom.num - outer * term((atom,))
+    return None
+
+
+def sum_joins_floor_and_xor(value: Expr, known: Known) -> Expr | None:
+    """d · ⌊x / d⌋ + xor(x mod d, m, b) = xor(x, m, b) where 2^b divides d."""
+    if len(value.terms) < 2:
+        return None
+    for outer, atom in _occurrences(value, Xor):
+        low = atom.value.as_atom
+        if isinstance(low, Mod) and known.multiple(low.den, 1 << atom.bits):
+            whole = outer * low.den * _simple_floor(low, known)
+            if _contains(value, whole):
+                return value - whole + outer * (xor(low.num, atom.mask, atom.bits) - term((atom,)))
+    return None
+
+
 def sum_in_range(value: Expr, known: Known) -> Expr | None:
     """x = c where c ≤ x ≤ c."""
     lo, hi = known.bounds(value)
@@ -216,12 +316,17 @@ def max_drops_less(args: tuple[Expr, ...], known: Known) -> Expr | None:
 
 
 FLOOR_RULES: tuple[QuotientRule, ...] = (
-    floor_in_range, floor_leaves_multiples, floor_drops_factor, floor_drops_remainder, floor_of_floor, floor_of_mod,
+    floor_in_range, floor_leaves_multiples, floor_leaves_known_multiples, floor_drops_factor, floor_drops_remainder,
+    floor_of_floor, floor_of_mod, floor_of_xor, floor_goes_into_xor,
 )  # fmt: skip
 MOD_RULES: tuple[QuotientRule, ...] = (
-    mod_in_range, mod_drops_multiples, mod_of_mod, mod_takes_factor_out, mod_takes_remainder_out,
+    mod_in_range, mod_drops_multiples, mod_drops_known_multiples, mod_of_mod, mod_takes_factor_out, mod_takes_remainder_out,
+    mod_goes_into_xor, mod_of_xor,
 )  # fmt: skip
-SUM_RULES: tuple[SumRule, ...] = (sum_joins_floor_and_mod, sum_makes_mod, sum_joins_digits, sum_in_range)
+SWIZZLE_RULES: tuple[SwizzleRule, ...] = (xor_leaves_known_multiples, xor_drops_known_multiples, xor_takes_fewer_bits)
+SUM_RULES: tuple[SumRule, ...] = (
+    sum_drops_exact_floor, sum_joins_floor_and_mod, sum_joins_floor_and_xor, sum_makes_mod, sum_joins_digits, sum_in_range,
+)  # fmt: skip
 
 
 def apply_to_atom(atom: Atom, known: Known) -> Expr | None:
@@ -238,7 +343,7 @@ def apply_to_atom(atom: Atom, known: Known) -> Expr | None:
         case Max():
             return max_drops_less(atom.args, known)
         case Xor():
-            return None
+            return next((changed for rule in SWIZZLE_RULES if (changed := rule(atom, known)) is not None), None)
         case _:
             assert_never(atom)
 
@@ -330,7 +435,39 @@ def _common(a: Monomial, b: Monomial) -> Monomial:
     return tuple(shared)
 
 
-_Kind = TypeVar("_Kind", FloorDiv, Mod)
+def _known_multiples(value: Expr, of: int, known: Known) -> tuple[list[Expr], Expr]:
+    """The terms that are known to be multiples of `of`, and the rest of the sum."""
+    parts = [term(monomial, coefficient) for monomial, coefficient in value.terms]
+    multiples = [part for part in parts if known.multiple(part, of)]
+    return multiples, value - sum(multiples, ZERO)
+
+
+def _exact_floor(multiple: Expr, den: Expr, known: Known) -> Expr:
+    """⌊c · m · x / d⌋ of one term, as (c / g) · ⌊m / (d / g)⌋ · x for the first atom m that d / g divides, g = gcd(c, d)."""
+    ((monomial, coefficient),) = multiple.terms
+    common = gcd(coefficient, den.constant)
+    for atom in monomial:
+        factor = term((atom,))
+        if known.multiple(factor, den.constant // common):
+            return factor // (den.constant // common) * term(without(monomial, (atom,)) or (), coefficient // common)
+    return multiple // den
+
+
+def _swizzles(value: Expr) -> Iterator[tuple[Xor, Expr, int]]:
+    """Each swizzle that is a term of the sum, with the rest of the sum and the size of the blocks that it keeps."""
+    for monomial, coefficient in value.terms:
+        atom = monomial[0]
+        if coefficient == 1 and len(monomial) == 1 and isinstance(atom, Xor):
+            yield atom, value - term(monomial), 1 << atom.bits
+
+
+def _exponent(value: Expr) -> int | None:
+    """k where the value is the constant 2^k."""
+    power = value.constant
+    return power.bit_length() - 1 if value.is_constant and power > 0 and power & (power - 1) == 0 else None
+
+
+_Kind = TypeVar("_Kind", FloorDiv, Mod, Xor)
 
 
 def _occurrences(value: Expr, kind: type[_Kind]) -> Iterator[tuple[Expr, _Kind]]:
