@@ -15,10 +15,10 @@ from texpr.ir import program as ir
 from texpr.ir.rewrite import replace_loads
 from texpr.ir.types import BOOL
 from texpr.ir.updates import combine, taken
+from texpr.ir.uses import loads
 from texpr.ir.value import Buffer, Literal, Load, Op, Ref, Value
 from texpr.lowering.names import Names
 from texpr.lowering.places import Place
-from texpr.mapping.bands import loads
 from texpr.mapping.reductions import is_atomic
 from texpr.support.diagnostic import limitation
 

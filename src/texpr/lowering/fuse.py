@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import program as ir
 from texpr.ir.rewrite import Rewriter, replace_loads, substitute_block
+from texpr.ir.uses import loads
 from texpr.ir.value import Buffer, Load
-from texpr.mapping.bands import band, loads, rebuild
+from texpr.mapping.bands import band, rebuild
 from texpr.mapping.reductions import is_atomic
 from texpr.presburger.formula import compare, conj, disj, equal, syms
 from texpr.presburger.maps import left, right

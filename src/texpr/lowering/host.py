@@ -14,9 +14,9 @@ from typing import TypeAlias
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.types import BOOL
+from texpr.ir.uses import loads, symbols
 from texpr.ir.value import Buffer, Index, Load, Op, Value
 from texpr.lowering.names import Names
-from texpr.mapping.bands import loads, symbols
 from texpr.support.span import Span
 
 _NEGATED = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}

@@ -19,9 +19,9 @@ from dataclasses import replace
 from texpr.ir import program as ir
 from texpr.ir.rewrite import Rewriter, replace_loads
 from texpr.ir.types import BOOL, I64
+from texpr.ir.uses import bound, loads
 from texpr.ir.value import Buffer, Index, Load, Op
 from texpr.lowering.names import Names
-from texpr.mapping.bands import bound, loads
 
 
 def promote(body: tuple[ir.Stmt, ...], names: Names, met: frozenset[Buffer] = frozenset()) -> tuple[ir.Stmt, ...]:

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
+from texpr.ir.uses import loads
 from texpr.isa.target import Target
-from texpr.mapping.bands import band, contiguous, loads
+from texpr.mapping.bands import band, contiguous
 from texpr.mapping.distribute import distributes
 from texpr.mapping.nest import LoopMap, Nest, Role
 from texpr.mapping.reductions import is_atomic

@@ -21,8 +21,9 @@ from texpr.affine.expr import Expr, Sym, expr, minimum
 from texpr.ir import program as ir
 from texpr.ir.rewrite import Rewriter, replace_loads, substitute_block
 from texpr.ir.updates import identity
+from texpr.ir.uses import bound, loads, used
 from texpr.ir.value import Buffer, Load
-from texpr.mapping.bands import band, bound, contiguous, loads, rebuild, used
+from texpr.mapping.bands import band, contiguous, rebuild
 
 BLOCK_CHUNK, CORE_CHUNK = 4096, 65536
 """Iterations of a reduction at the top of a program that one block, or one CPU core, takes at a time."""

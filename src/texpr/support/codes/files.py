@@ -20,4 +20,7 @@ CODES: dict[str, str] = {
     "E0858": "results differ from the interpreter's",
     "E0859": "out of memory",
     "E0860": "unknown schedule",
+    "E0861": "schedule for another target",
+    "E0862": "several schedules fit",
+    "E0863": "schedule of another function",
 }

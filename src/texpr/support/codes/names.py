@@ -13,4 +13,8 @@ CODES: dict[str, str] = {
     "E0210": "built-in name defined",
     "E0211": "unknown combiner",
     "E0212": "unknown operand of an instruction",
+    "E0213": "argument of a directive that is no size",
+    "E0214": "schedule of an unknown function",
+    "E0215": "schedule defined twice",
+    "E0216": "schedule for an unknown target",
 }

@@ -1,0 +1,41 @@
+"""A schedule followed, directive by directive; each is proved or refused, and the result is a plain function again."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from texpr.ir import program as ir
+from texpr.isa.target import Target
+from texpr.schedule.call import Call
+from texpr.schedule.materialise import Materialised, materialise
+from texpr.schedule.rules import RULES
+from texpr.schedule.state import State
+from texpr.support.diagnostic import error
+
+
+def start(function: ir.Function, target: Target) -> State:
+    """A checked function before any directive."""
+    return State(function, target)
+
+
+def follow(state: State, directive: ir.Directive) -> State:
+    """`state` after one directive. Raises TexprError or Limitation, with the directive's span, where it is refused."""
+    rule = RULES.get(directive.name)
+    if rule is None:
+        near = get_close_matches(directive.name, RULES, n=1)
+        hint = f"did you mean `{near[0]}`?" if near else f"the directives are {', '.join(RULES)}"
+        raise error("E0901", directive.span, f"there is no directive `{directive.name}`", help=hint)
+    return rule.apply(Call(rule, directive, state))
+
+
+def followed(function: ir.Function, schedule: ir.Schedule, target: Target) -> State:
+    """`function` after every directive of `schedule`, in order."""
+    state = start(function, target)
+    for directive in schedule.directives:
+        state = follow(state, directive)
+    return state
+
+
+def apply_schedule(function: ir.Function, schedule: ir.Schedule, target: Target) -> Materialised:
+    """`function` as `schedule` lays it out on `target`. Raises TexprError or Limitation at the directive that is refused."""
+    return materialise(followed(function, schedule, target))

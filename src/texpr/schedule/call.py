@@ -1,0 +1,149 @@
+"""One directive of a schedule with its arguments read: loops and buffers by name, sizes, words, and what it may not say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.ir import program as ir
+from texpr.ir.value import Buffer
+from texpr.schedule.state import State
+from texpr.schedule.tree import loops
+from texpr.support.diagnostic import Note, TexprError, error
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A directive: how it is written, and the rewrite that it is. Each lives in a file of `texpr.schedule.directives`."""
+
+    name: str
+    form: str
+    apply: Callable[[Call], State]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A use of a rule at a state of the program. Every reader raises TexprError at the directive or at the argument."""
+
+    rule: Rule
+    directive: ir.Directive
+    state: State
+
+    def refuse(
+        self, code: str, message: str, *notes: Note, at: ir.Argument | None = None, help: str | None = None
+    ) -> TexprError:
+        """The error that says why this directive cannot be followed."""
+        span = self.directive.span if at is None else at.span
+        return error(code, span, message, *notes, help=help)
+
+    def wrong(self, reason: str, at: ir.Argument | None = None) -> TexprError:
+        """The error for arguments that the rule does not take."""
+        return self.refuse("E0902", f"`{self.rule.name}` {reason}", at=at, help=f"it is written `{self.rule.form}`")
+
+    @property
+    def plain(self) -> tuple[ir.Argument, ...]:
+        """The arguments without a key."""
+        return tuple(a for a in self.directive.args if a.key is None)
+
+    def expect(self, least: int, most: int | None = None, keys: Sequence[str] = ()) -> None:
+        """Raises where there are fewer or more plain arguments, or a key that the rule does not know, or one twice."""
+        most = least if most is None else most
+        if not least <= len(self.plain) <= most:
+            wanted = str(least) if least == most else f"{least} to {most}"
+            raise self.wrong(f"takes {wanted} argument{'s' if most != 1 else ''} without a key, not {len(self.plain)}")
+        seen: set[str] = set()
+        for argument in self.directive.args:
+            if argument.key is None:
+                continue
+            if argument.key not in keys:
+                listed = ", ".join(f"`{k}=`" for k in keys)
+                raise self.wrong(f"has no `{argument.key}=`" + (f"; it has {listed}" if keys else ""), argument)
+            if argument.key in seen:
+                raise self.wrong(f"has `{argument.key}=` twice", argument)
+            seen.add(argument.key)
+
+    def key(self, key: str) -> ir.Argument | None:
+        """The argument `key=…`."""
+        return next((a for a in self.directive.args if a.key == key), None)
+
+    def word(self, argument: ir.Argument, choices: Sequence[str] = ()) -> str:
+        """A name or word, one of `choices` where there are any."""
+        if not isinstance(argument.value, str):
+            raise self.wrong("takes a name here", argument)
+        if choices and argument.value not in choices:
+            near = get_close_matches(argument.value, choices, n=1)
+            hint = f"; did you mean `{near[0]}`?" if near else ""
+            raise self.wrong(
+                f"takes one of {', '.join(f'`{c}`' for c in choices)} here, not `{argument.value}`{hint}", argument
+            )
+        return argument.value
+
+    def size(self, argument: ir.Argument) -> Expr:
+        """An integer, a size, or an expression of sizes."""
+        index = argument.index
+        if index is not None:
+            return index
+        function = self.state.function
+        if isinstance(argument.value, str):
+            for size in (*function.sizes, *(s for s, _ in function.consts)):
+                if size.name == argument.value:
+                    return expr(size)
+        raise self.wrong("takes an integer or an expression of sizes here", argument)
+
+    def number(self, argument: ir.Argument, least: int = 1) -> int:
+        """An integer, at least `least`."""
+        value = argument.value
+        if not isinstance(value, int):
+            raise self.wrong("takes an integer here", argument)
+        if value < least:
+            raise self.wrong(f"takes an integer of {least} or more here, not {value}", argument)
+        return value
+
+    def loop(self, argument: ir.Argument) -> ir.Loop:
+        """The loop of that index or label. E0903 where there is none, E0904 where there are several."""
+        name = self.word(argument)
+        every = loops(self.state.function.body)
+        exact = [loop for loop in every if loop.sym.name == name]
+        found = exact or [loop for loop in every if loop.label == name] or [loop for loop in every if loop.sym.base == name]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            notes = tuple(Note(f"a loop over `{name}`", loop.span) for loop in found)
+            reason = f"`{name}` stands for {len(found)} loops"
+            raise self.refuse("E0904", reason, *notes, at=argument, help="give the one that is meant a label: |i| 'rows {…}")
+        names = [loop.sym.name for loop in every]
+        near = get_close_matches(name, names, n=1)
+        hint = f"did you mean `{near[0]}`?" if near else f"the loops are {', '.join(names) or 'none'}"
+        raise self.refuse("E0903", f"there is no loop `{name}`", at=argument, help=hint)
+
+    def buffer(self, argument: ir.Argument) -> Buffer:
+        """The buffer of that name. E0903 where there is none."""
+        name = self.word(argument)
+        every = dict.fromkeys((*ir.buffers(self.state.function), *self.state.function.results))
+        for buffer in every:
+            if buffer.name == name:
+                return buffer
+        names = [b.name for b in every]
+        near = get_close_matches(name, names, n=1)
+        hint = f"did you mean `{near[0]}`?" if near else f"the buffers are {', '.join(names)}"
+        raise self.refuse("E0903", f"there is no buffer `{name}`", at=argument, help=hint)
+
+    def results(self, *bases: str) -> tuple[Sym, ...]:
+        """The names after `->`, as many as `bases`, or fresh ones made of `bases` where none are given."""
+        given = self.directive.results
+        if not given:
+            return tuple(Sym(self.state.fresh(base)) for base in bases)
+        if len(given) != len(bases):
+            raise self.wrong(f"gives {len(bases)} name{'s' if len(bases) != 1 else ''}, not {len(given)}")
+        taken = self.state.taken()
+        for number, name in enumerate(given):
+            if name in taken or name in given[:number]:
+                raise self.refuse("E0907", f"the name `{name}` is taken", help="choose another after `->`")
+        return tuple(map(Sym, given))
+
+    def no_results(self) -> None:
+        """Raises where names are given though the rule makes nothing."""
+        if self.directive.results:
+            raise self.wrong("makes nothing that could be named")

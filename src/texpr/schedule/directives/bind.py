@@ -1,0 +1,95 @@
+"""`bind(bi, grid.x)`: the iterations of a `par` shared out over a level of the machine, one each.
+
+Levels of a GPU: `grid.x` `grid.y` `grid.z`, `block.x` `block.y` `block.z`, or `warp` and `lane` in place of the block's; of a CPU: `core`. The
+loops of the grid are outermost and directly nested. What is not bound, the compiler maps.
+"""
+
+from __future__ import annotations
+
+from texpr.ir import program as ir
+from texpr.isa.target import Target
+from texpr.schedule.call import Call, Rule
+from texpr.schedule.marks import BIND, UNROLL, VECTOR, level_of, mark, marked
+from texpr.schedule.state import State
+from texpr.schedule.tree import loops, path_to, replaced
+from texpr.support.diagnostic import Note
+
+GRID, BLOCK, WARPS = ("grid.x", "grid.y", "grid.z"), ("block.x", "block.y", "block.z"), ("warp", "lane")
+
+
+def levels(target: Target) -> tuple[str, ...]:
+    """What a loop can be bound to on `target`."""
+    return ("core",) if target.family == "cpu" else (*GRID, *BLOCK, *WARPS)
+
+
+def _apply(call: Call) -> State:
+    call.expect(2)
+    call.no_results()
+    loop = call.loop(call.plain[0])
+    level = call.word(call.plain[1])
+    known = levels(call.state.target)
+    if level not in known:
+        reason = f"{call.state.target.name} has no level `{level}`"
+        raise call.refuse("E0908", reason, at=call.plain[1], help=f"its levels are {', '.join(known)}")
+    _require_par(call, loop)
+    _require_free(call, loop, level)
+    if level in (*BLOCK, *WARPS):
+        _require_threads(call, loop, level)
+    else:
+        _require_outermost(call, loop)
+    made = marked(loop, BIND, level)
+    return call.state.with_body(replaced(call.state.function.body, loop, lambda _: (made,)))
+
+
+def _require_par(call: Call, loop: ir.Loop) -> None:
+    name = loop.sym.base
+    if isinstance(loop, ir.Seq):
+        reason = f"the iterations of `{name}` come in order (`seq`), so threads cannot share them"
+        raise call.refuse("E0909", reason, help="bind a `par`; if its order is free, write it as `par … reduce(…)`")
+    if loop.reduce or loop.fully:
+        kind = "meet in a `reduce`" if loop.reduce else "are lanes already (`fully par`)"
+        raise call.refuse("E0909", f"the iterations of `{name}` {kind}; they are mapped by the compiler")
+    for other in (BIND, UNROLL, VECTOR):
+        if mark(loop, other):
+            raise call.refuse("E0908", f"`{name}` is given to `{other}` already", at=call.plain[0])
+
+
+def _require_free(call: Call, loop: ir.Loop, level: str) -> None:
+    """No other loop on the path has the level, and threads are named in one way."""
+    body = call.state.function.body
+    around = (path_to(body, loop) or ())[:-1]
+    for other in (*(s for s in around if isinstance(s, ir.Par | ir.Seq)), *loops(loop.body)):
+        if level_of(other) == level:
+            note = Note(f"`{other.sym.base}` is bound to it here", other.span)
+            raise call.refuse(
+                "E0908", f"`{level}` is taken by `{other.sym.base}`, with which `{loop.sym.base}` is nested", note
+            )
+    names = WARPS if level in BLOCK else BLOCK if level in WARPS else ()
+    for other in loops(body):
+        if level_of(other) in names:
+            reason = f"`{other.sym.base}` is bound to `{level_of(other)}`, which counts the same threads as `{level}`"
+            raise call.refuse("E0908", reason, help="name threads either by block.x, block.y, block.z or by warp, lane")
+
+
+def _require_threads(call: Call, loop: ir.Loop, level: str) -> None:
+    extent, target = loop.extent, call.state.target
+    if not extent.is_constant:
+        reason = f"the extent of `{loop.sym.base}`, {extent}, is not a constant, so it cannot be a number of threads"
+        raise call.refuse("E0910", reason, help=f"split it: split({loop.sym.base}, 32) -> (…)")
+    most = 32 if level == "lane" else target.max_threads
+    if not 1 <= extent.constant <= most:
+        raise call.refuse("E0910", f"`{loop.sym.base}` has {extent} iterations, and `{level}` takes 1 to {most}")
+
+
+def _require_outermost(call: Call, loop: ir.Loop) -> None:
+    """Loops of the grid have only loops of the grid, or sequential ones of the host, around them."""
+    for step in (path_to(call.state.function.body, loop) or ())[:-1]:
+        bound = isinstance(step, ir.Par) and (level_of(step) or "").startswith(("grid", "core"))
+        if not (bound or isinstance(step, ir.Seq)) or (bound and len(step.body if isinstance(step, ir.Par) else ()) != 1):
+            inner = loop.sym.base
+            outer = step.sym.base if isinstance(step, ir.Par) else "if"
+            help = f"bind `{outer}` to the grid first, or reorder" if isinstance(step, ir.Par) else None
+            raise call.refuse("E0905", f"`{inner}` is not an outermost loop: `{outer}` is around it", help=help)
+
+
+RULE = Rule("bind", "bind(LOOP, LEVEL)", _apply)

@@ -1,0 +1,40 @@
+"""`merge(i, j) -> m`: two nested loops become one that runs through both, the inner one fastest.
+
+Before: par M |i| { par N |j| { … i … j … } }       After: par M * N |m| { … m / N … m % N … }
+
+The loops are of one kind, the inner one alone in the outer one and of an extent that does not depend on it. The order stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from texpr.domain.iterdomain import IterDomain
+from texpr.domain.transforms.merge import Merge
+from texpr.schedule.call import Call, Rule
+from texpr.schedule.shape import free_loop
+from texpr.schedule.state import State
+from texpr.schedule.tree import replaced
+
+
+def _apply(call: Call) -> State:
+    call.expect(2)
+    outer, inner = (free_loop(call, argument) for argument in call.plain)
+    names = f"`{outer.sym.base}` and `{inner.sym.base}`"
+    if len(outer.body) != 1 or outer.body[0] is not inner:
+        help = "`reorder` brings them together, `distribute` takes other statements away"
+        raise call.refuse("E0905", f"the loops over {names} are not directly nested", help=help)
+    if type(outer) is not type(inner) or set(outer.reduce) != set(inner.reduce):
+        raise call.refuse("E0905", f"the loops over {names} are not of one kind (par, seq, reduce)")
+    state = call.state
+    one, other = state.domain(outer), state.domain(inner)
+    if one.sym in other.extent.syms():
+        reason = f"the extent of `{inner.sym.base}`, {inner.extent}, depends on `{outer.sym.base}`"
+        raise call.refuse("E0905", reason, help="only loops over a rectangle can be merged")
+    (name,) = call.results(f"{outer.sym.base}_{inner.sym.base}")
+    merged = IterDomain(name, one.extent * other.extent)
+    made = replace(outer, sym=name, extent=merged.extent, body=inner.body)
+    return state.with_transform(Merge(one, other, merged)).with_body(replaced(state.function.body, outer, lambda _: (made,)))
+
+
+RULE = Rule("merge", "merge(OUTER, INNER) -> NAME", _apply)

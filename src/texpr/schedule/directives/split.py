@@ -1,0 +1,37 @@
+"""`split(i, 128) -> (o, t)`: the loop over i becomes one over quotients and one over remainders.
+
+Before: par N |i| { … i … }       After: par (N + 127) / 128 |o| { par 128 |t| { … o * 128 + t … } }, where that is < N
+
+`split(i, parts=4)` gives the outer extent instead. Always legal: the order of iterations stays; holes are kept out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from texpr.domain.iterdomain import IterDomain
+from texpr.domain.transforms.split import Split
+from texpr.schedule.call import Call, Rule
+from texpr.schedule.shape import free_loop, positive
+from texpr.schedule.state import State
+from texpr.schedule.tree import replaced
+
+
+def _apply(call: Call) -> State:
+    parts = call.key("parts")
+    call.expect(1 if parts else 2, keys=("parts",))
+    loop = free_loop(call, call.plain[0])
+    argument = parts or call.plain[1]
+    factor = positive(call, argument)
+    first, second = call.results(f"{loop.sym.base}_o", f"{loop.sym.base}_i")
+    state = call.state
+    whole = state.domain(loop)
+    other = (whole.extent + (factor - 1)) // factor
+    outer, inner = (factor, other) if parts else (other, factor)
+    split = Split(whole, IterDomain(first, outer), IterDomain(second, inner))
+    below = replace(loop, sym=second, extent=inner, label=None)
+    made = replace(loop, sym=first, extent=outer, body=(below,))
+    return state.with_transform(split).with_body(replaced(state.function.body, loop, lambda _: (made,)))
+
+
+RULE = Rule("split", "split(LOOP, FACTOR) -> (OUTER, INNER)", _apply)

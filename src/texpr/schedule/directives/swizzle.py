@@ -1,0 +1,67 @@
+"""`swizzle(i, j, xor=8) -> (a, b)` or `swizzle(i, j, shift)`: iterations of j permuted, differently for each i.
+
+Before: par M |i| { par 8 |j| { … j … } }       After: par M |a| { par 8 |b| { … b ^ (a % 8) … } }
+
+Both loops are `par`: the order of a `seq` would change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from texpr.domain.iterdomain import IterDomain
+from texpr.domain.transforms.swizzle import Permutation, Shift, Swizzle, Xor
+from texpr.ir import program as ir
+from texpr.schedule.call import Call, Rule
+from texpr.schedule.shape import free_loop, sizes_known
+from texpr.schedule.state import State
+from texpr.schedule.tree import path_to, replaced
+
+
+def permutation(call: Call, kind: ir.Argument | None) -> Permutation:
+    """What `xor=N` or the word `shift` asks for."""
+    count = call.key("xor")
+    if (count is None) == (kind is None):
+        raise call.wrong("needs either `xor=N` or `shift`")
+    if count is None:
+        assert kind is not None
+        call.word(kind, ("shift",))
+        return Shift()
+    number = call.number(count, 2)
+    if number & (number - 1):
+        raise call.wrong(f"needs a power of two, not {number}", count)
+    return Xor(number.bit_length() - 1)
+
+
+def require_multiple(call: Call, how: Permutation, domain: IterDomain) -> None:
+    """An xor permutes whole groups of its size only."""
+    if isinstance(how, Xor) and not sizes_known(call).multiple(domain.extent, 1 << how.bits):
+        reason = f"the extent of `{domain.sym.base}`, {domain.extent}, is not known to be a multiple of {1 << how.bits}"
+        raise call.refuse("E0914", reason, help=f"split it first, or promise: where {domain.extent} % {1 << how.bits} == 0")
+
+
+def _apply(call: Call) -> State:
+    call.expect(2, 3, keys=("xor",))
+    outer, inner = (free_loop(call, argument) for argument in call.plain[:2])
+    how = permutation(call, call.plain[2] if len(call.plain) > 2 else None)
+    for loop in (outer, inner):
+        if isinstance(loop, ir.Seq):
+            reason = f"the loop over `{loop.sym.base}` is `seq`, and a swizzle changes the order of its iterations"
+            raise call.refuse("E0909", reason, help="swizzle `par` loops")
+    state = call.state
+    body = state.function.body
+    if all(step is not outer for step in (path_to(body, inner) or ())[:-1]):
+        raise call.refuse("E0905", f"the loop over `{inner.sym.base}` is not inside the one over `{outer.sym.base}`")
+    one, other = state.domain(outer), state.domain(inner)
+    if one.sym in other.extent.syms():
+        raise call.refuse("E0905", f"the extent of `{inner.sym.base}`, {inner.extent}, depends on `{outer.sym.base}`")
+    require_multiple(call, how, other)
+    first, second = call.results(f"{outer.sym.base}_s", f"{inner.sym.base}_s")
+    made = Swizzle(one, other, how, IterDomain(first, one.extent), IterDomain(second, other.extent))
+    body = replaced(body, inner, lambda _: (replace(inner, sym=second),))
+    grown = next(s for s in ir.walk(body) if isinstance(s, ir.Par) and s.sym == outer.sym)
+    body = replaced(body, grown, lambda _: (replace(grown, sym=first),))
+    return state.with_transform(made).with_body(body)
+
+
+RULE = Rule("swizzle", "swizzle(OUTER, INNER, xor=N | shift) -> (OUTER, INNER)", _apply)

@@ -1,0 +1,32 @@
+"""What a schedule writes on the loops of a program for mapping and lowering: directives, the same as pragmas in the text.
+
+#bind(grid.x)   #unroll or #unroll(n)   #vector   #async
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+from texpr.ir import program as ir
+
+BIND, UNROLL, VECTOR, ASYNC = "bind", "unroll", "vector", "async"
+
+_Loop = TypeVar("_Loop", ir.Par, ir.Seq)
+
+
+def marked(loop: _Loop, name: str, *args: str | int) -> _Loop:
+    """`loop` with the mark `name`, in place of one of that name that it had."""
+    kept = tuple(d for d in loop.directives if d.name != name)
+    return replace(loop, directives=(*kept, ir.Directive(name, tuple(ir.Argument(a) for a in args))))
+
+
+def mark(loop: ir.Loop, name: str) -> ir.Directive | None:
+    """The mark `name` of `loop`."""
+    return next((d for d in loop.directives if d.name == name), None)
+
+
+def level_of(loop: ir.Loop) -> str | None:
+    """The level that `loop` is bound to: `grid.x`, `block.y`, `lane`, …"""
+    found = mark(loop, BIND)
+    return None if found is None else str(found.args[0].value)

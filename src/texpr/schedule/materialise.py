@@ -1,0 +1,238 @@
+"""A scheduled program as a plain one: indices written out in the loops that are there, and the holes kept out.
+
+Before:  split(i, 128) -> (bi, ti)              After:  par (M + 127) / 128 |bi| {
+         par … |bi| { par 128 |ti| {                      par 128 |ti| {
+             y[i] = x[i]                                      if bi * 128 + ti < M {
+         } }                                                      y[bi * 128 + ti] = x[bi * 128 + ti] } } }
+
+Predicates are those that the graph above a statement needs (`texpr.domain.predicates`), each at the outermost loop where it
+is decided. A predicate stays inside the loops that become threads, so that bands stay perfectly nested. The result is a
+function like any other: the interpreter runs it, the checks check it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from texpr.affine.expr import ZERO, Expr, Sym, expr
+from texpr.affine.simplify import Simplifier
+from texpr.domain.graph import DomainGraph
+from texpr.domain.iterdomain import Side
+from texpr.domain.predicates import Predicates, predicates
+from texpr.ir import program as ir
+from texpr.ir.rewrite import Rewriter, replace_loads, substitute_value
+from texpr.ir.types import BOOL, I64
+from texpr.ir.value import Buffer, Index, Load, Op, Value
+from texpr.presburger.formula import Ge, compare
+from texpr.relation.facts import facts_of, known
+from texpr.schedule.marks import UNROLL, VECTOR, level_of, mark
+from texpr.schedule.state import State
+from texpr.schedule.tree import Body
+
+Path = tuple[ir.Loop, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """What was found about predicates below `loops`, for `explain` and pictures."""
+
+    loops: Path
+    graph: DomainGraph
+    predicates: Predicates
+
+
+@dataclass(frozen=True, slots=True)
+class Materialised:
+    """`function` runs as it is; `origin` gives, for each of its computing statements, the one of the scheduled program."""
+
+    function: ir.Function
+    origin: Mapping[ir.Stmt, ir.Stmt]
+    guards: tuple[Guarded, ...]
+
+
+def materialise(state: State) -> Materialised:
+    """The plain program that `state` stands for."""
+    maker = _Maker(state, tuple(given(state.function)))
+    body = _wrapped(maker.block(state.function.body, (), {}), {})
+    used = (guarded for guarded in maker.guards.values() if guarded.graph.transforms)
+    return Materialised(replace(state.function, body=body), maker.origin, tuple(used))
+
+
+def given(function: ir.Function) -> Iterable[Expr]:
+    """What is promised of sizes, as expressions that are not negative: sizes themselves, and `where`."""
+    return facts_of((*(Ge(expr(s)) for s in function.sizes), *(compare(c.op, c.left, c.right) for c in function.where)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Need:
+    """`left op right` must hold where some statements run."""
+
+    op: str
+    left: Expr
+    right: Expr
+
+    @property
+    def syms(self) -> frozenset[Sym]:
+        return self.left.syms() | self.right.syms()
+
+    @property
+    def value(self) -> Value:
+        return Op(self.op, (Index(self.left, I64), Index(self.right, I64)), BOOL)
+
+
+_Needs = dict[_Need, None]
+"""Predicates in a fixed order."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A statement and what must hold for it; None for a `new`, which may run anywhere."""
+
+    stmt: ir.Stmt
+    needs: _Needs | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What the loops around a statement decide: `indices` of every IterDomain above them, and how to simplify there."""
+
+    indices: Mapping[Sym, Expr]
+    simple: Simplifier
+    needs: _Needs
+
+    def index(self, old: Expr) -> Expr:
+        """An expression of IterDomains in the loops that are there."""
+        return self.simple(old.substitute(self.indices))
+
+
+@dataclass(slots=True)
+class _Maker:
+    state: State
+    given: tuple[Expr, ...]
+    origin: dict[ir.Stmt, ir.Stmt] = field(default_factory=dict[ir.Stmt, ir.Stmt])
+    guards: dict[Path, Guarded] = field(default_factory=dict[Path, Guarded])
+    arounds: dict[Path, _Around] = field(default_factory=dict[Path, _Around])
+    buffers: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
+
+    def block(self, body: Body, path: Path, held: _Needs) -> list[_Entry]:
+        """The statements of `body` below the loops `path`, where the predicates `held` hold."""
+        computes = any(not isinstance(s, ir.Par | ir.Seq | ir.New) for s in body)
+        base: _Needs = {n: None for n in self._around(path).needs if n not in held} if computes else {}
+        entries = [self._entry(stmt, path, {**held, **base}) for stmt in body]
+        return [e if e.needs is None else _Entry(e.stmt, {**base, **e.needs}) for e in entries]
+
+    def _entry(self, stmt: ir.Stmt, path: Path, held: _Needs) -> _Entry:
+        match stmt:
+            case ir.Par() | ir.Seq():
+                return self._loop(stmt, path, held)
+            case ir.If():
+                then, orelse = (_wrapped(self.block(b, path, held), {}) for b in (stmt.then, stmt.orelse))
+                condition = self._rewriter(path).value(stmt.condition)
+                return self._noted(replace(stmt, condition=condition, then=then, orelse=orelse), stmt)
+            case ir.New():
+                return _Entry(self._rewriter(path).stmt(stmt), None)
+            case _:
+                return self._noted(self._rewriter(path).stmt(stmt), stmt)
+
+    def _noted(self, made: ir.Stmt, old: ir.Stmt) -> _Entry:
+        self.origin[made] = old
+        return _Entry(made, {})
+
+    def _loop(self, loop: ir.Loop, path: Path, held: _Needs) -> _Entry:
+        inner = self.block(loop.body, (*path, loop), held)
+        outside: _Needs = {}
+        if _may_be_inside(loop, path):
+            every = [e.needs for e in inner if e.needs is not None]
+            outside = {n: None for n in (every or [{}])[0] if loop.sym not in n.syms and all(n in m for m in every)}
+        reduce = tuple(dict.fromkeys(map(self._buffer, loop.reduce)))
+        extent = self._around(path).index(loop.extent)
+        return _Entry(replace(loop, extent=extent, body=_wrapped(inner, outside), reduce=reduce), outside)
+
+    def _around(self, path: Path) -> _Around:
+        found = self.arounds.get(path)
+        if found is None:
+            found = self.arounds[path] = self._look(path)
+        return found
+
+    def _look(self, path: Path) -> _Around:
+        graph = self.state.graph(path)
+        names = {d.sym: expr(loop.sym) for d, loop in zip(graph.leaves, path, strict=True)}
+        indices = {s: e for s, e in graph.indices(names).items() if e.as_sym != s}
+        facts = list(self.given)
+        for loop in path:
+            facts += (expr(loop.sym), loop.extent.substitute(indices) - 1 - loop.sym)
+        simple = Simplifier(known(facts))
+        found = predicates(graph, known(self.given))
+        self.guards[path] = Guarded(path, graph, found)
+        needs: _Needs = {}
+        for predicate in found.kept:
+            index = simple(predicate.index.substitute(names))
+            extent = simple(predicate.bound.domain.extent.substitute(indices))
+            low = predicate.bound.side is Side.LOW
+            needs[_Need("ge", index, ZERO) if low else _Need("lt", index, extent)] = None
+        return _Around(indices, simple, needs)
+
+    def _rewriter(self, path: Path) -> Rewriter:
+        around = self._around(path)
+
+        def placed(load: Load) -> Load:
+            index = tuple(map(around.simple, load.index))
+            graph = self.state.allocations.get(load.buffer)
+            if graph is not None:
+                below = graph.below({d.sym: e for d, e in zip(graph.logical, index, strict=True)})
+                index = tuple(around.simple(below[d.sym]) for d in graph.leaves)
+            return replace(load, buffer=self._buffer(load.buffer), index=index)
+
+        def target(old: Load) -> Load:
+            moved = value(old)
+            assert isinstance(moved, Load)
+            return moved
+
+        def value(old: Value) -> Value:
+            return replace_loads(substitute_value(old, around.indices), placed)
+
+        return Rewriter(around.index, value, target, self._buffer)
+
+    def _buffer(self, buffer: Buffer) -> Buffer:
+        """The memory of `buffer`: as its allocation domain has it, where that was transformed."""
+        graph = self.state.allocations.get(buffer)
+        if graph is None:
+            return buffer
+        if buffer not in self.buffers:
+            self.buffers[buffer] = replace(buffer, shape=tuple(d.extent for d in graph.leaves))
+        return self.buffers[buffer]
+
+
+def _wrapped(entries: Sequence[_Entry], done: _Needs) -> Body:
+    """Statements inside the tests that they need, neighbours of equal needs together; `done` is tested outside."""
+    found: list[ir.Stmt] = []
+    group: list[ir.Stmt] = []
+    around: list[_Need] = []
+
+    def close() -> None:
+        found.extend((ir.If(_all(around), tuple(group), span=group[0].span),) if group and around else group)
+        group.clear()
+
+    for entry in entries:
+        needs = [n for n in entry.needs or {} if n not in done]
+        if needs != around:
+            close()
+            around = needs
+        group.append(entry.stmt)
+    close()
+    return tuple(found)
+
+
+def _may_be_inside(loop: ir.Loop, path: Path) -> bool:
+    """Whether a predicate may stand outside `loop`: not where that would part a band of loops that become threads."""
+    if isinstance(loop, ir.Seq) or mark(loop, UNROLL) or mark(loop, VECTOR):
+        return True
+    return level_of(loop) is None and any((level_of(p) or "").startswith(("block", "warp", "lane")) for p in path)
+
+
+def _all(needs: Sequence[_Need]) -> Value:
+    total = needs[0].value
+    for need in needs[1:]:
+        total = Op("and", (total, need.value), BOOL)
+    return total

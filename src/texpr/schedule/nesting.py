@@ -1,0 +1,150 @@
+"""Loops that change places, and the distribution and expansion that this needs.
+
+    par M |i| { new s; s = 0; seq K |k| { s += a[i, k] }; y[i] = s }
+
+With `reorder(k, i)` the loop over i is distributed over its statements, and s gets an element for each i:
+
+    new s[M]; par M |i_1| { s[i] = 0 }; seq K |k| { par M |i| { s[i] += a[i, k] } }; par M |i_2| { y[i] = s[i] }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from texpr.affine.expr import Sym, expr
+from texpr.ir import program as ir
+from texpr.ir.rewrite import Rewriter, replace_loads
+from texpr.ir.uses import symbols
+from texpr.ir.value import Load, Value
+from texpr.schedule.call import Call
+from texpr.schedule.state import State
+from texpr.schedule.tree import Body, loops, path_to, replaced
+
+
+@dataclass(slots=True)
+class Nesting:
+    """A state whose loops are being moved. `moved`: each statement of the start → the one that it is now."""
+
+    call: Call
+    state: State
+    moved: dict[ir.Stmt, ir.Stmt]
+
+    def loop(self, sym: Sym) -> ir.Loop:
+        """The loop of that symbol, as it is now."""
+        return next(loop for loop in loops(self.state.function.body) if loop.sym == sym)
+
+    def interchange(self, parent: Sym, child: Sym) -> None:
+        """`child`, a statement of the body of `parent`, goes outside of it."""
+        outer, inner = self.loop(parent), self.loop(child)
+        if self.state.domain(outer).sym in inner.extent.syms():
+            reason = f"the extent of `{inner.sym.base}` depends on `{outer.sym.base}`, which must stay outside of it"
+            raise self.call.refuse("E0905", reason)
+        for new in [s for s in outer.body if isinstance(s, ir.New)]:
+            self._expand(self.loop(parent), new)
+        self.distribute(parent, child)
+        outer = self.loop(parent)
+        (inner,) = outer.body
+        assert isinstance(inner, ir.Par | ir.Seq)
+        self._put(outer, (replace(inner, body=(replace(outer, body=inner.body),)),))
+
+    def distribute(self, parent: Sym, child: Sym) -> None:
+        """`parent` around `child` alone; copies of it go around what comes before and after. No `new` is left in it."""
+        outer = self.loop(parent)
+        at = next(n for n, s in enumerate(outer.body) if isinstance(s, ir.Par | ir.Seq) and s.sym == child)
+        self._lets_stay(outer, [outer.body[:at], outer.body[at : at + 1], outer.body[at + 1 :]])
+        found: list[ir.Stmt] = []
+        for part in (outer.body[:at], outer.body[at + 1 :]):
+            if part:
+                self.state, copy = self.state.copy_of(outer)
+                found.append(replace(copy, body=part))
+            else:
+                found.append(outer)
+        before, after = found
+        middle = replace(outer, body=outer.body[at : at + 1])
+        self._put(outer, tuple(s for s in (before, middle, after) if s is not outer))
+
+    def split_at(self, parent: Sym, sizes: Sequence[int], keeper: int) -> tuple[Sym, ...]:
+        """`parent` distributed over groups of its statements (not counting `new`s); group `keeper` keeps its symbol."""
+        for new in [s for s in self.loop(parent).body if isinstance(s, ir.New)]:
+            self._expand(self.loop(parent), new)
+        outer = self.loop(parent)
+        groups: list[Body] = []
+        at = 0
+        for size in sizes:
+            groups.append(outer.body[at : at + size])
+            at += size
+        self._lets_stay(outer, groups)
+        found: list[ir.Loop] = []
+        for number, group in enumerate(groups):
+            copy = outer
+            if number != keeper:
+                self.state, copy = self.state.copy_of(outer)
+            found.append(replace(copy, body=group))
+        self._put(outer, tuple(found))
+        return tuple(loop.sym for loop in found)
+
+    def _lets_stay(self, outer: ir.Loop, groups: Sequence[Body]) -> None:
+        for number, group in enumerate(groups):
+            named = {s.sym for s in group if isinstance(s, ir.Let)}
+            used = named & symbols(tuple(s for other in groups[number + 1 :] for s in other))
+            if used:
+                name = min(s.base for s in used)
+                reason = f"the loop over `{outer.sym.base}` cannot be distributed: `let {name}` is used further below in it"
+                raise self.call.refuse("E0905", reason, help=f"write `new {name}: …` and assign it instead of `let`")
+
+    def _expand(self, outer: ir.Loop, new: ir.New) -> None:
+        """`new v` inside `outer` becomes one `new` outside, with an element for each iteration."""
+        old, domain = new.buffer, self.state.domain(outer)
+        if old in self.state.allocations:
+            reason = f"`{old.name}` has an allocation of its own, made before these loops were moved"
+            raise self.call.refuse("E0905", reason, help="move the loops first, then shape the allocation")
+        if domain.sym in {s for e in old.shape for s in e.syms()}:
+            reason = f"the shape of `{old.name}` depends on `{outer.sym.base}`, so it cannot be kept for all iterations"
+            raise self.call.refuse("E0905", reason)
+        made = replace(old, shape=(domain.extent, *old.shape), role="local")
+
+        def load(found: Load) -> Load | None:
+            return replace(found, buffer=made, index=(expr(domain.sym), *found.index)) if found.buffer is old else None
+
+        def value(found: Value) -> Value:
+            return replace_loads(found, load)
+
+        def target(found: Load) -> Load:
+            moved = value(found)
+            assert isinstance(moved, Load)
+            return moved
+
+        rewriter = Rewriter(value=value, target=target, buffer=lambda b: made if b is old else b)
+        kept = tuple(s for s in outer.body if s is not new)
+        body = rewriter.block(kept)
+        self._note(kept, body)
+        self._put(outer, (ir.New(made, new.span), replace(outer, body=body)))
+
+    def _note(self, old: Body, new: Body) -> None:
+        """Statements of `old` are now those of `new`."""
+        became = dict(zip(ir.walk(old), ir.walk(new), strict=True))
+        later = set(self.moved.values())
+        self.moved = {start: became.get(now, now) for start, now in self.moved.items()}
+        self.moved.update({before: now for before, now in became.items() if before not in later})
+
+    def _put(self, loop: ir.Loop, made: Body) -> None:
+        self.state = self.state.with_body(replaced(self.state.function.body, loop, lambda _: made))
+
+
+def chain(call: Call, state: State, named: Sequence[ir.Loop]) -> tuple[ir.Loop, ...]:
+    """The loops from the outermost of `named` to the innermost, which must lie on one path with nothing else between."""
+    paths = [path_to(state.function.body, loop) or () for loop in named]
+    deepest = max(paths, key=len)
+    for loop in named:
+        if all(step is not loop for step in deepest):
+            inner = next(s for s in reversed(deepest) if isinstance(s, ir.Par | ir.Seq))
+            reason = f"the loops over `{loop.sym.base}` and `{inner.sym.base}` are not nested"
+            raise call.refuse("E0905", reason, help="distribute or fuse loops so that one lies inside the other")
+    first = min(next(n for n, step in enumerate(deepest) if step is loop) for loop in named)
+    found: list[ir.Loop] = []
+    for step in deepest[first:]:
+        if not isinstance(step, ir.Par | ir.Seq):
+            raise call.refuse("E0905", "an `if` stands between these loops", help="write the `if` inside the innermost loop")
+        found.append(step)
+    return tuple(found)

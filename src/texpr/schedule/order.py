@@ -1,0 +1,153 @@
+"""Does another order of loops keep what is computed? Every dependence must still run from its source to its sink.
+
+    c1 … cn the loops around both, in the new order: the first at which source and sink differ decides.
+    a seq: the source's index must be less.    a par: they may not differ: nothing orders its iterations.
+    none:  the source must come first in the text.
+
+Where a `reduce` clause frees the order of two updates, they may change places, and meet in a `par` that has the clause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from texpr.affine.expr import Sym, expr
+from texpr.checks.subject import Subject, Witness, element_at, place, sides
+from texpr.ir import program as ir
+from texpr.presburger.formula import Formula, compare, conj, disj
+from texpr.presburger.maps import left, right
+from texpr.presburger.raw import Undecided
+from texpr.relation.dependence import Dependence, candidates, comparable, extended_syms
+from texpr.relation.model import Instance
+from texpr.schedule.materialise import materialise
+from texpr.schedule.state import State
+from texpr.schedule.tree import Body, path_to
+from texpr.support.diagnostic import Diagnostic, Limitation, Note, TexprError
+from texpr.support.span import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A statement's place in the new order: the loops around it, and the position in each list of statements on the way."""
+
+    loops: tuple[ir.Loop, ...]
+    positions: tuple[int, ...]
+    ancestors: tuple[ir.Stmt, ...]
+
+
+def require_order(before: State, after: State, moved: Mapping[ir.Stmt, ir.Stmt], root: ir.Loop, span: Span, name: str) -> None:
+    """Raises TexprError E0906 with two instances and their element where `after` breaks a dependence among the statements below
+    `root`, a loop of `before`; Limitation E0914 where that cannot be decided. `moved`: a statement of `before` → of `after`.
+    """
+    made = materialise(before)
+    subject = Subject(made.function)
+    inside = set(ir.walk((root,)))
+    instances = [i for i in subject.model.instances if made.origin.get(i.stmt) in inside]
+    for source in (a for i in instances for a in i.accesses):
+        for sink in (a for i in instances for a in i.accesses):
+            if source.buffer is not sink.buffer or not (source.writes or sink.writes):
+                continue
+            for found in candidates(source, sink, frozenset(subject.model.scope_syms(source.buffer))):
+                _require(subject, found, before, after, made.origin, moved, span, name)
+
+
+def _require(
+    subject: Subject,
+    found: Dependence,
+    before: State,
+    after: State,
+    origin: Mapping[ir.Stmt, ir.Stmt],
+    moved: Mapping[ir.Stmt, ir.Stmt],
+    span: Span,
+    name: str,
+) -> None:
+    ends = (found.source.instance, found.sink.instance)
+    old = [origin[i.stmt] for i in ends]
+    places = [where(after.function.body, moved.get(stmt, stmt)) for stmt in old]
+    names = [_named(before, instance) for instance in ends]
+    broken = disj(_broken(after, found, places[0], places[1], names[0], names[1]))
+    dims = (*map(left, extended_syms(found.source)), *map(right, extended_syms(found.sink)))
+    try:
+        witness = subject.point(dims, conj((found.formula, broken)))
+    except Undecided:
+        raise Limitation([_undecided(found, span, name)]) from None
+    if witness is None:
+        return
+    if not (comparable(found.source, found.sink) and found.source.affine and found.sink.affine):
+        raise Limitation([_undecided(found, span, name)])
+    raise TexprError([_conflict(subject, found, witness, span, name)])
+
+
+def where(body: Body, stmt: ir.Stmt) -> Where:
+    """The place of `stmt`, which is in `body`."""
+    path = path_to(body, stmt)
+    assert path is not None, "a statement was lost"
+    positions: list[int] = []
+    for step in path:
+        positions.append(next(n for n, s in enumerate(body) if s is step))
+        if step is not stmt:
+            body = next(block for block in ir.blocks(step) if path_to(block, stmt) is not None)
+    return Where(tuple(s for s in path if isinstance(s, ir.Par | ir.Seq)), tuple(positions), path)
+
+
+def _named(state: State, instance: Instance) -> dict[Sym, Sym]:
+    """For each IterDomain that the instance's loops run over, the loop's own symbol."""
+    return {state.domain(loop).sym: loop.sym for loop in instance.loops}
+
+
+def _broken(
+    after: State, found: Dependence, source: Where, sink: Where, first: Mapping[Sym, Sym], second: Mapping[Sym, Sym]
+) -> Iterator[Formula]:
+    same: list[Formula] = []
+    for one, other in zip(source.loops, sink.loops, strict=False):
+        if one is not other:
+            break
+        domain = after.domain(one).sym
+        a, b = expr(left(first[domain])), expr(right(second[domain]))
+        if isinstance(one, ir.Par):
+            if not (found.relaxed and found.buffer in one.reduce):
+                yield conj((*same, compare("!=", a, b)))
+        elif not found.relaxed:
+            yield conj((*same, compare(">", a, b)))
+        same.append(compare("==", a, b))
+    if not found.relaxed and sink.ancestors[-1] is not source.ancestors[-1] and sink.positions < source.positions:
+        yield conj(same)
+
+
+def _undecided(found: Dependence, span: Span, name: str) -> Diagnostic:
+    return Diagnostic(
+        "E0914",
+        span,
+        f"cannot decide whether `{name}` keeps the order of accesses to `{found.buffer.name}`",
+        tuple(
+            Note(f"`{a.buffer.name}` is {'read' if a.kind == 'read' else 'written'} here", place(a))
+            for a in dict.fromkeys((found.source, found.sink))
+        ),
+        "fix the sizes that are multiplied, or leave these loops in their order",
+    )
+
+
+def _conflict(subject: Subject, found: Dependence, witness: Witness, span: Span, name: str) -> Diagnostic:
+    first, second = sides(found, witness)
+    element = element_at(found.source, first)
+    sizes = subject.sizes_text(witness)
+    at = f", at {', '.join(sizes)}" if sizes else ""
+    kinds = {"flow": "reads what the other writes", "anti": "overwrites what the other reads", "output": "overwrites the other"}
+    return Diagnostic(
+        "E0906",
+        span,
+        f"`{name}` changes what is computed: two instances that meet in `{element}` are no longer in order{at}",
+        (
+            Note(f"first{_at(found.source.instance, first)}", place(found.source)),
+            Note(f"then{_at(found.sink.instance, second)}, which {kinds[found.kind]}", place(found.sink)),
+        ),
+        f"if updates of `{found.buffer.name}` may come in any order, say `reduce({found.buffer.name})` on the loop"
+        if found.source.kind == found.sink.kind == "update"
+        else "leave these loops in their order",
+    )
+
+
+def _at(instance: Instance, values: Mapping[Sym, int]) -> str:
+    listed = ", ".join(f"{s.base} = {values[s]}" for s in instance.syms if s in values)
+    return f", at {listed}," if listed else ""

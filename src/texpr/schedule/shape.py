@@ -1,0 +1,40 @@
+"""What directives that change the shape of loops ask of them."""
+
+from __future__ import annotations
+
+from texpr.affine.expr import Expr
+from texpr.affine.facts import Known
+from texpr.ir import program as ir
+from texpr.relation.facts import known
+from texpr.schedule.call import Call
+from texpr.schedule.marks import ASYNC, BIND, UNROLL, VECTOR
+from texpr.schedule.materialise import given
+
+
+def free_loop(call: Call, argument: ir.Argument) -> ir.Loop:
+    """The loop that an argument names, which nothing holds in its shape yet."""
+    loop = call.loop(argument)
+    if isinstance(loop, ir.Par) and loop.fully:
+        reason = f"the loop over `{loop.sym.base}` is `fully par`: its iterations are lanes already"
+        raise call.refuse("E0905", reason, at=argument)
+    for directive in loop.directives:
+        if directive.name in (BIND, UNROLL, VECTOR, ASYNC):
+            reason = f"`{loop.sym.base}` has been given to `{directive.name}` already, so its shape must stay"
+            raise call.refuse("E0905", reason, at=argument, help=f"put this directive before `{directive.name}`")
+    return loop
+
+
+def sizes_known(call: Call) -> Known:
+    """What is promised of sizes."""
+    return known(given(call.state.function))
+
+
+def positive(call: Call, argument: ir.Argument) -> Expr:
+    """A factor, proved to be 1 or more."""
+    factor = call.size(argument)
+    if factor.is_constant and factor.constant < 1:
+        raise call.wrong(f"needs a factor of 1 or more, not {factor}", argument)
+    if not sizes_known(call).positive(factor):
+        reason = f"the factor `{factor}` may be 0 or less"
+        raise call.refuse("E0914", reason, at=argument, help=f"promise it in the function: where {factor} >= 1")
+    return factor

@@ -1,0 +1,91 @@
+"""A program while it is scheduled: its loops are those of the loop domain, its indices still those of the logical one.
+
+`split(i, 128) -> (bi, ti)` makes two loops of the loop over `i` and leaves every statement as it was, naming `i`: the graph
+knows that i = bi · 128 + ti. So the order and the shape of loops may change freely, nothing is written twice, and the
+predicates are found once, at the end (`texpr.schedule.materialise`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from texpr.affine.expr import Sym
+from texpr.domain.graph import DomainGraph
+from texpr.domain.iterdomain import IterDomain
+from texpr.domain.transform import Transform
+from texpr.ir import program as ir
+from texpr.ir.value import Buffer
+from texpr.isa.target import Target
+from texpr.schedule.tree import Body, replaced
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """`function`'s loops run over leaves. `plays`: the IterDomain that a loop runs over where it is not its own symbol's: two
+    loops may run over one IterDomain after they were distributed. `allocations`: the graphs of buffers whose memory has another
+    shape than their indices."""
+
+    function: ir.Function
+    target: Target
+    transforms: tuple[Transform, ...] = ()
+    plays: Mapping[Sym, IterDomain] = field(default_factory=dict[Sym, IterDomain])
+    allocations: Mapping[Buffer, DomainGraph] = field(default_factory=dict[Buffer, DomainGraph])
+    min_blocks: int = 0
+
+    def domain(self, loop: ir.Loop) -> IterDomain:
+        """The IterDomain that `loop` runs over."""
+        return self.plays.get(loop.sym) or IterDomain(loop.sym, loop.extent)
+
+    def with_body(self, body: Body) -> State:
+        """The same with other statements."""
+        return replace(self, function=replace(self.function, body=body))
+
+    def with_transform(self, transform: Transform) -> State:
+        """The same with one more transform."""
+        return replace(self, transforms=(*self.transforms, transform))
+
+    def graph(self, around: Iterable[ir.Loop]) -> DomainGraph:
+        """From the logical IterDomains to the loops `around` a statement, which are the leaves."""
+        return ending_in(self.transforms, tuple(self.domain(loop) for loop in around))
+
+    def taken(self) -> frozenset[str]:
+        """Names that a new loop or buffer may not have."""
+        function = self.function
+        buffers = (b.name for b in ir.buffers(function))
+        sizes = (s.name for s in (*function.sizes, *(s for s, _ in function.consts)))
+        own = (s.sym.name for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq | ir.Let))
+        domains = (d.sym.name for t in self.transforms for d in (*t.inputs, *t.outputs))
+        played = (d.sym.name for d in self.plays.values())
+        return frozenset((function.name, *buffers, *sizes, *own, *domains, *played))
+
+    def fresh(self, base: str) -> str:
+        """`base`, or the first of `base_1`, `base_2`, … that is free."""
+        taken = self.taken()
+        return next(name for n in count() if (name := f"{base}_{n}" if n else base) not in taken)
+
+    def renamed(self, old: Sym, new: Sym) -> State:
+        """The same with the loop `old` called `new`; it runs over the same IterDomain."""
+        loop = next(s for s in ir.walk(self.function.body) if isinstance(s, ir.Par | ir.Seq) and s.sym == old)
+        body = replaced(self.function.body, loop, lambda _: (replace(loop, sym=new),))
+        return replace(self.with_body(body), plays={**self.plays, new: self.domain(loop)})
+
+    def copy_of(self, loop: ir.Loop) -> tuple[State, ir.Loop]:
+        """A loop of a fresh name over the same IterDomain, without a body; what is put into it may stay as it is."""
+        name = Sym(self.fresh(loop.sym.base))
+        return replace(self, plays={**self.plays, name: self.domain(loop)}), replace(loop, sym=name, body=())
+
+
+def ending_in(transforms: tuple[Transform, ...], leaves: tuple[IterDomain, ...]) -> DomainGraph:
+    """The graph of those transforms all of whose outputs `leaves` determine."""
+    known = {d.sym for d in leaves}
+    kept: list[Transform] = []
+    for transform in reversed(transforms):
+        if all(d.sym in known for d in transform.outputs):
+            kept.append(transform)
+            known |= {d.sym for d in transform.inputs}
+    kept.reverse()
+    made = {d.sym for t in kept for d in t.outputs}
+    tops = dict.fromkeys(d for d in (*(d for t in kept for d in t.inputs), *leaves) if d.sym not in made)
+    return DomainGraph(tuple(tops), tuple(kept), leaves)

@@ -1,0 +1,55 @@
+"""Finding and replacing statements of a program by identity. What is not on the way to a change stays the same object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from texpr.ir import program as ir
+
+Body = tuple[ir.Stmt, ...]
+
+
+def path_to(body: Body, wanted: ir.Stmt) -> tuple[ir.Stmt, ...] | None:
+    """The statements from the outermost one down to `wanted`, which is the last; None where it is not in `body`."""
+    for stmt in body:
+        if stmt is wanted:
+            return (stmt,)
+        for block in ir.blocks(stmt):
+            below = path_to(block, wanted)
+            if below is not None:
+                return (stmt, *below)
+    return None
+
+
+def replaced(body: Body, wanted: ir.Stmt, change: Callable[[ir.Stmt], Body]) -> Body:
+    """`body` with the statement `wanted` replaced by what `change` makes of it."""
+    found: list[ir.Stmt] = []
+    for stmt in body:
+        if stmt is wanted:
+            found.extend(change(stmt))
+        else:
+            found.append(with_blocks(stmt, tuple(replaced(block, wanted, change) for block in ir.blocks(stmt))))
+    return tuple(found)
+
+
+def with_blocks(stmt: ir.Stmt, blocks: tuple[Body, ...]) -> ir.Stmt:
+    """`stmt` with other statements below it; the same object where they are the same."""
+    if all(_same(a, b) for a, b in zip(ir.blocks(stmt), blocks, strict=True)):
+        return stmt
+    match stmt:
+        case ir.Par() | ir.Seq() | ir.Instruction():
+            return replace(stmt, body=blocks[0])
+        case ir.If():
+            return replace(stmt, then=blocks[0], orelse=blocks[1])
+        case _:
+            raise AssertionError("a statement without blocks has none to replace")
+
+
+def _same(one: Body, other: Body) -> bool:
+    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
+
+
+def loops(body: Body) -> tuple[ir.Loop, ...]:
+    """Every loop of `body`, outermost first, in textual order."""
+    return tuple(s for s in ir.walk(body) if isinstance(s, ir.Par | ir.Seq))
