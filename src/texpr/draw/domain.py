@@ -1,0 +1,241 @@
+"""A graph of IterDomains: boxes for these, ellipses for transforms, the logical domain on top, the leaves below in order.
+
+Left and right of a transform are outer and inner. A leaf that is a logical IterDomain, or is transformed too, comes once more
+among the leaves, dashed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import sqrt
+
+from texpr.domain.graph import DomainGraph
+from texpr.domain.iterdomain import IterDomain, Side
+from texpr.domain.predicates import Predicates
+from texpr.domain.transform import Transform
+from texpr.draw.labels import label
+from texpr.draw.layers import Edge, Layered, Node, Station, layered
+from texpr.draw.picture import Picture, area, document, head, legend, line, stacked
+from texpr.draw.style import ROLES
+from texpr.draw.svg import Element, element, group, number, words
+from texpr.draw.text import CAPTION, KEPT, NAME, REASON, REMOVED, TITLE, Font, fit, width
+
+LONGEST = 40
+"""Characters of a label; longer ones lose their middle, and show whole under a pointer."""
+
+_BOX = 30.0  # height
+_OVAL = 30.0
+_PAD = 12.0
+_ASIDE = 8.0  # between a box and what is written beside it
+_ROW = 16.0  # of what is written beside a box
+_PORT = 0.4  # where the two edges of a side meet an ellipse, of its half width
+_ROWS = ("logical", "leaves")
+_NO_LOWER = "No index is below 0, by theorem; comparisons with 0 are not shown."
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Something written beside a box."""
+
+    text: str
+    font: Font
+    struck: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """A box or an ellipse: its label, its area, what is written beside it."""
+
+    kind: str
+    label: str
+    half: float
+    layer: int
+    beside: tuple[Line, ...] = ()
+
+    @property
+    def node(self) -> Node:
+        """The room that it takes, half a line's width more on each side for the outline."""
+        aside = max((width(each.text, each.font) for each in self.beside), default=-_ASIDE) + _ASIDE
+        height = max(_OVAL if self.kind == "transform" else _BOX, len(self.beside) * _ROW)
+        return Node(self.layer, self.half + 1, self.half + 1 + aside, height)
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What a picture says of a graph besides its shape.
+
+    `predicates` stand beside their IterDomains: kept ones bold, removed ones struck out over the theorem that implies them.
+    `roles` gives IterDomains, by name, a class of `texpr.draw.style.ROLES`; a legend says what each means. `notes` are words
+    beside IterDomains, by name.
+    """
+
+    predicates: Predicates | None = None
+    roles: Mapping[str, str] = field(default_factory=dict[str, str])
+    notes: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def has_lower(self) -> bool:
+        """Whether an index may be below 0. Where none may, those comparisons are gone for the same simple reasons."""
+        return any(kept.bound.side is Side.LOW for kept in self.predicates.kept) if self.predicates else False
+
+    def kind(self, domain: IterDomain) -> str:
+        """The class of a box. Raises KeyError for a role that there is not."""
+        role = self.roles.get(domain.sym.name, "domain")
+        if role not in ROLES and role != "domain":
+            raise KeyError(f"there is no role `{role}`; there are {', '.join(ROLES)}")
+        return role
+
+    def beside(self) -> dict[str, list[Line]]:
+        """What is written beside each IterDomain."""
+        found = {name: [Line(fit(note, LONGEST), REASON)] for name, note in self.notes.items()}
+        kept, removed = (self.predicates.kept, self.predicates.removed) if self.predicates else ((), ())
+        for bound in (each.bound for each in kept):
+            found.setdefault(bound.domain.sym.name, []).append(Line(fit(str(bound), LONGEST), KEPT))
+        for each in removed:
+            if self.has_lower or each.bound.side is Side.HIGH:
+                struck = Line(fit(str(each.bound), LONGEST), REMOVED, struck=True)
+                found.setdefault(each.bound.domain.sym.name, []).extend((struck, Line(fit(each.theorem, LONGEST), REASON)))
+        return found
+
+
+PLAIN = Marks()
+
+
+def draw_domain(graph: DomainGraph, marks: Marks = PLAIN, *, title: str = "IterDomain graph") -> str:
+    """The graph as a document of SVG. Raises KeyError for a role that there is not."""
+    return document(domain_picture(graph, marks), title, describe(graph, marks.predicates))
+
+
+def domain_picture(graph: DomainGraph, marks: Marks = PLAIN) -> Picture:
+    """The graph as a picture that others can be put beside. Raises KeyError for a role that there is not."""
+    shapes, edges = _shapes(graph, marks)
+    last = max(shape.layer for shape in shapes) if shapes else 0
+    placed = layered([shape.node for shape in shapes], edges, frozenset((0, last)))
+    body = [element for way in placed.ways for element in _way(way)]
+    body += [_drawn(shape, x, y) for shape, (x, y) in zip(shapes, placed.anchors, strict=True)]
+    picture = Picture(placed.width, placed.height, tuple(body))
+    if last:
+        picture = _with_rows(picture, placed, shapes)
+    below: list[Picture] = []
+    if shown := [(role, ROLES[role]) for role in ROLES if role in marks.roles.values()]:
+        below.append(legend(shown))
+    if marks.predicates and not marks.has_lower:
+        below.append(line(_NO_LOWER, CAPTION))
+    return stacked((picture, stacked(below, 8))) if below else picture
+
+
+def describe(graph: DomainGraph, predicates: Predicates | None = None) -> str:
+    """The graph in words, for those who do not see it."""
+    parts = [f"Logical domain: {_listed(graph.logical)}."]
+    parts += [f"{t.title} of {_listed(t.inputs)} gives {_listed(t.outputs)}." for t in graph.transforms]
+    parts.append(f"Leaves: {_listed(graph.leaves)}.")
+    if predicates:
+        parts += [f"Kept: {kept.bound}." for kept in predicates.kept]
+        parts += [f"Removed by {removed.theorem}: {removed.bound}." for removed in predicates.removed]
+    return " ".join(parts)
+
+
+def _listed(domains: Sequence[IterDomain]) -> str:
+    return ", ".join(label(domain) for domain in domains) or "nothing"
+
+
+def _shapes(graph: DomainGraph, marks: Marks) -> tuple[list[_Shape], list[Edge]]:
+    """Every box and ellipse with its layer, top-down, and the edges between them."""
+    shapes: list[_Shape] = []
+    edges: list[Edge] = []
+    at: dict[IterDomain, int] = {}
+    beside = marks.beside()
+    used = {d for t in graph.transforms for d in t.inputs}
+    ends = frozenset(graph.leaves) - used - frozenset(graph.logical)
+    depth = _depths(graph)
+    last = max(depth.values(), default=0)
+
+    def box(domain: IterDomain, kind: str, layer: int) -> int:
+        text = label(domain)
+        lines = () if kind == "same" else tuple(beside.get(domain.sym.name, ()))
+        shapes.append(_Shape(kind, text, width(fit(text, LONGEST), NAME) / 2 + _PAD, layer, lines))
+        return len(shapes) - 1
+
+    for domain in graph.domains():
+        if domain not in ends:
+            at[domain] = box(domain, marks.kind(domain), depth[domain])
+    for leaf in graph.leaves:
+        if leaf in ends:
+            at[leaf] = box(leaf, marks.kind(leaf), last)
+        elif last:
+            edges.append(Edge(at[leaf], box(leaf, "same", last), (0, _BOX / 2), (0, -_BOX / 2)))
+    for transform in graph.transforms:
+        half = width(fit(transform.title, LONGEST), TITLE) / 2 + 2 * _PAD
+        shapes.append(_Shape("transform", transform.title, half, depth[transform.outputs[0]] - 1))
+        edges += _edges(transform, len(shapes) - 1, half, at)
+    return shapes, edges
+
+
+def _depths(graph: DomainGraph) -> dict[IterDomain, int]:
+    """The layer of each IterDomain where it is made: even ones; the transforms lie between."""
+    depth = dict.fromkeys(graph.logical, 0)
+    for transform in graph.transforms:
+        below = 2 + max(depth[d] for d in transform.inputs)
+        depth.update(dict.fromkeys(transform.outputs, below))
+    return depth
+
+
+def _edges(transform: Transform, oval: int, half: float, at: Mapping[IterDomain, int]) -> list[Edge]:
+    """From the inputs to the ellipse `oval` and from there to the outputs, the first of two on the left."""
+    entering = zip(transform.inputs, _ports(len(transform.inputs)), strict=True)
+    leaving = zip(transform.outputs, _ports(len(transform.outputs)), strict=True)
+    edges = [Edge(at[d], oval, (0, _BOX / 2), (share * half, -_rim(share))) for d, share in entering]
+    return edges + [Edge(oval, at[d], (share * half, _rim(share)), (0, -_BOX / 2)) for d, share in leaving]
+
+
+def _ports(count: int) -> tuple[float, ...]:
+    """Where `count` edges meet one side of an ellipse, as shares of its half width."""
+    return (0.0,) if count == 1 else tuple(_PORT * (2 * i / (count - 1) - 1) for i in range(count))
+
+
+def _rim(share: float) -> float:
+    """How high the rim of an ellipse is above its middle, at that share of its half width."""
+    return _OVAL / 2 * sqrt(1 - share * share)
+
+
+def _drawn(shape: _Shape, x: float, y: float) -> Element:
+    """The shape about its anchor (x, y)."""
+    short = fit(shape.label, LONGEST)
+    if shape.kind == "transform":
+        outline = element("ellipse", kind="transform", cx=x, cy=y, rx=shape.half, ry=_OVAL / 2)
+        parts = [outline, words(short, x, y, TITLE, anchor="middle", limit=LONGEST)]
+    else:
+        parts = [*area(shape.kind, x - shape.half, y - _BOX / 2, 2 * shape.half, _BOX, rx=4)]
+        parts.append(words(short, x, y, NAME, anchor="middle", limit=LONGEST))
+    left = x + shape.half + _ASIDE
+    for row, each in enumerate(shape.beside):
+        middle = y + (row - (len(shape.beside) - 1) / 2) * _ROW
+        parts.append(words(each.text, left, middle, each.font))
+        if each.struck:
+            end = left + width(each.text, each.font)
+            parts.append(element("path", kind="strike", d=f"M{number(left - 2)} {number(middle)}H{number(end + 2)}"))
+    return group(*parts, title=None if short == shape.label else shape.label)
+
+
+def _way(way: Sequence[Station]) -> tuple[Element, Element]:
+    """An edge, straight down where it passes a layer and curved between layers, and its head."""
+    first = way[0]
+    steps = [f"M{number(first.x)} {number(first.top)}V{number(first.bottom)}"]
+    for before, after in pairwise(way):
+        bottom = after.bottom - (6 if after is way[-1] else 0)
+        if before.x != after.x:
+            middle = number((before.bottom + after.top) / 2)
+            ends = f"{number(before.x)} {middle} {number(after.x)} {middle}"
+            steps.append(f"C{ends} {number(after.x)} {number(after.top)}")
+        steps.append(f"V{number(bottom)}")
+    return element("path", kind="edge", d="".join(steps)), head(way[-1].x, way[-1].bottom)
+
+
+def _with_rows(picture: Picture, placed: Layered, shapes: Sequence[_Shape]) -> Picture:
+    """The picture with the names of its first and last row to their left."""
+    aside = max(width(row, CAPTION) for row in _ROWS) + 18
+    ends = min(y for _, y in placed.anchors), max(y for _, y in placed.anchors)
+    names = [words(row, 0, y, CAPTION) for row, y in zip(_ROWS, ends, strict=True)]
+    return Picture(picture.width + aside, picture.height, (*names, group(*picture.body, x=aside)))

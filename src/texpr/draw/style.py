@@ -1,0 +1,108 @@
+"""Colours and faces, for light and dark pages: the one style sheet of every picture.
+
+Text has a contrast of at least 4.5 : 1 to what lies behind it, lines that carry meaning 3 : 1, in both modes (tested).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from texpr.draw.text import FONTS, Font
+
+
+@dataclass(frozen=True, slots=True)
+class Paint:
+    """One colour in each mode."""
+
+    light: str
+    dark: str
+
+
+PAGE = Paint("#ffffff", "#15181d")
+INK = Paint("#1b1f24", "#e6e9ee")
+SOFT = Paint("#57606a", "#a4adb8")
+LINE = Paint("#6b7480", "#8b95a1")
+GRID = Paint("#c3cad2", "#454d57")
+ALARM = Paint("#b3261e", "#ff9d94")
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """How an area looks: its fill, its outline, and whether that is dashed or the area hatched."""
+
+    fill: Paint
+    stroke: Paint
+    dashed: bool = False
+    hatched: bool = False
+
+
+BOXES: dict[str, Box] = {
+    "domain": Box(Paint("#eef2f7", "#262c35"), Paint("#6b7480", "#8b95a1")),
+    "same": Box(PAGE, Paint("#6b7480", "#8b95a1"), dashed=True),
+    "transform": Box(Paint("#fff6dc", "#3a3218"), Paint("#96700a", "#c9a13b")),
+    "partitioned": Box(Paint("#dcebff", "#17345c"), Paint("#2264b5", "#6ea8f0")),
+    "coordinate": Box(Paint("#f3e3d3", "#46301c"), Paint("#8a5a2b", "#cf9a66")),
+    "box": Box(Paint("#daf1de", "#17402a"), Paint("#2a7a3f", "#63c07f")),
+    "tile": Box(Paint("#ecdffb", "#3a2558"), Paint("#7a45b8", "#b78df0")),
+    "stride": Box(Paint("#d9f1f2", "#123f43"), Paint("#1d7379", "#57b9c1")),
+    "value": Box(Paint("#dcebff", "#17345c"), GRID),
+    "filled": Box(Paint("#fbdcd9", "#5a1f1c"), GRID),
+    "zero": Box(Paint("#e6e9ed", "#323942"), GRID),
+    "hole": Box(Paint("#f4f5f7", "#1f242b"), GRID, hatched=True),
+}
+"""Every area by its class. The middle ones are roles of IterDomains, the last ones cells of an allocation."""
+
+ROLES: dict[str, str] = {
+    "partitioned": "partitioned IterDomain",
+    "coordinate": "coordinate IterDomain",
+    "box": "box IterDomain",
+    "tile": "tile IterDomain",
+    "stride": "stride IterDomain",
+}
+"""The classes that an IterDomain may have for its role, with their words in a legend."""
+
+CELLS: dict[str, str] = {
+    "value": "an item",
+    "hole": "a hole",
+    "filled": "a hole filled with data from inside the tensor",
+    "zero": "filled with zero",
+}
+"""The classes that a cell may have, with their words in a legend."""
+
+LINES: dict[str, Paint] = {"edge": LINE, "strike": ALARM, "hatch": Paint("#a3abb5", "#59626d")}
+INKS: dict[str, Paint] = {font.name: SOFT if font.name in ("reason", "removed", "small", "caption") else INK for font in FONTS}
+
+_THIN = 1.25
+
+
+def style_sheet(classes: Collection[str]) -> str:
+    """The rules for `classes`; readers that do not know of dark mode take the light ones."""
+    rules = [f".texpr .{font.name}{{{_face(font)}}}" for font in FONTS if font.name in classes]
+    rules += [f".texpr .{name}{{fill:none;stroke-width:{_THIN}}}" for name in LINES if name in classes]
+    rules += [f".texpr .{name}{{stroke-width:{_THIN}{_dashes(box)}}}" for name, box in BOXES.items() if name in classes]
+    light, dark = (_colours(classes, dark) for dark in (False, True))
+    return "".join((*rules, *light, "@media (prefers-color-scheme:dark){", *dark, "}"))
+
+
+def _face(font: Font) -> str:
+    family = "monospace" if font.mono else "sans-serif"
+    weight = ";font-weight:bold" if font.bold else ""
+    style = ";font-style:italic" if font.italic else ""
+    return f"font-family:{family};font-size:{font.size:g}px{weight}{style}"
+
+
+def _dashes(box: Box) -> str:
+    return ";stroke-dasharray:4 3" if box.dashed else ""
+
+
+def _colours(classes: Collection[str], dark: bool) -> list[str]:
+    def of(paint: Paint) -> str:
+        return paint.dark if dark else paint.light
+
+    rules = [f".texpr .page{{fill:{of(PAGE)}}}"]
+    rules += [f".texpr .{name}{{fill:{of(paint)}}}" for name, paint in INKS.items() if name in classes]
+    rules += [f".texpr .{name}{{stroke:{of(paint)}}}" for name, paint in LINES.items() if name in classes]
+    rules += [f".texpr .head{{fill:{of(LINE)}}}"] if "head" in classes else []
+    boxes = ((name, box) for name, box in BOXES.items() if name in classes)
+    return rules + [f".texpr .{name}{{fill:{of(box.fill)};stroke:{of(box.stroke)}}}" for name, box in boxes]

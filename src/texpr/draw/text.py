@@ -1,0 +1,77 @@
+"""How wide a line of text is, without a font at hand.
+
+Pictures name generic families only, so the reader's machine chooses the face. The widths here are those of DejaVu Sans and
+DejaVu Sans Mono, the widest of the usual choices: text in any other face is narrower, and fits the box around it.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+
+_SANS = (
+    *(318, 401, 460, 838, 636, 950, 780, 275, 390, 390, 500, 838, 318, 361, 318, 337, 636, 636, 636, 636, 636, 636, 636, 636),
+    *(636, 636, 337, 337, 838, 838, 838, 531, 1000, 684, 686, 698, 770, 632, 575, 775, 752, 295, 295, 656, 557, 863, 748, 787),
+    *(603, 787, 695, 635, 611, 732, 684, 989, 685, 611, 685, 390, 337, 390, 838, 500, 500, 613, 635, 550, 635, 615, 352, 635),
+    *(634, 278, 278, 579, 278, 974, 634, 612, 635, 635, 411, 521, 392, 634, 592, 818, 592, 592, 525, 636, 337, 636, 838),
+)
+"""Advance of the characters from space to tilde, in thousandths of the size."""
+
+_MONO = 602
+_OTHER = 838  # letters with accents, arrows and signs of mathematics are at most this wide
+_WIDE = 1204  # the square characters of East Asia, and pictographs, with room to spare
+_BOLD = 1.12  # no character of the bold face is wider than this by more than a hair, on average over a word
+
+
+@dataclass(frozen=True, slots=True)
+class Font:
+    """A face and size. `name` is its class in the style sheet; `size` is in pixels."""
+
+    name: str
+    size: float
+    mono: bool = False
+    bold: bool = False
+    italic: bool = False
+
+
+NAME = Font("name", 14, mono=True)
+TITLE = Font("title", 13)
+KEPT = Font("kept", 12, mono=True, bold=True)
+REMOVED = Font("removed", 12, mono=True)
+REASON = Font("reason", 11, italic=True)
+CELL = Font("cell", 13, mono=True)
+SMALL = Font("small", 12, mono=True)
+CAPTION = Font("caption", 13)
+
+FONTS = (NAME, TITLE, KEPT, REMOVED, REASON, CELL, SMALL, CAPTION)
+
+
+def width(text: str, font: Font) -> float:
+    """At most how wide `text` is, in pixels."""
+    units = sum(_advance(character, font.mono) for character in text)
+    return units * font.size / 1000 * (_BOLD if font.bold and not font.mono else 1)
+
+
+def _advance(character: str, mono: bool) -> int:
+    code = ord(character)
+    if code < 127:
+        return _MONO if mono else _SANS[max(code - 32, 0)]
+    if unicodedata.combining(character):
+        return 0
+    if unicodedata.east_asian_width(character) in "WF":
+        return _WIDE
+    return _MONO if mono else _OTHER
+
+
+def printable(text: str) -> str:
+    """`text` with each character that has no shape, turns the direction of writing, or is not allowed in XML as U+FFFD."""
+    return "".join(c if c.isprintable() else " " if c in "\t\r\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def fit(text: str, limit: int) -> str:
+    """`text`, printable, with its middle left out where it has more than `limit` characters."""
+    text = printable(text)
+    if len(text) <= limit:
+        return text
+    head = limit // 2
+    return f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"
