@@ -21,7 +21,7 @@ RACE = Report(
 
 
 def test_every_fault_has_a_code_with_a_title() -> None:
-    assert list(CODES.values()) == [f"E075{at}" for at in range(len(Fault))]
+    assert list(CODES.values()) == [f"E0{750 + at}" for at in range(len(Fault))]
     assert all(code in TITLES for code in CODES.values())
 
 

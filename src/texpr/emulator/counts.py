@@ -12,7 +12,8 @@ class Counts:
 
     Loads, stores and atomics are of single threads. A request is what the lanes of a warp ask at one instruction; sectors
     are of 32 bytes, lines of 128, each summed over requests. A request to shared memory takes as many wavefronts as words
-    that its busiest bank must give; `shared_least` is what they would be without conflicts.
+    that its busiest bank must give; `shared_least` is what they would be without conflicts. A vector counts as one load or
+    store; an asynchronous copy as a store in shared memory, and, where it reads, a load.
     """
 
     launches: int
@@ -38,6 +39,7 @@ class Counts:
     shared_requests: int
     shared_wavefronts: int
     shared_least: int
+    async_copies: int
 
     @property
     def bank_conflicts(self) -> int:

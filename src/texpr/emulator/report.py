@@ -26,6 +26,9 @@ class Fault(Enum):
     INACTIVE_LANE = "inactive_lane"
     STACK_OVERFLOW = "stack_overflow"
     ILLEGAL_ADDRESS = "illegal_address"
+    MISALIGNED = "misaligned"
+    UNFINISHED_COPY = "unfinished_copy"
+    ABANDONED_COPY = "abandoned_copy"
 
 
 CODES: Mapping[Fault, str] = {fault: f"E{750 + at:04}" for at, fault in enumerate(Fault)}
@@ -41,6 +44,9 @@ _STATED: Mapping[Fault, str] = {
     Fault.INACTIVE_LANE: "a shuffle in {kernel} reads a lane that takes no part in it",
     Fault.STACK_OVERFLOW: "a thread of {kernel} needs more stack than the emulator gives",
     Fault.ILLEGAL_ADDRESS: "a thread of {kernel} touches memory that is not there",
+    Fault.MISALIGNED: "{element} in {kernel} does not lie at a multiple of the bytes that are accessed at once",
+    Fault.UNFINISHED_COPY: "{element} in {kernel} is touched before an asynchronous copy is waited for",
+    Fault.ABANDONED_COPY: "a copy into {element} in {kernel} is never waited for",
 }
 
 

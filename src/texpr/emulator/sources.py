@@ -10,7 +10,7 @@ CORE = "core.cpp"
 _INCLUDE = ("texpr_emulator.h", "texpr_emulator_abi.h")
 _CORE = (
     *("fiber.hpp", "machine.hpp", "schedule.hpp", "report.hpp", "count.hpp", "barriers.hpp", "lanes.hpp", "memory.hpp"),
-    *("detect.hpp", "launch.hpp", "driver.hpp"),
+    *("detect.hpp", "copies.hpp", "launch.hpp", "driver.hpp"),
 )
 
 

@@ -41,7 +41,7 @@ template <int N, class T, class I> TX_FN tx_vec<T, N> tx_load(T const *array, I 
 /* The same elements become `values`. PTX ISA, "st". */
 template <class T, class I, class... V> TX_FN void tx_store(T *array, I index, V... values) {
     typedef typename tx_packet<sizeof...(V) * sizeof(T), (sizeof...(V) > 1 && sizeof(T) == 8)>::type Packet;
-    T const given[] = {values...};
+    T const given[] = {static_cast<T>(values)...};
     Packet packet;
     memcpy(&packet, given, sizeof packet);
     *reinterpret_cast<Packet *>(array + index) = packet;
@@ -81,7 +81,7 @@ template <int N, class T, class I> TX_FN tx_vec<T, N> tx_load(T const *array, I 
     return vector;
 }
 template <class T, class I, class... V> TX_FN void tx_store(T *array, I index, V... values) {
-    T const given[] = {values...};
+    T const given[] = {static_cast<T>(values)...};
     std::memcpy(array + index, given, sizeof given);
 }
 
@@ -92,8 +92,6 @@ TX_FN void tx_copy_async(T *to, I at, T const *from, J start, bool when = true) 
     if (when) std::memcpy(to + at, from + start, N * sizeof(T));
     else std::memset(to + at, 0, N * sizeof(T));
 }
-TX_FN void tx_commit_async() {}
-template <int PENDING> TX_FN void tx_wait_async() {}
 
 #endif
 

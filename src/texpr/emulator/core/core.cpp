@@ -37,6 +37,11 @@ static void connect() {
     core.read = touch<Act::read>;
     core.write = touch<Act::write>;
     core.atomic = touch<Act::atomic>;
+    core.read_run = touch_run<Act::read>;
+    core.write_run = touch_run<Act::write>;
+    core.copy = start_copy;
+    core.commit = commit_copies;
+    core.wait = wait_for_copies;
     core.atomic_at = touch_at;
     core.shared = core_shared;
     core.shared_of = core_shared_of;

@@ -22,7 +22,7 @@ struct Counts {
     unsigned long long global_loads, global_load_requests, global_load_sectors, global_load_lines;
     unsigned long long global_stores, global_store_requests, global_store_sectors, global_store_lines;
     unsigned long long global_atomics, shared_loads, shared_stores, shared_atomics;
-    unsigned long long shared_requests, shared_wavefronts, shared_least;
+    unsigned long long shared_requests, shared_wavefronts, shared_least, async_copies;
 };
 
 inline std::map<std::string, Counts> counts;
@@ -69,7 +69,9 @@ inline void count_pieces(const Request &request, unsigned bytes, unsigned long l
     total += distinct(pieces, count);
 }
 
-/* 32 banks, 4 bytes wide; 8-byte elements go in two halves of the lanes, 16-byte ones in four quarters. */
+/* 32 banks, 4 bytes wide. A request moves at most 128 bytes at a time: accesses of 8 bytes go in two halves of the lanes, of 16
+   bytes in four quarters (CUDA C++ Programming Guide, "Shared Memory" of compute capability 5.x and later: 32 banks of 32 bits
+   a cycle). */
 inline void count_banks(const Request &request) {
     unsigned parts = request.size <= 4 ? 1 : request.size / 4, each = LANES / parts;
     ++counting->shared_requests;
@@ -98,7 +100,8 @@ inline void close_request(const Tally::Open &open) {
     count_pieces(open.request, 128, load ? counting->global_load_lines : counting->global_store_lines);
 }
 
-inline void count_access(Act act, const View &view, std::uint64_t address, const void *place) {
+/* An access of `bytes` at once, from `place` in the machine code. */
+inline void count_access(Act act, const View &view, std::uint64_t address, unsigned bytes, const void *place) {
     bool global = view.space == Space::global;
     if (act == Act::atomic) {
         ++(global ? counting->global_atomics : counting->shared_atomics);
@@ -115,7 +118,7 @@ inline void count_access(Act act, const View &view, std::uint64_t address, const
     Tally::Open &open = tally.open[key];
     open.act = act;
     open.space = view.space;
-    open.request.size = view.size;
+    open.request.size = bytes;
     open.request.addresses[open.request.lanes++] = address;
     if (open.request.lanes < (unsigned)__builtin_popcount(me.warp->born)) return;
     close_request(open);
@@ -159,7 +162,8 @@ inline std::string counts_json() {
             {"global_store_sectors", c.global_store_sectors}, {"global_store_lines", c.global_store_lines},
             {"global_atomics", c.global_atomics}, {"shared_loads", c.shared_loads}, {"shared_stores", c.shared_stores},
             {"shared_atomics", c.shared_atomics}, {"shared_requests", c.shared_requests},
-            {"shared_wavefronts", c.shared_wavefronts}, {"shared_least", c.shared_least}};
+            {"shared_wavefronts", c.shared_wavefronts}, {"shared_least", c.shared_least},
+            {"async_copies", c.async_copies}};
         for (const auto &[field, value] : fields)
             text += (field == fields[0].first ? "\"" : ",\"") + std::string(field) + "\":" + std::to_string(value);
         text += '}';

@@ -122,6 +122,40 @@ inline void check_written(const Fiber &me, View &view, long long index, Act act)
     if (!written && act != Act::write) found(Fault::uninitialised, view, index, party(me, ACTS[(int)act]));
 }
 
+/* Whether an access comes before the thread that started a copy has waited for it: to what the copy writes, or a write of what
+   it reads. Such an access is reported, also where it is that thread's own. */
+inline bool meets_copy(const Fiber &me, const View &view, long long index, Act act) {
+    const Copy *copy = nullptr;
+    if (view.space == Space::shared) {
+        const auto &flying = static_cast<SharedArray *>(view.owner)->flying;
+        if (!flying.empty()) copy = flying[(std::size_t)index];
+    } else if (act != Act::read && !machine.sources.empty() && view.space == Space::global) {
+        auto first = reinterpret_cast<std::uintptr_t>(view.base + index * (long long)view.size);
+        for (std::uintptr_t word = first / 4; !copy && word <= (first + view.size - 1) / 4; ++word) {
+            auto found = machine.sources.find(word);
+            if (found != machine.sources.end()) copy = found->second;
+        }
+    }
+    if (!copy) return false;
+    const char *copied = view.space == Space::shared ? "copied into it and had not waited" : "copied from it and had not waited";
+    found(Fault::unfinished_copy, view, index, party(copy->start, copied), party(me, ACTS[(int)act]));
+    return true;
+}
+
+/* Everything that is looked for at one element. */
+template <Act ACT> void check_element(View &view, long long index) {
+    const Fiber &me = machine.current();
+    if (meets_copy(me, view, index, ACT)) return;
+    if (view.unsure) check_written(me, view, index, ACT);
+    if (!view.watched) return;
+    Stamp fresh = view.space == Space::shared ? static_cast<SharedArray *>(view.owner)->fresh : machine.launch;
+    Check check{me, view, index, ACT, fresh};
+    Cell *cells = static_cast<Cell *>(view.shadow) + index * view.span;
+    for (unsigned each = 0; each < view.span; ++each) check.cell(cells[each]);
+}
+
+inline bool inside(const View &view, long long index) { return (unsigned long long)index < (unsigned long long)view.count; }
+
 inline void *outside(const View &view, long long index, Act act) {
     static std::uint64_t nowhere[16];
     std::memset(nowhere, 0xff, sizeof nowhere);
@@ -139,19 +173,31 @@ template <Act ACT> void *touch(View *given, long long index) {
     View &view = *given;
     const void *place = __builtin_return_address(0);
     if (view.space != Space::local) before_access();
-    if ((unsigned long long)index >= (unsigned long long)view.count) return outside(view, index, ACT);
+    if (!inside(view, index)) return outside(view, index, ACT);
+    if (machine.options.detect) check_element<ACT>(view, index);
+    char *address = view.base + index * (long long)view.size;
+    if (counting && view.space != Space::local) count_access(ACT, view, device_address(view, address), view.size, place);
+    return address;
+}
+
+inline void check_aligned(const View &view, long long index, int count, Act act) {
+    std::uint64_t address = device_address(view, view.base + index * (long long)view.size);
+    if (address % ((unsigned)count * view.size) != 0) found(Fault::misaligned, view, index, party(machine.current(), ACTS[(int)act]));
+}
+
+/* Consecutive elements at once. */
+template <Act ACT> void *touch_run(View *given, long long index, int count) {
+    View &view = *given;
+    const void *place = __builtin_return_address(0);
+    before_access();
+    for (int each = 0; each < count; ++each)
+        if (!inside(view, index + each)) return outside(view, index + each, ACT);
     if (machine.options.detect) {
-        const Fiber &me = machine.current();
-        if (view.unsure) check_written(me, view, index, ACT);
-        if (view.watched) {
-            Stamp fresh = view.space == Space::shared ? static_cast<SharedArray *>(view.owner)->fresh : machine.launch;
-            Check check{me, view, index, ACT, fresh};
-            Cell *cells = static_cast<Cell *>(view.shadow) + index * view.span;
-            for (unsigned each = 0; each < view.span; ++each) check.cell(cells[each]);
-        }
+        check_aligned(view, index, count, ACT);
+        for (int each = 0; each < count; ++each) check_element<ACT>(view, index + each);
     }
     char *address = view.base + index * (long long)view.size;
-    if (counting && view.space != Space::local) count_access(ACT, view, device_address(view, address), place);
+    if (counting) count_access(ACT, view, device_address(view, address), (unsigned)count * view.size, place);
     return address;
 }
 

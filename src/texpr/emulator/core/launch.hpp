@@ -7,7 +7,7 @@
 
 #include <numeric>
 
-#include "detect.hpp"
+#include "copies.hpp"
 #include "lanes.hpp"
 
 namespace tx_emu {
@@ -18,6 +18,7 @@ namespace tx_emu {
 inline void end_thread() {
     Fiber &me = machine.current();
     Block &block = *me.block;
+    report_abandoned(me);
     me.finished = true;
     clear_ready(block, me.index);
     --block.live;
@@ -148,6 +149,7 @@ inline void retire(bool all) {
         if (!all && running[at]->live != 0) continue;
         for (Block &block : running[at]->blocks) {
             count_end(block);
+            forget_copies(block);
             for (Fiber &fiber : block.fibers)
                 if (fiber.started && !fiber.finished) machine.stacks.give(fiber.stack);
             machine.ready -= block.ready;

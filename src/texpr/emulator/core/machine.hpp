@@ -5,8 +5,10 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "texpr_emulator_abi.h"
@@ -77,11 +79,28 @@ struct Gate {
     std::uint64_t who[WORDS] = {};
 };
 
+/* An asynchronous copy that its thread has not waited for. `start`: who started it, where. `place`: in `Machine::airborne`. */
+struct Copy {
+    CopyOrder order;
+    Access start;
+    unsigned group;
+    bool landed;
+    std::size_t place;
+};
+
+/* The copies of a thread, in order; those of one group have its number, and `committed` is the number of the open group. */
+struct Copies {
+    std::deque<Copy> flying;
+    unsigned committed = 0;
+};
+
+/* `flying`: by element, the copy that will write it; empty until one does. */
 struct SharedArray {
     View view{};
     std::size_t slot = 0;
     std::vector<Cell> cells;
     std::vector<std::max_align_t> memory;
+    std::vector<const Copy *> flying;
     Stamp fresh = 0;
 };
 
@@ -100,6 +119,7 @@ struct Block {
     std::vector<Stamp> known;
     std::vector<std::unique_ptr<SharedArray>> shared; /* by slot of their sites */
     std::shared_ptr<Tally> tally;
+    std::vector<Copies> copies; /* by thread; empty until one starts a copy */
 };
 
 /* The blocks that run together; without clusters, one. */
@@ -151,6 +171,8 @@ struct Machine {
     unsigned favourite_block = 0, favourite_warp = 0, favours = 0; /* until when it stays the favourite */
     unsigned char poison = 0xff;
     std::vector<Site *> sites; /* shared arrays met in this launch */
+    std::vector<Copy *> airborne; /* copies that may land at any time; where order is not random, they land when waited for */
+    std::unordered_multimap<std::uintptr_t, const Copy *> sources; /* copies by the words of 4 bytes that they read */
 
     Fiber &current() { return *static_cast<Fiber *>(core.current); }
 };

@@ -132,6 +132,30 @@ template <class T, long long COUNT> struct Local {
 #define TX_AT(LINE)
 #endif
 
+/* ---- several elements at once: texpr_vector.h, for arrays that are watched ------------------------------------------------- */
+
+template <int N, class T> TX_FN tx_vec<std::remove_const_t<T>, N> tx_load(tx_emu::Array<T> array, long long index) {
+    tx_vec<std::remove_const_t<T>, N> vector;
+    std::memcpy(vector.at, tx_emu::core->read_run(array.view, index, N), sizeof vector.at);
+    return vector;
+}
+template <class T, class... V> TX_FN void tx_store(tx_emu::Array<T> array, long long index, V... values) {
+    T const given[] = {static_cast<T>(values)...};
+    std::memcpy(tx_emu::core->write_run(array.view, index, sizeof...(V)), given, sizeof given);
+}
+template <int N, class T, class S>
+TX_FN void tx_copy_async(tx_emu::Array<T> to, long long at, tx_emu::Array<S> from, long long start, bool when = true) {
+    static_assert(std::is_same_v<T, std::remove_const_t<S>>, "elements of one type");
+    static_assert(N * sizeof(T) == 4 || N * sizeof(T) == 8 || N * sizeof(T) == 16, "4, 8 or 16 bytes");
+    tx_emu::core->copy({to.view, at, from.view, start, N, when, !std::is_const_v<S>});
+}
+TX_FN void tx_commit_async() {
+    if (TX_EMU_CHECKED) tx_emu::core->commit();
+}
+template <int PENDING> TX_FN void tx_wait_async() {
+    if (TX_EMU_CHECKED) tx_emu::core->wait(PENDING);
+}
+
 /* ---- barriers and lanes ------------------------------------------------------------------------------------------------ */
 
 inline void __syncthreads(int line = __builtin_LINE()) { tx_emu::core->barrier(0, 0, line); }

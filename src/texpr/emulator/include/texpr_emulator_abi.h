@@ -6,7 +6,7 @@
 
 namespace tx_emu {
 
-constexpr unsigned ABI = 1;
+constexpr unsigned ABI = 2;
 
 struct Dim {
     unsigned x, y, z;
@@ -45,6 +45,16 @@ struct Thread {
 enum class Shuffle : unsigned char { index, up, down, exclusive_or };
 enum class Vote : unsigned char { any, all, ballot };
 
+/* Elements to be copied asynchronously; zeros where not `when`. `changing`: the kernel may write the source. */
+struct CopyOrder {
+    View *target;
+    long long at;
+    View *source;
+    long long from;
+    int count;
+    bool when, changing;
+};
+
 /* `line` is a line of the emitted text: it tells one barrier from another. */
 struct Core {
     Thread *current;
@@ -52,6 +62,11 @@ struct Core {
     void *(*read)(View *view, long long index);
     void *(*write)(View *view, long long index);
     void *(*atomic)(View *view, long long index);
+    void *(*read_run)(View *view, long long index, int count); /* of consecutive elements, at once */
+    void *(*write_run)(View *view, long long index, int count);
+    void (*copy)(const CopyOrder &order);
+    void (*commit)();
+    void (*wait)(int pending);
     void *(*atomic_at)(void *address, unsigned size);
     View *(*shared)(Site *site);
     View *(*shared_of)(View *view, unsigned rank);
