@@ -56,6 +56,10 @@ class Dialect(Protocol):
         """Lines, pragmas, put before a loop."""
         ...
 
+    def in_loop(self, loop: For, scope: Scope) -> list[str]:
+        """Lines put first into the body of a loop."""
+        ...
+
     def atomic(self, stmt: Atomic, scope: Scope) -> list[str]:
         """An atomic update."""
         ...
@@ -171,8 +175,9 @@ class Body:
         head = f"{indent}for ({variable.type.ctype} {name} = {lo}; {name} < {hi}; {advance}) {{"
         pragmas = [indent + line for line in self.dialect.before_loop(loop, scope)]
         place = place if _all_from(loop, place.told) else Place(None, place.shown)
+        first = [indent + INDENT + line for line in self.dialect.in_loop(loop, inner)]
         body = self.lines(loop.body, inner, depth + 1, place)
-        return [*pragmas, head, *body, f"{indent}}}"]
+        return [*pragmas, head, *first, *body, f"{indent}}}"]
 
     def _if(self, stmt: If, scope: Scope, depth: int, place: Place) -> list[str]:
         indent = INDENT * depth

@@ -7,8 +7,10 @@ from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import comment
 from texpr.backends.c.types import OPERATOR_TYPES, SMALL_FLOATS
 from texpr.backends.c.value import element_text, value_text
+from texpr.backends.cpu.ahead import fetch_ahead
 from texpr.ir.kernel import Assign, Atomic, Barrier, CommitAsync, Exchange, For, WaitAsync, walk
 from texpr.ir.types import BOOL, DType
+from texpr.ir.value import Buffer
 from texpr.support.diagnostic import CompilerBug
 from texpr.support.span import Source
 
@@ -20,8 +22,10 @@ class Cpu:
 
     tracked = False
 
-    def __init__(self, source: Source):
+    def __init__(self, source: Source, near: frozenset[Buffer] = frozenset()):
+        """`near`: the arrays that a core keeps to itself."""
         self._source = source
+        self._near = near
 
     def place(self, line: int) -> str:
         """The line of the `.te`, for a reader."""
@@ -39,6 +43,10 @@ class Cpu:
                 return _simd(loop, scope)
             case _:
                 raise CompilerBug(f"a {loop.kind} loop in a CPU kernel")
+
+    def in_loop(self, loop: For, scope: Scope) -> list[str]:
+        """Fetches of what later turns read."""
+        return list(fetch_ahead(loop, self._near, scope))
 
     def atomic(self, stmt: Atomic, scope: Scope) -> list[str]:
         """Relaxed; any scope is the whole machine."""

@@ -49,7 +49,7 @@ def _kernel(kernel: Kernel, plan: Plan) -> list[str]:
     for array in kernel.arrays:
         scope, line = _array(array, scope)
         lines.append(INDENT * depth + line)
-    lines += Body.of(kernel, Cpu(plan.span.source)).lines(kernel.body, scope, depth)
+    lines += Body.of(kernel, Cpu(plan.span.source, frozenset(a.buffer for a in kernel.arrays))).lines(kernel.body, scope, depth)
     return [*lines, *(INDENT * at + "}" for at in range(len(cores), -1, -1))]
 
 

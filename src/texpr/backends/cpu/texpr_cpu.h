@@ -25,6 +25,13 @@ typedef int32_t texpr_status;
 /* Bytes rounded up so that the next buffer of a workspace begins at a multiple of 256. */
 static inline int64_t texpr_aligned(texpr_wide bytes) { return (int64_t)((bytes + 255) / 256 * 256); }
 
+/* ---- memory -------------------------------------------------------------------------------------------------------------- */
+
+/* Asks for what lies 1 KiB after COUNT elements that are read now. Nothing is read, so it may lie outside of any array. */
+template <int COUNT, class T> TX_FN void tx_fetch_ahead(T const *now) {
+    for (uintptr_t at = 0; at < COUNT * sizeof(T); at += 64) __builtin_prefetch((void const *)((uintptr_t)now + 1024 + at));
+}
+
 /* ---- sums and extremes over SIMD lanes that OpenMP itself does not have --------------------------------------------------- */
 
 #pragma omp declare reduction(tx_max : float, double : omp_out = tx_max(omp_out, omp_in)) initializer(omp_priv = -INFINITY)

@@ -163,6 +163,10 @@ class _Cuda:
             case _:
                 raise CompilerBug(f"a {loop.kind} loop in a CUDA kernel")
 
+    def in_loop(self, loop: For, scope: Scope) -> list[str]:
+        """Nothing: other warps run while one waits for memory."""
+        return []
+
     def atomic(self, stmt: Atomic, scope: Scope) -> list[str]:
         """Relaxed, on the whole device: wider than asked where the plan says less."""
         function = f"atomic{stmt.op.capitalize()}"

@@ -1,0 +1,42 @@
+"""Fetching memory before it is read, where a core's own guesses fall short.
+
+A reduction in lanes reads one stream and does little with it. What a core guesses of such a stream keeps too few reads under
+way to use all that memory gives, and how many depends on how the data happen to lie. So each group of lanes asks for what later
+groups will read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from texpr.affine.expr import ONE, ZERO, Expr, Sym
+from texpr.backends.c.scope import Scope
+from texpr.backends.c.value import element_text
+from texpr.ir.kernel import Declare, For, memory, walk
+from texpr.ir.value import Buffer, Load
+
+
+def fetch_ahead(groups: For, near: frozenset[Buffer], scope: Scope) -> Iterator[str]:
+    """Lines for the start of the body of `groups`, where lanes read a row group after group. `near`: buffers that need none."""
+    inside = frozenset(s.sym for s in walk(groups.body) if isinstance(s, Declare | For))
+    for lanes in groups.body:
+        if isinstance(lanes, For) and lanes.kind == "simd" and lanes.hi.is_constant:
+            for load in dict.fromkeys(memory(lanes.body)[0]):
+                first = replace(load, index=tuple(e.substitute({lanes.sym: lanes.lo}) for e in load.index))
+                known = not any(e.syms() & inside for e in first.index)
+                if load.buffer not in near and known and _is_row(load, groups, lanes):
+                    yield f"tx_fetch_ahead<{lanes.hi.constant}>(&{element_text(first, scope)});"
+
+
+def _is_row(load: Load, groups: For, lanes: For) -> bool:
+    """Whether each lane's element lies beside the one before, and each group beside the one before."""
+    if not load.index or load.data or load.buffer.strides is not None:
+        return False
+    return _moves(load, lanes.sym) == ONE and _moves(load, groups.sym) == lanes.hi
+
+
+def _moves(load: Load, sym: Sym) -> Expr | None:
+    """By how many elements of a row the next `sym` lies further, where that is all that changes."""
+    *outer, last = (e.substitute({sym: sym + ONE}) - e for e in load.index)
+    return last if all(step == ZERO for step in outer) else None

@@ -1,0 +1,46 @@
+"""Which reads code for a CPU fetches ahead: those of lanes that read a row group after group, and no others."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from texpr.driver import lower, parse
+
+SUM = "fn f(x: f32[{shape}]): f32 {{ new s: f32\n s = 0.0\n par n |i| reduce(s) {{ s += {term} }}\n return s }}"
+DOT = """
+fn f(x: f32[n], y: f32[m, n], at: i32[m]): f32[m]
+    assume at in 0..m
+{
+    new s: f32[m]
+    par m |j| {
+        s[j] = 0.0
+        par n |i| reduce(s) { s[j] += x[i] * y[at[j], i] * y[j, i] }
+    }
+    return s
+}"""
+PRODUCT = """
+fn f(A: f32[m, k], B: f32[k, n]): f32[m, n] {
+    new C: f32[m, n]
+    par m |i| { par n |j| {
+        C[i, j] = 0.0
+        seq k |l| reduce(C) { C[i, j] += A[i, l] * B[l, j] }
+    } }
+    return C
+}"""
+PARTS = "s_parts[32 * i_part_group]"
+CASES = {
+    SUM.format(shape="n", term="x[i]"): ["x[65536 * i_block + 32 * i_group]", PARTS],
+    SUM.format(shape="n, 4", term="x[i, 1]"): [PARTS],
+    SUM.format(shape="n", term="x[n - 1 - i]"): [PARTS],
+    DOT: ["x[32 * i_group]", "y[(long long)j * n + 32 * i_group]"],
+    PRODUCT: [],
+    "fn f(x: f32[n]): f32[n] { new y: f32[n]\n par n |i| { y[i] = x[i] }\n return y }": [],
+}
+
+
+@pytest.mark.parametrize("text", CASES)
+def test_rows_are_fetched_ahead(text: str) -> None:
+    source = lower(parse(text).functions[0], "cpu").source
+    assert re.findall(r"tx_fetch_ahead<32>\(&(.*)\);", source) == CASES[text]
