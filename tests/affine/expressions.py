@@ -6,7 +6,10 @@ from collections.abc import Mapping
 
 from hypothesis import strategies as st
 
-from texpr.affine.expr import Expr, expr, maximum, minimum, sym
+from texpr.affine.expr import Expr, expr, maximum, minimum, sym, xor
+
+SWIZZLES = ("xor0", "xor1", "xor2", "xor3")
+"""XOR of so many low bits."""
 
 Tree = tuple  # ("int", n) | ("sym", name) | (operator, Tree, Tree)
 
@@ -27,6 +30,7 @@ def trees(names: str, depth: int = 4) -> st.SearchStrategy[Tree]:
             st.tuples(st.sampled_from("/%"), below, divisor),
             st.tuples(st.sampled_from("/%"), below, below),
             st.tuples(st.sampled_from(["min", "max"]), below, below),
+            st.tuples(st.sampled_from(SWIZZLES), below, below),
         )
 
     return st.recursive(leaf, grow, max_leaves=2**depth)
@@ -56,6 +60,8 @@ def build(tree: Tree) -> Expr:
                     return minimum(a, b)
                 case "max":
                     return maximum(a, b)
+                case str(swizzle):
+                    return xor(a, b, SWIZZLES.index(swizzle))
     raise AssertionError(tree)
 
 
@@ -83,4 +89,7 @@ def value_of(tree: Tree, point: Mapping[str, int]) -> int:
                     return min(a, b)
                 case "max":
                     return max(a, b)
+                case str(swizzle):
+                    size = 2 ** SWIZZLES.index(swizzle)
+                    return a - a % size + ((a % size) ^ (b % size))
     raise AssertionError(tree)

@@ -8,7 +8,7 @@ from itertools import product
 from hypothesis import strategies as st
 
 from texpr.affine.expr import IntoExpr, Sym, expr, sym
-from texpr.affine.facts import Fact
+from texpr.affine.facts import Fact, multiple_of
 from texpr.affine.ranges import Range
 
 Box = dict[Sym, tuple[int, int]]
@@ -38,6 +38,10 @@ FACTS = (
     Fact(1, sym("n"), None),
     Fact(0, 2 * sym("i") + sym("j"), 3 * sym("n") + 1),
     Fact(-2, sym("i") - sym("n"), sym("j") * 2),
+    multiple_of(sym("n"), 4),
+    multiple_of(sym("i") + sym("j"), 3),
+    Fact(0, sym("j") % 2 - sym("i") % 2, None),
+    Fact(None, 3 * (sym("i") % 4) - (sym("n") % 2), 1),
 )
 facts = st.lists(st.sampled_from(FACTS), max_size=3, unique=True)
 

@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.affine.expressions import Tree, build, trees, value_of
 
-from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum, minimum, sym, to_text
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum, minimum, sym, to_text, xor
 from texpr.ir.scanner import Scanner
 from texpr.ir.value_parse import index
+from texpr.support.diagnostic import TexprError
 
 ROW, COLUMN, N = sym("i"), sym("j"), sym("n")
 points = st.fixed_dictionaries({name: st.integers(-12, 12) for name in "ijn"})
@@ -89,10 +90,46 @@ def test_ring_laws_hold_as_identity(x: Tree, y: Tree, z: Tree) -> None:
         (expr(-7) % 2, "1"),
         (ZERO // N, "0"),
         (ZERO % N, "0"),
+        (xor(ROW, COLUMN, 0), "i"),
+        (xor(ROW, 8 * COLUMN, 3), "i"),
+        (xor(ROW, 9 * COLUMN + 20, 3), "xor(i, j + 4, 3)"),
+        (xor(ROW, COLUMN % 16, 3), "xor(i, j, 3)"),
+        (xor(ROW, 3 * (COLUMN % 16) + COLUMN, 2), "i"),
+        (xor(ROW, 2, 5), "xor(i, 2, 2)"),
+        (xor(ROW * 9 + 17, COLUMN, 3), "8 * i + xor(i + 1, j, 3) + 16"),
+        (xor(ROW * -9, COLUMN, 3), "-8 * i + xor(-i, j, 3)"),
+        (xor(expr(29), 6, 3), "27"),
+        (xor(expr(-3), -2, 3), "-5"),
+        (xor(expr(12), COLUMN, 2), "(j % 4) + 12"),
+        (xor(expr(13), COLUMN, 2), "xor(1, j, 2) + 12"),
+        (xor(xor(ROW, 5, 3), 6, 3), "xor(i, 3, 2)"),
+        (xor(xor(ROW, 5, 3), COLUMN, 3), "xor(xor(i, j, 3), 5, 3)"),
+        (xor(xor(ROW, COLUMN, 3), N, 2), "xor(xor(i, n, 2), j, 3)"),
+        (xor(ROW % 8, ROW, 3), "0"),
     ],
 )
 def test_canonical_forms(built: Expr, text: str) -> None:
     assert to_text(built) == text
+
+
+@settings(max_examples=150, deadline=None)
+@given(trees("ijn", 3), trees("ijn", 3), st.integers(0, 4))
+def test_a_swizzle_that_is_undone_vanishes(tree: Tree, mask_tree: Tree, bits: int) -> None:
+    try:
+        value, mask = build(tree), build(mask_tree)
+    except ZeroDivisionError:
+        return
+    if "xor" not in str(value):  # there, another swizzle may have met it and may now be in the way
+        assert xor(xor(value, mask, bits), mask, bits) is value
+        value, mask = value + sym("z"), mask + sym("y")
+        assert xor(xor(xor(value, mask, bits), N, bits), mask, bits) is xor(value, N, bits)
+
+
+def test_swizzles_of_less_than_no_bits_are_refused() -> None:
+    with pytest.raises(ValueError, match="less than no bits"):
+        xor(ROW, COLUMN, -1)
+    with pytest.raises(TexprError, match="how many bits"):
+        index(Scanner("xor(i, j, -1)", ""))
 
 
 def test_order_of_building_does_not_show() -> None:

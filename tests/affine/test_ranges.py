@@ -12,8 +12,8 @@ from tests.affine.expressions import Tree, build, trees
 from tests.affine.knowledge import Box, boxes, facts, points
 
 from texpr.affine import ranges as module
-from texpr.affine.expr import Expr, Sym, maximum, minimum, sym
-from texpr.affine.facts import Fact, Known
+from texpr.affine.expr import Expr, Sym, maximum, minimum, sym, xor
+from texpr.affine.facts import Fact, Known, multiple_of
 from texpr.affine.ranges import Range, bounds
 
 R, C, N, M = sym("i"), sym("j"), sym("n"), sym("m")
@@ -52,6 +52,21 @@ def once(draw: st.DrawFn) -> Expr:
         parts.append(draw(st.sampled_from([a + f * b, a // d + b, a - b // d, minimum(a, b + f), maximum(a, f) - b])))
     d = draw(st.integers(1, 7))
     return draw(st.sampled_from([parts[0], parts[0] // d, parts[0] % d]))
+
+
+@settings(max_examples=250, deadline=None)
+@given(boxes("ij"), st.integers(0, 4), st.integers(-20, 20))
+def test_bounds_of_a_swizzle_are_tight(known: tuple[Box, dict[Sym, Range]], bits: int, offset: int) -> None:
+    (lo, hi), mask = known[0][Sym("i")], known[0][Sym("j")]
+    box = {Sym("i"): (lo + offset, hi + offset), Sym("j"): mask}
+    found = values(xor(R, C, bits), box)
+    if mask[0] // 2**bits == mask[1] // 2**bits:
+        assert bounds(xor(R, C, bits), {symbol: ends for symbol, ends in box.items()}) == (min(found), max(found))
+    for s in box:
+        free = bounds(xor(R, C, bits), {symbol: ends for symbol, ends in box.items() if symbol != s})
+        assert all(end is None or end <= min(found) for end in free[:1]) and all(
+            end is None or end >= max(found) for end in free[1:]
+        )
 
 
 @settings(max_examples=120, deadline=None)
@@ -112,6 +127,12 @@ def test_bounds_of_symbolic_quotients_are_sound_and_their_ends_are_met(num: Rang
         (R, {Sym("i"): (10**30, 10**40)}, (10**30, 10**40)),
         (R % N, {Sym("i"): (0, None), Sym("n"): (1, 7)}, (0, 6)),
         (R % N, {Sym("i"): (2, 3), Sym("n"): (7, 9)}, (2, 3)),
+        (xor(R, C, 3), {Sym("i"): (3, 12)}, (0, 15)),
+        (xor(R, C, 3), {Sym("i"): (17, 19)}, (16, 23)),
+        (xor(R, C, 3), {Sym("i"): (0, None)}, (0, None)),
+        (xor(R, C, 3), {Sym("j"): (0, 7)}, (None, None)),
+        (xor(R, C, 3), {Sym("i"): (0, 3), Sym("j"): (0, 1)}, (0, 3)),
+        (xor(R, C, 3), {Sym("i"): (0, 1), Sym("j"): (4, 5)}, (4, 5)),
     ],
 )
 def test_known_bounds(built: Expr, ranges: dict[Sym, Range], expected: Range) -> None:
@@ -141,6 +162,76 @@ def test_what_facts_prove_is_true(tree: Tree, known: tuple[Box, dict[Sym, Range]
                 assert built.evaluate(point) >= 0
             except ZeroDivisionError:
                 continue
+
+
+@settings(max_examples=150, deadline=None)
+@given(trees("ijn", 3), boxes("ijn"), facts, st.integers(1, 12))
+def test_what_is_said_to_divide_divides(
+    tree: Tree, known: tuple[Box, dict[Sym, Range]], given_facts: list[Fact], factor: int
+) -> None:
+    try:
+        built = build(tree) * factor
+    except ZeroDivisionError:
+        return
+    box, ranges = known
+    told = Known(ranges, given_facts)
+    for divisor in (2, 3, 4, 6, 8, 12):
+        if told.multiple(built, divisor):
+            for point in points(box, given_facts):
+                try:
+                    assert built.evaluate(point) % divisor == 0
+                except ZeroDivisionError:
+                    continue
+
+
+X, Y = sym("x"), sym("y")
+DIVISIBLE = Known(
+    {Sym("n"): (1, 100), Sym("six"): (6, 6)},
+    [multiple_of(N, 8), multiple_of(R + 4, 16), multiple_of(N // 8, 3), multiple_of(X * Y, 5)],
+)
+
+
+@pytest.mark.parametrize(
+    ("built", "divisor", "proved"),
+    [
+        (N, 8, True),
+        (N, 16, False),
+        (N, 24, False),
+        (N * C, 8, True),
+        (4 * C, 4, True),
+        (4 * C, 8, False),
+        (4 * (N // 4), 8, True),
+        (N // 4, 2, True),
+        (N // 4, 4, False),
+        (C // 4, 1, True),
+        (N * C + R, 4, True),
+        (R, 8, False),
+        (R - 12, 16, True),
+        (R * C + 4 * C, 4, True),
+        ((N // 8) * C, 3, True),
+        (N % 16, 8, True),
+        (N % 3, 8, False),
+        (N % 8, 7, True),
+        (minimum(N, 2 * R), 8, True),
+        (maximum(N, R), 8, False),
+        (xor(N, 4 * C, 4), 4, True),
+        (xor(N, 4 * C, 4), 8, False),
+        (xor(3 * N, 16 * C, 5), 8, True),
+        (3 * sym("six") * C, 18, True),
+        (X * Y * C, 5, True),
+        (X * C, 5, False),
+    ],
+)
+def test_divisors(built: Expr, divisor: int, proved: bool) -> None:
+    assert DIVISIBLE.multiple(built, divisor) is proved
+
+
+def test_multiples_narrow_ranges_and_are_passed_on() -> None:
+    assert DIVISIBLE.divides and DIVISIBLE.bounds(N) == (8, 96)
+    assert not Known({Sym("six"): (6, 6)}, [Fact(0, C, N)]).divides
+    assert not Known({}, [Fact(None, N % 8, 2)]).multiple(N, 8)
+    both = [Fact(0, N % 8, None), Fact(0, -(N % 8), None)]
+    assert Known({}, both).multiple(3 * N, 8) and Known({}, both).also([Fact(1, N, None)]).bounds(N) == (8, None)
 
 
 def test_facts_add_up() -> None:

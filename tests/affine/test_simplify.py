@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from tests.affine.expressions import Tree, build, trees
 from tests.affine.knowledge import Box, boxes, facts, points
 
-from texpr.affine.expr import Expr, Sym, expr, maximum, minimum, sym
-from texpr.affine.facts import Fact, Known
+from texpr.affine.expr import Expr, Sym, expr, maximum, minimum, sym, xor
+from texpr.affine.facts import Fact, Known, multiple_of
 from texpr.affine.linear import coefficients, integer_coefficients, is_affine
 from texpr.affine.ranges import Range
 from texpr.affine.simplify import Simplifier, simplify
@@ -99,6 +99,44 @@ def test_examples(value: Expr, text: str) -> None:
 def test_near_misses_stay(value: Expr, ranges: dict[Sym, Range], given_facts: Sequence[Fact], text: str) -> None:
     """One more iteration, one bound or one sign less than the rule asks for."""
     assert str(simplify(value, ranges, given_facts)) == text
+
+
+DIVISIBLE = (multiple_of(N, 8), multiple_of(X, 8), Fact(0, C, 8))
+SWIZZLED = 8 * (T // 8) + xor(T % 8, T // 8, 3)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (N % 8, "0"),
+        (8 * (N // 8), "n"),
+        (4 * (N // 4), "n"),
+        (8 * R * (N // 8), "i * n"),
+        ((N * R + C) // 8, "i * (n / 8)"),
+        ((N * R + C) % 8, "j"),
+        ((N * R + T) // 8, "i * (n / 8) + (t / 8)"),
+        ((3 * N * R + T) // 4, "3 * i * (n / 4) + (t / 4)"),
+        ((X + 7) // 8, "(x / 8)"),
+        (8 * ((N + 7) // 8), "n"),
+        ((N + T) // 16, "((n + t) / 16)"),
+        (minimum((N + 7) // 8, N // 8), "(n / 8)"),
+        (xor(N * R + T, B, 3), "i * n + xor(t, b, 3)"),
+        (xor(T, N + C, 3), "xor(t, j, 3)"),
+        (xor(T, C, 5), "xor(t, j, 3)"),
+        (xor(N * R + T, B, 3) // 8, "i * (n / 8) + (t / 8)"),
+        (xor(X, B, 3) % 8, "(b % 8)"),
+        (SWIZZLED, "xor(t, (t / 8), 3)"),
+        (SWIZZLED // 8, "(t / 8)"),
+        (SWIZZLED % 8, "xor((t % 8), (t / 8), 3)"),
+        (xor(SWIZZLED % 8, T // 8, 3), "(t % 8)"),
+        (xor(T, B, 3) // 4, "xor((t / 4), (b / 4), 1)"),
+        (xor(T, B, 3) % 64, "xor((t % 64), b, 3)"),
+        (xor(T, B, 3) % 4, "xor((t % 4), b, 2)"),
+        ((128 * R + xor(T, B, 3) + 64) // 32, "4 * i + (t / 32) + 2"),
+    ],
+)
+def test_divisibility_and_swizzles(value: Expr, text: str) -> None:
+    assert str(simplify(value, RANGES, DIVISIBLE)) == text
 
 
 @settings(max_examples=150, deadline=None)

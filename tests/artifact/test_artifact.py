@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from texpr import driver
-from texpr.affine.expr import maximum, minimum, sym
+from texpr.affine.expr import maximum, minimum, sym, xor
 from texpr.artifact import Part, build, place, verify
 from texpr.artifact.rust import expression
 from texpr.support.codes import TITLES
@@ -320,4 +320,5 @@ def test_expressions_in_rust() -> None:
     assert expression(n * 2 - 3) == "(2i128 * i128::from(n)) + (-3i128)"
     assert expression((n + 1) // 4) == "(1i128 * size::floordiv((1i128 * i128::from(n)) + (1i128), (4i128))) + (0i128)"
     assert "size::modulo(" in expression(n % 5)
+    assert expression(xor(n, 5, 3)) == "(1i128 * (((1i128 * i128::from(n)) + (0i128)) ^ (((5i128)) & 7))) + (0i128)"
     assert ".min(" in expression(minimum(n, 4)) and ".max(" in expression(maximum(n, 4))

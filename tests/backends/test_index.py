@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from texpr.affine.expr import Expr, Sym, children, expr, maximum, minimum, term
+from texpr.affine.expr import Expr, Sym, children, expr, maximum, minimum, term, xor
 from texpr.backends.c.headers import numeric_headers
 from texpr.backends.c.index import flat_index, index, index_text
 from texpr.backends.c.scope import LARGEST_SIZE, IntType, Scope, size_facts, size_ranges
@@ -55,6 +55,13 @@ SMALL = scope_of(i=(0, 999), j=(-5, 20), N=(0, LARGEST_SIZE), M=(1, LARGEST_SIZE
         (expr(2**31), "2147483648LL", IntType.LONG),
         (expr(i) * 2**23, "8388608LL * i", IntType.LONG),
         (expr(0), "0", IntType.INT),
+        (xor(i, j, 3), "i ^ (j & 7)", IntType.INT),
+        (xor(i, expr(i) // 8, 3), "i ^ ((i / 8) & 7)", IntType.INT),
+        (xor(i, 5, 3), "i ^ 5", IntType.INT),
+        (xor(i, K, 7), "i ^ K", IntType.INT),
+        (64 * expr(j) + 2 * xor(expr(i) % 8, j, 3) + 1, "64 * j + 2 * ((i % 8) ^ (j & 7)) + 1", IntType.INT),
+        (-xor(expr(i) + j, N, 2), "-((i + j) ^ (N & 3))", IntType.INT),
+        (xor(expr(N) * M, expr(N) + M, 3), "((long long)M * N) ^ (((long long)M + N) & 7)", IntType.LONG),
     ],
 )
 def test_texts(value: Expr, text: str, kind: IntType) -> None:
@@ -103,7 +110,7 @@ def _random(rng: random.Random, names: list[str], depth: int) -> Expr:
     if depth == 0 or rng.random() < 0.2:
         return expr(Sym(rng.choice(names))) if rng.random() < 0.75 else expr(rng.choice([-3, -1, 1, 2, 7, 31, 256, 65536]))
     a, b = _random(rng, names, depth - 1), _random(rng, names, depth - 1)
-    match rng.randrange(8):
+    match rng.randrange(9):
         case 0 | 1:
             return a + b
         case 2:
@@ -116,6 +123,8 @@ def _random(rng: random.Random, names: list[str], depth: int) -> Expr:
             return a % rng.choice([2, 3, 32]) if rng.random() < 0.5 or (b.is_constant and b.constant == 0) else a % b
         case 6:
             return minimum(a, b)
+        case 7:
+            return xor(a, b, rng.choice([1, 3, 5]))
         case _:
             return maximum(a, b)
 

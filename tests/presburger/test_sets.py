@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from texpr.affine.expr import Expr, Sym, expr, maximum, minimum
+from texpr.affine.expr import Expr, Sym, expr, maximum, minimum, xor
 from texpr.presburger.formula import FALSE, TRUE, And, Eq, Formula, Ge, Or, between, compare, conj, differ, holds, negate
 from texpr.presburger.linear import NotAffine, is_affine
 from texpr.presburger.maps import Map
@@ -31,6 +31,7 @@ def exprs() -> st.SearchStrategy[Expr]:
             st.tuples(inner, st.integers(1, 4)).map(lambda p: p[0] % p[1]),
             st.tuples(inner, inner).map(lambda p: minimum(*p)),
             st.tuples(inner, inner).map(lambda p: maximum(*p)),
+            st.tuples(inner, inner, st.integers(1, 2)).map(lambda p: xor(*p)),
         )
 
     return st.recursive(leaf, grow, max_leaves=5)
@@ -61,6 +62,23 @@ def test_a_set_holds_the_points_of_its_formula(formula: Formula) -> None:
     found = Set.of((Q, J), conj((INSIDE, formula)))
     for size in SIZES:
         assert found.points({N: size}) == truth(formula, size)
+
+
+q, j = expr(Q), expr(J)
+
+
+@pytest.mark.parametrize(
+    ("value", "mask", "bits"),
+    [(q, j, 3), (q - 3, expr(6), 3), (q // 2 - 1, j + 1, 2), (q, xor(j, q // 2, 2), 3), (2 * q, j // 4, 3)],
+)
+def test_swizzles_are_exact(value: Expr, mask: Expr, bits: int) -> None:
+    """Every point of a swizzle's graph is that of Python's own XOR, and the oracle shares no code with `xor`."""
+    here, size = Sym("here"), 1 << bits
+    found = Set.of((Q, J, here), conj((INSIDE, Eq(xor(value, mask, bits) - here))))
+    at = [{Q: a, J: b} for a, b in product(BOX, BOX)]
+    pairs = [(p, value.evaluate(p), mask.evaluate(p)) for p in at]
+    assert is_affine(xor(value, mask, bits))
+    assert found.points({}) == {(p[Q], p[J], v - v % size + ((v % size) ^ (m % size))) for p, v, m in pairs}
 
 
 @given(formulas(), formulas())

@@ -379,12 +379,13 @@ def xor(value: IntoExpr, mask: IntoExpr, bits: int) -> Expr:
 
 def _xor_of_low(low: Expr, mask: Expr, bits: int) -> Expr:
     """`xor` where no coefficient of `low` and of `mask` has a multiple of 2^bits in it."""
-    size = 1 << bits
     if bits == 0:
         return low
-    if low.is_constant:
-        return expr(low.constant ^ mask.constant) if mask.is_constant else xor(mask % size, low, bits)
-    if low is mask % size:
+    if low.is_constant and mask.is_constant:
+        return expr(low.constant ^ mask.constant)
+    if low is ZERO:
+        return mask % (1 << bits)
+    if low is mask % (1 << bits):
         return ZERO
     inner = low.as_atom
     if isinstance(inner, Xor):

@@ -48,11 +48,14 @@ def _is_affine_atom(atom: Atom) -> bool:
 
 
 def bitwise(atom: Xor) -> Expr:
-    """The atom without XOR: v + Σ 2^b · ((v_b + m_b) mod 2 − v_b) over its bits b, where x_b = ⌊x / 2^b⌋ mod 2."""
+    """The atom without XOR: v + Σ 2^b · ((v_b ⊕ m_b) − v_b) over its bits b, where x_b = ⌊x / 2^b⌋ − 2 · ⌊x / 2^(b+1)⌋.
+
+    p ⊕ q of bits is p + q − 2 · ⌊(p + q) / 2⌋, and where q is known it needs no floor. The floors are few, and shared by bits.
+    """
     total = atom.value
     for weight in (1 << b for b in range(atom.bits)):
-        bit = atom.value // weight % 2
-        total += weight * ((atom.value // weight + atom.mask // weight) % 2 - bit)
+        p, q = (each // weight - 2 * (each // (2 * weight)) for each in (atom.value, atom.mask))
+        total += weight * (q - 2 * (p * q if q.is_constant else (p + q) // 2))
     return total
 
 
