@@ -20,13 +20,14 @@ class Context:
     positive. Indices are simplified transform by transform, on demand, so that they stay small however deep the graph is.
     """
 
-    __slots__ = ("_indices", "_made_into", "graph", "known", "simple")
+    __slots__ = ("_indices", "_made_into", "_margins", "graph", "known", "simple")
 
     def __init__(self, graph: DomainGraph, known: Known | None = None):
         self.graph = graph
         self.known = _inside(graph, known or Known({}))
         self.simple = Simplifier(self.known)
         self._made_into: dict[Sym, Transform] = {d.sym: t for t in graph.transforms for d in t.inputs}
+        self._margins: dict[Bound, Expr] = {}
         self._indices: dict[Sym, Expr] = {d.sym: self.simple(expr(d.sym)) for d in graph.leaves}
 
     @property
@@ -47,7 +48,10 @@ class Context:
 
     def margin(self, bound: Bound) -> Expr:
         """What is ≥ 0 where the comparison holds, in the leaves' symbols."""
-        return self.simple(bound.margin(self.index(bound.domain.sym)))
+        found = self._margins.get(bound)
+        if found is None:
+            found = self._margins[bound] = self.simple(bound.margin(self.index(bound.domain.sym)))
+        return found
 
     def applies(self, implication: Implication) -> bool:
         """Whether the premises of `implication` are proved. Those on sizes are; there are no others."""

@@ -145,10 +145,12 @@ class _Selection:
     def result(self) -> Predicates:
         clauses, context = self._clauses, self._context
         loops = range(clauses.ensured)
-        open_ = [k for k in range(clauses.ensured, len(clauses.bounds)) if k not in clauses.closure(loops)]
+        ensured = clauses.closure(loops)
+        open_ = [k for k in range(clauses.ensured, len(clauses.bounds)) if k not in ensured]
         ranged = [k for k in open_ if context.known.nonnegative(self._margin(k))]
         base = (*loops, *ranged)
-        kept = sorted((k for k in open_ if k not in clauses.closure(base)), key=self._cost)
+        ensured = clauses.closure(base)
+        kept = sorted((k for k in open_ if k not in ensured), key=self._cost)
         for k in reversed(kept.copy()):
             if k in clauses.closure((*base, *(each for each in kept if each != k))):
                 kept.remove(k)
@@ -169,6 +171,7 @@ class _Selection:
         """Takes out of `kept` what the others imply, by proof; gives back those for which that stays open."""
         undecided: list[int] = []
         hypotheses = Hypotheses(self._context)
+        hypotheses.together([self._margin(k) for k in kept])
         for k in reversed(kept.copy()):
             others = [each for each in kept if each != k]
             answer = hypotheses.imply([self._margin(each) for each in others], self._margin(k))

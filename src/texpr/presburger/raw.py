@@ -97,14 +97,10 @@ def basic(shape: Shape, equalities: Sequence[Row], inequalities: Sequence[Row]) 
 
 
 def _matrix(shape: Shape, rows: Sequence[Row]) -> isl.Mat:
-    columns = shape.columns
-    matrix = isl.Mat.alloc(_context(), len(rows), columns)
-    zero = number(0)
+    matrix = isl.Mat.alloc(_context(), len(rows), 0).insert_zero_cols(0, shape.columns)
     for at, row in enumerate(rows):
-        filled = dict(row)
-        for column in range(columns):
-            value = filled.get(column)
-            matrix = matrix.set_element_val(at, column, zero if value is None else number(value))
+        for column, value in row:
+            matrix = matrix.set_element_val(at, column, number(value))
     return matrix
 
 

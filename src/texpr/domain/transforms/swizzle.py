@@ -1,4 +1,4 @@
-"""`I2, I3 = Swizzle(I0, I1)`: the inner index permuted within each outer index, by XOR, by a cyclic shift, or as the user says."""
+"""`I2, I3 = Swizzle(I0, I1)`: the inner index permuted for each outer index, by XOR, by a cyclic shift, or as its user says."""
 
 from __future__ import annotations
 
