@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
@@ -17,7 +18,9 @@ from texpr.lowering.names import Names
 from texpr.lowering.needs import Needs
 from texpr.lowering.placement import Placement, Placer
 from texpr.lowering.team import Branch, Leaf, Loop, Node, Team, Who, build
+from texpr.mapping.bands import band
 from texpr.mapping.nest import LoopMap, Nest, Role
+from texpr.support.diagnostic import limitation
 
 
 @dataclass(slots=True)
@@ -106,14 +109,25 @@ class _NestLowering:
             axes.extend(k.Axis(s, k.Level.CORE, e) for s, e in zip(syms, extents, strict=True))
             return tuple(map(expr, syms))
         direct = 3 if len(syms) <= 3 else 2
-        for place, dim in zip(range(len(syms) - 1, len(syms) - 1 - direct, -1), "xyz", strict=False):
-            if place >= 0:
-                base = None if dim == "x" else self.names.sym(f"{syms[place].base}_base")
-                axes.append(k.Axis(syms[place], k.Level.GRID, extents[place], dim, base))
+        for place, dim in self._dimensions(len(syms), direct):
+            base = None if dim == "x" else self.names.sym(f"{syms[place].base}_base")
+            axes.append(k.Axis(syms[place], k.Level.GRID, extents[place], dim, base))
         folded = len(syms) - direct
         if folded > 0:
             self._fold(syms[:folded], extents[:folded], axes, prelude)
         return tuple(map(expr, syms))
+
+    def _dimensions(self, count: int, direct: int) -> Iterator[tuple[int, str]]:
+        """Which of `count` loops has which dimension of the grid: as asked for, then x to the innermost, and so on."""
+        asked = {m.dim: place for place, m in enumerate(self.nest.grid) if m.dim}
+        if asked and count > 3:
+            reason = f"a grid has three dimensions, and {count} loops are to share it"
+            raise limitation("E0910", self.nest.grid[0].loop.span, reason)
+        free = (place for place in range(count - 1, count - 1 - direct, -1) if place >= 0 and place not in asked.values())
+        for dim in "xyz":
+            place = asked[dim] if dim in asked else next(free, None)
+            if place is not None:
+                yield place, dim
 
     def _fold(self, syms: Sequence[Sym], extents: Sequence[Expr], axes: list[k.Axis], prelude: list[k.Stmt]) -> None:
         """More loops than the grid has dimensions: the outer ones are digits of z."""
@@ -217,7 +231,9 @@ class _NestLowering:
         stmt = leaf.stmt
         match leaf.who, stmt:
             case Who.SPREAD, ir.Par():
-                yield from self._spread(stmt)
+                idle = self._idle(stmt)
+                body = tuple(self._spread(stmt))
+                yield from body if idle is None else (k.If(idle, body, span=stmt.span),)
             case Who.PARTIAL, ir.Par():
                 reduction = self.reductions[stmt] = reduce.start(leaf, self.nest.team, self.emitter)
                 yield from reduce.partial(leaf, reduction, self.nest, self._team_thread(), self.emitter, self._spread)
@@ -234,6 +250,19 @@ class _NestLowering:
 
     def _team_thread(self) -> Expr:
         return self.thread if self.nest.team == self.nest.threads else self.thread % self.nest.team
+
+    def _idle(self, par: ir.Par) -> Value | None:
+        """Which threads run a band that does not use every digit of the thread number: those in which the others are 0."""
+        used = {(m.radix, m.stride) for p in band(par)[0] if (m := self.nest.loops.get(p)) is not None}
+        if prod(radix for radix, _ in used) == self.nest.team:
+            return None
+        return conjunction(
+            [
+                Op("eq", (Index(self.thread // stride % radix, I32), Index(ZERO, I32)), BOOL)
+                for radix, stride in self.nest.digits
+                if (radix, stride) not in used
+            ]
+        )
 
     def _spread(self, par: ir.Par) -> Iterator[k.Stmt]:
         """A loop shared out over the team: each thread takes the iterations with its own digit."""

@@ -16,9 +16,11 @@ from texpr.ir import program as ir
 from texpr.ir.uses import loads
 from texpr.isa.target import Target
 from texpr.mapping.bands import band, contiguous
+from texpr.mapping.bound import bound_bands, bound_maps, grid_band, grid_maps, is_bound, is_own, ordered, widths
 from texpr.mapping.distribute import distributes
 from texpr.mapping.nest import LoopMap, Nest, Role
 from texpr.mapping.reductions import is_atomic
+from texpr.support.diagnostic import error
 
 THREADS = 256
 """Threads of a block where nothing is known to be better."""
@@ -36,16 +38,21 @@ LINE, ROWS = 64, 4
 
 def map_nest(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym]) -> Nest:
     """The nest that `body`, standing outside every `par`, becomes. `known`: symbols whose values the host has."""
+    if is_bound(body):
+        return _bound(body, target)
     loops: tuple[ir.Par, ...] = ()
     if len(body) == 1 and isinstance(body[0], ir.Par) and for_grid(body[0], known):
         loops, body = band(body[0])
-        cut = next((n for n, loop in enumerate(loops) if not for_grid(loop, known)), len(loops))
+        cut = next((n for n, loop in enumerate(loops) if not for_grid(loop, known) or is_own(loop)), len(loops))
         if cut < len(loops):
             loops, body = loops[:cut], (loops[cut],)
     inner = tuple(_team_bands(body))
     if target.family == "cpu":
         return _cpu(loops, body, inner)
-    return _shared(loops, body, inner) if inner else _own(loops, body)
+    if not inner:
+        return _own(loops, body)
+    body = ordered(body)
+    return _shared(loops, body, tuple(_team_bands(body)))
 
 
 def for_grid(par: ir.Par, known: frozenset[Sym]) -> bool:
@@ -53,13 +60,38 @@ def for_grid(par: ir.Par, known: frozenset[Sym]) -> bool:
     return (not par.reduce or is_atomic(par)) and not par.fully and par.extent.syms() <= known
 
 
+def _bound(body: tuple[ir.Stmt, ...], target: Target) -> Nest:
+    """What a schedule bound, and bands beside that dealt out over the same threads."""
+    loops, body = grid_band(body)
+    asked = widths(body, target)
+    if target.family != "cpu" and (asked.of or any(_team_bands(body))):
+        body = ordered(body)
+    grid = grid_maps(loops)
+    bands = tuple(bound_bands(body))
+    maps = {m.loop: m for m in (*grid, *(m for loops in bands for m in bound_maps(loops, asked)))}
+    inner = tuple(found for found in _team_bands(body) if found[0] not in maps)
+    if target.family == "cpu":
+        maps.update((p, LoopMap(p, _role(p))) for found in inner for p in found)
+        return Nest(grid, body, 1, 1, maps)
+    team = asked.threads if bands else max((LANES, *(_wanted(found) for found in inner))) if inner else 1
+    for found in inner:
+        maps.update((m.loop, m) for m in _digits(_by_contiguity(found, found[-1].body), team, _role(found[0])))
+        if _role(found[0]) is Role.REDUCE and team & (team - 1):
+            reason = f"a parallel reduction over `{found[0].sym.base}` needs a power of two of threads, and {team} are bound"
+            raise error("E0910", found[0].span, reason, help="bind powers of two, or make the reduction a `seq`")
+    return Nest(grid, body, team, team, maps, asked.digits)
+
+
+def _role(par: ir.Par) -> Role:
+    return Role.REDUCE if par.reduce and not is_atomic(par) else Role.TEAM
+
+
 def _team_bands(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Par, ...]]:
     """The outermost bands of `body`, the loops that a team shares out."""
     for stmt in body:
-        if isinstance(stmt, ir.Par):
+        if isinstance(stmt, ir.Par) and not is_own(stmt):
             loops, _ = band(stmt)
-            reducing = bool(stmt.reduce) and not is_atomic(stmt)
-            same = next((n for n, p in enumerate(loops) if (bool(p.reduce) and not is_atomic(p)) != reducing), len(loops))
+            same = next((n for n, p in enumerate(loops) if _role(p) is not _role(stmt) or is_own(p)), len(loops))
             yield loops[:same]
         else:
             for block in ir.blocks(stmt):
@@ -83,7 +115,7 @@ def _shared(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], inner: tuple[t
         grid[-1] = LoopMap(loops[-1], Role.GRID, tile=slots, radix=slots, stride=team)
     maps = {m.loop: m for m in grid}
     for found in inner:
-        role = Role.REDUCE if found[0].reduce and not is_atomic(found[0]) else Role.TEAM
+        role = _role(found[0])
         maps.update((m.loop, m) for m in _digits(_by_contiguity(found, found[-1].body), team, role))
     return Nest(tuple(grid), body, team, team * slots, maps)
 
@@ -100,7 +132,7 @@ def _cpu(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], inner: tuple[tupl
             grid = [*maps, LoopMap(lane, Role.GRID, tile=CORE_TILE if crossing is None else SQUARE, lane=True)]
     maps = {m.loop: m for m in grid}
     for found in inner:
-        role = Role.REDUCE if found[0].reduce and not is_atomic(found[0]) else Role.TEAM
+        role = _role(found[0])
         maps.update((p, LoopMap(p, role)) for p in found)
     return Nest(tuple(grid), body, 1, 1, maps)
 

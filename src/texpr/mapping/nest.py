@@ -29,7 +29,7 @@ class LoopMap:
     """The map of one `par`.
 
     `tile`: iterations a block coordinate spans; `radix`, `stride`: its digit of the thread number. `lane`: its points go
-    innermost, side by side in vector lanes.
+    innermost, side by side in vector lanes. `dim`: the dimension of the grid that is asked for, if any.
     """
 
     loop: ir.Par
@@ -38,6 +38,7 @@ class LoopMap:
     radix: int = 1
     stride: int = 1
     lane: bool = False
+    dim: str = ""
 
     @property
     def points(self) -> int:
@@ -63,7 +64,8 @@ class Nest:
     """One kernel's worth of program: a grid band and what each of its iterations does.
 
     `team` threads share an iteration of the grid band (1: each thread runs its own), `threads` make a block. `loops` maps
-    every GRID, TEAM and REDUCE loop.
+    every GRID, TEAM and REDUCE loop. `digits`: radix and stride of each digit of the thread number where a schedule named
+    them; a band that leaves one out is run by the threads in which that digit is 0.
     """
 
     grid: tuple[LoopMap, ...]
@@ -71,3 +73,4 @@ class Nest:
     team: int
     threads: int
     loops: Mapping[ir.Par, LoopMap]
+    digits: tuple[tuple[int, int], ...] = ()

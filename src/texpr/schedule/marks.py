@@ -12,7 +12,7 @@ from texpr.ir import program as ir
 
 BIND, UNROLL, VECTOR, ASYNC = "bind", "unroll", "vector", "async"
 
-_Loop = TypeVar("_Loop", ir.Par, ir.Seq)
+_Loop = TypeVar("_Loop", bound=ir.Loop)
 
 
 def marked(loop: _Loop, name: str, *args: str | int) -> _Loop:

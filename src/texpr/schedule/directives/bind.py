@@ -1,7 +1,7 @@
 """`bind(bi, grid.x)`: the iterations of a `par` shared out over a level of the machine, one each.
 
-Levels of a GPU: `grid.x` `grid.y` `grid.z`, `block.x` `block.y` `block.z`, or `warp` and `lane` in place of the block's; of a CPU: `core`. The
-loops of the grid are outermost and directly nested. What is not bound, the compiler maps.
+Levels of a GPU: `grid.x` `grid.y` `grid.z`, `block.x` `block.y` `block.z`, or `warp` and `lane` in place of the block's; of a
+CPU: `core`. The loops of the grid are outermost and directly nested. What is not bound, the compiler maps.
 """
 
 from __future__ import annotations

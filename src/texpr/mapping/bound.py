@@ -1,0 +1,138 @@
+"""The mapping that a schedule asks for: loops bound to levels as they are bound, the rest completed.
+
+Grid loops are the outermost band, one iteration a block. Threads of a block are numbered by block.x fastest, then block.y, then
+block.z (or by lane, then warp); a level is as wide as its widest loop, and a narrower one leaves threads idle. A band inside a
+block with nothing bound is dealt out over all of its threads as by default. A `par` around bound loops runs in order, like a
+`seq`, all threads together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+
+from texpr.ir import program as ir
+from texpr.isa.target import Target
+from texpr.mapping.bands import band
+from texpr.mapping.nest import LoopMap, Role
+from texpr.schedule.marks import UNROLL, VECTOR, level_of, mark
+from texpr.support.diagnostic import Note, error
+
+THREAD_LEVELS = ("lane", "warp", "block.x", "block.y", "block.z")
+"""Levels inside a block, the fastest digit of the thread number first. A kernel uses the first two or the last three."""
+
+
+def is_bound(body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether a schedule bound any loop of `body`."""
+    return any(isinstance(s, ir.Par) and level_of(s) is not None for s in ir.walk(body))
+
+
+def grid_band(body: tuple[ir.Stmt, ...]) -> tuple[tuple[ir.Par, ...], tuple[ir.Stmt, ...]]:
+    """The loops that blocks (or cores) share, and what one of their iterations runs."""
+    if len(body) != 1 or not isinstance(body[0], ir.Par):
+        return (), body
+    loops, _ = band(body[0])
+    asked = [level_of(p) for p in loops]
+    count = sum(1 for level in asked if level is not None and level.startswith(("grid", "core")))
+    if count == 0:  # nothing asked: loops before the first that is bound inside a block
+        count = next((n for n, level in enumerate(asked) if level is not None), 0)
+    return loops[:count], loops[count - 1].body if count else body
+
+
+@dataclass(frozen=True, slots=True)
+class Widths:
+    """How many threads each level of a block has."""
+
+    of: Mapping[str, int]
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block that are asked for."""
+        return prod(self.of.values())
+
+    @property
+    def digits(self) -> tuple[tuple[int, int], ...]:
+        """Radix and stride of each level's digit of the thread number."""
+        return tuple((width, self.stride(level)) for level, width in self.of.items() if width > 1)
+
+    def stride(self, level: str) -> int:
+        """What one step of the level's digit adds to the thread number."""
+        return prod(self.of.get(name, 1) for name in THREAD_LEVELS[: THREAD_LEVELS.index(level)])
+
+
+def widths(body: tuple[ir.Stmt, ...], target: Target) -> Widths:
+    """The widths that the loops bound in `body` ask for. Raises TexprError E0910 where they are too many threads."""
+    found: dict[str, int] = {}
+    last: ir.Par | None = None
+    for stmt in ir.walk(body):
+        level = level_of(stmt) if isinstance(stmt, ir.Par) else None
+        if isinstance(stmt, ir.Par) and level in THREAD_LEVELS:
+            found[level] = max(found.get(level, 1), stmt.extent.constant)
+            last = stmt
+    if "warp" in found:
+        found["lane"] = target.warp
+    made = Widths(found)
+    if last is not None and made.threads > target.max_threads:
+        listed = " · ".join(f"{level} {width}" for level, width in found.items())
+        reason = f"{listed} are {made.threads} threads, and a block of {target.name} has {target.max_threads} at most"
+        raise error("E0910", last.span, reason, help="split these loops by smaller factors")
+    return made
+
+
+def is_own(par: ir.Par) -> bool:
+    """Whether a schedule gave `par` to the thread that meets it: unrolled, or as a vector."""
+    return mark(par, UNROLL) is not None or mark(par, VECTOR) is not None
+
+
+def ordered(body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
+    """`body`, which a team runs, with every `par` that its threads do not share as a `seq`: all of them run it together."""
+    return tuple(_ordered(stmt) for stmt in body)
+
+
+def _ordered(stmt: ir.Stmt) -> ir.Stmt:
+    match stmt:
+        case ir.Par() if level_of(stmt) is None and (is_bound(stmt.body) or is_own(stmt)):
+            body = ordered(stmt.body)
+            return ir.Seq(stmt.sym, stmt.extent, body, stmt.reduce, stmt.label, stmt.directives, stmt.span)
+        case ir.Seq():
+            return replace(stmt, body=ordered(stmt.body))
+        case ir.If():
+            return replace(stmt, then=ordered(stmt.then), orelse=ordered(stmt.orelse))
+        case _:
+            return stmt
+
+
+def bound_bands(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Par, ...]]:
+    """The bands of loops that are bound inside a block, outermost first; a bound loop inside such a band is refused (E0905)."""
+    for stmt in body:
+        if isinstance(stmt, ir.Par) and level_of(stmt) in THREAD_LEVELS:
+            loops, _ = band(stmt)
+            count = next((n for n, p in enumerate(loops) if level_of(p) not in THREAD_LEVELS), len(loops))
+            _require_none(loops[:count], loops[count - 1].body)
+            yield loops[:count]
+        else:
+            for block in ir.blocks(stmt):
+                yield from bound_bands(block)
+
+
+def _require_none(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> None:
+    for stmt in ir.walk(body):
+        if isinstance(stmt, ir.Par) and level_of(stmt) is not None:
+            outer, inner = loops[-1].sym.base, stmt.sym.base
+            reason = f"`{inner}` and `{outer}` are both bound, but `{inner}` is not directly inside `{outer}`"
+            note = Note(f"`{outer}` is this loop", loops[-1].span)
+            raise error("E0905", stmt.span, reason, note, help=f"reorder so that they are neighbours, or distribute `{outer}`")
+
+
+def bound_maps(loops: tuple[ir.Par, ...], asked: Widths) -> Iterator[LoopMap]:
+    """The maps of a band that is bound inside a block."""
+    for loop in loops:
+        level = level_of(loop)
+        assert level is not None
+        yield LoopMap(loop, Role.TEAM, radix=asked.of[level], stride=asked.stride(level))
+
+
+def grid_maps(loops: tuple[ir.Par, ...]) -> tuple[LoopMap, ...]:
+    """One block for each iteration of the grid loops, in the dimensions that were asked for."""
+    return tuple(LoopMap(p, Role.GRID, dim=(level_of(p) or "").removeprefix("grid.")) for p in loops)
