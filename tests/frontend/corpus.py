@@ -34,6 +34,7 @@ schedule matmul "hopper" for sm_90a {
     stage(B, at=ko, in=shared, via=tma, box=(64, -64), fill=-0.5) -> Bs      -- four boxes a stage
     pipeline(ko, stages=4, specialize=(producer: 1 warp, consumer: 2 warpgroups))
     name("a" "b\\n", (), seq, for=if.then) -> ()
+    split(i, (n + 3) / 4 - -2, -n, - -3, at=min(n, 2 * (k)) % 8, box=(n, (2), n + 1,), fill=-inf)
 }
 schedule f { }
 """

@@ -20,7 +20,21 @@ def accepts(text: str) -> bool:
         tree = _lark().parse(text)
     except LarkError:
         return False
-    return all(_is_target(place) for place in tree.find_data("place"))
+    operands = (part for node in tree.find_data("arithmetic") for part in node.children)
+    return all(map(_is_target, tree.find_data("place"))) and all(map(_is_term, operands))
+
+
+def _is_term(operand: object) -> bool:
+    """Whether an operand is one: the grammar takes a group of any arguments for parentheses."""
+    if not isinstance(operand, Tree) or operand.data != "group":
+        return True
+    match operand.children:
+        case [_, Tree(data="argument", children=[Tree(data="argument_value", children=[value])]), _]:
+            if isinstance(value, Tree):
+                return value.data in ("ident", "arithmetic") or (value.data == "group" and _is_term(value))
+            return value.type == "INT"
+        case _:
+            return False
 
 
 def _is_target(place: Tree) -> bool:

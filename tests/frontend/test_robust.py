@@ -83,7 +83,7 @@ def test_deep_elsewhere() -> None:
     for opened, closed in ("()", "[]", "{}"):
         codes("fn f" + opened * 20_000 + closed * 20_000)
         codes(f"schedule f {{ a{opened * 20_000}{closed * 20_000} }}")
-    assert codes(f"schedule f {{ a{'(' * 40}{')' * 40} }}") == set()
+    assert codes(f"fn f() {{ }} schedule f {{ a{'(' * 40}{')' * 40} }}") == set()
     codes("fn f() " * 20_000)
     codes("{" * 20_000)
     codes("fn f() {" * 5_000)

@@ -66,7 +66,18 @@ def _arguments(values: SearchStrategy[t.DirectiveValue]) -> SearchStrategy[tuple
     return st.lists(st.builds(t.Argument, keys, values), max_size=3).map(tuple)
 
 
-VALUES = st.recursive(_SIMPLE, lambda values: _arguments(values).map(t.Group), max_leaves=5)
+def _compose(terms: SearchStrategy[t.Exp]) -> SearchStrategy[t.Exp]:
+    return st.one_of(
+        terms.map(lambda e: t.Unary("-", e)),
+        st.builds(t.Binary, st.sampled_from(["+", "-", "*", "/", "%"]), terms, terms),
+        st.builds(t.Call, IDENTS, tuples(terms)),
+    )
+
+
+TERMS = _compose(st.recursive(st.one_of(NAMES.map(t.Name), INTEGERS.map(t.Number)), _compose, max_leaves=6))
+# A minus sign before a number belongs to the number.
+ARITHMETIC = TERMS.filter(lambda e: not (isinstance(e, t.Unary) and isinstance(e.arg, t.Number)))
+VALUES = st.recursive(_SIMPLE | ARITHMETIC, lambda values: _arguments(values).map(t.Group), max_leaves=5)
 PRAGMAS = st.lists(st.builds(t.Directive, IDENTS, _arguments(VALUES)), max_size=2).map(tuple)
 DIRECTIVES = st.builds(t.Directive, IDENTS, _arguments(VALUES), st.lists(IDENTS, max_size=2).map(tuple))
 TYPES = st.builds(t.TypeExp, IDENTS, tuples(EXPS))

@@ -114,7 +114,7 @@ def _fully_par(loop: Par, outer: Par | None) -> Iterator[Diagnostic]:
     for directive in loop.directives:
         if directive.name != "align":
             continue
-        align = directive.args[0] if len(directive.args) == 1 else None
+        align = directive.args[0].value if len(directive.args) == 1 else None
         if not isinstance(align, int) or align < 1:
             yield Diagnostic("E0411", _or(directive.span, span), "`#align` takes one positive integer")
         elif loop.extent.constant % align:

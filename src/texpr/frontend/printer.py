@@ -163,6 +163,8 @@ def _argument(value: DirectiveValue) -> str:
             return _string(value.value)
         case Group():
             return f"({_arguments(value.args, ': ')})"
+        case Unary() | Binary() | Call():
+            return print_expression(value)
         case _:
             assert_never(value)
 

@@ -143,7 +143,7 @@ def names_in(e: Exp) -> tuple[Ident, ...]:
     return tuple(found.values())
 
 
-# Directives, kept generically.
+# Directives, kept generically: which there are, and what they take, is not known here.
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,8 @@ class Group:
     span: Span = NOWHERE
 
 
-DirectiveValue: TypeAlias = Number | Word | Text | Group
+DirectiveValue: TypeAlias = Number | Word | Text | Group | Unary | Binary | Call
+"""An expression here has an operator or a call outermost: a name alone is a word."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """What is computed: the checked, desugared form of a `.te` file.
 
     program   = function*
-    function  = buffers (params, then locals by `New`), sizes, where, assumes, body, results
+    function  = buffers (params, then locals by `New`), sizes, where, assumes, body, results, schedules
     stmt      = Par sym < extent {stmt} | Seq sym < extent {stmt} | New buffer | Let sym = value
               | Bind targets (=|update) values | If value {stmt} {stmt} | Anchor value | Instruction
 
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from texpr.affine.expr import Expr, Sym
+from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir.types import DType
 from texpr.ir.value import Buffer, Load, Value
 from texpr.support.span import NOWHERE, Span
@@ -53,12 +53,60 @@ Assume: TypeAlias = InRange | Injective
 
 
 @dataclass(frozen=True, slots=True)
+class Group:
+    """`(args)` as the value of an argument: `(128, 64)`, `(producer: 1 warp, consumer: 2 warpgroups)`."""
+
+    args: tuple[Argument, ...]
+
+
+ArgumentValue: TypeAlias = str | int | float | Expr | Group
+"""Words as they are written (`shared`, `grid.y`, `1 warp`); an index expression over sizes is never a constant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of a directive: `value`, or `key=value`."""
+
+    value: ArgumentValue
+    key: str | None = None
+    span: Span = field(default=NOWHERE, compare=False)
+
+    @property
+    def index(self) -> Expr | None:
+        """The value as an index expression over sizes, None where it is none."""
+        match self.value:
+            case int():
+                return expr(self.value)
+            case Expr():
+                return self.value
+            case str() | float() | Group():
+                return None
+
+
+@dataclass(frozen=True, slots=True)
 class Directive:
-    """A pragma on a loop or function, `#name(args, key=value)`, kept generically; schedules give it meaning."""
+    """`name(args) -> results` of a schedule, or a pragma `#name(args)` on a loop or function, which has no results.
+
+    Kept generically: which arguments there are and what they mean is for whoever applies it.
+    """
 
     name: str
-    args: tuple[str | int, ...] = ()
-    keys: tuple[tuple[str, str | int], ...] = ()
+    args: tuple[Argument, ...] = ()
+    results: tuple[str, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """`schedule function "name" for target { directives }`: how one function is laid out on a machine.
+
+    `target` is that of a target or of a family ("cpu", "cuda"); None: any.
+    """
+
+    function: str
+    name: str | None
+    target: str | None
+    directives: tuple[Directive, ...]
     span: Span = field(default=NOWHERE, compare=False)
 
 
@@ -180,7 +228,7 @@ class Function:
 
     `params` in the order written (inputs, inouts, scalars as rank-0 inputs); `sizes` in order of first appearance, each ≥ 0;
     `consts` are sizes that a build must fix (they may be negative), with their defaults; `results` are buffers of role
-    "result" (or inouts), in order.
+    "result" (or inouts), in order. `schedules`: those that the file has for it, to choose from; none is applied yet.
     """
 
     name: str
@@ -192,6 +240,7 @@ class Function:
     where: tuple[Compare, ...] = ()
     assumes: tuple[Assume, ...] = ()
     directives: tuple[Directive, ...] = ()
+    schedules: tuple[Schedule, ...] = ()
     span: Span = NOWHERE
 
 
@@ -207,6 +256,10 @@ class Program:
             if function.name == name:
                 return function
         raise KeyError(name)
+
+    def schedules_of(self, name: str) -> tuple[Schedule, ...]:
+        """The schedules of the function `name`, in the order written. Raises KeyError."""
+        return self[name].schedules
 
     def __repr__(self) -> str:
         """One line: the functions' names."""

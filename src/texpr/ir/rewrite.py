@@ -114,7 +114,10 @@ def replace_loads(value: Value, change: Callable[[Load], Value | None]) -> Value
 
 
 def specialize(function: ir.Function, sizes: Mapping[Sym, int]) -> ir.Function:
-    """`function` with some sizes (or consts) fixed to numbers; a fixed size is no longer a parameter."""
+    """`function` with some sizes (or consts) fixed to numbers; a fixed size is no longer a parameter.
+
+    Its schedules speak of the sizes and are left behind; `specialize_schedule` fixes the one that is wanted.
+    """
     fixed: Symbols = {s: v for s, v in sizes.items() if s in function.sizes or s in dict(function.consts)}
     if not fixed:
         return function
@@ -155,4 +158,24 @@ def specialize(function: ir.Function, sizes: Mapping[Sym, int]) -> ir.Function:
         consts=tuple((s, default) for s, default in function.consts if s not in fixed),
         where=tuple(replace(c, left=c.left.substitute(fixed), right=c.right.substitute(fixed)) for c in function.where),
         assumes=tuple(assume(a) for a in function.assumes),
+        schedules=(),
     )
+
+
+def specialize_schedule(schedule: ir.Schedule, sizes: Mapping[Sym, int]) -> ir.Schedule:
+    """`schedule` with some sizes (or consts) fixed to numbers. Raises ZeroDivisionError where that divides by zero."""
+
+    def arguments(args: tuple[ir.Argument, ...]) -> tuple[ir.Argument, ...]:
+        return tuple(replace(a, value=value(a.value)) for a in args)
+
+    def value(old: ir.ArgumentValue) -> ir.ArgumentValue:
+        match old:
+            case Expr():
+                found = old.substitute(sizes)
+                return found.constant if found.is_constant else found
+            case ir.Group(args):
+                return ir.Group(arguments(args))
+            case str() | int() | float():
+                return old
+
+    return replace(schedule, directives=tuple(replace(d, args=arguments(d.args)) for d in schedule.directives))

@@ -7,18 +7,21 @@ Every value is written so that it gets its type back: a number that meets a type
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import assert_never
 
 from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Monomial, Sym, Xor, children
 from texpr.ir.ops import OPS
 from texpr.ir.program import (
     Anchor,
+    Argument,
+    ArgumentValue,
     Assume,
     Bind,
     Combiner,
     Directive,
     Function,
+    Group,
     If,
     Injective,
     InRange,
@@ -27,6 +30,7 @@ from texpr.ir.program import (
     New,
     Par,
     Program,
+    Schedule,
     Seq,
     Stmt,
     walk,
@@ -39,7 +43,10 @@ Order = Mapping[Sym, int]
 
 _INDENT = "    "
 _NO_NAMES: Names = {}
-_WORDS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*( [A-Za-z_]\w*)*", re.ASCII)
+_NAME = r"[A-Za-z_]\w*('\d+)*"
+_PIECE = rf"{_NAME}(\.{_NAME})*"
+# Words that read back as such: `grid.y`, `1 warp`, `128B` (but not `1e5`, `0x10`, which are numbers).
+_WORDS = re.compile(rf"({_PIECE}|\d+ {_PIECE}|\d+[A-DF-WYZa-df-wyz_]\w*)( ({_PIECE}|\d+))*", re.ASCII)
 _ATOM, _MINUS, _PRODUCT, _SUM, _NOT = 9, 7, 6, 5, 3
 # The operator, its strength, and the least strength on each side without parentheses.
 _INFIX = {
@@ -58,14 +65,16 @@ _UPDATES = {"add": "+=", "sub": "-=", "mul": "*="}
 
 
 def print_program(program: Program) -> str:
-    """The file: combiners, then functions in order."""
+    """The file: combiners, then functions in order, each with its schedules."""
     combiners = {id(c): c for f in program.functions for c in _combiners(f)}
-    items = [*map(_combiner, combiners.values()), *map(print_function, program.functions)]
+    items = [*map(_combiner, combiners.values())]
+    for function in program.functions:
+        items += (print_function(function), *(print_schedule(schedule, function) for schedule in function.schedules))
     return "\n".join(items)
 
 
 def print_function(function: Function) -> str:
-    """One function, without the combiners that it uses."""
+    """One function, without the combiners that it uses and without its schedules."""
     order = {sym: place for place, sym in enumerate(function.sizes)}
     params = [f"const {s}: i64" + (f" = {d}" if d is not None else "") for s, d in function.consts]
     params += (_param(buffer, order) for buffer in function.params)
@@ -122,15 +131,43 @@ def _assume(assume: Assume) -> str:
             return f"assume injective({buffer.name})"
 
 
-def _directive(directive: Directive) -> str:
-    args = [*map(_argument, directive.args), *(f"{k}={_argument(v)}" for k, v in directive.keys)]
-    return f"#{directive.name}" + (f"({', '.join(args)})" if args else "")
+def print_schedule(schedule: Schedule, function: Function) -> str:
+    """One schedule of `function`. A word that is also a size there is quoted: bare it would mean the size."""
+    sizes = frozenset(sym.name for sym in (*function.sizes, *(const for const, _ in function.consts)))
+    name = f" {_quoted(schedule.name)}" if schedule.name is not None else ""
+    target = f" for {schedule.target}" if schedule.target is not None else ""
+    lines = [f"schedule {schedule.function}{name}{target} {{"]
+    for directive in schedule.directives:
+        results = ", ".join(directive.results)
+        arrow = f" -> {results if len(directive.results) == 1 else f'({results})'}" if results else ""
+        lines.append(f"{_INDENT}{directive.name}({_arguments(directive.args, '=', sizes)}){arrow}")
+    return "\n".join((*lines, "}", ""))
 
 
-def _argument(value: str | int) -> str:
-    if isinstance(value, int) or _WORDS.fullmatch(value):
-        return str(value)
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+def _directive(pragma: Directive) -> str:
+    return f"#{pragma.name}" + (f"({_arguments(pragma.args, '=', frozenset())})" if pragma.args else "")
+
+
+def _arguments(args: Iterable[Argument], separator: str, sizes: Set[str]) -> str:
+    return ", ".join((f"{a.key}{separator}" if a.key is not None else "") + _argument(a.value, sizes) for a in args)
+
+
+def _argument(value: ArgumentValue, sizes: Set[str]) -> str:
+    match value:
+        case str():
+            return value if _WORDS.fullmatch(value) and value not in (*sizes, "inf", "nan") else _quoted(value)
+        case int():
+            return str(value)
+        case float():
+            return repr(value)
+        case Expr():
+            return _exact(value)
+        case Group(args):
+            return f"({_arguments(args, ': ', sizes)})"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
     return f'"{escaped}"'
 
 

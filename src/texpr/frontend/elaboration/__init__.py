@@ -9,6 +9,7 @@ from texpr.frontend.elaboration.combiners import make_combiner
 from texpr.frontend.elaboration.context import File
 from texpr.frontend.elaboration.expressions import RESERVED
 from texpr.frontend.elaboration.functions import check_name, make
+from texpr.frontend.elaboration.schedules import gather_schedules
 from texpr.frontend.tree import Combine, ConstParam, Fn, Instr, Tree
 from texpr.ir.program import Program
 from texpr.support.diagnostic import Diagnostic, Note, TexprError, error
@@ -28,6 +29,7 @@ def elaborate(tree: Tree, consts: Mapping[str, int] | None = None, library: Tree
     if library is not None:
         _gather(file, library)
     own = _gather(file, tree)
+    gather_schedules(file, tree.items, [item.name.name for item in own if isinstance(item, Fn)])
     _check_consts(file)
     for combine in list(file.combines.values()):
         try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from texpr.affine.expr import ZERO, Expr, Mod, Sym, expr
 from texpr.frontend.elaboration.drafts import Affine, Draft
 from texpr.frontend.elaboration.scope import Namer, Scope
-from texpr.frontend.tree import Call, Combine, Fn, Instr
+from texpr.frontend.tree import Call, Combine, Fn, Instr, Schedule
 from texpr.ir.program import Assume, Combiner, Compare, Function, Stmt
 from texpr.support.diagnostic import Diagnostic, Note, TexprError, error
 from texpr.support.span import Span
@@ -35,6 +35,7 @@ class File:
     combiners: dict[str, Combiner | None] = field(default_factory=lambda: dict[str, Combiner | None]())
     functions: dict[str, Function | None] = field(default_factory=lambda: dict[str, Function | None]())
     unmade: dict[str, list[Diagnostic]] = field(default_factory=lambda: dict[str, list[Diagnostic]]())
+    schedules: dict[str, list[Schedule]] = field(default_factory=lambda: dict[str, list[Schedule]]())
     called: set[str] = field(default_factory=lambda: set[str]())
     checked: dict[str, bool] = field(default_factory=lambda: dict[str, bool]())
     active: list[str] = field(default_factory=lambda: list[str]())

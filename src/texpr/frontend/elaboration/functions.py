@@ -7,11 +7,12 @@ from collections.abc import Callable
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.frontend.elaboration import views
 from texpr.frontend.elaboration.context import Context, File, Making, Slot, constant
+from texpr.frontend.elaboration.directives import pragmas
 from texpr.frontend.elaboration.drafts import Affine
 from texpr.frontend.elaboration.expressions import RESERVED, plain_index
 from texpr.frontend.elaboration.facts import assumption, comparison, conjuncts
-from texpr.frontend.elaboration.pragmas import directives
 from texpr.frontend.elaboration.returns import returned_names
+from texpr.frontend.elaboration.schedules import make_schedules
 from texpr.frontend.elaboration.scope import Broken, Scope
 from texpr.frontend.elaboration.statements import body
 from texpr.frontend.elaboration.typing import lookup_type
@@ -27,12 +28,14 @@ def make(file: File, fn: Fn) -> tuple[Function | None, list[Diagnostic]]:
     ctx = Context(making, Scope(), [])
     header = _Header(ctx, fn)
     header.read()
-    views_back = _body(ctx, fn) if not making.diagnostics else ()
+    sound = not making.diagnostics
+    schedules = make_schedules(header.sizes_alone(), fn.name.name) if sound else ()
+    views_back = _body(ctx, fn) if sound else ()
     if making.diagnostics:
         return None, making.diagnostics
     function = Function(
         fn.name.name, tuple(header.params), tuple(v.buffer for v in views_back), tuple(header.sizes), tuple(ctx.out),
-        tuple(making.consts), tuple(making.wheres), tuple(dict.fromkeys(making.assumes)), header.directives, fn.span,
+        tuple(making.consts), tuple(making.wheres), tuple(dict.fromkeys(making.assumes)), header.directives, schedules, fn.span,
     )  # fmt: skip
     return function, []
 
@@ -80,6 +83,12 @@ class _Header:
             self._guarded(lambda clause=clause: self.ctx.making.assumes.append(assumption(self.ctx, clause)))
         self._guarded(self._pragmas)
 
+    def sizes_alone(self) -> Context:
+        """A place where the sizes and consts are known, and no parameter is."""
+        scope = Scope()
+        scope.names = {name: found for name, found in self.ctx.scope.names.items() if isinstance(found.entity, Affine)}
+        return Context(self.ctx.making, scope, [])
+
     def _guarded(self, read: Callable[[], None], name: Ident | None = None) -> None:
         try:
             read()
@@ -89,7 +98,7 @@ class _Header:
                 self.ctx.scope.declare(name, Broken(), "the parameter")
 
     def _pragmas(self) -> None:
-        self.directives = directives(self.fn.pragmas)
+        self.directives = pragmas(self.fn.pragmas)
 
     def _const(self, param: ConstParam) -> None:
         dtype = lookup_type(param.dtype)

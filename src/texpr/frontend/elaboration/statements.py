@@ -9,10 +9,10 @@ from texpr.affine.expr import Expr, expr
 from texpr.frontend.elaboration import views
 from texpr.frontend.elaboration.calls import bind_arguments, find, is_expression
 from texpr.frontend.elaboration.context import Context, Slot
+from texpr.frontend.elaboration.directives import pragmas
 from texpr.frontend.elaboration.drafts import Affine, Typed, height
 from texpr.frontend.elaboration.expressions import RESERVED, condition, operand, plain_index, value, view
 from texpr.frontend.elaboration.once import index_once, read_once, view_once
-from texpr.frontend.elaboration.pragmas import directives
 from texpr.frontend.elaboration.returns import results, returned_names
 from texpr.frontend.elaboration.scope import Broken, Entity
 from texpr.frontend.elaboration.typing import Operand, lookup_type, settle, settle_natural, truth
@@ -112,7 +112,7 @@ def _statement(ctx: Context, statement: Statement) -> None:
 def _loop(ctx: Context, statement: Loop) -> None:
     extent = index_once(ctx, statement.extent)
     reduce = tuple(dict.fromkeys(_reduced(ctx, name) for name in statement.reduce))
-    pragmas = directives(statement.pragmas)
+    marks = pragmas(statement.pragmas)
     ctx.scope.check_free(statement.index)
     symbol = ctx.symbol(statement.index.name)
     inner = ctx.inner()
@@ -120,9 +120,9 @@ def _loop(ctx: Context, statement: Loop) -> None:
     block(inner, statement.body)
     below, label, span = tuple(inner.out), statement.label, statement.span
     if statement.kind == "par":
-        ctx.out.append(Par(symbol, extent, below, reduce, label, pragmas, statement.fully, span))
+        ctx.out.append(Par(symbol, extent, below, reduce, label, marks, statement.fully, span))
     else:
-        ctx.out.append(Seq(symbol, extent, below, reduce, label, pragmas, span))
+        ctx.out.append(Seq(symbol, extent, below, reduce, label, marks, span))
 
 
 def _reduced(ctx: Context, name: Ident) -> Buffer:

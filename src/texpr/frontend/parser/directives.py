@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from texpr.frontend.parser.cursor import Cursor
-from texpr.frontend.parser.expressions import number
+from texpr.frontend.parser.expressions import PLUS, expression, number
 from texpr.frontend.tokens import KEYWORDS
-from texpr.frontend.tree import Argument, Directive, DirectiveValue, Group, Ident, Number, Text, Word
+from texpr.frontend.tree import (
+    Argument,
+    Binary,
+    Call,
+    Directive,
+    DirectiveValue,
+    Exp,
+    Group,
+    Ident,
+    Name,
+    Number,
+    Slice,
+    Text,
+    Unary,
+    Word,
+    parts,
+)
 
 ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\"}
 """What may follow a backslash in a string."""
+
+_ARITHMETIC = ("+", "-", "*", "/", "%")
 
 
 def pragmas(cursor: Cursor) -> tuple[Directive, ...]:
@@ -67,12 +87,16 @@ def _value(cursor: Cursor) -> DirectiveValue:
     start = cursor.at
     if cursor.kind == "string":
         return Text(string(cursor), cursor.since(start))
+    if _is_arithmetic(cursor):
+        return _arithmetic(cursor)
     if cursor.kind == "(":
         return Group(arguments(cursor), cursor.since(start))
     if cursor.kind in ("int", "float", "-") and (cursor.kind == "-" or not _continues(cursor)):
         sign = -1 if cursor.accept("-") else 1
+        if sign < 0 and cursor.accept("inf"):
+            return Number(float("-inf"), cursor.since(start))
         if cursor.kind not in ("int", "float"):
-            cursor.expected("a number")
+            cursor.expected("a number or a size")
         return Number(sign * number(cursor).value, cursor.since(start))
     words: list[str] = []
     while _is_word(cursor) or cursor.kind in ("int", "measure"):
@@ -80,6 +104,55 @@ def _value(cursor: Cursor) -> DirectiveValue:
     if not words:
         cursor.expected("a name, a number, a string or a group in parentheses")
     return Word(" ".join(words), cursor.since(start))
+
+
+def _is_arithmetic(cursor: Cursor) -> bool:
+    """Whether an expression stands here, and not a word, a number or a group."""
+    match cursor.kind:
+        case "-":
+            follows = cursor.peek()
+            return follows in ("name", "-", "(") or (follows == "int" and cursor.peek(2) in _ARITHMETIC)
+        case "name" if cursor.peek() == "(":
+            return not cursor.starts_line(1)
+        case "name" | "int":
+            return cursor.peek() in _ARITHMETIC
+        case "(":
+            return cursor.peek(_length(cursor)) in _ARITHMETIC
+        case _:
+            return False
+
+
+def _length(cursor: Cursor) -> int:
+    """Of the parenthesis that opens here, in tokens."""
+    depth, ahead = 0, 0
+    while (kind := cursor.peek(ahead)) != "end":
+        depth += (kind == "(") - (kind == ")")
+        ahead += 1
+        if depth == 0:
+            break
+    return ahead
+
+
+def _arithmetic(cursor: Cursor) -> Unary | Binary | Call:
+    found = expression(cursor, PLUS)
+    stack: list[Exp] = [found]
+    while stack:
+        e = stack.pop()
+        match e:
+            case Name() | Number(int()):
+                continue
+            case Unary("-") | Binary("+" | "-" | "*" | "/" | "%") | Call(keys=()):
+                stack += (part for part in parts(e) if not isinstance(part, Slice))
+            case _:
+                _refuse(cursor, e)
+    if not isinstance(found, Unary | Binary | Call):
+        _refuse(cursor, found)
+    return found
+
+
+def _refuse(cursor: Cursor, e: Exp) -> NoReturn:
+    message = "an argument of a directive is made of sizes, whole numbers, `+ - * / %`, `min` and `max`"
+    cursor.refuse("E0102", e.span, message)
 
 
 def _continues(cursor: Cursor) -> bool:

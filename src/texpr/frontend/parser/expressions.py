@@ -14,13 +14,16 @@ MAX_DIGITS = 40
 
 COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
 
+PLUS = 8
+"""How strongly `+` holds its left operand: no comparison and no word operator holds as strongly."""
+
 # How strongly an operator holds its operands, left and right.
 _BINDING = {
     "or": (1, 2),
     "and": (3, 4),
     **dict.fromkeys(COMPARISONS, (6, 7)),
-    "+": (8, 9),
-    "-": (8, 9),
+    "+": (PLUS, 9),
+    "-": (PLUS, 9),
     "*": (10, 11),
     "/": (10, 11),
     "%": (10, 11),
