@@ -1,4 +1,4 @@
-"""Kernels written by hand in the kernel form's text that move several elements at once, with data and what NumPy makes of it."""
+"""Kernels written by hand in the text of the kernel form that move several elements at once, and what NumPy makes of the data."""
 
 from __future__ import annotations
 
