@@ -28,10 +28,6 @@ class Divisors:
             elif value.terms:
                 self._sums.append((value, divisor))
 
-    def __bool__(self) -> bool:
-        """Whether a fact says anything."""
-        return bool(self._products or self._sums)
-
     def of(self, value: Expr) -> int:
         """A divisor of `value` ≥ 0, the greatest that is seen: of each term, or of what a fact on a sum leaves."""
         found = self._found.get(value)

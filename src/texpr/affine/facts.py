@@ -45,7 +45,7 @@ def multiple_of(value: IntoExpr, divisor: int) -> Fact:
 class Known:
     """Ranges and facts together. Make one and ask it often: it remembers what it worked out."""
 
-    __slots__ = ("_divisors", "_facts", "_fixed", "_intervals", "_proofs", "_ranges")
+    __slots__ = ("_divides", "_divisors", "_facts", "_fixed", "_intervals", "_proofs", "_ranges")
 
     def __init__(self, ranges: Mapping[Sym, Range], facts: Iterable[Fact] = ()):
         self._ranges: dict[Sym, Interval] = {symbol: as_interval(ends) for symbol, ends in ranges.items()}
@@ -56,7 +56,7 @@ class Known:
         multiples = [multiple for fact in self._facts for multiple in self._multiples(fact)]
         self._round(multiples)
         self._fixed = {symbol: lo for symbol, (lo, hi) in self._ranges.items() if lo == hi and isinstance(lo, int)}
-        self._divisors = Divisors(multiples, self._fixed)
+        self._divides, self._divisors = bool(multiples), Divisors(multiples, self._fixed)
         self._intervals: dict[Expr, Interval] = {}
         self._proofs: dict[Expr, bool] = {}
 
@@ -110,7 +110,7 @@ class Known:
     @property
     def divides(self) -> bool:
         """Whether a fact says what something is a multiple of; without one, `multiple` sees little."""
-        return bool(self._divisors)
+        return self._divides
 
     @property
     def fixed(self) -> Mapping[Sym, int]:

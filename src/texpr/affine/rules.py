@@ -123,10 +123,10 @@ def floor_of_xor(num: Expr, den: Expr, known: Known) -> Expr | None:
 
 def floor_goes_into_xor(num: Expr, den: Expr, known: Known) -> Expr | None:
     """⌊xor(x, m, b) / 2^k⌋ = xor(⌊x / 2^k⌋, ⌊m / 2^k⌋, b − k) where 0 ≤ k ≤ b."""
-    atom, k = num.as_atom, _exponent(den)
-    if not isinstance(atom, Xor) or k is None or k > atom.bits:
-        return None
-    return xor(atom.value // den, atom.mask // den, atom.bits - k)
+    atom = num.as_atom
+    if isinstance(atom, Xor) and (k := _exponent(den)) is not None and k <= atom.bits:
+        return xor(atom.value // den, atom.mask // den, atom.bits - k)
+    return None
 
 
 # Remainders
@@ -196,10 +196,10 @@ def mod_goes_into_xor(num: Expr, den: Expr, known: Known) -> Expr | None:
 
 def mod_of_xor(num: Expr, den: Expr, known: Known) -> Expr | None:
     """xor(x, m, b) mod 2^k = xor(x mod 2^k, m, k) where 0 ≤ k ≤ b."""
-    atom, k = num.as_atom, _exponent(den)
-    if not isinstance(atom, Xor) or k is None or k > atom.bits:
-        return None
-    return xor(atom.value % den, atom.mask, k)
+    atom = num.as_atom
+    if isinstance(atom, Xor) and (k := _exponent(den)) is not None and k <= atom.bits:
+        return xor(atom.value % den, atom.mask, k)
+    return None
 
 
 # Swizzles
@@ -453,12 +453,14 @@ def _exact_floor(multiple: Expr, den: Expr, known: Known) -> Expr:
     return multiple // den
 
 
-def _swizzles(value: Expr) -> Iterator[tuple[Xor, Expr, int]]:
+def _swizzles(value: Expr) -> list[tuple[Xor, Expr, int]]:
     """Each swizzle that is a term of the sum, with the rest of the sum and the size of the blocks that it keeps."""
+    found: list[tuple[Xor, Expr, int]] = []
     for monomial, coefficient in value.terms:
         atom = monomial[0]
         if coefficient == 1 and len(monomial) == 1 and isinstance(atom, Xor):
-            yield atom, value - term(monomial), 1 << atom.bits
+            found.append((atom, value - term(monomial), 1 << atom.bits))
+    return found
 
 
 def _exponent(value: Expr) -> int | None:
