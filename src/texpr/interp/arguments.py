@@ -51,7 +51,7 @@ def bind(function: Function, arguments: Arguments, sizes: Mapping[str, int] | No
     exactly. Raises `TexprError` that names the parameter, what was expected and what was found.
     """
     _check_names(function, arguments)
-    arrays = {p.name: _array(p, arguments[p.name]) for p in function.params}
+    arrays = {p.name: fitting(p, arguments[p.name]) for p in function.params}
     known = _given_sizes(function, sizes or {})
     entries = [_Entry(p, at, shape, arrays[p.name].shape[at]) for p in function.params for at, shape in enumerate(p.shape)]
     origin: dict[Sym, str] = {Sym(name): "as given" for name in sizes or {}}
@@ -76,7 +76,8 @@ def _listed(names: Iterable[str]) -> str:
     return "its parameters are " + (", ".join(f"`{n}`" for n in names) or "none")
 
 
-def _array(param: Buffer, given: object) -> Array:
+def fitting(param: Buffer, given: object) -> Array:
+    """What is given for `param`, a scalar as an array of rank 0. Raises `TexprError` where type or rank are not the text's."""
     if param.rank == 0 and _is_number(given):
         return _scalar(param, given)
     if not isinstance(given, np.ndarray):

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from texpr.affine.expr import Expr, Sym
-from texpr.interp.arguments import Bound, bind, shape_of
+from texpr.interp.arguments import Bound, bind, fitting, shape_of
 from texpr.interp.dtypes import Array, numpy_dtype
 from texpr.ir.program import Function
 from texpr.ir.value import Buffer
@@ -20,36 +20,73 @@ from texpr.support.diagnostic import error
 
 
 @dataclass(frozen=True, slots=True)
+class Fit:
+    """What follows from the types, shapes and sizes of a call alone.
+
+    Every size; each result that is no parameter: buffer, element type, shape; the strides, by a buffer's name, that are taken.
+    """
+
+    sizes: Mapping[Sym, int]
+    results: tuple[tuple[Buffer, np.dtype[Any], tuple[int, ...]], ...]
+    strides: Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
 class Given:
-    """Arguments that fit: a view of each array (and what was given for it), a NumPy scalar of each scalar, every size."""
+    """Arguments that fit: a view of each array (and what was given for it), a NumPy scalar of each scalar."""
 
     views: Mapping[str, View]
     objects: Mapping[str, object]
     scalars: Mapping[str, Array]
-    sizes: Mapping[Sym, int]
+    fit: Fit
+
+    @property
+    def sizes(self) -> Mapping[Sym, int]:
+        """Every size."""
+        return self.fit.sizes
 
 
-def receive(function: Function, arguments: Mapping[str, object], sizes: Mapping[str, int], stream: int) -> Given:
-    """Match what a caller gives with the parameters of `function`.
+class Receiver:
+    """Matches what callers give with the parameters of `function`. What the last call's shapes gave is kept for the next."""
 
-    Raises `TexprError`: no array (E0772), on another device than the rest (E0776), or what `bind` finds.
-    """
-    views: dict[str, View] = {}
-    standing: dict[str, object] = {}
-    for param in function.params:
-        given = arguments.get(param.name)
-        if param.name in arguments and not is_scalar(param):
-            views[param.name] = view_of(param.name, given, stream)
-            standing[param.name] = stand_in(views[param.name])
-        elif param.name in arguments:
-            standing[param.name] = _number(param, given)
-    for name in arguments:
-        if name not in standing:
-            standing[name] = arguments[name]  # `bind` says that there is no such parameter
-    found = {**_from_strides(function, views), **sizes}
-    bound = bind(function, cast("dict[str, Array]", standing), found)
-    scalars = {param.name: bound.arrays[param.name] for param in function.params if is_scalar(param)}
-    return Given(views, arguments, scalars, bound.sizes)
+    def __init__(self, function: Function):
+        self._function = function
+        self._last: tuple[object, Fit] | None = None
+
+    def receive(self, arguments: Mapping[str, object], sizes: Mapping[str, int], stream: int) -> Given:
+        """What a caller gives, by name, and sizes that it names, in the form that a call takes.
+
+        Raises `TexprError`: no array (E0772), on another device than the rest (E0776), or what `bind` finds.
+        """
+        params = self._function.params
+        views = {p.name: view_of(p.name, arguments[p.name], stream) for p in params if not is_scalar(p) and p.name in arguments}
+        numbers = {p.name: _number(p, arguments[p.name]) for p in params if is_scalar(p) and p.name in arguments}
+        key = _key(views, sizes)
+        last = self._last
+        if last is not None and key == last[0] and len(arguments) == len(views) + len(numbers) == len(params):
+            scalars = {p.name: fitting(p, numbers[p.name]) for p in params if is_scalar(p)}
+            return Given(views, arguments, scalars, last[1])
+        # What is no parameter's goes along: `bind` says that there is none of that name.
+        standing = {**arguments, **{name: stand_in(view) for name, view in views.items()}, **numbers}
+        found = {**_from_strides(self._function, views), **sizes}
+        bound = bind(self._function, cast("dict[str, Array]", standing), found)
+        fit = _fit(self._function, views, bound.sizes)
+        if key is not None:
+            self._last = (key, fit)
+        return Given(views, arguments, {p.name: bound.arrays[p.name] for p in params if is_scalar(p)}, fit)
+
+
+def _key(views: Mapping[str, View], sizes: Mapping[str, int]) -> object:
+    """Equal for two calls to which the same `Fit` belongs; None where a size is no plain integer, and so to be looked at."""
+    if any(type(value) is not int for value in sizes.values()):
+        return None
+    return dict(sizes), [(name, view.dtype, view.shape, view.strides) for name, view in views.items()]
+
+
+def _fit(function: Function, views: Mapping[str, View], sizes: Mapping[Sym, int]) -> Fit:
+    results = tuple(result_shapes(function, sizes))
+    shapes = {**{p: views[p.name].shape for p in function.params if p.name in views}, **{b: shape for b, _, shape in results}}
+    return Fit(sizes, results, {b.name: wanted_strides(b, shape, sizes) for b, shape in shapes.items()})
 
 
 def is_scalar(param: Buffer) -> bool:
@@ -160,12 +197,10 @@ def laid_out(view: View, strides: Sequence[int], align: int) -> View:
 
 def refuse_overlap(function: Function, written: Mapping[str, View], read: Mapping[str, View]) -> None:
     """Raises `TexprError` E0779 where memory that is written is also another argument's: parameters do not alias."""
-    every = [*written.items(), *read.items()]
-    for at, (name, view) in enumerate(written.items()):
-        for other, against in every[at + 1 :]:
-            low, high = view.extent()
-            start, end = against.extent()
-            if view.device == against.device and low < end and start < high:
+    every = [(name, view.device, *view.extent()) for name, view in (*written.items(), *read.items())]
+    for at, (name, device, low, high) in enumerate(every[: len(written)]):
+        for other, place, start, end in every[at + 1 :]:
+            if device == place and low < end and start < high:
                 told = f"`{name}` and `{other}` of `{function.name}` share memory, and `{name}` is written"
                 raise error("E0779", function.span, told, help="pass a copy of one")
 

@@ -23,25 +23,21 @@ from texpr.ir.value import Buffer
 from texpr.runtime.array import DeviceArray
 from texpr.runtime.call import (
     Given,
+    Receiver,
     alignment,
     as_array,
     bound_for_facts,
     is_scalar,
     laid_out,
     lies_right,
-    receive,
     refuse_overlap,
-    result_shapes,
     view_of,
-    wanted_strides,
 )  # fmt: skip
 from texpr.runtime.memory import HOST, DeviceMemory, Driver, View, aligned_empty, dense, on_host
+from texpr.runtime.workspace import ALIGNMENT, Workspaces
 from texpr.support.diagnostic import TexprError, error
 
 _Call: TypeAlias = "Callable[[], int]"
-
-ALIGNMENT = 256
-"""Where new memory begins, at least."""
 
 
 @dataclass(slots=True)
@@ -61,22 +57,23 @@ class Kernel:
     detect: bool = True
     _library: ctypes.CDLL = field(init=False, repr=False)
     _arguments: tuple[Argument, ...] = field(init=False, repr=False)
-    _workspaces: dict[int, DeviceMemory] = field(default_factory=dict[int, DeviceMemory], repr=False)
+    _entries: _Entries = field(init=False, repr=False)
+    _receiver: Receiver = field(init=False, repr=False)
+    _workspaces: Workspaces = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         try:
             self._library = ctypes.CDLL(str(self.path))
         except OSError as reason:
             raise error("E0785", None, f"the library of `{self.function.name}` cannot be loaded: {reason}") from reason
-        given = self._arguments = arguments(self.plan)
-        types = [ctypes.c_void_p, ctypes.c_void_p, *map(_ctype, given)]
-        for suffix in ("", "_validate"):
-            self._entry(suffix).argtypes = types
-        self._entry("_workspace_bytes").argtypes = [*(_ctype(a) for a in given if isinstance(a.key, Sym)), ctypes.c_void_p]
+        self._arguments = arguments(self.plan)
+        self._entries = _Entries.of(self._library, function_name(self.plan), self._arguments)
+        self._receiver = Receiver(self.function)
+        self._workspaces = Workspaces(self.driver)
         if self.driver is not None:
             self.driver.start()
             self.driver.enter()
-            self._check(int(self._entry("_load")(self.driver.ordinal)))
+            self._check(self._entries.load(self.driver.ordinal))
 
     def __repr__(self) -> str:
         """One line: the whole function and plan would fill screens."""
@@ -100,7 +97,7 @@ class Kernel:
         handle = stream_handle(stream)
         names = {param.name for param in self.function.params}
         sizes = {name: cast(int, value) for name, value in named.items() if name not in names}
-        received = receive(self.function, given, sizes, handle)
+        received = self._receiver.receive(given, sizes, handle)
         outs = self._outs(received, out, handle)
         self._check_places(received, outs, validate)
         self._run(received, outs, handle, bool(validate))
@@ -128,7 +125,7 @@ class Kernel:
 
     def _outs(self, received: Given, out: object, stream: int) -> list[_Out]:
         """Where each result goes that is no parameter: what the caller gives, or a new array."""
-        wanted = list(result_shapes(self.function, received.sizes))
+        wanted = received.fit.results
         given = list(cast("Sequence[object]", out)) if isinstance(out, tuple | list) else [out] * (out is not None)
         if out is not None and len(given) != len(wanted):
             raise error("E0777", self.function.span, f"`out` must be {len(wanted)} arrays, not {len(given)}")
@@ -169,15 +166,15 @@ class Kernel:
     def _run(self, received: Given, outs: Sequence[_Out], stream: int, validate: bool) -> None:
         with _Places(self, received, outs, stream) as places:
             given = self._arguments
-            sizes = {sym.name: value for sym, value in received.sizes.items()}
-            values = [_value(argument, received, places.addresses, sizes) for argument in given]
-            workspace = self._workspace([sizes[a.key.name] for a in given if isinstance(a.key, Sym)], stream)
-            if validate and self.driver is not None:
-                self._check(int(self._entry("_validate")(stream or None, workspace.address or None, *values)))
-            if self.emulator is None:
-                self._check(int(self._entry("")(stream or None, workspace.address or None, *values)))
-            else:
-                self._emulate(self.emulator, lambda: int(self._entry("")(None, workspace.address or None, *values)))
+            values = [_value(argument, received, places.addresses) for argument in given]
+            sizes = [value for argument, value in zip(given, values, strict=True) if isinstance(argument.key, Sym)]
+            with self._workspaces.room(self._workspace_bytes(sizes), stream) as room:
+                if validate and self.driver is not None:
+                    self._check(self._entries.validate(stream or None, room, *values))
+                if self.emulator is None:
+                    self._check(self._entries.run(stream or None, room, *values))
+                else:
+                    self._emulate(self.emulator, lambda: self._entries.run(None, room, *values))
 
     def _emulate(self, emulator: Emulator, call: _Call) -> None:
         """A call with the schedule and the detectors that this kernel asks for; faults are errors."""
@@ -191,20 +188,10 @@ class Kernel:
             raise TexprError([report.diagnostic(self.function.span.source) for report in reports])
         self._check(code)
 
-    def _workspace(self, sizes: Sequence[int], stream: int) -> _Room:
-        """Memory for what lies between kernels: on a device kept for the next call on the same stream."""
+    def _workspace_bytes(self, sizes: Sequence[object]) -> int:
         needed = ctypes.c_uint64(0)
-        self._check(int(self._entry("_workspace_bytes")(*sizes, ctypes.byref(needed))))
-        if self.driver is None:
-            room = aligned_empty(np.dtype(np.uint8), (needed.value,), ALIGNMENT)
-            return _Room(room.ctypes.data if needed.value else 0, room)
-        kept = self._workspaces.get(stream)
-        if kept is None or kept.size < needed.value:
-            kept = self._workspaces[stream] = self.driver.allocate(needed.value)
-        return _Room(kept.address, kept)
-
-    def _entry(self, suffix: str) -> Any:
-        return getattr(self._library, function_name(self.plan) + suffix)
+        self._check(self._entries.workspace_bytes(*sizes, ctypes.byref(needed)))
+        return needed.value
 
     def _check(self, code: int) -> None:
         """Raises `TexprError` for what a function of the library returns, if it is not 0."""
@@ -218,18 +205,36 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
+class _Entries:
+    """The functions of a library, as ctypes has them; each returns a status."""
+
+    run: Callable[..., int]
+    validate: Callable[..., int]
+    workspace_bytes: Callable[..., int]
+    load: Callable[..., int]
+
+    @staticmethod
+    def of(library: ctypes.CDLL, name: str, given: Sequence[Argument]) -> _Entries:
+        """Those of the function `name`, which takes `given`."""
+        types = (ctypes.c_void_p, ctypes.c_void_p, *map(_ctype, given))
+        sizes = (*(_ctype(a) for a in given if isinstance(a.key, Sym)), ctypes.c_void_p)
+        signatures = {"": types, "_validate": types, "_workspace_bytes": sizes, "_load": (ctypes.c_int,)}
+        return _Entries(*(_typed(library, name + suffix, types) for suffix, types in signatures.items()))
+
+
+def _typed(library: ctypes.CDLL, name: str, types: Sequence[type[Any]]) -> Callable[..., int]:
+    function = getattr(library, name)
+    function.argtypes, function.restype = types, ctypes.c_int
+    return function
+
+
+@dataclass(frozen=True, slots=True)
 class _Out:
     """Where a result goes: what the caller gets, and how it lies."""
 
     buffer: Buffer
     result: object
     view: View
-
-
-@dataclass(frozen=True, slots=True)
-class _Room:
-    address: int
-    owner: object
 
 
 class _Places:
@@ -244,9 +249,10 @@ class _Places:
             kernel.driver.enter()
         for param in kernel.function.params:
             if not is_scalar(param):
-                self._put(param, received.views[param.name], received.sizes, copies=param.role == "input")
+                view, strides = received.views[param.name], received.fit.strides[param.name]
+                self._put(param, view, strides, copies=param.role == "input")
         for one in outs:
-            self._put(one.buffer, one.view, received.sizes, copies=False)
+            self._put(one.buffer, one.view, received.fit.strides[one.buffer.name], copies=False)
 
     def __enter__(self) -> _Places:
         return self
@@ -261,8 +267,8 @@ class _Places:
         if self._owners:
             driver.wait(self._stream)
 
-    def _put(self, buffer: Buffer, view: View, sizes: Mapping[Sym, int], *, copies: bool) -> None:
-        strides, align = wanted_strides(buffer, view.shape, sizes), alignment(buffer)
+    def _put(self, buffer: Buffer, view: View, strides: Sequence[int], *, copies: bool) -> None:
+        align = alignment(buffer)
         if not lies_right(view, strides, 1 if view.device is HOST and self._kernel.driver is not None else align):
             if not copies or view.device is not HOST:
                 raise _misplaced(self._kernel.function, buffer, view, strides, align)
@@ -328,9 +334,9 @@ def _ctype(argument: Argument) -> type[Any]:
     return ctypes.c_void_p if argument.is_pointer else _SCALARS[argument.key.dtype.name]
 
 
-def _value(argument: Argument, received: Given, addresses: Mapping[str, int], sizes: Mapping[str, int]) -> object:
+def _value(argument: Argument, received: Given, addresses: Mapping[str, int]) -> object:
     if isinstance(argument.key, Sym):
-        return sizes[argument.key.name]
+        return received.sizes[argument.key]
     name = argument.key.name
     if argument.is_pointer:
         return addresses[name] or None
