@@ -1,4 +1,4 @@
-"""Kernels written by hand in the text of the kernel form that move several elements at once, and what NumPy makes of the data."""
+"""Kernels in the text of the kernel form that move several elements at once, and what NumPy makes of the data."""
 
 from __future__ import annotations
 

@@ -75,6 +75,24 @@ def test_widening_is_exact() -> None:
         assert execute("cvt_f32_f16", x=number, y=np.zeros(1, np.float32))[0] == np.float32(number)
 
 
+@pytest.mark.parametrize(
+    ("name", "dtype", "count"), [("v2_f32", np.float32, 2), ("v4_f32", np.float32, 4), ("v2_f64", np.float64, 2)]
+)
+@pytest.mark.parametrize("access", ["ld_global", "ld_shared", "st_global", "st_shared"])
+def test_vectors_move_elements(access: str, name: str, dtype: DTypeLike, count: int) -> None:
+    x = np.arange(1, count + 1).astype(dtype)
+    np.testing.assert_array_equal(execute(f"{access}_{name}", x=x, y=np.zeros(count, dtype)), x)
+
+
+@pytest.mark.parametrize(("cache", "size"), [("ca", 4), ("ca", 8), ("ca", 16), ("cg", 16)])
+def test_copies_move_bytes_and_fill_with_zeros(cache: str, size: int) -> None:
+    x, y = np.arange(1, size + 1, dtype=np.uint8), np.full(size, 255, np.uint8)
+    np.testing.assert_array_equal(execute(f"cp_async_{cache}_{size}", x=x, y=y.copy()), x)
+    for part in (0, 1, size - 1, size):
+        wanted = [*x[:part], *[0] * (size - part)]
+        np.testing.assert_array_equal(execute(f"cp_async_{cache}_{size}_zfill", x=x, n=part, y=y.copy()), wanted)
+
+
 @pytest.mark.parametrize("instruction", INSTRUCTIONS.values(), ids=lambda each: each.name)
 def test_records_are_whole(instruction: Instruction) -> None:
     """Every operand has its place in every template, and a warp's operands say which lane holds what."""
@@ -84,7 +102,9 @@ def test_records_are_whole(instruction: Instruction) -> None:
         assert first in TARGETS and template.endswith(";")
         assert {place.rstrip("0123456789") for place in re.findall(r"{(\w+)}", template)} == names
     assert all(bool(operand.fragment) == (instruction.level is Level.WARP) for operand in instruction.operands)
-    assert bool(instruction.effect) == (instruction.level is not Level.THREAD)
+    later = instruction.name.startswith("cp_async")
+    assert bool(instruction.effect) == (instruction.level is not Level.THREAD or later)
+    assert not later or all(template.startswith("cp.async.") for _, template in instruction.asm)
 
 
 def test_library_is_a_text_of_the_language() -> None:
