@@ -1,0 +1,136 @@
+"""What a graph logical → allocation needs in memory: its size, its holes, and the place of an item.
+
+A *hole* is an index of the allocation that is no item's place: no logical index leads down to it. It is the same as an index
+above which some IterDomain is out of bounds (docs/theory/correctness.md, "Holes"). With holes, memory is *over-allocated*: the
+6 items of `T[I0{6}]` kept as (2, 4) take 8, and (1, 2), (1, 3) are holes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from texpr.affine.expr import ZERO, Expr, IntoExpr, Sym, expr
+from texpr.affine.facts import Known
+from texpr.affine.simplify import Simplifier
+from texpr.domain.context import Context
+from texpr.domain.graph import DomainGraph
+from texpr.domain.transform import Transform
+from texpr.domain.transforms.merge import Merge
+from texpr.domain.transforms.resize import Resize
+from texpr.domain.transforms.split import Split
+from texpr.domain.transforms.swizzle import Shift, Swizzle, Xor
+from texpr.domain.validity import NOTHING, box, guard, leaf_syms, premises, product_of
+from texpr.domain.visits import Bools, Sizes, TooMany, small_sizes, visits
+from texpr.presburger.linear import NotAffine
+from texpr.presburger.raw import Undecided
+from texpr.presburger.sets import Set
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """A hole at these sizes, one index a leaf."""
+
+    index: tuple[int, ...]
+    sizes: Mapping[Sym, int]
+
+    def __str__(self) -> str:
+        at = ", ".join(map(str, self.index))
+        return f"({at})" + "".join(f", {name} = {value}" for name, value in self.sizes.items())
+
+
+def size(graph: DomainGraph) -> Expr:
+    """How many elements are allocated: the product of the extents of the leaves."""
+    return product_of(leaf.extent for leaf in graph.leaves)
+
+
+def items(graph: DomainGraph) -> Expr:
+    """How many items there are: the product of the extents of the logical IterDomains."""
+    return product_of(domain.extent for domain in graph.logical)
+
+
+def place(graph: DomainGraph, index: Sequence[IntoExpr]) -> tuple[Expr, ...]:
+    """The index of the allocation at which the item `index`, which is in bounds, lives."""
+    below = graph.below({d.sym: i for d, i in zip(graph.logical, index, strict=True)})
+    return tuple(below[leaf.sym] for leaf in graph.leaves)
+
+
+def offset(graph: DomainGraph, index: Sequence[IntoExpr]) -> Expr:
+    """How many elements lie before the item `index` in memory."""
+    total = ZERO
+    for leaf, at in zip(graph.leaves, place(graph, index), strict=True):
+        total = total * leaf.extent + at
+    return total
+
+
+def holes(graph: DomainGraph, known: Known = NOTHING) -> Set:
+    """The holes as a set over the leaves; the sizes are parameters, and obey what is known.
+
+    Raises NotAffine where an inner extent is not a number, Undecided.
+    """
+    leaves = leaf_syms(graph)
+    return Set.of(leaves, box(graph)).where(premises(graph, known)).subtract(Set.of(leaves, guard(graph)))
+
+
+def hole_mask(graph: DomainGraph, sizes: Sizes | None = None) -> Bools:
+    """True where a hole is; one axis a leaf. Raises TooMany."""
+    found = visits(graph, sizes)
+    return ~found.visited.reshape(found.shape)
+
+
+def first_hole(graph: DomainGraph, known: Known = NOTHING) -> Hole | None:
+    """A hole at some sizes, or None where it is proved that no sizes give one. Raises Undecided."""
+    try:
+        point = holes(graph, known).sample()
+    except (NotAffine, Undecided):
+        return _first_hole_without_isl(graph, known)
+    if point is None:
+        return None
+    leaves = leaf_syms(graph)
+    return Hole(tuple(point[leaf] for leaf in leaves), {s: v for s, v in point.items() if s not in leaves})
+
+
+def is_over_allocated(graph: DomainGraph, known: Known = NOTHING) -> bool:
+    """Whether some sizes give a hole. Raises Undecided."""
+    return first_hole(graph, known) is not None
+
+
+def _first_hole_without_isl(graph: DomainGraph, known: Known) -> Hole | None:
+    """By counting: where no item is cut off, items and valid indices pair up, so that size − items is the number of holes."""
+    if keeps_all_items(graph, known) and Simplifier(known)(size(graph) - items(graph)) is ZERO:
+        return None
+    for sizes in small_sizes(known, graph):
+        try:
+            mask = hole_mask(graph, sizes)
+        except TooMany:
+            continue
+        if mask.any():
+            first = int(mask.reshape(-1).argmax())
+            return Hole(_unravel(first, mask.shape), sizes)
+    raise Undecided("whether the allocation has holes")
+
+
+def keeps_all_items(graph: DomainGraph, known: Known = NOTHING) -> bool:
+    """Whether each item is seen to have a place: no resize cuts items off, and every swizzle permutes."""
+    nowhere = Context(DomainGraph((), (), ()), known)
+    return all(_keeps(transform, nowhere) for transform in graph.transforms)
+
+
+def _keeps(transform: Transform, nowhere: Context) -> bool:
+    match transform:
+        case Split() | Merge() | Swizzle(permutation=Shift()):
+            return True
+        case Resize():
+            return nowhere.known.nonnegative(transform.left) and nowhere.known.nonnegative(transform.right)
+        case Swizzle(permutation=Xor(bits), inner=inner):
+            return nowhere.divides(expr(1 << bits), inner.extent)
+        case _:
+            return False
+
+
+def _unravel(position: int, shape: Sequence[int]) -> tuple[int, ...]:
+    found: list[int] = []
+    for extent in reversed(shape):
+        position, rest = divmod(position, extent)
+        found.append(rest)
+    return tuple(reversed(found))

@@ -1,0 +1,182 @@
+"""Which leaves are contiguous in memory: strides through a graph, vectors along a leaf, boxes of merged IterDomains.
+
+An item lies at Σ stride · index over the logical IterDomains, in elements. A leaf *has a stride* where each step along it that
+goes from a valid index to a valid one moves by that much. Theorems: docs/theory/equivalence.md, "Vectors and boxes".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from texpr.affine.expr import ONE, ZERO, Expr, IntoExpr, Sym, expr
+from texpr.affine.facts import Fact, Known
+from texpr.affine.simplify import Simplifier
+from texpr.domain.context import Context
+from texpr.domain.graph import DomainGraph
+from texpr.domain.iterdomain import IterDomain, high, low
+from texpr.domain.same_by_rule import merge_and_split_commute
+from texpr.domain.validity import NOTHING, box, guard, leaf_syms, premises, sizes_of
+from texpr.presburger.formula import Formula, conj, differ, rename
+from texpr.presburger.linear import NotAffine
+from texpr.presburger.raw import Undecided
+from texpr.presburger.sets import Set
+
+_GROUP, _LANE, _MERGED = "⟨group⟩", "⟨lane⟩", "⟨merged⟩"
+"""Names of IterDomains that are made only to ask a question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A graph logical → loop of a tensor, and the strides of its logical IterDomains, in elements; None where not known."""
+
+    graph: DomainGraph
+    strides: tuple[Expr | None, ...]
+
+    @classmethod
+    def dense(cls, graph: DomainGraph) -> Memory:
+        """Row-major, without gaps."""
+        strides = [ONE]
+        for domain in reversed(graph.logical[1:]):
+            strides.append(strides[-1] * domain.extent)
+        return cls(graph, tuple(reversed(strides[: len(graph.logical)])))
+
+
+def stride(memory: Memory, leaf: str, known: Known = NOTHING) -> Expr | None:
+    """The stride of a leaf over its whole extent; 0 where it has no two valid neighbours, and any would do.
+
+    None where it has none, or none is proved.
+    """
+    domain = memory.graph[leaf]
+    if known.nonnegative(1 - domain.extent):
+        return ZERO
+    found = _stride_by_rules(memory, domain, known)
+    return found if found is not None else _stride_by_isl(memory, domain, known)
+
+
+def merged_stride(memory: Memory, outer: str, inner: str, known: Known = NOTHING) -> Expr | None:
+    """The stride of the IterDomain that two leaves merge to, as `stride` gives it: None for discontiguous ones."""
+    return stride(replace(memory, graph=memory.graph.merge(outer, inner, _MERGED)), _MERGED, known)
+
+
+def box_over_merge(memory: Memory, outer: str, inner: str, factor: IntoExpr, known: Known = NOTHING) -> bool:
+    """Whether the merge of two leaves, split by `factor`, leaves boxes that go through memory by the stride of `inner`.
+
+    Of discontiguous ones exactly where the factor divides the extent of `inner`, or that of `outer` is at most 1. False as well
+    where neither is proved.
+    """
+    step, size = stride(memory, inner, known), expr(factor)
+    if step is not None and merge_and_split_commute(memory.graph[outer].extent, memory.graph[inner].extent, size, known):
+        return True
+    cut = memory.graph.merge(outer, inner, _MERGED).split(_MERGED, size, (_GROUP, _LANE))
+    found = stride(replace(memory, graph=cut), _LANE, known)
+    return found is not None and (found is ZERO or found is step)
+
+
+def vector_width(memory: Memory, leaf: str, most: int = 16, known: Known = NOTHING) -> int:
+    """The largest width ≤ `most`, in elements, for which each aligned group of a leaf is contiguous, and all valid or all hole.
+
+    Widths that are not proved do not count; 1 always does. Alignment of the addresses is another question.
+    """
+    return next((width for width in range(most, 1, -1) if takes_vectors(memory, leaf, width, known)), 1)
+
+
+def takes_vectors(memory: Memory, leaf: str, width: int, known: Known = NOTHING) -> bool:
+    """Whether each aligned group of `width` of a leaf is contiguous in memory, and wholly valid or wholly a hole, by proof."""
+    cut = memory.graph.split(leaf, width, (_GROUP, _LANE))
+    step = stride(replace(memory, graph=cut), _LANE, known)
+    return (step is ONE or step is ZERO) and _is_uniform(cut, cut[_LANE], known)
+
+
+class _Rules:
+    """The simplifier where loops over the leaves run; a size that the extent of `leaf` divides is that many times another."""
+
+    def __init__(self, graph: DomainGraph, leaf: IterDomain, known: Known):
+        self.context = Context(graph, known)
+        self._known = self.context.known
+        unit = leaf.extent.constant if leaf.extent.is_constant else 1
+        sizes = [s for s in sizes_of(graph) if unit > 1 and self._known.multiple(expr(s), unit)]
+        self._units = {s: expr(Sym(f"⟨{s} / {unit}⟩")) * unit for s in sizes}
+        self._sizes = {Sym(f"⟨{s} / {unit}⟩"): expr(s) // unit for s in sizes}
+
+    def __call__(self, value: Expr, facts: Iterable[Expr] = ()) -> Expr:
+        """`value` simplified, where all of `facts` are ≥ 0 as well."""
+        every = (each.substitute(self._units) for each in (*self._known.nonnegatives(), *facts))
+        found = Simplifier(Known({}, (Fact(0, each, None) for each in every)))(value.substitute(self._units))
+        return self.context.simple(found.substitute(self._sizes))
+
+
+def _stride_by_rules(memory: Memory, leaf: IterDomain, known: Known) -> Expr | None:
+    """How far a step moves, simplified by what is known where both of its ends are valid."""
+    graph = memory.graph
+    rules = _Rules(graph, leaf, known)
+    here = {d: rules.context.index(d.sym) for d in graph.domains()}
+    there = {d: index.substitute(_next(leaf)) for d, index in here.items()}
+    facts = [side(d).margin(ends[d]) for ends in (here, there) for d in ends for side in (low, high)]
+    unknown = [Sym(f"⟨stride of {d}⟩") for d in graph.logical]
+    moved = ZERO
+    for domain, step, name in zip(graph.logical, memory.strides, unknown, strict=True):
+        moved = moved + (there[domain] - here[domain]) * (name if step is None else step)
+    found = rules(moved, facts)
+    return None if found.syms() & {*leaf_syms(graph), *unknown} else found
+
+
+def _stride_by_isl(memory: Memory, leaf: IterDomain, known: Known) -> Expr | None:
+    """How far one step moves, where it is proved that all others move by as much.
+
+    Along IterDomains whose strides are not numbers all must move by the same index; by none, where strides are not known.
+    """
+    graph, index = memory.graph, memory.graph.indices()
+    moves = [index[d.sym].substitute(_next(leaf)) - index[d.sym] for d in graph.logical]
+    both = tuple(zip(moves, memory.strides, strict=True))
+    total = sum((move * step for move, step in both if step is not None and step.is_constant), ZERO)
+    apart = [(move, step) for move, step in both if step is None or not step.is_constant]
+    try:
+        valid = _valid(graph, known)
+        steps = Set.of(leaf_syms(graph), conj((valid, rename(valid, _next(leaf)))))
+        one = steps.sample()
+        if one is None:
+            return ZERO
+        watched = [total, *(move for move, _ in apart)]
+        if not steps.where(differ(watched, [each.evaluate(one) for each in watched])).is_empty():
+            return None
+    except (NotAffine, Undecided):
+        return None
+    found = expr(total.evaluate(one))
+    for move, step in apart:
+        by = move.evaluate(one)
+        if by and step is None:
+            return None
+        found = found + (step or ZERO) * by
+    return found
+
+
+def _is_uniform(graph: DomainGraph, leaf: IterDomain, known: Known) -> bool:
+    """Whether all indices of the leaf are valid, or none is, for each index of the others."""
+    rules = _Rules(graph, leaf, known)
+    if all(_is_uniform_at(rules, domain, leaf) for domain in graph.domains() if domain not in graph.leaves):
+        return True
+    try:
+        inside, valid = conj((box(graph), premises(graph, known))), guard(graph)
+        every, first = (Set.of(leaf_syms(graph), conj((inside, each))) for each in (valid, rename(valid, {leaf.sym: ZERO})))
+        return every.is_equal(first)
+    except (NotAffine, Undecided):
+        return False
+
+
+def _is_uniform_at(rules: _Rules, domain: IterDomain, leaf: IterDomain) -> bool:
+    """Whether being in bounds at `domain` is the same for all indices of the leaf: n | extent and ⌊index / n⌋ does not move."""
+    index, size = rules.context.index(domain.sym), leaf.extent
+    if leaf.sym not in index.syms():
+        return True
+    return rules.context.divides(size, domain.extent) and leaf.sym not in rules(index // size).syms()
+
+
+def _next(leaf: IterDomain) -> dict[Sym, Expr]:
+    """One step along a leaf, as a substitution."""
+    return {leaf.sym: expr(leaf.sym) + 1}
+
+
+def _valid(graph: DomainGraph, known: Known) -> Formula:
+    """Where an index of the leaves is valid, at sizes that are admitted."""
+    return conj((box(graph), premises(graph, known), guard(graph)))

@@ -1,0 +1,38 @@
+"""A schedule as what it visits: a graph logical → loop, and the comparisons that guard its body."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from texpr.domain.graph import DomainGraph
+from texpr.domain.iterdomain import Bound
+from texpr.domain.visits import Sizes, visits
+
+
+class Notion(Enum):
+    """What two schedules are compared as; each implies those above it."""
+
+    SET = "set"
+    MULTISET = "multiset"
+    ORDER = "order"
+    POSITION = "position"
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """Loops over the leaves of `graph` around a body that is guarded by `kept`: all comparisons there are, where it is None."""
+
+    graph: DomainGraph
+    kept: tuple[Bound, ...] | None = None
+
+
+def listing(graph: DomainGraph, name: str, sizes: Sizes | None = None) -> str:
+    """What the loops compute at each position, unguarded: a line for each run of the innermost leaf.
+
+    Raises TooMany, and what `visits` does.
+    """
+    found = visits(graph, sizes)
+    width = found.shape[-1] if found.shape else 1
+    cells = [f"{name}[{', '.join(map(str, index))}]" for index in found.logical.T.tolist()]
+    return "".join(", ".join(cells[at : at + width]) + "\n" for at in range(0, len(cells), width))

@@ -1,0 +1,69 @@
+"""Which indices of the leaves stand for an item: formulas over the symbols of the leaves and the sizes.
+
+An index of the leaves is *valid* where the index of every IterDomain above, which follows by `up`, is in bounds; it then is the
+place of exactly one item. All other indices of the leaves are holes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.affine.facts import Known
+from texpr.domain.graph import DomainGraph
+from texpr.domain.iterdomain import Bound, high, low
+from texpr.presburger.formula import Formula, Ge, between, conj
+
+NOTHING = Known({})
+"""Nothing is known of any size, but that no extent is negative."""
+
+
+def every_bound(graph: DomainGraph) -> tuple[Bound, ...]:
+    """Both comparisons of every IterDomain."""
+    return tuple(side(domain) for domain in graph.domains() for side in (low, high))
+
+
+def guard(graph: DomainGraph, kept: Iterable[Bound] | None = None, indices: Mapping[Sym, Expr] | None = None) -> Formula:
+    """Where the comparisons `kept` hold; all there are by default, which is where an index is valid.
+
+    `indices`: of every IterDomain that is compared; by default what follows from the leaves.
+    """
+    index = graph.indices() if indices is None else indices
+    bounds = every_bound(graph) if kept is None else kept
+    return conj(Ge(bound.margin(index[bound.domain.sym])) for bound in bounds)
+
+
+def box(graph: DomainGraph) -> Formula:
+    """Where each leaf is in its bounds: what the loops run over, or what is allocated."""
+    return conj(between(0, leaf.sym, leaf.extent) for leaf in graph.leaves)
+
+
+def premises(graph: DomainGraph, known: Known) -> Formula:
+    """What is known of the sizes, the graph's own premises, and that no extent is negative."""
+    return conj(map(Ge, facts(graph, known)))
+
+
+def facts(graph: DomainGraph, known: Known) -> tuple[Expr, ...]:
+    """What `premises` says, as expressions that are never negative."""
+    return (*known.nonnegatives(), *graph.premises(), *(domain.extent for domain in graph.domains()))
+
+
+def leaf_syms(graph: DomainGraph) -> tuple[Sym, ...]:
+    """The symbols of the leaves, in order."""
+    return tuple(leaf.sym for leaf in graph.leaves)
+
+
+def sizes_of(*graphs: DomainGraph) -> tuple[Sym, ...]:
+    """Every symbol that an index or an extent has and that names no IterDomain, by name."""
+    own = {domain.sym for graph in graphs for domain in graph.domains()}
+    found = {s for graph in graphs for d in graph.domains() for s in d.extent.syms()}
+    found |= {s for graph in graphs for index in graph.indices().values() for s in index.syms()}
+    return tuple(sorted(found - own, key=lambda s: s.name))
+
+
+def product_of(extents: Iterable[Expr]) -> Expr:
+    """1 where there are none."""
+    total = expr(1)
+    for extent in extents:
+        total = total * extent
+    return total

@@ -1,0 +1,127 @@
+"""What a graph visits at each position, at fixed sizes, by enumeration.
+
+Positions are the indices of the leaves in order, the last leaf fastest. All of them are computed at once, as arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+from math import prod
+from typing import TypeAlias, assert_never
+
+import numpy as np
+import numpy.typing as npt
+
+from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, expr
+from texpr.affine.facts import Known
+from texpr.domain.graph import DomainGraph
+from texpr.domain.iterdomain import Bound
+from texpr.domain.validity import every_bound, facts, sizes_of
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+Sizes: TypeAlias = Mapping[Sym, int]
+
+MOST_POSITIONS = 1 << 22
+"""More are not enumerated: some seconds, and some hundred megabytes."""
+
+
+class TooMany(Exception):
+    """The graph has more positions than are enumerated."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Visits:
+    """Position by position: the logical index, and whether it is visited; where it is not, the position is a hole."""
+
+    shape: tuple[int, ...]  # extents of the leaves
+    logical: Ints  # [logical IterDomain, position]; in holes, what the loops would compute
+    visited: Bools  # [position]
+
+    def items(self) -> Ints:
+        """The logical indices that are visited, in order: [logical IterDomain, item]."""
+        return self.logical[:, self.visited]
+
+    def at(self, position: int) -> tuple[int, ...] | None:
+        """What is visited at a position; None for a hole."""
+        return tuple(map(int, self.logical[:, position])) if self.visited[position] else None
+
+
+def visits(
+    graph: DomainGraph, sizes: Sizes | None = None, kept: Iterable[Bound] | None = None, *, first: int | None = None
+) -> Visits:
+    """Every position of `graph` at `sizes` (or the `first` ones only), guarded by the comparisons `kept` (all, by default).
+
+    Raises TooMany, KeyError for a size without a value, and ValueError for an extent that is negative.
+    """
+    given = sizes or {}
+    if negative := next((d for d in graph.domains() if d.extent.evaluate(given) < 0), None):
+        raise ValueError(f"the extent of {negative} is negative at these sizes")
+    shape = tuple(leaf.extent.evaluate(given) for leaf in graph.leaves)
+    count = prod(shape) if first is None else min(first, prod(shape))
+    if count > MOST_POSITIONS:
+        raise TooMany(f"{count} positions")
+    values = {leaf.sym: at for leaf, at in zip(graph.leaves, _unravel(count, shape), strict=True)}
+    index = {s: evaluate(e.substitute(given), values, count) for s, e in graph.indices().items()}
+    visited = np.ones(count, dtype=np.bool_)
+    for bound in every_bound(graph) if kept is None else kept:
+        visited &= evaluate(bound.margin(expr(bound.domain.sym)).substitute(given), index, count) >= 0
+    logical = [index[d.sym] for d in graph.logical]
+    return Visits(shape, np.stack(logical) if logical else np.empty((0, count), dtype=np.int64), visited)
+
+
+def _unravel(count: int, shape: Sequence[int]) -> list[Ints]:
+    """The index of each leaf at the first `count` positions."""
+    position = np.arange(count, dtype=np.int64)
+    found: list[Ints] = []
+    for extent in reversed(shape):
+        found.append(position % extent if extent else position)
+        position = position // extent if extent else position
+    return found[::-1]
+
+
+def evaluate(value: Expr, values: Mapping[Sym, Ints], count: int) -> Ints:
+    """The value at `count` points at once."""
+    total = np.full(count, value.constant, dtype=np.int64)
+    for monomial, coefficient in value.terms:
+        part = np.full(count, coefficient, dtype=np.int64)
+        for atom in monomial:
+            part *= _atom(atom, values, count)
+        total += part
+    return total
+
+
+def _atom(atom: Atom, values: Mapping[Sym, Ints], count: int) -> Ints:
+    match atom:
+        case Sym():
+            return values[atom]
+        case FloorDiv(num, den):
+            return evaluate(num, values, count) // evaluate(den, values, count)
+        case Mod(num, den):
+            return evaluate(num, values, count) % evaluate(den, values, count)
+        case Min(args):
+            return np.stack([evaluate(a, values, count) for a in args]).min(axis=0)
+        case Max(args):
+            return np.stack([evaluate(a, values, count) for a in args]).max(axis=0)
+        case Xor(number, mask, bits):
+            return evaluate(number, values, count) ^ (evaluate(mask, values, count) % (1 << bits))
+        case _:
+            assert_never(atom)
+
+
+def small_sizes(known: Known, *graphs: DomainGraph, most: int = 6, tries: int = 400) -> Iterator[dict[Sym, int]]:
+    """Small values of the sizes at which all that is known holds and every graph means what it says, smaller ones first."""
+    names = sizes_of(*graphs)
+    premises = tuple(dict.fromkeys(e for graph in graphs for e in facts(graph, known)))
+    points = (dict(zip(names, values, strict=True)) for values in sorted(product(range(most + 1), repeat=len(names)), key=sum))
+    return islice((sizes for sizes in points if _hold(premises, sizes)), tries)
+
+
+def _hold(premises: Iterable[Expr], sizes: Sizes) -> bool:
+    """Whether all are ≥ 0; what speaks of other symbols is left out, and what divides by zero does not hold."""
+    try:
+        return all(each.evaluate(sizes) >= 0 for each in premises if each.syms() <= sizes.keys())
+    except ZeroDivisionError:
+        return False
