@@ -11,20 +11,29 @@ from pathlib import Path
 
 from texpr import __version__, artifact, runtime
 from texpr.driver import lower
-from texpr.ir.program import Function
+from texpr.ir.kernel import Plan
+from texpr.ir.program import Function, Schedule
+from texpr.ir.selection import AUTO, select_schedule
 from texpr.isa.registry import resolve
+from texpr.isa.target import Target
 from texpr.toolchain import Toolchain, this_machine
 
 
 def compile(
-    function: Function, target: str = "cpu", sizes: Mapping[str, int] | None = None, *, emulate: bool = False
+    function: Function,
+    target: str = "cpu",
+    sizes: Mapping[str, int] | None = None,
+    *,
+    schedule: Schedule | str = AUTO,
+    emulate: bool = False,
 ) -> runtime.Kernel:
     """`function` as something to call, built for this machine: its CPU, its GPU, or with `emulate` a GPU that it need not have.
 
-    `sizes` fixes sizes and consts; the rest are taken from the arrays at each call, or given by name. Raises `TexprError` where
-    the program is wrong, cannot be decided, or cannot be built here.
+    `sizes` fixes sizes and consts; the rest are taken from the arrays at each call, or given by name. `schedule`: one of
+    `function.schedules`, the name of one, "auto" for the one that fits the target, or "none". Raises `TexprError` where the
+    program is wrong, cannot be decided, or cannot be built here.
     """
-    compiled = lower(function, target, sizes)
+    compiled = lower(function, target, sizes, schedule=select_schedule(function, schedule, resolve(target)))
     tools = Toolchain(this_machine())
     if compiled.target.family == "cpu":
         return runtime.load_cpu(tools, compiled.function, compiled.plan)
@@ -39,16 +48,23 @@ def build(
     directory: str | Path,
     *,
     sizes: Mapping[str, int] | None = None,
+    schedule: Schedule | str = AUTO,
     name: str | None = None,
 ) -> artifact.Artifact:
     """An artifact with `functions` for every `target`, in `directory`, whole or not at all.
 
-    `sizes` fixes sizes and consts of the functions that have them. `name` is the package's, the first function's where it is
-    not given. Raises `TexprError` as `compile` does, and where the folder is not ours to write (E081x).
+    `sizes` fixes sizes and consts of the functions that have them. `schedule` is chosen for each function and target, as
+    `compile` does. `name` is the package's, the first function's where it is not given. Raises `TexprError` as `compile` does,
+    and where the folder is not ours to write (E081x).
     """
+
+    def plan(function: Function, machine: Target) -> Plan:
+        laid_out = select_schedule(function, schedule, machine)
+        return lower(function, machine.name, own(function, sizes), schedule=laid_out).plan
+
     chosen = (functions,) if isinstance(functions, Function) else tuple(functions)
-    targets = (target,) if isinstance(target, str) else tuple(dict.fromkeys(target))
-    parts = [artifact.Part(resolve(t).name, tuple(lower(f, t, own(f, sizes)).plan for f in chosen)) for t in targets]
+    targets = [resolve(t) for t in ((target,) if isinstance(target, str) else dict.fromkeys(target))]
+    parts = [artifact.Part(machine.name, tuple(plan(f, machine) for f in chosen)) for machine in targets]
     title = name if name is not None else chosen[0].name if chosen else "empty"
     return artifact.build(Toolchain(this_machine()), title, parts, Path(directory), version=__version__)
 

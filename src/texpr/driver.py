@@ -17,8 +17,8 @@ from texpr.backends.cuda import print_kernels
 from texpr.checks import check as check_function
 from texpr.frontend import parse as parse_text
 from texpr.ir.kernel import Plan
-from texpr.ir.program import Function, Program
-from texpr.ir.rewrite import specialize
+from texpr.ir.program import Function, Program, Schedule
+from texpr.ir.rewrite import specialize, specialize_schedule
 from texpr.isa.registry import resolve
 from texpr.isa.target import Target
 from texpr.lowering.lower import lower as lower_function
@@ -79,8 +79,12 @@ def fix(function: Function, sizes: Mapping[str, int] | None = None) -> tuple[Fun
     try:
         return specialize(function, fixed), fixed
     except ZeroDivisionError:
-        listed = ", ".join(f"{sym.name} = {value}" for sym, value in fixed.items())
-        raise error("E0724", function.span, f"`{function.name}` divides by zero in an index or size, at {listed}") from None
+        message = f"`{function.name}` divides by zero in an index or size, at {_listed(fixed)}"
+        raise error("E0724", function.span, message) from None
+
+
+def _listed(fixed: Mapping[Sym, int]) -> str:
+    return ", ".join(f"{sym.name} = {value}" for sym, value in fixed.items())
 
 
 def _integer(function: Function, size: Sym, value: object) -> int:
@@ -97,18 +101,42 @@ def _integer(function: Function, size: Sym, value: object) -> int:
 
 
 def lower(
-    function: Function, target: str, sizes: Mapping[str, int] | None = None, *, after: After = lambda name, stage: None
+    function: Function,
+    target: str,
+    sizes: Mapping[str, int] | None = None,
+    *,
+    schedule: Schedule | None = None,
+    after: After = lambda name, stage: None,
 ) -> Compiled:
-    """`function` for `target`. Raises TexprError where it is wrong, Limitation where it cannot be decided or lowered."""
+    """`function` for `target`, laid out by `schedule` and, where that leaves something open, by the compiler.
+
+    Raises TexprError where it is wrong, Limitation where it cannot be decided or lowered.
+    """
     machine = resolve(target)
     function, fixed = fix(function, sizes)
     after("fixed", function)
     refuse(check_function(function))
+    if schedule is not None:
+        function = _scheduled(function, _fix_schedule(schedule, fixed), machine)
+        after("scheduled", function)
     plan, notes = lower_function(function, machine, fixed)
     after("plan", plan)
     source = print_cpu(plan) if machine.family == "cpu" else print_kernels(plan)
     after("source", source)
     return Compiled(function, machine, plan, notes, source)
+
+
+def _fix_schedule(schedule: Schedule, fixed: Mapping[Sym, int]) -> Schedule:
+    try:
+        return specialize_schedule(schedule, fixed)
+    except ZeroDivisionError:
+        message = f"a schedule of `{schedule.function}` divides by zero, at {_listed(fixed)}"
+        raise error("E0724", schedule.span, message) from None
+
+
+def _scheduled(function: Function, schedule: Schedule, machine: Target) -> Function:
+    what = f"schedules cannot be applied for {machine.name}"
+    raise error("E0860", schedule.span, f"`{function.name}` has a schedule here, and {what}", help="--schedule none")
 
 
 def refuse(found: tuple[Diagnostic, ...]) -> None:

@@ -27,10 +27,11 @@ VERBS: dict[str, str] = {
 }
 """Each verb with its one line of help; `texpr.cli.VERB` holds `command`."""
 
-WRONG_CALL = frozenset(
-    ("E0580", "E0707", "E0805", "E0806", "E0807", "E0810", "E0811", "E0850", "E0851", "E0852", "E0855", "E0860")
-)
-"""Wrong calls: a file, folder, size or target that cannot be used. All other codes blame the program or the data."""
+WRONG_CALL = frozenset((
+    "E0580", "E0707", "E0805", "E0806", "E0807", "E0810", "E0811", "E0850", "E0851", "E0852", "E0855", "E0860", "E0861",
+    "E0862", "E0863",
+))  # fmt: skip
+"""Wrong calls: a file, folder, size, target or schedule that cannot be used. All other codes blame the program or the data."""
 
 INTERRUPTED = 130  # as shells report a process that SIGINT ended
 

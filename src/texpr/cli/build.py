@@ -10,10 +10,10 @@ from texpr.artifact import Artifact
 from texpr.backends.c.names import identifier
 from texpr.checks import check
 from texpr.cli.console import Console
-from texpr.cli.program import FILE, JSON, SIZE, parse_sizes, read_program, select
+from texpr.cli.program import FILE, JSON, SCHEDULE, SIZE, parse_sizes, read_program, select
 from texpr.delivery import build
 from texpr.ir.program import Function
-from texpr.support.diagnostic import TexprError, error
+from texpr.support.diagnostic import TexprError
 
 
 @click.command("build")
@@ -24,7 +24,7 @@ from texpr.support.diagnostic import TexprError, error
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, metavar="DIR", help="The folder to make.")
 @SIZE
-@click.option("--schedule", default="auto", show_default=True, metavar="NAME|auto|none", help="Which schedule to use.")
+@SCHEDULE
 @JSON
 @click.pass_obj
 def command(
@@ -42,11 +42,9 @@ def command(
     Without FN every function of the file is built. DIR is made whole or not at all.
     """
     functions, fixed = _functions(file, names, parse_sizes(sizes))
-    if schedule not in ("auto", "none"):
-        raise error("E0860", None, f"there is no schedule `{schedule}` that can be used", help="auto and none are")
     name = identifier(functions[0].name if len(functions) == 1 else file.stem)
     with console.working(f"building {name} for {', '.join(targets)}"):
-        made = build(functions, targets, output, sizes=fixed, name=name)
+        made = build(functions, targets, output, sizes=fixed, schedule=schedule, name=name)
     _show(console, made)
     return 0
 

@@ -13,6 +13,7 @@ from texpr.delivery import compile
 from texpr.emulator import IN_ORDER
 from texpr.interp.dtypes import Array
 from texpr.ir.program import Function
+from texpr.ir.selection import AUTO
 from texpr.isa.registry import TARGETS
 from texpr.runtime import Kernel
 from texpr.support.diagnostic import CompilerBug, error
@@ -29,10 +30,11 @@ EMULATED = "sm_90a"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a run has fixed: sizes that the code is built for, all sizes, and the emulator's order of threads."""
+    """What a run has fixed: sizes that the code is built for, all sizes, the schedule, the emulator's order of threads."""
 
     fixed: Mapping[str, int]
     sizes: Mapping[str, int]
+    schedule: str = AUTO
     order: int = IN_ORDER
 
 
@@ -42,12 +44,12 @@ def executor(on: str, function: Function, setting: Setting) -> Executor:
         return lambda arrays: interp.run(function, arrays, setting.sizes)
     match on:
         case "cpu":
-            kernel = compile(function, "cpu", setting.fixed)
+            kernel = compile(function, "cpu", setting.fixed, schedule=setting.schedule)
         case "emulator":
-            kernel = compile(function, EMULATED, setting.fixed, emulate=True)
+            kernel = compile(function, EMULATED, setting.fixed, schedule=setting.schedule, emulate=True)
             kernel.seed = setting.order
         case "cuda":
-            kernel = compile(function, device_target(), setting.fixed)
+            kernel = compile(function, device_target(), setting.fixed, schedule=setting.schedule)
         case _:
             raise CompilerBug(f"there is no place called {on}")
     return lambda arrays: call(kernel, arrays, setting)

@@ -8,9 +8,11 @@ from pathlib import Path
 import click
 
 from texpr.cli.console import Console
-from texpr.cli.program import FILE, FUNCTION, JSON, SIZE, legal_function, parse_sizes
+from texpr.cli.program import FILE, FUNCTION, JSON, SCHEDULE, SIZE, legal_function, parse_sizes
 from texpr.driver import lower
 from texpr.explain import Data, explain
+from texpr.ir.selection import select_schedule
+from texpr.isa.registry import resolve
 from texpr.toolchain.machine import this_machine
 
 
@@ -21,7 +23,7 @@ from texpr.toolchain.machine import this_machine
     "--for", "targets", multiple=True, metavar="TARGET", help="cpu, sm_80, sm_90a or sm_100a; may be given several times."
 )
 @SIZE
-@click.option("--schedule", default="auto", show_default=True, metavar="NAME|auto|none", help="Which schedule to use.")
+@SCHEDULE
 @JSON
 @click.pass_obj
 def command(
@@ -33,7 +35,8 @@ def command(
     found: list[Data] = []
     for target in targets or ("sm_90a",):
         with console.working(f"compiling {function.name} for {target}"):
-            found.append(explain(lower(function, target, fixed), machine))
+            chosen = select_schedule(function, schedule, resolve(target))
+            found.append(explain(lower(function, target, fixed, schedule=chosen), machine))
     for each in found:
         _show(console, each)
     console.data(found[0] if len(found) == 1 else {"targets": found})

@@ -10,12 +10,16 @@ from texpr.checks import check
 from texpr.frontend import elaborate, parse_text
 from texpr.frontend.tree import ConstParam, Fn, Tree
 from texpr.ir.program import Function, Program
+from texpr.ir.selection import AUTO, NONE
 from texpr.sources import read_source
 from texpr.support.diagnostic import TexprError
 
 FILE = click.argument("file", type=click.Path(path_type=Path))
 FUNCTION = click.argument("name", metavar="[FN]", required=False)
 JSON = click.option("--json", is_flag=True, help="Print one JSON object and nothing else.")
+SCHEDULE = click.option(
+    "--schedule", default=AUTO, show_default=True, metavar=f"NAME|{AUTO}|{NONE}", help="Which schedule of the file to use."
+)
 SIZE = click.option("--size", "sizes", multiple=True, metavar="NAME=N", help="Fix a size or const; may be given several times.")
 
 

@@ -13,12 +13,13 @@ from texpr.cli.compare import judge
 from texpr.cli.console import Console
 from texpr.cli.execute import PLACES, Setting, executor
 from texpr.cli.files import output_folder, write_whole
-from texpr.cli.program import FILE, FUNCTION, JSON, SIZE, legal_function, parse_sizes
+from texpr.cli.program import FILE, FUNCTION, JSON, SCHEDULE, SIZE, legal_function, parse_sizes
 from texpr.cli.render import as_data
 from texpr.emulator import IN_ORDER, LOCKSTEP
 from texpr.interp.dtypes import Array
+from texpr.ir.selection import AUTO, NONE, find_schedule
 from texpr.ir.value import Buffer
-from texpr.support.diagnostic import Diagnostic, error
+from texpr.support.diagnostic import Diagnostic
 
 
 @click.command("run")
@@ -33,7 +34,7 @@ from texpr.support.diagnostic import Diagnostic, error
 )
 @SIZE
 @click.option("--on", type=click.Choice(PLACES), default="cpu", show_default=True, help="Where to run.")
-@click.option("--schedule", default="auto", show_default=True, metavar="NAME|auto|none", help="Which schedule to use.")
+@SCHEDULE
 @click.option("--against", type=click.Choice(("interp",)), help="Compare the results with the interpreter's.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For random inputs.")
 @click.option(
@@ -62,10 +63,10 @@ def command(
 ) -> int:
     """Run a function on arrays, and show its results."""
     function, fixed = legal_function(file, name, parse_sizes(sizes))
-    if schedule not in ("auto", "none"):
-        raise error("E0860", None, f"`{function.name}` has no schedule `{schedule}` that can be used", help="auto and none are")
+    if schedule not in (AUTO, NONE):
+        find_schedule(function, schedule)  # before anything is made or written
     arrays, known = make_arrays(function, parse_arguments(function, arguments), fixed, seed)
-    setting = Setting(fixed, known, _order(order, on))
+    setting = Setting(fixed, known, schedule, _order(order, on))
     folder = output_folder(output) if output is not None else None
     with console.working(f"running {function.name} on {on}"):
         execute = executor(on, function, setting)
