@@ -56,8 +56,8 @@ class _Shape:
 
     @property
     def node(self) -> Node:
-        """The room that it takes, half a line's width more on each side for the outline."""
-        aside = max((width(each.text, each.font) for each in self.beside), default=-_ASIDE) + _ASIDE
+        """The room that it takes, outline included; the space before what is beside it comes out of the gap to the next."""
+        aside = max((width(each.text, each.font) for each in self.beside), default=0.0)
         height = max(_OVAL if self.kind == "transform" else _BOX, len(self.beside) * _ROW)
         return Node(self.layer, self.half + 1, self.half + 1 + aside, height)
 
@@ -154,7 +154,7 @@ def _shapes(graph: DomainGraph, marks: Marks) -> tuple[list[_Shape], list[Edge]]
 
     def box(domain: IterDomain, kind: str, layer: int) -> int:
         text = label(domain)
-        lines = () if kind == "same" else tuple(beside.get(domain.sym.name, ()))
+        lines = () if kind.endswith("same") else tuple(beside.get(domain.sym.name, ()))
         shapes.append(_Shape(kind, text, width(fit(text, LONGEST), NAME) / 2 + _PAD, layer, lines))
         return len(shapes) - 1
 
@@ -165,7 +165,7 @@ def _shapes(graph: DomainGraph, marks: Marks) -> tuple[list[_Shape], list[Edge]]
         if leaf in ends:
             at[leaf] = box(leaf, marks.kind(leaf), last)
         elif last:
-            edges.append(Edge(at[leaf], box(leaf, "same", last), (0, _BOX / 2), (0, -_BOX / 2)))
+            edges.append(Edge(at[leaf], box(leaf, f"{marks.kind(leaf)} same", last), (0, _BOX / 2), (0, -_BOX / 2)))
     for transform in graph.transforms:
         half = width(fit(transform.title, LONGEST), TITLE) / 2 + 2 * _PAD
         shapes.append(_Shape("transform", transform.title, half, depth[transform.outputs[0]] - 1))

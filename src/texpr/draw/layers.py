@@ -8,7 +8,7 @@ the gaps between its members allow.
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
@@ -20,7 +20,10 @@ LANE = 14.0
 """Between an edge that passes a layer and its neighbour there."""
 
 _ORDERINGS = 12
-_SHIFTS = 5
+_SHIFTS = 3
+_FINE = 2000  # members that are moved for the last time; the fewer there are, the more often
+_STILL = 0.1  # pixels; when all moves together are less, no more are made
+_NOTHING = 1e-6  # a distance that is an error of rounding
 _STRAIGHT = 8.0  # how much more it matters that an edge is straight where it is the only one at both of its ends
 
 
@@ -189,12 +192,14 @@ def _shift(layers: list[list[_Member]]) -> None:
             _attract(layer, [member.up for member in layer])
         for layer in reversed(layers[:-1]):
             _attract(layer, [member.down for member in layer])
-    for layer in (*layers, *reversed(layers)):
-        _attract(layer, [member.up + member.down for member in layer])
-    for layer in layers:
-        for member in layer:
-            if not _is_alone(member.up):
-                _straighten(member, layers)
+    both = [(layer, [member.up + member.down for member in layer]) for layer in (*layers, *reversed(layers))]
+    for _ in range(1 + _FINE // (1 + sum(map(len, layers)))):
+        if sum([_attract(layer, pulls) for layer, pulls in both]) < _STILL:
+            break
+    tops = [member for layer in layers for member in layer if not _is_alone(member.up)]
+    for member in (*tops, *reversed(tops)):
+        _straighten(member, layers)
+    _close(layers)
 
 
 def _pull(link: _Link, here: int, there: int) -> _Pull:
@@ -206,8 +211,9 @@ def _is_alone(pulls: list[_Pull]) -> bool:
     return len(pulls) == 1 and pulls[0][2] == _STRAIGHT
 
 
-def _attract(layer: list[_Member], pulls: list[list[_Pull]]) -> None:
-    """Shift a layer towards what pulls its members."""
+def _attract(layer: list[_Member], pulls: list[list[_Pull]]) -> float:
+    """Shift a layer towards what pulls its members; gives back how far the one that moved most did."""
+    before = [member.x for member in layer]
     wished: list[float] = []
     weights: list[float] = []
     for member, each in zip(layer, pulls, strict=True):
@@ -215,25 +221,71 @@ def _attract(layer: list[_Member], pulls: list[list[_Pull]]) -> None:
         wished.append(sum([weight * (other.x + aside) for other, aside, weight in each]) / total if each else member.x)
         weights.append(total or 0.1)
     _settle(layer, wished, weights)
+    return max([abs(member.x - x) for member, x in zip(layer, before, strict=True)], default=0.0)
 
 
 def _straighten(top: _Member, layers: list[list[_Member]]) -> None:
-    """Put the column of members that starts at `top`, each the next one's only neighbour, on one line where there is room."""
-    column = [(top, 0.0)]
-    while _is_alone(column[-1][0].down):
-        ((below, aside, _),) = column[-1][0].down
-        column.append((below, column[-1][1] - aside))
+    """Put the column of members that starts at `top`, each the next one's only neighbour, on as few lines as there is room for."""
+    run: list[tuple[_Member, float]] = []
     low, high = -inf, inf
-    for member, aside in column:
+    for member, aside in _column(top):
         layer, at = layers[member.layer], member.place
-        if at:
-            low = max(low, layer[at - 1].x + _apart(layer[at - 1], member) - aside)
-        if at + 1 < len(layer):
-            high = min(high, layer[at + 1].x - _apart(member, layer[at + 1]) - aside)
-    if len(column) > 1 and low <= high:
-        mean = sum(member.x - aside for member, aside in column) / len(column)
-        for member, aside in column:
-            member.x = min(max(mean, low), high) + aside
+        left = layer[at - 1].x + _apart(layer[at - 1], member) - aside if at else -inf
+        right = layer[at + 1].x - _apart(member, layer[at + 1]) - aside if at + 1 < len(layer) else inf
+        if max(low, left) > min(high, right) + _NOTHING:
+            _align(run, low, high)
+            run, low, high = [], -inf, inf
+        run.append((member, aside))
+        low, high = max(low, left), min(high, right)
+    _align(run, low, high)
+
+
+def _column(top: _Member) -> Iterator[tuple[_Member, float]]:
+    """`top` and what hangs on it alone, each with how far beside the line it is."""
+    member, aside = top, 0.0
+    yield member, aside
+    while _is_alone(member.down):
+        ((member, apart, _),) = member.down
+        aside -= apart
+        yield member, aside
+
+
+def _align(run: list[tuple[_Member, float]], low: float, high: float) -> None:
+    """Put the members of `run` on the line between `low` and `high` that is nearest to where they are."""
+    mean = sum([member.x - aside for member, aside in run]) / len(run)
+    for member, aside in run:
+        member.x = min(max(mean, low), high) + aside
+
+
+def _close(layers: list[list[_Member]]) -> None:
+    """Move each part of the graph that no edge joins with the rest as far to the left as those before it allow."""
+    parts = sorted(_parts(layers), key=lambda part: min(member.x - member.left for member in part))
+    for part in parts[1:]:
+        inside = {id(member) for member in part}
+        rooms: list[float] = []
+        for member in part:
+            before = layers[member.layer][member.place - 1] if member.place else None
+            if before is not None and id(before) not in inside:
+                rooms.append(member.x - before.x - _apart(before, member))
+        room = min(rooms, default=0.0)
+        for member in part:
+            member.x -= room
+
+
+def _parts(layers: list[list[_Member]]) -> list[list[_Member]]:
+    """The members, those that edges join together."""
+    seen: set[int] = set()
+    parts: list[list[_Member]] = []
+    for first in (member for layer in layers for member in layer):
+        if id(first) not in seen:
+            seen.add(id(first))
+            part = [first]
+            for member in part:
+                joined = [other for other, _, _ in (*member.up, *member.down) if id(other) not in seen]
+                seen.update(map(id, joined))
+                part += joined
+            parts.append(part)
+    return parts
 
 
 def _apart(one: _Member, other: _Member) -> float:

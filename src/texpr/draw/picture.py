@@ -107,7 +107,7 @@ def head(x: float, y: float) -> Element:
 def area(kind: str, x: float, y: float, wide: float, high: float, rx: float = 0.0) -> tuple[Element, ...]:
     """A rectangle of class `kind`, hatched where that class is."""
     rectangle = element("rect", kind=kind, x=x, y=y, width=wide, height=high, rx=rx or None)
-    if not BOXES[kind].hatched:
+    if not BOXES[kind.split()[0]].hatched:
         return (rectangle,)
     return (rectangle, element("path", kind="hatch", d="".join(_hatch(x, y, wide, high))))
 

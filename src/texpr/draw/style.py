@@ -29,17 +29,15 @@ ALARM = Paint("#b3261e", "#ff9d94")
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """How an area looks: its fill, its outline, and whether that is dashed or the area hatched."""
+    """How an area looks: its fill, its outline, and whether it is hatched."""
 
     fill: Paint
     stroke: Paint
-    dashed: bool = False
     hatched: bool = False
 
 
 BOXES: dict[str, Box] = {
     "domain": Box(Paint("#eef2f7", "#262c35"), Paint("#6b7480", "#8b95a1")),
-    "same": Box(PAGE, Paint("#6b7480", "#8b95a1"), dashed=True),
     "transform": Box(Paint("#fff6dc", "#3a3218"), Paint("#96700a", "#c9a13b")),
     "partitioned": Box(Paint("#dcebff", "#17345c"), Paint("#2264b5", "#6ea8f0")),
     "coordinate": Box(Paint("#f3e3d3", "#46301c"), Paint("#8a5a2b", "#cf9a66")),
@@ -80,7 +78,8 @@ def style_sheet(classes: Collection[str]) -> str:
     """The rules for `classes`; readers that do not know of dark mode take the light ones."""
     rules = [f".texpr .{font.name}{{{_face(font)}}}" for font in FONTS if font.name in classes]
     rules += [f".texpr .{name}{{fill:none;stroke-width:{_THIN}}}" for name in LINES if name in classes]
-    rules += [f".texpr .{name}{{stroke-width:{_THIN}{_dashes(box)}}}" for name, box in BOXES.items() if name in classes]
+    rules += [f".texpr .{name}{{stroke-width:{_THIN}}}" for name in BOXES if name in classes]
+    rules += [".texpr .same{stroke-dasharray:4 3}"] if "same" in classes else []
     light, dark = (_colours(classes, dark) for dark in (False, True))
     return "".join((*rules, *light, "@media (prefers-color-scheme:dark){", *dark, "}"))
 
@@ -90,10 +89,6 @@ def _face(font: Font) -> str:
     weight = ";font-weight:bold" if font.bold else ""
     style = ";font-style:italic" if font.italic else ""
     return f"font-family:{family};font-size:{font.size:g}px{weight}{style}"
-
-
-def _dashes(box: Box) -> str:
-    return ";stroke-dasharray:4 3" if box.dashed else ""
 
 
 def _colours(classes: Collection[str], dark: bool) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 
 _SANS = (
     *(318, 401, 460, 838, 636, 950, 780, 275, 390, 390, 500, 838, 318, 361, 318, 337, 636, 636, 636, 636, 636, 636, 636, 636),
@@ -46,6 +47,7 @@ CAPTION = Font("caption", 13)
 FONTS = (NAME, TITLE, KEPT, REMOVED, REASON, CELL, SMALL, CAPTION)
 
 
+@lru_cache(maxsize=4096)
 def width(text: str, font: Font) -> float:
     """At most how wide `text` is, in pixels."""
     units = sum(_advance(character, font.mono) for character in text)
