@@ -117,7 +117,7 @@ def lower(
     after("fixed", function)
     refuse(check_function(function))
     if schedule is not None:
-        function = _scheduled(function, _fix_schedule(schedule, fixed), machine)
+        function = _scheduled(function, fix_schedule(schedule, fixed), machine)
         after("scheduled", function)
     plan, notes = lower_function(function, machine, fixed)
     after("plan", plan)
@@ -126,7 +126,8 @@ def lower(
     return Compiled(function, machine, plan, notes, source)
 
 
-def _fix_schedule(schedule: Schedule, fixed: Mapping[Sym, int]) -> Schedule:
+def fix_schedule(schedule: Schedule, fixed: Mapping[Sym, int]) -> Schedule:
+    """`schedule` with the sizes fixed, as `fix` does it for the function. Raises TexprError E0724."""
     try:
         return specialize_schedule(schedule, fixed)
     except ZeroDivisionError:

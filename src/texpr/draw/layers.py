@@ -225,7 +225,7 @@ def _attract(layer: list[_Member], pulls: list[list[_Pull]]) -> float:
 
 
 def _straighten(top: _Member, layers: list[list[_Member]]) -> None:
-    """Put the column of members that starts at `top`, each the next one's only neighbour, on as few lines as there is room for."""
+    """Put the column of members below `top`, each the next one's only neighbour, on as few lines as there is room for."""
     run: list[tuple[_Member, float]] = []
     low, high = -inf, inf
     for member, aside in _column(top):
