@@ -19,7 +19,10 @@ from texpr.domain.transforms.swizzle import Custom, Permutation, Shift, Xor
 POINTS = 1500
 """Leaf points that a recipe may have at each of its sizes."""
 
-O, I = Sym("o"), Sym("i")
+KINDS = (*(("split", "merge", "resize") * 2), "split", "outer", "xor", "shift", "mirror", "stride", "blocks")
+EXPANDS = ((0, 1), (1, 0), (2, 1), (0, 3), (-1, 0), (0, -1), (-1, 2), (1, -1), (2, -2), (-1, -1), (0, 0))
+
+OUTER, INNER = Sym("o"), Sym("i")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,18 +153,18 @@ def _applied(graph: DomainGraph, step: Step) -> DomainGraph:
 
 
 def _permutation(step: Step, extent: Expr) -> Permutation:
-    o, i = expr(O), expr(I)
+    o, i = expr(OUTER), expr(INNER)
     match step.kind:
         case "xor":
             return Xor(step.numbers[0])
         case "shift":
             return Shift()
         case "mirror":
-            return Custom(extent - 1 - i, extent - 1 - i, O, I)
+            return Custom(extent - 1 - i, extent - 1 - i, OUTER, INNER)
         case "stride":
-            return Custom((i + step.numbers[0] * o) % extent, (i - step.numbers[0] * o) % extent, O, I)
+            return Custom((i + step.numbers[0] * o) % extent, (i - step.numbers[0] * o) % extent, OUTER, INNER)
         case _:
-            return Custom(xor(i, o // 2, 2), xor(i, o // 2, 2), O, I)
+            return Custom(xor(i, o // 2, 2), xor(i, o // 2, 2), OUTER, INNER)
 
 
 def recipe(seed: int) -> Recipe:
@@ -204,9 +207,7 @@ class _Maker:
     def _step(self, made: Recipe) -> Step | None:
         leaves = made.leaves()
         every = [made.extents(sizes) for sizes in made.sizes()]
-        kind = self._random.choice(
-            ("split", "split", "split", "outer", "merge", "merge", "resize", "resize", "xor", "shift", "mirror", "stride", "blocks")
-        )
+        kind = self._random.choice(KINDS)
         if kind in ("split", "outer"):
             factors = (1, 2, 2, 3, 4, 4, 5, 8)
             return Step(kind, (self._random.choice(leaves),), self._names(2), (self._random.choice(factors),))
@@ -225,9 +226,8 @@ class _Maker:
         return Step(kind, takes, self._names(2), (bits or self._random.randint(1, 3),))
 
     def _expands(self) -> tuple[int, int]:
-        return self._random.choice(((0, 1), (1, 0), (2, 1), (0, 3), (-1, 0), (0, -1), (-1, 2), (1, -1), (2, -2), (-1, -1), (0, 0)))
+        return self._random.choice(EXPANDS)
 
     def _names(self, count: int) -> tuple[str, ...]:
         self._count += count
         return tuple(f"a{self._count - k}" for k in reversed(range(count)))
-

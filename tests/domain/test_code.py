@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.domain.code import counting
+from tests.domain.generate import Recipe, recipe
+from tests.lowering import native
 
 from texpr.domain.predicates import predicates
 from texpr.interp import run as interpret
 from texpr.ir.program import Function
 from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower
-from tests.domain.code import counting
-from tests.domain.generate import Recipe, recipe
-from tests.lowering import native
 
 
 def program(made: Recipe, name: str) -> Function:

@@ -7,11 +7,11 @@ from collections import Counter
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.domain.generate import Recipe, recipe
 
 from texpr.affine.expr import Expr, Sym
 from texpr.domain.iterdomain import Bound
 from texpr.domain.predicates import Predicates, predicates
-from tests.domain.generate import Recipe, recipe
 
 Ints = NDArray[np.int64]
 

@@ -1,0 +1,214 @@
+"""Does a graph visit every logical index, and each once?
+
+    each transform keeps every index?  ─ no proof ─▶  isl, where all is affine  ─▶  every point, where they are few
+
+Splits, merges, swizzles and growing resizes keep every index: `down` takes it to a place in bounds, from which `up` leads back.
+A resize by a negative expand leaves indices out, unless they are holes; an XOR needs whole blocks; a permutation that a user
+gives may be none.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.affine.facts import Fact, Known
+from texpr.affine.simplify import Simplifier
+from texpr.domain.context import Context
+from texpr.domain.graph import DomainGraph
+from texpr.domain.predicates import predicates
+from texpr.domain.transform import Transform
+from texpr.domain.transforms.merge import Merge
+from texpr.domain.transforms.resize import Resize
+from texpr.domain.transforms.split import Split
+from texpr.domain.transforms.swizzle import Shift, Swizzle
+from texpr.domain.trial import points, trial_sizes
+from texpr.presburger.formula import Ge, between, conj, equal, negate
+from texpr.presburger.linear import NotAffine
+from texpr.presburger.maps import Map
+from texpr.presburger.raw import Undecided
+from texpr.presburger.sets import Set
+
+
+class Verdict(Enum):
+    """Whether something happens at any size."""
+
+    NEVER = "never"
+    SOME = "for some index"
+    OPEN = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A verdict; where it is SOME, a logical index and sizes at which it happens."""
+
+    verdict: Verdict
+    index: tuple[int, ...] = ()
+    sizes: tuple[tuple[Sym, int], ...] = ()
+
+    def __str__(self) -> str:
+        if self.verdict is not Verdict.SOME:
+            return self.verdict.value
+        sizes = ", ".join(f"{name} = {value}" for name, value in self.sizes)
+        return f"({', '.join(map(str, self.index))})" + (f" where {sizes}" if sizes else "")
+
+
+_NEVER, _OPEN = Finding(Verdict.NEVER), Finding(Verdict.OPEN)
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """`dropped`: a logical index at which no valid point of the leaves lies. `doubled`: one at which two lie."""
+
+    dropped: Finding
+    doubled: Finding
+
+    @property
+    def each_once(self) -> bool:
+        """Whether every logical index is proved to be visited exactly once."""
+        return self.dropped.verdict is self.doubled.verdict is Verdict.NEVER
+
+
+def coverage(graph: DomainGraph, known: Known | None = None) -> Coverage:
+    """What the loops over the leaves, guarded by `predicates`, visit, for all sizes that `known` admits."""
+    given = known or Known({})
+    context = Context(graph, given)
+    outside = given.also([Fact(0, each, None) for each in graph.premises() if not each.is_constant])
+    if all(_keeps(transform, outside) for transform in graph.transforms):
+        return Coverage(_NEVER, _NEVER)
+    visits = _Visits(graph, context, outside)
+    try:
+        return visits.exactly()
+    except (NotAffine, Undecided):
+        return visits.by_trial()
+
+
+def permutes(swizzle: Swizzle, known: Known | None = None) -> Finding:
+    """Where (outer, inner), in bounds, the two directions of a swizzle are not inverse permutations of 0..extent, if anywhere.
+
+    It is enough that `down` stays in bounds and `up` undoes it: the set is finite.
+    """
+    known = known or Known({})
+    outer, inner = swizzle.outer, swizzle.inner
+    if isinstance(swizzle.permutation, Shift):
+        return _NEVER  # (i + o) mod n and (i − o) mod n, at every n
+    place = swizzle.down((expr(outer.sym), expr(inner.sym)))
+    back = swizzle.up(place)[1]
+    sizes = known.also([Fact(0, outer.extent, None), Fact(0, inner.extent, None)])
+    nest = sizes.also([Fact(0, d.sym, d.extent) for d in (outer, inner)], {d.sym: (0, None) for d in (outer, inner)})
+    simple = Simplifier(nest)
+    ends = simple(place[1]), simple(inner.extent - 1 - place[1])
+    if all(map(nest.nonnegative, ends)) and simple(back) is expr(inner.sym):
+        return _NEVER
+    right = conj([between(0, place[1], inner.extent), equal([back], [inner.sym])])
+    try:
+        loops = [between(0, d.sym, d.extent) for d in (outer, inner)]
+        found = Set.of((outer.sym, inner.sym), conj([*loops, *map(Ge, sizes.nonnegatives()), negate(right)])).sample()
+        return _NEVER if found is None else _witness((outer.sym, inner.sym), _only(found, (*place, back, *_extents(swizzle))))
+    except (NotAffine, Undecided):
+        return _permutes_by_trial(swizzle, place[1], back, sizes)
+
+
+def _permutes_by_trial(swizzle: Swizzle, place: Expr, back: Expr, known: Known) -> Finding:
+    domains = swizzle.inputs
+    names = tuple(d.sym for d in domains)
+    verdict = _NEVER
+    for sizes in trial_sizes((place, back, *_extents(swizzle)), names, known):
+        tried = points(domains, sizes)
+        verdict = _OPEN if sizes or tried is None else verdict
+        for at in tried or ():
+            inside = 0 <= place.evaluate(at) < swizzle.inner.extent.evaluate(at)
+            if not inside or back.evaluate(at) != at[swizzle.inner.sym]:
+                return _witness(names, at)
+    return verdict
+
+
+def _keeps(transform: Transform, known: Known) -> bool:
+    """Whether `transform` is proved to keep every index that is in bounds, and to take no two to one place."""
+    match transform:
+        case Split() | Merge():
+            return True
+        case Resize():
+            return known.nonnegative(transform.left) and known.nonnegative(transform.right)
+        case Swizzle():
+            return permutes(transform, known).verdict is Verdict.NEVER
+        case _:
+            return False
+
+
+def _extents(swizzle: Swizzle) -> tuple[Expr, ...]:
+    return tuple(domain.extent for domain in swizzle.inputs)
+
+
+def _only(found: Mapping[Sym, int], values: Iterable[Expr]) -> dict[Sym, int]:
+    """A point without symbols that do not occur."""
+    named = {name for value in values for name in value.syms()}
+    return {name: value for name, value in found.items() if name in named}
+
+
+def _witness(names: Sequence[Sym], at: Mapping[Sym, int]) -> Finding:
+    sizes = tuple((name, value) for name, value in sorted(at.items(), key=lambda each: str(each[0])) if name not in names)
+    return Finding(Verdict.SOME, tuple(at[name] for name in names), sizes)
+
+
+class _Visits:
+    """Which logical index each valid point of the leaves stands for."""
+
+    __slots__ = ("_graph", "_known", "_leaves", "_logical", "_margins", "_values")
+
+    def __init__(self, graph: DomainGraph, context: Context, known: Known):
+        self._graph, self._known = graph, known
+        self._logical = tuple(d.sym for d in graph.logical)
+        self._leaves = tuple(d.sym for d in graph.leaves)
+        self._values = [context.index(name) for name in self._logical]
+        self._margins = [each.margin for each in predicates(graph, known).kept]
+
+    def exactly(self) -> Coverage:
+        """By isl. Raises NotAffine, Undecided."""
+        sizes = [Ge(each) for each in self._known.nonnegatives()]
+        loops = [between(0, d.sym, d.extent) for d in self._graph.leaves]
+        valid = Set.of(self._leaves, conj([*loops, *sizes, *map(Ge, self._margins)]))
+        outs = [Sym(f"{name}↑") for name in self._logical]  # a leaf may be a logical IterDomain, too
+        visits = Map.function(self._leaves, outs, self._values, valid)
+        box = Set.of(
+            outs, conj([*sizes, *(between(0, out, d.extent) for out, d in zip(outs, self._graph.logical, strict=True))])
+        )
+        dropped = box.subtract(visits.range()).sample()
+        twice = None
+        if not visits.is_injective():
+            pairs = visits.then(visits.inverse())
+            twice = pairs.where_differ(self._leaves, self._leaves)
+            visits = visits.intersect_domain(twice.domain())
+        doubled = None if twice is None else visits.range().sample()
+        used = (*map(expr, outs), *self._used())
+        return Coverage(*(_NEVER if each is None else _witness(outs, _only(each, used)) for each in (dropped, doubled)))
+
+    def _used(self) -> tuple[Expr, ...]:
+        return (*self._values, *self._margins, *(d.extent for d in (*self._graph.logical, *self._graph.leaves)))
+
+    def by_trial(self) -> Coverage:
+        """By counting, exactly where no size is free; elsewhere only what happens at small sizes is seen."""
+        dropped = doubled = _NEVER
+        for sizes in trial_sizes(self._used(), self._leaves, self._known):
+            visited = self._count(sizes)
+            boxed = points(self._graph.logical, sizes)
+            if sizes or visited is None or boxed is None:
+                dropped, doubled = (_OPEN if each is _NEVER else each for each in (dropped, doubled))
+            if visited is not None and boxed is not None:
+                for at in boxed:
+                    count = visited[tuple(at[name] for name in self._logical)]
+                    if count == 0 and dropped.verdict is not Verdict.SOME:
+                        dropped = _witness(self._logical, at)
+                    if count > 1 and doubled.verdict is not Verdict.SOME:
+                        doubled = _witness(self._logical, at)
+        return Coverage(dropped, doubled)
+
+    def _count(self, sizes: Mapping[Sym, int]) -> Counter[tuple[int, ...]] | None:
+        tried = points(self._graph.leaves, sizes)
+        if tried is None:
+            return None
+        valid = (at for at in tried if all(margin.evaluate(at) >= 0 for margin in self._margins))
+        return Counter(tuple(value.evaluate(at) for value in self._values) for at in valid)
