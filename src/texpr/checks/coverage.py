@@ -31,6 +31,12 @@ def coverage(subject: Subject) -> Iterator[Diagnostic]:
             yield from _result(subject, buffer, subject.model.by_buffer.get(buffer, ()))
 
 
+def reads_undefined(subject: Subject, name: str) -> bool:
+    """Whether some read of the buffer `name` may see an element that nothing wrote; also where that is undecided."""
+    every = ((b, accesses) for b, accesses in subject.model.by_buffer.items() if b.name == name)
+    return any(True for buffer, accesses in every for _ in _reads(subject, buffer, accesses))
+
+
 def _reads(subject: Subject, buffer: Buffer, accesses: Sequence[Access]) -> Iterator[Diagnostic]:
     """The first read of `buffer`, in textual order, that is not covered."""
     for read in accesses:

@@ -160,9 +160,13 @@ class Seq:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class New:
-    """`new buffer`: fresh, undefined memory for each execution of the enclosing block, until that block ends."""
+    """`new buffer`: fresh, undefined memory for each execution of the enclosing block, until that block ends.
+
+    `space`: where a schedule wants it ("shared", "registers"), None where the compiler decides.
+    """
 
     buffer: Buffer
+    space: str | None = None
     span: Span = NOWHERE
 
 

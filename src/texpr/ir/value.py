@@ -7,12 +7,12 @@ Index arithmetic (`affine.Expr`) is exact integer arithmetic; `Index` brings it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym
-from texpr.ir.types import DType
+from texpr.ir.types import BOOL, DType
 from texpr.support.span import NOWHERE, Span
 
 
@@ -131,3 +131,13 @@ def walk(value: Value) -> Iterator[Value]:
     yield value
     for operand in operands(value):
         yield from walk(operand)
+
+
+def conjunction(conditions: Sequence[Value]) -> Value | None:
+    """All of `conditions`, or None where there are none."""
+    if not conditions:
+        return None
+    total = conditions[0]
+    for condition in conditions[1:]:
+        total = Op("and", (total, condition), BOOL)
+    return total

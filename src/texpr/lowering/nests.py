@@ -10,10 +10,10 @@ from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.types import BOOL, I32
-from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
+from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, conjunction
 from texpr.isa.target import Target
 from texpr.lowering import barriers, lanes, points, reduce
-from texpr.lowering.emit import Emitter, atomic_binds, conjunction
+from texpr.lowering.emit import Emitter, atomic_binds
 from texpr.lowering.names import Names
 from texpr.lowering.needs import Needs
 from texpr.lowering.placement import Placement, Placer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from texpr.affine.expr import Expr, Sym, expr
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.ir.kernel import Space
 from texpr.ir.value import Buffer
 
@@ -29,6 +29,7 @@ class Place:
     def index(self, own: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """The index in `buffer` of the program's element `own`."""
         if self.slots:
-            own = tuple(e // s for e, s in zip(own, self.slots, strict=True))
+            shape = self.buffer.shape[len(self.leading) :]
+            own = tuple(ZERO if n is ONE else e // s for e, s, n in zip(own, self.slots, shape, strict=False))
         index = (*self.leading, *own, *self.trailing)
         return index if index or not self.buffer.shape else tuple(expr(0) for _ in self.buffer.shape)

@@ -23,8 +23,8 @@ from texpr.ir import program as ir
 from texpr.ir.rewrite import substitute_block
 from texpr.ir.types import BOOL, I64
 from texpr.ir.uses import loads
-from texpr.ir.value import Buffer, Index, Op, Value
-from texpr.lowering.emit import Emitter, conjunction, is_simple
+from texpr.ir.value import Buffer, Index, Op, Value, conjunction
+from texpr.lowering.emit import Emitter, is_simple
 from texpr.lowering.places import Place
 from texpr.mapping.distribute import distributes
 from texpr.mapping.nest import LoopMap

@@ -55,12 +55,12 @@ def _loop(loop: ir.Seq, found: list[ir.Stmt], names: Names, met: frozenset[Buffe
         own = Load(Buffer(names.name(_title(element.buffer.name)), element.dtype, (), "local", span=element.span), ())
         store = ir.Bind((element,), (own,), span=loop.span)
         if start is None:
-            before += [ir.New(own.buffer, loop.span), ir.Bind((own,), (element,), span=loop.span)]
+            before += [ir.New(own.buffer, span=loop.span), ir.Bind((own,), (element,), span=loop.span)]
             late.append(store)
         else:
             first = found[start]
             assert isinstance(first, ir.Bind)
-            found[start : start + 1] = [ir.New(own.buffer, loop.span), replace(first, targets=(own,))]
+            found[start : start + 1] = [ir.New(own.buffer, span=loop.span), replace(first, targets=(own,))]
             after.append(store)
         loop = replace(loop, body=_into(loop.body, element, own), reduce=_renamed(loop.reduce, element, own))
     inner = replace(loop, body=promote(loop.body, names, met))

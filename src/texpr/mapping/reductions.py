@@ -164,7 +164,7 @@ class _Arranger:
             block,
             blocks,
             (
-                *(ir.New(b, outer.span) for b in own.values()),
+                *(ir.New(b, span=outer.span) for b in own.values()),
                 *(_start(a, own, outer) for a in found),
                 *rebuild((part, *rest), serial(_into(moved, found, own))),
                 *(_store(a, own, partial, block, outer) for a in found),
@@ -179,7 +179,7 @@ class _Arranger:
             reduce=tuple(dict.fromkeys(t.buffer for a in found for t in a.targets)),
             span=outer.span,
         )
-        return (*(ir.New(b, outer.span) for b in partial.values()), first, last)
+        return (*(ir.New(b, span=outer.span) for b in partial.values()), first, last)
 
     def _buffers(self, found: tuple[Accumulator, ...], blocks: Expr) -> tuple[dict[_Slot, Buffer], dict[_Slot, Buffer]]:
         own: dict[_Slot, Buffer] = {}

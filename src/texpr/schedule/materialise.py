@@ -23,7 +23,7 @@ from texpr.domain.predicates import Predicates, predicates
 from texpr.ir import program as ir
 from texpr.ir.rewrite import Rewriter, replace_loads, substitute_value
 from texpr.ir.types import BOOL, I64
-from texpr.ir.value import Buffer, Index, Load, Op, Value
+from texpr.ir.value import Buffer, Index, Load, Op, Value, conjunction
 from texpr.presburger.formula import Ge, compare
 from texpr.relation.facts import facts_of, known
 from texpr.schedule.marks import UNROLL, VECTOR, level_of, mark
@@ -211,7 +211,8 @@ def _wrapped(entries: Sequence[_Entry], done: _Needs) -> Body:
     around: list[_Need] = []
 
     def close() -> None:
-        found.extend((ir.If(_all(around), tuple(group), span=group[0].span),) if group and around else group)
+        test = conjunction([need.value for need in around])
+        found.extend(group if test is None or not group else (ir.If(test, tuple(group), span=group[0].span),))
         group.clear()
 
     for entry in entries:
@@ -229,10 +230,3 @@ def _may_be_inside(loop: ir.Loop, path: Path) -> bool:
     if isinstance(loop, ir.Seq) or mark(loop, UNROLL) or mark(loop, VECTOR):
         return True
     return level_of(loop) is None and any((level_of(p) or "").startswith(("block", "warp", "lane")) for p in path)
-
-
-def _all(needs: Sequence[_Need]) -> Value:
-    total = needs[0].value
-    for need in needs[1:]:
-        total = Op("and", (total, need.value), BOOL)
-    return total

@@ -9,7 +9,7 @@ With `reorder(k, i)` the loop over i is distributed over its statements, and s g
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from texpr.affine.expr import Sym, expr
@@ -84,6 +84,23 @@ class Nesting:
         self._put(outer, tuple(found))
         return tuple(loop.sym for loop in found)
 
+    def sort_copies(self, order: Sequence[Sym]) -> None:
+        """Directly nested copies of loops come in the `order` of their IterDomains, too."""
+        rank = {sym: n for n, sym in enumerate(order)}
+        while (pair := self._inverted(rank)) is not None:
+            self.interchange(*pair)
+
+    def _inverted(self, rank: Mapping[Sym, int]) -> tuple[Sym, Sym] | None:
+        for outer in loops(self.state.function.body):
+            match outer.body:
+                case (ir.Par() | ir.Seq() as inner,):
+                    first, second = self.state.domain(outer).sym, self.state.domain(inner).sym
+                    if first in rank and second in rank and rank[first] > rank[second]:
+                        return outer.sym, inner.sym
+                case _:
+                    pass
+        return None
+
     def _lets_stay(self, outer: ir.Loop, groups: Sequence[Body]) -> None:
         for number, group in enumerate(groups):
             named = {s.sym for s in group if isinstance(s, ir.Let)}
@@ -119,7 +136,7 @@ class Nesting:
         kept = tuple(s for s in outer.body if s is not new)
         body = rewriter.block(kept)
         self._note(kept, body)
-        self._put(outer, (ir.New(made, new.span), replace(outer, body=body)))
+        self._put(outer, (replace(new, buffer=made), replace(outer, body=body)))
 
     def _note(self, old: Body, new: Body) -> None:
         """Statements of `old` are now those of `new`."""

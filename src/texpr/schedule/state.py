@@ -7,7 +7,7 @@ predicates are found once, at the end (`texpr.schedule.materialise`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -18,7 +18,7 @@ from texpr.domain.transform import Transform
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
-from texpr.schedule.tree import Body, replaced
+from texpr.schedule.tree import Body, replaced, with_blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,25 @@ class State:
         """`base`, or the first of `base_1`, `base_2`, … that is free."""
         taken = self.taken()
         return next(name for n in count() if (name := f"{base}_{n}" if n else base) not in taken)
+
+    def copies(self, loop: ir.Loop) -> tuple[ir.Loop, ...]:
+        """Every loop over the IterDomain of `loop`, itself among them."""
+        domain = self.domain(loop).sym
+        every = (s for s in ir.walk(self.function.body) if isinstance(s, ir.Par | ir.Seq))
+        return tuple(s for s in every if self.domain(s).sym == domain)
+
+    def changed(self, loop: ir.Loop, change: Callable[[ir.Loop], ir.Loop]) -> State:
+        """The same with every copy of `loop` changed; `change` keeps bodies and symbols."""
+        wanted = {copy.sym for copy in self.copies(loop)}
+
+        def visit(body: Body) -> Body:
+            found: list[ir.Stmt] = []
+            for stmt in body:
+                made = with_blocks(stmt, tuple(visit(block) for block in ir.blocks(stmt)))
+                found.append(change(made) if isinstance(made, ir.Par | ir.Seq) and made.sym in wanted else made)
+            return tuple(found)
+
+        return self.with_body(visit(self.function.body))
 
     def renamed(self, old: Sym, new: Sym) -> State:
         """The same with the loop `old` called `new`; it runs over the same IterDomain."""

@@ -71,6 +71,6 @@ def _computed(ctx: Context, e: Exp, dtype: DType, declared: TypeExp, at: int) ->
     name = e.name if isinstance(e, Name) else f"#{at}"
     slot = ctx.slots.get(name) or Slot(ctx.making.namer.unique("result"), "result")
     buffer = Buffer(slot.name, dtype, (), slot.role, None, None, e.span)
-    ctx.out.append(New(buffer, e.span))
+    ctx.out.append(New(buffer, span=e.span))
     ctx.out.append(Bind((Load(buffer, (), (), e.span),), (what,), None, e.span))
     return views.whole(buffer)

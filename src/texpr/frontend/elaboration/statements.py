@@ -163,7 +163,7 @@ def _new(ctx: Context, statement: New) -> None:
     slot = ctx.slots.get(name.name)
     own = slot.name if slot is not None else ctx.making.namer.unique(name.name)
     buffer = Buffer(own, dtype, shape, slot.role if slot is not None else "local", None, None, name.span)
-    ctx.out.append(program.New(buffer, statement.span))
+    ctx.out.append(program.New(buffer, span=statement.span))
     if statement.value is not None:
         _fill(ctx, statement, buffer)
     ctx.scope.declare(name, views.whole(buffer), "the buffer")

@@ -1,7 +1,8 @@
 """`bind(bi, grid.x)`: the iterations of a `par` shared out over a level of the machine, one each.
 
 Levels of a GPU: `grid.x` `grid.y` `grid.z`, `block.x` `block.y` `block.z`, or `warp` and `lane` in place of the block's; of a
-CPU: `core`. The loops of the grid are outermost and directly nested. What is not bound, the compiler maps.
+CPU: `core`. The loops of the grid are outermost and directly nested. Copies of a loop, which
+distribution made, are bound with it. What is not bound, the compiler maps.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from texpr.isa.target import Target
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.marks import BIND, UNROLL, VECTOR, level_of, mark, marked
 from texpr.schedule.state import State
-from texpr.schedule.tree import loops, path_to, replaced
+from texpr.schedule.tree import loops, path_to
 from texpr.support.diagnostic import Note
 
 GRID, BLOCK, WARPS = ("grid.x", "grid.y", "grid.z"), ("block.x", "block.y", "block.z"), ("warp", "lane")
@@ -32,13 +33,13 @@ def _apply(call: Call) -> State:
         reason = f"{call.state.target.name} has no level `{level}`"
         raise call.refuse("E0908", reason, at=call.plain[1], help=f"its levels are {', '.join(known)}")
     _require_par(call, loop)
-    _require_free(call, loop, level)
+    for copy in call.state.copies(loop):
+        _require_free(call, copy, level)
     if level in (*BLOCK, *WARPS):
         _require_threads(call, loop, level)
     else:
         _require_outermost(call, loop)
-    made = marked(loop, BIND, level)
-    return call.state.with_body(replaced(call.state.function.body, loop, lambda _: (made,)))
+    return call.state.changed(loop, lambda copy: marked(copy, BIND, level))
 
 
 def _require_par(call: Call, loop: ir.Loop) -> None:

@@ -1,7 +1,8 @@
 """`reorder(bi, bj, ko, ti, tj)`: the named loops, which lie on one path, in this order from outside in.
 
 Loops that have other statements beside the next one are distributed first, and locals get an element for each iteration
-(`texpr.schedule.nesting`). Proved: every dependence keeps its order (`texpr.schedule.order`), or refused with two instances.
+(`texpr.schedule.nesting`); the copies that this makes come in the same order. Proved: every dependence keeps its order
+(`texpr.schedule.order`), or refused with two instances.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ def _apply(call: Call) -> State:
     order = [loop.sym for loop in path]
     for place, sym in enumerate(target):
         _raise_to(nesting, order, order.index(sym), place)
+    nesting.sort_copies([nesting.state.domain(nesting.loop(sym)).sym for sym in target])
     if any(isinstance(loop, ir.Seq) for loop in path) or nesting.moved or _imperfect(path):
         require_order(call.state, nesting.state, nesting.moved, path[0], call.directive.span, call.rule.name)
     return nesting.state

@@ -1,0 +1,151 @@
+"""`stage(A, at=ko, in=shared, via=ld) -> As`: what one iteration of ko touches of A is kept in a buffer of its own meanwhile.
+
+Before: seq … |ko| { … A[i, k] … }
+After:  seq … |ko| { new As: T[128, 16]
+                     par 128 |As_0| { par 16 |As_1| { As[As_0, As_1] = A[128 * bi + As_0, 16 * ko + As_1] } }
+                     … As[ti, ki] … }
+
+What is only read goes to `shared` as a box, or to `registers` by loops like those that read it. What is written too is copied
+out at the end by loops like those that write it, and copied in only where a read comes before the write; so an accumulator
+stays in registers over a whole loop.
+
+`in`: shared or registers. `via`: ld (loads and stores) or cp_async. `fill`: what the elements of the box outside of A become:
+weak (nothing: no read sees them), zero, or a number. Proved: no other iteration writes what is copied in, and what is copied
+out was written; or refused.
+"""
+
+from __future__ import annotations
+
+from texpr.affine.expr import Sym
+from texpr.checks.coverage import reads_undefined
+from texpr.checks.subject import Subject
+from texpr.ir import program as ir
+from texpr.ir.value import Buffer, Literal
+from texpr.schedule.call import Call, Rule
+from texpr.schedule.marks import ASYNC, marked
+from texpr.schedule.materialise import materialise
+from texpr.schedule.region import Box, NoBox, Use, box, uses, varying
+from texpr.schedule.staging import Staging
+from texpr.schedule.state import State
+from texpr.schedule.tree import path_to
+from texpr.support.diagnostic import Note, TexprError
+
+
+def _apply(call: Call) -> State:
+    call.expect(1, keys=("at", "in", "via", "fill"))
+    buffer = call.buffer(call.plain[0])
+    where = call.key("at")
+    if where is None:
+        raise call.wrong("needs `at=LOOP`: the loop in each of whose iterations the copy lives")
+    at = call.loop(where)
+    space = _word(call, "in", ("shared", "registers"))
+    via = _word(call, "via", ("ld", "cp_async"))
+    outer = tuple(s for s in path_to(call.state.function.body, at) or () if isinstance(s, ir.Par | ir.Seq))
+    found = uses(call.state, buffer, outer)
+    if not found:
+        raise call.refuse("E0912", f"nothing inside the loop over `{at.sym.base}` touches `{buffer.name}`", at=where)
+    (name,) = call.results(f"{buffer.name}_{space[0]}")
+    staging = Staging(call.state, buffer, name.name, space, outer, found, call.directive.span)
+    if any(use.writes for use in found):
+        _require_plain(call, buffer, via)
+        return _accumulated(call, staging)
+    _require_quiet(call, buffer, outer)
+    if space == "registers":
+        _require_plain(call, buffer, via)
+        return staging.as_used(_alike(call, staging), copy_in=True, copy_out=False)
+    region = _box(call, staging)
+    fill = _fill(call, buffer)
+    names = _copy_loops(call, name, len(region.extent))
+    return staging.from_box(region, names, fill, lambda loop: marked(loop, ASYNC) if via == "cp_async" else loop)
+
+
+def _word(call: Call, key: str, choices: tuple[str, ...]) -> str:
+    argument = call.key(key)
+    return choices[0] if argument is None else call.word(argument, choices)
+
+
+def _require_plain(call: Call, buffer: Buffer, via: str) -> None:
+    for key in ("via", "fill"):
+        argument = call.key(key)
+        if argument is not None and argument.value not in ("ld", "weak"):
+            reason = (
+                f"`{key}={argument.value}` is for what is only read and copied to shared memory, unlike `{buffer.name}` here"
+            )
+            raise call.refuse("E0912", reason, at=argument)
+
+
+def _require_quiet(call: Call, buffer: Buffer, outer: tuple[ir.Loop, ...]) -> None:
+    """Nothing writes the buffer while the iterations around the copy run side by side."""
+    outermost = next((loop for loop in outer if isinstance(loop, ir.Par)), outer[-1])
+    for stmt in ir.walk((outermost,)):
+        if isinstance(stmt, ir.Bind) and any(t.buffer is buffer for t in stmt.targets):
+            reason = f"`{buffer.name}` is written in the same nest, so a copy of it could be out of date"
+            raise call.refuse("E0912", reason, Note("it is written here", stmt.span))
+
+
+def _accumulated(call: Call, staging: Staging) -> State:
+    """Elements kept while they are written, copied in where a read would see nothing otherwise."""
+    for use in staging.uses:
+        if use.tested and use.writes:
+            raise _no(call, use, "it is written under a condition, so what to copy out is not known")
+    for loop in staging.outer:
+        if isinstance(loop, ir.Par) and staging.buffer in loop.reduce:
+            reason = f"iterations of `{loop.sym.base}` meet in `{staging.buffer.name}`, which is theirs together"
+            raise call.refuse("E0912", reason, help="stage it at a loop outside of that one")
+    like = _alike(call, staging)
+    state = staging.as_used(like, copy_in=False, copy_out=True)
+    if reads_undefined(Subject(materialise(state).function), staging.name):
+        return staging.as_used(like, copy_in=True, copy_out=True)
+    return state
+
+
+def _alike(call: Call, staging: Staging) -> Use:
+    """A use such that every other one names its element alike, in loops over the same constant IterDomains."""
+    state = staging.state
+    like = next((use for use in staging.uses if use.writes), staging.uses[0])
+    domains = {state.domain(loop) for loop in varying(state, like)}
+    for use in staging.uses:
+        if use.load.data:
+            raise _no(call, use, "its subscripts are data")
+        if use.load.index != like.load.index or {state.domain(loop) for loop in varying(state, use)} != domains:
+            raise _no(call, use, "another access there has other subscripts or loops", like)
+    for domain in domains:
+        if not domain.extent.is_constant:
+            raise _no(call, like, f"the extent of `{domain.sym.base}`, {domain.extent}, is not a constant")
+    return like
+
+
+def _box(call: Call, staging: Staging) -> Box:
+    try:
+        return box(staging.state, staging.uses)
+    except NoBox as problem:
+        raise _no(call, problem.use, str(problem)) from None
+
+
+def _fill(call: Call, buffer: Buffer) -> Literal | None:
+    argument = call.key("fill")
+    if argument is None or argument.value == "weak":
+        return None
+    value = 0 if argument.value == "zero" else argument.value
+    if not isinstance(value, int | float) or (isinstance(value, float) and not buffer.dtype.is_float):
+        raise call.wrong(f"fills {buffer.dtype} with weak, zero or a number of that type", argument)
+    return Literal(value, buffer.dtype)
+
+
+def _copy_loops(call: Call, name: Sym, rank: int) -> tuple[Sym, ...]:
+    taken = call.state.taken()
+    names = [f"{name}_{d}" for d in range(rank)]
+    for each in names:
+        if each in taken:
+            raise call.refuse("E0907", f"the name `{each}`, which a loop of the copy would have, is taken")
+    return tuple(map(Sym, names))
+
+
+def _no(call: Call, use: Use, reason: str, other: Use | None = None) -> TexprError:
+    notes = [Note("this access", use.load.span)]
+    if other is not None:
+        notes.append(Note("the other access", other.load.span))
+    return call.refuse("E0912", f"what is touched of `{use.load.buffer.name}` cannot be staged: {reason}", *notes)
+
+
+RULE = Rule("stage", "stage(BUFFER, at=LOOP, in=shared|registers, via=ld|cp_async, fill=weak|zero|NUMBER) -> NAME", _apply)

@@ -1,0 +1,160 @@
+"""The part of a buffer that one iteration of a loop touches: which accesses there are, and the box that holds them.
+
+An index inside the loop is a base, fixed during the iteration, plus an offset within constant bounds:
+
+    A[i, k] with i = 128 · bi + ti, k = 16 · ko + ki, in an iteration of ko:  base (128 · bi, 16 · ko), box 128 × 16
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from texpr.affine.expr import ZERO, Expr, Sym, expr, term
+from texpr.affine.ranges import bounds
+from texpr.affine.simplify import Simplifier
+from texpr.ir import program as ir
+from texpr.ir.uses import loads
+from texpr.ir.value import Buffer, Load
+from texpr.relation.facts import known
+from texpr.schedule.materialise import given
+from texpr.schedule.state import State
+from texpr.schedule.tree import Body
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Use:
+    """One access. `outer`, `inner`: the loops around it up to the loop in question, and those inside of that. `index`: its
+    subscripts in the IterDomains that these loops run over. `tested`: whether an `if` lies between."""
+
+    stmt: ir.Stmt
+    load: Load
+    writes: bool
+    outer: tuple[ir.Loop, ...]
+    inner: tuple[ir.Loop, ...]
+    index: tuple[Expr, ...]
+    tested: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """Elements base … base + extent − 1 along each dimension; bases in the IterDomains outside."""
+
+    base: tuple[Expr, ...]
+    extent: tuple[int, ...]
+
+
+class NoBox(Exception):
+    """The region is no box of constant size; the text says of which use, and why."""
+
+    def __init__(self, use: Use, reason: str):
+        super().__init__(reason)
+        self.use = use
+
+
+def uses(state: State, buffer: Buffer, outer: Sequence[ir.Loop]) -> tuple[Use, ...]:
+    """Every access of `buffer` inside the last loop of `outer`, in textual order; reads of a statement before its writes."""
+    return tuple(_uses(state, buffer, outer[-1].body, tuple(outer), (), False))
+
+
+def _uses(
+    state: State, buffer: Buffer, body: Body, outer: tuple[ir.Loop, ...], inner: tuple[ir.Loop, ...], tested: bool
+) -> Iterator[Use]:
+    for stmt in body:
+        targets = stmt.targets if isinstance(stmt, ir.Bind) else ()
+        found = [load for load in loads(stmt) if load.buffer is buffer and not any(load is t for t in targets)]
+        found += [t for t in targets if t.buffer is buffer]
+        for load in found:
+            writes = any(load is t for t in targets)
+            yield Use(stmt, load, writes, outer, inner, _index(state, load, (*outer, *inner)), tested)
+        for block in ir.blocks(stmt):
+            deeper = (*inner, stmt) if isinstance(stmt, ir.Par | ir.Seq) else inner
+            yield from _uses(state, buffer, block, outer, deeper, tested or isinstance(stmt, ir.If))
+
+
+def _index(state: State, load: Load, around: tuple[ir.Loop, ...]) -> tuple[Expr, ...]:
+    graph = state.graph(around)
+    indices = graph.indices()
+    facts = list(given(state.function))
+    for leaf in graph.leaves:
+        facts += (expr(leaf.sym), leaf.extent.substitute(indices) - 1 - leaf.sym)
+    simple = Simplifier(known(facts))
+    return tuple(simple(e.substitute(indices)) for e in load.index)
+
+
+def box(state: State, found: Sequence[Use]) -> Box:
+    """The box that holds every use. Raises NoBox."""
+    rank = len(found[0].index)
+    bases: list[Expr] = []
+    extents: list[int] = []
+    for dim in range(rank):
+        lows: list[int] = []
+        highs: list[int] = []
+        base: Expr | None = None
+        for use in found:
+            here, low, high = _parted(state, use, dim)
+            if base is None:
+                base = here
+            if not (here - base).is_constant:
+                raise NoBox(use, f"its subscript {dim} starts at {here} and that of another access at {base}")
+            shift = (here - base).constant
+            lows.append(low + shift)
+            highs.append(high + shift)
+        assert base is not None
+        bases.append(base + min(lows))
+        extents.append(max(highs) - min(lows) + 1)
+    return Box(tuple(bases), tuple(extents))
+
+
+def _parted(state: State, use: Use, dim: int) -> tuple[Expr, int, int]:
+    """One subscript as a base outside and the least and greatest offset inside."""
+    if use.load.data:
+        raise NoBox(use, "its subscripts are data")
+    domains = {state.domain(loop).sym: state.domain(loop) for loop in use.inner}
+    ranges: dict[Sym, tuple[int | None, int | None]] = {}
+    for sym, domain in domains.items():
+        ranges[sym] = (0, domain.extent.constant - 1) if domain.extent.is_constant else (0, None)
+    base, offset = use.index[dim], ZERO
+    for monomial, coefficient in use.index[dim].terms:
+        part = term(monomial, coefficient)
+        if part.syms() & domains.keys():
+            base, offset = base - part, offset + part
+    outside = offset.syms() - domains.keys()
+    if outside:
+        name = min(s.base for s in outside)
+        raise NoBox(use, f"its subscript {dim}, {use.index[dim]}, mixes `{name}` with indices that vary inside")
+    low, high = bounds(offset, ranges)
+    if low is None or high is None:
+        open_ends = sorted(s.base for s in offset.syms() if ranges[s][1] is None)
+        raise NoBox(use, f"its subscript {dim} varies with `{open_ends[0]}`, whose extent is not a constant")
+    return base, low, high
+
+
+def varying(state: State, use: Use) -> tuple[ir.Loop, ...]:
+    """The loops inside that the element depends on, outermost first."""
+    syms = frozenset(s for e in use.index for s in e.syms())
+    return tuple(loop for loop in use.inner if state.domain(loop).sym in syms)
+
+
+def cloned(state: State, chosen: Sequence[ir.Loop]) -> tuple[State, tuple[ir.Loop, ...]]:
+    """Fresh loops, without bodies, over the IterDomains of `chosen`, shared out as these are."""
+    made: list[ir.Loop] = []
+    for loop in chosen:
+        state, copy = state.copy_of(loop)
+        made.append(copy)
+    return state, tuple(made)
+
+
+def nested(chosen: Sequence[ir.Loop], body: Body) -> Body:
+    """`chosen` around `body`, the first outermost."""
+    for loop in reversed(chosen):
+        body = (_with_body(loop, body),)
+    return body
+
+
+def _with_body(loop: ir.Loop, body: Body) -> ir.Loop:
+    match loop:
+        case ir.Par():
+            return ir.Par(loop.sym, loop.extent, body, (), None, loop.directives, loop.fully, loop.span)
+        case ir.Seq():
+            return ir.Seq(loop.sym, loop.extent, body, (), None, loop.directives, loop.span)

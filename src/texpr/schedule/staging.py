@@ -1,0 +1,152 @@
+"""Buffers that stand for part of another one during an iteration of a loop: how they are filled, used and written back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from texpr.affine.expr import ZERO, Expr, Sym, expr
+from texpr.ir import program as ir
+from texpr.ir.rewrite import Rewriter, replace_loads
+from texpr.ir.types import BOOL, I64
+from texpr.ir.value import Buffer, Index, Literal, Load, Op, Value, conjunction
+from texpr.presburger.formula import Ge, conj, negate, syms
+from texpr.presburger.linear import NotAffine
+from texpr.presburger.raw import Undecided
+from texpr.presburger.sets import Set
+from texpr.relation.facts import known
+from texpr.schedule.materialise import given
+from texpr.schedule.region import Box, Use, cloned, nested, varying
+from texpr.schedule.state import State
+from texpr.schedule.tree import Body, replaced
+from texpr.support.span import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """`buffer` is kept in `name` during each iteration of `at`, the last of the loops `outer`, where `uses` are all accesses.
+
+    `space`: where the copy lives ("shared", "registers"). `span`: the directive's.
+    """
+
+    state: State
+    buffer: Buffer
+    name: str
+    space: str
+    outer: tuple[ir.Loop, ...]
+    uses: tuple[Use, ...]
+    span: Span
+
+    @property
+    def at(self) -> ir.Loop:
+        """The loop in each of whose iterations the copy lives."""
+        return self.outer[-1]
+
+    def from_box(self, region: Box, names: Sequence[Sym], fill: Literal | None, mark: Callable[[ir.Par], ir.Par]) -> State:
+        """The box is copied in by loops over `names`; elements of it outside of the buffer become `fill`, or stay undefined.
+
+        `mark` is applied to the outermost of these loops.
+        """
+        made = self._made(tuple(map(expr, region.extent)))
+        index = tuple(b + expr(s) for b, s in zip(region.base, names, strict=True))
+        target = Load(made, tuple(map(expr, names)), span=self.span)
+        bind = ir.Bind((target,), (Load(self.buffer, index, span=self.span),), span=self.span)
+        test = conjunction(list(self._tests(region, names)))
+        body: Body = (bind,)
+        if test is not None:
+            other = () if fill is None else (ir.Bind((target,), (fill,), span=self.span),)
+            body = (ir.If(test, body, other, span=self.span),)
+        loops = [ir.Par(s, expr(e), (), span=self.span) for s, e in zip(names, region.extent, strict=True)]
+        loops[:1] = map(mark, loops[:1])
+        where = {id(u.load): tuple(e - b for e, b in zip(u.index, region.base, strict=True)) for u in self.uses}
+        return self._rebuilt(self.state, made, nested(loops, body), (), where)
+
+    def as_used(self, like: Use, copy_in: bool, copy_out: bool) -> State:
+        """One element for each iteration of the loops inside that the subscripts of `like` depend on, copied by such loops."""
+        chosen = varying(self.state, like)
+        domains = tuple(self.state.domain(loop) for loop in chosen)
+        made = self._made(tuple(d.extent for d in domains))
+        own = Load(made, tuple(expr(d.sym) for d in domains), span=self.span)
+        theirs = replace(like.load, span=self.span)
+        state, before, after = self.state, (), ()
+        if copy_in:
+            state, loops = cloned(state, chosen)
+            before = nested(loops, (ir.Bind((own,), (theirs,), span=self.span),))
+        if copy_out:
+            state, loops = cloned(state, chosen)
+            after = nested(loops, (ir.Bind((theirs,), (own,), span=self.span),))
+        return self._rebuilt(state, made, before, after, {id(use.load): own.index for use in self.uses})
+
+    def _made(self, shape: tuple[Expr, ...]) -> Buffer:
+        return Buffer(self.name, self.buffer.dtype, shape, "local", span=self.span)
+
+    def _rebuilt(self, state: State, made: Buffer, before: Body, after: Body, where: Mapping[int, tuple[Expr, ...]]) -> State:
+        """The loop with the new buffer, the copies, and accesses turned to it. Loops around free no order of updates any more:
+        there are none of the old buffer that could be reordered."""
+
+        def load(old: Load) -> Load | None:
+            index = where.get(id(old))
+            return None if index is None else replace(old, buffer=made, index=index)
+
+        def value(old: Value) -> Value:
+            return replace_loads(old, load)
+
+        def target(old: Load) -> Load:
+            moved = value(old)
+            assert isinstance(moved, Load)
+            return moved
+
+        rewriter = Rewriter(value=value, target=target, buffer=lambda b: made if b is self.buffer else b)
+        new = ir.New(made, self.space, span=self.span)
+        at = replace(self.at, body=(new, *before, *rewriter.block(self.at.body), *after))
+        body = replaced(state.function.body, self.at, lambda _: (at,))
+        if after:
+            body = _unfreed(body, at, self.buffer)
+        return state.with_body(body)
+
+    def _tests(self, region: Box, names: Sequence[Sym]) -> Iterator[Value]:
+        """The comparisons that keep the box inside the buffer; those that always hold are left out."""
+        inside = self._inside(region, names)
+        for start, sym, size in zip(region.base, names, self.buffer.shape, strict=True):
+            index = start + expr(sym)
+            if not self._holds(index, inside):
+                yield Op("ge", (Index(index, I64), Index(ZERO, I64)), BOOL)
+            if not self._holds(size - 1 - index, inside):
+                yield Op("lt", (Index(index, I64), Index(size, I64)), BOOL)
+
+    def _inside(self, region: Box, names: Sequence[Sym]) -> tuple[Expr, ...]:
+        """What is not negative where the copy runs."""
+        indices = self.state.graph(self.outer).indices()
+        facts = list(given(self.state.function))
+        for loop in self.outer:
+            domain = self.state.domain(loop)
+            facts += (expr(domain.sym), domain.extent.substitute(indices) - 1 - domain.sym)
+        for sym, extent in zip(names, region.extent, strict=True):
+            facts += (expr(sym), expr(extent - 1) - sym)
+        return tuple(facts)
+
+    def _holds(self, margin: Expr, inside: tuple[Expr, ...]) -> bool:
+        """Whether `margin` is never negative there: by adding up facts, or else by isl."""
+        if known(inside).nonnegative(margin):
+            return True
+        formula = conj((*map(Ge, inside), negate(Ge(margin))))
+        sizes = frozenset(self.state.function.sizes)
+        dims = tuple(sorted(syms(formula) - sizes, key=str))
+        try:
+            return Set.of(dims, formula, params=sorted(sizes, key=str)).is_empty()
+        except (NotAffine, Undecided):
+            return False
+
+
+def _unfreed(body: Body, inside: ir.Stmt, buffer: Buffer) -> Body:
+    """Loops around `inside` without `buffer` in their `reduce`."""
+    found: list[ir.Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, ir.Par | ir.Seq) and buffer in stmt.reduce and any(s is inside for s in ir.walk(stmt.body)):
+            kept = tuple(b for b in stmt.reduce if b is not buffer)
+            found.append(replace(stmt, reduce=kept, body=_unfreed(stmt.body, inside, buffer)))
+        elif isinstance(stmt, ir.Par | ir.Seq):
+            found.append(replace(stmt, body=_unfreed(stmt.body, inside, buffer)))
+        else:
+            found.append(stmt)
+    return tuple(found)
