@@ -8,14 +8,11 @@ from enum import Enum
 
 from texpr.affine.expr import Expr, Sym
 from texpr.affine.facts import Fact, Known
-from texpr.affine.ranges import Range
+from texpr.affine.ranges import LARGEST_SIZE, Range
 from texpr.backends.c.names import Taken
 from texpr.backends.c.text import Text
 from texpr.ir.program import Compare
 from texpr.ir.value import Buffer
-
-LARGEST_SIZE = 2**31 - 2**16
-"""Sizes are checked to be at most this before a launch, so that a padded index or a loop's last step is still an `int`."""
 
 
 class IntType(Enum):
