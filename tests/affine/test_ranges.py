@@ -234,6 +234,14 @@ def test_multiples_narrow_ranges_and_are_passed_on() -> None:
     assert Known({}, both).multiple(3 * N, 8) and Known({}, both).also([Fact(1, N, None)]).bounds(N) == (8, None)
 
 
+def test_exact_floors_are_seen_through() -> None:
+    tiles = [Fact(0, R, N // 8), Fact(0, C, 8), Fact(0, X, M), multiple_of(N, 8)]
+    inside = Known({Sym("n"): (0, None)}, tiles)
+    assert inside.nonnegative(M * N - N * X - 8 * R - C - 1) and not inside.nonnegative(M * N - N * X - 8 * R - C - 2)
+    assert inside.nonnegative(N // 8 * M - N // 8 * X - R - 1) and inside.quotient(8 * R + C, N) == 0
+    assert inside.nonnegative(2 * (N // 8) - N // 4) and not Known({}, tiles[:3]).nonnegative(8 * (N // 8) - N)
+
+
 def test_facts_add_up() -> None:
     inside = [Fact(0, R, M), Fact(0, C, N)]
     known = Known({}, inside)

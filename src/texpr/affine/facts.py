@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import gcd
 
 from texpr.affine.divisors import Divisors
-from texpr.affine.expr import Expr, IntoExpr, Mod, Monomial, Sym, expr, term, without
+from texpr.affine.expr import Expr, FloorDiv, IntoExpr, Mod, Monomial, Sym, expr, term, without
 from texpr.affine.ranges import EVERYTHING, Interval, Range, as_interval, as_range, interval, monomial_interval
 
 _DEPTH = 6
@@ -57,6 +57,8 @@ class Known:
         self._round(multiples)
         self._fixed = {symbol: lo for symbol, (lo, hi) in self._ranges.items() if lo == hi and isinstance(lo, int)}
         self._divides, self._divisors = bool(multiples), Divisors(multiples, self._fixed)
+        if self._divides:
+            self._facts = tuple(dict.fromkeys((*self._facts, *map(self._without_exact_floors, self._facts))))
         self._intervals: dict[Expr, Interval] = {}
         self._proofs: dict[Expr, bool] = {}
 
@@ -134,6 +136,8 @@ class Known:
             return True
         if not self._facts or value.is_constant:
             return False
+        if self._divides:
+            value = self._without_exact_floors(value)
         found = self._proofs.get(value)
         if found is None:
             found = self._proofs[value] = self._prove(value, _DEPTH)
@@ -160,6 +164,16 @@ class Known:
         """Whether `of` > 0 is proved to divide `value`."""
         return self._divisors.of(value) % of == 0
 
+    def _without_exact_floors(self, value: Expr) -> Expr:
+        """A positive multiple of `value` without any ⌊x / d⌋ where d is known to divide x: d · ⌊x / d⌋ = x."""
+        for monomial, coefficient in value.terms:
+            for atom in monomial:
+                if isinstance(atom, FloorDiv) and atom.den.is_constant and self.multiple(atom.num, atom.den.constant):
+                    outer = term(without(monomial, (atom,)) or (), coefficient)
+                    rest = value - term(monomial, coefficient)
+                    return self._without_exact_floors(rest * atom.den + outer * atom.num)
+        return value
+
     def _prove(self, value: Expr, depth: int) -> bool:
         """value ≥ 0 follows from n · value − k · fact ≥ 0 with n > 0, k ≥ 0; each step cancels a term that may be negative."""
         if self.interval(value)[0] >= 0:
@@ -179,13 +193,17 @@ class Known:
                     yield value * (abs(share) // common) - fact * term(rest, abs(coefficient) // common)
 
     def _suspects(self, value: Expr) -> list[tuple[Monomial, int]]:
-        """Terms that may be negative. One without any lower bound must be cancelled in every proof, so it alone is tried."""
+        """Terms that may be negative. One without any lower bound must go in every proof, so it alone is tried.
+
+        It is the longest such product: what cancels it may cancel shorter ones too, as n · (m − x − 1) cancels −n.
+        """
         finite: list[tuple[Monomial, int]] = []
+        endless: list[tuple[Monomial, int]] = []
         for monomial, coefficient in value.terms:
             lo, hi = monomial_interval(monomial, self._ranges)
             least = coefficient * (lo if coefficient > 0 else hi)
             if isinstance(least, float):
-                return [(monomial, coefficient)]
-            if least < 0:
+                endless.append((monomial, coefficient))
+            elif least < 0:
                 finite.append((monomial, coefficient))
-        return finite
+        return [max(endless, key=lambda each: len(each[0]))] if endless else finite
