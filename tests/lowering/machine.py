@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, assert_never
 
 import numpy as np
 
@@ -106,6 +106,18 @@ def _ordered(old: Touch, new: Touch) -> bool:
     return old.thread // 32 == new.thread // 32 and old.warp_epoch < new.warp_epoch
 
 
+Place = tuple[Memory, Element]
+
+
+@dataclass(frozen=True)
+class Copy:
+    """What a thread has yet to copy, as one of which group; from nowhere where zeros are written."""
+
+    group: int
+    targets: tuple[Place, ...]
+    sources: tuple[Place, ...] | None
+
+
 @dataclass
 class Thread:
     """One thread: its variables, and how far it has come."""
@@ -120,6 +132,8 @@ class Thread:
     warp_epoch: int = 0
     lanes: int = 0
     lane: int = 0
+    groups: int = 0
+    copies: list[Copy] = field(default_factory=list["Copy"])
 
     def index(self, e: Expr, data: Mapping[Sym, int] | None = None) -> int:
         """An index expression, here and now."""
@@ -202,6 +216,64 @@ class Thread:
                     yield stmt
                 case k.Exchange():
                     self.variables[stmt.target] = yield stmt
+                case k.LoadVector():
+                    for sym, element in zip(stmt.targets, k.consecutive(stmt.source, len(stmt.targets)), strict=True):
+                        self.variables[sym] = self.load(element)
+                case k.StoreVector():
+                    numbers = [self.defined(value) for value in stmt.values]
+                    for element, number in zip(k.consecutive(stmt.target, len(numbers)), numbers, strict=True):
+                        self.store(element, number)
+                case k.CopyAsync():
+                    self.start(stmt)
+                case k.CommitAsync():
+                    self.groups += 1
+                case k.WaitAsync():
+                    self.wait(stmt.pending)
+                case _:
+                    assert_never(stmt)
+
+    def whole(self, body: Sequence[k.Stmt]) -> Generator[k.Barrier | k.Exchange, Any, None]:
+        """Runs all of a kernel."""
+        yield from self.run(body)
+        if self.copies:
+            raise Fault("copies are never waited for")
+
+    def start(self, stmt: k.CopyAsync) -> None:
+        """What is to be written is undefined until the thread has waited."""
+        targets = tuple(self.place(element) for element in k.consecutive(stmt.target, stmt.count))
+        sources = (
+            tuple(self.place(element) for element in k.consecutive(stmt.source, stmt.count)) if self.copied(stmt) else None
+        )
+        copy = Copy(self.groups, targets, sources)
+        self.copy_touches(copy)
+        for memory, element in targets:
+            memory.values.pop(element, None)
+        self.copies.append(copy)
+
+    def copied(self, stmt: k.CopyAsync) -> bool:
+        """Whether anything is read."""
+        return stmt.when is None or bool(self.defined(stmt.when))
+
+    def copy_touches(self, copy: Copy) -> None:
+        """A copy touches memory when it starts and when it is waited for."""
+        for memory, element in copy.sources or ():
+            memory.touch(element, self.touch(), writes=False)
+        for memory, element in copy.targets:
+            memory.touch(element, self.touch(), writes=True)
+
+    def wait(self, pending: int) -> None:
+        """Groups but the last `pending` are done. Elements that are written meanwhile are no more as they were left."""
+        done = [copy for copy in self.copies if copy.group < self.groups - pending]
+        for copy in done:
+            self.copies.remove(copy)
+            self.copy_touches(copy)
+            numbers: list[Any] = [0] * len(copy.targets)
+            if copy.sources is not None:
+                numbers = [memory.values.get(element, UNDEFINED) for memory, element in copy.sources]
+            for (memory, element), number in zip(copy.targets, numbers, strict=True):
+                if element in memory.values:
+                    raise Fault(f"{memory.name}{list(element)} is written while it is copied into")
+                memory.values[element] = number
 
     def loop(self, loop: k.For) -> Generator[k.Barrier | k.Exchange, Any, None]:
         lo, hi, step = (self.index(e) for e in (loop.lo, loop.hi, loop.step))
@@ -315,7 +387,7 @@ class Machine:
 
     def together(self, threads: list[Thread], kernel: k.Kernel) -> None:
         """Threads in a shuffled order, each to its next stop; then those go on that have all come to one."""
-        running = {thread.number: thread.run(kernel.body) for thread in threads}
+        running = {thread.number: thread.whole(kernel.body) for thread in threads}
         stopped: dict[int, k.Barrier | k.Exchange] = {}
         answers: dict[int, Any] = {}
         while running:

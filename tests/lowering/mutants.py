@@ -1,4 +1,5 @@
-"""Bugs planted in kernels: a barrier dropped, a guard or a loop one too long, shared memory made each thread's own."""
+"""Bugs planted in kernels: a barrier, a wait or a commit dropped, a wait for one group too few, a guard or a loop one too long,
+shared memory made each thread's own."""
 
 from __future__ import annotations
 
@@ -33,22 +34,37 @@ def mutants(kernel: k.Kernel) -> Iterator[Mutant]:
 
 def _changes(kernel: k.Kernel) -> Iterator[tuple[str, str, k.Kernel]]:
     for stmt in k.walk(kernel.body):
-        match stmt:
-            case k.Barrier():
-                covers = "; ".join(f"{c.kind} {c.buffer} line {c.source.line} -> {c.sink.line}" for c in stmt.covers)
-                yield "barrier", f"barrier dropped ({covers})", _with(kernel, stmt, lambda s: ())
-            case k.If() if (longer := _longer(stmt.condition)) is not None:
-                text = f"guard at line {stmt.span.line} one too long"
-                yield "guard", text, _with(kernel, stmt, lambda s, c=longer: (replace(s, condition=c),))
-            case k.For():
-                text = f"loop {stmt.sym} at line {stmt.span.line} one too long"
-                yield "loop", text, _with(kernel, stmt, lambda s: (replace(s, hi=s.hi + 1),))
-            case _:
-                pass
+        for kind, what, change in _changes_of(stmt):
+            yield kind, what, _with(kernel, stmt, change)
     for array in kernel.arrays:
         if array.space is Space.SHARED:
             arrays = tuple(replace(a, space=Space.LOCAL) if a is array else a for a in kernel.arrays)
             yield "placement", f"{array.buffer.name} each thread's own", replace(kernel, arrays=arrays)
+
+
+def _changes_of(stmt: k.Stmt) -> Iterator[tuple[str, str, Change]]:
+    match stmt:
+        case k.Barrier():
+            yield "barrier", f"barrier dropped ({_covers(stmt.covers)})", lambda _: ()
+        case k.WaitAsync():
+            yield "wait", f"wait dropped ({_covers(stmt.covers)})", lambda _: ()
+            yield (
+                "wait",
+                f"wait for one group too few ({_covers(stmt.covers)})",
+                lambda _: (replace(stmt, pending=stmt.pending + 1),),
+            )
+        case k.CommitAsync():
+            yield "commit", f"commit at line {stmt.span.line} dropped", lambda _: ()
+        case k.If() if (longer := _longer(stmt.condition)) is not None:
+            yield "guard", f"guard at line {stmt.span.line} one too long", lambda _: (replace(stmt, condition=longer),)
+        case k.For():
+            yield "loop", f"loop {stmt.sym} at line {stmt.span.line} one too long", lambda _: (replace(stmt, hi=stmt.hi + 1),)
+        case _:
+            pass
+
+
+def _covers(covers: tuple[k.Covered, ...]) -> str:
+    return "; ".join(f"{c.kind} {c.buffer} line {c.source.line} -> {c.sink.line}" for c in covers)
 
 
 def _with(kernel: k.Kernel, victim: k.Stmt, change: Change) -> k.Kernel:
