@@ -9,16 +9,17 @@ from dataclasses import replace
 from typing import TypeVar
 
 from texpr.ir import program as ir
+from texpr.support.span import NOWHERE, Span
 
 BIND, UNROLL, VECTOR, ASYNC = "bind", "unroll", "vector", "async"
 
 _Loop = TypeVar("_Loop", bound=ir.Loop)
 
 
-def marked(loop: _Loop, name: str, *args: str | int) -> _Loop:
-    """`loop` with the mark `name`, in place of one of that name that it had."""
+def marked(loop: _Loop, name: str, *args: str | int, span: Span = NOWHERE) -> _Loop:
+    """`loop` with the mark `name`, in place of one of that name that it had. `span`: the directive that asked for it."""
     kept = tuple(d for d in loop.directives if d.name != name)
-    return replace(loop, directives=(*kept, ir.Directive(name, tuple(ir.Argument(a) for a in args))))
+    return replace(loop, directives=(*kept, ir.Directive(name, tuple(ir.Argument(a) for a in args), span=span)))
 
 
 def mark(loop: ir.Loop, name: str) -> ir.Directive | None:

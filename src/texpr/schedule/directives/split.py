@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from texpr.affine.expr import Expr
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transforms.split import Split
+from texpr.ir import program as ir
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.shape import free_loop, positive
 from texpr.schedule.state import State
@@ -22,7 +24,11 @@ def _apply(call: Call) -> State:
     call.expect(1 if parts else 2, keys=("parts",))
     loop = free_loop(call, call.plain[0])
     argument = parts or call.plain[1]
-    factor = positive(call, argument)
+    return halves(call, loop, positive(call, argument), parts is not None)[0]
+
+
+def halves(call: Call, loop: ir.Loop, factor: Expr, parts: bool = False) -> tuple[State, ir.Loop]:
+    """The state after `loop` was split by `factor` (into that many parts), and the inner one of the two loops."""
     first, second = call.results(f"{loop.sym.base}_o", f"{loop.sym.base}_i")
     state = call.state
     whole = state.domain(loop)
@@ -31,7 +37,7 @@ def _apply(call: Call) -> State:
     split = Split(whole, IterDomain(first, outer), IterDomain(second, inner))
     below = replace(loop, sym=second, extent=inner, label=None)
     made = replace(loop, sym=first, extent=outer, body=(below,))
-    return state.with_transform(split).with_body(replaced(state.function.body, loop, lambda _: (made,)))
+    return state.with_transform(split).with_body(replaced(state.function.body, loop, lambda _: (made,))), below
 
 
 RULE = Rule("split", "split(LOOP, FACTOR) -> (OUTER, INNER)", _apply)

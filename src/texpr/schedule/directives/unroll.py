@@ -1,0 +1,37 @@
+"""`unroll(i)`: the iterations of a loop of constant extent written one after the other; `unroll(i, 4)`: four at a time.
+
+Before: seq 4 |i| { … i … }       After: the same, marked; the machine code has … 0 … … 1 … … 2 … … 3 …, no loop
+
+What a thread keeps in an array that only unrolled loops index lives in its registers.
+"""
+
+from __future__ import annotations
+
+from texpr.schedule.call import Call, Rule
+from texpr.schedule.marks import UNROLL, marked
+from texpr.schedule.shape import free_loop
+from texpr.schedule.state import State
+from texpr.schedule.tree import replaced
+
+MOST = 256
+"""The longest loop that is unrolled wholly: beyond it, code outgrows the cache of instructions."""
+
+
+def _apply(call: Call) -> State:
+    call.expect(1, 2)
+    call.no_results()
+    loop = free_loop(call, call.plain[0])
+    factor = [call.number(argument, 2) for argument in call.plain[1:]]
+    if not factor and not (loop.extent.is_constant and loop.extent.constant <= MOST):
+        size = (
+            f"{loop.extent} iterations are too many"
+            if loop.extent.is_constant
+            else f"its extent, {loop.extent}, is not a constant"
+        )
+        reason = f"`{loop.sym.base}` cannot be unrolled wholly: {size}"
+        raise call.refuse("E0905", reason, at=call.plain[0], help=f"unroll a part: unroll({loop.sym.base}, 4)")
+    made = marked(loop, UNROLL, *factor, span=call.directive.span)
+    return call.state.with_body(replaced(call.state.function.body, loop, lambda _: (made,)))
+
+
+RULE = Rule("unroll", "unroll(LOOP) or unroll(LOOP, COUNT)", _apply)

@@ -1,0 +1,91 @@
+"""`vectorize(v)`: the iterations of a `par` of constant extent at once; `vectorize(i, 4) -> (o, v)` splits first.
+
+Before: par 4 |v| { z[4 * t + v] = a * x[4 * t + v] }       After: one access of 16 bytes to each of x and z
+
+Proved: what moves with the loop moves by one element, from an address that is a multiple of the vector (`texpr.schedule.vectors`);
+or refused. Parameters say what they begin at (`align(16)`); of a result, the function asks it from then on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from texpr.affine.expr import expr
+from texpr.ir import program as ir
+from texpr.ir.rewrite import Rewriter, replace_loads
+from texpr.ir.value import Buffer, Load, Value
+from texpr.relation.collect import model
+from texpr.schedule.call import Call, Rule
+from texpr.schedule.directives.split import halves
+from texpr.schedule.marks import VECTOR, marked
+from texpr.schedule.materialise import materialise
+from texpr.schedule.shape import free_loop
+from texpr.schedule.state import State
+from texpr.schedule.tree import loops, replaced
+from texpr.schedule.vectors import Lanes, Obstacle, examine
+
+MOST = 16
+"""Lanes of the widest vector: 16 bytes of elements of one byte."""
+
+
+def _apply(call: Call) -> State:
+    call.expect(1, 2)
+    loop = free_loop(call, call.plain[0])
+    _require_par(call, loop)
+    state = call.state
+    if len(call.plain) == 2:
+        state, loop = halves(call, loop, expr(call.number(call.plain[1], 2)))
+    else:
+        call.no_results()
+    if not (loop.extent.is_constant and 2 <= loop.extent.constant <= MOST):
+        help = f"split it: vectorize({loop.sym.base}, 4) -> (…)"
+        reason = f"`{loop.sym.base}` has {loop.extent} iterations, and a vector has 2 to {MOST} lanes"
+        raise call.refuse("E0911", reason, at=call.plain[-1], help=help)
+    made = marked(loop, VECTOR, span=call.directive.span)
+    state = state.with_body(replaced(state.function.body, loop, lambda _: (made,)))
+    return state if state.target.family == "cpu" else _aligned(call, state, made)
+
+
+def _require_par(call: Call, loop: ir.Loop) -> None:
+    if isinstance(loop, ir.Seq):
+        reason = f"the iterations of `{loop.sym.base}` come in order (`seq`), so they cannot run at once"
+        raise call.refuse("E0909", reason, help="vectorize a `par`; if its order is free, write it as `par … reduce(…)`")
+
+
+def _aligned(call: Call, state: State, loop: ir.Loop) -> State:
+    """`state`, if every access of the vector is proved one, its results aligned for them."""
+    function = materialise(state).function
+    known = {instance.stmt: instance.known for instance in model(function).instances}
+    plain = next(each for each in loops(function.body) if each.sym == loop.sym)
+    needed: dict[str, int] = {}
+    for found in examine(Lanes(plain, lambda stmt: known[stmt]), plain.body):
+        if isinstance(found, Obstacle):
+            raise found.refusal(call.directive.span, loop)
+        load, size = found
+        if load.buffer.role == "result":
+            needed[load.buffer.name] = max(size, needed.get(load.buffer.name, 0), load.buffer.align or 0)
+    return _asking(state, needed) if needed else state
+
+
+def _asking(state: State, needed: dict[str, int]) -> State:
+    """The same with results that begin at such multiples of bytes, by name."""
+    old = state.function
+    changed = {b: replace(b, align=needed[b.name]) for b in old.results if b.name in needed}
+
+    def buffer(found: Buffer) -> Buffer:
+        return changed.get(found, found)
+
+    def load(found: Load) -> Load:
+        return replace(found, buffer=buffer(found.buffer))
+
+    def value(found: Value) -> Value:
+        return replace_loads(found, load)
+
+    def target(found: Load) -> Load:
+        return replace(load(found), data=tuple((sym, value(meaning)) for sym, meaning in found.data))
+
+    body = Rewriter(value=value, target=target, buffer=buffer).block(old.body)
+    return replace(state, function=replace(old, body=body, results=tuple(map(buffer, old.results))))
+
+
+RULE = Rule("vectorize", "vectorize(LOOP) or vectorize(LOOP, LANES) -> (OUTER, LANE)", _apply)
