@@ -23,6 +23,8 @@ from texpr.isa.registry import resolve
 from texpr.isa.target import Target
 from texpr.lowering.lower import lower as lower_function
 from texpr.lowering.notes import Notes
+from texpr.schedule.apply import apply_schedule
+from texpr.schedule.materialise import Guarded
 from texpr.sources import read_source
 from texpr.support.diagnostic import Diagnostic, TexprError, error
 from texpr.support.span import Source
@@ -33,13 +35,15 @@ After: TypeAlias = Callable[[str, Stage], None]
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A function for one target: the function with its sizes fixed, its plan, what was decided, the source for a compiler."""
+    """A function for one target: the function as it is laid out, its sizes fixed; its plan, what was decided, the source for a
+    compiler. `guards`: the graphs of its loops and their predicates, where a schedule made any."""
 
     function: Function
     target: Target
     plan: Plan
     notes: tuple[Notes, ...]
     source: str
+    guards: tuple[Guarded, ...] = ()
 
 
 def parse(source: Source | str, consts: Mapping[str, int] | None = None) -> Program:
@@ -116,14 +120,16 @@ def lower(
     function, fixed = fix(function, sizes)
     after("fixed", function)
     refuse(check_function(function))
+    guards: tuple[Guarded, ...] = ()
     if schedule is not None:
-        function = _scheduled(function, fix_schedule(schedule, fixed), machine)
+        laid_out = apply_schedule(function, fix_schedule(schedule, fixed), machine)
+        function, guards = laid_out.function, laid_out.guards
         after("scheduled", function)
     plan, notes = lower_function(function, machine, fixed)
     after("plan", plan)
     source = print_cpu(plan) if machine.family == "cpu" else print_kernels(plan)
     after("source", source)
-    return Compiled(function, machine, plan, notes, source)
+    return Compiled(function, machine, plan, notes, source, guards)
 
 
 def fix_schedule(schedule: Schedule, fixed: Mapping[Sym, int]) -> Schedule:
@@ -133,11 +139,6 @@ def fix_schedule(schedule: Schedule, fixed: Mapping[Sym, int]) -> Schedule:
     except ZeroDivisionError:
         message = f"a schedule of `{schedule.function}` divides by zero, at {_listed(fixed)}"
         raise error("E0724", schedule.span, message) from None
-
-
-def _scheduled(function: Function, schedule: Schedule, machine: Target) -> Function:
-    what = f"schedules cannot be applied for {machine.name}"
-    raise error("E0860", schedule.span, f"`{function.name}` has a schedule here, and {what}", help="--schedule none")
 
 
 def refuse(found: tuple[Diagnostic, ...]) -> None:
