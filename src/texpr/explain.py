@@ -63,9 +63,9 @@ def _kernel(kernel: k.Kernel, note: Notes, resources: Resources | None) -> Data:
         "launch": _launch(kernel),
         "mapping": [asdict(loop) for loop in note.loops],
         "buffers": [asdict(buffer) for buffer in note.buffers],
-        "barriers": list(_barriers(kernel)),
+        "barriers": list(barriers(kernel)),
         "predicates": {"kept": list(_predicates(kernel.body)), "removed": []},
-        "copies": [],
+        "copies": list(copies(kernel)),
         "accesses": [asdict(access) for access in accesses(kernel) if access.lanes],
         "registers": None if resources is None else resources.registers,
         "spill_bytes": None if resources is None else resources.spill_stores + resources.spill_loads,
@@ -79,20 +79,40 @@ def _launch(kernel: k.Kernel) -> Data:
     return {"grid": grid, "cluster": {}, "block": block}
 
 
-def _barriers(kernel: k.Kernel) -> Iterator[Data]:
+def barriers(kernel: k.Kernel) -> Iterator[Data]:
+    """Where threads wait: for each other, or (`pending`: how many groups may be left) for their own asynchronous copies."""
     for stmt in k.walk(kernel.body):
-        if isinstance(stmt, k.Barrier):
-            covers = [
-                {
-                    "kind": c.kind,
-                    "buffer": c.buffer,
-                    "from_line": c.source.line,
-                    "to_line": c.sink.line,
-                    "carried_by": None if c.carried is None else c.carried.base,
-                }
-                for c in stmt.covers
-            ]
-            yield {"kind": stmt.level.value, "covers": covers}
+        match stmt:
+            case k.Barrier():
+                yield {"kind": stmt.level.value, "pending": None, "covers": list(map(_covered, stmt.covers))}
+            case k.WaitAsync():
+                yield {"kind": "copies", "pending": stmt.pending, "covers": list(map(_covered, stmt.covers))}
+            case _:
+                pass
+
+
+def _covered(covered: k.Covered) -> Data:
+    return {
+        "kind": covered.kind,
+        "buffer": covered.buffer,
+        "from_line": covered.source.line,
+        "to_line": covered.sink.line,
+        "carried_by": None if covered.carried is None else covered.carried.base,
+    }
+
+
+def copies(kernel: k.Kernel) -> Iterator[Data]:
+    """Asynchronous copies; `when`: where not, zeros are written."""
+    for stmt in k.walk(kernel.body):
+        if isinstance(stmt, k.CopyAsync):
+            yield {
+                "engine": "cp.async",
+                "from": stmt.source.buffer.name,
+                "to": stmt.target.buffer.name,
+                "bytes": stmt.count * stmt.source.dtype.bytes,
+                "when": None if stmt.when is None else condition_text(stmt.when),
+                "line": stmt.span.line,
+            }
 
 
 def _predicates(body: tuple[k.Stmt, ...]) -> Iterator[str]:

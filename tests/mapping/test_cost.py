@@ -8,6 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from tests.backends.transfers import copying, moving
 from tests.lowering.emulated import module
 
 from texpr.backends.cuda import print_kernels
@@ -16,6 +17,8 @@ from texpr.emulator.harness import Emulated
 from texpr.frontend import parse
 from texpr.interp.dtypes import numpy_dtype
 from texpr.ir import kernel as k
+from texpr.ir.kernel_parse import parse_plan
+from texpr.ir.types import F32
 from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower
 from texpr.mapping.cost import Access, accesses
@@ -112,3 +115,25 @@ def test_a_stride_of_a_line_costs_a_sector_for_each_lane() -> None:
     """By hand; and the counts do tell mappings apart."""
     said, _ = _both(_global("a line apart", "f32"))
     assert [(a.kind, a.sectors, a.least, a.lines) for a in said] == [("load", 4, 4, 1), ("store", 32, 4, 32)]
+
+
+@pytest.mark.parametrize(("columns", "conflicts"), [(4, 0), (8, 4)])
+def test_vectors_are_one_access(columns: int, conflicts: int) -> None:
+    """Eight lanes of a phase that are 32 bytes apart meet in half of the banks (the emulator counts the same)."""
+    text = moving(F32, 4).replace("tile: f32[64, 4]", f"tile: f32[64, {columns}]")
+    read, put, got, written = accesses(next(k.kernels(parse_plan(text).steps)))
+    assert (read.kind, read.sectors, read.least, read.lines) == ("load", 16, 16, 4)
+    assert (written.kind, written.sectors, written.lines) == ("store", 16, 4)
+    assert (put.kind, put.conflicts, got.kind, got.conflicts) == ("store", conflicts, "load", conflicts)
+
+
+def test_a_copy_reads_and_writes() -> None:
+    read, put, *_ = accesses(next(k.kernels(parse_plan(copying(F32, 4)).steps)))
+    assert (read.kind, read.space, read.sectors, put.kind, put.space, put.conflicts) == (
+        "load",
+        "global",
+        16,
+        "store",
+        "shared",
+        0,
+    )

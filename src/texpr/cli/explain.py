@@ -66,6 +66,7 @@ def _kernel(console: Console, kernel: Data) -> None:
     _entry(console, "mapping", [_loop(loop) for loop in kernel["mapping"]])
     _entry(console, "buffers", [f"{b['buffer']} in {b['space']}, {b['bytes']} bytes: {b['reason']}" for b in kernel["buffers"]])
     _entry(console, "barriers", [_barrier(barrier) for barrier in kernel["barriers"]])
+    _entry(console, "copies", [_copy(copy) for copy in kernel["copies"]])
     _entry(console, "guards kept", kernel["predicates"]["kept"])
     _entry(console, "guards removed", [str(removed) for removed in kernel["predicates"]["removed"]])
     _entry(console, "accesses", [_access(access) for access in kernel["accesses"]])
@@ -94,7 +95,13 @@ def _loop(loop: Data) -> str:
 
 def _barrier(barrier: Data) -> str:
     covers = [f"{c['kind']} on {c['buffer']}, line {c['from_line']} to {c['to_line']}{_around(c)}" for c in barrier["covers"]]
-    return f"{barrier['kind']}: {'; '.join(covers)}"
+    left = "" if barrier["pending"] is None else f", {barrier['pending']} groups left"
+    return f"{barrier['kind']}{left}: {'; '.join(covers)}"
+
+
+def _copy(copy: Data) -> str:
+    when = "" if copy["when"] is None else f", zeros but where {copy['when']}"
+    return f"{copy['from']} to {copy['to']} (line {copy['line']}): {copy['engine']} of {copy['bytes']} bytes{when}"
 
 
 def _around(covered: Data) -> str:

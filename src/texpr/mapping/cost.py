@@ -125,7 +125,7 @@ def _cost(load: Load, count: int, kind: str, space: Space, lanes: list[_Lane], l
     found = [_address(load, lane) for lane in lanes]
     if load.data or None in found:
         return Access(title, kind, space.value, line, len(lanes))
-    starts = [at * width for at in found if at is not None]
+    starts = [at * load.dtype.bytes for at in found if at is not None]
     if space is Space.SHARED:
         return Access(title, kind, space.value, line, len(lanes), conflicts=_conflicts(starts, width))
     size = len(set(starts)) * width
