@@ -26,6 +26,7 @@ from texpr.lowering.promote import promote
 from texpr.mapping.default import for_grid, map_nest
 from texpr.mapping.reductions import BLOCK_CHUNK, CORE_CHUNK, arrange
 from texpr.relation.collect import model
+from texpr.schedule.marks import BLOCKS
 
 
 def lower(function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None = None) -> tuple[k.Plan, tuple[Notes, ...]]:
@@ -120,7 +121,15 @@ class _Lowering:
             body,
             frozenset(load.buffer.name for load in written if load.buffer not in own),
             origin[0].span,
+            min_blocks=self.min_blocks,
         )
+
+    @property
+    def min_blocks(self) -> int:
+        """Blocks of a multiprocessor that a schedule asks for."""
+        asked = next((d.args[0].value for d in self.function.directives if d.name == BLOCKS), 0)
+        assert isinstance(asked, int)
+        return asked
 
 
 def _layout_symbols(buffer: Buffer) -> frozenset[Sym]:

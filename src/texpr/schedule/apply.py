@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from difflib import get_close_matches
 
 from texpr.ir import program as ir
 from texpr.isa.target import Target
 from texpr.schedule.call import Call
+from texpr.schedule.marks import BLOCKS
 from texpr.schedule.materialise import Materialised, materialise
+from texpr.schedule.partition import partitioned
 from texpr.schedule.rules import RULES
 from texpr.schedule.state import State
 from texpr.support.diagnostic import error
@@ -38,4 +41,14 @@ def followed(function: ir.Function, schedule: ir.Schedule, target: Target) -> St
 
 def apply_schedule(function: ir.Function, schedule: ir.Schedule, target: Target) -> Materialised:
     """`function` as `schedule` lays it out on `target`. Raises TexprError or Limitation at the directive that is refused."""
-    return materialise(followed(function, schedule, target))
+    return laid_out(followed(function, schedule, target))
+
+
+def laid_out(state: State) -> Materialised:
+    """The plain program that `state` stands for, with the marks that mapping and lowering follow."""
+    made = materialise(state)
+    function = partitioned(made.function)
+    if state.min_blocks:
+        bounds = ir.Directive(BLOCKS, (ir.Argument(state.min_blocks),))
+        function = replace(function, directives=(*function.directives, bounds))
+    return replace(made, function=function)

@@ -11,7 +11,10 @@ from typing import TypeVar
 from texpr.ir import program as ir
 from texpr.support.span import NOWHERE, Span
 
-BIND, UNROLL, VECTOR, ASYNC = "bind", "unroll", "vector", "async"
+BIND, UNROLL, VECTOR, ASYNC, PARTITION = "bind", "unroll", "vector", "async", "partition"
+
+BLOCKS = "launch_bounds"
+"""A mark of the function: blocks that a multiprocessor should hold."""
 
 _Loop = TypeVar("_Loop", bound=ir.Loop)
 

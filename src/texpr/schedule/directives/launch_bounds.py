@@ -1,0 +1,27 @@
+"""`launch_bounds(2)`: how many blocks a multiprocessor should hold at a time; the compiler of the kernel limits registers so.
+
+The threads of a block are known already, from what is bound; CUDA's `__launch_bounds__(threads, blocks)` gets both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from texpr.schedule.call import Call, Rule
+from texpr.schedule.state import State
+
+
+def _apply(call: Call) -> State:
+    call.expect(1)
+    call.no_results()
+    target = call.state.target
+    if target.family == "cpu":
+        raise call.refuse("E0908", f"{target.name} has no blocks of threads")
+    blocks = call.number(call.plain[0])
+    if blocks > target.resident_blocks:
+        reason = f"a multiprocessor of {target.name} holds {target.resident_blocks} blocks at most, not {blocks}"
+        raise call.refuse("E0910", reason, at=call.plain[0])
+    return replace(call.state, min_blocks=blocks)
+
+
+RULE = Rule("launch_bounds", "launch_bounds(BLOCKS)", _apply)

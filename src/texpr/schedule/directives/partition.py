@@ -1,0 +1,22 @@
+"""`partition(ki)`: iterations of ki whose predicates all hold run without them; the rest runs as before.
+
+Before: seq 16 |ki| { if 16 * ko + ki < K { … } }       After: seq min(16, K - 16 * ko) |ki| { … }
+
+What the predicates ask of loops outside is asked once, before the loop (`texpr.schedule.partition`). Changes no result.
+"""
+
+from __future__ import annotations
+
+from texpr.schedule.call import Call, Rule
+from texpr.schedule.marks import PARTITION, marked
+from texpr.schedule.state import State
+
+
+def _apply(call: Call) -> State:
+    call.expect(1)
+    call.no_results()
+    loop = call.loop(call.plain[0])
+    return call.state.changed(loop, lambda copy: marked(copy, PARTITION))
+
+
+RULE = Rule("partition", "partition(LOOP)", _apply)

@@ -1,0 +1,38 @@
+"""`place(v, shared)`: where a `new` lives: shared, registers or workspace (global memory that the caller sets aside).
+
+Changes no result. Refused in lowering (E0913) where the threads that touch its elements cannot reach them there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from texpr.ir import program as ir
+from texpr.schedule.call import Call, Rule
+from texpr.schedule.state import State
+from texpr.schedule.tree import replaced
+
+SPACES = ("shared", "registers", "workspace")
+
+
+def _apply(call: Call) -> State:
+    call.expect(2)
+    call.no_results()
+    buffer = call.buffer(call.plain[0])
+    space = call.word(call.plain[1], SPACES)
+    body = call.state.function.body
+    for new in ir.walk(body):
+        if isinstance(new, ir.New) and new.buffer is buffer and buffer not in call.state.function.results:
+            if space == "shared" and call.state.target.family == "cpu":
+                raise call.refuse("E0908", f"{call.state.target.name} has no shared memory", at=call.plain[1])
+            return call.state.with_body(replaced(body, new, lambda old: (_placed(old, space),)))
+    reason = f"the memory of `{buffer.name}` is the caller's"
+    raise call.refuse("E0913", reason, at=call.plain[0], help=f"stage it: stage({buffer.name}, at=LOOP, in={space})")
+
+
+def _placed(new: ir.Stmt, space: str) -> ir.Stmt:
+    assert isinstance(new, ir.New)
+    return replace(new, space=space)
+
+
+RULE = Rule("place", "place(BUFFER, shared|registers|workspace)", _apply)

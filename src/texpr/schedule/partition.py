@@ -1,0 +1,207 @@
+"""Loops parted into the iterations whose predicates all hold and the rest.
+
+A predicate `left < right` of a loop's body holds in every iteration inside where it holds for the greatest `left`. Where that
+does not depend on the loop, it is asked once, before it; where it grows with a `seq`, the loop ends where it stops to hold:
+
+    seq 16 |ki| { if 16 * ko + ki < K { par 4 |r| { if 4 * t + r < M { … } } } }
+
+    if 4 * t + 3 < M { seq min(16, K - 16 * ko) |ki| { par 4 |r| { … } } }
+    else             { seq 16 |ki| { … as it was … } }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum, minimum, term
+from texpr.ir import program as ir
+from texpr.ir.rewrite import Rewriter, replace_loads, substitute_block
+from texpr.ir.types import BOOL, I64
+from texpr.ir.value import Buffer, Index, Load, Op, Value, conjunction
+from texpr.schedule.marks import PARTITION, mark
+from texpr.schedule.tree import Body, with_blocks
+
+
+def partitioned(function: ir.Function) -> ir.Function:
+    """`function` with every loop that is marked so parted; marks are gone."""
+    if not any(isinstance(s, ir.Par | ir.Seq) and mark(s, PARTITION) for s in ir.walk(function.body)):
+        return function
+    taken = {b.name for b in ir.buffers(function)} | {s.name for s in function.sizes}
+    taken |= {s.sym.name for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq | ir.Let)}
+    return replace(function, body=_Parter(taken).block(function.body))
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """margin ≥ 0, as it stands in a condition."""
+
+    value: Value
+    margin: Expr
+
+
+@dataclass(slots=True)
+class _Parter:
+    taken: set[str]
+
+    def block(self, body: Body) -> Body:
+        """Every marked loop of `body`, innermost first."""
+        found: list[ir.Stmt] = []
+        for stmt in body:
+            made = with_blocks(stmt, tuple(self.block(block) for block in ir.blocks(stmt)))
+            if isinstance(made, ir.Par | ir.Seq) and mark(made, PARTITION):
+                bare = replace(made, directives=tuple(d for d in made.directives if d.name != PARTITION))
+                found.extend(self._part(bare))
+            else:
+                found.append(made)
+        return tuple(found)
+
+    def _part(self, loop: ir.Loop) -> Body:
+        tests = tuple(dict.fromkeys(_tests(loop.body)))
+        inner = {s.sym: s.extent for s in ir.walk(loop.body) if isinstance(s, ir.Par | ir.Seq)}
+        least = [(test, low) for test in tests if (low := _least(test.margin, inner)) is not None]
+        if isinstance(loop, ir.Par):
+            whole = tuple(low for _, low in least)
+            body = self._either(whole, _without(loop.body, [t for t, _ in least]), loop.body)
+            return (replace(loop, body=body),)
+        fixed = [(t, low) for t, low in least if loop.sym not in low.syms()]
+        moving = [(t, end) for t, low in least if (end := _end(low, loop.sym)) is not None]
+        main = self._ended(loop, moving, _without(loop.body, [t for t, _ in (*fixed, *moving)]))
+        return self._either(tuple(low for _, low in fixed), main, (loop,))
+
+    def _ended(self, loop: ir.Seq, moving: Sequence[tuple[_Test, Expr]], body: Body) -> Body:
+        """The iterations before the first `end`, and those after it as they were, unless they would do nothing."""
+        if not moving:
+            return (replace(loop, body=body),)
+        end = minimum(loop.extent, *(e for _, e in moving))
+        main = replace(loop, extent=maximum(ZERO, end), body=body)
+        if any(_covers(loop.body, t) for t, _ in moving) and len({e for _, e in moving}) == 1:
+            return (main,)
+        start = maximum(ZERO, end)
+        rest = replace(loop, extent=loop.extent - start, body=substitute_block(loop.body, {loop.sym: start + loop.sym}))
+        return (main, *self._renamed((rest,)))
+
+    def _either(self, margins: Sequence[Expr], then: Body, orelse: Body) -> Body:
+        test = conjunction([Op("ge", (Index(m, I64), Index(ZERO, I64)), BOOL) for m in margins])
+        if test is None:
+            return then
+        return (ir.If(test, then, self._renamed(orelse), span=orelse[0].span),)
+
+    def _renamed(self, body: Body) -> Body:
+        """A second copy: loops and locals under fresh names."""
+        syms = {s.sym: Sym(self._fresh(s.sym.base)) for s in ir.walk(body) if isinstance(s, ir.Par | ir.Seq | ir.Let)}
+        made: dict[Buffer, Buffer] = {}
+        for stmt in ir.walk(body):
+            if isinstance(stmt, ir.New):
+                shape = tuple(e.substitute(syms) for e in stmt.buffer.shape)
+                made[stmt.buffer] = replace(stmt.buffer, name=self._fresh(stmt.buffer.name), shape=shape)
+        return _renamed(body, syms, made)
+
+    def _fresh(self, base: str) -> str:
+        name = next(n for k in count(1) if (n := f"{base}_{k}") not in self.taken)
+        self.taken.add(name)
+        return name
+
+
+def _tests(body: Body) -> Iterator[_Test]:
+    """The affine comparisons that every `if` without `else` below asks for."""
+    for stmt in ir.walk(body):
+        if isinstance(stmt, ir.If) and not stmt.orelse:
+            for part in _conjuncts(stmt.condition):
+                margin = _margin(part)
+                if margin is not None:
+                    yield _Test(part, margin)
+
+
+def _conjuncts(value: Value) -> Iterator[Value]:
+    match value:
+        case Op("and", (left, right)):
+            yield from _conjuncts(left)
+            yield from _conjuncts(right)
+        case _:
+            yield value
+
+
+def _margin(value: Value) -> Expr | None:
+    """What is ≥ 0 where the comparison holds."""
+    match value:
+        case Op("lt", (Index(left), Index(right))):
+            return right - left - 1
+        case Op("le", (Index(left), Index(right))):
+            return right - left
+        case Op("gt", (Index(left), Index(right))):
+            return left - right - 1
+        case Op("ge", (Index(left), Index(right))):
+            return left - right
+        case _:
+            return None
+
+
+def _least(margin: Expr, inner: Mapping[Sym, Expr]) -> Expr | None:
+    """The least margin over the loops inside, whose extents are constants; None where it is not linear in them."""
+    least = margin
+    for monomial, coefficient in margin.terms:
+        part = term(monomial, coefficient)
+        if not part.syms() & inner.keys():
+            continue
+        (first, *others) = monomial
+        if others or not isinstance(first, Sym) or not inner[first].is_constant:
+            return None
+        least = least - part + (0 if coefficient > 0 else coefficient * max(0, inner[first].constant - 1))
+    return least
+
+
+def _end(margin: Expr, sym: Sym) -> Expr | None:
+    """The first value of `sym` at which a margin that falls with it is negative; None where it does not fall linearly."""
+    slope = next((c for m, c in margin.terms if m == (sym,)), 0)
+    rest = margin - expr(sym) * slope
+    if slope >= 0 or sym in rest.syms():
+        return None
+    return rest // -slope + ONE
+
+
+def _covers(body: Body, test: _Test) -> bool:
+    """Whether nothing in `body` runs where `test` fails, and it does not vary inside."""
+    inner = {s.sym for s in ir.walk(body) if isinstance(s, ir.Par | ir.Seq)}
+    if test.margin.syms() & inner:
+        return False
+    return all(isinstance(s, ir.If) and not s.orelse and test.value in _conjuncts(s.condition) for s in body)
+
+
+def _without(body: Body, tests: Sequence[_Test]) -> Body:
+    """`body` with comparisons that hold taken out of its conditions."""
+    gone = {test.value for test in tests}
+    found: list[ir.Stmt] = []
+    for stmt in body:
+        made = with_blocks(stmt, tuple(_without(block, tests) for block in ir.blocks(stmt)))
+        if isinstance(made, ir.If) and not made.orelse:
+            left = [part for part in _conjuncts(made.condition) if part not in gone]
+            test = conjunction(left)
+            found.extend(made.then if test is None else (replace(made, condition=test),))
+        else:
+            found.append(made)
+    return tuple(found)
+
+
+def _renamed(body: Body, syms: Mapping[Sym, Sym], made: Mapping[Buffer, Buffer]) -> Body:
+    def load(old: Load) -> Load | None:
+        return replace(old, buffer=made[old.buffer]) if old.buffer in made else None
+
+    def target(old: Load) -> Load:
+        moved = replace_loads(old, load)
+        assert isinstance(moved, Load)
+        return moved
+
+    rewriter = Rewriter(value=lambda v: replace_loads(v, load), target=target, buffer=lambda b: made.get(b, b))
+    return _with_syms(rewriter.block(substitute_block(body, syms)), syms)
+
+
+def _with_syms(body: Body, syms: Mapping[Sym, Sym]) -> Body:
+    found: list[ir.Stmt] = []
+    for stmt in body:
+        made = with_blocks(stmt, tuple(_with_syms(block, syms) for block in ir.blocks(stmt)))
+        if isinstance(made, ir.Par | ir.Seq | ir.Let) and made.sym in syms:
+            made = replace(made, sym=syms[made.sym])
+        found.append(made)
+    return tuple(found)
