@@ -169,7 +169,8 @@ def test_what_is_printed_differs_where_the_schedule_does() -> None:
 def test_random_schedules(schedule: t.Schedule) -> None:
     """Whatever a schedule elaborates to reads back as it was."""
     written = replace(schedule, function=t.Ident("f"), target=None)
-    fn = t.Fn(t.Ident("f"), (t.Param(t.Ident("A"), t.TypeExp(t.Ident("f32"), (t.Name("x"), t.Name("i'1")))),), (), ())
+    sizes = t.TypeExp(t.Ident("f32"), tuple(map(t.Name, ("x", "n", "i", "i'1", "f32", "in", "for"))))
+    fn = t.Fn(t.Ident("f"), (t.Param(t.Ident("A"), sizes),), (), ())
     try:
         program = elaborate(t.Tree((fn, written)))
     except TexprError:

@@ -27,7 +27,7 @@ def select_schedule(function: Function, wanted: Schedule | str, target: Target) 
     if schedule.function != function.name:
         raise error("E0863", schedule.span, f"{_called(schedule)} is for `{schedule.function}`, not for `{function.name}`")
     if schedule.target not in (target.name, target.family, None):
-        help = f"build it for {schedule.target}, or leave the choice open: --schedule {AUTO}"
+        help = f"leave the choice open: --schedule {AUTO}"
         raise error("E0861", schedule.span, f"{_called(schedule)} is for {schedule.target}, not for {target.name}", help=help)
     return schedule
 

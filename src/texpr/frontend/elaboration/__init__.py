@@ -29,7 +29,7 @@ def elaborate(tree: Tree, consts: Mapping[str, int] | None = None, library: Tree
     if library is not None:
         _gather(file, library)
     own = _gather(file, tree)
-    gather_schedules(file, tree.items, [item.name.name for item in own if isinstance(item, Fn)])
+    gather_schedules(file, tree.items)
     _check_consts(file)
     for combine in list(file.combines.values()):
         try:

@@ -19,8 +19,9 @@ MACHINES = tuple(dict.fromkeys((*(target.family for target in TARGETS.values()),
 """What may stand after `for`: families of targets, then targets."""
 
 
-def gather_schedules(file: File, items: Sequence[tree.Item], names: Sequence[str]) -> None:
-    """Give each function of `names` its schedules in `file.schedules`; what is wrong with their heads is kept there too."""
+def gather_schedules(file: File, items: Sequence[tree.Item]) -> None:
+    """Give each function of a file its schedules, in `file.schedules`; what is wrong with their heads is kept in `file`."""
+    names = tuple(dict.fromkeys(item.name.name for item in items if isinstance(item, tree.Fn)))
     seen: dict[tuple[str, str | None, str | None], Span] = {}
     for item in items:
         if not isinstance(item, tree.Schedule):

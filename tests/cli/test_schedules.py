@@ -1,0 +1,210 @@
+"""`--schedule`, and `schedule=` from Python: which schedule reaches the compiler, and what is said where none can."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import texpr
+from texpr.cli import main
+from texpr.driver import lower
+from texpr.ir.kernel import kernels
+from texpr.ir.program import Schedule
+from texpr.ir.selection import select_schedule
+from texpr.isa.levels import Level
+from texpr.isa.registry import resolve
+from texpr.support.diagnostic import TexprError, error
+
+TEXT = """\
+fn copy(x: f32[n]): f32[n] {
+    new y: f32[n]
+    par n |i| { y[i] = x[i] }
+    return y
+}
+schedule copy "plain" { }
+schedule copy for cuda { }
+schedule copy "fast" for sm_90a { }
+schedule copy "slow" for sm_90a { }
+schedule copy "old" for sm_80 { }
+fn twice(inout x: f32[n]) { par n |i| { x[i] = x[i] + x[i] } }
+"""
+
+Call = Callable[..., tuple[int, str, str]]
+Seen = list[tuple[str, str, str | None]]
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """A file with several schedules."""
+    path = tmp_path / "copy.te"
+    path.write_text(TEXT, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def command(capfd: pytest.CaptureFixture[str]) -> Call:
+    """`command(…)` runs `texpr`: exit code, standard output, standard error."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        code = main([str(argument) for argument in arguments])
+        out, err = capfd.readouterr()
+        return code, out, err
+
+    return call
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
+    """Each function that is lowered, its target, its schedule; compiling stops there."""
+    found: Seen = []
+
+    def stop(function: object, target: str, sizes: object = None, *, schedule: Schedule | None = None) -> None:
+        called = None if schedule is None else f"{schedule.name} {schedule.target}"
+        found.append((getattr(function, "name", "?"), target, called))
+        raise error("E0999", None, "stop")
+
+    for room in ("texpr.delivery", "texpr.cli.explain"):
+        monkeypatch.setattr(f"{room}.lower", stop)
+    return found
+
+
+RUN = ("--arg", "x=1", "--size", "n=4")
+
+
+@pytest.mark.parametrize(
+    ("on", "schedule", "target", "reached"),
+    [
+        ("cpu", [], "cpu", "plain None"),
+        ("cpu", ["--schedule", "auto"], "cpu", "plain None"),
+        ("cpu", ["--schedule", "plain"], "cpu", "plain None"),
+        ("cpu", ["--schedule", "none"], "cpu", None),
+        ("emulator", ["--schedule", "fast"], "sm_90a", "fast sm_90a"),
+        ("emulator", ["--schedule", "none"], "sm_90a", None),
+    ],
+)
+def test_run(on: str, schedule: list[str], target: str, reached: str | None, program: Path, command: Call, seen: Seen) -> None:
+    command("run", program, "copy", "--on", on, *schedule, *RUN)
+    assert seen == [("copy", target, reached)]
+
+
+def test_run_without_a_schedule_of_its_own(program: Path, command: Call, seen: Seen) -> None:
+    command("run", program, "twice", *RUN)
+    assert seen == [("twice", "cpu", None)]
+
+
+def test_the_interpreter_needs_no_schedule(program: Path, command: Call) -> None:
+    for schedule in ("auto", "none", "fast"):
+        assert command("run", program, "copy", "--on", "interp", "--schedule", schedule, *RUN)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("target", "schedule", "reached"),
+    [("sm_86", "auto", "None cuda"), ("sm_80", "auto", "old sm_80"), ("sm_90a", "slow", "slow sm_90a"), ("cpu", "none", None)],
+)
+def test_build_and_explain(
+    target: str, schedule: str, reached: str | None, program: Path, command: Call, seen: Seen, tmp_path: Path
+) -> None:
+    command("build", program, "copy", "--for", target, "-o", tmp_path / "out", "--schedule", schedule)
+    command("explain", program, "copy", "--for", target, "--schedule", schedule)
+    assert seen == [("copy", target, reached)] * 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--on", "cpu", "--schedule", "fats"], "error[E0860]: `copy` has no schedule `fats`"),
+        (["--on", "interp", "--schedule", "fats"], "error[E0860]: `copy` has no schedule `fats`"),
+        (["--on", "cpu", "--schedule", "fast"], "error[E0861]: schedule `fast` is for sm_90a, not for cpu"),
+        (["--on", "emulator"], "error[E0862]: several schedules of `copy` fit sm_90a"),
+    ],
+)
+def test_a_schedule_that_cannot_be(words: list[str], said: str, program: Path, command: Call) -> None:
+    code, out, err = command("run", program, "copy", *words, *RUN)
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+def test_an_unknown_schedule_leaves_no_folder(program: Path, command: Call, tmp_path: Path) -> None:
+    wrong = ("--schedule", "fats")
+    assert command("run", program, "copy", *wrong, *RUN, "-o", tmp_path / "out")[0] == 2
+    assert command("build", program, "copy", "--for", "cpu", *wrong, "-o", tmp_path / "out")[0] == 2
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_name_must_fit_every_function_and_target(program: Path, command: Call, tmp_path: Path) -> None:
+    for names, code in ((("copy",), "E0861"), (("twice",), "E0860")):
+        words = ("--for", "sm_90a", "--for", "sm_80", "--schedule", "old", "-o", tmp_path / "out")
+        assert command("build", program, *names, *words)[0] == 2
+        assert code in command("build", program, *names, *words)[2]
+
+
+def test_wrong_schedules_are_the_program_s_fault(tmp_path: Path, command: Call) -> None:
+    path = tmp_path / "wrong.te"
+    path.write_text(TEXT + "schedule copi { }\nschedule copy for sm_1 { }\n", encoding="utf-8")
+    code, _, err = command("check", path)
+    assert code == 1
+    assert "E0214" in err and "E0216" in err
+
+
+def test_from_python(program: Path, tmp_path: Path, seen: Seen) -> None:
+    module = texpr.load(program)
+    copy, twice = module["copy"], module["twice"]
+    fast = next(schedule for schedule in copy.schedules if schedule.name == "fast")
+    for schedule in ("fast", fast):
+        with pytest.raises(TexprError, match="stop"):
+            texpr.compile(copy, "sm_90a", schedule=schedule, emulate=True)
+        with pytest.raises(TexprError, match="stop"):
+            texpr.build(copy, "sm_90a", tmp_path / "out", schedule=schedule)
+    with pytest.raises(TexprError, match="stop"):
+        texpr.compile(copy)
+    assert seen == [("copy", "sm_90a", "fast sm_90a")] * 4 + [("copy", "cpu", "plain None")]
+    with pytest.raises(TexprError, match="E0863"):
+        texpr.compile(twice, "sm_90a", schedule=fast)
+
+
+TILED = """\
+fn plus(x: f32[n], y: f32[n], const tile: i32): f32[n] {
+    new z: f32[n]
+    par n |i| { z[i] = x[i] + y[i] }
+    return z
+}
+schedule plus for cuda {
+    split(i, 128 / tile) -> (outer, inner)
+    bind(outer, grid.x)
+    bind(inner, block.x)
+}
+"""
+
+
+def threads(schedule: str, tile: int) -> int:
+    """Of a block of `plus`."""
+    function = texpr.parse(TILED)["plus"]
+    machine = resolve("sm_80")
+    compiled = lower(function, "sm_80", {"tile": tile}, schedule=select_schedule(function, schedule, machine))
+    (kernel,) = kernels(compiled.plan.steps)
+    (extent,) = (axis.extent.constant for axis in kernel.axes if axis.level is Level.BLOCK)
+    return extent
+
+
+def test_a_const_in_a_schedule_is_fixed_with_the_function() -> None:
+    assert (threads("auto", 2), threads("auto", 4)) == (64, 32)
+    assert threads("none", 4) == threads("none", 2)
+
+
+def test_a_schedule_that_divides_by_zero() -> None:
+    with pytest.raises(TexprError) as raised:
+        threads("auto", 0)
+    (found,) = raised.value.diagnostics
+    assert (found.code, found.message) == ("E0724", "a schedule of `plus` divides by zero, at tile = 0")
+    assert found.span is not None and found.span.line == 6
+
+
+def test_a_scheduled_run_agrees_with_the_interpreter(tmp_path: Path, command: Call) -> None:
+    path = tmp_path / "plus.te"
+    path.write_text(TILED, encoding="utf-8")
+    words = ("--arg", "x=random", "--arg", "y=random", "--size", "n=300", "--size", "tile=2", "--against", "interp")
+    code, out, err = command("run", path, "--on", "emulator", *words)
+    assert (code, err) == (0, "")
+    assert "z: equal to the bit" in out
