@@ -13,8 +13,9 @@ from texpr.cli.files import write_whole
 from texpr.cli.program import FILE, FUNCTION, JSON, SCHEDULE, SIZE, legal_function, parse_sizes
 from texpr.domain.graph import DomainGraph
 from texpr.domain.predicates import Predicates, predicates
-from texpr.draw.domain import Marks, describe, domain_picture
-from texpr.draw.picture import captioned, document, stacked
+from texpr.draw.domain import NO_LOWER, Marks, describe, domain_picture
+from texpr.draw.picture import captioned, document, line, stacked
+from texpr.draw.text import CAPTION
 from texpr.driver import fix, fix_schedule
 from texpr.ir import program as ir
 from texpr.ir.selection import select_schedule
@@ -64,7 +65,13 @@ def draw_loops(function: ir.Function, schedule: ir.Schedule | None, target: Targ
     nests = graphs(function, schedule, target)
     if not nests:
         raise click.UsageError(f"`{function.name}` has no loops to draw")
-    pictures = [captioned(nest.caption, domain_picture(nest.graph, Marks(nest.predicates))) for nest in nests]
+    marks = [Marks(nest.predicates) for nest in nests]
+    pictures = [
+        captioned(nest.caption, domain_picture(nest.graph, each, explained=False))
+        for nest, each in zip(nests, marks, strict=True)
+    ]
+    if any(each.hides_lower for each in marks):
+        pictures.append(line(NO_LOWER, CAPTION))
     words = " ".join(f"{nest.caption}: {describe(nest.graph, nest.predicates)}" for nest in nests)
     return document(stacked(pictures), f"{function.name}: the IterDomains of its loops", words)
 

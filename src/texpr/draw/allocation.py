@@ -66,9 +66,8 @@ def held(graph: DomainGraph) -> Cells:
 
 
 def describe(graph: DomainGraph, cells: Cells) -> str:
-    """The allocation in words: its leaves, and each row of the innermost one."""
-    rows = cells.texts.reshape(-1, cells.texts.shape[-1] if cells.texts.ndim else 1)[:64]
-    listed = "; ".join(" ".join(str(text) or "hole" for text in row) for row in rows)
+    """The allocation in words: its leaves, and what its elements hold, in the order of memory."""
+    listed = " ".join(str(text) or "hole" for text in cells.texts.flat)
     return f"Allocation [{', '.join(map(label, graph.leaves))}]: {listed}."
 
 

@@ -32,7 +32,7 @@ _ASIDE = 8.0  # between a box and what is written beside it
 _ROW = 16.0  # of what is written beside a box
 _PORT = 0.4  # where the two edges of a side meet an ellipse, of its half width
 _ROWS = ("logical", "leaves")
-_NO_LOWER = "No index is below 0, by theorem; comparisons with 0 are not shown."
+NO_LOWER = "No index is below 0, by theorem; comparisons with 0 are not shown."
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +76,11 @@ class Marks:
     notes: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
-    def has_lower(self) -> bool:
-        """Whether an index may be below 0. Where none may, those comparisons are gone for the same simple reasons."""
-        return any(kept.bound.side is Side.LOW for kept in self.predicates.kept) if self.predicates else False
+    def hides_lower(self) -> bool:
+        """Whether comparisons with 0 are left out: where no index may be below 0 they all go, for the same simple reasons."""
+        if self.predicates is None or any(kept.bound.side is Side.LOW for kept in self.predicates.kept):
+            return False
+        return any(removed.bound.side is Side.LOW for removed in self.predicates.removed)
 
     def kind(self, domain: IterDomain) -> str:
         """The class of a box. Raises KeyError for a role that there is not."""
@@ -90,11 +92,12 @@ class Marks:
     def beside(self) -> dict[str, list[Line]]:
         """What is written beside each IterDomain."""
         found = {name: [Line(fit(note, LONGEST), REASON)] for name, note in self.notes.items()}
+        shows_lower = not self.hides_lower
         kept, removed = (self.predicates.kept, self.predicates.removed) if self.predicates else ((), ())
         for bound in (each.bound for each in kept):
             found.setdefault(bound.domain.sym.name, []).append(Line(fit(str(bound), LONGEST), KEPT))
         for each in removed:
-            if self.has_lower or each.bound.side is Side.HIGH:
+            if each.bound.side is Side.HIGH or shows_lower:
                 struck = Line(fit(str(each.bound), LONGEST), REMOVED, struck=True)
                 found.setdefault(each.bound.domain.sym.name, []).extend((struck, Line(fit(each.theorem, LONGEST), REASON)))
         return found
@@ -108,8 +111,8 @@ def draw_domain(graph: DomainGraph, marks: Marks = PLAIN, *, title: str = "IterD
     return document(domain_picture(graph, marks), title, describe(graph, marks.predicates))
 
 
-def domain_picture(graph: DomainGraph, marks: Marks = PLAIN) -> Picture:
-    """The graph as a picture that others can be put beside. Raises KeyError for a role that there is not."""
+def domain_picture(graph: DomainGraph, marks: Marks = PLAIN, *, explained: bool = True) -> Picture:
+    """The graph, and below it, where `explained`, what colours mean and what is not shown. Raises KeyError as `draw_domain`."""
     shapes, edges = _shapes(graph, marks)
     last = max(shape.layer for shape in shapes) if shapes else 0
     placed = layered([shape.node for shape in shapes], edges, frozenset((0, last)))
@@ -118,11 +121,13 @@ def domain_picture(graph: DomainGraph, marks: Marks = PLAIN) -> Picture:
     picture = Picture(placed.width, placed.height, tuple(body))
     if last:
         picture = _with_rows(picture, placed, shapes)
+    if not explained:
+        return picture
     below: list[Picture] = []
     if shown := [(role, ROLES[role]) for role in ROLES if role in marks.roles.values()]:
         below.append(legend(shown))
-    if marks.predicates and not marks.has_lower:
-        below.append(line(_NO_LOWER, CAPTION))
+    if marks.hides_lower:
+        below.append(line(NO_LOWER, CAPTION))
     return stacked((picture, stacked(below, 8))) if below else picture
 
 

@@ -12,15 +12,27 @@ def label(domain: IterDomain) -> str:
 
 
 def extent_text(extent: Expr) -> str:
-    """`⌈n/6⌉` for what is `-((-n) / 6)` in the canonical form."""
-    if not extent.constant and len(extent.terms) == 1:
-        ((monomial, coefficient),) = extent.terms
-        if coefficient == -1 and len(monomial) == 1 and isinstance(monomial[0], FloorDiv):
-            part = monomial[0]
-            up, down = extent_text(-part.num), extent_text(part.den)
-            return f"⌈{up if _is_one_word(up) else f'({up})'}/{down if _is_one_word(down) else f'({down})'}⌉"
-    return str(extent)
+    """`⌈n/6⌉` for what is `-((-n) / 6)` or `(n + 5) / 6` in the canonical form."""
+    match extent.terms:
+        case (((FloorDiv() as part,), -1),) if not extent.constant:
+            return _rounded_up(-part.num, part.den)
+        case (((FloorDiv() as part,), 1),) if not extent.constant and _rounds_up(part):
+            return _rounded_up(part.num - (part.den - 1), part.den)
+        case _:
+            return str(extent)
 
 
-def _is_one_word(text: str) -> bool:
-    return text.isalnum() or (text.startswith("⌈") and text.endswith("⌉") and text.count("⌈") == 1)
+def _rounds_up(part: FloorDiv) -> bool:
+    """Whether ⌊num / den⌋ is written with num = what is rounded up + den − 1."""
+    return part.den.is_constant and part.num.constant == part.den.constant - 1
+
+
+def _rounded_up(num: Expr, den: Expr) -> str:
+    return f"⌈{_operand(num)}/{_operand(den)}⌉"
+
+
+def _operand(value: Expr) -> str:
+    """`value`, in parentheses where it is more than a name, a number or a rounded quotient."""
+    text = extent_text(value)
+    is_one = value.is_constant or value.as_sym is not None or text.startswith("⌈")
+    return text if is_one else f"({text})"
