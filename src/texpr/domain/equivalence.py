@@ -1,5 +1,7 @@
 """Are two schedules of one logical domain the same iteration? Decided for all sizes, with a counter-example where they are not.
 
+    fixed and few positions ─▶ enumeration, else affine ─▶ isl, else fixed ─▶ enumeration, else theorems, else small sizes
+
 A schedule visits, position by position, logical indices or holes. Two of them are compared
 
     as SETs         which indices are visited
@@ -33,7 +35,7 @@ from texpr.presburger.raw import Undecided
 from texpr.support.diagnostic import CompilerBug
 
 FEW_POSITIONS = 1 << 14
-"""So many are looked at first: most schedules that differ do so early."""
+"""So many are simply enumerated; of more, so many are looked at first, for most schedules that differ do so early."""
 
 
 class Nothing(Enum):
@@ -92,11 +94,34 @@ def compare(first: Iteration, second: Iteration, by: Notion = Notion.POSITION, k
     """
     if first.graph.logical != second.graph.logical:
         raise ValueError("the schedules start at different logical domains")
+    fixed = not sizes_of(first.graph, second.graph)
+    if fixed and all(_positions(each, {}) <= FEW_POSITIONS for each in (first, second)):
+        return _compare_by_enumeration(first, second, by)
     try:
         sizes = sizes_that_differ(first, second, by, known)
+        return Same("isl") if sizes is None else Different(_witness(first, second, by, sizes))
     except (NotAffine, Undecided):
-        return _compare_otherwise(first, second, by, known)
-    return Same("isl") if sizes is None else Different(_witness(first, second, by, sizes))
+        pass
+    if fixed:
+        with suppress(TooMany):
+            return _compare_by_enumeration(first, second, by)
+    theorem = same_by_rule(first, second, by, known)
+    return _search(first, second, by, known) if theorem is None else Same(theorem)
+
+
+def _compare_by_enumeration(first: Iteration, second: Iteration, by: Notion) -> Verdict:
+    found = first_difference(first, second, by, {})
+    return Same("enumeration") if found is None else Different(found)
+
+
+def _search(first: Iteration, second: Iteration, by: Notion, known: Known) -> Verdict:
+    """A difference at small sizes, if there is one."""
+    for sizes in small_sizes(known, first.graph, second.graph):
+        with suppress(TooMany):
+            found = first_difference(first, second, by, sizes)
+            if found is not None:
+                return Different(found)
+    return Open()
 
 
 def _witness(first: Iteration, second: Iteration, by: Notion, sizes: Sizes) -> Difference | None:
@@ -110,24 +135,6 @@ def _witness(first: Iteration, second: Iteration, by: Notion, sizes: Sizes) -> D
     return found
 
 
-def _compare_otherwise(first: Iteration, second: Iteration, by: Notion, known: Known) -> Verdict:
-    if not sizes_of(first.graph, second.graph):
-        try:
-            found = first_difference(first, second, by, {})
-            return Same("enumeration") if found is None else Different(found)
-        except TooMany:
-            pass
-    theorem = same_by_rule(first, second, by, known)
-    if theorem is not None:
-        return Same(theorem)
-    for sizes in small_sizes(known, first.graph, second.graph):
-        with suppress(TooMany):
-            found = first_difference(first, second, by, sizes)
-            if found is not None:
-                return Different(found)
-    return Open()
-
-
 def first_difference(first: Iteration, second: Iteration, by: Notion, sizes: Sizes) -> Difference | None:
     """Where the schedules first differ at `sizes`, by enumeration; None where they are equal. Raises TooMany."""
     if by is not Notion.POSITION:
@@ -136,9 +143,13 @@ def first_difference(first: Iteration, second: Iteration, by: Notion, sizes: Siz
         found = _difference(first, second, by, sizes, limit)
         if found is not None:
             return found
-        if all(prod(leaf.extent.evaluate(sizes) for leaf in each.graph.leaves) <= limit for each in (first, second)):
+        if all(_positions(each, sizes) <= limit for each in (first, second)):
             return None
     raise TooMany(f"{MOST_POSITIONS} positions are equal")
+
+
+def _positions(iteration: Iteration, sizes: Sizes) -> int:
+    return prod(leaf.extent.evaluate(sizes) for leaf in iteration.graph.leaves)
 
 
 def _difference(first: Iteration, second: Iteration, by: Notion, sizes: Sizes, limit: int | None) -> Difference | None:

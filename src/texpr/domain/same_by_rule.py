@@ -94,7 +94,7 @@ def same_by_rule(first: Iteration, second: Iteration, by: Notion, known: Known) 
 
 
 def merge_and_split_commute(outer: Expr, inner: Expr, factor: Expr, known: Known) -> bool:
-    """Whether the premise of "Merge and Split" is proved: the factor divides the inner extent, or the outer one is at most 1."""
+    """Whether the premise of "Merge and Split" is proved: the factor divides the inner extent, or the outer is at most 1."""
     nowhere = Context(DomainGraph((), (), ()), known)
     return nowhere.divides(factor, inner) or nowhere.known.nonnegative(1 - outer)
 

@@ -25,6 +25,15 @@ def identity(update: Update, dtypes: Sequence[DType]) -> tuple[Value, ...]:
     return (_scalar_identity(update, first), *(Literal(_greatest(dtype), dtype) for dtype in rest))
 
 
+def neutral(update: Update, dtype: DType) -> int | float | None:
+    """The same for one buffer, as a number: what the holes of memory must hold that is reduced without a guard.
+
+    None where a user's combiner has an identity that is not written as a number.
+    """
+    (value,) = identity(update, (dtype,))
+    return value.value if isinstance(value, Literal) else None
+
+
 def _scalar_identity(update: str, dtype: DType) -> Literal:
     match update:
         case "add" | "sub" | "or":
