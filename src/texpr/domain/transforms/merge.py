@@ -63,6 +63,6 @@ class Merge(Transform):
                 "Merge: where there is an index, a remainder is in bounds",
                 frozenset((low(merged), high(merged))),
                 high(inner),
-                premises=(inner.extent, outer.extent),
+                premises=(inner.extent,),
             ),
         )
