@@ -374,3 +374,15 @@ def test_which_branches_are_alike(block: str, index: str, lanes: str, alike: boo
         verify(parse_plan(text))
     else:
         assert "barrier_is_met_by_all" in complaint(parse_plan(text))
+
+
+@pytest.mark.parametrize(("first", "alike"), [("0", True), ("2 * b", True), ("2 * t", False)])
+def test_a_vector_is_alike_where_its_index_is(first: str, alike: bool) -> None:
+    body = f"vector u, v = w[{first}] if (v < 1.0:f32) {{ barrier block }}"
+    head = "buffer w: f32[2 * n] role local size n axis grid.x b < n axis block.x t < 64"
+    text = f"plan a size n workspace w: f32[2 * n] {{ launch k }} kernel k {head} {{ {body} }}"
+    if alike:
+        verify(parse_plan(text))
+    else:
+        assert "barrier_is_met_by_all" in complaint(parse_plan(text))
+    assert "barrier_is_met_by_all" in complaint(parse_plan(text.replace("if (", "v = 0:f32 if (")))

@@ -122,30 +122,38 @@ inline void check_written(const Fiber &me, View &view, long long index, Act act)
     if (!written && act != Act::write) found(Fault::uninitialised, view, index, party(me, ACTS[(int)act]));
 }
 
-/* Whether an access comes before the thread that started a copy has waited for it: to what the copy writes, or a write of what
-   it reads. Such an access is reported, also where it is that thread's own. */
-inline bool meets_copy(const Fiber &me, const View &view, long long index, Act act) {
-    const Copy *copy = nullptr;
+/* The copy that reads what lies at an element, or null. */
+inline const Copy *copy_from(const View &view, long long index) {
+    auto first = reinterpret_cast<std::uintptr_t>(view.base + index * (long long)view.size);
+    for (std::uintptr_t word = first / 4; word <= (first + view.size - 1) / 4; ++word) {
+        auto found = machine.sources.find(word);
+        if (found != machine.sources.end()) return found->second;
+    }
+    return nullptr;
+}
+
+/* An access before the thread that started `copy` has waited for it, also by that thread itself: to what the copy writes, or a
+   write of what it reads. */
+[[gnu::cold, gnu::noinline]] inline void met_copy(const Copy &copy, const View &view, long long index, Act act) {
+    const char *copied = view.space == Space::shared ? "copied into it and had not waited" : "copied from it and had not waited";
+    found(Fault::unfinished_copy, view, index, party(copy.start, copied), party(machine.current(), ACTS[(int)act]));
+}
+
+/* The copy that an access comes too early for, or null. */
+template <Act ACT> [[gnu::always_inline]] inline const Copy *early_for(const View &view, long long index) {
     if (view.space == Space::shared) {
         const auto &flying = static_cast<SharedArray *>(view.owner)->flying;
-        if (!flying.empty()) copy = flying[(std::size_t)index];
-    } else if (act != Act::read && !machine.sources.empty() && view.space == Space::global) {
-        auto first = reinterpret_cast<std::uintptr_t>(view.base + index * (long long)view.size);
-        for (std::uintptr_t word = first / 4; !copy && word <= (first + view.size - 1) / 4; ++word) {
-            auto found = machine.sources.find(word);
-            if (found != machine.sources.end()) copy = found->second;
-        }
+        return flying.empty() ? nullptr : flying[(std::size_t)index];
     }
-    if (!copy) return false;
-    const char *copied = view.space == Space::shared ? "copied into it and had not waited" : "copied from it and had not waited";
-    found(Fault::unfinished_copy, view, index, party(copy->start, copied), party(me, ACTS[(int)act]));
-    return true;
+    bool changes = ACT != Act::read && view.space == Space::global && !machine.sources.empty();
+    return changes ? copy_from(view, index) : nullptr;
 }
 
 /* Everything that is looked for at one element. */
-template <Act ACT> void check_element(View &view, long long index) {
+template <Act ACT> [[gnu::always_inline]] inline void check_element(View &view, long long index) {
+    if (!view.unsure && !view.watched) return; /* nobody writes there */
+    if (const Copy *copy = early_for<ACT>(view, index)) return met_copy(*copy, view, index, ACT);
     const Fiber &me = machine.current();
-    if (meets_copy(me, view, index, ACT)) return;
     if (view.unsure) check_written(me, view, index, ACT);
     if (!view.watched) return;
     Stamp fresh = view.space == Space::shared ? static_cast<SharedArray *>(view.owner)->fresh : machine.launch;
