@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transforms.merge import Merge
+from texpr.schedule.allocation import on_allocation
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.shape import free_loop
 from texpr.schedule.state import State
@@ -19,6 +20,9 @@ from texpr.schedule.tree import replaced
 
 def _apply(call: Call) -> State:
     call.expect(2)
+    found = on_allocation(call, 2, ("{}_m",), lambda graph, old, new: graph.merge(old[0], old[1], new[0]))
+    if found is not None:
+        return found
     outer, inner = (free_loop(call, argument) for argument in call.plain)
     names = f"`{outer.sym.base}` and `{inner.sym.base}`"
     if len(outer.body) != 1 or outer.body[0] is not inner:

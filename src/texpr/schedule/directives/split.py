@@ -13,6 +13,7 @@ from texpr.affine.expr import Expr
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transforms.split import Split
 from texpr.ir import program as ir
+from texpr.schedule.allocation import on_allocation
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.shape import free_loop, positive
 from texpr.schedule.state import State
@@ -22,9 +23,14 @@ from texpr.schedule.tree import replaced
 def _apply(call: Call) -> State:
     parts = call.key("parts")
     call.expect(1 if parts else 2, keys=("parts",))
-    loop = free_loop(call, call.plain[0])
-    argument = parts or call.plain[1]
-    return halves(call, loop, positive(call, argument), parts is not None)[0]
+    factor = positive(call, parts or call.plain[1])
+    found = on_allocation(
+        call,
+        1,
+        ("{}_o", "{}_i"),
+        lambda graph, old, new: graph.split(old[0], factor, (new[0], new[1]), outer=parts is not None),
+    )
+    return found or halves(call, free_loop(call, call.plain[0]), factor, parts is not None)[0]
 
 
 def halves(call: Call, loop: ir.Loop, factor: Expr, parts: bool = False) -> tuple[State, ir.Loop]:

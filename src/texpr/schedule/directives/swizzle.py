@@ -2,23 +2,26 @@
 
 Before: par M |i| { par 8 |j| { … j … } }       After: par M |a| { par 8 |b| { … b ^ (a % 8) … } }
 
-Both loops are `par`: the order of a `seq` would change.
+Both loops are `par`: the order of a `seq` would change. On the memory of a local, `swizzle(As.d0, As.d1, xor=8)` moves elements
+of a row to other banks, differently for each row.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transforms.swizzle import Permutation, Shift, Swizzle, Xor
 from texpr.ir import program as ir
+from texpr.schedule.allocation import on_allocation
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.shape import free_loop, sizes_known
 from texpr.schedule.state import State
 from texpr.schedule.tree import path_to, replaced
 
 
-def permutation(call: Call, kind: ir.Argument | None) -> Permutation:
+def _permutation(call: Call, kind: ir.Argument | None) -> Permutation:
     """What `xor=N` or the word `shift` asks for."""
     count = call.key("xor")
     if (count is None) == (kind is None):
@@ -33,7 +36,7 @@ def permutation(call: Call, kind: ir.Argument | None) -> Permutation:
     return Xor(number.bit_length() - 1)
 
 
-def require_multiple(call: Call, how: Permutation, domain: IterDomain) -> None:
+def _require_multiple(call: Call, how: Permutation, domain: IterDomain) -> None:
     """An xor permutes whole groups of its size only."""
     if isinstance(how, Xor) and not sizes_known(call).multiple(domain.extent, 1 << how.bits):
         reason = f"the extent of `{domain.sym.base}`, {domain.extent}, is not known to be a multiple of {1 << how.bits}"
@@ -42,8 +45,16 @@ def require_multiple(call: Call, how: Permutation, domain: IterDomain) -> None:
 
 def _apply(call: Call) -> State:
     call.expect(2, 3, keys=("xor",))
+    how = _permutation(call, call.plain[2] if len(call.plain) > 2 else None)
+
+    def shuffled(graph: DomainGraph, old: tuple[str, ...], new: tuple[str, ...]) -> DomainGraph:
+        _require_multiple(call, how, graph[old[1]])
+        return graph.swizzle(old[0], old[1], how, (new[0], new[1]))
+
+    found = on_allocation(call, 2, ("{}_s", "{}_t"), shuffled)
+    if found is not None:
+        return found
     outer, inner = (free_loop(call, argument) for argument in call.plain[:2])
-    how = permutation(call, call.plain[2] if len(call.plain) > 2 else None)
     for loop in (outer, inner):
         if isinstance(loop, ir.Seq):
             reason = f"the loop over `{loop.sym.base}` is `seq`, and a swizzle changes the order of its iterations"
@@ -55,7 +66,7 @@ def _apply(call: Call) -> State:
     one, other = state.domain(outer), state.domain(inner)
     if one.sym in other.extent.syms():
         raise call.refuse("E0905", f"the extent of `{inner.sym.base}`, {inner.extent}, depends on `{outer.sym.base}`")
-    require_multiple(call, how, other)
+    _require_multiple(call, how, other)
     first, second = call.results(f"{outer.sym.base}_s", f"{inner.sym.base}_s")
     made = Swizzle(one, other, how, IterDomain(first, one.extent), IterDomain(second, other.extent))
     body = replaced(body, inner, lambda _: (replace(inner, sym=second),))
