@@ -19,7 +19,7 @@ from texpr.lowering.names import Names
 from texpr.lowering.places import Place
 from texpr.lowering.team import COPIES
 from texpr.mapping.nest import Nest
-from texpr.support.diagnostic import limitation
+from texpr.support.diagnostic import Limitation, limitation
 
 OWN_BYTES = 8192
 """The largest array that a thread keeps for itself; a larger one goes to the workspace."""
@@ -63,8 +63,49 @@ class Placer:
     def run(self) -> Placement:
         """The places of every `new` in the nest."""
         for new, own in _news(self.nest.body, self.nest, self.nest.team == 1):
-            self.found.places[new.buffer] = self._own(new) if own else self._team(new)
+            self.found.places[new.buffer] = self._wanted(new, own) if new.space else self._own(new) if own else self._team(new)
         return self.found
+
+    def _wanted(self, new: ir.New, own: bool) -> Place:
+        """Where a schedule wants it, or E0913."""
+        buffer, size = new.buffer, count(new.buffer.shape)
+        reason = "the schedule places it there"
+        match new.space:
+            case "registers":
+                slots = tuple(1 for _ in buffer.shape) if own else self.slots_of(buffer)
+                if buffer in self.replicated or (own and size == 1):
+                    return self._register(buffer, reason)
+                if slots is None or size is None:
+                    why = "several threads touch an element" if size is not None else "its size is not a constant"
+                    raise self._misplaced(new, why, "place it in shared memory, or bind the loops that write and read it alike")
+                shape = tuple((extent + (s - 1)) // s for extent, s in zip(buffer.shape, slots, strict=True))
+                kept = count(shape)
+                if kept is not None and kept * buffer.dtype.bytes > OWN_BYTES:
+                    raise self._misplaced(new, f"each thread would keep {kept} elements", "make its tiles smaller")
+                if kept == 1:
+                    return self._register(buffer, reason)
+                return self._array(buffer, k.Space.LOCAL, reason, shape, slots)
+            case "shared":
+                teams = self.nest.threads // self.nest.team
+                if own or size is None or teams > 1:
+                    why = (
+                        "each thread has its own" if own else "its size is not a constant" if size is None else "warps share it"
+                    )
+                    raise self._misplaced(new, why, "make it at a loop that all threads of a block run together")
+                self.shared_bytes += size * buffer.dtype.bytes
+                if self.shared_bytes > self.target.shared_static:
+                    why = f"a block would need {self.shared_bytes} bytes, and has {self.target.shared_static}"
+                    raise self._misplaced(new, why, "make its tiles smaller")
+                return self._array(buffer, k.Space.SHARED, reason)
+            case _:
+                leading = () if own else tuple(self._grid())
+                trailing = tuple(self._grid()) if own else ()
+                if own and self.nest.team > 1:
+                    trailing = (*trailing, (self.thread % self.nest.team, expr(self.nest.team)))
+                return self._workspace(new, leading, trailing, reason)
+
+    def _misplaced(self, new: ir.New, why: str, help: str) -> Limitation:
+        return limitation("E0913", new.span, f"`{new.buffer.name}` cannot live in {new.space}: {why}", help=help)
 
     def _own(self, new: ir.New) -> Place:
         """Only one thread ever sees this buffer."""
