@@ -4,7 +4,7 @@
 
 Splits, merges, swizzles and growing resizes keep every index: `down` takes it to a place in bounds, from which `up` leads back.
 A resize by a negative expand leaves indices out, unless they are holes; an XOR needs whole blocks; a permutation that a user
-gives may be none.
+gives may be none. Where only resizes leave out, an index is dropped where its way down leaves their bounds.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from texpr.affine.facts import Fact, Known
 from texpr.affine.simplify import Simplifier
 from texpr.domain.context import Context
 from texpr.domain.graph import DomainGraph
+from texpr.domain.iterdomain import high, low
 from texpr.domain.predicates import predicates
 from texpr.domain.transform import Transform
 from texpr.domain.transforms.merge import Merge
@@ -77,11 +78,13 @@ def coverage(graph: DomainGraph, known: Known | None = None) -> Coverage:
     given = known or Known({})
     context = Context(graph, given)
     outside = given.also([Fact(0, each, None) for each in graph.premises() if not each.is_constant])
-    if all(_keeps(transform, outside) for transform in graph.transforms):
+    loose = [transform for transform in graph.transforms if not _keeps(transform, outside)]
+    if not loose:
         return Coverage(_NEVER, _NEVER)
     visits = _Visits(graph, context, outside)
     try:
-        return visits.exactly()
+        crops = [transform for transform in loose if isinstance(transform, Resize)]
+        return visits.left_out(crops) if len(crops) == len(loose) else visits.exactly()
     except (NotAffine, Undecided):
         return visits.by_trial()
 
@@ -165,6 +168,19 @@ class _Visits:
         self._leaves = tuple(d.sym for d in graph.leaves)
         self._values = [context.index(name) for name in self._logical]
         self._margins = [each.margin for each in predicates(graph, known).kept]
+
+    def left_out(self, crops: Sequence[Resize]) -> Coverage:
+        """Where all else keeps every index: those that `crops` leave out, by isl. Raises NotAffine, Undecided."""
+        below = self._graph.below({name: name for name in self._logical})
+        inside = Context(DomainGraph(self._graph.logical, (), self._graph.logical), self._known)
+        margins = [inside.simple(side(crop.output).margin(below[crop.output.sym])) for crop in crops for side in (low, high)]
+        box = [between(0, d.sym, d.extent) for d in self._graph.logical]
+        kept = conj([*map(Ge, self._known.nonnegatives()), *box])
+        for margin in margins:
+            found = None if inside.known.nonnegative(margin) else Set.of(self._logical, conj([kept, Ge(-margin - 1)])).sample()
+            if found is not None:
+                return Coverage(_witness(self._logical, _only(found, (*map(expr, self._logical), *self._used()))), _NEVER)
+        return Coverage(_NEVER, _NEVER)
 
     def exactly(self) -> Coverage:
         """By isl. Raises NotAffine, Undecided."""

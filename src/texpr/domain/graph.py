@@ -31,10 +31,13 @@ class DomainGraph:
 
     @classmethod
     def of(cls, *domains: tuple[str, IntoExpr]) -> DomainGraph:
-        """The graph in which the leaves are the logical IterDomains. Raises ValueError for a name given twice."""
+        """The graph in which the leaves are the logical IterDomains. Raises ValueError for names or extents that are none."""
         made = tuple(IterDomain(Sym(name), expr(extent)) for name, extent in domains)
         if len({d.sym for d in made}) < len(made):
             raise ValueError("two IterDomains have one name")
+        for each in made:
+            if each.extent.is_constant and each.extent.constant < 0:
+                raise ValueError(f"an extent is not negative: {each}")
         return cls(made, (), made)
 
     def domains(self) -> tuple[IterDomain, ...]:
