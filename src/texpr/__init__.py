@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from texpr.delivery import compile as compile
     from texpr.driver import load as load
     from texpr.driver import parse as parse
+    from texpr.schedule.builder import Schedule as Schedule
     from texpr.support.diagnostic import CompilerBug as CompilerBug
     from texpr.support.diagnostic import Diagnostic as Diagnostic
     from texpr.support.diagnostic import Limitation as Limitation
@@ -30,6 +31,7 @@ _PUBLIC = {
     "compile": "texpr.delivery:compile",
     "load": "texpr.driver:load",
     "parse": "texpr.driver:parse",
+    "Schedule": "texpr.schedule.builder:Schedule",
     "CompilerBug": "texpr.support.diagnostic:CompilerBug",
     "Diagnostic": "texpr.support.diagnostic:Diagnostic",
     "Limitation": "texpr.support.diagnostic:Limitation",

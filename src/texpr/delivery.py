@@ -11,11 +11,13 @@ from pathlib import Path
 
 from texpr import __version__, artifact, runtime
 from texpr.driver import lower
+from texpr.ir import program as ir
 from texpr.ir.kernel import Plan
-from texpr.ir.program import Function, Schedule
+from texpr.ir.program import Function
 from texpr.ir.selection import AUTO, select_schedule
 from texpr.isa.registry import resolve
 from texpr.isa.target import Target
+from texpr.schedule.builder import Schedule
 from texpr.toolchain import Toolchain, this_machine
 
 
@@ -24,16 +26,16 @@ def compile(
     target: str = "cpu",
     sizes: Mapping[str, int] | None = None,
     *,
-    schedule: Schedule | str = AUTO,
+    schedule: Schedule | ir.Schedule | str = AUTO,
     emulate: bool = False,
 ) -> runtime.Kernel:
     """`function` as something to call, built for this machine: its CPU, its GPU, or with `emulate` a GPU that it need not have.
 
-    `sizes` fixes sizes and consts; the rest are taken from the arrays at each call, or given by name. `schedule`: one of
-    `function.schedules`, the name of one, "auto" for the one that fits the target, or "none". Raises `TexprError` where the
-    program is wrong, cannot be decided, or cannot be built here.
+    `sizes` fixes sizes and consts; the rest are taken from the arrays at each call, or given by name. `schedule`: a `Schedule`,
+    one of `function.schedules`, the name of one, "auto" for the one that fits the target, or "none". Raises `TexprError` where
+    the program is wrong, cannot be decided, or cannot be built here.
     """
-    compiled = lower(function, target, sizes, schedule=select_schedule(function, schedule, resolve(target)))
+    compiled = lower(function, target, sizes, schedule=select_schedule(function, _record(schedule), resolve(target)))
     tools = Toolchain(this_machine())
     if compiled.target.family == "cpu":
         return runtime.load_cpu(tools, compiled.function, compiled.plan)
@@ -48,7 +50,7 @@ def build(
     directory: str | Path,
     *,
     sizes: Mapping[str, int] | None = None,
-    schedule: Schedule | str = AUTO,
+    schedule: Schedule | ir.Schedule | str = AUTO,
     name: str | None = None,
 ) -> artifact.Artifact:
     """An artifact with `functions` for every `target`, in `directory`, whole or not at all.
@@ -59,7 +61,7 @@ def build(
     """
 
     def plan(function: Function, machine: Target) -> Plan:
-        laid_out = select_schedule(function, schedule, machine)
+        laid_out = select_schedule(function, _record(schedule), machine)
         return lower(function, machine.name, own(function, sizes), schedule=laid_out).plan
 
     chosen = (functions,) if isinstance(functions, Function) else tuple(functions)
@@ -67,6 +69,10 @@ def build(
     parts = [artifact.Part(machine.name, tuple(plan(f, machine) for f in chosen)) for machine in targets]
     title = name if name is not None else chosen[0].name if chosen else "empty"
     return artifact.build(Toolchain(this_machine()), title, parts, Path(directory), version=__version__)
+
+
+def _record(schedule: Schedule | ir.Schedule | str) -> ir.Schedule | str:
+    return schedule.record if isinstance(schedule, Schedule) else schedule
 
 
 def own(function: Function, sizes: Mapping[str, int] | None) -> dict[str, int]:

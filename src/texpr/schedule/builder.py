@@ -1,0 +1,164 @@
+"""Schedules from Python: the directives of the text as methods, one implementation.
+
+    s = Schedule(module["matmul"], target="sm_90a").split("i", 128, names=("bi", "ti")).bind("bi", "grid.y")
+    kernel = texpr.compile(module["matmul"], target="sm_90a", schedule=s)
+
+A schedule is a value: each method gives a new one. With a target each directive is proved, or refused, in the line that names
+it; without one, when the function is compiled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from texpr.ir import program as ir
+from texpr.ir.text import print_function
+from texpr.isa.registry import resolve
+from texpr.schedule.apply import follow, laid_out, start
+from texpr.schedule.state import State
+from texpr.schedule.write import directive_text, schedule_text
+from texpr.support.diagnostic import CompilerBug, Limitation, Note, TexprError
+
+Size = int | str
+"""An integer, or the name of a size."""
+
+
+class Schedule:
+    """How `function` is laid out. `target`: the name of one; None for any. `name`: what `--schedule` would call it."""
+
+    def __init__(self, function: ir.Function, target: str | None = None, name: str | None = None):
+        if not isinstance(function, ir.Function):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"a schedule is for a function of a program, not for {type(function).__name__}")
+        self._function = function
+        self._record = ir.Schedule(function.name, name, target, ())
+        self._state: State | None = None if target is None else start(function, resolve(target))
+
+    @property
+    def record(self) -> ir.Schedule:
+        """The schedule as the program form has it."""
+        return self._record
+
+    def __str__(self) -> str:
+        """The schedule as text of the language."""
+        return schedule_text(self._record)
+
+    def laid_out(self, target: str | None = None) -> ir.Function:
+        """The function as this schedule lays it out. Raises TexprError or Limitation where a directive is refused."""
+        chosen = target or self._record.target
+        if chosen is None:
+            raise ValueError("name a target: this schedule is for any")
+        state = start(self._function, resolve(chosen))
+        for directive in self._record.directives:
+            state = _followed(state, directive)
+        return laid_out(state).function
+
+    def show(self, target: str | None = None) -> str:
+        """`laid_out` as text."""
+        return print_function(self.laid_out(target))
+
+    # Domain.
+
+    def split(
+        self, loop: str, factor: Size | None = None, *, parts: Size | None = None, names: tuple[str, ...] = ()
+    ) -> Schedule:
+        """A loop (or a dimension of a local's memory) cut by `factor`, or into `parts`: outer and inner."""
+        return self._and("split", (loop, factor), {"parts": parts}, names)
+
+    def merge(self, outer: str, inner: str, *, name: str | None = None) -> Schedule:
+        """Two directly nested loops as one."""
+        return self._and("merge", (outer, inner), {}, _one(name))
+
+    def resize(self, loop: str, left: Size, right: Size, *, name: str | None = None) -> Schedule:
+        """A loop (or dimension) with more iterations before and after; those are holes."""
+        return self._and("resize", (loop, left, right), {}, _one(name))
+
+    def swizzle(
+        self, outer: str, inner: str, *, xor: int | None = None, shift: bool = False, names: tuple[str, ...] = ()
+    ) -> Schedule:
+        """Iterations (or elements) of `inner` permuted for each of `outer`: by XOR with its low bits, or by a cyclic shift."""
+        return self._and("swizzle", (outer, inner, "shift" if shift else None), {"xor": xor}, names)
+
+    def reorder(self, *loops: str) -> Schedule:
+        """The loops, which lie on one path, in this order from outside in (or the dimensions of a local's memory)."""
+        return self._and("reorder", loops, {}, ())
+
+    def distribute(self, loop: str, *, names: tuple[str, ...] = ()) -> Schedule:
+        """A loop around each statement of its body alone."""
+        return self._and("distribute", (loop,), {}, names)
+
+    # Machine.
+
+    def bind(self, loop: str, level: str) -> Schedule:
+        """A `par` shared out over `grid.x`, `block.y`, `warp`, `lane`, `core`, …"""
+        return self._and("bind", (loop, level), {}, ())
+
+    def place(self, buffer: str, space: str) -> Schedule:
+        """Where a local lives: shared, registers or workspace."""
+        return self._and("place", (buffer, space), {}, ())
+
+    def stage(
+        self,
+        buffer: str,
+        *,
+        at: str,
+        into: str = "shared",
+        via: str = "ld",
+        fill: str | float = "weak",
+        name: str | None = None,
+    ) -> Schedule:
+        """What one iteration of `at` touches of a buffer, kept in shared memory or registers meanwhile."""
+        return self._and("stage", (buffer,), {"at": at, "in": into, "via": via, "fill": fill}, _one(name))
+
+    def inline(self, buffer: str) -> Schedule:
+        """What a local holds, computed again wherever it is read."""
+        return self._and("inline", (buffer,), {}, ())
+
+    # Time.
+
+    def unroll(self, loop: str, factor: int | None = None) -> Schedule:
+        """A loop unrolled wholly, or `factor` iterations at a time."""
+        return self._and("unroll", (loop, factor), {}, ())
+
+    def vectorize(self, loop: str, width: int | None = None, *, names: tuple[str, ...] = ()) -> Schedule:
+        """A `par` of constant extent whose accesses become vectors; with `width`, split by it first."""
+        return self._and("vectorize", (loop, width), {}, names)
+
+    def partition(self, loop: str) -> Schedule:
+        """Iterations whose predicates all hold, parted from the rest."""
+        return self._and("partition", (loop,), {}, ())
+
+    def launch_bounds(self, blocks: int) -> Schedule:
+        """How many blocks a multiprocessor should hold."""
+        return self._and("launch_bounds", (blocks,), {}, ())
+
+    def _and(
+        self,
+        name: str,
+        plain: tuple[str | int | None, ...],
+        keys: dict[str, str | int | float | None],
+        results: tuple[str, ...],
+    ) -> Schedule:
+        given = tuple(ir.Argument(value) for value in plain if value is not None)
+        keyed = tuple(ir.Argument(value, key) for key, value in keys.items() if value is not None)
+        directive = ir.Directive(name, (*given, *keyed), results)
+        made = Schedule.__new__(Schedule)
+        made._function = self._function
+        made._record = replace(self._record, directives=(*self._record.directives, directive))
+        made._state = None if self._state is None else _followed(self._state, directive)
+        return made
+
+
+def _one(name: str | None) -> tuple[str, ...]:
+    return () if name is None else (name,)
+
+
+def _followed(state: State, directive: ir.Directive) -> State:
+    """One directive; what refuses it says which one it was, as there is no place in a text to show."""
+    try:
+        return follow(state, directive)
+    except CompilerBug:
+        raise
+    except TexprError as refused:
+        note = Note(f"the directive is `{directive_text(directive)}`")
+        kind = Limitation if isinstance(refused, Limitation) else TexprError
+        raise kind([replace(d, notes=(*d.notes, note), span=None) for d in refused.diagnostics]) from None
