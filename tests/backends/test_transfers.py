@@ -13,7 +13,6 @@ import pytest
 from texpr.backends.cpu import headers as cpu_headers
 from texpr.backends.cpu import print_cpu
 from texpr.backends.cuda import headers, print_kernels
-from texpr.ir import kernel as k
 from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_verify import verify
 from texpr.isa.registry import resolve
@@ -113,10 +112,41 @@ TX_PUBLIC void call(float *x, int32_t const *at, float *z, int n) { lanes_0(x, a
 """
 
 
-def test_copies_on_a_cpu_are_done_at_once() -> None:
-    plan = parse_plan(STAGES.replace("axis block.x t < 64", "axis core t < 64").replace("array shared", "array local"))
-    kernel = next(k.kernels(plan.steps))
-    alone = replace(kernel, body=tuple(stmt for stmt in kernel.body if not isinstance(stmt, k.For)))
-    text = print_cpu(replace(plan, steps=(k.Launch(alone),)))
-    assert "tx_copy_async<4>(stage, 4 * t, x, 4 * t, 0 < c);" in text
+COPIES = """\
+plan copies
+    param x: f32[8 * n] align 16
+    result z: f32[8 * n] align 16
+    size n
+{
+    launch copies_0
+}
+
+kernel copies_0
+    buffer x: f32[8 * n] align 16
+    buffer z: f32[8 * n] align 16 role result
+    size n
+    writes z
+    axis core i < n
+    array local own: f32[8]
+{
+    copy own[0] = x[8 * i] count 4
+    copy own[4] = x[8 * i + 4] when (i32(i) < 2:i32) count 4
+    commit
+    wait 0 covers RAW own
+    for j in 0..8 {
+        z[8 * i + j] = own[7 - j]
+    }
+}
+"""
+
+
+def test_copies_on_a_cpu_are_done_at_once(tmp_path: Path) -> None:
+    text = print_cpu(parse_plan(COPIES))
     assert "tx_commit" not in text and "tx_wait" not in text
+    call = "TX_PUBLIC void call(float const *x, float *z, int n) { copies_0(x, z, n); }"
+    library = load(tmp_path / "copies", {**cpu_headers(), "f.cpp": f"{text}\n{call}\n"})
+    x, z = np.arange(32, dtype=np.float32), np.zeros(32, np.float32)
+    library.call(x.ctypes.data_as(ctypes.c_void_p), z.ctypes.data_as(ctypes.c_void_p), 4)
+    wanted = x.reshape(4, 8).copy()
+    wanted[2:, 4:] = 0
+    np.testing.assert_array_equal(z.reshape(4, 8), wanted[:, ::-1])
