@@ -3,7 +3,7 @@
 BIN := .venv/bin
 UV := uv==0.13.8
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
-SOURCES := src tests examples .ci $(wildcard bench)
+SOURCES := src tests examples docs/figures .ci $(wildcard bench)
 
 .PHONY: help run test check long bench lock format clean
 

@@ -69,6 +69,16 @@ def test_leaves_stand_below_in_order() -> None:
     assert all(y <= row[0][1] for _, y in places.values())
 
 
+def test_a_leaf_that_is_transformed_too_comes_twice() -> None:
+    graph = THREE.above((THREE["I1"].sym, THREE["I2"].sym))
+    both = DomainGraph(graph.logical, THREE.transforms, (*graph.leaves, *THREE.leaves))
+    svg = draw_domain(both)
+    assert len(classed(svg, "same")) == 2
+    assert texts(svg).count("I1{3}") == texts(svg).count("I2{6}") == 2
+    row = [float(e.get("x", 0)) for e in classed(svg, "name") if e.get("y") == classed(svg, "name")[-1].get("y")]
+    assert len(row) == 6
+
+
 def test_predicates_of_the_seed() -> None:
     svg = draw_domain(THREE, Marks(predicates(THREE)))
     assert sorted("".join(e.itertext()) for e in classed(svg, "kept")) == ["I0 < 15", "I2 < 6"]
@@ -84,6 +94,14 @@ def test_a_lower_bound_that_is_kept_is_shown() -> None:
     svg = draw_domain(graph, Marks(predicates(graph)))
     assert sorted("".join(e.itertext()) for e in classed(svg, "kept")) == ["0 <= i", "i < 6"]
     assert NO_LOWER not in texts(svg)
+
+
+def test_it_is_said_that_lower_bounds_are_left_out() -> None:
+    graph = DomainGraph.of(("i", 10)).split("i", 4, ("o", "j"))
+    found = predicates(graph)
+    assert [str(each.bound) for each in found.removed] == ["0 <= i"]
+    assert NO_LOWER in texts(draw_domain(graph, Marks(found)))
+    assert NO_LOWER not in texts(draw_domain(DomainGraph.of(("i", 10)), Marks(predicates(DomainGraph.of(("i", 10))))))
 
 
 def test_roles_have_a_legend() -> None:
@@ -126,7 +144,11 @@ N, M = sym("n"), sym("m")
         (-((-N) // M), "⌈n/m⌉"),
         ((N * M + 5) // 6, "⌈(m * n)/6⌉"),
         (-(((-N) // 5) // 2), "⌈⌈n/5⌉/2⌉"),
-        (N // 6, "(n / 6)"),
+        (N // 6, "⌊n/6⌋"),
+        (((M + 127) // 128) * ((N + 63) // 64), "⌈m/128⌉ * ⌈n/64⌉"),
+        (((-M) // 128) * ((-N) // 64) * 3, "3 * ⌈m/128⌉ * ⌈n/64⌉"),
+        (-(N // 6), "-(n / 6)"),
+        (-((-((N // 6) * (M // 6))) // 4), "⌈(⌊m/6⌋ * ⌊n/6⌋)/4⌉"),
         (N + 1, "n + 1"),
     ],
 )

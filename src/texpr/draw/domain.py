@@ -15,7 +15,7 @@ from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import IterDomain, Side
 from texpr.domain.predicates import Predicates
 from texpr.domain.transform import Transform
-from texpr.draw.labels import label
+from texpr.draw.labels import bound_text, label
 from texpr.draw.layers import Edge, Layered, Node, Station, layered
 from texpr.draw.picture import Picture, area, document, head, legend, line, stacked
 from texpr.draw.style import ROLES
@@ -95,10 +95,10 @@ class Marks:
         shows_lower = not self.hides_lower
         kept, removed = (self.predicates.kept, self.predicates.removed) if self.predicates else ((), ())
         for bound in (each.bound for each in kept):
-            found.setdefault(bound.domain.sym.name, []).append(Line(fit(str(bound), LONGEST), KEPT))
+            found.setdefault(bound.domain.sym.name, []).append(Line(fit(bound_text(bound), LONGEST), KEPT))
         for each in removed:
             if each.bound.side is Side.HIGH or shows_lower:
-                struck = Line(fit(str(each.bound), LONGEST), REMOVED, struck=True)
+                struck = Line(fit(bound_text(each.bound), LONGEST), REMOVED, struck=True)
                 found.setdefault(each.bound.domain.sym.name, []).extend((struck, Line(fit(each.theorem, LONGEST), REASON)))
         return found
 
@@ -137,8 +137,8 @@ def describe(graph: DomainGraph, predicates: Predicates | None = None) -> str:
     parts += [f"{t.title} of {_listed(t.inputs)} gives {_listed(t.outputs)}." for t in graph.transforms]
     parts.append(f"Leaves: {_listed(graph.leaves)}.")
     if predicates:
-        parts += [f"Kept: {kept.bound}." for kept in predicates.kept]
-        parts += [f"Removed by {removed.theorem}: {removed.bound}." for removed in predicates.removed]
+        parts += [f"Kept: {bound_text(kept.bound)}." for kept in predicates.kept]
+        parts += [f"Removed by {removed.theorem}: {bound_text(removed.bound)}." for removed in predicates.removed]
     return " ".join(parts)
 
 

@@ -1,38 +1,62 @@
-"""How pictures write IterDomains and their extents."""
+"""How pictures write IterDomains, their extents and the comparisons on their indices."""
 
 from __future__ import annotations
 
-from texpr.affine.expr import Expr, FloorDiv
-from texpr.domain.iterdomain import IterDomain
+from texpr.affine.expr import Atom, Expr, FloorDiv, Monomial, term
+from texpr.domain.iterdomain import Bound, IterDomain, Side
 
 
 def label(domain: IterDomain) -> str:
-    """The name, and the extent in braces; a division that rounds up is written as one."""
+    """The name, and the extent in braces."""
     return f"{domain.sym}{{{extent_text(domain.extent)}}}"
 
 
+def bound_text(bound: Bound) -> str:
+    """The comparison."""
+    domain = bound.domain
+    return f"0 <= {domain.sym}" if bound.side is Side.LOW else f"{domain.sym} < {extent_text(domain.extent)}"
+
+
 def extent_text(extent: Expr) -> str:
-    """`⌈n/6⌉` for what is `-((-n) / 6)` or `(n + 5) / 6` in the canonical form."""
-    match extent.terms:
-        case (((FloorDiv() as part,), -1),) if not extent.constant:
-            return _rounded_up(-part.num, part.den)
-        case (((FloorDiv() as part,), 1),) if not extent.constant and _rounds_up(part):
-            return _rounded_up(part.num - (part.den - 1), part.den)
+    """Products with quotients as ⌊n/6⌋, and as ⌈n/6⌉ for what is `-((-n) / 6)` or `(n + 5) / 6` in the canonical form."""
+    if extent.constant or len(extent.terms) != 1:
+        return str(extent)
+    ((monomial, coefficient),) = extent.terms
+    if _signed(monomial, coefficient) < 0:
+        return str(extent)
+    factors = map(_factor, monomial)
+    return " * ".join(factors if abs(coefficient) == 1 else [str(abs(coefficient)), *factors])
+
+
+def _signed(monomial: Monomial, coefficient: int) -> int:
+    """The coefficient where quotients of what is negative are written as minus what rounds up."""
+    turned = sum(isinstance(atom, FloorDiv) and _is_negative(atom.num) for atom in monomial)
+    return -coefficient if turned % 2 else coefficient
+
+
+def _is_negative(value: Expr) -> bool:
+    """Whether `value` is written with minus signs only."""
+    return value.constant <= 0 and all(_signed(monomial, coefficient) < 0 for monomial, coefficient in value.terms)
+
+
+def _factor(atom: Atom) -> str:
+    match atom:
+        case FloorDiv(num, den) if _is_negative(num):
+            return f"⌈{_quotient(-num, den)}⌉"
+        case FloorDiv(num, den) if den.is_constant and num.constant == den.constant - 1:
+            return f"⌈{_quotient(num - num.constant, den)}⌉"
+        case FloorDiv(num, den):
+            return f"⌊{_quotient(num, den)}⌋"
         case _:
-            return str(extent)
+            return str(term((atom,)))
 
 
-def _rounds_up(part: FloorDiv) -> bool:
-    """Whether ⌊num / den⌋ is written with num = what is rounded up + den − 1."""
-    return part.den.is_constant and part.num.constant == part.den.constant - 1
-
-
-def _rounded_up(num: Expr, den: Expr) -> str:
-    return f"⌈{_operand(num)}/{_operand(den)}⌉"
+def _quotient(num: Expr, den: Expr) -> str:
+    return f"{_operand(num)}/{_operand(den)}"
 
 
 def _operand(value: Expr) -> str:
     """`value`, in parentheses where it is more than a name, a number or a rounded quotient."""
     text = extent_text(value)
-    is_one = value.is_constant or value.as_sym is not None or text.startswith("⌈")
+    is_one = value.is_constant or value.as_sym is not None or (text[0] in "⌈⌊" and text[-1] in "⌉⌋" and " * " not in text)
     return text if is_one else f"({text})"

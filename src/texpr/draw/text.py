@@ -71,8 +71,7 @@ def printable(text: str) -> str:
 
 
 def fit(text: str, limit: int) -> str:
-    """`text`, printable, with its middle left out where it has more than `limit` characters."""
-    text = printable(text)
+    """`text` with its middle left out where it has more than `limit` characters."""
     if len(text) <= limit:
         return text
     head = limit // 2
