@@ -349,3 +349,10 @@ def test_rules_see_atoms_of_products() -> None:
     assert rules.sum_joins_floor_and_mod(value, Known({})) is R * N
     assert rules.mod_of_mod(3 * (R % (2 * N)) + C, N, Known({})) is (3 * R + C) % N
     assert term(()) is expr(1)
+
+
+@pytest.mark.parametrize("value", [R + R // 2, R + (R + C) % 2, R - R % 4, R + C + R % 4], ids=str)
+def test_a_fact_may_speak_of_a_symbol_within_itself(value: Expr) -> None:
+    known = Known({}, [multiple_of(value, 4)])
+    assert known.multiple(value, 4)
+    assert not known.multiple(R + 1, 2)

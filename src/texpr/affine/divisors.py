@@ -32,7 +32,7 @@ class Divisors:
         """A divisor of `value` ≥ 0, the greatest that is seen: of each term, or of what a fact on a sum leaves."""
         found = self._found.get(value)
         if found is None:
-            found = self._of_terms(value)
+            found = self._found[value] = self._of_terms(value)  # noted at once: a fact may speak of the value within itself
             for known, divisor in self._sums:
                 lead, size = known.terms[0]
                 for monomial, coefficient in value.terms:
