@@ -20,10 +20,11 @@ class Hypotheses:
     follows for this one. The converse is not so; then "no" is no answer.
     """
 
-    __slots__ = ("_apart", "_exact", "_inside", "_known", "_numbers")
+    __slots__ = ("_apart", "_exact", "_inside", "_known", "_made", "_numbers")
 
     def __init__(self, context: Context):
         self._known = context.known
+        self._made: dict[Expr, Expr] = {}
         self._numbers: dict[Expr, Sym] = {}
         self._exact = True
         self._apart = False
@@ -32,7 +33,8 @@ class Hypotheses:
 
     def together(self, margins: Sequence[Expr]) -> None:
         """Tells that all that is ever assumed is among `margins` ≥ 0. Where these meet, what is apart from a claim is left out."""
-        self._apart = self._decide([self._affine(each) for each in margins], expr(-1)) is False
+        said = [self._affine(each) for each in margins]
+        self._apart = self._exact and self._decide(said, expr(-1)) is False
 
     def imply(self, margins: Sequence[Expr], claim: Expr) -> tuple[int, ...] | Literal[False] | None:
         """Which of `margins` ≥ 0 are enough for `claim` ≥ 0; False where all of them are not, None where that is open."""
@@ -40,13 +42,19 @@ class Hypotheses:
         answer = self._decide(said, claim)
         if answer is not True:
             return answer
-        near = _connected([*self._inside, *said], claim)
-        needed = [at for at, each in enumerate(said) if each in near]
-        if len(needed) < len(said) and self._decide([said[at] for at in needed], claim) is not True:
-            needed = list(range(len(said)))  # it follows only since nothing is left at all
+        return self._fewest(said, claim)
+
+    def _fewest(self, margins: Sequence[Expr], claim: Expr) -> tuple[int, ...]:
+        """An irredundant choice of `margins` that is enough; most often one is, which shares a symbol with the claim."""
+        if self._decide([], claim) is True:
+            return ()
+        for at, each in enumerate(margins):
+            if not each.syms().isdisjoint(claim.syms()) and self._decide([each], claim) is True:
+                return (at,)
+        needed = list(range(len(margins)))
         for at in reversed(needed.copy()):
             fewer = [each for each in needed if each != at]
-            if self._decide([said[each] for each in fewer], claim) is True:
+            if self._decide([margins[each] for each in fewer], claim) is True:
                 needed = fewer
         return tuple(needed)
 
@@ -62,8 +70,12 @@ class Hypotheses:
         return None
 
     def _affine(self, value: Expr) -> Expr:
-        if is_affine(value):
-            return value
+        found = self._made.get(value)
+        if found is None:
+            found = self._made[value] = value if is_affine(value) else self._without_products(value)
+        return found
+
+    def _without_products(self, value: Expr) -> Expr:
         total = expr(value.constant)
         for monomial, coefficient in value.terms:
             product = expr(1)

@@ -86,6 +86,14 @@ class _Clause:
 
 
 @dataclass(frozen=True, slots=True)
+class _Closed:
+    """Bounds that hold, each with the clause that gave it, reasons first; and how many each clause still waits for."""
+
+    found: dict[int, _Clause | None]
+    waiting: list[int]
+
+
+@dataclass(frozen=True, slots=True)
 class _Clauses:
     """The bounds of a graph, numbered, those that the loops ensure first; the theorems whose premises hold, over numbers."""
 
@@ -114,23 +122,33 @@ class _Clauses:
         """Bounds that the loops do not ensure by themselves."""
         return self.bounds[self.ensured :]
 
-    def closure(self, start: Iterable[int]) -> dict[int, _Clause | None]:
-        """All that follows from `start`, each with the clause that gave it, in an order in which reasons come first."""
-        found: dict[int, _Clause | None] = dict.fromkeys(start)
-        waiting = [len(clause.given) for clause in self.clauses]
-        queue = list(found)
-        for clause in self.clauses:
-            if not clause.given and clause.then not in found:
-                found[clause.then] = clause
-                queue.append(clause.then)
-        while queue:
-            for k in self.users[queue.pop()]:
-                waiting[k] -= 1
-                clause = self.clauses[k]
-                if waiting[k] == 0 and clause.then not in found:
-                    found[clause.then] = clause
-                    queue.append(clause.then)
-        return found
+    def nothing(self) -> _Closed:
+        """What follows from no bound."""
+        closed = _Closed({}, [len(clause.given) for clause in self.clauses])
+        self._chain(closed, [clause for clause in self.clauses if not clause.given])
+        return closed
+
+    def closure(self, start: Iterable[int], onto: _Closed) -> _Closed:
+        """All that follows from `start` and `onto`, which stays as it is."""
+        closed = _Closed(onto.found.copy(), onto.waiting.copy())
+        for bound in start:
+            if bound not in closed.found:
+                closed.found[bound] = None
+                self._chain(closed, self._ready(closed, bound))
+        return closed
+
+    def _chain(self, closed: _Closed, ready: list[_Clause]) -> None:
+        while ready:
+            clause = ready.pop()
+            if clause.then not in closed.found:
+                closed.found[clause.then] = clause
+                ready += self._ready(closed, clause.then)
+
+    def _ready(self, closed: _Closed, bound: int) -> list[_Clause]:
+        """The clauses for which only `bound` was missing."""
+        for k in self.users[bound]:
+            closed.waiting[k] -= 1
+        return [self.clauses[k] for k in self.users[bound] if closed.waiting[k] == 0]
 
 
 class _Selection:
@@ -144,22 +162,21 @@ class _Selection:
 
     def result(self) -> Predicates:
         clauses, context = self._clauses, self._context
-        loops = range(clauses.ensured)
-        ensured = clauses.closure(loops)
-        open_ = [k for k in range(clauses.ensured, len(clauses.bounds)) if k not in ensured]
+        loops = clauses.closure(range(clauses.ensured), clauses.nothing())
+        open_ = [k for k in range(clauses.ensured, len(clauses.bounds)) if k not in loops.found]
         ranged = [k for k in open_ if context.known.nonnegative(self._margin(k))]
-        base = (*loops, *ranged)
-        ensured = clauses.closure(base)
-        kept = sorted((k for k in open_ if k not in ensured), key=self._cost)
+        base = clauses.closure(ranged, loops)
+        kept = sorted((k for k in open_ if k not in base.found), key=self._cost)
         for k in reversed(kept.copy()):
-            if k in clauses.closure((*base, *(each for each in kept if each != k))):
+            if k in clauses.closure((each for each in kept if each != k), base).found:
                 kept.remove(k)
         undecided = self._exactly(kept)
         bounds = clauses.bounds
+        proved = dict(reversed(self._proved.items()))
         reasons = {k: Removed(bounds[k], IN_RANGE, ()) for k in ranged}
-        reasons |= {k: Removed(bounds[k], ISL, by) for k, by in reversed(self._proved.items())}
-        for k, clause in clauses.closure((*base, *kept, *reversed(self._proved))).items():
-            if clause is not None:
+        reasons |= {k: Removed(bounds[k], ISL, by) for k, by in proved.items()}
+        for k, clause in clauses.closure((*kept, *proved), base).found.items():
+            if clause is not None and k not in reasons:
                 reasons[k] = Removed(bounds[k], clause.theorem, tuple(bounds[each] for each in clause.given))
         return Predicates(
             tuple(Predicate(bounds[k], context.index(bounds[k].domain.sym)) for k in kept),
