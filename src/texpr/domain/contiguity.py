@@ -6,7 +6,7 @@ goes from a valid index to a valid one moves by that much. Theorems: docs/theory
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from texpr.affine.expr import ONE, ZERO, Expr, IntoExpr, Sym, expr
@@ -60,7 +60,7 @@ def merged_stride(memory: Memory, outer: str, inner: str, known: Known = NOTHING
 
 
 def box_over_merge(memory: Memory, outer: str, inner: str, factor: IntoExpr, known: Known = NOTHING) -> bool:
-    """Whether the merge of two leaves, split by `factor`, leaves boxes that go through memory by the stride of `inner`.
+    """Whether the merge of two leaves, split by `factor`, leaves boxes that go through memory by one stride, that of `inner`.
 
     Of discontiguous ones exactly where the factor divides the extent of `inner`, or that of `outer` is at most 1. False as well
     where neither is proved.
@@ -70,19 +70,22 @@ def box_over_merge(memory: Memory, outer: str, inner: str, factor: IntoExpr, kno
         return True
     cut = memory.graph.merge(outer, inner, _MERGED).split(_MERGED, size, (_GROUP, _LANE))
     found = stride(replace(memory, graph=cut), _LANE, known)
-    return found is not None and (found is ZERO or found is step)
+    return found is not None and (found is ZERO or step is ZERO or found is step)
 
 
-def vector_width(memory: Memory, leaf: str, most: int = 16, known: Known = NOTHING) -> int:
-    """The largest width ≤ `most`, in elements, for which each aligned group of a leaf is contiguous, and all valid or all hole.
+def vector_width(memory: Memory, leaf: str, known: Known = NOTHING, widths: Sequence[int] = (16, 8, 4, 2)) -> int:
+    """The first of `widths`, in elements, that the leaf is proved to take vectors of, as `takes_vectors` says; 1 otherwise.
 
-    Widths that are not proved do not count; 1 always does. Alignment of the addresses is another question.
+    Alignment of the addresses is another question.
     """
-    return next((width for width in range(most, 1, -1) if takes_vectors(memory, leaf, width, known)), 1)
+    return next((width for width in widths if takes_vectors(memory, leaf, width, known)), 1)
 
 
 def takes_vectors(memory: Memory, leaf: str, width: int, known: Known = NOTHING) -> bool:
-    """Whether each aligned group of `width` of a leaf is contiguous in memory, and wholly valid or wholly a hole, by proof."""
+    """Whether each aligned group of `width` of a leaf is contiguous in memory, and wholly valid or wholly a hole, by proof.
+
+    What lies behind the end of the leaf is a hole.
+    """
     cut = memory.graph.split(leaf, width, (_GROUP, _LANE))
     step = stride(replace(memory, graph=cut), _LANE, known)
     return (step is ONE or step is ZERO) and _is_uniform(cut, cut[_LANE], known)
@@ -166,7 +169,7 @@ def _is_uniform(graph: DomainGraph, leaf: IterDomain, known: Known) -> bool:
 
 def _is_uniform_at(rules: _Rules, domain: IterDomain, leaf: IterDomain) -> bool:
     """Whether being in bounds at `domain` is the same for all indices of the leaf: n | extent and ⌊index / n⌋ does not move."""
-    index, size = rules.context.index(domain.sym), leaf.extent
+    index, size = rules(rules.context.index(domain.sym)), leaf.extent
     if leaf.sym not in index.syms():
         return True
     return rules.context.divides(size, domain.extent) and leaf.sym not in rules(index // size).syms()
