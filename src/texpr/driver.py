@@ -24,7 +24,7 @@ from texpr.isa.target import Target
 from texpr.lowering.lower import lower as lower_function
 from texpr.lowering.notes import Notes
 from texpr.schedule.apply import apply_schedule
-from texpr.schedule.materialise import Guarded
+from texpr.schedule.materialise import Materialised
 from texpr.sources import read_source
 from texpr.support.diagnostic import Diagnostic, TexprError, error
 from texpr.support.span import Source
@@ -36,14 +36,14 @@ After: TypeAlias = Callable[[str, Stage], None]
 @dataclass(frozen=True, slots=True)
 class Compiled:
     """A function for one target: the function as it is laid out, its sizes fixed; its plan, what was decided, the source for a
-    compiler. `guards`: the graphs of its loops and their predicates, where a schedule made any."""
+    compiler. `laid_out`: what the schedule did, if there was one."""
 
     function: Function
     target: Target
     plan: Plan
     notes: tuple[Notes, ...]
     source: str
-    guards: tuple[Guarded, ...] = ()
+    laid_out: Materialised | None = None
 
 
 def parse(source: Source | str, consts: Mapping[str, int] | None = None) -> Program:
@@ -120,16 +120,16 @@ def lower(
     function, fixed = fix(function, sizes)
     after("fixed", function)
     refuse(check_function(function))
-    guards: tuple[Guarded, ...] = ()
+    laid_out: Materialised | None = None
     if schedule is not None:
         laid_out = apply_schedule(function, fix_schedule(schedule, fixed), machine)
-        function, guards = laid_out.function, laid_out.guards
+        function = laid_out.function
         after("scheduled", function)
     plan, notes = lower_function(function, machine, fixed)
     after("plan", plan)
     source = print_cpu(plan) if machine.family == "cpu" else print_kernels(plan)
     after("source", source)
-    return Compiled(function, machine, plan, notes, source, guards)
+    return Compiled(function, machine, plan, notes, source, laid_out)
 
 
 def fix_schedule(schedule: Schedule, fixed: Mapping[Sym, int]) -> Schedule:

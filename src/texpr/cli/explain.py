@@ -54,9 +54,37 @@ def _show(console: Console, data: Data) -> None:
     )
     _entry(console, "checked before a launch", data["requires"])
     _entry(console, "workspace", data["workspace"])
+    if data["layout"] is not None:
+        console.say("")
+        _layout(console, data["layout"])
     for kernel in kernels:
         console.say("")
         _kernel(console, kernel)
+
+
+def _layout(console: Console, data: Data) -> None:
+    console.say("schedule")
+    for nest in data["nests"]:
+        _entry(console, f"nest of line {nest['line']}", [", ".join(nest["loops"]), *nest["transforms"]])
+        _entry(console, "  kept", nest["kept"])
+        _entry(console, "  not needed", [_removed(each) for each in nest["removed"]])
+    for each in data["allocations"]:
+        lines = [
+            *each["transforms"],
+            f"{' × '.join(each['allocated'])}: {each['elements']} elements, {each['holes']} of them holes",
+        ]
+        _entry(console, f"memory of {each['buffer']}", lines)
+    for each in data["staged"]:
+        start = f", from ({', '.join(each['base'])})" if each["base"] else ""
+        lines = [
+            f"part of {each['of']} at {each['at']}{start}, by {each['via']}",
+            f"holes: {each['fill']}; needed: {each['needed']}",
+        ]
+        _entry(console, each["buffer"], lines)
+
+
+def _removed(each: Data) -> str:
+    return f"{each['predicate']}: {each['theorem']}" + (f", from {', '.join(each['by'])}" if each["by"] else "")
 
 
 def _kernel(console: Console, kernel: Data) -> None:
@@ -68,7 +96,7 @@ def _kernel(console: Console, kernel: Data) -> None:
     _entry(console, "barriers", [_barrier(barrier) for barrier in kernel["barriers"]])
     _entry(console, "copies", [_copy(copy) for copy in kernel["copies"]])
     _entry(console, "guards kept", kernel["predicates"]["kept"])
-    _entry(console, "guards removed", [str(removed) for removed in kernel["predicates"]["removed"]])
+    _entry(console, "vectors", [f"{v['kind']} of {v['width']} of {v['buffer']} (line {v['line']})" for v in kernel["vectors"]])
     _entry(console, "accesses", [_access(access) for access in kernel["accesses"]])
     if kernel["registers"] is not None:
         registers, spilled, shared = kernel["registers"], kernel["spill_bytes"], kernel["shared_bytes"]

@@ -137,11 +137,15 @@ def print_schedule(schedule: Schedule, function: Function) -> str:
     name = f" {_quoted(schedule.name)}" if schedule.name is not None else ""
     target = f" for {schedule.target}" if schedule.target is not None else ""
     lines = [f"schedule {schedule.function}{name}{target} {{"]
-    for directive in schedule.directives:
-        results = ", ".join(directive.results)
-        arrow = f" -> {results if len(directive.results) == 1 else f'({results})'}" if results else ""
-        lines.append(f"{_INDENT}{directive.name}({_arguments(directive.args, '=', sizes)}){arrow}")
+    lines += (f"{_INDENT}{print_directive(directive, sizes)}" for directive in schedule.directives)
     return "\n".join((*lines, "}", ""))
+
+
+def print_directive(directive: Directive, sizes: frozenset[str] = frozenset()) -> str:
+    """One directive of a schedule; words in `sizes` are quoted."""
+    results = ", ".join(directive.results)
+    arrow = f" -> {results if len(directive.results) == 1 else f'({results})'}" if results else ""
+    return f"{directive.name}({_arguments(directive.args, '=', sizes)}){arrow}"
 
 
 def _directive(pragma: Directive) -> str:

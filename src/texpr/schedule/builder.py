@@ -12,11 +12,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from texpr.ir import program as ir
-from texpr.ir.text import print_function
+from texpr.ir.text import print_directive, print_function, print_schedule
 from texpr.isa.registry import resolve
 from texpr.schedule.apply import follow, laid_out, start
 from texpr.schedule.state import State
-from texpr.schedule.write import directive_text, schedule_text
 from texpr.support.diagnostic import CompilerBug, Limitation, Note, TexprError
 
 Size = int | str
@@ -40,7 +39,7 @@ class Schedule:
 
     def __str__(self) -> str:
         """The schedule as text of the language."""
-        return schedule_text(self._record)
+        return print_schedule(self._record, self._function)
 
     def laid_out(self, target: str | None = None) -> ir.Function:
         """The function as this schedule lays it out. Raises TexprError or Limitation where a directive is refused."""
@@ -159,6 +158,6 @@ def _followed(state: State, directive: ir.Directive) -> State:
     except CompilerBug:
         raise
     except TexprError as refused:
-        note = Note(f"the directive is `{directive_text(directive)}`")
+        note = Note(f"the directive is `{print_directive(directive)}`")
         kind = Limitation if isinstance(refused, Limitation) else TexprError
         raise kind([replace(d, notes=(*d.notes, note), span=None) for d in refused.diagnostics]) from None

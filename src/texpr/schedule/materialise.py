@@ -44,11 +44,12 @@ class Guarded:
 
 @dataclass(frozen=True, slots=True)
 class Materialised:
-    """`function` runs as it is; `origin` gives, for each of its computing statements, the one of the scheduled program."""
+    """`function` runs as it is. `origin`: for each of its computing statements, the one of the scheduled program `state`."""
 
     function: ir.Function
     origin: Mapping[ir.Stmt, ir.Stmt]
     guards: tuple[Guarded, ...]
+    state: State
 
 
 def materialise(state: State) -> Materialised:
@@ -56,7 +57,7 @@ def materialise(state: State) -> Materialised:
     maker = _Maker(state, tuple(given(state.function)))
     body = _wrapped(maker.block(state.function.body, (), {}), {})
     used = (guarded for guarded in maker.guards.values() if guarded.graph.transforms)
-    return Materialised(replace(state.function, body=body), maker.origin, tuple(used))
+    return Materialised(replace(state.function, body=body), maker.origin, tuple(used), state)
 
 
 def given(function: ir.Function) -> Iterable[Expr]:

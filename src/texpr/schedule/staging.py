@@ -17,7 +17,7 @@ from texpr.presburger.sets import Set
 from texpr.relation.facts import known
 from texpr.schedule.materialise import given
 from texpr.schedule.region import Box, Use, cloned, nested, varying
-from texpr.schedule.state import State
+from texpr.schedule.state import Staged, State
 from texpr.schedule.tree import Body, replaced
 from texpr.support.span import Span
 
@@ -26,13 +26,14 @@ from texpr.support.span import Span
 class Staging:
     """`buffer` is kept in `name` during each iteration of `at`, the last of the loops `outer`, where `uses` are all accesses.
 
-    `space`: where the copy lives ("shared", "registers"). `span`: the directive's.
+    `space`: where the copy lives ("shared", "registers"). `via`: how it gets there ("ld", "cp_async"). `span`: the directive's.
     """
 
     state: State
     buffer: Buffer
     name: str
     space: str
+    via: str
     outer: tuple[ir.Loop, ...]
     uses: tuple[Use, ...]
     span: Span
@@ -59,7 +60,8 @@ class Staging:
         loops = [ir.Par(s, expr(e), (), span=self.span) for s, e in zip(names, region.extent, strict=True)]
         loops[:1] = map(mark, loops[:1])
         where = {id(u.load): tuple(e - b for e, b in zip(u.index, region.base, strict=True)) for u in self.uses}
-        return self._rebuilt(self.state, made, nested(loops, body), (), where)
+        state = self._noted(self.state, tuple(map(str, region.base)), fill)
+        return self._rebuilt(state, made, nested(loops, body), (), where)
 
     def as_used(self, like: Use, copy_in: bool, copy_out: bool) -> State:
         """One element for each iteration of the loops inside that the subscripts of `like` depend on, copied by such loops."""
@@ -75,7 +77,11 @@ class Staging:
         if copy_out:
             state, loops = cloned(state, chosen)
             after = nested(loops, (ir.Bind((theirs,), (own,), span=self.span),))
-        return self._rebuilt(state, made, before, after, {id(use.load): own.index for use in self.uses})
+        return self._rebuilt(self._noted(state, (), None), made, before, after, {id(use.load): own.index for use in self.uses})
+
+    def _noted(self, state: State, base: tuple[str, ...], fill: Literal | None) -> State:
+        note = Staged(self.name, self.buffer.name, self.at.sym.base, self.via, base, None if fill is None else fill.value)
+        return replace(state, staged=(*state.staged, note))
 
     def _made(self, shape: tuple[Expr, ...]) -> Buffer:
         return Buffer(self.name, self.buffer.dtype, shape, "local", span=self.span)

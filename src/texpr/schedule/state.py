@@ -22,16 +22,32 @@ from texpr.schedule.tree import Body, replaced, with_blocks
 
 
 @dataclass(frozen=True, slots=True)
+class Staged:
+    """What a `stage` directive did, for `explain`: `name` holds part of `of` during an iteration of `at`.
+
+    `base`: where the part starts in `of`, along each dimension, where it is a box. `fill`: what holes hold, None for anything.
+    """
+
+    name: str
+    of: str
+    at: str
+    via: str
+    base: tuple[str, ...]
+    fill: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class State:
     """`function`'s loops run over leaves. `plays`: the IterDomain that a loop runs over where it is not its own symbol's: two
     loops may run over one IterDomain after they were distributed. `allocations`: the graphs of buffers whose memory has another
-    shape than their indices."""
+    shape than their indices. `staged`: what was staged, in order."""
 
     function: ir.Function
     target: Target
     transforms: tuple[Transform, ...] = ()
     plays: Mapping[Sym, IterDomain] = field(default_factory=dict[Sym, IterDomain])
     allocations: Mapping[Buffer, DomainGraph] = field(default_factory=dict[Buffer, DomainGraph])
+    staged: tuple[Staged, ...] = ()
     min_blocks: int = 0
 
     def domain(self, loop: ir.Loop) -> IterDomain:

@@ -45,7 +45,7 @@ def _apply(call: Call) -> State:
     if not found:
         raise call.refuse("E0912", f"nothing inside the loop over `{at.sym.base}` touches `{buffer.name}`", at=where)
     (name,) = call.results(f"{buffer.name}_{space[0]}")
-    staging = Staging(call.state, buffer, name.name, space, outer, found, call.directive.span)
+    staging = Staging(call.state, buffer, name.name, space, via, outer, found, call.directive.span)
     if any(use.writes for use in found):
         _require_plain(call, buffer, via)
         return _accumulated(call, staging)

@@ -1,7 +1,7 @@
-"""Every decision on a function with its reason, as data: what `texpr explain` prints.
+"""Every decision on a function, kernel by kernel.
 
-Per kernel: `launch`, `mapping`, `buffers`, `barriers`, `predicates`, `copies`, `accesses`, and, where a compiler is at hand,
-`registers`, `spill_bytes` and `shared_bytes` as it reports them.
+Per kernel: `launch`, `mapping`, `buffers`, `barriers`, `predicates`, `copies`, `vectors`, `accesses`, and, where a compiler is
+at hand, `registers`, `spill_bytes` and `shared_bytes` as it reports them.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from typing import Any
 
 from texpr.backends.cuda import headers
 from texpr.driver import Compiled
+from texpr.explain.layout import layout
 from texpr.ir import kernel as k
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Level, Space
 from texpr.lowering.notes import Notes
 from texpr.mapping.cost import accesses
+from texpr.schedule.materialise import Materialised
 from texpr.support.diagnostic import TexprError
 from texpr.toolchain.cuda import compile_cuda, find_nvcc
 from texpr.toolchain.machine import Machine
@@ -39,7 +41,8 @@ def explain(compiled: Compiled, machine: Machine) -> Data:
         "fixed": {s.name: value for s, value in compiled.plan.fixed},
         "workspace": [_buffer_text(b) for b in compiled.plan.workspace],
         "requires": [f"{c.left} {c.op} {c.right}" for c in compiled.plan.requires if c.left.syms() | c.right.syms()],
-        "kernels": [_kernel(kernel, by_name[name], resources.get(name)) for name, kernel in found.items()],
+        "layout": None if compiled.laid_out is None else layout(compiled.laid_out),
+        "kernels": [_kernel(kernel, by_name[name], resources.get(name), compiled.laid_out) for name, kernel in found.items()],
     }
 
 
@@ -55,7 +58,7 @@ def _resources(compiled: Compiled, machine: Machine) -> dict[str, Resources]:
     return {each.kernel: each for each in binary.kernels}
 
 
-def _kernel(kernel: k.Kernel, note: Notes, resources: Resources | None) -> Data:
+def _kernel(kernel: k.Kernel, note: Notes, resources: Resources | None, made: Materialised | None) -> Data:
     shared = sum(_bytes(a) for a in kernel.arrays if a.space is Space.SHARED)
     return {
         "name": kernel.name,
@@ -64,8 +67,9 @@ def _kernel(kernel: k.Kernel, note: Notes, resources: Resources | None) -> Data:
         "mapping": [asdict(loop) for loop in note.loops],
         "buffers": [asdict(buffer) for buffer in note.buffers],
         "barriers": list(barriers(kernel)),
-        "predicates": {"kept": list(_predicates(kernel.body)), "removed": []},
+        "predicates": {"kept": list(_predicates(kernel.body)), "removed": list(_removed(kernel, made))},
         "copies": list(copies(kernel)),
+        "vectors": list(vectors(kernel)),
         "accesses": [asdict(access) for access in accesses(kernel) if access.lanes],
         "registers": None if resources is None else resources.registers,
         "spill_bytes": None if resources is None else resources.spill_stores + resources.spill_loads,
@@ -113,6 +117,26 @@ def copies(kernel: k.Kernel) -> Iterator[Data]:
                 "when": None if stmt.when is None else condition_text(stmt.when),
                 "line": stmt.span.line,
             }
+
+
+def vectors(kernel: k.Kernel) -> Iterator[Data]:
+    """Accesses of several elements at once."""
+    for stmt in k.walk(kernel.body):
+        match stmt:
+            case k.LoadVector(targets, source):
+                yield {"kind": "load", "buffer": source.buffer.name, "width": len(targets), "line": stmt.span.line}
+            case k.StoreVector(target, values):
+                yield {"kind": "store", "buffer": target.buffer.name, "width": len(values), "line": stmt.span.line}
+            case _:
+                pass
+
+
+def _removed(kernel: k.Kernel, made: Materialised | None) -> Iterator[str]:
+    """Comparisons of the schedule's graphs that need not be made in this kernel, each with its theorem."""
+    own = {a.sym for a in kernel.axes} | {s.sym for s in k.walk(kernel.body) if isinstance(s, k.For | k.Declare)}
+    for guarded in made.guards if made is not None else ():
+        if guarded.loops[-1].sym in own:
+            yield from map(str, guarded.predicates.removed)
 
 
 def _predicates(body: tuple[k.Stmt, ...]) -> Iterator[str]:

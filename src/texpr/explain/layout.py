@@ -1,0 +1,78 @@
+"""What a schedule made of a function's loops and of the memory of its locals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from texpr.affine.simplify import Simplifier
+from texpr.domain.allocation import items, size
+from texpr.domain.graph import DomainGraph
+from texpr.domain.iterdomain import IterDomain
+from texpr.domain.transform import Transform
+from texpr.ir import program as ir
+from texpr.relation.facts import known
+from texpr.schedule.materialise import Guarded, Materialised, given
+
+Data = dict[str, Any]
+
+
+def layout(made: Materialised) -> Data:
+    """`nests`: graph and predicates of each; `allocations`: memory of another shape than its indices; `staged`: what was."""
+    facts = Simplifier(known(given(made.function)))
+    return {
+        "nests": [nest(each) for each in _whole(made.guards)],
+        "allocations": [_allocation(buffer.name, graph, facts) for buffer, graph in made.state.allocations.items()],
+        "staged": [
+            {
+                "buffer": s.name,
+                "of": s.of,
+                "at": s.at,
+                "via": s.via,
+                "base": list(s.base),
+                "fill": "weak" if s.fill is None else s.fill,
+                "needed": "weak: every read is in bounds",
+            }
+            for s in made.state.staged
+        ],
+    }
+
+
+def _whole(guards: tuple[Guarded, ...]) -> Iterator[Guarded]:
+    """Those of innermost loops: paths that no other one goes on from."""
+    for each in guards:
+        if not any(other.loops[: len(each.loops)] == each.loops for other in guards if other is not each):
+            yield each
+
+
+def nest(guarded: Guarded) -> Data:
+    """One nest: its loops, the transforms above them, the comparisons made, and those not needed with their theorems."""
+    return {
+        "line": guarded.loops[-1].span.line,
+        "loops": [f"{'par' if isinstance(loop, ir.Par) else 'seq'} {loop.sym}" for loop in guarded.loops],
+        "logical": [str(d) for d in guarded.graph.logical],
+        "transforms": [_transform(t) for t in guarded.graph.transforms],
+        "kept": [str(p) for p in guarded.predicates.kept],
+        "removed": [
+            {"predicate": str(r.bound), "theorem": r.theorem, "by": [str(b) for b in r.by]} for r in guarded.predicates.removed
+        ],
+    }
+
+
+def _transform(transform: Transform) -> str:
+    return f"{_names(transform.inputs)} - {transform.title} -> {_names(transform.outputs)}"
+
+
+def _names(domains: tuple[IterDomain, ...]) -> str:
+    return ", ".join(map(str, domains))
+
+
+def _allocation(name: str, graph: DomainGraph, simple: Simplifier) -> Data:
+    return {
+        "buffer": name,
+        "logical": [str(d) for d in graph.logical],
+        "transforms": [_transform(t) for t in graph.transforms],
+        "allocated": [str(d) for d in graph.leaves],
+        "elements": str(simple(size(graph))),
+        "holes": str(simple(size(graph) - items(graph))),
+    }
