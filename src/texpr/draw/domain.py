@@ -12,7 +12,7 @@ from itertools import pairwise
 from math import sqrt
 
 from texpr.domain.graph import DomainGraph
-from texpr.domain.iterdomain import IterDomain, Side
+from texpr.domain.iterdomain import Bound, IterDomain, Side
 from texpr.domain.predicates import Predicates
 from texpr.domain.transform import Transform
 from texpr.draw.labels import bound_text, label
@@ -28,6 +28,7 @@ LONGEST = 40
 _BOX = 30.0  # height
 _OVAL = 30.0
 _PAD = 12.0
+_HEAD = 6.0  # of an arrow's head, less a little so that the line ends inside it
 _ASIDE = 8.0  # between a box and what is written beside it
 _ROW = 16.0  # of what is written beside a box
 _PORT = 0.4  # where the two edges of a side meet an ellipse, of its half width
@@ -94,13 +95,17 @@ class Marks:
         found = {name: [Line(fit(note, LONGEST), REASON)] for name, note in self.notes.items()}
         shows_lower = not self.hides_lower
         kept, removed = (self.predicates.kept, self.predicates.removed) if self.predicates else ((), ())
-        for bound in (each.bound for each in kept):
+        for bound in sorted((each.bound for each in kept), key=_is_high):
             found.setdefault(bound.domain.sym.name, []).append(Line(fit(bound_text(bound), LONGEST), KEPT))
-        for each in removed:
-            if each.bound.side is Side.HIGH or shows_lower:
+        for each in sorted(removed, key=lambda each: _is_high(each.bound)):
+            if shows_lower or _is_high(each.bound):
                 struck = Line(fit(bound_text(each.bound), LONGEST), REMOVED, struck=True)
                 found.setdefault(each.bound.domain.sym.name, []).extend((struck, Line(fit(each.theorem, LONGEST), REASON)))
         return found
+
+
+def _is_high(bound: Bound) -> bool:
+    return bound.side is Side.HIGH
 
 
 PLAIN = Marks()
@@ -137,8 +142,11 @@ def describe(graph: DomainGraph, predicates: Predicates | None = None) -> str:
     parts += [f"{t.title} of {_listed(t.inputs)} gives {_listed(t.outputs)}." for t in graph.transforms]
     parts.append(f"Leaves: {_listed(graph.leaves)}.")
     if predicates:
-        parts += [f"Kept: {bound_text(kept.bound)}." for kept in predicates.kept]
-        parts += [f"Removed by {removed.theorem}: {bound_text(removed.bound)}." for removed in predicates.removed]
+        places = {domain: place for place, domain in enumerate(graph.domains())}
+        said = [(kept.bound, "Kept") for kept in predicates.kept]
+        said += [(removed.bound, f"Removed by {removed.theorem}") for removed in predicates.removed]
+        said.sort(key=lambda each: (places[each[0].domain], _is_high(each[0])))
+        parts += [f"{fate}: {bound_text(bound)}." for bound, fate in said]
     return " ".join(parts)
 
 
@@ -226,15 +234,17 @@ def _drawn(shape: _Shape, x: float, y: float) -> Element:
 
 def _way(way: Sequence[Station]) -> tuple[Element, Element]:
     """An edge, straight down where it passes a layer and curved between layers, and its head."""
-    first = way[0]
-    steps = [f"M{number(first.x)} {number(first.top)}V{number(first.bottom)}"]
+    first, last = way[0], way[-1]
+    steps = [f"M{number(first.x)} {number(first.top)}"]
     for before, after in pairwise(way):
-        bottom = after.bottom - (6 if after is way[-1] else 0)
+        bottom = after.bottom - (_HEAD if after is last else 0)
+        top = min(after.top, bottom)
         if before.x != after.x:
-            middle = number((before.bottom + after.top) / 2)
-            ends = f"{number(before.x)} {middle} {number(after.x)} {middle}"
-            steps.append(f"C{ends} {number(after.x)} {number(after.top)}")
-        steps.append(f"V{number(bottom)}")
+            steps.append(f"V{number(before.bottom)}")
+            middle = number((before.bottom + top) / 2)
+            steps.append(f"C{number(before.x)} {middle} {number(after.x)} {middle} {number(after.x)} {number(top)}")
+        if before.x == after.x or top < bottom:
+            steps.append(f"V{number(bottom)}")
     return element("path", kind="edge", d="".join(steps)), head(way[-1].x, way[-1].bottom)
 
 
