@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.backends.transfers import STAGES
 
-from texpr.explain import barriers, copies
+from texpr.explain.kernels import barriers, copies
 from texpr.ir import kernel as k
 from texpr.ir.kernel_parse import parse_plan
 
