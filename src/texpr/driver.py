@@ -120,9 +120,8 @@ def lower(
     function, fixed = fix(function, sizes)
     after("fixed", function)
     refuse(check_function(function))
-    laid_out: Materialised | None = None
-    if schedule is not None:
-        laid_out = apply_schedule(function, fix_schedule(schedule, fixed), machine)
+    laid_out = apply_schedule(function, schedule and fix_schedule(schedule, fixed), machine)
+    if laid_out is not None:
         function = laid_out.function
         after("scheduled", function)
     plan, notes = lower_function(function, machine, fixed)

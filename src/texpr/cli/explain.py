@@ -54,7 +54,7 @@ def _show(console: Console, data: Data) -> None:
     )
     _entry(console, "checked before a launch", data["requires"])
     _entry(console, "workspace", data["workspace"])
-    if data["layout"] is not None:
+    if data["layout"] is not None and any(data["layout"].values()):
         console.say("")
         _layout(console, data["layout"])
     for kernel in kernels:

@@ -11,6 +11,7 @@ from texpr.schedule.call import Call
 from texpr.schedule.marks import BLOCKS
 from texpr.schedule.materialise import Materialised, materialise
 from texpr.schedule.partition import partitioned
+from texpr.schedule.pragmas import in_place
 from texpr.schedule.rules import RULES
 from texpr.schedule.state import State
 from texpr.support.diagnostic import error
@@ -31,16 +32,22 @@ def follow(state: State, directive: ir.Directive) -> State:
     return rule.apply(Call(rule, directive, state))
 
 
-def followed(function: ir.Function, schedule: ir.Schedule, target: Target) -> State:
-    """`function` after every directive of `schedule`, in order."""
-    state = start(function, target)
-    for directive in schedule.directives:
+def followed(function: ir.Function, schedule: ir.Schedule | None, target: Target) -> State:
+    """`function` after every directive of `schedule`, in order, and then those that its loops carry as pragmas."""
+    bare, own = in_place(function, target)
+    state = start(bare, target)
+    for directive in (*(schedule.directives if schedule is not None else ()), *own):
         state = follow(state, directive)
     return state
 
 
-def apply_schedule(function: ir.Function, schedule: ir.Schedule, target: Target) -> Materialised:
-    """`function` as `schedule` lays it out on `target`. Raises TexprError or Limitation at the directive that is refused."""
+def apply_schedule(function: ir.Function, schedule: ir.Schedule | None, target: Target) -> Materialised | None:
+    """`function` as `schedule` and its pragmas lay it out on `target`; None where there is neither.
+
+    Raises TexprError or Limitation at the directive that is refused.
+    """
+    if schedule is None and not in_place(function, target)[1]:
+        return None
     return laid_out(followed(function, schedule, target))
 
 

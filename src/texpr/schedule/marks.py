@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from texpr.ir import program as ir
+from texpr.isa.target import Target
 from texpr.support.span import NOWHERE, Span
 
 BIND, UNROLL, VECTOR, ASYNC, PARTITION = "bind", "unroll", "vector", "async", "partition"
@@ -16,7 +17,14 @@ BIND, UNROLL, VECTOR, ASYNC, PARTITION = "bind", "unroll", "vector", "async", "p
 BLOCKS = "launch_bounds"
 """A mark of the function: blocks that a multiprocessor should hold."""
 
+GRID, BLOCK, WARPS = ("grid.x", "grid.y", "grid.z"), ("block.x", "block.y", "block.z"), ("warp", "lane")
+
 _Loop = TypeVar("_Loop", bound=ir.Loop)
+
+
+def levels(target: Target) -> tuple[str, ...]:
+    """What a loop can be bound to on `target`."""
+    return ("core",) if target.family == "cpu" else (*GRID, *BLOCK, *WARPS)
 
 
 def marked(loop: _Loop, name: str, *args: str | int, span: Span = NOWHERE) -> _Loop:

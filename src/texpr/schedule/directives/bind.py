@@ -8,19 +8,11 @@ distribution made, are bound with it. What is not bound, the compiler maps.
 from __future__ import annotations
 
 from texpr.ir import program as ir
-from texpr.isa.target import Target
 from texpr.schedule.call import Call, Rule
-from texpr.schedule.marks import BIND, UNROLL, VECTOR, level_of, mark, marked
+from texpr.schedule.marks import BIND, BLOCK, UNROLL, VECTOR, WARPS, level_of, levels, mark, marked
 from texpr.schedule.state import State
 from texpr.schedule.tree import loops, path_to
 from texpr.support.diagnostic import Note
-
-GRID, BLOCK, WARPS = ("grid.x", "grid.y", "grid.z"), ("block.x", "block.y", "block.z"), ("warp", "lane")
-
-
-def levels(target: Target) -> tuple[str, ...]:
-    """What a loop can be bound to on `target`."""
-    return ("core",) if target.family == "cpu" else (*GRID, *BLOCK, *WARPS)
 
 
 def _apply(call: Call) -> State:

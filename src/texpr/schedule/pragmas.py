@@ -1,0 +1,84 @@
+"""Pragmas on loops: directives written in place.
+
+    par M |i| #grid { par 128 |j| #block { … } }    is    bind(i, grid.x)  bind(j, block.x)
+    seq 4 |k| #unroll { … }                         is    unroll(k)
+
+`#grid` and `#block` give the innermost such loop the dimension x, the next y, then z. What a schedule says comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from texpr.ir import program as ir
+from texpr.isa.target import Target
+from texpr.schedule.marks import ASYNC, BLOCK, GRID, VECTOR, WARPS, levels
+from texpr.schedule.tree import Body, with_blocks
+from texpr.support.diagnostic import error
+
+IN_PLACE = ("bind", "unroll", "vectorize", "partition")
+"""Directives on one loop that a pragma of that name is."""
+
+LEVELS = ("grid", "block")
+
+
+def in_place(function: ir.Function, target: Target) -> tuple[ir.Function, tuple[ir.Directive, ...]]:
+    """`function` without the pragmas that are directives, and those directives, outer loops first.
+
+    A level that `target` does not have is left out: one text serves every machine.
+    """
+    known = levels(target)
+    every = _directives(function.body)
+    found = tuple(d for d in every if d.name != "bind" or len(d.args) != 2 or d.args[1].value in known or not _level(d))
+    return replace(function, body=_bare(function.body)), found
+
+
+def _directives(body: Body) -> Iterator[ir.Directive]:
+    for stmt in body:
+        if isinstance(stmt, ir.Par | ir.Seq):
+            for pragma in stmt.directives:
+                yield from _directive(stmt, pragma)
+        for block in ir.blocks(stmt):
+            yield from _directives(block)
+
+
+def _directive(loop: ir.Loop, pragma: ir.Directive) -> Iterator[ir.Directive]:
+    subject = ir.Argument(loop.sym.name, span=pragma.span)
+    if pragma.name in (VECTOR, ASYNC):
+        help = "write #vectorize, or stage(…, via=cp_async) in a schedule"
+        raise error("E0901", pragma.span, f"there is no pragma `#{pragma.name}`", help=help)
+    if pragma.name in IN_PLACE:
+        yield replace(pragma, args=(subject, *pragma.args))
+    elif pragma.name in LEVELS and not (isinstance(loop, ir.Par) and loop.fully):
+        inner = _depth(loop.body, pragma.name)
+        if inner > 2:
+            raise error("E0908", pragma.span, f"there are three dimensions of a {pragma.name}, and {inner + 1} loops want one")
+        level = ir.Argument(f"{pragma.name}.{'xyz'[inner]}", span=pragma.span)
+        yield ir.Directive("bind", (subject, level), span=pragma.span)
+
+
+def _level(bind: ir.Directive) -> bool:
+    """Whether a bind names a level of some machine."""
+    return bind.args[1].value in (*GRID, *BLOCK, *WARPS, "core")
+
+
+def _depth(body: Body, name: str) -> int:
+    """How many loops with that pragma are nested in `body`."""
+    deepest = 0
+    for stmt in body:
+        own = isinstance(stmt, ir.Par | ir.Seq) and any(d.name == name for d in stmt.directives)
+        deepest = max(deepest, own + max((_depth(block, name) for block in ir.blocks(stmt)), default=0))
+    return deepest
+
+
+def _bare(body: Body) -> Body:
+    found: list[ir.Stmt] = []
+    for stmt in body:
+        made = with_blocks(stmt, tuple(_bare(block) for block in ir.blocks(stmt)))
+        if isinstance(made, ir.Par | ir.Seq):
+            fully = isinstance(made, ir.Par) and made.fully
+            kept = tuple(d for d in made.directives if d.name not in IN_PLACE and (fully or d.name not in LEVELS))
+            made = made if len(kept) == len(made.directives) else replace(made, directives=kept)
+        found.append(made)
+    return tuple(found)
