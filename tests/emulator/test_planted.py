@@ -52,7 +52,7 @@ PLANTED = (
     Planted("guard_out", SAXPY, "if (i < n)", "if (i < n + 1)", BOUNDS, "out", (3,)),
     Planted("below", SAXPY, "out[i] =", "out[i - 1] =", BOUNDS, "out", (3,)),
     Planted("blocks", RANK, "= x[i]", "= i < 64 ? x[i] : out[i - 64] + 1", RACE, "out", (3, 3), (None, LOCKSTEP)),
-    Planted("raw", SUM, barrier(6), "", RACE, "part", (5, 7), (None,)),
+    Planted("raw", SUM, barrier(6), "", RACE, "part", (5, 7), (None, LOCKSTEP)),
     Planted("tile_raw", TRANSPOSE, barrier(4), "", RACE, "tile", (3, 5)),
     Planted("unguarded", TRANSPOSE, "r < rows && c", "r < rows + 1 && c", UNWRITTEN, "tile", (5,)),
     Planted("init", HISTOGRAM, barrier(4), "", RACE, "count", (3, 5), (LOCKSTEP,)),
@@ -77,8 +77,8 @@ PLANTED = (
     Planted("narrow", WARP, "__syncwarp(tx_group(8))", "__syncwarp(tx_group(4))", RACE, "slot", (4, 6), (None, LOCKSTEP)),
     Planted("no_named", NAMED, barrier(5, "tx_bar_sync(1 + half, 64)"), "", RACE, "slot", (4, 6), (None, LOCKSTEP)),
     Planted("weak", NAMED, "tx_bar_sync(1 + half, 64)", "__syncwarp()", RACE, "slot", (4, 6), (None, LOCKSTEP)),
-    Planted("no_cluster", CLUSTER, barrier(5, "tx_cluster_sync()"), "", RACE, "mine", (4, 6)),
-    Planted("block_only", CLUSTER, barrier(5, "tx_cluster_sync()"), barrier(5), RACE, "mine", (4, 6)),
+    Planted("no_cluster", CLUSTER, barrier(5, "tx_cluster_sync()"), "", RACE, "mine", (4, 6), (LOCKSTEP,)),
+    Planted("block_only", CLUSTER, barrier(5, "tx_cluster_sync()"), barrier(5), RACE, "mine", (4, 6), (LOCKSTEP,)),
 )
 
 TEXT = HEAD + "".join(each.source for each in PLANTED)

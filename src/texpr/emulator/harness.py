@@ -33,7 +33,7 @@ Shape: TypeAlias = int | tuple[int, ...]
 """One to three extents, x first, as CUDA has them."""
 
 IN_ORDER, LOCKSTEP = -1, -2
-"""Schedules by their seeds: each thread to its next barrier, in order; or one access each, in turn."""
+"""Schedules by their seeds: each thread to its next barrier, in order; or one access each, those that are behind first."""
 
 LAUNCH_FAULTS = (700, 719)
 """What a launch returns in which a fault was found."""

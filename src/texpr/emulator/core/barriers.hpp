@@ -75,6 +75,7 @@ inline void let_go(Block &block, Gate &gate) {
     if (gate.mixed || gate.arrived != block.size) report_divergence(block, gate);
     learn(block, gate);
     count_barrier(gate.arrived);
+    level_out(block, gate.who);
     for (unsigned word = 0; word < (block.size + 63) / 64; ++word) {
         block.ready_bits[word] |= gate.who[word];
         gate.who[word] = 0;
@@ -112,10 +113,16 @@ inline void gate_barrier(int id, int threads, int line) {
 inline void let_go(Cluster &cluster) {
     cluster.base = machine.now++;
     cluster.arrived = 0;
+    unsigned most = 0;
+    for (Block &block : cluster.blocks)
+        for (Fiber &fiber : block.fibers) most = std::max(most, fiber.turns);
     for (Block &block : cluster.blocks) {
         block.base = cluster.base;
-        for (unsigned index = 0; index < block.size; ++index)
-            if (block.fibers[index].wait == Wait::cluster) wake(block.fibers[index]);
+        for (Fiber &fiber : block.fibers) {
+            if (fiber.wait != Wait::cluster) continue;
+            fiber.turns = most;
+            wake(fiber);
+        }
     }
 }
 

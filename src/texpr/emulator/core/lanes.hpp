@@ -88,6 +88,9 @@ inline void try_together(Fiber &me) {
     default: exchange(me, mask); break;
     }
     warp.waiting &= ~mask;
+    std::uint64_t bits[WORDS] = {};
+    bits[me.index / 64] = (std::uint64_t)mask << (me.index / LANES % 2 * LANES);
+    level_out(*me.block, bits);
     for (unsigned lane = 0; lane < LANES; ++lane)
         if (mask >> lane & 1) wake(lane_of(me, lane));
 }

@@ -94,6 +94,7 @@ inline void start_block(Block &block, Cluster &cluster, unsigned rank, Dim index
         fiber.lane = (std::uint8_t)(at % LANES);
         fiber.started = fiber.finished = false;
         fiber.wait = Wait::none;
+        fiber.turns = 0;
         if (++thread.x == shape.x) thread.x = 0, ++thread.y;
         if (thread.y == shape.y) thread.y = 0, ++thread.z;
     }

@@ -58,6 +58,7 @@ struct alignas(64) Fiber : Thread {
     unsigned mask;
     int operand, width;
     std::uint64_t value; /* given to the other lanes; then what is got from them */
+    unsigned turns;      /* how often it gave way to other threads, or as often as one that it met */
     Warp *warp;
     Stack stack;
 };

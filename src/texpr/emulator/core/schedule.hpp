@@ -1,10 +1,13 @@
 /* Which thread runs next. A thread runs until it waits, ends, or (not in order) has used up its accesses to memory.
 
-   In order: the next thread of the block that can run, from the one that ran on, around. Lockstep: the same, but each
-   thread does one access in its turn. Random: some choices fall on any thread of any running block, the others on a
-   favourite warp, which so runs as far ahead of all others as barriers let it; both depend on the seed alone. */
+   In order: the next thread of the block that can run, from the one that ran on, around. Lockstep: the first of
+   those that have had the fewest turns, for one access; threads that meet are level from then on. Random: some choices fall on
+   any thread of any running block, the others on a favourite warp, which so runs as far ahead of all others as barriers let it;
+   both depend on the seed alone. */
 #ifndef TEXPR_EMULATOR_SCHEDULE_HPP
 #define TEXPR_EMULATOR_SCHEDULE_HPP
+
+#include <algorithm>
 
 #include "machine.hpp"
 
@@ -20,6 +23,20 @@ inline void clear_ready(Block &block, unsigned index) {
     block.ready_bits[index / 64] &= ~(1ull << (index % 64));
     --block.ready;
     --machine.ready;
+}
+
+/* Calls `visit(fiber)` for the threads of `block` whose bits are set. */
+template <class Visit> void each_of(Block &block, const std::uint64_t *bits, Visit visit) {
+    for (unsigned word = 0; word < (block.size + 63) / 64; ++word)
+        for (std::uint64_t left = bits[word]; left != 0; left &= left - 1)
+            visit(block.fibers[word * 64 + (unsigned)__builtin_ctzll(left)]);
+}
+
+/* Threads of `block` meet: each has had as many turns as the one that had most. `bits`: which threads. */
+inline void level_out(Block &block, const std::uint64_t *bits) {
+    unsigned most = 0;
+    each_of(block, bits, [&](Fiber &fiber) { most = std::max(most, fiber.turns); });
+    each_of(block, bits, [&](Fiber &fiber) { fiber.turns = most; });
 }
 
 inline void wake(Fiber &fiber) {
@@ -63,11 +80,21 @@ inline Fiber *pick_randomly() {
     return free ? ready_from(*blocks[at], machine.random.below(blocks[at]->size)) : ready_in(*blocks[at], machine.favourite_warp);
 }
 
+inline Fiber *pick_in_step() {
+    Fiber *found = nullptr;
+    for (Block *block : machine.blocks)
+        each_of(*block, block->ready_bits, [&](Fiber &fiber) {
+            if (!found || fiber.turns < found->turns) found = &fiber;
+        });
+    return found;
+}
+
 /* The thread to run after `from` (or at first), or null where none can. */
 inline Fiber *pick(Fiber *from) {
     if (machine.ready == 0) return nullptr;
     auto &blocks = machine.blocks;
     if (machine.options.order == Order::random) return pick_randomly();
+    if (machine.options.order == Order::lockstep) return pick_in_step();
     if (from && from->block->ready != 0) return ready_from(*from->block, from->index + 1u);
     std::size_t at = 0;
     while (from && blocks[at] != from->block) ++at;
@@ -110,7 +137,9 @@ inline void before_access() {
     if (--machine.fuel > 0) return;
     refuel();
     if (!machine.airborne.empty()) land_some();
-    if (machine.patience != 0) give_way();
+    if (machine.patience == 0) return;
+    ++machine.current().turns;
+    give_way();
 }
 
 /* Gives the launch up, from whatever thread runs. */
