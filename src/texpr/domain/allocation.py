@@ -10,16 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from texpr.affine.expr import ZERO, Expr, IntoExpr, Sym, expr
+from texpr.affine.expr import ZERO, Expr, IntoExpr, Sym
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
-from texpr.domain.context import Context
+from texpr.domain.coverage import coverage
 from texpr.domain.graph import DomainGraph
-from texpr.domain.transform import Transform
-from texpr.domain.transforms.merge import Merge
-from texpr.domain.transforms.resize import Resize
-from texpr.domain.transforms.split import Split
-from texpr.domain.transforms.swizzle import Shift, Swizzle, Xor
 from texpr.domain.validity import NOTHING, box, guard, leaf_syms, premises, product_of
 from texpr.domain.visits import Bools, Sizes, TooMany, small_sizes, visits
 from texpr.presburger.linear import NotAffine
@@ -96,8 +91,8 @@ def is_over_allocated(graph: DomainGraph, known: Known = NOTHING) -> bool:
 
 
 def _first_hole_without_isl(graph: DomainGraph, known: Known) -> Hole | None:
-    """By counting: where no item is cut off, items and valid indices pair up, so that size − items is the number of holes."""
-    if keeps_all_items(graph, known) and Simplifier(known)(size(graph) - items(graph)) is ZERO:
+    """By counting: where each item has one place, size − items is the number of holes."""
+    if Simplifier(known)(size(graph) - items(graph)) is ZERO and coverage(graph, known).each_once:
         return None
     for sizes in small_sizes(known, graph):
         try:
@@ -108,24 +103,6 @@ def _first_hole_without_isl(graph: DomainGraph, known: Known) -> Hole | None:
             first = int(mask.reshape(-1).argmax())
             return Hole(_unravel(first, mask.shape), sizes)
     raise Undecided("whether the allocation has holes")
-
-
-def keeps_all_items(graph: DomainGraph, known: Known = NOTHING) -> bool:
-    """Whether each item is seen to have a place: no resize cuts items off, and every swizzle permutes."""
-    nowhere = Context(DomainGraph((), (), ()), known)
-    return all(_keeps(transform, nowhere) for transform in graph.transforms)
-
-
-def _keeps(transform: Transform, nowhere: Context) -> bool:
-    match transform:
-        case Split() | Merge() | Swizzle(permutation=Shift()):
-            return True
-        case Resize():
-            return nowhere.known.nonnegative(transform.left) and nowhere.known.nonnegative(transform.right)
-        case Swizzle(permutation=Xor(bits), inner=inner):
-            return nowhere.divides(expr(1 << bits), inner.extent)
-        case _:
-            return False
 
 
 def _unravel(position: int, shape: Sequence[int]) -> tuple[int, ...]:

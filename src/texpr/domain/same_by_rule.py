@@ -1,8 +1,8 @@
 """Two schedules compared by theorems, for sizes that isl cannot speak of: products of them, and symbolic factors.
 
     Merge and Split     Split(Merge(X, Y), n) is (Merge(X, O), I) for O, I = Split(Y, n), where n divides |Y|, or |X| ≤ 1
-    Order kept          splits, merges of neighbours and expanding resizes leave the order of the items as it was
-    Every item once     where no resize cuts, each item is visited exactly once
+    Order kept          splits, merges of neighbours and resizes leave the order of the items as it was
+    Every item once     where `coverage` proves that of both schedules, they visit the same items
 
 A graph is read as one term a leaf, over logical IterDomains. Terms are rewritten by the first theorem, left to right, until it
 no longer applies; equal terms then are equal schedules. Statements and proofs: docs/theory/equivalence.md.
@@ -16,8 +16,8 @@ from typing import TypeAlias, assert_never
 
 from texpr.affine.expr import Expr
 from texpr.affine.facts import Fact, Known
-from texpr.domain.allocation import keeps_all_items
 from texpr.domain.context import Context
+from texpr.domain.coverage import coverage
 from texpr.domain.graph import DomainGraph
 from texpr.domain.iteration import Iteration, Notion
 from texpr.domain.iterdomain import IterDomain
@@ -86,7 +86,7 @@ def same_by_rule(first: Iteration, second: Iteration, by: Notion, known: Known) 
     rule = _Rule(told)
     if rule.normal(_terms(first.graph)) == rule.normal(_terms(second.graph)):
         return "Merge and Split"
-    if by is Notion.POSITION or not all(keeps_all_items(each.graph, told) for each in (first, second)):
+    if by is Notion.POSITION or not all(coverage(each.graph, known).each_once for each in (first, second)):
         return None
     if by is Notion.ORDER:
         return "Order kept" if _keeps_order(first.graph) and _keeps_order(second.graph) else None

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, product
 from math import prod
 from typing import TypeAlias, assert_never
 
@@ -15,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, expr
-from texpr.affine.facts import Known
+from texpr.affine.facts import Fact, Known
 from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import Bound
-from texpr.domain.validity import every_bound, facts, sizes_of
+from texpr.domain.trial import trial_sizes
+from texpr.domain.validity import every_bound, facts
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
@@ -111,17 +111,8 @@ def _atom(atom: Atom, values: Mapping[Sym, Ints], count: int) -> Ints:
             assert_never(atom)
 
 
-def small_sizes(known: Known, *graphs: DomainGraph, most: int = 6, tries: int = 400) -> Iterator[dict[Sym, int]]:
-    """Small values of the sizes at which all that is known holds and every graph means what it says, smaller ones first."""
-    names = sizes_of(*graphs)
-    premises = tuple(dict.fromkeys(e for graph in graphs for e in facts(graph, known)))
-    points = (dict(zip(names, values, strict=True)) for values in sorted(product(range(most + 1), repeat=len(names)), key=sum))
-    return islice((sizes for sizes in points if _hold(premises, sizes)), tries)
-
-
-def _hold(premises: Iterable[Expr], sizes: Sizes) -> bool:
-    """Whether all are ≥ 0; what speaks of other symbols is left out, and what divides by zero does not hold."""
-    try:
-        return all(each.evaluate(sizes) >= 0 for each in premises if each.syms() <= sizes.keys())
-    except ZeroDivisionError:
-        return False
+def small_sizes(known: Known, *graphs: DomainGraph) -> Iterator[dict[Sym, int]]:
+    """Some small sizes that `known` admits, and at which every graph means what it says."""
+    told = known.also(Fact(0, each, None) for graph in graphs for each in facts(graph, known))
+    used = [each for graph in graphs for each in (*graph.indices().values(), *(d.extent for d in graph.domains()))]
+    return trial_sizes(used, (d.sym for graph in graphs for d in graph.domains()), told)
