@@ -10,19 +10,22 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from texpr.affine.expr import ONE, ZERO, Sym
+from texpr.affine.facts import Known
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.rewrite import replace_loads
-from texpr.ir.types import BOOL
+from texpr.ir.transfer_verify import COPY_BYTES
 from texpr.ir.updates import combine, taken
 from texpr.ir.uses import loads
 from texpr.ir.value import Buffer, Literal, Load, Op, Ref, Value
+from texpr.lowering.copies import filled_with_zero, is_copy
 from texpr.lowering.names import Names
 from texpr.lowering.places import Place
 from texpr.mapping.reductions import is_atomic
+from texpr.schedule.marks import UNROLL, VECTOR, mark
 from texpr.support.diagnostic import limitation
 
-UNROLL = 64
+MOST_UNROLLED = 64
 """The longest loop that is unrolled so that a thread's own array can live in registers."""
 
 
@@ -31,7 +34,8 @@ class Emitter:
     """Turns statements of one nest into what a thread runs.
 
     `simd`: innermost parallel loops become vector lanes. `reduce`: how a thread runs a `par … reduce` of its own. `elements`:
-    accumulators that stand for elements just now. `arrays`: memory asked for on the way.
+    accumulators that stand for elements just now. `arrays`: memory asked for on the way. `vector`: how a thread runs a loop
+    marked `#vector`; `known`: what is known where a statement runs. `copying`: copies to shared memory are only started.
     """
 
     places: dict[Buffer, Place]
@@ -43,6 +47,9 @@ class Emitter:
     arrays: list[k.Array] = field(default_factory=list[k.Array])
     atomics: frozenset[ir.Bind] = frozenset()
     reduce: Callable[[Emitter, ir.Par], Iterator[k.Stmt]] | None = None
+    vector: Callable[[Emitter, ir.Loop], Iterator[k.Stmt]] | None = None
+    known: Callable[[ir.Stmt], Known] = lambda _: Known({})
+    copying: bool = False
     _declaring: dict[ir.Bind, Sym] = field(default_factory=dict[ir.Bind, Sym])
 
     def value(self, value: Value) -> Value:
@@ -76,12 +83,16 @@ class Emitter:
         match stmt:
             case ir.Par() if stmt.reduce and self.reduce is not None and not is_atomic(stmt):
                 yield from self.reduce(self, stmt)
+            case ir.Par() | ir.Seq() if self.vector is not None and mark(stmt, VECTOR):
+                yield from self.vector(self, stmt)
             case ir.Par() | ir.Seq():
                 yield self.loop(stmt)
             case ir.Bind():
                 yield from self.bind(stmt)
             case ir.Let():
                 yield k.Declare(stmt.sym, stmt.value.dtype, self.value(stmt.value), stmt.span)
+            case ir.If() if self.copying and (filled := filled_with_zero(stmt)) and self._can_copy(filled):
+                yield self._copy(filled, self.value(stmt.condition))
             case ir.If():
                 yield k.If(self.value(stmt.condition), self.block(stmt.then), self.block(stmt.orelse), span=stmt.span)
             case ir.Anchor():
@@ -92,12 +103,15 @@ class Emitter:
                 yield from self.new(stmt, ())
 
     def loop(self, loop: ir.Loop) -> k.For:
-        """A loop that the thread runs in order, unrolled where its own arrays need it, or over vector lanes."""
+        """A loop that the thread runs in order, unrolled where that is asked or its arrays need it, or over vector lanes."""
         body = self.block(loop.body)
-        kind = "simd" if self.simd and isinstance(loop, ir.Par) and is_simple(loop.body, self.atomics) else "serial"
-        if kind == "serial" and loop.extent.is_constant and loop.extent.constant <= UNROLL and self._indexes_own(loop):
-            kind = "unroll"
-        return k.For(loop.sym, ZERO, loop.extent, body, ONE, kind, span=loop.span)
+        factor = unrolling(loop)
+        kind = "serial" if factor is None else "unroll"
+        if factor is None and self.simd and isinstance(loop, ir.Par) and is_simple(loop.body, self.atomics):
+            kind = "simd"
+        elif kind == "serial" and loop.extent.is_constant and loop.extent.constant <= MOST_UNROLLED:
+            kind = "unroll" if mark(loop, VECTOR) or self._indexes_own(loop) else kind
+        return k.For(loop.sym, ZERO, loop.extent, body, ONE, kind, span=loop.span, factor=factor or 0)
 
     def _indexes_own(self, loop: ir.Loop) -> bool:
         for stmt in ir.walk(loop.body):
@@ -109,7 +123,10 @@ class Emitter:
         return False
 
     def bind(self, bind: ir.Bind) -> Iterator[k.Stmt]:
-        """A bind as stores, assignments, an atomic, or the first value of a register."""
+        """A bind as stores, assignments, an atomic, a copy that is started, or the first value of a register."""
+        if self.copying and self._can_copy(bind):
+            yield self._copy(bind)
+            return
         values = tuple(self.value(v) for v in bind.values)
         if bind in self.atomics and not self._is_own(bind.targets[0].buffer):
             yield self._atomic(bind, values[0])
@@ -139,6 +156,14 @@ class Emitter:
         else:
             assert isinstance(update, str)
             yield k.If(taken(update, targets, temporaries), stores, span=bind.span)
+
+    def _can_copy(self, bind: ir.Bind) -> bool:
+        return is_copy(bind, self.places) and bind.targets[0].dtype.bytes in COPY_BYTES
+
+    def _copy(self, bind: ir.Bind, when: Value | None = None) -> k.CopyAsync:
+        target, source = self.target(bind.targets[0]), self.value(bind.values[0])
+        assert isinstance(target, Load) and isinstance(source, Load)
+        return k.CopyAsync(target, source, 1, when, bind.span)
 
     def _is_own(self, buffer: Buffer) -> bool:
         """Whether only the running thread can see `buffer`."""
@@ -173,6 +198,16 @@ def _is_first(bind: ir.Bind, mentioned: list[Load], buffer: Buffer) -> bool:
     return bind.update is None and len(bind.targets) == 1 and len(mentioned) == 1 and bind.targets[0].buffer is buffer
 
 
+def unrolling(loop: ir.Loop) -> int | None:
+    """How many iterations are to stand in one turn of `loop`, 0 for all of them; None where nothing was asked."""
+    asked = mark(loop, UNROLL)
+    if asked is None:
+        return None
+    factor = asked.args[0].value if asked.args else 0
+    assert isinstance(factor, int)
+    return factor
+
+
 def assign(target: Load | Ref, value: Value, bind: ir.Bind) -> k.Stmt:
     """A store to memory or an assignment to a register."""
     if isinstance(target, Ref):
@@ -201,13 +236,3 @@ def atomic_binds(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> frozen
                 if isinstance(s, ir.Bind) and s.update is not None and s.targets[0].buffer in loop.reduce
             }  # fmt: skip
     return frozenset(found)
-
-
-def conjunction(conditions: list[Value]) -> Value | None:
-    """All of `conditions`, or None where there are none."""
-    if not conditions:
-        return None
-    total = conditions[0]
-    for condition in conditions[1:]:
-        total = Op("and", (total, condition), BOOL)
-    return total

@@ -13,6 +13,7 @@ from itertools import combinations_with_replacement, product
 from typing import TypeAlias
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr
+from texpr.affine.facts import Known
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
@@ -58,6 +59,13 @@ class Needs:
 
     model: Model
     _atomic: dict[int, frozenset[ir.Bind]] = field(default_factory=dict[int, frozenset[ir.Bind]])
+    _known: dict[ir.Stmt, Known] = field(default_factory=dict[ir.Stmt, Known])
+
+    def known(self, stmt: ir.Stmt) -> Known:
+        """What is known where `stmt` runs; of an `if` that mapping made anew, where something inside of it does."""
+        if not self._known:
+            self._known = {instance.stmt: instance.known for instance in self.model.instances}
+        return next(self._known[s] for s in ir.walk((stmt,)) if s in self._known)
 
     def between(self, nest: Nest, team: Team, placement: Placement) -> tuple[Need, ...]:
         """Every dependence of `nest` that needs a barrier, those of reductions' scratch memory included."""

@@ -12,8 +12,8 @@ from texpr.ir import program as ir
 from texpr.ir.types import BOOL, I32
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, conjunction
 from texpr.isa.target import Target
-from texpr.lowering import barriers, lanes, points, reduce
-from texpr.lowering.emit import Emitter, atomic_binds
+from texpr.lowering import barriers, lanes, points, reduce, vectors
+from texpr.lowering.emit import Emitter, atomic_binds, unrolling
 from texpr.lowering.names import Names
 from texpr.lowering.needs import Needs
 from texpr.lowering.placement import Placement, Placer
@@ -74,7 +74,8 @@ class _NestLowering:
         grid = tuple(m.loop for m in self.nest.grid)
         atomics = atomic_binds(grid, self.nest.body)
         cpu = self.target.family == "cpu"
-        self.emitter = Emitter(self.placement.places, self.names, simd=cpu, atomics=atomics)
+        self.emitter = Emitter(self.placement.places, self.names, simd=cpu, atomics=atomics, known=self.needs.known)
+        self.emitter.vector = None if cpu else vectors.in_lanes
         if self.nest.team == 1:
             self.emitter.reduce = lanes.reduce_in_lanes if cpu else None
             body = points.around(self._tiles(), self.nest.body, self.emitter)
@@ -223,9 +224,15 @@ class _NestLowering:
             case Leaf():
                 yield from self._leaf(node, rest)
             case Loop(stmt, body):
-                yield k.For(stmt.sym, ZERO, stmt.extent, self._nodes(body), ONE, uniform=True, span=stmt.span)
+                yield self._loop(stmt, self._nodes(body))
             case Branch(stmt, decided, then, orelse):
                 yield k.If(Ref(decided, BOOL), self._nodes(then), self._nodes(orelse), uniform=True, span=stmt.span)
+
+    def _loop(self, loop: ir.Seq, body: tuple[k.Stmt, ...]) -> k.For:
+        """A loop that all threads run together."""
+        factor = unrolling(loop)
+        kind = "serial" if factor is None else "unroll"
+        return k.For(loop.sym, ZERO, loop.extent, body, ONE, kind, uniform=True, span=loop.span, factor=factor or 0)
 
     def _leaf(self, leaf: Leaf, rest: tuple[Node, ...]) -> Iterator[k.Stmt]:
         stmt = leaf.stmt

@@ -3,7 +3,7 @@
     par 4 |v| { if 4 * t + v < n { y[4 * t + v] = a[0] * x[4 * t + v] } }
 
 `x` and `y` move by one element a lane, from a multiple of four: one access of 16 bytes each. `a[0]` stays. The test holds for
-all lanes where it holds for the last; elsewhere lanes go one by one, unless n is a multiple of 4: then it holds for all or none.
+all lanes where it holds for the last; elsewhere lanes go one by one. Where n is a multiple of 4 it holds for all or none.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Test:
 class Lanes:
     """The iterations of `loop`, which run at once. `known`: what is known where a statement runs.
 
-    `varying`: symbols whose value differs from lane to lane; `own`: scalars that each lane has for itself; `named`: lets of the body.
+    `varying`: symbols whose value differs from lane to lane; `own`: scalars that each lane has for itself; `named`: lets.
     """
 
     loop: ir.Loop

@@ -22,12 +22,9 @@ def _apply(call: Call) -> State:
     call.no_results()
     loop = free_loop(call, call.plain[0])
     factor = [call.number(argument, 2) for argument in call.plain[1:]]
-    if not factor and not (loop.extent.is_constant and loop.extent.constant <= MOST):
-        size = (
-            f"{loop.extent} iterations are too many"
-            if loop.extent.is_constant
-            else f"its extent, {loop.extent}, is not a constant"
-        )
+    extent = loop.extent
+    if not factor and not (extent.is_constant and extent.constant <= MOST):
+        size = f"{extent} iterations are too many" if extent.is_constant else f"its extent, {extent}, is not a constant"
         reason = f"`{loop.sym.base}` cannot be unrolled wholly: {size}"
         raise call.refuse("E0905", reason, at=call.plain[0], help=f"unroll a part: unroll({loop.sym.base}, 4)")
     made = marked(loop, UNROLL, *factor, span=call.directive.span)

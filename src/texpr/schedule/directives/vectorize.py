@@ -2,8 +2,8 @@
 
 Before: par 4 |v| { z[4 * t + v] = a * x[4 * t + v] }       After: one access of 16 bytes to each of x and z
 
-Proved: what moves with the loop moves by one element, from an address that is a multiple of the vector (`texpr.schedule.vectors`);
-or refused. Parameters say what they begin at (`align(16)`); of a result, the function asks it from then on.
+Proved: what moves with the loop moves by one element, from a multiple of the vector's bytes (`texpr.schedule.vectors`); or
+refused. Parameters say what they begin at (`align(16)`); of a result, the function asks it from then on.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from texpr.affine.expr import expr
+from texpr.affine.facts import Known
 from texpr.ir import program as ir
 from texpr.ir.rewrite import Rewriter, replace_loads
 from texpr.ir.value import Buffer, Load, Value
@@ -55,7 +56,7 @@ def _require_par(call: Call, loop: ir.Loop) -> None:
 def _aligned(call: Call, state: State, loop: ir.Loop) -> State:
     """`state`, if every access of the vector is proved one, its results aligned for them."""
     function = materialise(state).function
-    known = {instance.stmt: instance.known for instance in model(function).instances}
+    known: dict[ir.Stmt, Known] = {instance.stmt: instance.known for instance in model(function).instances}
     plain = next(each for each in loops(function.body) if each.sym == loop.sym)
     needed: dict[str, int] = {}
     for found in examine(Lanes(plain, lambda stmt: known[stmt]), plain.body):
