@@ -22,19 +22,19 @@ class Hypotheses:
 
     __slots__ = ("_apart", "_exact", "_inside", "_known", "_made", "_numbers")
 
-    def __init__(self, context: Context):
+    def __init__(self, context: Context, margins: Sequence[Expr], apart: bool):
+        """`margins`: all that is ever assumed. `apart`: these are known to meet, so that what is apart from a claim is idle."""
         self._known = context.known
         self._made: dict[Expr, Expr] = {}
         self._numbers: dict[Expr, Sym] = {}
         self._exact = True
-        self._apart = False
         self._inside: list[Expr] = []
         self._inside.extend([self._affine(each) for each in context.known.nonnegatives()])
 
-    def together(self, margins: Sequence[Expr]) -> None:
-        """Tells that all that is ever assumed is among `margins` ≥ 0. Where these meet, what is apart from a claim is left out."""
+        self._apart = apart
         said = [self._affine(each) for each in margins]
-        self._apart = self._exact and self._decide(said, expr(-1)) is False
+        if not apart and self._exact:
+            self._apart = self._decide(said, expr(-1)) is False
 
     def imply(self, margins: Sequence[Expr], claim: Expr) -> tuple[int, ...] | Literal[False] | None:
         """Which of `margins` ≥ 0 are enough for `claim` ≥ 0; False where all of them are not, None where that is open."""

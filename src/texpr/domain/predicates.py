@@ -18,6 +18,7 @@ from texpr.domain.context import Context
 from texpr.domain.graph import DomainGraph
 from texpr.domain.implied import Hypotheses
 from texpr.domain.iterdomain import Bound, Side, high, low
+from texpr.domain.witness import Witnesses
 
 IN_RANGE = "in range"
 """The loops' own ranges, and what is known of sizes, imply the comparison."""
@@ -187,11 +188,14 @@ class _Selection:
     def _exactly(self, kept: list[int]) -> list[int]:
         """Takes out of `kept` what the others imply, by proof; gives back those for which that stays open."""
         undecided: list[int] = []
-        hypotheses = Hypotheses(self._context)
-        hypotheses.together([self._margin(k) for k in kept])
+        witnesses = Witnesses(self._context.graph, self._context.known)
+        hypotheses = Hypotheses(self._context, [self._margin(k) for k in kept], witnesses.any()) if kept else None
         for k in reversed(kept.copy()):
             others = [each for each in kept if each != k]
-            answer = hypotheses.imply([self._margin(each) for each in others], self._margin(k))
+            margins = [self._margin(each) for each in others]
+            if hypotheses is None or witnesses.needs(self._margin(k), margins):
+                continue
+            answer = hypotheses.imply(margins, self._margin(k))
             if isinstance(answer, tuple):
                 kept.remove(k)
                 self._proved[k] = tuple(self._clauses.bounds[others[at]] for at in answer)

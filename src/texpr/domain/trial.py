@@ -16,16 +16,18 @@ POINTS = 1 << 14
 _VALUES = (2, 3, 4, 1, 5, 6, 8, 12, 16)
 
 
-def trial_sizes(values: Iterable[Expr], apart: Iterable[Sym], known: Known) -> Iterator[dict[Sym, int]]:
-    """Some small sizes that `known` admits, for the symbols of `values` other than `apart`; one, empty, if there are none."""
+def trial_sizes(
+    values: Iterable[Expr], apart: Iterable[Sym], known: Known, tried: Sequence[int] = _VALUES
+) -> Iterator[dict[Sym, int]]:
+    """Some sizes that `known` admits, for the symbols of `values` other than `apart`; one, empty, if there are none."""
     facts = list(known.nonnegatives())
     loops = set(apart)
     names = {name for each in values for name in each.syms()} - loops
     related = names | {name for each in facts for name in each.syms()} - loops
     ordered = sorted(related, key=str)
     for step in (0, 1) if names else ():  # all sizes alike, then all different
-        for at in range(len(_VALUES)):
-            sizes = {name: _VALUES[(at + step * k) % len(_VALUES)] for k, name in enumerate(ordered)}
+        for at in range(len(tried)):
+            sizes = {name: tried[(at + step * k) % len(tried)] for k, name in enumerate(ordered)}
             if all(_admits(fact, sizes) for fact in facts):
                 yield {name: value for name, value in sizes.items() if name in names}
     if not names:
