@@ -57,10 +57,13 @@ class Subject:
     def real(self, points: Set) -> Witness | None:
         """A point of a set, in sizes that exist; None if it is empty. Raises Undecided."""
         found = points.sample()
-        if found is not None and any(
-            s in found and meaning.evaluate(found) != found[s] for s, meaning in self.model.opaque.items()
-        ):
-            raise Undecided("a witness in products of sizes")
+        if found is not None:
+            try:
+                real = all(meaning.evaluate(found) == found[s] for s, meaning in self.model.opaque.items() if s in found)
+            except ZeroDivisionError:
+                real = False
+            if not real:
+                raise Undecided("a witness in products of sizes")
         return found
 
     def sizes_text(self, witness: Witness, used: Iterable[Sym] | None = None) -> list[str]:

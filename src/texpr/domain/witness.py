@@ -58,6 +58,9 @@ class Witnesses:
 def _valid(graph: DomainGraph, known: Known) -> Iterator[tuple[dict[Sym, int], dict[Sym, int]]]:
     """Points of the leaves, with sizes, and the leaves' extents there."""
     domains = graph.domains()
+    names = {d.sym for d in domains}
+    if any(d.extent.syms() & names for d in domains):
+        return  # extents that vary from one index to the next
     every = trial_sizes([d.extent for d in domains], [d.sym for d in domains], known, _SIZES)
     cases = [(sizes, {d.sym: d.extent.evaluate(sizes) for d in domains}) for sizes in islice(every, _MOST_SIZES)]
     for at, (sizes, extents) in product(range(len(_PLACES)), cases):

@@ -72,7 +72,11 @@ def lists(nodes: tuple[Node, ...]) -> tuple[_List, ...]:
 
 
 def place(nodes: tuple[Node, ...], needs: Sequence[Need], lanes: int) -> dict[Gap, k.Barrier]:
-    """Barriers by gap, so that every need is covered. Numbers of lists are those of `lists(nodes)`."""
+    """Barriers by gap, so that every need is covered. Numbers of lists are those of `lists(nodes)`.
+
+    `lanes`: threads that run `nodes` together, of one warp. Where that is no power of two they are a block, and meet as one.
+    """
+    odd = lanes & (lanes - 1) != 0
     every = lists(nodes)
     where = _positions(every)
     placed: dict[Gap, k.Barrier] = {}
@@ -84,12 +88,12 @@ def place(nodes: tuple[Node, ...], needs: Sequence[Need], lanes: int) -> dict[Ga
         open_needs = [(need, gaps) for need, gaps in here if not _passes(need, gaps, steps, where, synchronising, every)]
         for gap in _hitting([gaps for _, gaps in open_needs]):
             met = [need for need, gaps in open_needs if gap in gaps]
-            block = any(need.level is k.Level.BLOCK for need in met)
+            block = odd or any(need.level is k.Level.BLOCK for need in met)
             if steps.loop is not None and (block or all(need.level is k.Level.WARP for need in needs)):
                 loops[steps.loop] = True
             covers = tuple(dict.fromkeys(need.covered for need in met))
             level = k.Level.BLOCK if block else k.Level.WARP
-            placed[steps.number, gap] = k.Barrier(level, covers, lanes)
+            placed[steps.number, gap] = k.Barrier(level, covers, 32 if odd else lanes)
             synchronising[steps.number] = k.Level.BLOCK if k.Level.BLOCK in (level, synchronising.get(steps.number)) else level
     return placed
 

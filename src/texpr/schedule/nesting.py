@@ -37,11 +37,10 @@ class Nesting:
     def interchange(self, parent: Sym, child: Sym) -> None:
         """`child`, a statement of the body of `parent`, goes outside of it."""
         outer, inner = self.loop(parent), self.loop(child)
-        if self.state.domain(outer).sym in inner.extent.syms():
+        if self.state.above(outer) & inner.extent.syms():
             reason = f"the extent of `{inner.sym.base}` depends on `{outer.sym.base}`, which must stay outside of it"
             raise self.call.refuse("E0905", reason)
-        for new in [s for s in outer.body if isinstance(s, ir.New)]:
-            self._expand(self.loop(parent), new)
+        self._expand_all(parent)
         self.distribute(parent, child)
         outer = self.loop(parent)
         (inner,) = outer.body
@@ -66,8 +65,7 @@ class Nesting:
 
     def split_at(self, parent: Sym, sizes: Sequence[int], keeper: int) -> tuple[Sym, ...]:
         """`parent` distributed over groups of its statements (not counting `new`s); group `keeper` keeps its symbol."""
-        for new in [s for s in self.loop(parent).body if isinstance(s, ir.New)]:
-            self._expand(self.loop(parent), new)
+        self._expand_all(parent)
         outer = self.loop(parent)
         groups: list[Body] = []
         at = 0
@@ -110,13 +108,18 @@ class Nesting:
                 reason = f"the loop over `{outer.sym.base}` cannot be distributed: `let {name}` is used further below in it"
                 raise self.call.refuse("E0905", reason, help=f"write `new {name}: …` and assign it instead of `let`")
 
+    def _expand_all(self, parent: Sym) -> None:
+        """No `new` is left directly inside `parent`."""
+        while (new := next((s for s in self.loop(parent).body if isinstance(s, ir.New)), None)) is not None:
+            self._expand(self.loop(parent), new)
+
     def _expand(self, outer: ir.Loop, new: ir.New) -> None:
         """`new v` inside `outer` becomes one `new` outside, with an element for each iteration."""
         old, domain = new.buffer, self.state.domain(outer)
         if old in self.state.allocations:
             reason = f"`{old.name}` has an allocation of its own, made before these loops were moved"
             raise self.call.refuse("E0905", reason, help="move the loops first, then shape the allocation")
-        if domain.sym in {s for e in old.shape for s in e.syms()}:
+        if self.state.above(outer) & {s for e in old.shape for s in e.syms()}:
             reason = f"the shape of `{old.name}` depends on `{outer.sym.base}`, so it cannot be kept for all iterations"
             raise self.call.refuse("E0905", reason)
         made = replace(old, shape=(domain.extent, *old.shape), role="local")

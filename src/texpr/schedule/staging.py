@@ -69,7 +69,7 @@ class Staging:
         domains = tuple(self.state.domain(loop) for loop in chosen)
         made = self._made(tuple(d.extent for d in domains))
         own = Load(made, tuple(expr(d.sym) for d in domains), span=self.span)
-        theirs = replace(like.load, span=self.span)
+        theirs = replace(like.load, index=like.index, span=self.span)
         state, before, after = self.state, (), ()
         if copy_in:
             state, loops = cloned(state, chosen)

@@ -54,6 +54,14 @@ class State:
         """The IterDomain that `loop` runs over."""
         return self.plays.get(loop.sym) or IterDomain(loop.sym, loop.extent)
 
+    def above(self, loop: ir.Loop) -> frozenset[Sym]:
+        """The IterDomain of `loop` and every one above it, whose index is computed from that of `loop`."""
+        found = {self.domain(loop).sym}
+        for transform in reversed(self.transforms):
+            if any(d.sym in found for d in transform.outputs):
+                found |= {d.sym for d in transform.inputs}
+        return frozenset(found)
+
     def with_body(self, body: Body) -> State:
         """The same with other statements."""
         return replace(self, function=replace(self.function, body=body))
@@ -73,7 +81,7 @@ class State:
         sizes = (s.name for s in (*function.sizes, *(s for s, _ in function.consts)))
         own = (s.sym.name for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq | ir.Let))
         domains = (d.sym.name for t in self.transforms for d in (*t.inputs, *t.outputs))
-        played = (d.sym.name for d in self.plays.values())
+        played = (name for s, d in self.plays.items() for name in (s.name, d.sym.name))
         return frozenset((function.name, *buffers, *sizes, *own, *domains, *played))
 
     def fresh(self, base: str) -> str:

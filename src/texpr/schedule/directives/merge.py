@@ -13,7 +13,7 @@ from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transforms.merge import Merge
 from texpr.schedule.allocation import on_allocation
 from texpr.schedule.call import Call, Rule
-from texpr.schedule.shape import free_loop
+from texpr.schedule.shape import free_loop, sizes_known
 from texpr.schedule.state import State
 from texpr.schedule.tree import replaced
 
@@ -32,13 +32,22 @@ def _apply(call: Call) -> State:
         raise call.refuse("E0905", f"the loops over {names} are not of one kind (par, seq, reduce)")
     state = call.state
     one, other = state.domain(outer), state.domain(inner)
-    if one.sym in other.extent.syms():
+    if state.above(outer) & other.extent.syms():
         reason = f"the extent of `{inner.sym.base}`, {inner.extent}, depends on `{outer.sym.base}`"
         raise call.refuse("E0905", reason, help="only loops over a rectangle can be merged")
+    _require_extents(call, one, other)
     (name,) = call.results(f"{outer.sym.base}_{inner.sym.base}")
     merged = IterDomain(name, one.extent * other.extent)
     made = replace(outer, sym=name, extent=merged.extent, body=inner.body)
     return state.with_transform(Merge(one, other, merged)).with_body(replaced(state.function.body, outer, lambda _: (made,)))
+
+
+def _require_extents(call: Call, outer: IterDomain, inner: IterDomain) -> None:
+    """Extents below 0 run nothing, but the product of two of them would."""
+    known = sizes_known(call)
+    if not (known.nonnegative(outer.extent) or known.nonnegative(inner.extent)):
+        reason = f"the extents {outer.extent} and {inner.extent} may both be negative, and their product positive"
+        raise call.refuse("E0914", reason, help=f"promise it in the function: where {inner.extent} >= 0")
 
 
 RULE = Rule("merge", "merge(OUTER, INNER) -> NAME", _apply)

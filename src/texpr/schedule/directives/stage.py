@@ -44,6 +44,10 @@ def _apply(call: Call) -> State:
     found = uses(call.state, buffer, outer)
     if not found:
         raise call.refuse("E0912", f"nothing inside the loop over `{at.sym.base}` touches `{buffer.name}`", at=where)
+    if any(isinstance(s, ir.New) and s.buffer is buffer for s in ir.walk((at,))):
+        reason = f"`{buffer.name}` is made inside the loop over `{at.sym.base}`, so it lives there already"
+        help = f"say where: place({buffer.name}, {space})"
+        raise call.refuse("E0912", reason, at=where, help=help)
     (name,) = call.results(f"{buffer.name}_{space[0]}")
     staging = Staging(call.state, buffer, name.name, space, via, outer, found, call.directive.span)
     if any(use.writes for use in found):

@@ -61,11 +61,8 @@ def _apply(call: Call) -> State:
             raise call.refuse("E0909", reason, help="swizzle `par` loops")
     state = call.state
     body = state.function.body
-    if all(step is not outer for step in (path_to(body, inner) or ())[:-1]):
-        raise call.refuse("E0905", f"the loop over `{inner.sym.base}` is not inside the one over `{outer.sym.base}`")
+    _require_nested(call, outer, inner)
     one, other = state.domain(outer), state.domain(inner)
-    if one.sym in other.extent.syms():
-        raise call.refuse("E0905", f"the extent of `{inner.sym.base}`, {inner.extent}, depends on `{outer.sym.base}`")
     _require_multiple(call, how, other)
     first, second = call.results(f"{outer.sym.base}_s", f"{inner.sym.base}_s")
     made = Swizzle(one, other, how, IterDomain(first, one.extent), IterDomain(second, other.extent))
@@ -73,6 +70,25 @@ def _apply(call: Call) -> State:
     grown = next(s for s in ir.walk(body) if isinstance(s, ir.Par) and s.sym == outer.sym)
     body = replaced(body, grown, lambda _: (replace(grown, sym=first),))
     return state.with_transform(made).with_body(body)
+
+
+def _require_nested(call: Call, outer: ir.Loop, inner: ir.Loop) -> None:
+    """What runs inside `outer` runs inside `inner` too, and nothing around that depends on the index of `outer`."""
+    state = call.state
+    names = f"`{outer.sym.base}` and `{inner.sym.base}`"
+    path = path_to(outer.body, inner)
+    if path is None:
+        raise call.refuse("E0905", f"the loop over `{inner.sym.base}` is not inside the one over `{outer.sym.base}`")
+    above = state.above(outer)
+    step: ir.Stmt = outer
+    for below in path:
+        if len(step.body if isinstance(step, ir.Par | ir.Seq) else ()) != 1:
+            help = "`distribute` takes other statements away"
+            raise call.refuse("E0905", f"the loops over {names} have other statements between them", help=help)
+        if isinstance(below, ir.Par | ir.Seq) and above & below.extent.syms():
+            reason = f"the extent of `{below.sym.base}`, {below.extent}, depends on `{outer.sym.base}`"
+            raise call.refuse("E0905", reason)
+        step = below
 
 
 RULE = Rule("swizzle", "swizzle(OUTER, INNER, xor=N | shift) -> (OUTER, INNER)", _apply)
