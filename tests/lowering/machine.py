@@ -2,7 +2,8 @@
 
 Memory is a dictionary of elements that starts undefined; every access is checked for its bounds, for reads of what nothing
 wrote, and for races: two threads touch an element, one of them writes, and no barrier of both lies between. Iterations of a
-`simd` loop count as threads that nothing orders. Numbers are Python's, so data must be small integers.
+`simd` loop count as threads that nothing orders. Integers wrap as their types do; floats are Python's, so they must be small
+integers.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from texpr.interp.arguments import bind, shape_of
 from texpr.interp.dtypes import numpy_dtype
 from texpr.ir import kernel as k
 from texpr.ir.program import Compare, Function
+from texpr.ir.types import DType, Kind
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Level, Space
 
@@ -41,6 +43,14 @@ UNDEFINED = Undefined()
 
 def _divide(a: Number, b: Number) -> Number:
     return (a // b if b else 0) if isinstance(a, int) else a / b
+
+
+def _wrapped(number: Number, dtype: DType) -> Number:
+    """An integer as its type holds it: what does not fit wraps around."""
+    if not dtype.is_integer:
+        return number
+    low = -(1 << dtype.bits - 1) if dtype.kind is Kind.INT else 0
+    return (int(number) - low) % (1 << dtype.bits) + low
 
 
 def _modulo(a: int, b: int) -> int:
@@ -158,7 +168,7 @@ class Thread:
             case Op("select", (condition, one, other)):
                 return self.value(one if self.defined(condition) else other)
             case Op(name, args):
-                return OPERATIONS[name](*(self.defined(a) for a in args))
+                return _wrapped(OPERATIONS[name](*(self.defined(a) for a in args)), value.dtype)
 
     def defined(self, value: Value) -> Any:
         """A value that is used."""
@@ -191,7 +201,7 @@ class Thread:
         memory.touch(element, self.touch(atomic=True), writes=True)
         if element not in memory.values:
             raise Fault(f"{memory.name}{list(element)} is updated before anything is written there")
-        memory.values[element] = OPERATIONS[stmt.op](memory.values[element], value)
+        memory.values[element] = _wrapped(OPERATIONS[stmt.op](memory.values[element], value), stmt.target.dtype)
 
     def touch(self, *, atomic: bool = False) -> Touch:
         return Touch(self.block, self.number, self.block_epoch, self.warp_epoch, self.lanes, self.lane, atomic)
