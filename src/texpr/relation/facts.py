@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from texpr.affine.expr import Expr, FloorDiv, Mod, Sym, children, term
+from texpr.affine.expr import Expr, FloorDiv, Mod, Sym, children, expr, term
 from texpr.affine.facts import Fact, Known
 from texpr.presburger.formula import And, Eq, Formula, Ge, Or
 
@@ -22,6 +22,15 @@ def facts_of(formulas: Iterable[Formula]) -> Iterator[Expr]:
                 yield from facts_of(parts)
             case Or():
                 pass
+
+
+def in_loop(sym: Sym, extent: Expr) -> Iterator[Expr]:
+    """What is ≥ 0 in a loop of `sym` below `extent`; of an extent ⌊x / d⌋ also that d · (sym + 1) ≤ x."""
+    yield expr(sym)
+    yield extent - 1 - sym
+    atom = extent.as_atom
+    if isinstance(atom, FloorDiv) and atom.den.is_constant and atom.den.constant > 0:
+        yield atom.num - (expr(sym) + 1) * atom.den
 
 
 def known(facts: Iterable[Expr]) -> Known:

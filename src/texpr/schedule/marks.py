@@ -14,6 +14,9 @@ from texpr.support.span import NOWHERE, Span
 
 BIND, UNROLL, VECTOR, ASYNC, PARTITION = "bind", "unroll", "vector", "async", "partition"
 
+OFF = "off"
+"""What `partition` says of a loop that must stay whole."""
+
 BLOCKS = "launch_bounds"
 """A mark of the function: blocks that a multiprocessor should hold."""
 

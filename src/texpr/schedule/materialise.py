@@ -25,7 +25,7 @@ from texpr.ir.rewrite import Rewriter, replace_loads, substitute_value
 from texpr.ir.types import BOOL, I64
 from texpr.ir.value import Buffer, Index, Load, Op, Value, conjunction
 from texpr.presburger.formula import Ge, compare
-from texpr.relation.facts import facts_of, known
+from texpr.relation.facts import facts_of, in_loop, known
 from texpr.schedule.marks import UNROLL, VECTOR, level_of, mark
 from texpr.schedule.state import State
 from texpr.schedule.tree import Body
@@ -162,7 +162,7 @@ class _Maker:
         indices = {s: e for s, e in graph.indices(names).items() if e.as_sym != s}
         facts = list(self.given)
         for loop in path:
-            facts += (expr(loop.sym), loop.extent.substitute(indices) - 1 - loop.sym)
+            facts += in_loop(loop.sym, loop.extent.substitute(indices))
         simple = Simplifier(known(facts))
         found = predicates(graph, known(self.given))
         self.guards[path] = Guarded(path, graph, found)

@@ -7,6 +7,8 @@ does not depend on the loop, it is asked once, before it; where it grows with a 
 
     if 4 * t + 3 < M { seq min(16, K - 16 * ko) |ki| { par 4 |r| { … } } }
     else             { seq 16 |ki| { … as it was … } }
+
+Loops that a schedule names are parted, and others where it pays: an innermost `seq` of one thread that asks again and again.
 """
 
 from __future__ import annotations
@@ -15,22 +17,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
-from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum, minimum, term
+from texpr.affine.expr import ONE, ZERO, Expr, Min, Sym, combination, expr, maximum, minimum, term
 from texpr.ir import program as ir
 from texpr.ir.rewrite import Rewriter, replace_loads, substitute_block
 from texpr.ir.types import BOOL, I64
 from texpr.ir.value import Buffer, Index, Load, Op, Value, conjunction
-from texpr.schedule.marks import PARTITION, mark
+from texpr.relation.facts import in_loop, known
+from texpr.schedule.marks import OFF, PARTITION, level_of, mark
+from texpr.schedule.materialise import given
 from texpr.schedule.tree import Body, with_blocks
+
+LEAST_TRIPS, MOST_COPIED = 4, 256
+"""A loop is parted unasked where it has so many iterations, and a second copy of it so few statements, unrolled."""
 
 
 def partitioned(function: ir.Function) -> ir.Function:
-    """`function` with every loop that is marked so parted; marks are gone."""
-    if not any(isinstance(s, ir.Par | ir.Seq) and mark(s, PARTITION) for s in ir.walk(function.body)):
-        return function
+    """`function` with the loops parted that are marked so, or where it pays; marks are gone."""
     taken = {b.name for b in ir.buffers(function)} | {s.name for s in function.sizes}
     taken |= {s.sym.name for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq | ir.Let)}
-    return replace(function, body=_Parter(taken).block(function.body))
+    return replace(function, body=_Parter(taken, tuple(given(function))).block(function.body, ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +49,24 @@ class _Test:
 @dataclass(slots=True)
 class _Parter:
     taken: set[str]
+    given: tuple[Expr, ...]
 
-    def block(self, body: Body) -> Body:
-        """Every marked loop of `body`, innermost first."""
+    def block(self, body: Body, around: tuple[ir.Loop, ...]) -> Body:
+        """Every loop of `body` that is to be parted, innermost first."""
         found: list[ir.Stmt] = []
         for stmt in body:
-            made = with_blocks(stmt, tuple(self.block(block) for block in ir.blocks(stmt)))
-            if isinstance(made, ir.Par | ir.Seq) and mark(made, PARTITION):
-                bare = replace(made, directives=tuple(d for d in made.directives if d.name != PARTITION))
-                found.extend(self._part(bare))
+            path = (*around, stmt) if isinstance(stmt, ir.Par | ir.Seq) else around
+            made = with_blocks(stmt, tuple(self.block(block, path) for block in ir.blocks(stmt)))
+            if isinstance(made, ir.Par | ir.Seq):
+                asked = mark(made, PARTITION)
+                made = replace(made, directives=tuple(d for d in made.directives if d.name != PARTITION)) if asked else made
+                wanted = _pays(made, around) if asked is None else asked.args[0].value != OFF
+                found.extend(self._part(made, around) if wanted else (made,))
             else:
                 found.append(made)
         return tuple(found)
 
-    def _part(self, loop: ir.Loop) -> Body:
+    def _part(self, loop: ir.Loop, around: tuple[ir.Loop, ...]) -> Body:
         tests = tuple(dict.fromkeys(_tests(loop.body)))
         inner = {s.sym: s.extent for s in ir.walk(loop.body) if isinstance(s, ir.Par | ir.Seq)}
         least = [(test, low) for test in tests if (low := _least(test.margin, inner)) is not None]
@@ -67,23 +76,32 @@ class _Parter:
             return (replace(loop, body=body),)
         fixed = [(t, low) for t, low in least if loop.sym not in low.syms()]
         moving = [(t, end) for t, low in least if (end := _end(low, loop.sym)) is not None]
-        main = self._ended(loop, moving, _without(loop.body, [t for t, _ in (*fixed, *moving)]))
+        main = self._ended(loop, moving, _without(loop.body, [t for t, _ in (*fixed, *moving)]), around)
         return self._either(tuple(low for _, low in fixed), main, (loop,))
 
-    def _ended(self, loop: ir.Seq, moving: Sequence[tuple[_Test, Expr]], body: Body) -> Body:
+    def _is_positive(self, end: Expr, around: tuple[ir.Loop, ...]) -> bool:
+        """Whether a minimum is never negative in the loops around."""
+        facts = list(self.given)
+        for loop in around:
+            facts += in_loop(loop.sym, loop.extent)
+        promised = known(facts)
+        atom = end.as_atom
+        return all(map(promised.nonnegative, atom.args if isinstance(atom, Min) else (end,)))
+
+    def _ended(self, loop: ir.Seq, moving: Sequence[tuple[_Test, Expr]], body: Body, around: tuple[ir.Loop, ...]) -> Body:
         """The iterations before the first `end`, and those after it as they were, unless they would do nothing."""
         if not moving:
             return (replace(loop, body=body),)
         end = minimum(loop.extent, *(e for _, e in moving))
-        main = replace(loop, extent=maximum(ZERO, end), body=body)
+        end = end if self._is_positive(end, around) else maximum(ZERO, end)
+        main = replace(loop, extent=end, body=body)
         if any(_covers(loop.body, t) for t, _ in moving) and len({e for _, e in moving}) == 1:
             return (main,)
-        start = maximum(ZERO, end)
-        rest = replace(loop, extent=loop.extent - start, body=substitute_block(loop.body, {loop.sym: start + loop.sym}))
+        rest = replace(loop, extent=loop.extent - end, body=substitute_block(loop.body, {loop.sym: end + loop.sym}))
         return (main, *self._renamed((rest,)))
 
     def _either(self, margins: Sequence[Expr], then: Body, orelse: Body) -> Body:
-        test = conjunction([Op("ge", (Index(m, I64), Index(ZERO, I64)), BOOL) for m in margins])
+        test = conjunction([_holds(m) for m in margins])
         if test is None:
             return then
         return (ir.If(test, then, self._renamed(orelse), span=orelse[0].span),)
@@ -102,6 +120,23 @@ class _Parter:
         name = next(n for k in count(1) if (n := f"{base}_{k}") not in self.taken)
         self.taken.add(name)
         return name
+
+
+def _pays(loop: ir.Loop, around: tuple[ir.Loop, ...]) -> bool:
+    """Whether one thread runs `loop` often enough, and it is small enough, to be worth a second copy."""
+    if not isinstance(loop, ir.Seq) or (loop.extent.is_constant and loop.extent.constant < LEAST_TRIPS):
+        return False
+    alone = any((level_of(p) or "").startswith(("block", "warp", "lane")) for p in around)
+    copied = 1
+    for stmt in ir.walk(loop.body):
+        match stmt:
+            case ir.Par() if alone and stmt.extent.is_constant and not stmt.fully:
+                copied *= max(1, stmt.extent.constant)
+            case ir.Bind() | ir.If():
+                pass
+            case _:
+                return False
+    return copied <= MOST_COPIED and any(isinstance(p, ir.Par) for p in around)
 
 
 def _tests(body: Body) -> Iterator[_Test]:
@@ -136,6 +171,12 @@ def _margin(value: Value) -> Expr | None:
             return left - right
         case _:
             return None
+
+
+def _holds(margin: Expr) -> Value:
+    """margin ≥ 0, with what is taken away on the left."""
+    left = combination(0, ((m, -c) for m, c in margin.terms if c < 0)) + max(0, -margin.constant)
+    return Op("le", (Index(left, I64), Index(margin + left, I64)), BOOL)
 
 
 def _least(margin: Expr, inner: Mapping[Sym, Expr]) -> Expr | None:

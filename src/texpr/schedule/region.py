@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from texpr.affine.expr import ZERO, Expr, Sym, expr, term
+from texpr.affine.expr import ZERO, Expr, Sym, term
 from texpr.affine.ranges import bounds
 from texpr.affine.simplify import Simplifier
 from texpr.ir import program as ir
 from texpr.ir.uses import loads
 from texpr.ir.value import Buffer, Load
-from texpr.relation.facts import known
+from texpr.relation.facts import in_loop, known
 from texpr.schedule.materialise import given
 from texpr.schedule.state import State
 from texpr.schedule.tree import Body
@@ -77,7 +77,7 @@ def _index(state: State, load: Load, around: tuple[ir.Loop, ...]) -> tuple[Expr,
     indices = graph.indices()
     facts = list(given(state.function))
     for leaf in graph.leaves:
-        facts += (expr(leaf.sym), leaf.extent.substitute(indices) - 1 - leaf.sym)
+        facts += in_loop(leaf.sym, leaf.extent.substitute(indices))
     simple = Simplifier(known(facts))
     return tuple(simple(e.substitute(indices)) for e in load.index)
 

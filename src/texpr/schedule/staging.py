@@ -14,7 +14,7 @@ from texpr.presburger.formula import Ge, conj, negate, syms
 from texpr.presburger.linear import NotAffine
 from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
-from texpr.relation.facts import known
+from texpr.relation.facts import in_loop, known
 from texpr.schedule.materialise import given
 from texpr.schedule.region import Box, Use, cloned, nested, varying
 from texpr.schedule.state import Staged, State
@@ -126,9 +126,9 @@ class Staging:
         facts = list(given(self.state.function))
         for loop in self.outer:
             domain = self.state.domain(loop)
-            facts += (expr(domain.sym), domain.extent.substitute(indices) - 1 - domain.sym)
+            facts += in_loop(domain.sym, domain.extent.substitute(indices))
         for sym, extent in zip(names, region.extent, strict=True):
-            facts += (expr(sym), expr(extent - 1) - sym)
+            facts += in_loop(sym, expr(extent))
         return tuple(facts)
 
     def _holds(self, margin: Expr, inside: tuple[Expr, ...]) -> bool:

@@ -2,21 +2,23 @@
 
 Before: seq 16 |ki| { if 16 * ko + ki < K { … } }       After: seq min(16, K - 16 * ko) |ki| { … }
 
-What the predicates ask of loops outside is asked once, before the loop (`texpr.schedule.partition`). Changes no result.
+What the predicates ask of loops outside is asked once, before the loop (`texpr.schedule.partition`). Innermost loops of a
+thread are parted unasked where that pays; `partition(ki, off)` keeps one whole. Changes no result.
 """
 
 from __future__ import annotations
 
 from texpr.schedule.call import Call, Rule
-from texpr.schedule.marks import PARTITION, marked
+from texpr.schedule.marks import OFF, PARTITION, marked
 from texpr.schedule.state import State
 
 
 def _apply(call: Call) -> State:
-    call.expect(1)
+    call.expect(1, 2)
     call.no_results()
     loop = call.loop(call.plain[0])
-    return call.state.changed(loop, lambda copy: marked(copy, PARTITION))
+    wanted = call.word(call.plain[1], ("on", OFF)) if len(call.plain) > 1 else "on"
+    return call.state.changed(loop, lambda copy: marked(copy, PARTITION, wanted))
 
 
-RULE = Rule("partition", "partition(LOOP)", _apply)
+RULE = Rule("partition", "partition(LOOP, on|off)", _apply)
