@@ -74,7 +74,7 @@ def check_needed(made: Recipe, found: Predicates, open_: set[Bound]) -> None:
     random = np.random.default_rng(1)
     named = [size for _, size in made.logical if not size.is_fixed]
     for _ in range(40 if open_ and named else 0):
-        sizes = {size.name: size.unit * int(random.integers(0, 60 // size.unit)) for size in named}
+        sizes = {size.name: size.unit * int(2 ** random.uniform(0, 11) / size.unit) for size in named}
         if min(made.extents(sizes).values()) > 0:
             count, at = points(made, sizes, random)
             open_ = open_ - needed_at(found, rows_of(found, count, at))

@@ -61,9 +61,12 @@ class Context:
 
     def divides(self, n: Expr, value: Expr) -> bool:
         """Whether n divides `value` at all sizes, by proof."""
-        if n.is_constant and n is not ZERO and self.known.multiple(value, abs(n.constant)):
+        if n is ZERO:
+            return self.simple(value) is ZERO
+        if n.is_constant and self.known.multiple(value, abs(n.constant)):
             return True
-        return self.simple(value if n is ZERO else value % n) is ZERO
+        rest = self.simple(value % n)
+        return rest is ZERO or (self.known.positive(n) and self.known.nonnegative(-rest))
 
     def _nonnegative(self, value: Expr) -> bool:
         return self.known.nonnegative(value) or self.known.nonnegative(self.simple(value))

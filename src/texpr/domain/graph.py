@@ -35,6 +35,7 @@ class DomainGraph:
         made = tuple(IterDomain(Sym(name), expr(extent)) for name, extent in domains)
         if len({d.sym for d in made}) < len(made):
             raise ValueError("two IterDomains have one name")
+        _require_sizes_apart(made)
         for each in made:
             if each.extent.is_constant and each.extent.constant < 0:
                 raise ValueError(f"an extent is not negative: {each}")
@@ -108,6 +109,7 @@ class DomainGraph:
         outputs = transform.outputs
         if taken & {d.sym for d in outputs} or len({d.sym for d in outputs}) < len(outputs):
             raise ValueError(f"{transform.title} gives a name that is taken")
+        _require_sizes_apart((*self.domains(), *outputs))
         places = [self.leaves.index(d) for d in transform.inputs]
         leaves: list[IterDomain] = []
         for place, leaf in enumerate(self.leaves):
@@ -171,3 +173,11 @@ class DomainGraph:
                 return leaf
         listed = ", ".join(str(d) for d in self.leaves)
         raise ValueError(f"`{name}` is not a leaf; the leaves are {listed}")
+
+
+def _require_sizes_apart(domains: Iterable[IterDomain]) -> None:
+    """Raises ValueError where an IterDomain has the name of a size: its index would be taken for that size."""
+    found = tuple(domains)
+    both = {d.sym for d in found} & {name for d in found for name in d.extent.syms()}
+    if both:
+        raise ValueError(f"`{min(both, key=str)}` names an IterDomain, and a size in an extent")

@@ -111,7 +111,7 @@ class _Clauses:
             bound: k for k, bound in enumerate(dict.fromkeys([*loops, *(s(d) for d in graph.domains() for s in (low, high))]))
         }
         said = [each for transform in graph.transforms for each in transform.implications() if context.applies(each)]
-        clauses = tuple([_Clause(tuple([at[each] for each in i.given]), at[i.then], i.theorem) for i in said])
+        clauses = tuple([_Clause(tuple(sorted([at[each] for each in i.given])), at[i.then], i.theorem) for i in said])
         users: list[list[int]] = [[] for _ in at]
         for k, clause in enumerate(clauses):
             for each in clause.given:

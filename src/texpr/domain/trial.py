@@ -25,8 +25,8 @@ def trial_sizes(
     names = {name for each in values for name in each.syms()} - loops
     related = names | {name for each in facts for name in each.syms()} - loops
     ordered = sorted(related, key=str)
-    for step in (0, 1) if names else ():  # all sizes alike, then all different
-        for at in range(len(tried)):
+    for at in range(len(tried)) if names else ():
+        for step in (0, 1)[: len(ordered)]:  # all sizes alike, then all different
             sizes = {name: tried[(at + step * k) % len(tried)] for k, name in enumerate(ordered)}
             if all(_admits(fact, sizes) for fact in facts):
                 yield {name: value for name, value in sizes.items() if name in names}

@@ -1,6 +1,6 @@
 """Points that one comparison alone keeps out: each proves, without a solver, that the comparison is needed.
 
-A few logical indices are followed down to the leaves at a few sizes. There every comparison holds; then one loop index is moved.
+A few logical indices are followed down to the leaves, at a few sizes. There every comparison holds; then one loop index moves.
 """
 
 from __future__ import annotations
