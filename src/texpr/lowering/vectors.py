@@ -146,7 +146,7 @@ class _Vector:
     def _copy(self, bind: ir.Bind, when: Value | None = None) -> k.CopyAsync:
         source = bind.values[0]
         assert isinstance(source, Load)
-        target, source = self._vector(bind.targets[0], bind), self._vector(source, bind)
+        target, source = (self._vector(load, bind, may_be_single=False) for load in (bind.targets[0], source))
         assert target is not None and source is not None, "a copy between memories has its elements in memory"
         self._forget({bind.targets[0].buffer})
         return k.CopyAsync(target, source, self.lanes.width, when, bind.span)
@@ -179,8 +179,11 @@ class _Vector:
         in_memory = load.buffer.rank > 0 and (place is None or place.space is not k.Space.LOCAL)
         return in_memory and not self.lanes.differs(load)
 
-    def _vector(self, load: Load, stmt: ir.Stmt) -> Load | None:
-        """The first element in memory, where lanes access consecutive ones; None where they have it in registers or alike."""
+    def _vector(self, load: Load, stmt: ir.Stmt, *, may_be_single: bool = True) -> Load | None:
+        """The first element in memory, where lanes access consecutive ones; None where they have it in registers or alike.
+
+        In shared memory lanes may go one by one, too: a tile is often padded or walked across on purpose.
+        """
         place = self.emitter.places.get(load.buffer)
         if load.buffer in self.lanes.own or not self.lanes.differs(load):
             return None
@@ -188,7 +191,10 @@ class _Vector:
             if place.space is k.Space.LOCAL or place.trailing:
                 return None
             load = replace(load, buffer=place.buffer, index=place.index(load.index))
-        self._require(self.lanes.obstacle(load, stmt))
+        obstacle = self.lanes.obstacle(load, stmt)
+        if obstacle is not None and may_be_single and place is not None and place.space is k.Space.SHARED:
+            return None
+        self._require(obstacle)
         data = tuple((sym, self.emitter.value(meaning)) for sym, meaning in load.data)
         return replace(load, index=tuple(self.lanes.at(e, 0, stmt) for e in load.index), data=data)
 

@@ -79,8 +79,9 @@ def _require_plain(call: Call, buffer: Buffer, via: str) -> None:
 
 
 def _require_quiet(call: Call, buffer: Buffer, outer: tuple[ir.Loop, ...]) -> None:
-    """Nothing writes the buffer while the iterations around the copy run side by side."""
-    outermost = next((loop for loop in outer if isinstance(loop, ir.Par)), outer[-1])
+    """Nothing writes the buffer while the iterations around the copy, those in which it lives, run side by side."""
+    inside = tuple(loop for loop in outer if not any(isinstance(s, ir.New) and s.buffer is buffer for s in ir.walk(loop.body)))
+    outermost = next((loop for loop in inside if isinstance(loop, ir.Par)), outer[-1])
     for stmt in ir.walk((outermost,)):
         if isinstance(stmt, ir.Bind) and any(t.buffer is buffer for t in stmt.targets):
             reason = f"`{buffer.name}` is written in the same nest, so a copy of it could be out of date"
