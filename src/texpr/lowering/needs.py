@@ -7,7 +7,7 @@ isl cannot decide counts as a need.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement, product
 from typing import TypeAlias
@@ -50,7 +50,20 @@ class _Around:
     list: int
 
 
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """A step that touches what an earlier one may still touch, whatever their threads, `distance` iterations of `carrier` on."""
+
+    source: Leaf
+    sink: Leaf
+    carrier: ir.Seq | None
+    distance: int
+    covered: k.Covered
+
+
 WARP = 32
+FAR = 8
+"""The most iterations between a copy and its use that are told apart: rings of buffers are shorter."""
 
 
 @dataclass(slots=True)
@@ -77,6 +90,38 @@ class Needs:
                 ends.setdefault(end.access.buffer, []).append(end)
         found = [need for same in ends.values() for need in self._pairs(same, nest, around)]
         return (*found, *_scratch_needs(team, nest, around))
+
+    def meetings(self, nest: Nest, team: Team, sources: Collection[Leaf]) -> Iterator[Meeting]:
+        """What touches the same elements after `sources`, whose effects last: what they write, or write over what they read."""
+        around = _around(team.nodes)
+        ends = tuple(self._ends(nest, team))
+        for source, sink in product((end for end in ends if end.leaf in sources), ends):
+            one, other = source.access, sink.access
+            if one.buffer is not other.buffer or not (one.writes or other.writes):
+                continue
+            common = tuple(a for a, b in zip(around[source.leaf].loops, around[sink.leaf].loops, strict=False) if a is b)
+            if source.order < sink.order and self._meet(source, sink, None, common, nest):
+                yield Meeting(source.leaf, sink.leaf, None, 0, _covered(one, other, None))
+            fresh = self.model.scope_syms(one.buffer) if not other.writes else frozenset[Sym]()
+            for carrier in (loop for loop in common if loop.sym not in fresh):
+                apart = expr(right(carrier.sym)) - expr(left(carrier.sym))
+                near = (n for n in range(1, FAR) if self._meet(source, sink, carrier, common, nest, compare("==", apart, n)))
+                distance = next(near, FAR)
+                if distance < FAR or self._meet(source, sink, carrier, common, nest, compare(">=", apart, FAR)):
+                    yield Meeting(source.leaf, sink.leaf, carrier, distance, _covered(one, other, carrier))
+
+    def _meet(
+        self,
+        source: _End,
+        sink: _End,
+        carrier: ir.Seq | None,
+        common: tuple[ir.Seq, ...],
+        nest: Nest,
+        given: Formula = TRUE,
+    ) -> bool:
+        """Whether the dependence is there, whatever the threads of its ends."""
+        formula = conj((self.model.facts, given, *_ordered(carrier, common), *self._same_element(source, sink, nest)))
+        return not _never_meet(source.access, sink.access) and not self._impossible(formula, source, sink)
 
     def slots(self, nest: Nest, team: Team, buffer: Buffer) -> tuple[int, ...] | None:
         """How the dimensions of a team's local are dealt out to threads, if each element is one thread's; else None.

@@ -13,6 +13,7 @@ from texpr.ir.types import BOOL, I32
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, conjunction
 from texpr.isa.target import Target
 from texpr.lowering import barriers, lanes, points, reduce, vectors
+from texpr.lowering.asynchronous import Wait, copying_leaves, place_waits
 from texpr.lowering.emit import Emitter, atomic_binds, unrolling
 from texpr.lowering.names import Names
 from texpr.lowering.needs import Needs
@@ -55,6 +56,8 @@ class _NestLowering:
     placement: Placement = field(init=False)
     reductions: dict[ir.Stmt, reduce.Reduction] = field(default_factory=dict[ir.Stmt, reduce.Reduction])
     placed: dict[barriers.Gap, k.Barrier] = field(default_factory=dict[barriers.Gap, k.Barrier])
+    copying: frozenset[Leaf] = frozenset()
+    waits: dict[barriers.Gap, Wait] = field(default_factory=dict[barriers.Gap, Wait])
     numbers: dict[int, int] = field(default_factory=dict[int, int])
     blocks: tuple[Expr, ...] = ()
 
@@ -179,6 +182,9 @@ class _NestLowering:
     def _barriers(self, team: Team) -> None:
         found = self.needs.between(self.nest, team, self.placement)
         self.placed = barriers.place(team.nodes, found, min(32, self.nest.team))
+        self.copying = copying_leaves(team, self.placement.places, self.target)
+        if self.copying:
+            self.waits = place_waits(team.nodes, self.needs.meetings(self.nest, team, self.copying), self.copying, self.placed)
         self.numbers = {id(steps.nodes): steps.number for steps in barriers.lists(team.nodes)}
 
     def _scratch(self) -> Iterator[k.Array]:
@@ -197,18 +203,24 @@ class _NestLowering:
         found: list[k.Stmt] = []
         leading: list[k.Stmt] = []
         number = self.numbers.get(id(nodes), -1)
+        found.extend(self._waits((number, -1)))
         for at, node in enumerate(nodes):
             if isinstance(node, Leaf) and node.who is Who.LEADER:
                 leading.extend(self.emitter.stmt(node.stmt))
             else:
                 self._flush(leading, found)
                 found.extend(self._node(node, nodes[at + 1 :]))
-            barrier = self.placed.get((number, at))
-            if barrier is not None:
+            wait, barrier = tuple(self._waits((number, at))), self.placed.get((number, at))
+            if wait or barrier is not None:
                 self._flush(leading, found)
-                found.append(barrier)
+                found.extend((*wait, *(() if barrier is None else (barrier,))))
         self._flush(leading, found)
         return tuple(found)
+
+    def _waits(self, gap: barriers.Gap) -> Iterator[k.Stmt]:
+        wait = self.waits.get(gap)
+        if wait is not None:
+            yield from wait.statements()
 
     def _flush(self, leading: list[k.Stmt], found: list[k.Stmt]) -> None:
         if leading:
@@ -239,8 +251,12 @@ class _NestLowering:
         match leaf.who, stmt:
             case Who.SPREAD, ir.Par():
                 idle = self._idle(stmt)
+                self.emitter.copying = leaf in self.copying
                 body = tuple(self._spread(stmt))
                 yield from body if idle is None else (k.If(idle, body, span=stmt.span),)
+                if self.emitter.copying:
+                    yield k.CommitAsync(stmt.span)
+                self.emitter.copying = False
             case Who.PARTIAL, ir.Par():
                 reduction = self.reductions[stmt] = reduce.start(leaf, self.nest.team, self.emitter)
                 yield from reduce.partial(leaf, reduction, self.nest, self._team_thread(), self.emitter, self._spread)

@@ -1,0 +1,206 @@
+"""Copies that go on while their threads do: which steps they are, and where their threads wait for them.
+
+A step whose loop is marked `#async` starts copies from global to shared memory and commits them as one group. Before anyone
+touches what they write, or writes what they read, the threads that started them wait, then meet at the barrier that is there
+for this. A wait names how many later groups may go on:
+
+    copy As; commit; copy Bs; commit      (for the next iteration but one)
+    wait 2                                all but the latest two groups have landed
+    barrier                               … and everyone knows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.ir.transfer_verify import COPY_BYTES
+from texpr.ir.value import Buffer
+from texpr.isa.cuda import ASYNC_COPY
+from texpr.isa.target import Target
+from texpr.lowering.barriers import Gap, lists
+from texpr.lowering.copies import is_copy
+from texpr.lowering.needs import Meeting
+from texpr.lowering.places import Place
+from texpr.lowering.team import Leaf, Loop, Node, Team, Who, leaves
+from texpr.mapping.bands import band
+from texpr.schedule.marks import ASYNC, VECTOR, mark
+from texpr.support.diagnostic import error
+
+
+def copying_leaves(team: Team, places: Mapping[Buffer, Place], target: Target) -> frozenset[Leaf]:
+    """The steps that start asynchronous copies. Raises TexprError E0911 where one would move 1, 2 or more than 16 bytes.
+
+    A step that is marked but goes elsewhere than to shared memory, or a target without such copies: ordinary ones.
+    """
+    return frozenset(leaf for leaf in leaves(team.nodes) if _starts_copies(leaf, places, target))
+
+
+def _starts_copies(leaf: Leaf, places: Mapping[Buffer, Place], target: Target) -> bool:
+    if leaf.who is not Who.SPREAD or not isinstance(leaf.stmt, ir.Par) or ASYNC_COPY not in target.features:
+        return False
+    asked = next((found for par in band(leaf.stmt)[0] if (found := mark(par, ASYNC))), None)
+    if asked is None:
+        return False
+    copies = tuple(_copies((leaf.stmt,), places, 1))
+    for bind, width in copies:
+        size = width * bind.targets[0].dtype.bytes
+        if size not in COPY_BYTES:
+            into = bind.targets[0].buffer.name
+            reason = f"an asynchronous copy moves 4, 8 or 16 bytes, and this one would move {size} at once into `{into}`"
+            help = f"vectorize the innermost loop of the copy by {-(-4 * width // size)}" if size < COPY_BYTES[0] else None
+            raise error("E0911", asked.span, reason, help=help)
+    return bool(copies)
+
+
+def _copies(body: tuple[ir.Stmt, ...], places: Mapping[Buffer, Place], width: int) -> Iterator[tuple[ir.Bind, int]]:
+    """The binds that can be asynchronous copies, and how many elements each moves at once."""
+    for stmt in body:
+        if isinstance(stmt, ir.Bind) and is_copy(stmt, places):
+            yield stmt, width
+        inner = stmt.extent.constant if isinstance(stmt, ir.Par | ir.Seq) and mark(stmt, VECTOR) else width
+        for block in ir.blocks(stmt):
+            yield from _copies(block, places, inner)
+
+
+@dataclass(slots=True)
+class Wait:
+    """One wait: how many groups may go on, what it is there for, and whether a barrier must follow that is not there yet."""
+
+    pending: int
+    covers: dict[k.Covered, None] = field(default_factory=dict[k.Covered, None])
+    meets: bool = False
+
+    def statements(self) -> Iterator[k.Stmt]:
+        """What the kernel has for it."""
+        covers = tuple(self.covers)
+        yield k.WaitAsync(self.pending, covers)
+        if self.meets:
+            yield k.Barrier(k.Level.BLOCK, covers)
+
+
+def place_waits(
+    nodes: tuple[Node, ...], meetings: Iterable[Meeting], copying: Collection[Leaf], placed: Mapping[Gap, k.Barrier]
+) -> dict[Gap, Wait]:
+    """Waits by gap, each before the barrier that stands there; gap −1 is the start of a list."""
+    waits = _Waits(nodes, frozenset(copying), placed)
+    for meeting in sorted(meetings, key=lambda m: (m.carrier is not None, m.distance)):
+        waits.add(meeting)
+    waits.finish()
+    return waits.found
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A gap on the way from a copy to what meets it, with the groups that are surely committed on the way there."""
+
+    gap: Gap
+    groups: int
+
+
+@dataclass(slots=True)
+class _Waits:
+    nodes: tuple[Node, ...]
+    copying: frozenset[Leaf]
+    placed: Mapping[Gap, k.Barrier]
+    found: dict[Gap, Wait] = field(default_factory=dict[Gap, Wait])
+
+    def add(self, meeting: Meeting) -> None:
+        """Sees to it that `meeting` finds its copy landed."""
+        steps, direct = self._way(meeting)
+        for step in steps:
+            there = self.found.get(step.gap)
+            if there is not None and there.pending <= step.groups and (direct or there.meets):
+                there.covers[meeting.covered] = None
+                return
+        if direct:
+            chosen = self._chosen(steps)
+            wait = self.found.setdefault(chosen.gap, Wait(chosen.groups))
+            wait.pending = min(wait.pending, chosen.groups)
+        else:
+            wait = self.found.setdefault(steps[0].gap, Wait(0))
+            wait.pending, wait.meets = 0, True
+        wait.covers[meeting.covered] = None
+
+    def finish(self) -> None:
+        """Nothing is left on its way when the kernel ends."""
+        for steps in lists(self.nodes):
+            for at, node in enumerate(steps.nodes):
+                if node not in self.copying:
+                    continue
+                after = range(at, len(steps.nodes))
+                waits = ((gap, self.found.get((steps.number, gap))) for gap in after)
+                if not any(w and w.pending <= self._groups(steps.nodes, at + 1, gap + 1) for gap, w in waits):
+                    last = self.found.setdefault((0, len(self.nodes) - 1), Wait(0))
+                    last.pending = 0
+
+    def _way(self, meeting: Meeting) -> tuple[list[_Step], bool]:
+        """The gaps from the copy to what meets it, in order, in the list that holds both; and whether the copy is itself a step
+        of that list: else it lies in a loop or a branch there, and nothing is counted."""
+        number, nodes = self._common(meeting)
+        start, end = (_index(nodes, leaf) for leaf in (meeting.source, meeting.sink))
+        direct = nodes[start] is meeting.source
+        if meeting.carrier is None:
+            gaps = range(start, end)
+            return [_Step((number, gap), self._groups(nodes, start + 1, gap + 1)) for gap in gaps], direct
+        turn, rest = self._groups(nodes, 0, len(nodes)), self._groups(nodes, start + 1, len(nodes))
+        turns = (meeting.distance - 1) * turn
+        before = range(end, start) if meeting.distance > 1 else range(0)  # of the turn before the last
+        full = [_Step((number, gap), turns - turn + rest + self._groups(nodes, 0, gap + 1)) for gap in before]
+        tail = [_Step((number, gap), turns + self._groups(nodes, start + 1, gap + 1)) for gap in range(start, len(nodes))]
+        head = [_Step((number, gap), turns + rest + self._groups(nodes, 0, gap + 1)) for gap in range(-1, end)]
+        return [*full, *tail, *head], direct
+
+    def _common(self, meeting: Meeting) -> tuple[int, tuple[Node, ...]]:
+        """The list of steps whose order decides: the carrier's body, or the innermost that holds both ends."""
+        every = lists(self.nodes)
+        if meeting.carrier is not None:
+            return next((steps.number, steps.nodes) for steps in every if steps.loop is meeting.carrier)
+        both = [s for s in every if _holds(s.nodes, meeting.source) and _holds(s.nodes, meeting.sink)]
+        return both[-1].number, both[-1].nodes
+
+    def _chosen(self, steps: list[_Step]) -> _Step:
+        """The latest gap with a barrier for the whole block; or, without one, the last before anything that might meet."""
+        barriers = [step for step in steps if (b := self.placed.get(step.gap)) is not None and b.level is k.Level.BLOCK]
+        if barriers:
+            return barriers[-1]
+        for step, following in pairwise(steps):
+            if step.gap in self.placed or self._meets_inside(following.gap):
+                return step
+        return steps[-1]
+
+    def _meets_inside(self, gap: Gap) -> bool:
+        """Whether the node before `gap` has a barrier inside."""
+        every = lists(self.nodes)
+        number, at = gap
+        if at < 0:
+            return False
+        inside = {s.number for s in every if any(_is_within(node, s.nodes) for node in every[number].nodes[at : at + 1])}
+        return any(where in inside for where, _ in self.placed)
+
+    def _groups(self, nodes: tuple[Node, ...], first: int, last: int) -> int:
+        """Groups that the nodes first … last − 1 surely commit; those of loops and branches are not counted."""
+        return sum(node in self.copying for node in nodes[first:last])
+
+
+def _index(nodes: tuple[Node, ...], leaf: Leaf) -> int:
+    return next(at for at, node in enumerate(nodes) if _holds((node,), leaf))
+
+
+def _holds(nodes: tuple[Node, ...], leaf: Leaf) -> bool:
+    return any(found is leaf for found in leaves(nodes))
+
+
+def _is_within(node: Node, nodes: tuple[Node, ...]) -> bool:
+    """Whether the list `nodes` is one of the lists below `node`."""
+    match node:
+        case Leaf():
+            return False
+        case Loop(_, body):
+            blocks = (body,)
+        case _:
+            blocks = (node.then, node.orelse)
+    return any(block is nodes or any(_is_within(inner, nodes) for inner in block) for block in blocks)
