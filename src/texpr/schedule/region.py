@@ -136,11 +136,11 @@ def varying(state: State, use: Use) -> tuple[ir.Loop, ...]:
     return tuple(loop for loop in use.inner if state.domain(loop).sym in syms)
 
 
-def cloned(state: State, chosen: Sequence[ir.Loop]) -> tuple[State, tuple[ir.Loop, ...]]:
-    """Fresh loops, without bodies, over the IterDomains of `chosen`, shared out as these are."""
+def cloned(state: State, chosen: Sequence[ir.Loop], name: str) -> tuple[State, tuple[ir.Loop, ...]]:
+    """Fresh loops `name`_0, `name`_1, …, without bodies, over the IterDomains of `chosen`, shared out as these are."""
     made: list[ir.Loop] = []
-    for loop in chosen:
-        state, copy = state.copy_of(loop)
+    for number, loop in enumerate(chosen):
+        state, copy = state.copy_of(loop, f"{name}_{number}")
         made.append(copy)
     return state, tuple(made)
 

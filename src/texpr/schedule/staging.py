@@ -64,7 +64,10 @@ class Staging:
         return self._rebuilt(state, made, nested(loops, body), (), where)
 
     def as_used(self, like: Use, copy_in: bool, copy_out: bool) -> State:
-        """One element for each iteration of the loops inside that the subscripts of `like` depend on, copied by such loops."""
+        """One element for each iteration of the loops inside that the subscripts of `like` depend on.
+
+        It is copied by such loops, called NAME_0, NAME_1, … on the way in and NAME_out_0, … on the way out.
+        """
         chosen = varying(self.state, like)
         domains = tuple(self.state.domain(loop) for loop in chosen)
         made = self._made(tuple(d.extent for d in domains))
@@ -72,10 +75,10 @@ class Staging:
         theirs = replace(like.load, index=like.index, span=self.span)
         state, before, after = self.state, (), ()
         if copy_in:
-            state, loops = cloned(state, chosen)
+            state, loops = cloned(state, chosen, self.name)
             before = nested(loops, (ir.Bind((own,), (theirs,), span=self.span),))
         if copy_out:
-            state, loops = cloned(state, chosen)
+            state, loops = cloned(state, chosen, f"{self.name}_out")
             after = nested(loops, (ir.Bind((theirs,), (own,), span=self.span),))
         return self._rebuilt(self._noted(state, (), None), made, before, after, {id(use.load): own.index for use in self.uses})
 

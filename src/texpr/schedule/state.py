@@ -114,9 +114,9 @@ class State:
         body = replaced(self.function.body, loop, lambda _: (replace(loop, sym=new),))
         return replace(self.with_body(body), plays={**self.plays, new: self.domain(loop)})
 
-    def copy_of(self, loop: ir.Loop) -> tuple[State, ir.Loop]:
-        """A loop of a fresh name over the same IterDomain, without a body; what is put into it may stay as it is."""
-        name = Sym(self.fresh(loop.sym.base))
+    def copy_of(self, loop: ir.Loop, base: str | None = None) -> tuple[State, ir.Loop]:
+        """A loop of a fresh name, of `base` or its own, over the same IterDomain, without a body; what is put into it may stay."""
+        name = Sym(self.fresh(base or loop.sym.base))
         return replace(self, plays={**self.plays, name: self.domain(loop)}), replace(loop, sym=name, body=())
 
 
