@@ -9,14 +9,13 @@ all lanes where it holds for the last; elsewhere lanes go one by one. Where n is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
 from texpr.ir import program as ir
 from texpr.ir.kernel import value_symbols
-from texpr.ir.rewrite import substitute_value
 from texpr.ir.transfer_verify import VECTOR_BYTES
 from texpr.ir.types import BOOL
 from texpr.ir.value import Buffer, Index, Load, Op, Value, operands, walk
@@ -181,7 +180,9 @@ class Lanes:
         worst = self.width - 1 if step.constant < 0 else 0
         edge = {-1: first + 1, 0: ZERO, 1: first}.get(step.constant)
         alike = edge is not None and self.known(stmt).multiple(edge, self.width)
-        return Test(substitute_value(condition, {self.loop.sym: 0 if alike else worst}), alike)
+        lane = 0 if alike else worst
+        args = tuple(replace(a, expr=self.at(a.expr, lane, stmt)) for a in condition.args if isinstance(a, Index))
+        return Test(replace(condition, args=args), alike)
 
     def tests(self, condition: Value) -> tuple[list[Value], list[Value]]:
         """The parts of a conjunction that are the same for all lanes, and the others."""
