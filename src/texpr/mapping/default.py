@@ -76,9 +76,10 @@ def _bound(body: tuple[ir.Stmt, ...], target: Target) -> Nest:
     team = asked.threads if bands else max((LANES, *(_wanted(found) for found in inner))) if inner else 1
     for found in inner:
         maps.update((m.loop, m) for m in _digits(_by_contiguity(found, found[-1].body), team, _role(found[0])))
-        if _role(found[0]) is Role.REDUCE and team & (team - 1):
-            reason = f"a parallel reduction over `{found[0].sym.base}` needs a power of two of threads, and {team} are bound"
-            raise error("E0910", found[0].span, reason, help="bind powers of two, or make the reduction a `seq`")
+        if _role(found[0]) is Role.REDUCE and (team & (team - 1) or team < LANES):
+            name = found[0].sym.base
+            reason = f"a parallel reduction over `{name}` needs a power of two of threads, {LANES} or more, and {team} are bound"
+            raise error("E0910", found[0].span, reason, help="bind so many, or make the reduction a `seq`")
     return Nest(grid, body, team, team, maps, asked.digits)
 
 

@@ -206,7 +206,18 @@ class _Maker:
 
 
 def _wrapped(entries: Sequence[_Entry], done: _Needs) -> Body:
-    """Statements inside the tests that they need, neighbours of equal needs together; `done` is tested outside."""
+    """Statements inside the tests that they need, neighbours of equal needs together; `done` is tested outside.
+
+    Each `new` comes first, so that it parts no neighbours; a `let` stays around all that follow it.
+    """
+    entries = sorted(entries, key=lambda e: e.needs is not None)
+    if any(isinstance(e.stmt, ir.Let) for e in entries):
+        every = [e.needs for e in entries if e.needs is not None]
+        shared = {n: None for n in every[0] if n not in done and all(n in m for m in every)}
+        if shared:
+            test = conjunction([need.value for need in shared])
+            assert test is not None
+            return (ir.If(test, _wrapped(entries, {**done, **shared}), span=entries[0].stmt.span),)
     found: list[ir.Stmt] = []
     group: list[ir.Stmt] = []
     around: list[_Need] = []

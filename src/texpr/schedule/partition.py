@@ -23,7 +23,7 @@ from texpr.ir.rewrite import Rewriter, replace_loads, substitute_block
 from texpr.ir.types import BOOL, I64
 from texpr.ir.value import Buffer, Index, Load, Op, Value, conjunction
 from texpr.relation.facts import in_loop, known
-from texpr.schedule.marks import OFF, PARTITION, level_of, mark
+from texpr.schedule.marks import OFF, PARTITION, UNROLL, level_of, mark
 from texpr.schedule.materialise import given
 from texpr.schedule.tree import Body, with_blocks
 
@@ -75,7 +75,7 @@ class _Parter:
             body = self._either(whole, _without(loop.body, [t for t, _ in least]), loop.body)
             return (replace(loop, body=body),)
         fixed = [(t, low) for t, low in least if loop.sym not in low.syms()]
-        moving = [(t, end) for t, low in least if (end := _end(low, loop.sym)) is not None]
+        moving = [(t, end) for t, low in least if (end := _end(low, loop.sym)) is not None and not _is_unrolled(loop)]
         main = self._ended(loop, moving, _without(loop.body, [t for t, _ in (*fixed, *moving)]), around)
         return self._either(tuple(low for _, low in fixed), main, (loop,))
 
@@ -137,6 +137,12 @@ def _pays(loop: ir.Loop, around: tuple[ir.Loop, ...]) -> bool:
             case _:
                 return False
     return copied <= MOST_COPIED and any(isinstance(p, ir.Par) for p in around)
+
+
+def _is_unrolled(loop: ir.Loop) -> bool:
+    """Whether all iterations of `loop` are written out, so that their number must stay."""
+    found = mark(loop, UNROLL)
+    return found is not None and not found.args
 
 
 def _tests(body: Body) -> Iterator[_Test]:

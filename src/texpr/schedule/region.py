@@ -10,12 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from texpr.affine.expr import ZERO, Expr, Sym, term
+from texpr.affine.expr import ZERO, Expr, Sym, expr, term
 from texpr.affine.ranges import bounds
 from texpr.affine.simplify import Simplifier
 from texpr.ir import program as ir
 from texpr.ir.uses import loads
 from texpr.ir.value import Buffer, Load
+from texpr.presburger.formula import Formula, Ge, compare, conj, disj
+from texpr.presburger.linear import NotAffine
+from texpr.presburger.maps import left, right
+from texpr.presburger.raw import Undecided
+from texpr.presburger.sets import Set
 from texpr.relation.facts import in_loop, known
 from texpr.schedule.materialise import given
 from texpr.schedule.state import State
@@ -132,8 +137,55 @@ def _parted(state: State, use: Use, dim: int) -> tuple[Expr, int, int]:
 
 def varying(state: State, use: Use) -> tuple[ir.Loop, ...]:
     """The loops inside that the element depends on, outermost first."""
-    syms = frozenset(s for e in use.index for s in e.syms())
+    indices = state.graph((*use.outer, *use.inner)).indices()
+    syms = frozenset(s for e in use.load.index for s in e.substitute(indices).syms())
     return tuple(loop for loop in use.inner if state.domain(loop).sym in syms)
+
+
+def inside(state: State, around: Sequence[ir.Loop]) -> tuple[Expr, ...]:
+    """What is not negative where statements run in the loops `around`: the bounds of every IterDomain above these."""
+    graph = state.graph(around)
+    indices = graph.indices()
+    facts = list(given(state.function))
+    for leaf in graph.leaves:
+        facts += in_loop(leaf.sym, leaf.extent.substitute(indices))
+    for domain in graph.domains():
+        if domain not in graph.leaves:
+            index = indices[domain.sym]
+            facts += (index, domain.extent.substitute(indices) - 1 - index)
+    return tuple(facts)
+
+
+def is_met_again(state: State, like: Use, chosen: Sequence[ir.Loop]) -> bool:
+    """Whether the element of `like` may be that of another iteration of the loops `chosen` inside, or of a `par` around.
+
+    Loops around that the buffer lives in count, not those that make it anew. Also True where that cannot be decided.
+    """
+    around = tuple(loop for loop in like.outer if not _makes(loop, like.load.buffer))
+    every = (*like.outer, *chosen)
+    syms_of = {loop: state.domain(loop).sym for loop in every}
+    one = {s: expr(left(s)) for s in syms_of.values()}
+    other = {s: expr(right(s)) for s in syms_of.values()}
+    indices = state.graph((*like.outer, *like.inner)).indices()
+    index = [e.substitute(indices) for e in like.load.index]
+    both = [Ge(e.substitute(side)) for e in inside(state, every) for side in (one, other)]
+    meet = [compare("==", e.substitute(one), e.substitute(other)) for e in index]
+    apart: list[Formula] = []
+    same = [compare("==", one[syms_of[p]], other[syms_of[p]]) for p in like.outer if p not in around]
+    for loop in (*around, *chosen):
+        sym = syms_of[loop]
+        if isinstance(loop, ir.Par) or loop in chosen:
+            apart.append(conj((*same, compare("!=", one[sym], other[sym]))))
+        same.append(compare("==", one[sym], other[sym]))
+    dims = [each for s in syms_of.values() for each in (left(s), right(s))]
+    try:
+        return not Set.of(dims, conj((*both, *meet, disj(apart))), params=sorted(state.function.sizes, key=str)).is_empty()
+    except (NotAffine, Undecided):
+        return True
+
+
+def _makes(loop: ir.Loop, buffer: Buffer) -> bool:
+    return any(isinstance(s, ir.New) and s.buffer is buffer for s in ir.walk(loop.body))
 
 
 def cloned(state: State, chosen: Sequence[ir.Loop], name: str) -> tuple[State, tuple[ir.Loop, ...]]:

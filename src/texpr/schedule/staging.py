@@ -15,8 +15,7 @@ from texpr.presburger.linear import NotAffine
 from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
 from texpr.relation.facts import in_loop, known
-from texpr.schedule.materialise import given
-from texpr.schedule.region import Box, Use, cloned, nested, varying
+from texpr.schedule.region import Box, Use, cloned, inside, nested, varying
 from texpr.schedule.state import Staged, State
 from texpr.schedule.tree import Body, replaced
 from texpr.support.span import Span
@@ -52,11 +51,12 @@ class Staging:
         index = tuple(b + expr(s) for b, s in zip(region.base, names, strict=True))
         target = Load(made, tuple(map(expr, names)), span=self.span)
         bind = ir.Bind((target,), (Load(self.buffer, index, span=self.span),), span=self.span)
-        test = conjunction(list(self._tests(region, names)))
-        body: Body = (bind,)
-        if test is not None:
-            other = () if fill is None else (ir.Bind((target,), (fill,), span=self.span),)
-            body = (ir.If(test, body, other, span=self.span),)
+        facts = (
+            *inside(self.state, self.outer),
+            *(f for s, e in zip(names, region.extent, strict=True) for f in in_loop(s, expr(e))),
+        )
+        test = conjunction(list(self._tests(index, index, facts)))
+        body = self._where(test, bind, () if fill is None else (ir.Bind((target,), (fill,), span=self.span),))
         loops = [ir.Par(s, expr(e), (), span=self.span) for s, e in zip(names, region.extent, strict=True)]
         loops[:1] = map(mark, loops[:1])
         where = {id(u.load): tuple(e - b for e, b in zip(u.index, region.base, strict=True)) for u in self.uses}
@@ -72,14 +72,18 @@ class Staging:
         domains = tuple(self.state.domain(loop) for loop in chosen)
         made = self._made(tuple(d.extent for d in domains))
         own = Load(made, tuple(expr(d.sym) for d in domains), span=self.span)
-        theirs = replace(like.load, index=like.index, span=self.span)
+        theirs = replace(like.load, span=self.span)
+        facts = inside(self.state, (*self.outer, *chosen))
+        indices = self.state.graph((*self.outer, *chosen)).indices()
+        whole = [e.substitute(indices) for e in theirs.index]
+        test = conjunction(list(self._tests(theirs.index, whole, facts)))
         state, before, after = self.state, (), ()
         if copy_in:
             state, loops = cloned(state, chosen, self.name)
-            before = nested(loops, (ir.Bind((own,), (theirs,), span=self.span),))
+            before = nested(loops, self._where(test, ir.Bind((own,), (theirs,), span=self.span)))
         if copy_out:
             state, loops = cloned(state, chosen, f"{self.name}_out")
-            after = nested(loops, (ir.Bind((theirs,), (own,), span=self.span),))
+            after = nested(loops, self._where(test, ir.Bind((theirs,), (own,), span=self.span)))
         return self._rebuilt(self._noted(state, (), None), made, before, after, {id(use.load): own.index for use in self.uses})
 
     def _noted(self, state: State, base: tuple[str, ...], fill: Literal | None) -> State:
@@ -113,32 +117,25 @@ class Staging:
             body = _unfreed(body, at, self.buffer)
         return state.with_body(body)
 
-    def _tests(self, region: Box, names: Sequence[Sym]) -> Iterator[Value]:
-        """The comparisons that keep the box inside the buffer; those that always hold are left out."""
-        inside = self._inside(region, names)
-        for start, sym, size in zip(region.base, names, self.buffer.shape, strict=True):
-            index = start + expr(sym)
-            if not self._holds(index, inside):
-                yield Op("ge", (Index(index, I64), Index(ZERO, I64)), BOOL)
-            if not self._holds(size - 1 - index, inside):
-                yield Op("lt", (Index(index, I64), Index(size, I64)), BOOL)
+    def _where(self, test: Value | None, bind: ir.Bind, other: Body = ()) -> Body:
+        return (bind,) if test is None else (ir.If(test, (bind,), other, span=self.span),)
 
-    def _inside(self, region: Box, names: Sequence[Sym]) -> tuple[Expr, ...]:
-        """What is not negative where the copy runs."""
-        indices = self.state.graph(self.outer).indices()
-        facts = list(given(self.state.function))
-        for loop in self.outer:
-            domain = self.state.domain(loop)
-            facts += in_loop(domain.sym, domain.extent.substitute(indices))
-        for sym, extent in zip(names, region.extent, strict=True):
-            facts += in_loop(sym, expr(extent))
-        return tuple(facts)
+    def _tests(self, index: Sequence[Expr], whole: Sequence[Expr], facts: tuple[Expr, ...]) -> Iterator[Value]:
+        """The comparisons that keep an index inside the buffer; those that always hold are left out.
 
-    def _holds(self, margin: Expr, inside: tuple[Expr, ...]) -> bool:
+        `whole`: the same index in the loops that there are. `facts`: what is not negative there.
+        """
+        for shown, real, size in zip(index, whole, self.buffer.shape, strict=True):
+            if not self._holds(real, facts):
+                yield Op("ge", (Index(shown, I64), Index(ZERO, I64)), BOOL)
+            if not self._holds(size - 1 - real, facts):
+                yield Op("lt", (Index(shown, I64), Index(size, I64)), BOOL)
+
+    def _holds(self, margin: Expr, facts: tuple[Expr, ...]) -> bool:
         """Whether `margin` is never negative there: by adding up facts, or else by isl."""
-        if known(inside).nonnegative(margin):
+        if known(facts).nonnegative(margin):
             return True
-        formula = conj((*map(Ge, inside), negate(Ge(margin))))
+        formula = conj((*map(Ge, facts), negate(Ge(margin))))
         sizes = frozenset(self.state.function.sizes)
         dims = tuple(sorted(syms(formula) - sizes, key=str))
         try:

@@ -115,7 +115,7 @@ class State:
         return replace(self.with_body(body), plays={**self.plays, new: self.domain(loop)})
 
     def copy_of(self, loop: ir.Loop, base: str | None = None) -> tuple[State, ir.Loop]:
-        """A loop of a fresh name, of `base` or its own, over the same IterDomain, without a body; what is put into it may stay."""
+        """A loop of a fresh name, of `base` or its own, over the same IterDomain, without a body."""
         name = Sym(self.fresh(base or loop.sym.base))
         return replace(self, plays={**self.plays, name: self.domain(loop)}), replace(loop, sym=name, body=())
 

@@ -24,7 +24,7 @@ from texpr.ir.value import Buffer, Literal
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.marks import ASYNC, marked
 from texpr.schedule.materialise import materialise
-from texpr.schedule.region import Box, NoBox, Use, box, uses, varying
+from texpr.schedule.region import Box, NoBox, Use, box, is_met_again, uses, varying
 from texpr.schedule.staging import Staging
 from texpr.schedule.state import State
 from texpr.schedule.tree import path_to
@@ -98,9 +98,16 @@ def _accumulated(call: Call, staging: Staging) -> State:
             reason = f"iterations of `{loop.sym.base}` meet in `{staging.buffer.name}`, which is theirs together"
             raise call.refuse("E0912", reason, help="stage it at a loop outside of that one")
     like = _alike(call, staging)
+    if is_met_again(staging.state, like, varying(staging.state, like)):
+        raise _no(call, like, "another iteration may touch the same element, and would not see what this one writes")
     state = staging.as_used(like, copy_in=False, copy_out=True)
-    if reads_undefined(Subject(materialise(state).function), staging.name):
-        return staging.as_used(like, copy_in=True, copy_out=True)
+    if not reads_undefined(Subject(materialise(state).function), staging.name):
+        return state
+    state = staging.as_used(like, copy_in=True, copy_out=True)
+    if staging.buffer.role in ("local", "result") and reads_undefined(
+        Subject(materialise(state).function), staging.buffer.name
+    ):
+        raise _no(call, like, "it may be written there for the first time, or not at all, so what to copy out is not known")
     return state
 
 

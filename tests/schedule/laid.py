@@ -1,0 +1,134 @@
+"""A program as a schedule lays it out: lowered for a GPU, run in the emulator against the interpreter, counted, compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tests.lowering.emulated import module, results, run_plan
+
+from texpr.backends.cuda import headers, print_kernels
+from texpr.cli.render import render
+from texpr.emulator import LOCKSTEP, Counts
+from texpr.frontend import parse
+from texpr.interp import run as interpret
+from texpr.ir import kernel as k
+from texpr.ir import kernel_verify, program_verify
+from texpr.ir.program import Function
+from texpr.ir.rewrite import specialize
+from texpr.isa.registry import resolve
+from texpr.lowering.lower import lower
+from texpr.schedule.apply import apply_schedule
+from texpr.support.diagnostic import TexprError
+from texpr.toolchain import this_machine
+from texpr.toolchain.cuda import CudaBinary, compile_cuda, disassemble, find_nvcc
+
+Arrays = Mapping[str, NDArray[Any]]
+ORDERS = (None, LOCKSTEP, 0, 1, 2, 3)
+"""The emulator's schedules: in order, in step, and at random."""
+
+
+@dataclass(frozen=True)
+class Laid:
+    """A function, the same as its schedule lays it out, and the plan of that."""
+
+    original: Function
+    function: Function
+    plan: k.Plan
+
+    @property
+    def text(self) -> str:
+        """The CUDA source."""
+        return print_kernels(self.plan)
+
+    @property
+    def statements(self) -> tuple[k.Stmt, ...]:
+        """Every statement of every kernel."""
+        return tuple(s for kernel in k.kernels(self.plan.steps) for s in k.walk(kernel.body))
+
+
+@cache
+def laid(text: str, directives: str = "", target: str = "sm_90a") -> Laid:
+    """The only function of `text` under `directives`; as the compiler maps it itself where there are none."""
+    family = "cpu" if target == "cpu" else "cuda"
+    name = text.split("fn ")[1].split("(")[0]
+    (function,) = parse(f'{text}\nschedule {name} "s" for {family} {{\n{directives}\n}}\n', "t.te").functions
+    made = apply_schedule(function, function.schedules[0], resolve(target))
+    return lowered(function, function if made is None else made.function, target)
+
+
+def lowered(original: Function, function: Function, target: str = "sm_90a") -> Laid:
+    """`function`, which means what `original` does, as a plan; both forms are verified."""
+    program_verify.verify_function(function)
+    plan, _ = lower(function, resolve(target), {})
+    kernel_verify.verify(plan)
+    return Laid(original, function, plan)
+
+
+def refusal(text: str, directives: str, target: str = "sm_90a") -> str:
+    """What is said of a schedule that is refused."""
+    with pytest.raises(TexprError) as found:
+        laid(text, directives, target)
+    return "\n".join(map(render, found.value.diagnostics))
+
+
+def wrong(made: Laid, arrays: Arrays, sizes: Mapping[str, int] | None = None, orders: Sequence[int | None] = ORDERS,
+          text: str | None = None) -> str | None:  # fmt: skip
+    """What the emulator finds wrong in the kernels, or in their results against the interpreter's of the original."""
+    want = interpret(made.original, arrays, sizes or {})
+    for order in orders:
+        ran = run_plan(made.function, made.plan, arrays, sizes or {}, seed=order, text=text)
+        if ran.reports:
+            return f"{ran.reports[0].fault.value} in order {order}"
+        got = results(made.function, ran)
+        for name, expected in want.items():
+            if not np.array_equal(got[name], expected):
+                return f"{name} differs in order {order}"
+    return None
+
+
+def counts(made: Laid, arrays: Arrays, sizes: Mapping[str, int] | None = None) -> Counts:
+    """What the only kernel of the plan does to memory."""
+    emulated = module(made.text)
+    emulated.clear_counts()
+    ran = run_plan(made.function, made.plan, arrays, sizes or {}, count=True)
+    assert ran.reports == []
+    (found,) = (c for c in emulated.counts().values() if c.launches)
+    return found
+
+
+def integers(*shape: int, seed: int = 0, dtype: str = "float32") -> NDArray[Any]:
+    """Small integers, of which sums and products are exact."""
+    return np.random.default_rng(seed).integers(-4, 5, shape).astype(dtype)
+
+
+def fixed(text: str, **sizes: int) -> Function:
+    """The only function of `text` with sizes fixed."""
+    (function,) = parse(text, "t.te").functions
+    return specialize(function, {s: sizes[s.name] for s in function.sizes if s.name in sizes})
+
+
+def binary(made: Laid, target: str) -> CudaBinary:
+    """The kernels compiled by nvcc; skips where there is none."""
+    machine = this_machine()
+    try:
+        return compile_cuda(machine, find_nvcc(machine), made.text, headers(), target)
+    except TexprError as reason:
+        if reason.diagnostics[0].code == "E0601":
+            pytest.skip(str(reason))
+        raise
+
+
+def machine_code(made: Laid, target: str) -> str:
+    """SASS of the kernels; skips where there is no nvcc or nvdisasm."""
+    machine = this_machine()
+    found = binary(made, target)
+    try:
+        return disassemble(machine, find_nvcc(machine), found)
+    except TexprError as reason:
+        pytest.skip(str(reason))
