@@ -21,6 +21,8 @@ BLOCKS = "launch_bounds"
 """A mark of the function: blocks that a multiprocessor should hold."""
 
 GRID, BLOCK, WARPS = ("grid.x", "grid.y", "grid.z"), ("block.x", "block.y", "block.z"), ("warp", "lane")
+AUTO = "auto"
+"""The level that the compiler chooses."""
 
 _Loop = TypeVar("_Loop", bound=ir.Loop)
 
@@ -34,6 +36,11 @@ def marked(loop: _Loop, name: str, *args: str | int, span: Span = NOWHERE) -> _L
     """`loop` with the mark `name`, in place of one of that name that it had. `span`: the directive that asked for it."""
     kept = tuple(d for d in loop.directives if d.name != name)
     return replace(loop, directives=(*kept, ir.Directive(name, tuple(ir.Argument(a) for a in args), span=span)))
+
+
+def unmarked(loop: _Loop, name: str) -> _Loop:
+    """`loop` without the mark `name`."""
+    return replace(loop, directives=tuple(d for d in loop.directives if d.name != name))
 
 
 def mark(loop: ir.Loop, name: str) -> ir.Directive | None:

@@ -1,15 +1,15 @@
 """`bind(bi, grid.x)`: the iterations of a `par` shared out over a level of the machine, one each.
 
 Levels of a GPU: `grid.x` `grid.y` `grid.z`, `block.x` `block.y` `block.z`, or `warp` and `lane` in place of the block's; of a
-CPU: `core`. The loops of the grid are outermost and directly nested. Copies of a loop, which
-distribution made, are bound with it. What is not bound, the compiler maps.
+CPU: `core`. The loops of the grid are outermost and directly nested. Copies of a loop, which distribution made, are bound with
+it. What is not bound, or bound to `auto`, the compiler maps.
 """
 
 from __future__ import annotations
 
 from texpr.ir import program as ir
 from texpr.schedule.call import Call, Rule
-from texpr.schedule.marks import BIND, BLOCK, UNROLL, VECTOR, WARPS, level_of, levels, mark, marked
+from texpr.schedule.marks import AUTO, BIND, BLOCK, UNROLL, VECTOR, WARPS, level_of, levels, mark, marked, unmarked
 from texpr.schedule.state import State
 from texpr.schedule.tree import loops, path_to
 from texpr.support.diagnostic import Note
@@ -21,9 +21,11 @@ def _apply(call: Call) -> State:
     loop = call.loop(call.plain[0])
     level = call.word(call.plain[1])
     known = levels(call.state.target)
+    if level == AUTO:
+        return call.state.changed(loop, lambda copy: unmarked(copy, BIND))
     if level not in known:
         reason = f"{call.state.target.name} has no level `{level}`"
-        raise call.refuse("E0908", reason, at=call.plain[1], help=f"its levels are {', '.join(known)}")
+        raise call.refuse("E0908", reason, at=call.plain[1], help=f"its levels are {', '.join((*known, AUTO))}")
     _require_par(call, loop)
     for copy in call.state.copies(loop):
         _require_free(call, copy, level)
