@@ -68,6 +68,8 @@ def test_a_permutation_that_is_none_doubles_and_drops() -> None:
     assert text(coverage(graph)) == ("(0, 2)", "(0, 0)")
     mixed = DomainGraph.of(("x", 3), ("y", 4)).swizzle("x", "y", custom(O * I % 4, I * O % 4))
     assert text(coverage(mixed)) == ("(0, 1)", "(0, 0)")  # not affine: each point is tried
+    twice = DomainGraph.of(("x", 3), ("y", 4)).swizzle("x", "y", custom(I * (O + 2) % 4, I * (O + 2) % 4))
+    assert text(coverage(twice)) == ("(0, 1)", "(0, 0)")  # two points at (0, 0), four at (2, 0)
 
 
 def test_what_nothing_decides_is_undecided() -> None:

@@ -10,6 +10,7 @@ from tests.domain.arrays import evaluate
 from texpr.affine.expr import Sym, sym
 from texpr.affine.facts import Fact, Known
 from texpr.domain import DomainGraph
+from texpr.domain.context import Context
 from texpr.domain.coverage import Verdict, coverage
 from texpr.domain.predicates import predicates
 from texpr.domain.transforms.swizzle import Shift, Xor
@@ -123,5 +124,7 @@ def test_a_promise_of_positive_sizes_makes_the_division_plain() -> None:
     assert "max" in str(graph.indices()[Sym("x")])
     found = predicates(graph, Known({}, [Fact(1, M, None)]))
     assert [str(each) for each in found.kept] == ["x_y_r < M * N"]
+    graph = DomainGraph.of(("x", N), ("y", M)).merge("x", "y").split("x_y", 4)
+    assert str(Context(graph, SIZES).index(Sym("x"))) == "((x_y_i + 4 * x_y_o) / M)"  # a loop over ⌈N · M / 4⌉ runs: M > 0
     inside = predicates(DomainGraph.of(("x", N), ("y", M)).merge("x", "y").split("x_y", 4), SIZES)
     assert [str(each) for each in inside.kept] == ["x_y_i + 4 * x_y_o < M * N"]
