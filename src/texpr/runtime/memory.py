@@ -152,7 +152,8 @@ class DeviceMemory:
     size: int
 
     def __del__(self) -> None:
-        if self.address and not sys.is_finalizing():  # the process gives its memory back itself
+        # A process that ends gives its memory back itself; late in that even the names of this module are gone.
+        if self.address and sys is not None and not sys.is_finalizing():  # pyright: ignore[reportUnnecessaryComparison]
             with contextlib.suppress(TexprError):  # a driver that is shutting down
                 self.driver.enter()
             self.driver.library.cuMemFree_v2(ctypes.c_uint64(self.address))
