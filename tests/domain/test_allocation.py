@@ -11,10 +11,11 @@ import pytest
 from tests.domain.generate import Recipe, Size, recipe
 
 from texpr.affine.expr import Sym, sym
-from texpr.affine.facts import Known, multiple_of
+from texpr.affine.facts import Fact, Known, multiple_of
 from texpr.domain import DomainGraph
+from texpr.domain import visits as enumeration
 from texpr.domain.allocation import Hole, first_hole, hole_mask, holes, is_over_allocated, items, offset, place, size
-from texpr.domain.iterdomain import high, low
+from texpr.domain.iterdomain import Bound, high, low
 from texpr.domain.validity import guard
 from texpr.domain.visits import TooMany
 from texpr.presburger.raw import Undecided
@@ -72,6 +73,17 @@ def test_symbolic_factors_are_decided_by_counting_or_shown_by_small_sizes() -> N
     assert found.index[0] * factor + found.index[1] >= 24
     with pytest.raises(Undecided, match="holes"):
         first_hole(DomainGraph.of(("i", n * (n + 1))).split("i", 2))  # a product of neighbours is even; no rule says so
+
+
+def test_what_is_known_of_products_is_respected() -> None:
+    """isl is not told of n · n; a hole that it finds at other sizes is not believed."""
+    graph = DomainGraph.of(("i", N)).split("i", 4)
+    hole = first_hole(graph, Known({}, [Fact(5, N * N, 17)]))
+    assert hole is not None
+    assert hole.sizes == {Sym("N"): 3}
+    assert first_hole(graph, Known({}, [Fact(5, N * N, 17), multiple_of(N, 4)])) is None
+    with pytest.raises(Undecided):
+        first_hole(graph, Known({}, [Fact(16, N * N, 17)]))
 
 
 def test_cut_items_have_no_place_and_left_expands_make_holes() -> None:
@@ -151,6 +163,18 @@ def test_more_random_graphs(seed: int) -> None:
     statistics: Counter[str] = Counter()
     for each in range(seed, seed + 20):
         check(recipe(each), statistics)
+
+
+def test_holes_by_the_logical_domain_alone_are_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    def logical_only(graph: DomainGraph) -> tuple[Bound, ...]:
+        return tuple(side(d) for d in graph.logical for side in (low, high))
+
+    made = next(r for r in map(recipe, range(50)) if sum(step.kind == "split" for step in r.steps) > 3)
+    check(made, Counter())
+    monkeypatch.setattr(enumeration, "every_bound", logical_only)
+    with pytest.raises(AssertionError):
+        for seed in range(10):
+            check(recipe(seed), Counter())
 
 
 def test_too_many_positions_are_refused() -> None:

@@ -9,9 +9,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from texpr.affine.expr import Sym, sym
+from texpr.affine.expr import Expr, Sym, sym
 from texpr.affine.facts import Known, multiple_of
 from texpr.domain import DomainGraph
+from texpr.domain import landing as landings
 from texpr.domain.correctness import WEAK, Consumer, NoFill, Strong, carried, provided, required, same_fill, suffices
 from texpr.domain.iterdomain import Bound, high, low
 from texpr.domain.landing import Landing, Point, landing
@@ -219,6 +220,16 @@ def test_landings_against_enumeration() -> None:
             assert kinds == enumerated(loop, allocation, kept)
             seen |= kinds
     assert seen == {"hole", "item", "outside"}
+
+
+def test_a_read_that_always_goes_by_the_logical_index_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def by_the_logical_index(loop: DomainGraph, allocation: DomainGraph) -> dict[Sym, Expr]:
+        index = loop.indices()
+        return allocation.below({d.sym: index[d.sym] for d in loop.logical})
+
+    monkeypatch.setattr(landings, "reads", by_the_logical_index)
+    with pytest.raises(AssertionError):
+        test_landings_against_enumeration()
 
 
 # Sums that run over holes

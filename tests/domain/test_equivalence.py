@@ -198,6 +198,16 @@ def test_symbolic_schedules_that_differ(outer: IntoExpr, inner: IntoExpr, factor
     agrees(verdict, *visited(*concrete), Notion.POSITION, dict(sizes))
 
 
+@pytest.mark.parametrize("inner", range(1, 8))
+def test_merge_and_split_for_every_outer_extent(inner: int) -> None:
+    """By isl, with the outer extent free; the least one that tells the two apart is 2."""
+    for factor in range(1, 9):
+        verdict = compare(*schedules(A, inner, factor))
+        different = Different(Difference(inner, Nothing.HOLE, (1, 0), {Sym("a"): 2}))
+        assert verdict == (different if inner % factor else Same("isl"))
+        assert compare(*schedules(A, inner, factor), known=Known({Sym("a"): (None, 1)})) == Same("isl")
+
+
 def test_order_needs_no_divisibility() -> None:
     one, other = schedules(A, B, n)
     assert compare(one, other, Notion.ORDER) == Same("Order kept")
@@ -309,8 +319,8 @@ def check(seed: int, statistics: Counter[str], solver: float = 1.0) -> None:
 
 def test_random_pairs() -> None:
     statistics: Counter[str] = Counter()
-    for seed in range(12):
-        check(seed, statistics, solver=0.03)
+    for seed in range(8):
+        check(seed, statistics, solver=0.05)
     assert all(statistics[each] for each in ("isl: equal", "isl: different", "Every item once")), statistics
 
 

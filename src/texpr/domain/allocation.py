@@ -15,7 +15,7 @@ from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
 from texpr.domain.coverage import coverage
 from texpr.domain.graph import DomainGraph
-from texpr.domain.validity import NOTHING, box, guard, leaf_syms, premises, product_of
+from texpr.domain.validity import NOTHING, admits, box, guard, leaf_syms, premises, product_of
 from texpr.domain.visits import Bools, Sizes, TooMany, small_sizes, visits
 from texpr.presburger.linear import NotAffine
 from texpr.presburger.raw import Undecided
@@ -59,7 +59,7 @@ def offset(graph: DomainGraph, index: Sequence[IntoExpr]) -> Expr:
 
 
 def holes(graph: DomainGraph, known: Known = NOTHING) -> Set:
-    """The holes as a set over the leaves; the sizes are parameters, and obey what is known.
+    """The holes as a set over the leaves; the sizes are parameters, and obey what is known, so far as it is affine.
 
     Raises NotAffine where an inner extent is not a number, Undecided.
     """
@@ -75,14 +75,15 @@ def hole_mask(graph: DomainGraph, sizes: Sizes | None = None) -> Bools:
 
 def first_hole(graph: DomainGraph, known: Known = NOTHING) -> Hole | None:
     """A hole at some sizes, or None where it is proved that no sizes give one. Raises Undecided."""
+    leaves = leaf_syms(graph)
     try:
         point = holes(graph, known).sample()
     except (NotAffine, Undecided):
         return _first_hole_without_isl(graph, known)
     if point is None:
         return None
-    leaves = leaf_syms(graph)
-    return Hole(tuple(point[leaf] for leaf in leaves), {s: v for s, v in point.items() if s not in leaves})
+    hole = Hole(tuple(point[leaf] for leaf in leaves), {s: v for s, v in point.items() if s not in leaves})
+    return hole if admits(known, hole.sizes) else _first_hole_without_isl(graph, known)
 
 
 def is_over_allocated(graph: DomainGraph, known: Known = NOTHING) -> bool:

@@ -28,7 +28,7 @@ from texpr.affine.facts import Known
 from texpr.domain.iteration import Iteration, Notion
 from texpr.domain.same_by_isl import sizes_that_differ
 from texpr.domain.same_by_rule import same_by_rule
-from texpr.domain.validity import NOTHING, sizes_of
+from texpr.domain.validity import NOTHING, admits, sizes_of
 from texpr.domain.visits import MOST_POSITIONS, Ints, Sizes, TooMany, Visits, small_sizes, visits
 from texpr.presburger.linear import NotAffine
 from texpr.presburger.raw import Undecided
@@ -99,7 +99,8 @@ def compare(first: Iteration, second: Iteration, by: Notion = Notion.POSITION, k
         return _compare_by_enumeration(first, second, by)
     try:
         sizes = sizes_that_differ(first, second, by, known)
-        return Same("isl") if sizes is None else Different(_witness(first, second, by, sizes))
+        if sizes is None or admits(known, sizes):
+            return Same("isl") if sizes is None else Different(_witness(first, second, by, sizes))
     except (NotAffine, Undecided):
         pass
     if fixed:

@@ -15,8 +15,9 @@ from texpr.affine.facts import Known
 from texpr.domain.correctness import Consumer, NoFill, Number
 from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import Bound
-from texpr.domain.validity import NOTHING, box, guard, leaf_syms, premises
+from texpr.domain.validity import NOTHING, admits, box, guard, leaf_syms, premises
 from texpr.presburger.formula import Formula, between, conj, negate, rename
+from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
 
 
@@ -76,7 +77,10 @@ def landing(loop: DomainGraph, allocation: DomainGraph, kept: Iterable[Bound] | 
     index = tuple(at.values())
 
     def first(*where: Formula) -> Point | None:
-        return _point(run.where(conj(where)), loop, index)
+        point = _point(run.where(conj(where)), loop, index)
+        if point is not None and not admits(known, point.sizes):
+            raise Undecided("where reads land")
+        return point
 
     return Landing(
         hole=first(negate(valid), inside, negate(item)),

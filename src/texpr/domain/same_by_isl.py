@@ -53,8 +53,8 @@ def _by_position(a: DomainGraph, b: DomainGraph, one: Map, other: Map, given: Fo
     if [leaf.extent for leaf in a.leaves] == [leaf.extent for leaf in b.leaves]:
         return _unequal(one, other.renamed(ins=one.ins))
     numbers = [_numbering(graph, given) for graph in (a, b)]
-    found = _unequal_sets(numbers[0].range(), numbers[1].range())
-    return found if found is not None else _unequal(numbers[0].inverse().then(one), numbers[1].inverse().then(other))
+    found = _unequal(numbers[0].inverse().then(one), numbers[1].inverse().then(other))
+    return found if found is not None else _unequal_sets(numbers[0].range(), numbers[1].range())
 
 
 def _numbering(graph: DomainGraph, given: Formula) -> Map:

@@ -13,6 +13,7 @@ from texpr.affine.facts import Known
 from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import Bound, high, low
 from texpr.presburger.formula import Formula, Ge, between, conj
+from texpr.presburger.linear import is_affine
 
 NOTHING = Known({})
 """Nothing is known of any size, but that no extent is negative."""
@@ -39,13 +40,28 @@ def box(graph: DomainGraph) -> Formula:
 
 
 def premises(graph: DomainGraph, known: Known) -> Formula:
-    """What is known of the sizes, the graph's own premises, and that no extent is negative."""
-    return conj(map(Ge, facts(graph, known)))
+    """The graph's own premises, that no extent is negative, and what is known of the sizes, so far as it is affine.
+
+    What isl proves from these is true; a point that it finds is checked by `admits`.
+    """
+    return conj(map(Ge, (*filter(is_affine, known.nonnegatives()), *_own(graph))))
+
+
+def admits(known: Known, sizes: Mapping[Sym, int]) -> bool:
+    """Whether all that is known holds at these sizes; what speaks of others is left out."""
+    try:
+        return all(each.evaluate(sizes) >= 0 for each in known.nonnegatives() if each.syms() <= sizes.keys())
+    except ZeroDivisionError:
+        return False
 
 
 def facts(graph: DomainGraph, known: Known) -> tuple[Expr, ...]:
-    """What `premises` says, as expressions that are never negative."""
-    return (*known.nonnegatives(), *graph.premises(), *(domain.extent for domain in graph.domains()))
+    """What is known, and what the graph needs to mean what it says, as expressions that are never negative."""
+    return (*known.nonnegatives(), *_own(graph))
+
+
+def _own(graph: DomainGraph) -> tuple[Expr, ...]:
+    return (*graph.premises(), *(domain.extent for domain in graph.domains()))
 
 
 def leaf_syms(graph: DomainGraph) -> tuple[Sym, ...]:
