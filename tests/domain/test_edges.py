@@ -12,6 +12,7 @@ from texpr.affine.facts import Fact, Known
 from texpr.domain import DomainGraph
 from texpr.domain.context import Context
 from texpr.domain.coverage import Verdict, coverage
+from texpr.domain.iterdomain import Side
 from texpr.domain.predicates import predicates
 from texpr.domain.transforms.swizzle import Shift, Xor
 from texpr.domain.trial import points
@@ -128,3 +129,14 @@ def test_a_promise_of_positive_sizes_makes_the_division_plain() -> None:
     assert str(Context(graph, SIZES).index(Sym("x"))) == "((x_y_i + 4 * x_y_o) / M)"  # a loop over ⌈N · M / 4⌉ runs: M > 0
     inside = predicates(DomainGraph.of(("x", N), ("y", M)).merge("x", "y").split("x_y", 4), SIZES)
     assert [str(each) for each in inside.kept] == ["x_y_i + 4 * x_y_o < M * N"]
+
+
+def test_a_comparison_hoisted_out_of_a_loop_over_nothing_divides_by_nothing() -> None:
+    """The loop over z shows M to be positive, but the comparison of w is decided outside it."""
+    graph = DomainGraph.of(("x", N), ("w", 3), ("z", M)).resize("w", 0, M - 3, "y").merge("x", "y", "m").resize("m", 0, 2, "r")
+    found = predicates(graph, SIZES)
+    (guard,) = [each for each in found.kept if each.bound.domain.sym == Sym("w") and each.bound.side is Side.HIGH]
+    assert str(Context(graph, SIZES).index(Sym("w"))) == "(r % M)" and str(guard) == "(r % max(M, 1)) < 3"
+    assert guard.margin.evaluate({Sym("r"): 1, Sym("M"): 0}) == 2
+    positive = Known({Sym("N"): (0, None), Sym("M"): (1, None)})
+    assert "max" not in " ".join(map(str, predicates(graph, positive).kept))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from texpr.affine.expr import ZERO, Expr, FloorDiv, Min, Sym, expr, term
+from texpr.affine.expr import ZERO, Atom, Expr, FloorDiv, Min, Mod, Sym, children, expr, rebuilt, term
 from texpr.affine.facts import Fact, Known
 from texpr.affine.ranges import Range
 from texpr.affine.simplify import Simplifier
 from texpr.domain.graph import DomainGraph
-from texpr.domain.iterdomain import Bound, Implication
+from texpr.domain.iterdomain import Bound, Implication, IterDomain, divisor
 from texpr.domain.transform import Transform
 
 
@@ -20,11 +20,12 @@ class Context:
     positive. Indices are simplified transform by transform, on demand, so that they stay small however deep the graph is.
     """
 
-    __slots__ = ("_indices", "_made_into", "_margins", "graph", "known", "simple")
+    __slots__ = ("_given", "_indices", "_made_into", "_margins", "graph", "known", "simple")
 
     def __init__(self, graph: DomainGraph, known: Known | None = None):
         self.graph = graph
-        self.known = _inside(graph, known or Known({}))
+        self._given = known or Known({})
+        self.known = _inside(graph, graph.leaves, self._given)
         self.simple = Simplifier(self.known)
         self._made_into: dict[Sym, Transform] = {d.sym: t for t in graph.transforms for d in t.inputs}
         self._margins: dict[Bound, Expr] = {}
@@ -45,6 +46,21 @@ class Context:
                 self._indices[made.sym] = self.simple(value)
             found = self._indices[domain]
         return found
+
+    def innermost(self, value: Expr) -> int:
+        """How far inside `value` is known: one more than the place of the innermost leaf in it."""
+        named = value.syms()
+        return max((at for at, leaf in enumerate(self.graph.leaves, 1) if leaf.sym in named), default=0)
+
+    def hoisted(self, index: Expr) -> Expr:
+        """`index`, such that it divides by no zero either where only the loops down to the innermost leaf in it run.
+
+        A loop further inside may be what shows a divisor to be positive, as 0 ≤ k < M does for M.
+        """
+        if not _divides_by_a_size(index):
+            return index
+        outer = _inside(self.graph, self.graph.leaves[: self.innermost(index)], self._given)
+        return _with_divisors(index, outer)
 
     def margin(self, bound: Bound) -> Expr:
         """What is ≥ 0 where the comparison holds, in the leaves' symbols."""
@@ -72,12 +88,12 @@ class Context:
         return self.known.nonnegative(value) or self.known.nonnegative(self.simple(value))
 
 
-def _inside(graph: DomainGraph, known: Known) -> Known:
-    """`known`, and 0 ≤ leaf < extent for each leaf, and that extents inside which something runs are positive."""
+def _inside(graph: DomainGraph, leaves: Iterable[IterDomain], known: Known) -> Known:
+    """`known`, and 0 ≤ leaf < extent for each of `leaves`, and that extents inside which something runs are positive."""
     ranges: dict[Sym, Range] = {}
     facts = [Fact(0, each, None) for each in graph.premises() if not each.is_constant]
     outside = known.also(facts) if facts else known
-    for leaf in graph.leaves:
+    for leaf in leaves:
         if leaf.extent.is_constant:
             ranges[leaf.sym] = 0, leaf.extent.constant - 1
         else:
@@ -107,3 +123,26 @@ def _positive(value: Expr, known: Known) -> Iterator[Expr]:
     elif isinstance(first, Min):
         for arg in first.args:
             yield from _positive(arg, known)
+
+
+def _divides_by_a_size(value: Expr) -> bool:
+    return any(map(_atom_divides_by_a_size, (atom for monomial, _ in value.terms for atom in monomial)))
+
+
+def _atom_divides_by_a_size(atom: Atom) -> bool:
+    divides = isinstance(atom, FloorDiv | Mod) and not atom.den.is_constant
+    return divides or any(map(_divides_by_a_size, children(atom)))
+
+
+def _with_divisors(value: Expr, known: Known) -> Expr:
+    """The same wherever no divisor is zero: a divisor that is not proved positive becomes max(divisor, 1)."""
+    total = expr(value.constant)
+    for monomial, coefficient in value.terms:
+        product = expr(coefficient)
+        for atom in monomial:
+            parts = [_with_divisors(part, known) for part in children(atom)]
+            if isinstance(atom, FloorDiv | Mod) and not known.positive(parts[1]):
+                parts[1] = divisor(parts[1])
+            product = product * (rebuilt(atom, tuple(parts)) if parts else term((atom,)))
+        total = total + product
+    return total

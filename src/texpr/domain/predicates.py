@@ -9,10 +9,10 @@ bounds that imply each other are never dropped both.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from texpr.affine.expr import Expr, Sym
+from texpr.affine.expr import Expr
 from texpr.affine.facts import Known
 from texpr.domain.context import Context
 from texpr.domain.graph import DomainGraph
@@ -29,7 +29,10 @@ ISL = "isl"
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A comparison that is tested: `bound`, whose IterDomain has the index `index` in the leaves' symbols."""
+    """A comparison that is tested: `bound`, whose IterDomain has the index `index` in the leaves' symbols.
+
+    It may be tested as soon as the leaves that it names are known: outside loops of other leaves, too, it divides by no zero.
+    """
 
     bound: Bound
     index: Expr
@@ -180,7 +183,7 @@ class _Selection:
             if clause is not None and k not in reasons:
                 reasons[k] = Removed(bounds[k], clause.theorem, tuple(bounds[each] for each in clause.given))
         return Predicates(
-            tuple(Predicate(bounds[k], context.index(bounds[k].domain.sym)) for k in kept),
+            tuple(Predicate(bounds[k], context.hoisted(context.index(bounds[k].domain.sym))) for k in kept),
             tuple(reasons.values()),
             tuple(bounds[k] for k in undecided),
         )
@@ -209,10 +212,4 @@ class _Selection:
     def _cost(self, k: int) -> tuple[int, bool, int, int]:
         """Less is better to test: outer leaves only, then a single leaf, then a short text; then the order of the graph."""
         index = self._context.index(self._clauses.bounds[k].domain.sym)
-        return _innermost(index, [leaf.sym for leaf in self._context.graph.leaves]), index.as_sym is None, len(str(index)), k
-
-
-def _innermost(index: Expr, leaves: Sequence[Sym]) -> int:
-    """How far inside the value is known: one more than the place of the innermost leaf in it."""
-    named = index.syms()
-    return max((at for at, leaf in enumerate(leaves, 1) if leaf in named), default=0)
+        return self._context.innermost(index), index.as_sym is None, len(str(index)), k
