@@ -8,7 +8,7 @@ block with nothing bound is dealt out over all of its threads as by default. A `
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -28,15 +28,20 @@ def is_bound(body: tuple[ir.Stmt, ...]) -> bool:
     return any(isinstance(s, ir.Par) and level_of(s) is not None for s in ir.walk(body))
 
 
-def grid_band(body: tuple[ir.Stmt, ...]) -> tuple[tuple[ir.Par, ...], tuple[ir.Stmt, ...]]:
-    """The loops that blocks (or cores) share, and what one of their iterations runs."""
+def grid_band(
+    body: tuple[ir.Stmt, ...], fits: Callable[[ir.Par], bool]
+) -> tuple[tuple[ir.Par, ...], tuple[ir.Stmt, ...]]:
+    """The loops that blocks (or cores) share, and what one of their iterations runs.
+
+    Where no loop is bound to the grid, those outside of what is bound in a block, as far as it `fits` that blocks share them.
+    """
     if len(body) != 1 or not isinstance(body[0], ir.Par):
         return (), body
     loops, _ = band(body[0])
     asked = [level_of(p) for p in loops]
     count = sum(1 for level in asked if level is not None and level.startswith(("grid", "core")))
-    if count == 0:  # nothing asked: loops before the first that is bound inside a block
-        count = next((n for n, level in enumerate(asked) if level is not None), 0)
+    if count == 0:
+        count = next((n for n, p in enumerate(loops) if asked[n] is not None or is_own(p) or not fits(p)), len(loops))
     return loops[:count], loops[count - 1].body if count else body
 
 

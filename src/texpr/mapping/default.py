@@ -39,7 +39,7 @@ LINE, ROWS = 64, 4
 def map_nest(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym]) -> Nest:
     """The nest that `body`, standing outside every `par`, becomes. `known`: symbols whose values the host has."""
     if is_bound(body):
-        return _bound(body, target)
+        return _bound(body, target, known)
     loops: tuple[ir.Par, ...] = ()
     if len(body) == 1 and isinstance(body[0], ir.Par) and for_grid(body[0], known):
         loops, body = band(body[0])
@@ -60,9 +60,9 @@ def for_grid(par: ir.Par, known: frozenset[Sym]) -> bool:
     return (not par.reduce or is_atomic(par)) and not par.fully and par.extent.syms() <= known
 
 
-def _bound(body: tuple[ir.Stmt, ...], target: Target) -> Nest:
+def _bound(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym]) -> Nest:
     """What a schedule bound, and bands beside that dealt out over the same threads."""
-    loops, body = grid_band(body)
+    loops, body = grid_band(body, lambda par: for_grid(par, known))
     asked = widths(body, target)
     if target.family != "cpu" and (asked.of or any(_team_bands(body))):
         body = ordered(body)
