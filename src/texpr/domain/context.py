@@ -20,7 +20,7 @@ class Context:
     positive. Indices are simplified transform by transform, on demand, so that they stay small however deep the graph is.
     """
 
-    __slots__ = ("_given", "_indices", "_made_into", "_margins", "graph", "known", "simple")
+    __slots__ = ("_given", "_indices", "_made_into", "_margins", "_outside", "graph", "known", "simple")
 
     def __init__(self, graph: DomainGraph, known: Known | None = None):
         self.graph = graph
@@ -28,6 +28,7 @@ class Context:
         self.known = _inside(graph, graph.leaves, self._given)
         self.simple = Simplifier(self.known)
         self._made_into: dict[Sym, Transform] = {d.sym: t for t in graph.transforms for d in t.inputs}
+        self._outside = {len(graph.leaves): self.known}
         self._margins: dict[Bound, Expr] = {}
         self._indices: dict[Sym, Expr] = {d.sym: self.simple(expr(d.sym)) for d in graph.leaves}
 
@@ -59,8 +60,10 @@ class Context:
         """
         if not _divides_by_a_size(index):
             return index
-        outer = _inside(self.graph, self.graph.leaves[: self.innermost(index)], self._given)
-        return _with_divisors(index, outer)
+        depth = self.innermost(index)
+        if depth not in self._outside:
+            self._outside[depth] = _inside(self.graph, self.graph.leaves[:depth], self._given)
+        return _with_divisors(index, self._outside[depth])
 
     def margin(self, bound: Bound) -> Expr:
         """What is ≥ 0 where the comparison holds, in the leaves' symbols."""
@@ -85,7 +88,10 @@ class Context:
         return rest is ZERO or (self.known.positive(n) and self.known.nonnegative(-rest))
 
     def _nonnegative(self, value: Expr) -> bool:
-        return self.known.nonnegative(value) or self.known.nonnegative(self.simple(value))
+        if self.known.nonnegative(value):
+            return True
+        simple = self.simple(value)
+        return simple is not value and self.known.nonnegative(simple)
 
 
 def _inside(graph: DomainGraph, leaves: Iterable[IterDomain], known: Known) -> Known:
