@@ -34,7 +34,7 @@ def module(text: str) -> Emulated:
 
 @dataclass
 class Run:
-    """Arrays by buffer name, and what was found."""
+    """Arrays by buffer name, and what was found. `count`: accesses are added to the module's counts."""
 
     arrays: dict[str, Array]
     sizes: dict[Sym, int]
@@ -42,6 +42,7 @@ class Run:
     reports: list[Report] = field(default_factory=list[Report])
     unwritten: set[str] = field(default_factory=set[str])
     launches: int = 0
+    count: bool = False
 
 
 def run_plan(
@@ -51,6 +52,7 @@ def run_plan(
     sizes: Mapping[str, int] | None = None,
     seed: int | None = None,
     text: str | None = None,
+    count: bool = False,
 ) -> Run:
     """The plan on `arguments`; results are in `arrays`."""
     bound = bind(function, arguments, sizes)
@@ -60,7 +62,7 @@ def run_plan(
     for buffer in fresh:
         poison = np.frombuffer(b"\xa5" * numpy_dtype(buffer.dtype).itemsize, numpy_dtype(buffer.dtype))[0]
         arrays[buffer.name] = np.full(tuple(max(0, e) for e in shape_of(buffer, values)), poison)
-    run = Run(arrays, values, seed, unwritten={b.name for b in fresh})
+    run = Run(arrays, values, seed, unwritten={b.name for b in fresh}, count=count)
     emulated = module(text or print_kernels(plan))
     for step in plan.steps:
         _step(step, run, emulated)
@@ -108,7 +110,7 @@ def _launch(kernel: k.Kernel, run: Run, emulated: Emulated) -> None:
     ]
     unwritten = [n for n in run.unwritten if any(b.name == n for b in kernel.buffers)]
     run.reports += emulated.launch(
-        kernel.name, tuple(grid), tuple(block), args, seed=run.seed, unwritten=unwritten
+        kernel.name, tuple(grid), tuple(block), args, seed=run.seed, unwritten=unwritten, count=run.count
     )  # fmt: skip
     run.unwritten -= kernel.written
     run.launches += 1

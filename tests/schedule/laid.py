@@ -20,13 +20,12 @@ from texpr.interp import run as interpret
 from texpr.ir import kernel as k
 from texpr.ir import kernel_verify, program_verify
 from texpr.ir.program import Function
-from texpr.ir.rewrite import specialize
 from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower
 from texpr.schedule.apply import apply_schedule
 from texpr.support.diagnostic import TexprError
 from texpr.toolchain import this_machine
-from texpr.toolchain.cuda import CudaBinary, compile_cuda, disassemble, find_nvcc
+from texpr.toolchain.cuda import CudaBinary, compile_cuda, find_nvcc
 
 Arrays = Mapping[str, NDArray[Any]]
 ORDERS = (None, LOCKSTEP, 0, 1, 2, 3)
@@ -107,28 +106,12 @@ def integers(*shape: int, seed: int = 0, dtype: str = "float32") -> NDArray[Any]
     return np.random.default_rng(seed).integers(-4, 5, shape).astype(dtype)
 
 
-def fixed(text: str, **sizes: int) -> Function:
-    """The only function of `text` with sizes fixed."""
-    (function,) = parse(text, "t.te").functions
-    return specialize(function, {s: sizes[s.name] for s in function.sizes if s.name in sizes})
-
-
-def binary(made: Laid, target: str) -> CudaBinary:
-    """The kernels compiled by nvcc; skips where there is none."""
+def binary(made: Laid, target: str, text: str | None = None) -> CudaBinary:
+    """The kernels (or `text`) compiled by nvcc; skips where there is none."""
     machine = this_machine()
     try:
-        return compile_cuda(machine, find_nvcc(machine), made.text, headers(), target)
+        return compile_cuda(machine, find_nvcc(machine), text or made.text, headers(), target)
     except TexprError as reason:
         if reason.diagnostics[0].code == "E0601":
             pytest.skip(str(reason))
         raise
-
-
-def machine_code(made: Laid, target: str) -> str:
-    """SASS of the kernels; skips where there is no nvcc or nvdisasm."""
-    machine = this_machine()
-    found = binary(made, target)
-    try:
-        return disassemble(machine, find_nvcc(machine), found)
-    except TexprError as reason:
-        pytest.skip(str(reason))

@@ -24,6 +24,7 @@ from texpr.lowering.team import Branch, Leaf, Loop, Node, Team, Who, leaves, thr
 from texpr.mapping.nest import Nest, Role
 from texpr.presburger.formula import TRUE, Formula, between, compare, conj, disj, equal, syms
 from texpr.presburger.maps import left, right
+from texpr.presburger.linear import NotAffine
 from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
 from texpr.relation.model import Access, Model
@@ -52,7 +53,7 @@ class _Around:
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """A step that touches what an earlier one may still touch, whatever their threads, `distance` iterations of `carrier` on."""
+    """A step that touches what an earlier one may still touch, in any threads, `distance` iterations of `carrier` on."""
 
     source: Leaf
     sink: Leaf
@@ -263,7 +264,7 @@ class Needs:
         dims = tuple(sorted(syms(formula) - frozenset(self.model.params), key=str))
         try:
             return Set.of(dims, formula, params=self.model.params).is_empty()
-        except Undecided:
+        except (NotAffine, Undecided):
             return False
 
     def _atomics(self, nest: Nest) -> frozenset[ir.Bind]:

@@ -40,7 +40,7 @@ def in_lanes(emitter: Emitter, loop: ir.Loop) -> Iterator[k.Stmt]:
 
 @dataclass(slots=True)
 class _Vector:
-    """One loop on its way. `whole`: what holds where all lanes run. `held`: for an element (in lane 0), what lanes have of it.
+    """One loop on its way. `whole`: what holds where all lanes run. `held`: what lanes have of an element in registers.
 
     `lets`, `scalars`: for each lane, its own symbols and buffers for those of the body.
     """
@@ -48,7 +48,7 @@ class _Vector:
     emitter: Emitter
     lanes: Lanes
     whole: list[Value] = field(default_factory=list[Value])
-    held: dict[Load, tuple[Ref, ...]] = field(default_factory=dict[Load, "tuple[Ref, ...]"])
+    held: dict[tuple[Load, bool], tuple[Ref, ...]] = field(default_factory=dict[tuple[Load, bool], "tuple[Ref, ...]"])
     lets: dict[Sym, tuple[Sym, ...]] = field(default_factory=dict[Sym, "tuple[Sym, ...]"])
     scalars: dict[Buffer, tuple[Buffer, ...]] = field(default_factory=dict[Buffer, "tuple[Buffer, ...]"])
 
@@ -99,7 +99,7 @@ class _Vector:
             yield self._copy(bind, condition)
         else:
             written = {t.buffer for s in ir.walk((stmt,)) if isinstance(s, ir.Bind) for t in s.targets}
-            before = {load: refs for load, refs in self.held.items() if load.buffer not in written}
+            before = {key: refs for key, refs in self.held.items() if key[0].buffer not in written}
             blocks: list[tuple[k.Stmt, ...]] = []
             for block in (stmt.then, stmt.orelse):
                 blocks.append(self.block(block))
@@ -215,11 +215,12 @@ class _Vector:
     def _symbols(self, lane: int) -> dict[Sym, Expr]:
         return {self.lanes.loop.sym: expr(lane), **{old: expr(own[lane]) for old, own in self.lets.items()}}
 
-    def _key(self, load: Load) -> Load:
-        return substitute_load(load, {self.lanes.loop.sym: 0})
+    def _key(self, load: Load) -> tuple[Load, bool]:
+        """What `held` knows `load` by: its first lane's element, which another access may have for all lanes."""
+        return substitute_load(load, {self.lanes.loop.sym: 0}), self.lanes.differs(load)
 
     def _forget(self, written: set[Buffer]) -> None:
-        self.held = {load: refs for load, refs in self.held.items() if load.buffer not in written}
+        self.held = {key: refs for key, refs in self.held.items() if key[0].buffer not in written}
 
     def _require(self, obstacle: Obstacle | None) -> None:
         if obstacle is not None:

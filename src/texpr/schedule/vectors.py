@@ -139,7 +139,7 @@ class Lanes:
             if moved is not None:
                 return f"moves along its dimension {moved}, not along its last one"
             if steps[-1] is not expr(lane):
-                return f"moves by {steps[-1]} elements in {lane} step{'s' if lane > 1 else ''}"
+                return f"moves by {steps[-1]} elements from lane 0 to lane {lane}"
         strides = load.buffer.strides
         if strides is not None and strides[-1] is not ONE:
             return f"has its neighbours {strides[-1]} elements apart"
