@@ -205,6 +205,17 @@ def test_what_cannot_be_one_artifact(tools: Toolchain, saxpy_parts: Parts, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "help"), [("texpr", "call it my_texpr, say"), ("int", "call it my_int, say"), ("a-b", "use letters, digits and _")]
+)
+def test_a_name_that_is_refused_says_why(tools: Toolchain, saxpy_parts: Parts, tmp_path: Path, name: str, help: str) -> None:
+    with pytest.raises(TexprError) as raised:
+        build(tools, name, saxpy_parts("cpu"), tmp_path / "out")
+    (found,) = raised.value.diagnostics
+    assert found.help is not None and found.help.startswith(help)
+    assert ("has that name for something else" in found.message) == help.startswith("call it")
+
+
 NAMES = (
     ("count", "shape", "self", "texpr_here", "type"),
     ("status", "loaded", "status_", "at", "n"),

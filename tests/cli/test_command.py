@@ -6,8 +6,10 @@ import json
 import os
 import pty
 import resource
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -291,6 +293,50 @@ def test_interrupt_is_quiet(scale: Path, texpr: Call, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr("texpr.cli.check.check", interrupt)
     assert texpr("check", scale) == (130, "", "")
+
+
+STARTED = """
+import os, signal, sys, texpr.support.lazy
+from texpr.cli import main
+def load(name):
+    os.kill(os.getpid(), signal.{name})
+texpr.cli.resolve = load
+sys.exit(main(["check", "x.te"]))
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_signal_while_it_loads_is_quiet(name: str) -> None:
+    command = [sys.executable, "-c", STARTED.replace("{name}", name)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.Signals[name], "", "")
+
+
+SLEEPER = """#!/bin/sh
+case "$*" in *--version*) echo "g++ (fake) 1"; exit 0;; esac
+touch "{told}"
+sleep 60
+"""
+
+
+def test_being_ended_leaves_no_folder_and_no_tool(scale: Path, tmp_path: Path) -> None:
+    told, temporary = tmp_path / "told", tmp_path / "tmp"
+    temporary.mkdir()
+    tool = tmp_path / "cc"
+    tool.write_text(SLEEPER.replace("{told}", str(told)))
+    tool.chmod(0o755)
+    environment = {**os.environ, "CXX": str(tool), "TMPDIR": str(temporary), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    command = [sys.executable, "-m", "texpr", "build", str(scale), "--for", "cpu", "-o", str(tmp_path / "out")]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        for _ in range(600):
+            if told.exists() or process.poll() is not None:
+                break
+            time.sleep(0.05)
+        assert list(temporary.iterdir())
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (128 + signal.SIGTERM, b"", b"")
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_reader_that_leaves_is_no_fault(scale: Path) -> None:

@@ -94,7 +94,11 @@ def build(tools: Tools, name: str, parts: Sequence[Part], directory: Path, *, ve
 def _check_names(name: str, parts: Sequence[Part]) -> None:
     names = [identifier(plan.name) for plan in parts[0].plans]
     if identifier(name) != name or not name.isascii():
-        raise error("E0807", None, f"an artifact cannot be called {name!r}", help="use letters, digits and _, a letter first")
+        other = f"my_{name}"
+        taken = name[:1].isalpha() and name.isascii() and identifier(other) == other
+        why = ": C, C++, CUDA or every artifact has that name for something else" if taken else ""
+        help = f"call it {other}, say" if taken else "use letters, digits and _, a letter first"
+        raise error("E0807", None, f"an artifact cannot be called {name!r}{why}", help=help)
     if len(set(names)) != len(names):
         raise error("E0807", None, f"two functions of one artifact have the same name in C: {', '.join(sorted(names))}")
     symbols = [function_name(plan) + suffix for plan in parts[0].plans for suffix in SUFFIXES]

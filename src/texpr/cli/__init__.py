@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
-from typing import cast
+from types import FrameType
+from typing import NoReturn, cast
 
 from texpr import __version__
 from texpr.support.lazy import resolve
+
+ENDED_BY = 128
+"""A process that a signal ended has this and the signal's number as its exit code, as shells report it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with `arguments` (those of the process by default); the exit code.
 
-    Asked for its version alone, it answers without loading anything.
+    Asked for its version alone, it answers without loading anything. Being interrupted or asked to end is no fault, also while
+    it loads: then the tools that it started are stopped and their folders removed, and it says nothing.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given == ["--version"]:
         sys.stdout.write(f"texpr {__version__}\n")
         return 0
-    run = cast("Callable[[list[str]], int]", resolve("texpr.cli.app:run"))
-    return run(given)
+    try:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, _end)
+        run = cast("Callable[[list[str]], int]", resolve("texpr.cli.app:run"))
+        return run(given)
+    except KeyboardInterrupt:
+        return ENDED_BY + signal.SIGINT
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    """Leave as an interrupt does: everything that is open is closed on the way out."""
+    sys.exit(ENDED_BY + number)

@@ -34,8 +34,6 @@ WRONG_CALL = frozenset((
 ))  # fmt: skip
 """Wrong calls: a file, folder, size, target or schedule that cannot be used. All other codes blame the program or the data."""
 
-INTERRUPTED = 130  # as shells report a process that SIGINT ended
-
 
 class Verbs(click.Group):
     """A group whose commands are imported when they are called, not when they are listed."""
@@ -75,8 +73,6 @@ def run(arguments: Sequence[str]) -> int:
     except click.ClickException as wrong:
         wrong.show()
         return 2
-    except KeyboardInterrupt:
-        return INTERRUPTED
     except BrokenPipeError:
         # The reader of our output has left. What is still buffered must not raise once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
