@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from math import prod
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
@@ -187,15 +188,14 @@ def _votes(body: tuple[ir.Stmt, ...]) -> Counter[Sym]:
 
 
 def _digits(loops: tuple[ir.Par, ...], threads: int, role: Role) -> Iterator[LoopMap]:
-    """Digits of the thread number for `loops`, innermost lowest; together they use every thread."""
+    """Digits of the thread number for `loops`, innermost lowest; together they use every thread.
+
+    A warp is enough for an inner loop, where those outside of it can use the other threads.
+    """
+    useful = [_ceil_power(p.extent.constant) if p.extent.is_constant else threads for p in loops]
     stride = 1
-    for depth, loop in enumerate(reversed(loops)):
+    for depth in reversed(range(len(loops))):
         left = threads // stride
-        if depth == len(loops) - 1:
-            radix = left
-        elif loop.extent.is_constant:
-            radix = min(left, LANES, _ceil_power(loop.extent.constant))
-        else:
-            radix = min(left, LANES)
-        yield LoopMap(loop, role, tile=radix if role is Role.GRID else 1, radix=radix, stride=stride)
+        radix = min(left, useful[depth], max(LANES, left // prod(useful[:depth]))) if depth else left
+        yield LoopMap(loops[depth], role, tile=radix if role is Role.GRID else 1, radix=radix, stride=stride)
         stride *= radix
