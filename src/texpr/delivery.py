@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import NoneType
 
 from texpr import __version__, artifact, runtime
 from texpr.driver import lower
@@ -18,7 +19,12 @@ from texpr.ir.selection import AUTO, select_schedule
 from texpr.isa.registry import resolve
 from texpr.isa.target import Target
 from texpr.schedule.builder import Schedule
+from texpr.support.expect import expect
 from texpr.toolchain import Toolchain, this_machine
+
+_FUNCTION = "function must be one of a program's, such as `texpr.load(file)['saxpy']`"
+_TARGET = "target must be a name such as 'cpu' or 'sm_90a'"
+_SIZES = "sizes must be a mapping of names to integers, such as {'n': 4096}"
 
 
 def compile(
@@ -35,6 +41,9 @@ def compile(
     one of `function.schedules`, the name of one, "auto" for the one that fits the target, or "none". Raises `TexprError` where
     the program is wrong, cannot be decided, or cannot be built here.
     """
+    expect(function, Function, _FUNCTION)
+    expect(target, str, _TARGET)
+    expect(sizes, (Mapping, NoneType), _SIZES)
     compiled = lower(function, target, sizes, schedule=select_schedule(function, _record(schedule), resolve(target)))
     tools = Toolchain(this_machine())
     if compiled.target.family == "cpu":
@@ -64,7 +73,12 @@ def build(
         laid_out = select_schedule(function, _record(schedule), machine)
         return lower(function, machine.name, own(function, sizes), schedule=laid_out).plan
 
+    expect(functions, (Function, Sequence), _FUNCTION)
     chosen = (functions,) if isinstance(functions, Function) else tuple(functions)
+    for each in chosen:
+        expect(each, Function, _FUNCTION)
+    expect(target, (str, Sequence), _TARGET)
+    expect(sizes, (Mapping, NoneType), _SIZES)
     targets = [resolve(t) for t in ((target,) if isinstance(target, str) else dict.fromkeys(target))]
     parts = [artifact.Part(machine.name, tuple(plan(f, machine) for f in chosen)) for machine in targets]
     title = name if name is not None else chosen[0].name if chosen else "empty"

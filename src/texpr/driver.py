@@ -8,7 +8,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
+from types import NoneType
 from typing import SupportsIndex, TypeAlias
 
 from texpr.affine.expr import Sym
@@ -27,6 +29,7 @@ from texpr.schedule.apply import apply_schedule
 from texpr.schedule.materialise import Materialised
 from texpr.sources import read_source
 from texpr.support.diagnostic import Diagnostic, TexprError, error
+from texpr.support.expect import expect
 from texpr.support.span import Source
 
 Stage: TypeAlias = Function | Plan | str
@@ -48,6 +51,8 @@ class Compiled:
 
 def parse(source: Source | str, consts: Mapping[str, int] | None = None) -> Program:
     """The program of a text. Raises TexprError with every error of syntax, names and types."""
+    expect(source, (Source, str), "source must be the text of a program")
+    expect(consts, (Mapping, NoneType), "consts must be a mapping of names to integers, such as {'T': 2}")
     if isinstance(source, str):
         source = Source("<text>", source)
     return parse_text(source.text, source.name, consts or {})
@@ -55,6 +60,7 @@ def parse(source: Source | str, consts: Mapping[str, int] | None = None) -> Prog
 
 def load(path: str | Path, consts: Mapping[str, int] | None = None) -> Program:
     """The program of a UTF-8 file. Raises TexprError for a file that cannot be read, or as `parse` does."""
+    expect(path, (str, PathLike), "path must name a file")
     return parse(read_source(Path(path)), consts)
 
 
