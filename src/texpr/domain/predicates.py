@@ -192,12 +192,14 @@ class _Selection:
         """Takes out of `kept` what the others imply, by proof; gives back those for which that stays open."""
         undecided: list[int] = []
         witnesses = Witnesses(self._context.graph, self._context.known)
-        hypotheses = Hypotheses(self._context, [self._margin(k) for k in kept], witnesses.any()) if kept else None
+        hypotheses: Hypotheses | None = None
+        every = [self._margin(k) for k in kept]
         for k in reversed(kept.copy()):
             others = [each for each in kept if each != k]
             margins = [self._margin(each) for each in others]
-            if hypotheses is None or witnesses.needs(self._margin(k), margins):
+            if witnesses.needs(self._margin(k), margins):
                 continue
+            hypotheses = hypotheses or Hypotheses(self._context, every, witnesses.any())
             answer = hypotheses.imply(margins, self._margin(k))
             if isinstance(answer, tuple):
                 kept.remove(k)
