@@ -18,6 +18,7 @@ from texpr.backends.cpu import print_cpu
 from texpr.backends.cuda import print_kernels
 from texpr.checks import check as check_function
 from texpr.frontend import parse as parse_text
+from texpr.interp.facts import broken_where
 from texpr.ir.kernel import Plan
 from texpr.ir.program import Function, Program, Schedule
 from texpr.ir.rewrite import specialize, specialize_schedule
@@ -86,6 +87,8 @@ def fix(function: Function, sizes: Mapping[str, int] | None = None) -> tuple[Fun
                 raise error("E0708", function.span, reason, help=f"give one: --size {const.name}=1")
             given[const.name] = default
     fixed = {known[name]: value for name, value in given.items()}
+    stated = (fact for fact in function.where if fact.left.syms() | fact.right.syms() <= fixed.keys())
+    refuse(tuple(broken for fact in stated if (broken := broken_where(fact, fixed)) is not None))
     try:
         return specialize(function, fixed), fixed
     except ZeroDivisionError:

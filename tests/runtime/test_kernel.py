@@ -214,6 +214,15 @@ def test_what_the_text_promises_is_checked(load: Load, place: str) -> None:
     assert refused(even, x[:9], validate=False) == "E0784", "the launcher checks it in any case"
 
 
+def test_a_size_that_breaks_a_promise_is_named_when_it_is_fixed() -> None:
+    function = driver.parse(EVEN).functions[0]
+    with pytest.raises(TexprError) as raised:
+        driver.fix(function, {"n": 3})
+    (found,) = raised.value.diagnostics
+    assert (found.code, [note.text for note in found.notes]) == ("E0710", ["n = 3"])
+    assert driver.fix(function, {"n": 4})[0].sizes == ()
+
+
 def test_the_artifact_checks_what_is_promised_of_data_on_a_device(load: Load) -> None:
     kernel = load(GATHER, "emulated")
     assert kernel.driver is not None

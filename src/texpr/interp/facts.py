@@ -33,7 +33,7 @@ def broken_facts(function: Function, bound: Bound) -> Iterator[Diagnostic]:
     """One diagnostic for each `where` (E0710) and `assume` (E0711) that these arguments break, and for each array of tf32 that
     holds numbers which are not tf32 (E0712)."""
     for fact in function.where:
-        found = _broken_where(fact, bound.sizes)
+        found = broken_where(fact, bound.sizes)
         if found is not None:
             yield found
     for assume in function.assumes:
@@ -45,7 +45,8 @@ def broken_facts(function: Function, bound: Bound) -> Iterator[Diagnostic]:
             yield from _not_tf32(param, bound.arrays[param.name])
 
 
-def _broken_where(fact: Compare, sizes: Mapping[Sym, int]) -> Diagnostic | None:
+def broken_where(fact: Compare, sizes: Mapping[Sym, int]) -> Diagnostic | None:
+    """What says that `fact` does not hold at `sizes` (E0710), which give every size in it; None where it holds."""
     text = f"{fact.left} {fact.op} {fact.right}"
     syms = sorted(fact.left.syms() | fact.right.syms(), key=str)
     notes = tuple(Note(f"{s} = {sizes[s]}") for s in syms)
