@@ -1,0 +1,123 @@
+"""The descriptor of a copy: every field that `cuTensorMapEncodeTiled` and `cuTensorMapEncodeIm2col` take (CUDA driver API).
+
+    TensorMap = element, base, sizes, strides, traversal, element strides, interleave, swizzle, promotion, fill
+    traversal = Tiled box | Im2col corners, channels, pixels
+
+Values may be symbolic; `texpr.tma.rules` says which rules of the hardware they keep. Dimension 0 is the innermost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from texpr.affine.expr import Expr, IntoExpr, expr
+from texpr.tma.elements import Element, Fill
+from texpr.tma.swizzle import Swizzle
+
+
+class Interleave(Enum):
+    """Bytes of a slice of channels, `CUtensorMapInterleave`; 0 for none."""
+
+    NONE = 0
+    B16 = 16
+    B32 = 32
+
+
+class Promotion(Enum):
+    """Bytes that the second-level cache fetches at once, `CUtensorMapL2promotion`; 0 for no wish."""
+
+    NONE = 0
+    B64 = 64
+    B128 = 128
+    B256 = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Tiled:
+    """Copies of a box. `box`: elements along each dimension."""
+
+    box: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Im2col:
+    """Copies of a column of pixels, in im2col mode.
+
+    `lower`, `upper`: how far the bounding box begins after the first pixel and ends after the last, W first, a number for each
+    dimension of space. `channels`: elements of a pixel; `pixels`: of a column.
+    """
+
+    lower: tuple[Expr, ...]
+    upper: tuple[Expr, ...]
+    channels: Expr
+    pixels: Expr
+
+
+Traversal: TypeAlias = Tiled | Im2col
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMap:
+    """A descriptor. `base`: the global address in bytes; `sizes`: elements; `strides`: bytes, of dimensions 1 and up."""
+
+    element: Element
+    base: Expr
+    sizes: tuple[Expr, ...]
+    strides: tuple[Expr, ...]
+    traversal: Traversal
+    element_strides: tuple[Expr, ...]
+    interleave: Interleave = Interleave.NONE
+    swizzle: Swizzle = Swizzle.NONE
+    promotion: Promotion = Promotion.NONE
+    fill: Fill = Fill.ZERO
+
+    @property
+    def rank(self) -> int:
+        """How many dimensions there are."""
+        return len(self.sizes)
+
+    @property
+    def tile(self) -> tuple[Expr, ...]:
+        """Elements along each dimension of what one copy moves: ⌈box / element stride⌉, or channels and pixels."""
+        if isinstance(self.traversal, Im2col):
+            return (self.traversal.channels, self.traversal.pixels)
+        return tuple(-((-b) // e) for b, e in zip(self.traversal.box, self.element_strides, strict=True))
+
+    @property
+    def bytes(self) -> Expr:
+        """How many bytes one copy moves, those that it fills included: what its barrier expects."""
+        total = expr(self.element.size)
+        for extent in self.tile:
+            total = total * extent
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One instruction that uses a descriptor.
+
+    `coordinates`: one a dimension. `shared`: the shared address in bytes. `offsets`: of the filter, in im2col mode.
+    `rows`: the four rows of a gather or a scatter, whose coordinates then are the column and the first row.
+    """
+
+    map: TensorMap
+    coordinates: tuple[Expr, ...]
+    shared: Expr
+    offsets: tuple[Expr, ...] = ()
+    rows: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BulkUse:
+    """One bulk copy in one dimension; addresses and size in bytes."""
+
+    shared: Expr
+    base: Expr
+    size: Expr
+
+
+def exprs(*values: IntoExpr) -> tuple[Expr, ...]:
+    """Integers and symbols as expressions."""
+    return tuple(map(expr, values))

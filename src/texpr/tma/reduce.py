@@ -1,0 +1,66 @@
+"""What a reduction into global memory combines, and of which types. PTX ISA, "cp.reduce.async.bulk.tensor", ".redOp"."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from texpr.tma.elements import Element
+
+
+class Reduction(Enum):
+    """The operation; the names are those of PTX."""
+
+    ADD = "add"
+    MIN = "min"
+    MAX = "max"
+    INC = "inc"
+    DEC = "dec"
+    AND = "and"
+    OR = "or"
+    XOR = "xor"
+
+
+_HALVES = ("float16", "bfloat16")
+_WORDS = ("uint32", "int32", "uint64", "int64")
+
+TYPES: dict[Reduction, tuple[str, ...]] = {
+    Reduction.ADD: ("uint32", "int32", "uint64", *_HALVES, "float32", "float64"),
+    Reduction.MIN: (*_WORDS, *_HALVES),
+    Reduction.MAX: (*_WORDS, *_HALVES),
+    Reduction.INC: ("uint32",),
+    Reduction.DEC: ("uint32",),
+    Reduction.AND: _WORDS,
+    Reduction.OR: _WORDS,
+    Reduction.XOR: _WORDS,
+}
+"""Names of the elements that each operation takes."""
+
+Values = npt.NDArray[Any]
+
+
+def combined(reduction: Reduction, element: Element, old: Values, new: Values) -> Values:
+    """`old` of global memory combined with `new` of shared memory. Raises ValueError for a type that it does not take."""
+    if element.name not in TYPES[reduction]:
+        raise ValueError(f"no {reduction.value} of {element}")
+    match reduction:
+        case Reduction.ADD:
+            with np.errstate(over="ignore"):
+                return (old + new).astype(element.storage)
+        case Reduction.MIN:
+            return np.minimum(old, new)
+        case Reduction.MAX:
+            return np.maximum(old, new)
+        case Reduction.INC:
+            return np.where(old >= new, 0, old + np.uint32(1)).astype(element.storage)
+        case Reduction.DEC:
+            return np.where((old == 0) | (old > new), new, old - np.uint32(1)).astype(element.storage)
+        case Reduction.AND:
+            return old & new
+        case Reduction.OR:
+            return old | new
+        case Reduction.XOR:
+            return old ^ new

@@ -1,0 +1,193 @@
+"""What one copy of the tensor memory accelerator does, byte by byte: the reference of every test. Tiled copies and bulk copies.
+
+`tma` is the function of CodeBlock 1 in "TMA Modeling In Depth" (nvFuser, NVIDIA), in 1 to 5 dimensions, with `0 <= index`
+tested as well as `index < size`. Dimension 0 is the innermost, as in PTX. No rule of the hardware is tested here: those are in
+`texpr.tma.rules`. Sources: PTX ISA, "cp.async.bulk", "cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor", and "Tensors".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from texpr.tma.elements import Element, Fill, fill_bytes
+from texpr.tma.reduce import Reduction, combined
+from texpr.tma.swizzle import Swizzle
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Ints: TypeAlias = npt.NDArray[np.int64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Address:
+    """Byte `at` of `memory`, whose first byte has the address 0; many at once where `at` is an array."""
+
+    memory: Bytes
+    at: int | Ints = 0
+
+    def __add__(self, count: int | Ints) -> Address:
+        return Address(self.memory, self.at + count)
+
+
+class Direction(Enum):
+    """Where a copy goes that combines nothing."""
+
+    LOAD = "load"  # global to shared
+    STORE = "store"  # shared to global
+
+
+Op: TypeAlias = Direction | Reduction
+"""A load, a store, or a reduction of shared into global memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """What a copy moves, how chunks move in shared memory, and what a load writes for elements outside of the tensor."""
+
+    element: Element
+    swizzle: Swizzle = Swizzle.NONE
+    fill: Fill = Fill.ZERO
+
+
+def tma(
+    x: Sequence[int],
+    sa: Address,
+    *,
+    ga: Address,
+    gs: Sequence[int],
+    bs: Sequence[int],
+    gr: Sequence[int],
+    er: Sequence[int],
+    op: Op,
+    mode: Mode,
+) -> None:
+    """Copies the tile at `x`: ⌈bs / er⌉ elements in each dimension, from one to the next `er` apart in the tensor.
+
+    `x`: coordinates of the corner of the box. `sa`, `ga`: shared and global base. `gs`, `bs`: sizes of tensor and box, in
+    elements. `gr`: global strides, in elements (`gr[0]` is 1 in hardware). `er`: element strides. In shared memory the tile is
+    dense, dimension 0 fastest; with a swizzle, a row takes at least its span, and chunks move by their address.
+    """
+    tile = [-(-b // e) for b, e in zip(bs, er, strict=True)]
+    index = [first + step * at for first, step, at in zip(x, er, positions(tile), strict=True)]
+    inside = in_bounds(index, gs)
+    move(sa + rows(tile, mode), ga + mode.element.size * weighted(index, gr), inside, op, mode)
+
+
+def positions(shape: Sequence[int]) -> list[Ints]:
+    """For each dimension, the index along it of each element of a dense array; the arrays have dimension 0 last."""
+    return list(np.indices(tuple(reversed(shape)), dtype=np.int64))[::-1]
+
+
+def in_bounds(index: Sequence[Ints], sizes: Sequence[int]) -> Bools:
+    """The test that is built into the engine: 0 <= index < size in every dimension."""
+    tests = [(at >= 0) & (at < size) for at, size in zip(index, sizes, strict=True)]
+    return np.logical_and.reduce(tests)
+
+
+def weighted(index: Sequence[Ints], strides: Sequence[int]) -> Ints:
+    """Σ index · stride."""
+    return np.sum([at * stride for at, stride in zip(index, strides, strict=True)], axis=0)
+
+
+def rows(tile: Sequence[int], mode: Mode) -> Ints:
+    """How many bytes after the base each element of a tile lies, before chunks move."""
+    pitch = mode.swizzle.pitch(tile[0] * mode.element.size)
+    number = np.arange(prod(tile[1:]), dtype=np.int64).reshape(*reversed(tile[1:]), 1)
+    return number * pitch + np.arange(tile[0]) * mode.element.size
+
+
+def move(near: Address, far: Address, inside: Bools, op: Op, mode: Mode) -> None:
+    """Moves elements between `near` in shared and `far` in global memory; the latter is touched only `inside` of the tensor."""
+    step = np.arange(mode.element.size)
+    here = mode.swizzle(np.asarray(near.at)[..., None] + step)
+    there = np.asarray(far.at)[inside][:, None] + step
+    shared, tensor = near.memory, far.memory
+    match op:
+        case Direction.LOAD:
+            shared[here] = np.frombuffer(fill_bytes(mode.element, mode.fill), np.uint8)
+            shared[here[inside]] = tensor[there]
+        case Direction.STORE:
+            tensor[there] = shared[here[inside]]
+        case Reduction():
+            old, new = tensor[there].view(mode.element.storage), shared[here[inside]].view(mode.element.storage)
+            tensor[there] = combined(op, mode.element, old, new).view(np.uint8)
+
+
+def interleaved(
+    x: Sequence[int],
+    sa: Address,
+    *,
+    ga: Address,
+    gs: Sequence[int],
+    bs: Sequence[int],
+    gr: Sequence[int],
+    er: Sequence[int],
+    op: Op,
+    mode: Mode,
+    slice_bytes: int,
+    slice_stride: int,
+) -> None:
+    """A copy of a tensor NC/8[D][H]WC8: channels lie in slices of 16 or 32 bytes, `slice_stride` elements apart.
+
+    The other arguments are those of `tma`; dimension 0 counts channels, in whole slices, and `er[0]` steps over slices. In
+    shared memory the order is that of the layout's name. PTX ISA, "Tensors", "Interleave layout"; which of the descriptor's
+    strides is that of slices, and the order in shared memory, are not written there: this is a reading of it.
+    """
+    count = slice_bytes // mode.element.size
+
+    def with_slices(first: int, values: Sequence[int], slices: int) -> tuple[int, ...]:
+        return (first, *values[1:-1], slices, values[-1])
+
+    tma(
+        with_slices(0, x, x[0] // count),
+        sa,
+        ga=ga,
+        gs=with_slices(count, gs, -(-gs[0] // count)),
+        bs=with_slices(count, bs, bs[0] // count),
+        gr=with_slices(1, gr, slice_stride),
+        er=with_slices(1, er, er[0]),
+        op=op,
+        mode=mode,
+    )
+
+
+def bulk(target: Address, source: Address, size: int, combine: tuple[Reduction, Element] | None = None) -> None:
+    """Copies `size` bytes in one dimension, or combines their elements into the target.
+
+    PTX ISA, "cp.async.bulk" and "cp.reduce.async.bulk".
+    """
+    there, here = (end.at + np.arange(size) for end in (target, source))
+    new = source.memory[here]
+    if combine is not None:
+        reduction, element = combine
+        old = target.memory[there].view(element.storage)
+        new = combined(reduction, element, old, new.view(element.storage)).view(np.uint8)
+    target.memory[there] = new
+
+
+def four_rows(
+    column: int,
+    chosen: Sequence[int],
+    sa: Address,
+    *,
+    ga: Address,
+    gs: Sequence[int],
+    box: int,
+    pitch: int,
+    op: Op,
+    mode: Mode,
+) -> None:
+    """`tile::gather4` (load) and `tile::scatter4` (store): four rows of a matrix, one behind the other in shared memory.
+
+    Row r of the tile is `box` elements from (column, chosen[r]). `gs`: two sizes; `pitch`: elements between rows of the tensor.
+    """
+    for number, row in enumerate(chosen):
+        place = sa + number * mode.swizzle.pitch(box * mode.element.size)
+        tma((column, row), place, ga=ga, gs=gs, bs=(box, 1), gr=(1, pitch), er=(1, 1), op=op, mode=mode)
