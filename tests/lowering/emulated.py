@@ -22,6 +22,7 @@ from texpr.ir import kernel as k
 from texpr.ir.program import Compare, Function
 from texpr.ir.value import Buffer
 from texpr.isa.levels import Level
+from texpr.runtime.memory import aligned_empty
 
 Array = NDArray[Any]
 WORK = Path(__file__).parents[2] / "build" / "emulator"
@@ -57,16 +58,23 @@ def run_plan(
     """The plan on `arguments`; results are in `arrays`."""
     bound = bind(function, arguments, sizes)
     values = {**bound.sizes, **dict(plan.fixed)}
-    arrays = {name: np.array(a, order="C") for name, a in bound.arrays.items()}
+    arrays = {name: _placed(np.array(a, order="C")) for name, a in bound.arrays.items()}
     fresh = (*(b for b in plan.results if b.role == "result"), *plan.workspace)
     for buffer in fresh:
         poison = np.frombuffer(b"\xa5" * numpy_dtype(buffer.dtype).itemsize, numpy_dtype(buffer.dtype))[0]
-        arrays[buffer.name] = np.full(tuple(max(0, e) for e in shape_of(buffer, values)), poison)
+        arrays[buffer.name] = _placed(np.full(tuple(max(0, e) for e in shape_of(buffer, values)), poison))
     run = Run(arrays, values, seed, unwritten={b.name for b in fresh}, count=count)
     emulated = module(text or print_kernels(plan))
     for step in plan.steps:
         _step(step, run, emulated)
     return run
+
+
+def _placed(array: Array) -> Array:
+    """A copy that begins as memory of a device does, so that sectors are counted as they would be there."""
+    made = aligned_empty(array.dtype, array.shape, 256)
+    made[...] = array
+    return made
 
 
 def _step(step: k.HostStep, run: Run, emulated: Emulated) -> None:
