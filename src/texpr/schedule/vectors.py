@@ -51,11 +51,13 @@ class Test:
 class Lanes:
     """The iterations of `loop`, which run at once. `known`: what is known where a statement runs.
 
-    `varying`: symbols whose value differs from lane to lane; `own`: scalars that each lane has for itself; `named`: lets.
+    `asking`: results may still be asked to begin where a vector can. `varying`: symbols whose value differs from lane to lane;
+    `own`: scalars that each lane has for itself; `named`: lets.
     """
 
     loop: ir.Loop
     known: Callable[[ir.Stmt], Known]
+    asking: bool = False
     varying: set[Sym] = field(default_factory=set[Sym])
     own: set[Buffer] = field(default_factory=set[Buffer])
     named: set[Sym] = field(default_factory=set[Sym])
@@ -117,12 +119,12 @@ class Lanes:
             most = VECTOR_BYTES[-1] // load.dtype.bytes
             reason = f"{self.width} elements of `{buffer.name}` are {size} bytes, and one access moves 2, 4, 8 or 16"
             return Obstacle(reason, load.span, f"vectorize by {most}" if self.width > most > 1 else None)
-        if buffer.role in ("input", "inout") and (buffer.align or buffer.dtype.bytes) % size:
+        given = buffer.role in ("input", "inout")
+        if (given or (buffer.role == "result" and not self.asking)) and (buffer.align or buffer.dtype.bytes) % size:
             shape = ", ".join(map(str, buffer.shape))
             reason = f"`{buffer.name}` may begin anywhere, and a vector of {size} bytes needs a multiple of that"
-            return Obstacle(
-                reason, load.span, f"promise it in the function: {buffer.name}: {buffer.dtype}[{shape}] align({size})"
-            )
+            help = f"promise it in the function: {buffer.name}: {buffer.dtype}[{shape}] align({size})"
+            return Obstacle(reason, load.span, help if given else "ask for it by `vectorize` in a schedule")
         return self._unaligned(load, stmt, size)
 
     def _moves_by_one(self, load: Load, stmt: ir.Stmt) -> str | None:

@@ -59,7 +59,7 @@ def _aligned(call: Call, state: State, loop: ir.Loop) -> State:
     known: dict[ir.Stmt, Known] = {instance.stmt: instance.known for instance in model(function).instances}
     plain = next(each for each in loops(function.body) if each.sym == loop.sym)
     needed: dict[str, int] = {}
-    for found in examine(Lanes(plain, lambda stmt: known[stmt]), plain.body):
+    for found in examine(Lanes(plain, lambda stmt: known[stmt], asking=True), plain.body):
         if isinstance(found, Obstacle):
             raise found.refusal(call.directive.span, loop)
         load, size = found
