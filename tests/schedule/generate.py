@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from texpr.affine.expr import Expr, expr
 from texpr.ir import program as ir
+from texpr.ir.uses import loads
 from texpr.ir.value import Buffer
 from texpr.schedule.allocation import start
 from texpr.schedule.marks import level_of
@@ -58,6 +59,48 @@ class Drawer:
             weights = PHASES[phase]
             for _ in range(self.random.randint(0 if phase != SHAPE else 1, most)):
                 yield self.random.choices(list(weights), list(weights.values()))[0]
+
+    def tiling(self, state: State) -> list[ir.Directive]:
+        """A path of loops tiled as people do it: blocks of the grid around a loop of steps around threads, inputs staged."""
+        path = self._path(state)
+        pars = [loop for loop in path if isinstance(loop, ir.Par)][:3]
+        if not pars:
+            return []
+        found: list[ir.Directive] = []
+        blocks: list[str] = []
+        threads: list[str] = []
+        for loop in pars:
+            blocks.append(self._fresh("b"))
+            threads.append(self._fresh("t"))
+            factor = self.random.choice((1, 2, 3, 4, 4, 8, 8))
+            found.append(ir.Directive("split", arguments(loop.sym.name, factor), (blocks[-1], threads[-1])))
+        steps: list[str] = []
+        inner: list[str] = []
+        for loop in [loop for loop in path if isinstance(loop, ir.Seq)][:1]:
+            steps.append(self._fresh("o"))
+            inner.append(self._fresh("s"))
+            found.append(ir.Directive("split", arguments(loop.sym.name, self.random.choice((2, 3, 4))), (steps[0], inner[0])))
+        order = [*blocks, *steps, *threads, *inner] if self.random.random() < 0.7 else [*blocks, *threads, *steps, *inner]
+        found.append(ir.Directive("reorder", arguments(*order)))
+        binds = [ir.Directive("bind", arguments(b, f"grid.{d}")) for b, d in zip(blocks, self._dims(), strict=False)]
+        if self.random.random() < 0.85:
+            binds += [ir.Directive("bind", arguments(t, f"block.{d}")) for t, d in zip(threads, self._dims(), strict=False)]
+        stages = [
+            ir.Directive(
+                "stage", arguments(b.name, at=self.random.choice([*blocks[-1:], *steps]), in_=space), (self._fresh(b.name),)
+            )
+            for b in self._touched(path[-1].body)
+            for space in [self.random.choice(("shared", "shared", "registers"))]
+            if self.random.random() < 0.7
+        ]
+        return [*found, *binds, *stages] if self.random.random() < 0.5 else [*found, *stages, *binds]
+
+    def _dims(self) -> list[str]:
+        return self.random.sample("xyz", 3)
+
+    def _touched(self, body: tuple[ir.Stmt, ...]) -> list[Buffer]:
+        """The buffers that `body` names."""
+        return list(dict.fromkeys(load.buffer for stmt in ir.walk(body) for load in loads(stmt)))
 
     def draw(self, kind: str, state: State) -> ir.Directive | None:
         """A directive of that kind, None where there is nothing that it could be about."""
@@ -150,7 +193,8 @@ class Drawer:
         loop = self._loop(state)
         if loop is None:
             return None
-        buffer = self.random.choice(list(buffers))
+        touched = self._touched(loop.body)
+        buffer = self.random.choice(touched if touched and self.random.random() < 0.9 else list(buffers))
         keys: dict[str, ir.ArgumentValue] = {"at": loop.sym.name}
         if state.target.family != "cpu":
             keys["in_"] = self.random.choice(("shared", "shared", "registers"))

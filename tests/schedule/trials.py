@@ -17,6 +17,7 @@ from tests.schedule.subjects import Subject, extra, gallery, generated
 from references import distance
 from texpr.backends.cuda import print_kernels
 from texpr.checks import check
+from texpr.frontend import parse
 from texpr.interp import run as interpret
 from texpr.ir import kernel as k
 from texpr.ir import kernel_verify, program_verify
@@ -24,7 +25,7 @@ from texpr.ir import program as ir
 from texpr.ir.text import print_function, print_schedule
 from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower
-from texpr.schedule.apply import follow, laid_out, start
+from texpr.schedule.apply import apply_schedule, follow, laid_out, start
 from texpr.schedule.state import State
 from texpr.support.diagnostic import Limitation, TexprError
 
@@ -85,20 +86,28 @@ def draw(seed: int, target: str = "sm_90a") -> Trial:
     trial = Trial(seed, subject, target)
     drawer = Drawer(numbers)
     state = start(subject.function, resolve(target))
+    if numbers.random() < 0.4 and target != "cpu":
+        for directive in drawer.tiling(state):
+            state = _tried(trial, state, directive)
     for kind in drawer.phases():
         directive = drawer.draw(kind, state)
-        if directive is None:
-            continue
-        try:
-            state = follow(state, directive)
-        except (TexprError, Limitation) as problem:
-            trial.refused.append((directive, problem.diagnostics[0].code))
-        except Exception as bug:
-            trial.applied.append(directive)
-            raise AssertionError(f"{type(bug).__name__}: {bug}\n{trial.text}") from bug
-        else:
-            trial.applied.append(directive)
+        if directive is not None:
+            state = _tried(trial, state, directive)
     return trial
+
+
+def _tried(trial: Trial, state: State, directive: ir.Directive) -> State:
+    """The state after a directive; where it is refused, that is noted."""
+    try:
+        state = follow(state, directive)
+    except (TexprError, Limitation) as problem:
+        trial.refused.append((directive, problem.diagnostics[0].code))
+    except Exception as bug:
+        trial.applied.append(directive)
+        raise AssertionError(f"{type(bug).__name__}: {bug}\n{trial.text}") from bug
+    else:
+        trial.applied.append(directive)
+    return state
 
 
 @dataclass
@@ -184,19 +193,24 @@ def on_cpu(made: Made, loaded: native.ctypes.CDLL) -> str | None:
     return None
 
 
-def renamed(made: Made, name: str) -> Made:
-    """The same under another name, for several in one text."""
-    if made.plan is None:
-        return made
-    function = replace(made.function, name=name)
-    plan, _ = lower(function, resolve(made.trial.target), {})
-    return Made(made.trial, function, plan)
+def together(found: Sequence[Made]) -> tuple[tuple[Made, ...], str]:
+    """Every trial anew from one text with all their programs and schedules, under names of their own; and its kernels.
 
-
-def together(found: Sequence[Made]) -> str:
-    """One text with the kernels of all."""
-    plans = [m.plan for m in found if m.plan is not None]
-    return print_kernels(replace(plans[0], steps=tuple(step for plan in plans for step in plan.steps)))
+    So a schedule is also printed, read again and followed as a whole.
+    """
+    texts: list[str] = []
+    for number, made in enumerate(found):
+        function = replace(made.trial.subject.function, name=f"f{number}")
+        schedule = ir.Schedule(function.name, None, None, tuple(made.trial.applied))
+        texts.append(f"{print_function(function)}{print_schedule(schedule, function)}")
+    program = parse("".join(texts), "trials.te")
+    again: list[Made] = []
+    for made, function in zip(found, program.functions, strict=True):
+        target = resolve(made.trial.target)
+        laid = apply_schedule(function, function.schedules[0], target).function
+        again.append(Made(made.trial, laid, lower(laid, target, {})[0]))
+    plans = [m.plan for m in again if m.plan is not None]
+    return tuple(again), print_kernels(replace(plans[0], steps=tuple(step for plan in plans for step in plan.steps)))
 
 
 def shrunk(trial: Trial, fails: Callable[[Trial], str | None]) -> tuple[Trial, str]:
@@ -222,7 +236,11 @@ def fails_alone(trial: Trial) -> str | None:
         wrong = findings(made)
         if wrong:
             return "; ".join(wrong)
-        return in_meaning(made) or (in_cuda(made) if made.plan is not None and trial.target != "cpu" else None)
+        wrong = in_meaning(made)
+        if wrong or made.plan is None or trial.target == "cpu":
+            return wrong
+        (again,), text = together([made])
+        return in_cuda(again, text)
     except (TexprError, Limitation) as problem:
         return f"refused: {problem}"
     except Exception as bug:

@@ -87,7 +87,11 @@ def replicated_buffers(nest: Nest) -> frozenset[Buffer]:
     return frozenset(
         s.buffer
         for s in ir.walk(nest.body)
-        if isinstance(s, ir.New) and s not in inside and s.buffer not in written_apart and _small(s.buffer)
+        if isinstance(s, ir.New)
+        and s.space in (None, "registers")
+        and s not in inside
+        and s.buffer not in written_apart
+        and _small(s.buffer)
     )
 
 

@@ -28,9 +28,7 @@ def is_bound(body: tuple[ir.Stmt, ...]) -> bool:
     return any(isinstance(s, ir.Par) and level_of(s) is not None for s in ir.walk(body))
 
 
-def grid_band(
-    body: tuple[ir.Stmt, ...], fits: Callable[[ir.Par], bool]
-) -> tuple[tuple[ir.Par, ...], tuple[ir.Stmt, ...]]:
+def grid_band(body: tuple[ir.Stmt, ...], fits: Callable[[ir.Par], bool]) -> tuple[tuple[ir.Par, ...], tuple[ir.Stmt, ...]]:
     """The loops that blocks (or cores) share, and what one of their iterations runs.
 
     Where no loop is bound to the grid, those outside of what is bound in a block, as far as it `fits` that blocks share them.
@@ -43,6 +41,15 @@ def grid_band(
     if count == 0:
         count = next((n for n, p in enumerate(loops) if asked[n] is not None or is_own(p) or not fits(p)), len(loops))
     return loops[:count], loops[count - 1].body if count else body
+
+
+def require_outside(body: tuple[ir.Stmt, ...]) -> None:
+    """Raises TexprError E0905 where a loop inside what blocks (or cores) run is bound to the grid."""
+    for stmt in ir.walk(body):
+        level = level_of(stmt) if isinstance(stmt, ir.Par) else None
+        if isinstance(stmt, ir.Par) and level is not None and level.startswith(("grid", "core")):
+            reason = f"`{stmt.sym.base}` is bound to `{level}`, and is not outermost any more"
+            raise error("E0905", stmt.span, reason, help=f"reorder so that `{stmt.sym.base}` is outside of all others")
 
 
 @dataclass(frozen=True, slots=True)

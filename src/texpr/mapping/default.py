@@ -17,7 +17,17 @@ from texpr.ir import program as ir
 from texpr.ir.uses import loads
 from texpr.isa.target import Target
 from texpr.mapping.bands import band, contiguous
-from texpr.mapping.bound import bound_bands, bound_maps, grid_band, grid_maps, is_bound, is_own, ordered, widths
+from texpr.mapping.bound import (
+    bound_bands,
+    bound_maps,
+    grid_band,
+    grid_maps,
+    is_bound,
+    is_own,
+    ordered,
+    require_outside,
+    widths,
+)
 from texpr.mapping.distribute import distributes
 from texpr.mapping.nest import LoopMap, Nest, Role
 from texpr.mapping.reductions import is_atomic
@@ -64,6 +74,7 @@ def for_grid(par: ir.Par, known: frozenset[Sym]) -> bool:
 def _bound(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym]) -> Nest:
     """What a schedule bound, and bands beside that dealt out over the same threads."""
     loops, body = grid_band(body, lambda par: for_grid(par, known))
+    require_outside(body)
     asked = widths(body, target)
     if target.family != "cpu" and (asked.of or any(_team_bands(body))):
         body = ordered(body)
@@ -79,7 +90,9 @@ def _bound(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym]) -> 
         maps.update((m.loop, m) for m in _digits(_by_contiguity(found, found[-1].body), team, _role(found[0])))
         if _role(found[0]) is Role.REDUCE and (team & (team - 1) or team < LANES):
             name = found[0].sym.base
-            reason = f"a parallel reduction over `{name}` needs a power of two of threads, {LANES} or more, and {team} are bound"
+            reason = (
+                f"a parallel reduction over `{name}` needs a power of two of threads, {LANES} or more, and {team} are bound"
+            )
             raise error("E0910", found[0].span, reason, help="bind so many, or make the reduction a `seq`")
     return Nest(grid, body, team, team, maps, asked.digits)
 

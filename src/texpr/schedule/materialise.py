@@ -131,7 +131,12 @@ class _Maker:
                 then, orelse = (_wrapped(self.block(b, path, held), {}) for b in (stmt.then, stmt.orelse))
                 condition = self._rewriter(path).value(stmt.condition)
                 return self._noted(replace(stmt, condition=condition, then=then, orelse=orelse), stmt)
-            case ir.New():
+            case ir.New(buffer):
+                graph = self.state.allocations.get(buffer)
+                declared = buffer.shape if graph is None else tuple(d.extent for d in graph.leaves)
+                shape = tuple(map(self._around(path).index, declared))
+                if shape != buffer.shape:
+                    self.buffers[buffer] = replace(buffer, shape=shape)
                 return _Entry(self._rewriter(path).stmt(stmt), None)
             case _:
                 return self._noted(self._rewriter(path).stmt(stmt), stmt)
@@ -196,13 +201,8 @@ class _Maker:
         return Rewriter(around.index, value, target, self._buffer)
 
     def _buffer(self, buffer: Buffer) -> Buffer:
-        """The memory of `buffer`: as its allocation domain has it, where that was transformed."""
-        graph = self.state.allocations.get(buffer)
-        if graph is None:
-            return buffer
-        if buffer not in self.buffers:
-            self.buffers[buffer] = replace(buffer, shape=tuple(d.extent for d in graph.leaves))
-        return self.buffers[buffer]
+        """The memory of `buffer`: as its allocation domain has it, in the loops around its `new`."""
+        return self.buffers.get(buffer, buffer)
 
 
 def _wrapped(entries: Sequence[_Entry], done: _Needs) -> Body:

@@ -19,9 +19,9 @@ from itertools import count
 
 from texpr.affine.expr import ONE, ZERO, Expr, Min, Sym, combination, expr, maximum, minimum, term
 from texpr.ir import program as ir
-from texpr.ir.rewrite import Rewriter, replace_loads, substitute_block
+from texpr.ir.rewrite import Rewriter, map_value, replace_loads, substitute_block
 from texpr.ir.types import BOOL, I64
-from texpr.ir.value import Buffer, Index, Load, Op, Value, conjunction
+from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value, conjunction
 from texpr.relation.facts import in_loop, known
 from texpr.schedule.marks import OFF, PARTITION, UNROLL, level_of, mark
 from texpr.schedule.materialise import given
@@ -240,7 +240,13 @@ def _renamed(body: Body, syms: Mapping[Sym, Sym], made: Mapping[Buffer, Buffer])
         assert isinstance(moved, Load)
         return moved
 
-    rewriter = Rewriter(value=lambda v: replace_loads(v, load), target=target, buffer=lambda b: made.get(b, b))
+    def named(old: Value) -> Value | None:
+        return replace(old, sym=syms[old.sym]) if isinstance(old, Ref) and old.sym in syms else None
+
+    def value(old: Value) -> Value:
+        return map_value(replace_loads(old, load), named)
+
+    rewriter = Rewriter(value=value, target=target, buffer=lambda b: made.get(b, b))
     return _with_syms(rewriter.block(substitute_block(body, syms)), syms)
 
 

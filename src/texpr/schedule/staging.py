@@ -72,10 +72,12 @@ class Staging:
         domains = tuple(self.state.domain(loop) for loop in chosen)
         made = self._made(tuple(d.extent for d in domains))
         own = Load(made, tuple(expr(d.sym) for d in domains), span=self.span)
-        theirs = replace(like.load, span=self.span)
         facts = inside(self.state, (*self.outer, *chosen))
-        indices = self.state.graph((*self.outer, *chosen)).indices()
-        whole = [e.substitute(indices) for e in theirs.index]
+        indices = self.state.graph((*self.outer, *like.inner)).indices()
+        whole = tuple(e.substitute(indices) for e in like.load.index)
+        known = self.state.graph((*self.outer, *chosen)).indices().keys() | set(self.state.function.sizes)
+        shown = tuple(e if e.syms() <= known else w for e, w in zip(like.load.index, whole, strict=True))
+        theirs = replace(like.load, index=shown, span=self.span)
         test = conjunction(list(self._tests(theirs.index, whole, facts)))
         state, before, after = self.state, (), ()
         if copy_in:
@@ -111,7 +113,8 @@ class Staging:
 
         rewriter = Rewriter(value=value, target=target, buffer=lambda b: made if b is self.buffer else b)
         new = ir.New(made, self.space, span=self.span)
-        at = replace(self.at, body=(new, *before, *rewriter.block(self.at.body), *after))
+        freed = tuple(b for b in self.at.reduce if b is not self.buffer)
+        at = replace(self.at, body=(new, *before, *rewriter.block(self.at.body), *after), reduce=freed)
         body = replaced(state.function.body, self.at, lambda _: (at,))
         if after:
             body = _unfreed(body, at, self.buffer)

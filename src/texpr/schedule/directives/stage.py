@@ -56,11 +56,13 @@ def _apply(call: Call) -> State:
     _require_quiet(call, buffer, outer)
     if space == "registers":
         _require_plain(call, buffer, via)
-        return staging.as_used(_alike(call, staging), copy_in=True, copy_out=False)
+        like = _alike(call, staging)
+        return _defined(call, staging, like, staging.as_used(like, copy_in=True, copy_out=False))
     region = _box(call, staging)
     fill = _fill(call, buffer)
     names = _copy_loops(call, name, len(region.extent))
-    return staging.from_box(region, names, fill, lambda loop: marked(loop, ASYNC) if via == "cp_async" else loop)
+    state = staging.from_box(region, names, fill, lambda loop: marked(loop, ASYNC) if via == "cp_async" else loop)
+    return _defined(call, staging, found[0], state)
 
 
 def _word(call: Call, key: str, choices: tuple[str, ...]) -> str:
@@ -103,11 +105,14 @@ def _accumulated(call: Call, staging: Staging) -> State:
     state = staging.as_used(like, copy_in=False, copy_out=True)
     if not reads_undefined(Subject(materialise(state).function), staging.name):
         return state
-    state = staging.as_used(like, copy_in=True, copy_out=True)
-    if staging.buffer.role in ("local", "result") and reads_undefined(
-        Subject(materialise(state).function), staging.buffer.name
-    ):
-        raise _no(call, like, "it may be written there for the first time, or not at all, so what to copy out is not known")
+    return _defined(call, staging, like, staging.as_used(like, copy_in=True, copy_out=True))
+
+
+def _defined(call: Call, staging: Staging, use: Use, state: State) -> State:
+    """`state`, unless it copies elements that nothing wrote."""
+    buffer = staging.buffer
+    if buffer.role in ("local", "result") and reads_undefined(Subject(materialise(state).function), buffer.name):
+        raise _no(call, use, "an element would be copied that may not be written yet")
     return state
 
 
