@@ -225,6 +225,12 @@ def test_deeper_schedules_are_rewritten() -> None:
     assert compare(Iteration(one), Iteration(other)) == Same("Merge and Split")
 
 
+def test_an_outer_split_of_nothing() -> None:
+    """Its inner extent is 0, and nothing is divided by that."""
+    none = DomainGraph.of(("x", 0), ("y", A)).split("x", 3, ("o", "t"), outer=True)
+    assert same_by_rule.same_by_rule(Iteration(none), Iteration(none), Notion.POSITION, NOTHING) == "Merge and Split"
+
+
 def test_what_no_theorem_and_no_small_size_tells_stays_open() -> None:
     how = Custom(sym("i"), sym("i"), Sym("o"), Sym("i"))
     whole = DomainGraph.of(("x", A), ("y", B)).merge("x", "y", "q").split("q", n, ("m", "t"))

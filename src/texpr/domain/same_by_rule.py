@@ -167,7 +167,7 @@ def _terms(graph: DomainGraph) -> tuple[Term, ...]:
     for transform in graph.transforms:
         of = tuple(found[d] for d in transform.inputs)
         match transform:
-            case Split(whole, outer, inner) if outer.extent is -((-whole.extent) // inner.extent):
+            case Split(_, outer, inner) if inner.extent in transform.factors:
                 found[outer], found[inner] = (_Part(of[0], inner.extent, side) for side in (True, False))
             case Merge():
                 found[transform.output] = _Merged(*of)
