@@ -141,8 +141,9 @@ class _NestLowering:
         z = self.names.sym("outer_blocks")
         axes.append(k.Axis(z, k.Level.GRID, total, "z", self.names.sym("outer_base")))
         rest = expr(z)
-        for number, (sym, extent) in enumerate(zip(reversed(syms), reversed(extents), strict=True)):
+        for number, (sym, count) in enumerate(zip(reversed(syms), reversed(extents), strict=True)):
             last = number == len(syms) - 1
+            extent = ONE if count is ZERO else count  # no block runs then
             prelude.append(k.Declare(sym, I32, Index(rest if last else rest % extent, I32)))
             if not last:
                 left = self.names.sym("outer_left")
