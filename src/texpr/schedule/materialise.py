@@ -173,8 +173,9 @@ class _Maker:
         self.guards[path] = Guarded(path, graph, found)
         needs: _Needs = {}
         for predicate in found.kept:
-            index = simple(predicate.index.substitute(names))
-            extent = simple(predicate.bound.domain.extent.substitute(indices))
+            # Not simplified by what holds inside the loops: the comparison may go outside of them.
+            index = predicate.index.substitute(names)
+            extent = predicate.bound.domain.extent.substitute(indices)
             low = predicate.bound.side is Side.LOW
             needs[_Need("ge", index, ZERO) if low else _Need("lt", index, extent)] = None
         return _Around(indices, simple, needs)
