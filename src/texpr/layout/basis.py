@@ -1,0 +1,104 @@
+"""Strides: integers, and scaled basis elements of arithmetic tuples.
+
+`E(0)` is (1, 0, …), `E(1)` is (0, 1, 0, …), `E(0, 1)` is ((0, 1, 0, …), 0, …). Text has the innermost place first, as CuTe's:
+`3@1@0` is `3 * E(0, 1)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from texpr.affine.expr import Expr, IntoExpr
+from texpr.layout.error import LayoutError
+from texpr.layout.inttuple import Int, IntTree, tidy, times
+
+Path: TypeAlias = tuple[int, ...]
+"""A place in an arithmetic tuple, outermost index first; the empty one is that of plain integers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """`coefficient` at the place `path` of an arithmetic tuple, and 0 elsewhere."""
+
+    coefficient: Int
+    path: Path
+
+    def __mul__(self, factor: IntoExpr) -> Basis:
+        """Scaled. An `Expr` must stand on the right: `E(0) * n`."""
+        return Basis(times(self.coefficient, tidy(factor)), self.path)
+
+    __rmul__ = __mul__
+
+    def __str__(self) -> str:
+        value = self.coefficient
+        bare = isinstance(value, int) or value.as_sym is not None
+        return "@".join((str(value) if bare else f"({value})", *map(str, reversed(self.path))))
+
+
+Stride: TypeAlias = Int | Basis
+StrideTree: TypeAlias = "Stride | tuple[StrideTree, ...]"
+IntoStrideTree: TypeAlias = "IntoExpr | Basis | tuple[IntoStrideTree, ...]"
+
+
+def E(*path: int) -> Basis:
+    """The basis element at `path`; `E()` is the integer 1. Raises LayoutError for a negative index."""
+    if any(place < 0 for place in path):
+        raise LayoutError("basis", f"places are not negative: {path}")
+    return Basis(1, path)
+
+
+def stride(coefficient: Int, path: Path) -> Stride:
+    """The stride with this coefficient; it is a plain integer where it is 0, or has the empty path."""
+    return coefficient if not path or coefficient == 0 else Basis(coefficient, path)
+
+
+def tidy_stride(value: IntoExpr | Basis) -> Stride:
+    """`value` with one way to write each stride."""
+    return stride(tidy(value.coefficient), value.path) if isinstance(value, Basis) else tidy(value)
+
+
+def coefficient_of(value: Stride) -> Int:
+    """The number that is scaled."""
+    return value.coefficient if isinstance(value, Basis) else value
+
+
+def path_of(value: Stride) -> Path:
+    """Where the number stands; empty for integers."""
+    return value.path if isinstance(value, Basis) else ()
+
+
+def scaled(value: Stride, factor: Int) -> Stride:
+    """value · factor."""
+    return stride(times(coefficient_of(value), factor), path_of(value))
+
+
+def check_places(paths: Iterable[Path]) -> None:
+    """Raises LayoutError where one place lies inside another: a number cannot be added to a tuple."""
+    ordered = sorted(set(paths))
+    for outer, inner in zip(ordered, ordered[1:], strict=False):
+        if inner[: len(outer)] == outer:
+            raise LayoutError(
+                "layout",
+                f"strides {Basis(1, outer)} and {Basis(1, inner)} cannot be added: one is a number where the other is a tuple",
+                help="give each number a place of its own",
+            )
+
+
+def assembled(parts: Mapping[Path, Int], missing: int = 0) -> IntTree:
+    """The arithmetic tuple with these numbers at their places and `missing` between; a plain number for the empty place."""
+    if not parts:
+        return missing
+    if () in parts:
+        return parts[()]
+    width = 1 + max(path[0] for path in parts)
+    below: list[dict[Path, Int]] = [{} for _ in range(width)]
+    for path, value in parts.items():
+        below[path[0]][path[1:]] = value
+    return tuple(assembled(each, missing) for each in below)
+
+
+def is_symbolic(value: Stride) -> bool:
+    """Whether an expression occurs."""
+    return isinstance(coefficient_of(value), Expr)

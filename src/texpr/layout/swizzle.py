@@ -1,0 +1,110 @@
+"""Swizzles: bits of a number crossed with other bits of it; and layouts whose values are swizzled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from texpr.affine.expr import xor
+from texpr.affine.facts import Known
+from texpr.layout.error import LayoutError
+from texpr.layout.inttuple import Int, IntoIntTree, minus, plus, tidy, times
+from texpr.layout.inverse import right_inverse
+from texpr.layout.layout import Layout
+from texpr.layout.proof import NOTHING, Prover
+from texpr.layout.recast import recast
+from texpr.layout.slices import Slice, slice_of
+
+
+@dataclass(frozen=True, slots=True)
+class Swizzle:
+    """Bits `base` to `base + bits` of a number crossed (⊕) with those that stand `shift` places above.
+
+    With a negative shift the bits above are crossed with those below. A swizzle is its own inverse, for the two groups of bits
+    do not meet: |shift| ≥ bits, or a LayoutError is raised.
+    """
+
+    bits: int
+    base: int
+    shift: int
+
+    def __post_init__(self) -> None:
+        if self.bits < 0 or self.base < 0:
+            raise LayoutError("swizzle", f"{self} has less than no bits")
+        if abs(self.shift) < self.bits:
+            raise LayoutError("swizzle", f"in {self} the bits that are crossed overlap", help="|shift| must be at least bits")
+
+    @property
+    def block(self) -> int:
+        """Numbers stay in their block of so many, and each block is permuted."""
+        return 1 << (self.base + self.bits + max(0, -self.shift)) if self.bits else 1
+
+    def __call__(self, value: Int) -> Int:
+        """The number with its bits crossed."""
+        source, target = self.base + max(0, self.shift), self.base + max(0, -self.shift)
+        mask = value // (1 << source) % (1 << self.bits) * (1 << target)
+        if isinstance(value, int) and isinstance(mask, int):
+            return value ^ mask
+        return tidy(xor(value, mask, target + self.bits))
+
+    def recast(self, old_bits: int, new_bits: int) -> Swizzle:
+        """The swizzle of elements of `new_bits` that permutes memory as this one does. Raises LayoutError where none does."""
+        if old_bits == new_bits or not self.bits:
+            return self
+        wide, narrow = max(old_bits, new_bits), min(old_bits, new_bits)
+        ratio = wide // narrow
+        by = ratio.bit_length() - 1 if old_bits > new_bits else 1 - ratio.bit_length()
+        if wide % narrow or ratio & (ratio - 1) or self.base + by < 0:
+            raise LayoutError("recast", f"{self} of {old_bits} bits crosses bits within elements of {new_bits}")
+        return Swizzle(self.bits, self.base + by, self.shift)
+
+    def __str__(self) -> str:
+        return f"Sw<{self.bits},{self.base},{self.shift}>"
+
+
+@dataclass(frozen=True, slots=True)
+class ComposedLayout:
+    """c ↦ swizzle(offset + layout(c)). The offset stays inside, for a swizzle of a sum is no sum."""
+
+    swizzle: Swizzle
+    offset: Int
+    layout: Layout
+
+    def __post_init__(self) -> None:
+        if not self.layout.is_integral:
+            raise LayoutError("swizzle", f"{self.layout} gives coordinates, and a swizzle takes numbers")
+
+    @property
+    def size(self) -> Int:
+        """How many coordinates there are."""
+        return self.layout.size
+
+    def __call__(self, coord: IntoIntTree) -> Int:
+        """The value at a coordinate in any form."""
+        return self.swizzle(plus(self.offset, self.layout.offset(coord)))
+
+    def on_coordinates(self, operation: Callable[[Layout], Layout]) -> ComposedLayout:
+        """An operation on the coordinates (coalesce, composition, a divide, modes rearranged), the swizzle left as it is."""
+        return ComposedLayout(self.swizzle, self.offset, operation(self.layout))
+
+    def slice(self, coord: Slice) -> ComposedLayout:
+        """The open part; what is fixed goes to the offset."""
+        part, base = slice_of(self.layout, coord)
+        assert not isinstance(base, tuple)
+        return ComposedLayout(self.swizzle, plus(self.offset, base), part)
+
+    def coordinate(self, value: Int, known: Known = NOTHING) -> Int:
+        """The 1-D coordinate at which the value stands. Raises LayoutError where the layout has no right inverse."""
+        return right_inverse(self.layout, known).offset(minus(self.swizzle(value), self.offset))
+
+    def recast(self, old_bits: int, new_bits: int, known: Known = NOTHING) -> ComposedLayout:
+        """Elements of another width in the same memory. Raises LayoutError, also where the offset is within an element."""
+        inner = recast(self.layout, old_bits, new_bits, known)
+        prover, bits = Prover(known), times(self.offset, old_bits)
+        if not prover.divides(new_bits, bits):
+            raise LayoutError("recast", f"the offset {self.offset} of {old_bits} bits is not one of {new_bits}, or may not be")
+        return ComposedLayout(self.swizzle.recast(old_bits, new_bits), prover.quotient(bits, new_bits), inner)
+
+    def __str__(self) -> str:
+        """As CuTe writes it: swizzle, offset, layout."""
+        return f"{self.swizzle} o {self.offset} o {self.layout}"

@@ -1,0 +1,50 @@
+"""Coordinate tensors: what a tensor copy is told, in place of addresses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from texpr.layout.basis import Path, Stride, StrideTree, stride
+from texpr.layout.compose import Tiler, composition
+from texpr.layout.inttuple import IntoIntTree, IntTree, arithmetic_sum, tidy_tree
+from texpr.layout.layout import Layout
+from texpr.layout.slices import Slice, slice_of
+
+
+def identity_layout(shape: IntoIntTree) -> Layout:
+    """The layout that gives each coordinate itself, in natural form: `(M,N):(1@0,1@1)`."""
+    sizes = tidy_tree(shape)
+    return Layout(sizes, _places(sizes, ()))
+
+
+def _places(shape: IntTree, path: Path) -> StrideTree:
+    if isinstance(shape, tuple):
+        return tuple(_places(mode, (*path, at)) for at, mode in enumerate(shape))
+    own: Stride = stride(1, path)
+    return own
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinateTensor:
+    """c ↦ base + layout(c), an arithmetic tuple: the base coordinate takes the place of a pointer."""
+
+    base: IntTree
+    layout: Layout
+
+    @staticmethod
+    def identity(shape: IntoIntTree) -> CoordinateTensor:
+        """The coordinates of a tensor of this shape, from the origin."""
+        return CoordinateTensor(0, identity_layout(shape))
+
+    def __call__(self, coord: IntoIntTree) -> IntTree:
+        """The coordinate that `coord` stands for."""
+        return arithmetic_sum(self.base, self.layout(coord))
+
+    def slice(self, coord: Slice) -> CoordinateTensor:
+        """The open part, from the coordinate that the fixed part gives. Raises LayoutError where `coord` does not fit."""
+        part, base = slice_of(self.layout, coord)
+        return CoordinateTensor(arithmetic_sum(self.base, base), part)
+
+    def composed(self, tiler: Tiler) -> CoordinateTensor:
+        """The same coordinates in the order of a tiler. Raises LayoutError as `composition` does."""
+        return CoordinateTensor(self.base, composition(self.layout, tiler))

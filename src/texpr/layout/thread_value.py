@@ -1,0 +1,22 @@
+"""Thread-value layouts: which element of a tile a thread holds as which of its values."""
+
+from __future__ import annotations
+
+from texpr.affine.facts import Known
+from texpr.layout.compose import composition
+from texpr.layout.inttuple import Int
+from texpr.layout.inverse import right_inverse
+from texpr.layout.layout import Layout
+from texpr.layout.product import raked_product
+from texpr.layout.proof import NOTHING
+
+
+def thread_value(threads: Layout, values: Layout, known: Known = NOTHING) -> tuple[tuple[Int, ...], Layout]:
+    """`(tile, tv)`: a tile in which each thread holds a block, and tv(thread, value) = the element's 1-D coordinate in it.
+
+    `threads` gives the number of the thread at each place of blocks, `values` that of the value at each place of a block; both
+    are compact. Raises LayoutError where they are not.
+    """
+    tile = raked_product(threads, values, known)
+    order = Layout((threads.size, values.size))
+    return tuple(mode.size for mode in tile.modes), composition(right_inverse(tile, known), order, known)
