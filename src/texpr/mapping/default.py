@@ -209,6 +209,7 @@ def _digits(loops: tuple[ir.Par, ...], threads: int, role: Role) -> Iterator[Loo
     stride = 1
     for depth in reversed(range(len(loops))):
         left = threads // stride
-        radix = min(left, useful[depth], max(LANES, left // prod(useful[:depth]))) if depth else left
+        wanted = min(left, useful[depth], max(LANES, left // prod(useful[:depth])))
+        radix = next(n for n in range(wanted, 0, -1) if left % n == 0) if depth else left
         yield LoopMap(loops[depth], role, tile=radix if role is Role.GRID else 1, radix=radix, stride=stride)
         stride *= radix

@@ -56,11 +56,11 @@ class Nesting:
         for part in (outer.body[:at], outer.body[at + 1 :]):
             if part:
                 self.state, copy = self.state.copy_of(outer)
-                found.append(replace(copy, body=part))
+                found.append(_around(copy, part))
             else:
                 found.append(outer)
         before, after = found
-        middle = replace(outer, body=outer.body[at : at + 1])
+        middle = _around(outer, outer.body[at : at + 1])
         self._put(outer, tuple(s for s in (before, middle, after) if s is not outer))
 
     def split_at(self, parent: Sym, sizes: Sequence[int], keeper: int) -> tuple[Sym, ...]:
@@ -78,7 +78,7 @@ class Nesting:
             copy = outer
             if number != keeper:
                 self.state, copy = self.state.copy_of(outer)
-            found.append(replace(copy, body=group))
+            found.append(_around(copy, group))
         self._put(outer, tuple(found))
         return tuple(loop.sym for loop in found)
 
@@ -150,6 +150,12 @@ class Nesting:
 
     def _put(self, loop: ir.Loop, made: Body) -> None:
         self.state = self.state.with_body(replaced(self.state.function.body, loop, lambda _: made))
+
+
+def _around(loop: ir.Loop, body: Body) -> ir.Loop:
+    """`loop` around `body`; it frees the order of updates only where there are any."""
+    updated = {t.buffer for s in ir.walk(body) if isinstance(s, ir.Bind) and s.update is not None for t in s.targets}
+    return replace(loop, body=body, reduce=tuple(b for b in loop.reduce if b in updated))
 
 
 def chain(call: Call, state: State, named: Sequence[ir.Loop]) -> tuple[ir.Loop, ...]:
