@@ -40,7 +40,7 @@ After: TypeAlias = Callable[[str, Stage], None]
 @dataclass(frozen=True, slots=True)
 class Compiled:
     """A function for one target: the function as it is laid out, its sizes fixed; its plan, what was decided, the source for a
-    compiler. `laid_out`: what the schedule did, if there was one."""
+    compiler. `laid_out`: what `schedule`, or pragmas, did, if there were any."""
 
     function: Function
     target: Target
@@ -48,6 +48,7 @@ class Compiled:
     notes: tuple[Notes, ...]
     source: str
     laid_out: Materialised | None = None
+    schedule: Schedule | None = None
 
 
 def parse(source: Source | str, consts: Mapping[str, int] | None = None) -> Program:
@@ -137,7 +138,7 @@ def lower(
     after("plan", plan)
     source = print_cpu(plan) if machine.family == "cpu" else print_kernels(plan)
     after("source", source)
-    return Compiled(function, machine, plan, notes, source, laid_out)
+    return Compiled(function, machine, plan, notes, source, laid_out, schedule)
 
 
 def fix_schedule(schedule: Schedule, fixed: Mapping[Sym, int]) -> Schedule:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -208,3 +209,19 @@ def test_a_scheduled_run_agrees_with_the_interpreter(tmp_path: Path, command: Ca
     code, out, err = command("run", path, "--on", "emulator", *words)
     assert (code, err) == (0, "")
     assert "z: equal to the bit" in out
+
+
+@pytest.mark.parametrize(
+    ("asked", "target", "name", "words"),
+    [
+        ("slow", "sm_90a", "slow", 'copy for sm_90a, schedule "slow": 1 kernel'),
+        ("auto", "sm_86", "", "copy for sm_86, by its schedule: 1 kernel"),
+        ("none", "sm_90a", None, "copy for sm_90a: 1 kernel"),
+    ],
+)
+def test_explain_says_which_schedule_it_was(
+    program: Path, command: Call, asked: str, target: str, name: str | None, words: str
+) -> None:
+    call = ("explain", program, "copy", "--for", target, "--schedule", asked)
+    assert command(*call)[1].startswith(words)
+    assert json.loads(command(*call, "--json")[1])["schedule"] == name

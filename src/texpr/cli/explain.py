@@ -45,7 +45,8 @@ def command(
 
 def _show(console: Console, data: Data) -> None:
     kernels = data["kernels"]
-    console.say(f"{data['function']} for {data['target']}: {len(kernels)} {'kernel' if len(kernels) == 1 else 'kernels'}")
+    count = f"{len(kernels)} {'kernel' if len(kernels) == 1 else 'kernels'}"
+    console.say(f"{data['function']} for {data['target']}{_scheduled(data['schedule'])}: {count}")
     _entry(console, "open sizes", [", ".join(data["sizes"])] if data["sizes"] else [])
     _entry(
         console,
@@ -60,6 +61,10 @@ def _show(console: Console, data: Data) -> None:
     for kernel in kernels:
         console.say("")
         _kernel(console, kernel)
+
+
+def _scheduled(name: str | None) -> str:
+    return "" if name is None else f', schedule "{name}"' if name else ", by its schedule"
 
 
 def _layout(console: Console, data: Data) -> None:

@@ -30,13 +30,17 @@ _SIGNS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", 
 
 
 def explain(compiled: Compiled, machine: Machine) -> Data:
-    """The decisions on `compiled`. `machine` is asked for a CUDA compiler; without one the last three entries are None."""
+    """The decisions on `compiled`. `machine` is asked for a CUDA compiler; without one the last three entries are None.
+
+    `schedule`: its name, empty where it has none; None where no schedule was used.
+    """
     resources = _resources(compiled, machine)
     by_name = {note.kernel: note for note in compiled.notes}
     found = {kernel.name: kernel for kernel in k.kernels(compiled.plan.steps)}
     return {
         "function": compiled.function.name,
         "target": compiled.target.name,
+        "schedule": None if compiled.schedule is None else compiled.schedule.name or "",
         "sizes": [s.name for s in compiled.plan.sizes],
         "fixed": {s.name: value for s, value in compiled.plan.fixed},
         "workspace": [_buffer_text(b) for b in compiled.plan.workspace],
