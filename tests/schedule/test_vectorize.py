@@ -121,6 +121,16 @@ def test_matmul(how: str, sizes: tuple[int, int, int]) -> None:
     assert wrong(laid(MATMUL, how), arrays, {"M": m, "K": k, "N": n}, orders=(None, 0, 1)) is None
 
 
+def test_a_reduction_stays_where_the_schedule_has_it() -> None:
+    """Vectors inside a `par … reduce`: the loops around them keep their order."""
+    made = laid(MATMUL.replace("seq K |k| reduce(C)", "par K |k| reduce(C)"), DIRECT)
+    (inner,) = {s.sym.base for s in made.statements if isinstance(s, k.For) and s.kind == "unroll"}
+    assert inner == "r1" and {s.sym.base for s in made.statements if isinstance(s, k.For)} >= {"ko", "ki"}
+    assert {s.source.buffer.name for s in made.statements if isinstance(s, k.LoadVector)} == {"B", "C"}
+    arrays = {"A": integers(19, 20), "B": integers(20, 36, seed=1)}
+    assert wrong(made, arrays, orders=(None, 0)) is None
+
+
 def test_staged_tiles_are_vectors_too() -> None:
     """A and B go to shared memory by four elements; of Bs, four elements are read at once."""
     made = laid(MATMUL, STAGED)
@@ -184,6 +194,95 @@ fn total(x: f32[n] align(16)): f32[n / 4]
     _, *sums = (s for s in made.statements if isinstance(s, k.Assign))
     assert [[t for t in load.targets if t in k.value_symbols(s.value)] for s in sums] == [[t] for t in load.targets]
     assert wrong(made, {"x": integers(80)}) is None
+
+
+ROWS = """
+fn rows(x: f32[m, 64] align(16)): f32[m] {
+    new y: f32[m]
+    par m |i| { new s: f32  s = 0.0
+        par 64 |k| reduce(s) { s += x[i, k] }
+        y[i] = s }
+    return y
+}"""
+
+LEADER = """
+fn leader(x: f32[m, 64] align(16)): f32[m, 64] {
+    new y: f32[m, 64]
+    par m |i| {
+        new s: f32[64]
+        par 64 |j| { s[j] = x[i, 63 - j] + 1.0 }
+        par 4 |v| { y[i, v] = s[v] * 2.0 }
+        par 60 |w| { y[i, w + 4] = s[w] }
+    }
+    return y
+}"""
+
+EVERYONE = """
+fn everyone(x: f32[m, 64] align(16)): f32[m, 64] {
+    new y: f32[m, 64]
+    par m |i| {
+        new s: f32
+        s = 0.0
+        par 4 |v| reduce(s) { s += x[i, v] }
+        par 64 |w| { y[i, w] = s + x[i, w] }
+    }
+    return y
+}"""
+
+ATOMIC = """
+fn columns(x: f32[m, 64] align(16)): f32[64] {
+    new y: f32[64]
+    par 64 |i| { y[i] = 0.0 }
+    par m |k| #atomic reduce(y) { par 64 |j| { y[j] += x[k, j] } }
+    return y
+}"""
+
+TEAMS = {
+    "reduction": (ROWS, "split(k, 4) -> (ko, v)  bind(i, grid.x)  vectorize(v)", {"LoadVector"}),
+    "leader": (LEADER, "bind(i, grid.x)  vectorize(v)", {"LoadVector", "StoreVector"}),
+    "everyone": (EVERYONE, "bind(i, grid.x)  vectorize(v)", {"LoadVector"}),
+    "atomic": (ATOMIC, "vectorize(j, 4)", {"LoadVector"}),
+}
+
+
+@pytest.mark.parametrize("name", TEAMS)
+def test_vectors_in_teams(name: str) -> None:
+    """In each thread's share of a reduction; run by the first thread, or by all; around atomics, which stay apart."""
+    text, how, wanted = TEAMS[name]
+    made = laid(text, how)
+    assert {type(s).__name__ for s in made.statements if isinstance(s, k.LoadVector | k.StoreVector)} == wanted
+    for m in (0, 1, 5):
+        assert wrong(made, {"x": integers(m, 64)}, {"m": m}, orders=(None, 0, 1)) is None
+
+
+def test_groups_that_a_swizzle_moves_are_vectors() -> None:
+    """Four elements of As stay together where a swizzle permutes groups of four."""
+    swizzled = STAGED.replace(
+        "vectorize(As_1", "split(As.d1, 4) -> (g, e)  swizzle(As.d0, As.g, xor=2) -> (a, x)  vectorize(As_1"
+    )
+    made = laid(MATMUL, swizzled)
+    stores = [s for s in made.statements if isinstance(s, k.StoreVector) and s.target.buffer.name == "As"]
+    assert stores and all("xor" in str(s.target.index) for s in stores)
+    arrays = {"A": integers(19, 20), "B": integers(20, 36, seed=1)}
+    assert wrong(made, arrays, orders=(None, 0)) is None
+
+
+def test_an_accumulator_in_registers_may_be_wider_than_a_vector() -> None:
+    """Eight bf16 are one access; the eight f32 that they are added to are registers."""
+    text = MATMUL.replace("A: f32", "A: bf16").replace("B: f32", "B: bf16").replace("% 4", "% 8")
+    how = (
+        TILES.replace("split(tj, 4)", "split(tj, 8)")
+        + """
+    reorder(bi, bj, t1, t2, ko, ki, r1, r2)
+    bind(bi, grid.y)  bind(bj, grid.x)
+    stage(C, at=t2, in=registers)
+    bind(t1, block.y)  bind(t2, block.x)  unroll(r1)  vectorize(r2)"""
+    )
+    made = laid(text, how)
+    assert {len(s.targets) for s in made.statements if isinstance(s, k.LoadVector)} == {8}
+    to = numpy_dtype(DTYPES["bf16"])
+    arrays = {"A": integers(20, 16).astype(to), "B": integers(16, 40, seed=1).astype(to)}
+    assert wrong(made, arrays, orders=(None,)) is None
 
 
 REFUSED = {
@@ -292,7 +391,7 @@ def test_on_a_cpu_it_is_a_loop_over_lanes() -> None:
 PLANTED = {
     "one_further": (r"tx_load<4>\(x, (.*?)\)", r"tx_load<4>(x, \1 + 1)", "misaligned"),
     "whole_too_early": (r"\+ 3 < n", r"+ 2 < n", "out_of_bounds"),
-    "lanes_swapped": (r"x_v\[1\]", r"x_v[2]", "z differs"),
+    "lanes_swapped": (r"v_x\[1\]", r"v_x[2]", "z differs"),
     "stored_elsewhere": (r"tx_store\(z, ", r"tx_store(z, 4 + ", None),
 }
 

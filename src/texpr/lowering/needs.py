@@ -23,8 +23,8 @@ from texpr.lowering.placement import Placement
 from texpr.lowering.team import Branch, Leaf, Loop, Node, Team, Who, leaves, thread_of
 from texpr.mapping.nest import Nest, Role
 from texpr.presburger.formula import TRUE, Formula, between, compare, conj, disj, equal, syms
-from texpr.presburger.maps import left, right
 from texpr.presburger.linear import NotAffine
+from texpr.presburger.maps import left, right
 from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
 from texpr.relation.model import Access, Model
@@ -158,7 +158,7 @@ class Needs:
             order[leaf] = number
             if leaf.who is Who.TOTAL:
                 totals[leaf.stmt] = leaf
-            elif leaf.who in (Who.SPREAD, Who.PARTIAL):
+            elif leaf.who in (Who.SPREAD, Who.PARTIAL) or isinstance(leaf.stmt, ir.Seq):
                 leaf_of.update((stmt, leaf) for stmt in ir.walk((leaf.stmt,)))
             else:
                 leaf_of[leaf.stmt] = leaf

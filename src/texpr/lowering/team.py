@@ -4,7 +4,7 @@ Before: the body of a grid iteration. After: leaves that no barrier may enter, i
 
 - *spread*: a `par` shared out over the team;
 - *partial* and *total*: the two halves of a team reduction, each thread's share and the combination over threads;
-- *leader*: a bind outside every team `par`, run by the team's first thread;
+- *leader*: a bind outside every team `par`, or a vector of them, run by the team's first thread;
 - *all*: the same for something each thread keeps its own copy of, and for every read that decides control flow.
 """
 
@@ -20,6 +20,7 @@ from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.mapping.nest import Nest, Role
 from texpr.mapping.reductions import Accumulator, accumulators
+from texpr.schedule.marks import VECTOR, mark
 
 
 class Who(Enum):
@@ -115,6 +116,8 @@ def _nodes(body: tuple[ir.Stmt, ...], nest: Nest, copies: frozenset[Buffer], dec
         match stmt:
             case ir.Par():
                 yield from _par(stmt, nest, copies)
+            case ir.Seq() if mark(stmt, VECTOR) and (who := _who(stmt, copies)) is not None:
+                yield Leaf(who, stmt)
             case ir.Seq():
                 yield Loop(stmt, tuple(_nodes(stmt.body, nest, copies, decide)))
             case ir.If():
@@ -128,6 +131,13 @@ def _nodes(body: tuple[ir.Stmt, ...], nest: Nest, copies: frozenset[Buffer], dec
                 yield Leaf(Who.ALL, stmt)
             case ir.Anchor() | ir.Instruction():
                 yield Leaf(Who.LEADER, stmt)
+
+
+def _who(vector: ir.Seq, copies: frozenset[Buffer]) -> Who | None:
+    """Who runs a vector of binds: all, where each has its own copy of what they write; None where only of some of it."""
+    inside = {s.buffer for s in ir.walk(vector.body) if isinstance(s, ir.New)}
+    targets = {t.buffer for s in ir.walk(vector.body) if isinstance(s, ir.Bind) for t in s.targets} - inside
+    return Who.ALL if targets <= copies else Who.LEADER if not targets & copies else None
 
 
 def _par(par: ir.Par, nest: Nest, copies: frozenset[Buffer]) -> Iterator[Node]:

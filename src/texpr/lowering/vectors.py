@@ -3,8 +3,8 @@
 Before: par 4 |v| #vector { if 4 * t + v < n { z[4 * t + v] = a * x[4 * t + v] } }. After:
 
     if (4 * t + 3 < n)
-        x_v0, x_v1, x_v2, x_v3 = x[4 * t …]                              one access
-        z[4 * t …] = a * x_v0, a * x_v1, a * x_v2, a * x_v3              one access
+        v0, v1, v2, v3 = x[4 * t …]                     one access
+        z[4 * t …] = a * v0, a * v1, a * v2, a * v3     one access
     else
         for v in 0..4: if (4 * t + v < n) z[4 * t + v] = a * x[4 * t + v]
 
@@ -164,11 +164,11 @@ class _Vector:
                     continue
                 first = self._vector(load, stmt)
                 if first is not None:
-                    base = f"{load.buffer.name}_v"
+                    base = f"v_{load.buffer.name}"
                     own = tuple(self.emitter.names.sym(base) for _ in range(self.lanes.width))
                     yield k.LoadVector(own, first, load.span)
                 elif load.buffer not in written and self._is_shared_by_lanes(load):
-                    own = (self.emitter.names.sym(f"{load.buffer.name}_at"),) * self.lanes.width
+                    own = (self.emitter.names.sym(f"at_{load.buffer.name}"),) * self.lanes.width
                     yield k.Declare(own[0], load.dtype, self.emitter.value(load), load.span)
                 else:
                     continue

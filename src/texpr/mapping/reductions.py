@@ -24,6 +24,8 @@ from texpr.ir.updates import identity
 from texpr.ir.uses import bound, loads, used
 from texpr.ir.value import Buffer, Load
 from texpr.mapping.bands import band, contiguous, rebuild
+from texpr.mapping.bound import is_own
+from texpr.schedule.marks import level_of
 
 BLOCK_CHUNK, CORE_CHUNK = 4096, 65536
 """Iterations of a reduction at the top of a program that one block, or one CPU core, takes at a time."""
@@ -107,6 +109,8 @@ class _Arranger:
 
     def _top(self, par: ir.Par) -> tuple[ir.Stmt, ...]:
         loops, body = band(par)
+        if _has_order(loops):
+            return _in_place(loops, body)
         plain, reducing = _parted(loops)
         if not reducing:
             return rebuild(plain, self.team(body))
@@ -121,6 +125,8 @@ class _Arranger:
 
     def _inner(self, par: ir.Par) -> tuple[ir.Stmt, ...]:
         loops, body = band(par)
+        if _has_order(loops):
+            return _in_place(loops, body)
         plain, reducing = _parted(loops)
         if not reducing:
             return rebuild(plain, serial(body))
@@ -141,8 +147,7 @@ class _Arranger:
     ) -> tuple[ir.Stmt, ...]:
         """Iterations meet in elements that depend on the reduced index: atomics, or in order."""
         if all(_may_be_atomic(a, reducing) for a in found):
-            marked = tuple(replace(r, directives=(*r.directives, ir.Directive("atomic"))) for r in reducing)
-            return rebuild(plain, rebuild(marked, serial(body)))
+            return rebuild(plain, rebuild(tuple(map(_atomic, reducing)), serial(body)))
         if plain:
             return rebuild(plain, rebuild(_as_seq(reducing), serial(body)))
         return rebuild(_as_seq(reducing), below(body))
@@ -199,6 +204,25 @@ _Slot = tuple[Buffer, tuple[Expr, ...]]
 
 def _slot(target: Load) -> _Slot:
     return (target.buffer, target.index)
+
+
+def _has_order(loops: tuple[ir.Par, ...]) -> bool:
+    """Whether a schedule put plain loops inside of a reduction, so that none of them may change places."""
+    reduced = [bool(p.reduce) for p in loops]
+    return reduced != sorted(reduced) and any(level_of(p) is not None or is_own(p) for p in loops)
+
+
+def _in_place(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
+    """Reductions where they stand: with atomics where iterations meet and may do so, in order otherwise."""
+    _, reducing = _parted(loops)
+    found = accumulators(body, _buffers(reducing))
+    if not _invariant(found, reducing, body) and all(_may_be_atomic(a, reducing) for a in found):
+        return rebuild(tuple(_atomic(p) if p.reduce else p for p in loops), serial(body))
+    return rebuild(tuple(_as_seq((p,))[0] if p.reduce else p for p in loops), serial(body))
+
+
+def _atomic(loop: ir.Par) -> ir.Par:
+    return replace(loop, directives=(*loop.directives, ir.Directive("atomic")))
 
 
 def _parted(loops: tuple[ir.Par, ...]) -> tuple[tuple[ir.Par, ...], tuple[ir.Par, ...]]:
