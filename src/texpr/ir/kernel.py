@@ -5,8 +5,7 @@
     kernel    = axes, arrays, body; run once by each point of its axes
     stmt      = For sym lo..hi step {stmt} | If value {stmt} {stmt} | Declare var = value | Assign var = value
               | Store buffer[index] = value | Atomic buffer[index] op= value | Barrier level | Exchange var from lanes
-              | LoadVector vars = elements | StoreVector elements = values
-              | CopyAsync shared elements = global elements | CommitAsync | WaitAsync
+              | a transfer of several elements at once, or a wait for one (`texpr.ir.transfer`, whose names are here too)
 
 Values are those of `ir.value`: a `Load` names a parameter or an array of the kernel, a `Ref` a variable, and an axis' symbol
 is an ordinary index symbol. Index expressions of loads and stores are per dimension; printers linearise them with the
@@ -16,16 +15,49 @@ array's strides (dense row-major where not given).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym
 from texpr.ir.program import Assume, Compare
+from texpr.ir.transfer import (
+    BarrierArrive,
+    BarrierExpect,
+    BarrierInit,
+    BarrierWait,
+    CommitAsync,
+    CommitBulk,
+    CopyAsync,
+    CopyBulk,
+    CopyTensor,
+    Covered,
+    Fence,
+    LoadVector,
+    PrefetchMap,
+    StoreTensor,
+    StoreVector,
+    TensorMap,
+    Transfer,
+    WaitAsync,
+    WaitBulk,
+    consecutive,
+    transfer_exprs,
+    transfer_values,
+    transferred,
+)
 from texpr.ir.types import DType
 from texpr.ir.value import Buffer, Index, Load, Ref, Value, operands
 from texpr.ir.value import walk as value_walk
 from texpr.isa.levels import Level, Space
 from texpr.support.span import NOWHERE, Span
+
+__all__ = [
+    "Array", "Assign", "Atomic", "Axis", "Barrier", "BarrierArrive", "BarrierExpect", "BarrierInit", "BarrierWait",
+    "CommitAsync", "CommitBulk", "CopyAsync", "CopyBulk", "CopyTensor", "Covered", "Declare", "Exchange", "Fence", "For",
+    "HostIf", "HostLoop", "HostStep", "If", "Kernel", "Launch", "Leaf", "Level", "LoadVector", "Plan", "PrefetchMap",
+    "Space", "Stmt", "Store", "StoreTensor", "StoreVector", "TensorMap", "Transfer", "WaitAsync", "WaitBulk", "blocks",
+    "consecutive", "exprs", "kernels", "memory", "symbols", "value_symbols", "values", "walk",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +77,17 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Array:
-    """Memory made by a kernel (SHARED, LOCAL). `buffer.shape` is constant. `reason`: which relation decided, for `explain`."""
+    """Memory made by a kernel (SHARED, LOCAL). `buffer.shape` is constant. `reason`: which relation decided, for `explain`.
+
+    `align`: bytes of which its address is a multiple, a power of two up to 1024. `barrier`: its elements, u64 in shared memory,
+    are no numbers but barriers of `texpr.ir.transfer`.
+    """
 
     buffer: Buffer
     space: Space
     reason: str = ""
+    align: int = 16
+    barrier: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,17 +161,6 @@ class Atomic:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Covered:
-    """A dependence that a barrier is there for: RAW, WAR or WAW; on which buffer; its ends; the loop that carries it."""
-
-    kind: str
-    buffer: str
-    source: Span = field(compare=False)
-    sink: Span = field(compare=False)
-    carried: Sym | None = None
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Barrier:
     """All threads of `level` (WARP or BLOCK) arrive and see each other's writes. `covers` lists why it is there.
@@ -161,64 +188,7 @@ class Exchange:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LoadVector:
-    """New variables for consecutive elements of one row, the first of them `source`, all read by one access.
-
-    The width in bytes is 2, 4, 8 or 16, and divides the address.
-    """
-
-    targets: tuple[Sym, ...]
-    source: Load
-    span: Span = NOWHERE
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class StoreVector:
-    """Consecutive elements of one row, the first of them `target`, all written by one access. Widths as in `LoadVector`."""
-
-    target: Load
-    values: tuple[Value, ...]
-    span: Span = NOWHERE
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CopyAsync:
-    """Starts a copy of `count` consecutive elements (4, 8 or 16 bytes, aligned so) from global memory to a shared array.
-
-    Where `when` is given and false nothing is read, and zero bytes are written. Until the thread that started the copy has
-    waited for it, nobody reads or writes the target or writes the source.
-    """
-
-    target: Load
-    source: Load
-    count: int
-    when: Value | None = None
-    span: Span = NOWHERE
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CommitAsync:
-    """The copies that this thread started since its last commit become one group."""
-
-    span: Span = NOWHERE
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WaitAsync:
-    """Waits until at most `pending` of this thread's groups, the latest ones, are unfinished.
-
-    What the finished ones wrote is then visible to this thread; a barrier makes it visible to others. `covers` lists why.
-    """
-
-    pending: int
-    covers: tuple[Covered, ...] = ()
-    span: Span = NOWHERE
-
-
-Leaf: TypeAlias = (
-    Declare | Assign | Store | Atomic | Barrier | Exchange | LoadVector | StoreVector | CopyAsync | CommitAsync | WaitAsync
-)
+Leaf: TypeAlias = Declare | Assign | Store | Atomic | Barrier | Exchange | Transfer
 """A statement with none below it."""
 
 Stmt: TypeAlias = For | If | Leaf
@@ -230,7 +200,8 @@ class Kernel:
 
     `buffers`: global memory it touches (parameters and workspace), in argument order; `scalars`: rank-0 inputs passed by
     value; `sizes`: integer arguments (sizes, host loop indices, slab bases), all 0 ≤ size < 2³¹. `written` names the
-    buffers it writes. `min_blocks`: how many blocks a multiprocessor is to hold at once, which bounds registers; 0 for no wish.
+    buffers it writes, through maps too. `min_blocks`: how many blocks a multiprocessor is to hold at once, which bounds
+    registers; 0 for no wish. `maps`: those of its copies of tiles; their tensors need not be among `buffers`.
     """
 
     name: str
@@ -243,6 +214,7 @@ class Kernel:
     written: frozenset[str]
     span: Span = NOWHERE
     min_blocks: int = 0
+    maps: tuple[TensorMap, ...] = ()
 
     @property
     def threads(self) -> int:
@@ -340,24 +312,32 @@ def values(stmt: Stmt) -> tuple[Value, ...]:
             return (stmt.value,)
         case Store() | Atomic():
             return (stmt.target, stmt.value)
-        case Exchange() | LoadVector():
+        case Exchange():
             return (stmt.source,)
-        case StoreVector():
-            return (stmt.target, *stmt.values)
-        case CopyAsync():
-            return (stmt.target, stmt.source, *(() if stmt.when is None else (stmt.when,)))
-        case For() | Barrier() | CommitAsync() | WaitAsync():
+        case For() | Barrier():
             return ()
+        case _:
+            return transfer_values(stmt)
+
+
+def exprs(stmt: Stmt) -> tuple[Expr, ...]:
+    """The index expressions that `stmt` itself holds outside of its values."""
+    match stmt:
+        case For():
+            return (stmt.lo, stmt.hi, stmt.step)
+        case If() | Declare() | Assign() | Store() | Atomic() | Exchange() | Barrier():
+            return ()
+        case _:
+            return transfer_exprs(stmt)
 
 
 def symbols(body: tuple[Stmt, ...]) -> frozenset[Sym]:
     """Every symbol that `body` uses, in indices, bounds and references; those that it declares included where used."""
     found: set[Sym] = set()
     for stmt in walk(body):
-        if isinstance(stmt, For):
-            found |= stmt.lo.syms() | stmt.hi.syms() | stmt.step.syms()
-        elif isinstance(stmt, Assign):
+        if isinstance(stmt, Assign):
             found.add(stmt.sym)
+        found.update(sym for each in exprs(stmt) for sym in each.syms())
         for value in values(stmt):
             found |= value_symbols(value)
     return frozenset(found)
@@ -378,14 +358,11 @@ def value_symbols(value: Value) -> frozenset[Sym]:
             return frozenset[Sym]().union(*(value_symbols(v) for v in operands(value)))
 
 
-def consecutive(first: Load, count: int) -> tuple[Load, ...]:
-    """`count` elements of one row, from `first` on."""
-    *outer, last = first.index
-    return tuple(replace(first, index=(*outer, last + at)) for at in range(count))
-
-
 def memory(body: tuple[Stmt, ...]) -> tuple[tuple[Load, ...], tuple[Load, ...]]:
-    """The elements that `body` reads and those that it writes, as they stand in the text; atomics are both."""
+    """The elements that `body` reads and those that it writes, as they stand in the text; atomics are both.
+
+    Of a tile that is copied the first element stands for all; what a map is of does not stand in the text.
+    """
     read: list[Load] = []
     written: list[Load] = []
     for stmt in walk(body):
@@ -395,15 +372,12 @@ def memory(body: tuple[Stmt, ...]) -> tuple[tuple[Load, ...], tuple[Load, ...]]:
             case Atomic():
                 written.append(stmt.target)
                 read.append(stmt.target)
-            case StoreVector():
-                written.extend(consecutive(stmt.target, len(stmt.values)))
-            case LoadVector():
-                read.extend(consecutive(stmt.source, len(stmt.targets))[1:])
-            case CopyAsync():
-                written.extend(consecutive(stmt.target, stmt.count))
-                read.extend(consecutive(stmt.source, stmt.count)[1:])
-            case For() | If() | Declare() | Assign() | Barrier() | Exchange() | CommitAsync() | WaitAsync():
+            case For() | If() | Declare() | Assign() | Barrier() | Exchange():
                 pass
+            case _:
+                moved, made = transferred(stmt)
+                read.extend(moved[1:])  # the first is among its values
+                written.extend(made)
         read.extend(node for value in _read(stmt) for node in value_walk(value) if isinstance(node, Load))
     return tuple(read), tuple(written)
 
@@ -411,7 +385,7 @@ def memory(body: tuple[Stmt, ...]) -> tuple[tuple[Load, ...], tuple[Load, ...]]:
 def _read(stmt: Stmt) -> tuple[Value, ...]:
     """The values that `stmt` computes: of an element that it writes, the meanings of its indices alone."""
     match stmt:
-        case Store() | Atomic() | StoreVector() | CopyAsync():
+        case Store() | Atomic() | StoreVector() | CopyAsync() | CopyTensor() | CopyBulk():
             _, *others = values(stmt)
             return (*others, *(meaning for _, meaning in stmt.target.data))
         case _:

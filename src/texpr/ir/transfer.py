@@ -1,0 +1,325 @@
+"""Statements of a kernel that move several elements at once, and what waits for those that go on by themselves.
+
+    transfer = LoadVector vars = elements | StoreVector elements = values
+             | CopyAsync shared elements = global elements | CommitAsync | WaitAsync
+             | CopyTensor shared tile = map[coordinates], arrives at barrier | StoreTensor map[coordinates] = shared tile
+             | CopyBulk elements = elements | CommitBulk | WaitBulk
+             | BarrierInit | BarrierExpect | BarrierArrive | BarrierWait barrier | Fence | PrefetchMap map
+
+A barrier here is an element of an array of barriers in shared memory ("mbarrier" in PTX): it counts arrivals and bytes, and
+its phases, whose parity is 0, 1, 0, …, complete when both have come. Which thread issues is a matter of the `If` around it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import TypeAlias
+
+from texpr.affine.expr import ZERO, Expr, Sym
+from texpr.ir.value import Buffer, Load, Value
+from texpr.support.span import NOWHERE, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """A dependence that a barrier is there for: RAW, WAR or WAW; on which buffer; its ends; the loop that carries it."""
+
+    kind: str
+    buffer: str
+    source: Span = field(compare=False)
+    sink: Span = field(compare=False)
+    carried: Sym | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadVector:
+    """New variables for consecutive elements of one row, the first of them `source`, all read by one access.
+
+    The width in bytes is 2, 4, 8 or 16, and divides the address.
+    """
+
+    targets: tuple[Sym, ...]
+    source: Load
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoreVector:
+    """Consecutive elements of one row, the first of them `target`, all written by one access. Widths as in `LoadVector`."""
+
+    target: Load
+    values: tuple[Value, ...]
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CopyAsync:
+    """Starts a copy of `count` consecutive elements (4, 8 or 16 bytes, aligned so) from global memory to a shared array.
+
+    Where `when` is given and false nothing is read, and zero bytes are written. Until the thread that started the copy has
+    waited for it, nobody reads or writes the target or writes the source.
+    """
+
+    target: Load
+    source: Load
+    count: int
+    when: Value | None = None
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CommitAsync:
+    """The copies that this thread started since its last commit become one group."""
+
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WaitAsync:
+    """Waits until at most `pending` of this thread's groups, the latest ones, are unfinished.
+
+    What the finished ones wrote is then visible to this thread; a barrier makes it visible to others. `covers` lists why.
+    """
+
+    pending: int
+    covers: tuple[Covered, ...] = ()
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorMap:
+    """How the hardware finds boxes of a tensor: encoded by the host before each launch, and passed to the kernel by value.
+
+    Dimension 0 is the innermost, as the driver has it (CUDA driver API, `cuTensorMapEncodeTiled`). `sizes` in elements;
+    `strides` in bytes, of dimensions 1 and up; both in sizes of the plan. `box`: elements along each dimension; `steps`: from
+    one element to the next. `swizzle` is 0, 32, 64 or 128, `interleave` 0, 16 or 32 bytes; `fill`, "zero" or "nan", is what a
+    load writes for elements outside of the tensor. `offset`: elements from the start of `buffer` to the first of the tensor.
+    """
+
+    name: str
+    buffer: Buffer
+    sizes: tuple[Expr, ...]
+    strides: tuple[Expr, ...]
+    box: tuple[int, ...]
+    steps: tuple[int, ...]
+    swizzle: int = 0
+    interleave: int = 0
+    fill: str = "zero"
+    offset: Expr = ZERO
+    span: Span = NOWHERE
+
+    @property
+    def rank(self) -> int:
+        """How many dimensions there are."""
+        return len(self.sizes)
+
+    @property
+    def tile(self) -> tuple[int, ...]:
+        """Elements along each dimension of what one copy moves: ⌈box / step⌉."""
+        return tuple(-(-box // step) for box, step in zip(self.box, self.steps, strict=True))
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes one copy moves, those that it fills included: what its barrier expects."""
+        return prod(self.tile) * self.buffer.dtype.bytes
+
+    @property
+    def room(self) -> int:
+        """Bytes of shared memory that a tile takes: with a swizzle a row takes at least its span."""
+        return prod(self.tile[1:]) * max(self.tile[0] * self.buffer.dtype.bytes, self.swizzle)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BarrierInit:
+    """Makes a barrier, whose phases wait for `count` arrivals each. Others know it after a fence and a block's barrier."""
+
+    barrier: Load
+    count: int
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BarrierExpect:
+    """Arrives at a barrier, whose phase now waits for `bytes` more (PTX ISA, "mbarrier.arrive.expect_tx")."""
+
+    barrier: Load
+    bytes: int
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BarrierArrive:
+    """Arrives at a barrier. What this thread did before is visible to who waits for the phase."""
+
+    barrier: Load
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BarrierWait:
+    """Waits until the phase of a barrier with this parity has completed: the first of all phases has parity 0.
+
+    What its copies wrote, and what came before its arrivals, is then visible to this thread. `covers` lists why.
+    """
+
+    barrier: Load
+    parity: Expr
+    covers: tuple[Covered, ...] = ()
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CopyTensor:
+    """Starts a copy of the box of map `map` at coordinates `at`, innermost first, to the tile that `target` is the first of.
+
+    Coordinates are signed; elements outside of the tensor are filled. The bytes of the whole box arrive at `barrier`. Until its
+    phase has completed nobody reads or writes the tile.
+    """
+
+    target: Load
+    map: str
+    at: tuple[Expr, ...]
+    barrier: Load
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoreTensor:
+    """Starts a copy of the tile that `source` is the first of to the box of `map` at coordinates `at`, innermost first.
+
+    Elements outside of the tensor are not written. `reduce`: add, min, max, and, or, xor, by which each element is combined
+    with what is there. Nobody writes the tile until the thread has waited for it, by `WaitBulk`.
+    """
+
+    map: str
+    at: tuple[Expr, ...]
+    source: Load
+    reduce: str | None = None
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CopyBulk:
+    """Starts a copy of `count` consecutive elements (16 bytes or a multiple, aligned so), without a map.
+
+    To a shared array its bytes arrive at `barrier`, as in `CopyTensor`; from one there is none, and it is waited for as is a
+    `StoreTensor`.
+    """
+
+    target: Load
+    source: Load
+    count: int
+    barrier: Load | None = None
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CommitBulk:
+    """The stores of tiles that this thread started since its last commit become one group."""
+
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WaitBulk:
+    """Waits until at most `pending` of this thread's groups of stores, the latest ones, are unfinished.
+
+    With `read` they need only have read their tiles, which may then be written again. `covers` lists why.
+    """
+
+    pending: int
+    read: bool = False
+    covers: tuple[Covered, ...] = ()
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fence:
+    """`kind` "async": this thread's own writes of shared memory come before the copies of tiles that are started after it.
+
+    `kind` "init": the barriers that this thread has made are known to copies, and behind a block's barrier to its threads.
+    """
+
+    kind: str
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PrefetchMap:
+    """Brings a map into the cache."""
+
+    map: str
+    span: Span = NOWHERE
+
+
+Moved: TypeAlias = LoadVector | StoreVector | CopyAsync | CopyTensor | StoreTensor | CopyBulk
+"""What moves elements."""
+
+Waited: TypeAlias = (
+    CommitAsync | WaitAsync | CommitBulk | WaitBulk | BarrierInit | BarrierExpect | BarrierArrive | BarrierWait | Fence
+)
+"""What is there for the sake of copies that go on by themselves."""
+
+Transfer: TypeAlias = Moved | Waited | PrefetchMap
+
+
+def transfer_values(stmt: Transfer) -> tuple[Value, ...]:
+    """The values that a transfer holds, the elements that it writes first."""
+    match stmt:
+        case LoadVector():
+            return (stmt.source,)
+        case StoreVector():
+            return (stmt.target, *stmt.values)
+        case CopyAsync():
+            return (stmt.target, stmt.source, *_given(stmt.when))
+        case CopyTensor():
+            return (stmt.target, stmt.barrier)
+        case StoreTensor():
+            return (stmt.source,)
+        case CopyBulk():
+            return (stmt.target, stmt.source, *_given(stmt.barrier))
+        case BarrierInit() | BarrierExpect() | BarrierArrive() | BarrierWait():
+            return (stmt.barrier,)
+        case CommitAsync() | WaitAsync() | CommitBulk() | WaitBulk() | Fence() | PrefetchMap():
+            return ()
+
+
+def _given(value: Value | None) -> tuple[Value, ...]:
+    return () if value is None else (value,)
+
+
+def transfer_exprs(stmt: Transfer) -> tuple[Expr, ...]:
+    """The index expressions that a transfer holds outside of its values."""
+    match stmt:
+        case CopyTensor() | StoreTensor():
+            return stmt.at
+        case BarrierWait():
+            return (stmt.parity,)
+        case _:
+            return ()
+
+
+def consecutive(first: Load, count: int) -> tuple[Load, ...]:
+    """`count` elements of one row, from `first` on."""
+    *outer, last = first.index
+    return tuple(replace(first, index=(*outer, last + at)) for at in range(count))
+
+
+def transferred(stmt: Transfer) -> tuple[tuple[Load, ...], tuple[Load, ...]]:
+    """The elements that a transfer reads and those that it writes; of a tile, and of a long run, the first stands for all."""
+    match stmt:
+        case LoadVector():
+            return consecutive(stmt.source, len(stmt.targets)), ()
+        case StoreVector():
+            return (), consecutive(stmt.target, len(stmt.values))
+        case CopyAsync():
+            return consecutive(stmt.source, stmt.count), consecutive(stmt.target, stmt.count)
+        case CopyTensor():
+            return (), (stmt.target,)
+        case StoreTensor():
+            return (stmt.source,), ()
+        case CopyBulk():
+            return (stmt.source,), (stmt.target,)
+        case _:
+            return (), ()
