@@ -1,15 +1,15 @@
 """The rules of the hardware for descriptors and for the instructions that use them, as a table.
 
 A rule asks for conditions: a number is ≥ 0, or a multiple of something. Each is proved from what is known of the sizes, or
-refuted, or left to be checked before a launch. Sources: CUDA driver API, `cuTensorMapEncodeTiled`, `cuTensorMapEncodeIm2col`; PTX
-ISA, "cp.async.bulk", "cp.async.bulk.tensor" and "Tensors".
+refuted, or left to be checked before a launch. Sources: CUDA driver API, `cuTensorMapEncodeTiled` and
+`cuTensorMapEncodeIm2col`; PTX ISA, "cp.async.bulk", "cp.async.bulk.tensor" and "Tensors".
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 from texpr.affine.expr import Expr, IntoExpr, expr
 from texpr.affine.facts import Known
@@ -40,37 +40,20 @@ class Asked:
 Asks: TypeAlias = Iterator[Asked]
 
 
+Subject = TypeVar("Subject", TensorMap, Use, BulkUse)
+
+
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """`says`: the rule, for messages; `helps`: what to do about it; `asks`: its conditions on a descriptor."""
+class Rule(Generic[Subject]):
+    """`says`: the rule, for messages; `helps`: what to do about it; `asks`: its conditions on a subject."""
 
     name: str
     says: str
     helps: str
-    asks: Callable[[TensorMap], Asks]
+    asks: Callable[[Subject], Asks]
 
 
-@dataclass(frozen=True, slots=True)
-class UseRule:
-    """The same, on an instruction."""
-
-    name: str
-    says: str
-    helps: str
-    asks: Callable[[Use], Asks]
-
-
-@dataclass(frozen=True, slots=True)
-class BulkRule:
-    """The same, on a bulk copy."""
-
-    name: str
-    says: str
-    helps: str
-    asks: Callable[[BulkUse], Asks]
-
-
-AnyRule: TypeAlias = Rule | UseRule | BulkRule
+AnyRule: TypeAlias = Rule[TensorMap] | Rule[Use] | Rule[BulkUse]
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,17 +306,15 @@ RULES = (
 """The rules of descriptors."""
 
 USE_RULES = (
-    UseRule("coordinate", "coordinates are signed 32-bit integers, one a dimension", "split the tensor", _coordinates),
-    UseRule("shared address", "a tile begins at a multiple of 128 bytes, or of what its swizzle repeats after",
+    Rule("coordinate", "coordinates are signed 32-bit integers, one a dimension", "split the tensor", _coordinates),
+    Rule("shared address", "a tile begins at a multiple of 128 bytes, or of what its swizzle repeats after",
             "align the buffer and each stage of it", _shared),
-    UseRule("transaction", "a barrier counts less than 2^20 bytes", "split the copy", _transaction),
-    UseRule("offset", "filter offsets are in 0..65535, 0..255, 0..31 for 3, 4, 5 dimensions, one a dimension of space",
+    Rule("transaction", "a barrier counts less than 2^20 bytes", "split the copy", _transaction),
+    Rule("offset", "filter offsets are in 0..65535, 0..255, 0..31 for 3, 4, 5 dimensions, one a dimension of space",
             "move the bounding box instead", _offsets),
-    UseRule("rows", "a gather or a scatter takes four rows of a matrix, with boxes of one row", "copy boxes instead", _rows),
+    Rule("rows", "a gather or a scatter takes four rows of a matrix, with boxes of one row", "copy boxes instead", _rows),
 )  # fmt: skip
 """The rules of instructions."""
 
-BULK_RULES = (
-    BulkRule("bulk", "addresses and size of a bulk copy are multiples of 16 bytes", "copy the rest by threads", _bulk),
-)
+BULK_RULES = (Rule("bulk", "addresses and size of a bulk copy are multiples of 16 bytes", "copy the rest by threads", _bulk),)
 """The rules of bulk copies."""

@@ -1,0 +1,305 @@
+"""Where the tile lies in a graph, and the box in the tensor: roles of IterDomains, read off hand-made splits.
+
+The hardware runs some leaves, the *bulk* ones; loops run the others. Going up from the bulk leaves:
+
+    O, I = Split(X, B), I bulk, O not      a boxing split: X partitioned, O coordinate, I box
+    O, I = Split(X, e), O bulk, I not      a striding split: X box, O tile, I stride
+    a transform all of whose outputs are   is inside the tile
+
+Going down from the tensor, whose IterDomains have strides: views, by divisible splits and merges, to the TMA domain.
+Source: "Introduction to TMA Support in NVFuser" (NVIDIA).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from texpr.affine.expr import ONE, ZERO, Expr, expr
+from texpr.affine.facts import Known
+from texpr.domain.context import Context
+from texpr.domain.contiguity import Memory
+from texpr.domain.graph import DomainGraph
+from texpr.domain.iterdomain import IterDomain
+from texpr.domain.transform import Transform
+from texpr.domain.transforms.merge import Merge
+from texpr.domain.transforms.resize import Resize
+from texpr.domain.transforms.split import Split
+from texpr.domain.transforms.swizzle import Swizzle
+
+MOST_BOX = 256
+"""The greatest box."""
+
+MOST_ELEMENT_STRIDE = 8
+"""The greatest element stride."""
+
+
+class Role(Enum):
+    """What an IterDomain is in a copy."""
+
+    PARTITIONED = "partitioned"
+    COORDINATE = "coordinate"
+    BOX = "box"
+    TILE = "tile"
+    STRIDE = "stride"
+
+
+class Refused(Exception):
+    """A graph is no copy of this engine."""
+
+    def __init__(self, domain: IterDomain | None, reason: str, helps: str):
+        super().__init__(reason)
+        self.domain, self.reason, self.helps = domain, reason, helps
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """An IterDomain of the TMA domain: what the engine walks and tests along it.
+
+    `size`: elements that there are; `stride`: elements of memory from one to the next; `skipped`: of it, before the first.
+    `coordinate`: over the leaves. `root`: what is in the box of it, or None where that is a single element.
+    """
+
+    domain: IterDomain
+    size: Expr
+    stride: Expr
+    box: Expr = ONE
+    element_stride: Expr = ONE
+    coordinate: Expr = ZERO
+    skipped: Expr = ZERO
+    root: IterDomain | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Boxed:
+    """What lies within boxes. `inside`: IterDomains of the tile, and boxes that are strided; `strided`: those, and their split.
+
+    `above`: IterDomains that are `inside`, or have such below them. `merged`: what is inside a merge that is strided, and that.
+    """
+
+    inside: frozenset[IterDomain]
+    above: frozenset[IterDomain]
+    strided: dict[IterDomain, Split]
+    merged: dict[IterDomain, IterDomain]
+
+
+def boxed(graph: DomainGraph, bulk: Iterable[IterDomain]) -> Boxed:
+    """The IterDomains from which only bulk leaves follow, striding splits aside."""
+    inside = set(bulk)
+    strided: dict[IterDomain, Split] = {}
+    merged: dict[IterDomain, IterDomain] = {}
+    cut = {t.inner for t in graph.transforms if isinstance(t, Split)}
+    for transform in reversed(graph.transforms):
+        match transform:
+            case Split(input_, outer, inner) if outer in inside and inner not in inside:
+                if _may_stride(input_, inner):
+                    strided[input_] = transform
+                    inside.add(input_)
+            case Resize(input_) if input_ not in cut:
+                pass  # room around the tensor, not around a tile
+            case _ if all(output in inside for output in transform.outputs):
+                if several := next((d for d in transform.outputs if d in strided and len(transform.outputs) > 1), None):
+                    raise Refused(several, "a striding split of a part of the box", "merge the box first, then split it")
+                inside |= set(transform.inputs)
+                merged |= {d: whole for d in transform.inputs if (whole := _strided_whole(transform, strided, merged))}
+            case _:
+                pass
+    above = set(inside)
+    for transform in reversed(graph.transforms):
+        if any(output in above for output in transform.outputs):
+            above |= set(transform.inputs)
+    return Boxed(frozenset(inside), frozenset(above), strided, merged)
+
+
+def _strided_whole(
+    transform: Transform, strided: dict[IterDomain, Split], merged: dict[IterDomain, IterDomain]
+) -> IterDomain | None:
+    """The merged box that is strided, if `transform` gives it or a part of it."""
+    (output, *_) = transform.outputs
+    return output if output in strided else merged.get(output)
+
+
+def _may_stride(box: IterDomain, stride: IterDomain) -> bool:
+    """Whether the hardware strides so; if not, the split may still be a view."""
+    numbers = box.extent.is_constant and stride.extent.is_constant
+    return numbers and stride.extent.constant <= MOST_ELEMENT_STRIDE and box.extent.constant <= MOST_BOX
+
+
+@dataclass(slots=True)
+class Views:
+    """Goes from the tensor down to the TMA domain: `open` are the IterDomains reached, with what is known of their memory."""
+
+    graph: DomainGraph
+    known: Known
+    boxes: Boxed
+    open: dict[IterDomain, Part]
+    roles: dict[str, set[Role]] = field(default_factory=dict[str, "set[Role]"])
+
+    @classmethod
+    def of(cls, memory: Memory, boxes: Boxed, known: Known) -> Views:
+        """At the tensor's own IterDomains. Raises Refused where a stride is not known."""
+        found: dict[IterDomain, Part] = {}
+        for domain, stride in zip(memory.graph.logical, memory.strides, strict=True):
+            if stride is None:
+                raise Refused(domain, "its stride is not known", "give the stride of each dimension")
+            found[domain] = Part(domain, domain.extent, stride)
+        return cls(memory.graph, known, boxes, found)
+
+    def parts(self) -> tuple[Part, ...]:
+        """The TMA domain, in the order of the tensor, outermost first. Raises Refused."""
+        context = Context(self.graph, self.known)
+        for transform in self.graph.transforms:
+            if not any(domain in self.open for domain in transform.inputs):
+                continue
+            if any(d in self.boxes.inside for d in transform.inputs):
+                continue  # a box
+            if not any(d in self.boxes.above for d in transform.inputs):
+                continue  # coordinates alone
+            self._step(transform, context)
+        self._finish(context)
+        return tuple(self.open.values())
+
+    def _step(self, transform: Transform, context: Context) -> None:
+        blocked = next((d for d in transform.inputs if d not in self.open), None)
+        if blocked is not None:
+            raise Refused(blocked, f"it is part of a box and of a {transform.title} with what is none", "box before that")
+        match transform:
+            case Split(whole, outer, inner):
+                self._split(whole, outer, inner, context)
+            case Merge(outer, inner, merged):
+                self._merge(outer, inner, merged, context)
+            case Resize():
+                self._resize(transform, context)
+            case Swizzle(outer=outer):
+                raise Refused(outer, "a swizzle between the tensor and the box", "swizzle the tile, or its coordinates")
+            case _:
+                raise Refused(
+                    transform.inputs[0], f"a {transform.title} between the tensor and the box", "box the tensor itself"
+                )
+
+    def _split(self, whole: IterDomain, outer: IterDomain, inner: IterDomain, context: Context) -> None:
+        part = self.open[whole]
+        if inner in self.boxes.inside and outer not in self.boxes.above:
+            self._partition(part, outer, inner, context)
+        elif part.size is not whole.extent:
+            raise Refused(whole, "a view of what has room around it", "box it by one split")
+        elif not context.divides(inner.extent, whole.extent):
+            raise Refused(
+                whole, f"a view needs a split that divides: {whole.extent} by {inner.extent}", "choose a divisor, or box here"
+            )
+        else:
+            factor = inner.extent
+            first = Part(outer, outer.extent, part.stride * factor, skipped=part.skipped)
+            self._replace(whole, first, Part(inner, inner.extent, part.stride))
+
+    def _partition(self, part: Part, outer: IterDomain, inner: IterDomain, context: Context) -> None:
+        """A boxing split. `part.coordinate` is what the index of the whole is less than the tensor's."""
+        first = context.index(outer.sym) * inner.extent + self._stride_index(inner, context)
+        self._note(part.domain, Role.PARTITIONED)
+        self._note(outer, Role.COORDINATE)
+        self._box(part, inner, first + part.coordinate)
+
+    def _box(self, part: Part, box: IterDomain, coordinate: Expr) -> None:
+        split = self.boxes.strided.get(box)
+        self._note(box, Role.BOX)
+        if split is not None:
+            self._note(split.outer, Role.TILE)
+            self._note(split.inner, Role.STRIDE)
+        self.open[part.domain] = Part(
+            part.domain,
+            part.size,
+            part.stride,
+            box.extent,
+            ONE if split is None else split.inner.extent,
+            coordinate,
+            part.skipped,
+            box,
+        )
+
+    def _stride_index(self, box: IterDomain, context: Context) -> Expr:
+        split = self.boxes.strided.get(box)
+        return ZERO if split is None else context.index(split.inner.sym)
+
+    def _merge(self, outer: IterDomain, inner: IterDomain, merged: IterDomain, context: Context) -> None:
+        first, second = self.open[outer], self.open[inner]
+        if first.size is not outer.extent or second.size is not inner.extent:
+            raise Refused(merged, "a view of what has room around it", "box before the merge")
+        if context.simple(first.stride - second.stride * inner.extent) is ZERO or _is_one(inner, context):
+            stride = first.stride if _is_one(inner, context) else second.stride
+            whole = Part(merged, merged.extent, stride, skipped=first.skipped)
+            self._replace(outer, whole)
+            del self.open[inner]
+        elif _is_one(outer, context):
+            self._replace(inner, Part(merged, merged.extent, second.stride))
+            del self.open[outer]
+        else:
+            self._box_over_merge(first, second, merged, context)
+
+    def _box_over_merge(self, first: Part, second: Part, merged: IterDomain, context: Context) -> None:
+        """A box over discontiguous IterDomains: where the factor divides the inner extent, it is a box of the inner one."""
+        cut = next((t for t in self.graph.transforms if isinstance(t, Split) and t.input == merged), None)
+        inner = second.domain
+        apart = f"{first.domain} and {inner} are not contiguous"
+        if cut is None or cut.inner not in self.boxes.inside or cut.outer in self.boxes.above:
+            raise Refused(merged, f"{apart}, and no split boxes their merge", "leave them apart, or make the tensor contiguous")
+        if not context.divides(cut.inner.extent, inner.extent):
+            reason = f"{apart}, and the box {cut.inner} is not seen to divide {inner}"
+            raise Refused(merged, reason, f"choose a box that divides {inner.extent}")
+        start = context.index(cut.outer.sym) * cut.inner.extent
+        self._note(first.domain, Role.PARTITIONED)
+        self._note(inner, Role.PARTITIONED)
+        self._note(cut.outer, Role.COORDINATE)
+        self.open[first.domain] = Part(
+            first.domain, first.size, first.stride, coordinate=context.simple(start // inner.extent), skipped=first.skipped
+        )
+        self._box(second, cut.inner, context.simple(start % inner.extent) + self._stride_index(cut.inner, context))
+
+    def _resize(self, resize: Resize, context: Context) -> None:
+        """Room around the tensor moves coordinates; what a negative expand leaves out is left out of the tensor."""
+        part = self.open[resize.input]
+        if part.size is not resize.input.extent:
+            raise Refused(resize.input, "room around what has room around it", "resize once")
+        known = context.known
+        cut: list[Expr] = []
+        for expand in (resize.left, resize.right):
+            if not known.nonnegative(expand) and not known.nonnegative(-expand):
+                raise Refused(resize.input, f"whether {expand} makes room or cuts is not known", "give its sign")
+            cut.append(ZERO if known.nonnegative(expand) else -expand)
+        self._replace(
+            resize.input,
+            Part(
+                resize.output,
+                part.size - cut[0] - cut[1],
+                part.stride,
+                coordinate=-(resize.left + cut[0]),
+                skipped=part.skipped + part.stride * cut[0],
+            ),
+        )
+
+    def _finish(self, context: Context) -> None:
+        """What is left open is a box as a whole, partitioned already, or a coordinate."""
+        for domain, part in tuple(self.open.items()):
+            if domain in self.boxes.inside:
+                self._note(domain, Role.PARTITIONED)
+                self._box(part, domain, part.coordinate + self._stride_index(domain, context))
+            elif domain not in self.boxes.above:
+                self._note(domain, Role.COORDINATE)
+                self.open[domain] = Part(
+                    domain, part.size, part.stride, coordinate=context.index(domain.sym) + part.coordinate, skipped=part.skipped
+                )
+
+    def _replace(self, domain: IterDomain, *parts: Part) -> None:
+        """`parts` in the place of an IterDomain, so that the order of the tensor is kept."""
+        self.open = {
+            key: value
+            for old, part in self.open.items()
+            for key, value in ([(p.domain, p) for p in parts] if old == domain else [(old, part)])
+        }
+
+    def _note(self, domain: IterDomain, role: Role) -> None:
+        self.roles.setdefault(domain.sym.name, set()).add(role)
+
+
+def _is_one(domain: IterDomain, context: Context) -> bool:
+    return context.known.nonnegative(expr(1) - domain.extent)

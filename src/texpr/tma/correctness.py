@@ -1,0 +1,229 @@
+"""What a copy leaves in holes: TMA-protected IterDomains, levels, and how a copy is lowered for what its consumers need.
+
+Definition 1, Theorems 1, 4, 5, 6 (FTTC) and Table 1 of "TMA Modeling In Depth" (nvFuser, NVIDIA), with full premises and proofs
+in docs/theory/tma.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from texpr.affine.expr import ONE, Expr
+from texpr.domain.context import Context
+from texpr.domain.correctness import Number, Requirement, Weak, same_fill
+from texpr.domain.iterdomain import Bound, IterDomain, high, low
+from texpr.domain.predicates import Predicate
+from texpr.domain.transform import Transform
+from texpr.domain.transforms.merge import Merge
+from texpr.domain.transforms.resize import Resize
+from texpr.domain.transforms.split import Split
+from texpr.domain.transforms.swizzle import Shift, Swizzle, Xor
+from texpr.presburger.formula import Eq
+from texpr.tma.elements import Fill
+from texpr.tma.model import Copy, Dimension, Refusal
+
+
+class Level(Enum):
+    """How far strong correctness with the fill 0 can be had."""
+
+    FREE = 1  # every hole is out of the tensor's bounds
+    PREDICATED = 2  # the others are whole tiles, which predicates find
+    UNACHIEVABLE = 3  # some tile is part data, part holes that the engine takes for data
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """`protected`: the TMA-protected IterDomains. `needed`: comparisons that find the holes which the engine does not.
+
+    `mixed`: boxes of which one tile is part data, part such holes. `has_holes`: whether there are holes of any kind.
+    """
+
+    protected: frozenset[IterDomain]
+    needed: tuple[Predicate, ...]
+    mixed: tuple[IterDomain, ...]
+    has_holes: bool
+
+    @property
+    def level(self) -> Level:
+        """The seeds' level."""
+        return Level.UNACHIEVABLE if self.mixed else Level.PREDICATED if self.needed else Level.FREE
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """The copy as it is. `optional`: predicates that may guard it, to save traffic on holes."""
+
+    fill: Fill = Fill.ZERO
+    optional: tuple[Predicate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Redirected:
+    """Where `predicates` hold, the copy; elsewhere the same at `coordinates`, outside of the tensor, which only fills."""
+
+    predicates: tuple[Predicate, ...]
+    coordinates: tuple[Expr, ...]
+    fill: Fill = Fill.ZERO
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """Where `predicates` hold, the copy; elsewhere nothing."""
+
+    predicates: tuple[Predicate, ...]
+
+
+Lowering: TypeAlias = Plain | Redirected | Guarded
+
+
+@dataclass(frozen=True, slots=True)
+class StoreLowering:
+    """A store, and what has to be proved, or checked before a launch, for it to write nothing else: a remainder is 0."""
+
+    lowering: Plain | Guarded
+    obligations: tuple[Eq, ...]
+
+
+def fttc(size: int, box: int, step: int) -> bool:
+    """Theorem 6: whether a dimension of `size`, box and element stride as given makes strong correctness impossible."""
+    return step < box < size and box % step != 0
+
+
+def analysis(copy: Copy) -> Analysis:
+    """Which holes a copy has, and which of them the engine does not find by itself."""
+    context = Context(copy.graph, copy.known)
+    below = tuple(_below(copy))
+    protected = _protected(copy, below, context)
+    needed: dict[Bound, Predicate] = {}
+    mixed: list[IterDomain] = []
+    has_holes = copy.tile.holes > 0
+    for transform in below:
+        for bound in _opened(transform, context):
+            index = context.index(bound.domain.sym)
+            if context.known.nonnegative(context.margin(bound)):
+                continue
+            has_holes = True
+            if bound.domain in protected:
+                continue
+            if index.syms() & {leaf.sym for leaf in copy.bulk}:
+                mixed.append(bound.domain)
+            else:
+                needed[bound] = Predicate(bound, index)
+    return Analysis(protected, tuple(needed.values()), tuple(mixed), has_holes)
+
+
+def _below(copy: Copy) -> Iterator[Transform]:
+    """Transforms between the TMA domain and the tile: neither views of the tensor, nor inside the tile."""
+    reached = {part.domain for dimension in copy.dimensions for part in dimension.parts} | set(copy.boxes.merged.values())
+    inside = set(copy.tile.graph.transforms)
+    for transform in copy.graph.transforms:
+        if transform in inside:
+            continue
+        if all(domain in reached for domain in transform.inputs):
+            reached |= set(transform.outputs)
+            yield transform
+
+
+def _protected(copy: Copy, below: tuple[Transform, ...], context: Context) -> frozenset[IterDomain]:
+    """Definition 1."""
+    found = {domain for dimension in copy.dimensions for domain in _partitioned(copy, dimension, context)}
+    for transform in below:
+        match transform:
+            case Split(whole, outer) if whole in found:
+                found.add(outer)
+            case Merge(outer, _, merged) if outer in found:
+                found.add(merged)
+            case Resize(before, left, right, after) if before in found:
+                if context.known.nonnegative(left) and context.known.nonnegative(right):
+                    found.add(after)
+            case Swizzle(outer=outer, outer_output=after) if outer in found:
+                found.add(after)
+            case _:
+                pass
+    return frozenset(found)
+
+
+def _partitioned(copy: Copy, dimension: Dimension, context: Context) -> Iterator[IterDomain]:
+    """The IterDomain that the engine tests, and the box where there is only one: its index then is that of the tensor."""
+    yield dimension.tested
+    if len(dimension.parts) == 1:
+        for transform in copy.graph.transforms:
+            if isinstance(transform, Split) and transform.inner == dimension.parts[0].root:
+                first = context.index(transform.outer.sym)
+                if context.known.nonnegative(first) and context.known.nonnegative(ONE - transform.outer.extent):
+                    yield transform.inner
+
+
+def _opened(transform: Transform, context: Context) -> Iterator[Bound]:
+    """Bounds of inputs that may fail although those of the outputs hold: where a transform makes holes."""
+    match transform:
+        case Split(whole, _, inner):
+            if not context.divides(inner.extent, whole.extent):
+                yield high(whole)
+        case Resize(before, left, right):
+            if not context.known.nonnegative(-left):
+                yield low(before)
+            if not context.known.nonnegative(-right):
+                yield high(before)
+        case Merge() | Swizzle(permutation=Shift()):
+            pass
+        case Swizzle(inner=inner, permutation=Xor(bits)):
+            if not context.known.multiple(inner.extent, 1 << bits):
+                yield high(inner)
+        case _:
+            yield from (side(domain) for domain in transform.inputs for side in (low, high))
+
+
+def lower_load(copy: Copy, required: Requirement) -> Plain | Redirected | Refusal:
+    """Table 1, for a load whose consumers together need `required`."""
+    found = analysis(copy)
+    if isinstance(required, Weak):
+        return Plain(optional=found.needed)
+    if not found.has_holes:
+        return Plain()
+    fill = _fill(copy, required.fill)
+    if fill is None:
+        reason = f"holes must hold {required.fill}, and the engine fills with zero, or with nan where elements are floats"
+        return Refusal(None, reason, "fill the buffer before, and guard the copy item by item")
+    if copy.tile.holes:
+        reason = f"{copy.tile.holes} holes lie below the tile, where the engine never writes"
+        return Refusal(copy.tile.order[0], reason, "fill them once by threads, or allocate the tile without room in it")
+    if found.mixed:
+        return _unachievable(copy, found.mixed[0])
+    if not found.needed:
+        return Plain(fill)
+    return Redirected(found.needed, tuple(-each.box for each in copy.dimensions), fill)
+
+
+def lower_store(copy: Copy) -> StoreLowering | Refusal:
+    """A store, or a reduction: what lies in holes must not be written where there are items of other tiles."""
+    found = analysis(copy)
+    if found.mixed:
+        return _unachievable(copy, found.mixed[0])
+    inner = copy.dimensions[0].size * copy.element.size
+    chunks = Context(copy.graph, copy.known).divides(ONE * 16, inner)
+    obligations = () if chunks else (Eq(inner % 16),)
+    return StoreLowering(Guarded(found.needed) if found.needed else Plain(), obligations)
+
+
+def _fill(copy: Copy, value: Number) -> Fill | None:
+    if same_fill(value, 0):
+        return Fill.ZERO
+    return Fill.NAN if value != value and copy.element.is_float else None
+
+
+def _unachievable(copy: Copy, box: IterDomain) -> Refusal:
+    """Theorem 6, for the dimension that has this box; or another hole within a tile."""
+    for at, each in enumerate(copy.dimensions):
+        if any(part.root == box for part in each.parts) and each.element_stride is not ONE:
+            e, b, s = each.element_stride, each.box, each.size
+            reason = (
+                f"in dimension {at}, the element stride {e} is less than the box {b} and does not divide it, "
+                f"and the size {s} is not seen to be at most {b}"
+            )
+            helps = f"choose a box that {e} divides, a box as large as the tensor, or an element stride of at least {b}"
+            return Refusal(box, reason, helps)
+    return Refusal(box, "a tile is part data and part holes that lie in the tensor", "split so that holes fill whole tiles")
