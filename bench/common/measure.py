@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import platform
 import statistics
@@ -27,21 +26,22 @@ def seconds(call: Callable[[], object], clock: Callable[[], float] = time.perf_c
     return statistics.median(found)
 
 
-def interleaved(calls: Mapping[str, Callable[[], object]], *, rounds: int) -> dict[str, float]:
-    """The best time of each call, the calls taken in turn, forwards and backwards.
-
-    So each call meets the same moments of a machine that drifts. What else runs there can only add to a time: the best is the
-    one least added to.
-    """
-    best = dict.fromkeys(calls, math.inf)
+def interleaved(calls: Mapping[str, Callable[[], object]], *, rounds: int) -> dict[str, list[float]]:
+    """The times of each call, the calls taken in turn, forwards and backwards, after one run of each that does not count."""
+    found: dict[str, list[float]] = {name: [] for name in calls}
     for call in calls.values():
         call()
     for turn in range(rounds):
         for name, call in list(calls.items())[:: 1 if turn % 2 == 0 else -1]:
             start = time.perf_counter()
             call()
-            best[name] = min(best[name], time.perf_counter() - start)
-    return best
+            found[name].append(time.perf_counter() - start)
+    return found
+
+
+def ratio(over: Sequence[float], under: Sequence[float]) -> float:
+    """The median of the ratios round by round: what slows a machine for a while slows both sides of them."""
+    return statistics.median(a / b for a, b in zip(over, under, strict=True))
 
 
 def processor() -> str:
