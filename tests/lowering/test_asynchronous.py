@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -165,6 +166,62 @@ fn f(x: f32[n, 128] align(16)): f32[128] {
 def test_copies_of_a_loop_are_used_after_it(n: int) -> None:
     made = pragmas(LOOPED)
     assert wrong(made, {"x": integers(n, 128)}) is None
+
+
+AFTER = """
+fn ring(x: f32[n, 128] align(16)): f32[n, 128] {
+    new y: f32[n, 128]
+    par 1 |b| #bind(grid.x) {
+        new s: f32[3, 128]
+        seq 3 |p| {
+            par 64 |t| #bind(block.x) #async { par 2 |v| #vector { if p < n { s[p, 2 * t + v] = x[p, 2 * t + v] } } }
+        }
+        seq n |k| {
+            par 128 |j| { y[k, j] = 2.0 * s[k % 3, 127 - j] }
+            par 64 |t| #bind(block.x) #async { par 2 |v| #vector {
+                if k + 3 < n { s[k % 3, 2 * t + v] = x[k + 3, 2 * t + v] } } }
+        }
+    }
+    return y
+}"""
+"""The place that was just used is filled again, for three turns later."""
+
+BRANCHES = """
+fn f(x: f32[n, 128] align(16)): f32[n, 128] {
+    new y: f32[n, 128]
+    par 1 |b| #bind(grid.x) {
+        new s: f32[128]
+        par 128 |j| { s[j] = 1.0 }
+        seq n |k| {
+            if k % 2 == 0 {
+                par 64 |t| #bind(block.x) #async { par 2 |v| #vector { s[2 * t + v] = x[k, 2 * t + v] } }
+            }
+            par 128 |j| { y[k, j] = s[127 - j] }
+        }
+    }
+    return y
+}"""
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 4, 9])
+def test_copies_elsewhere_in_the_turn(n: int) -> None:
+    for text in (AFTER, BRANCHES):
+        assert wrong(pragmas(text), {"x": integers(n, 128)}) is None
+
+
+def test_on_a_longer_way_the_latest_copy_stays_on_its_way() -> None:
+    """Three turns lie between a copy and its use; the wait in the last of them comes before that turn's own copy."""
+    assert waits(pragmas(AFTER)) == [0, 1, 0]
+
+
+def test_copies_in_a_loop_or_a_branch_are_met_after_it() -> None:
+    """A wait for all, and a barrier where none was."""
+    for text in (AFTER, BRANCHES, LOOPED):
+        body = pragmas(text).statements
+        after = [body[at + 1] for at, stmt in enumerate(body) if isinstance(stmt, k.WaitAsync) and at + 1 < len(body)]
+        assert any(isinstance(stmt, k.Barrier) for stmt in after)
+        pairs = pairwise(body)
+        assert not any(isinstance(one, k.Barrier) and isinstance(other, k.Barrier) for one, other in pairs)
 
 
 def test_on_a_cpu_copies_are_ordinary() -> None:

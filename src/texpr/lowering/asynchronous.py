@@ -113,7 +113,7 @@ class _Waits:
         steps, direct = self._way(meeting)
         for step in steps:
             there = self.found.get(step.gap)
-            if there is not None and there.pending <= step.groups and (direct or there.meets):
+            if there is not None and there.pending <= step.groups and (direct or self._is_met(step.gap)):
                 there.covers[meeting.covered] = None
                 return
         if direct:
@@ -122,8 +122,13 @@ class _Waits:
             wait.pending = min(wait.pending, chosen.groups)
         else:
             wait = self.found.setdefault(steps[0].gap, Wait(0))
-            wait.pending, wait.meets = 0, True
+            wait.pending, wait.meets = 0, wait.meets or not self._is_met(steps[0].gap)
         wait.covers[meeting.covered] = None
+
+    def _is_met(self, gap: Gap) -> bool:
+        """Whether a barrier for the whole block follows a wait there."""
+        wait, barrier = self.found.get(gap), self.placed.get(gap)
+        return (wait is not None and wait.meets) or (barrier is not None and barrier.level is k.Level.BLOCK)
 
     def finish(self) -> None:
         """Nothing is left on its way when the kernel ends."""
