@@ -39,6 +39,18 @@ NAMES = [
     "wait",
     "covers",
     "at",
+    "tensor",
+    "bulk",
+    "commit_bulk",
+    "wait_bulk",
+    "read",
+    "mbarrier",
+    "fence",
+    "prefetch",
+    "arrives",
+    "sizes",
+    "from",
+    "barriers",
 ]
 """Ordinary names, and every kind of word of the grammar: a user may call things so."""
 
@@ -126,7 +138,20 @@ class Forms:
         return k.Covered(kind, self.random.choice([*NAMES, "partial values"]), NOWHERE, NOWHERE, self.maybe(self.sym))
 
     def stmt(self, depth: int) -> k.Stmt:
-        match self.random.randrange(13 if depth else 11):
+        match self.random.randrange(-5, 13 if depth else 11):
+            case -1 | -2 if self.memory:
+                return self.tile_stmt()
+            case -3 if self.memory:
+                return self.barrier_stmt()
+            case -4:
+                return k.WaitBulk(self.random.randrange(3), self.flag(), self.some(self.covered, 2))
+            case -5:
+                plain = [
+                    k.CommitBulk(),
+                    k.Fence(self.random.choice(["async", "init"])),
+                    k.PrefetchMap(self.random.choice(NAMES)),
+                ]
+                return self.random.choice(plain)
             case 0:
                 return k.Declare(self.sym(), self.dtype(), self.value())
             case 1:
@@ -163,6 +188,30 @@ class Forms:
             case _:
                 return k.If(self.value(), *((self.body(depth - 1), self.body(depth - 1)) if depth else ((), ())), self.flag())
 
+    def tile_stmt(self) -> k.Stmt:
+        name, at, element = self.random.choice(NAMES), self.indices(), self.load(1)
+        return self.random.choice([
+            k.CopyTensor(element, name, at, self.load()),
+            k.StoreTensor(name, at, element, self.maybe(lambda: self.random.choice(["add", "xor"]))),
+            k.CopyBulk(element, self.load(1), self.random.randrange(99), self.maybe(self.load)),
+        ])  # fmt: skip
+
+    def barrier_stmt(self) -> k.Stmt:
+        barrier, number = self.load(1), self.random.randrange(9999)
+        return self.random.choice([
+            k.BarrierInit(barrier, number), k.BarrierExpect(barrier, number), k.BarrierArrive(barrier),
+            k.BarrierWait(barrier, self.index(), self.some(self.covered, 2)),
+        ])  # fmt: skip
+
+    def numbers(self) -> tuple[int, ...]:
+        return self.some(lambda: self.random.randint(1, 256), 5)
+
+    def tensor_map(self, name: str, buffer: Buffer) -> k.TensorMap:
+        return k.TensorMap(
+            name, buffer, self.indices(), self.indices(), self.numbers(), self.numbers(), self.random.choice([0, 32, 64, 128]),
+            self.random.choice([0, 16, 32]), self.random.choice(["zero", "nan"]), self.random.choice([ZERO, self.index()]),
+        )  # fmt: skip
+
     def axis(self) -> k.Axis:
         return k.Axis(self.sym(), self.level(), self.index(), self.random.choice("xyz"), self.maybe(self.sym))
 
@@ -178,8 +227,20 @@ class Forms:
         own = [self.buffer(n) for n in self.random.sample(free, self.random.randint(0, 3))]
         cut = self.random.randint(0, len(own))
         spaces = list(k.Space)
-        arrays = tuple(k.Array(b, self.random.choice(spaces), self.random.choice(["", 'a "b" }'])) for b in own[cut:])
+        arrays = tuple(
+            k.Array(
+                b,
+                self.random.choice(spaces),
+                self.random.choice(["", 'a "b" }']),
+                self.random.choice([16, 1024]),
+                self.flag(),
+            )
+            for b in own[cut:]
+        )
         self.memory = [*outside, *own]
+        unused = next(n for n in free if n not in {b.name for b in own})
+        mapped = [*outside, self.buffer(unused)]
+        maps = tuple(self.tensor_map(name, self.random.choice(mapped)) for name in self.random.sample(NAMES, 3))
         return k.Kernel(
             name,
             self.some(
@@ -192,6 +253,7 @@ class Forms:
             self.body(),
             frozenset(self.some(lambda: self.random.choice(NAMES), 2)),
             min_blocks=self.random.choice([0, 2]),
+            maps=self.random.choice([maps, ()]),
         )
 
     def compare(self) -> Compare:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from typing import TypeVar
 
-from texpr.affine.expr import ONE, Sym
+from texpr.affine.expr import ONE, ZERO, Sym
 from texpr.ir import kernel as k
-from texpr.ir.kernel_text import USUAL_ROLE
+from texpr.ir.kernel_text import USUAL_ALIGNMENT, USUAL_ROLE
 from texpr.ir.program import Assume, Compare, Injective, InRange
 from texpr.ir.scanner import Scanner
 from texpr.ir.structure import same
+from texpr.ir.transfer_parse import TransferParser, covers, named, option
 from texpr.ir.value import Buffer, Load
-from texpr.ir.value_parse import ValueParser, dtype, index, index_list, separated
+from texpr.ir.value_parse import ValueParser, dtype, index, index_list, integer_list, separated
 
+_Item = TypeVar("_Item")
 _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 
 
@@ -32,10 +36,6 @@ def parse_kernel(text: str, name: str = "<kernel>") -> k.Kernel:
 def _expect_end(scan: Scanner) -> None:
     if scan.next.kind != "end":
         scan.fail(f"expected the end of the text, found `{scan.next.text}`")
-
-
-def _symbol(scan: Scanner) -> Sym:
-    return Sym(scan.name())
 
 
 def _buffer(scan: Scanner, clause: str) -> Buffer:
@@ -75,7 +75,7 @@ class _PlanParser:
                 case "workspace":
                     workspace.append(self._declared("workspace"))
                 case "size":
-                    sizes.extend(separated(scan, _symbol))
+                    sizes.extend(separated(scan, named))
                 case "fix":
                     fixed.append(self._fix())
                 case "require":
@@ -105,7 +105,7 @@ class _PlanParser:
         return buffer
 
     def _fix(self) -> tuple[Sym, int]:
-        symbol = _symbol(self.scan)
+        symbol = named(self.scan)
         self.scan.expect("=")
         return symbol, self.scan.integer()
 
@@ -150,7 +150,7 @@ class _PlanParser:
                 scan.take()
                 return k.Launch(kernel)
             case "loop":
-                symbol = _symbol(scan)
+                symbol = named(scan)
                 scan.expect("<")
                 extent = index(scan)
                 scan.expect("{")
@@ -170,6 +170,7 @@ class _KernelParser:
         self.scan = scan
         self.outside = outside
         self.values = ValueParser(scan, {}, {})
+        self.transfers = TransferParser(self.values)
 
     def kernel(self) -> k.Kernel:
         scan, start = self.scan, self.scan.next.start
@@ -177,6 +178,7 @@ class _KernelParser:
         name = scan.name()
         axes, buffers, scalars = list[k.Axis](), list[Buffer](), list[Buffer]()
         sizes, arrays, written, min_blocks = list[Sym](), list[k.Array](), list[str](), 0
+        maps = list[k.TensorMap]()
         while not scan.accept("{"):
             match scan.name("a clause of a kernel"):
                 case "buffer":
@@ -184,7 +186,7 @@ class _KernelParser:
                 case "scalar":
                     scalars.append(self._declared("scalar"))
                 case "size":
-                    sizes.extend(separated(scan, _symbol))
+                    sizes.extend(separated(scan, named))
                 case "writes":
                     written.extend(separated(scan, Scanner.name))
                 case "blocks":
@@ -193,22 +195,25 @@ class _KernelParser:
                     axes.append(self._axis())
                 case "array":
                     arrays.append(self._array())
+                case "map":
+                    maps.append(self._map(maps))
                 case other:
                     scan.reject(f"`{other}` begins no clause of a kernel")
         body = self._rest_of_block()
         return k.Kernel(
             name, tuple(axes), tuple(buffers), tuple(scalars), tuple(sizes), tuple(arrays), body, frozenset(written),
-            scan.span(start), min_blocks,
+            scan.span(start), min_blocks, tuple(maps),
         )  # fmt: skip
 
     def _declared(self, clause: str) -> Buffer:
-        """A buffer of the plan where it is one, so that both are the same object."""
-        buffer = _buffer(self.scan, clause)
-        outer = self.outside.get(buffer.name)
-        if outer is not None and clause != "array" and same(outer, buffer):
-            buffer = outer
+        buffer = _buffer(self.scan, clause) if clause == "array" else self._known(_buffer(self.scan, clause))
         self.values.buffers[buffer.name] = buffer
         return buffer
+
+    def _known(self, buffer: Buffer) -> Buffer:
+        """A buffer of the plan where it is one, so that both are the same object."""
+        outer = self.outside.get(buffer.name)
+        return outer if outer is not None and same(outer, buffer) else buffer
 
     def _level(self) -> k.Level:
         try:
@@ -222,10 +227,10 @@ class _KernelParser:
         scan = self.scan
         level = self._level()
         dim = scan.name() if scan.accept(".") else "x"
-        symbol = _symbol(scan)
+        symbol = named(scan)
         scan.expect("<")
         extent = index(scan)
-        return k.Axis(symbol, level, extent, dim, _symbol(scan) if scan.accept("base") else None)
+        return k.Axis(symbol, level, extent, dim, named(scan) if scan.accept("base") else None)
 
     def _array(self) -> k.Array:
         try:
@@ -234,8 +239,35 @@ class _KernelParser:
             self.scan.fail(f"`{self.scan.next.text}` is no space")
         self.scan.take()
         buffer = self._declared("array")
+        align = self.scan.integer() if self.scan.accept("at") else USUAL_ALIGNMENT
+        barrier = self.scan.accept("barriers")
         reason = str(json.loads(self.scan.take().text)) if self.scan.next.kind == "string" else ""
-        return k.Array(buffer, space, reason)
+        return k.Array(buffer, space, reason, align, barrier)
+
+    def _map(self, earlier: list[k.TensorMap]) -> k.TensorMap:
+        scan, start = self.scan, self.scan.next.start
+        name = scan.name()
+        scan.expect("of")
+        if scan.second.text == ":":
+            buffer = self._known(_buffer(scan, "map"))
+        else:
+            mapped = {map.buffer.name: map.buffer for map in earlier}
+            buffer = mapped.get(scan.next.text) or self.values.buffer()
+            if buffer.name in mapped:
+                scan.take()
+        offset = index(scan) if scan.accept("from") else ZERO
+        sizes, strides = self._after("sizes", index_list), self._after("strides", index_list)
+        box, steps = self._after("box", integer_list), self._after("steps", integer_list)
+        swizzle = scan.integer() if scan.accept("swizzle") else 0
+        interleave = scan.integer() if scan.accept("interleave") else 0
+        fill = scan.name() if scan.accept("fill") else "zero"
+        return k.TensorMap(
+            name, buffer, sizes, strides, box, steps, swizzle, interleave, fill, offset, scan.span(start)
+        )  # fmt: skip
+
+    def _after(self, word: str, read: Callable[[Scanner], _Item]) -> _Item:
+        self.scan.expect(word)
+        return read(self.scan)
 
     def _block(self) -> tuple[k.Stmt, ...]:
         self.scan.expect("{")
@@ -267,20 +299,13 @@ class _KernelParser:
                 return self._barrier()
             case "exchange":
                 return self._exchange()
-            case "vector":
-                return self._vector()
-            case "copy":
-                return self._copy()
-            case "commit":
-                return k.CommitAsync(scan.span(scan.take().start))
-            case "wait":
-                return self._wait()
             case other:
-                scan.fail(f"`{other}` begins no statement")
+                found = self.transfers.statement(other)
+                return scan.fail(f"`{other}` begins no statement") if found is None else found
 
     def _for(self) -> k.For:
         scan, start = self.scan, self.scan.take().start
-        symbol = _symbol(scan)
+        symbol = named(scan)
         scan.expect("in")
         lo = index(scan)
         scan.expect("..")
@@ -291,7 +316,7 @@ class _KernelParser:
         reductions: list[tuple[Sym, str]] = []
         if scan.accept("reduce"):
             scan.expect("(")
-            reductions = separated(scan, lambda scan: (_symbol(scan), scan.name("an operation")))
+            reductions = separated(scan, lambda scan: (named(scan), scan.name("an operation")))
             scan.expect(")")
         uniform = scan.accept("uniform")
         span = scan.span(start)
@@ -307,7 +332,7 @@ class _KernelParser:
 
     def _declare(self) -> k.Declare:
         scan, start = self.scan, self.scan.take().start
-        symbol = _symbol(scan)
+        symbol = named(scan)
         scan.expect(":")
         of = dtype(scan)
         scan.expect("=")
@@ -317,7 +342,7 @@ class _KernelParser:
 
     def _assign(self) -> k.Assign:
         start = self.scan.next.start
-        symbol = _symbol(self.scan)
+        symbol = named(self.scan)
         self.scan.expect("=")
         return k.Assign(symbol, self.values.value(), self.scan.span(start))
 
@@ -333,62 +358,22 @@ class _KernelParser:
         op = scan.name("an operation")
         scan.expect("=")
         value = self.values.value()
-        scope = self._level() if self._option("at") else k.Level.GRID
+        scope = self._level() if option(scan, "at") else k.Level.GRID
         return k.Atomic(target, op, value, scope, scan.span(start))
 
     def _barrier(self) -> k.Barrier:
         scan, start = self.scan, self.scan.take().start
         level = self._level()
-        lanes = scan.integer() if self._option("lanes") else 32
-        return k.Barrier(level, self._covers(), lanes, scan.span(start))
-
-    def _option(self, word: str) -> bool:
-        """Takes a word that may end a statement, but not one that begins the next."""
-        return self.scan.second.text not in ("=", "[") and self.scan.accept(word)
-
-    def _covers(self) -> tuple[k.Covered, ...]:
-        return tuple(separated(self.scan, self._covered)) if self._option("covers") else ()
-
-    def _covered(self, scan: Scanner) -> k.Covered:
-        start = scan.next.start
-        kind = scan.name()
-        buffer = str(json.loads(scan.take().text)) if scan.next.kind == "string" else scan.name()
-        span = scan.span(start)
-        return k.Covered(kind, buffer, span, span, _symbol(scan) if self._option("carried") else None)
+        lanes = scan.integer() if option(scan, "lanes") else 32
+        return k.Barrier(level, covers(scan), lanes, scan.span(start))
 
     def _exchange(self) -> k.Exchange:
         scan, start = self.scan, self.scan.take().start
-        target = _symbol(scan)
+        target = named(scan)
         scan.expect("=")
         source = self.values.ref()
         scan.expect("^")
         mask = scan.integer()
-        width = scan.integer() if self._option("width") else 32
+        width = scan.integer() if option(scan, "width") else 32
         self.values.types[target] = source.dtype
         return k.Exchange(target, source, mask, width, scan.span(start))
-
-    def _vector(self) -> k.LoadVector | k.StoreVector:
-        scan, start = self.scan, self.scan.take().start
-        if scan.second.text == "[":
-            target = self.values.element()
-            scan.expect("=")
-            given = separated(scan, lambda _: self.values.value())
-            return k.StoreVector(target, tuple(given), scan.span(start))
-        targets = tuple(separated(scan, _symbol))
-        scan.expect("=")
-        source = self.values.element()
-        self.values.types.update(dict.fromkeys(targets, source.dtype))
-        return k.LoadVector(targets, source, scan.span(start))
-
-    def _copy(self) -> k.CopyAsync:
-        scan, start = self.scan, self.scan.take().start
-        target = self.values.element()
-        scan.expect("=")
-        source = self.values.element()
-        when = self.values.value() if scan.accept("when") else None
-        scan.expect("count")
-        return k.CopyAsync(target, source, scan.integer(), when, scan.span(start))
-
-    def _wait(self) -> k.WaitAsync:
-        start = self.scan.take().start
-        return k.WaitAsync(self.scan.integer(), self._covers(), self.scan.span(start))

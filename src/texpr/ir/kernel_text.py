@@ -8,7 +8,9 @@
 
     kernel  = "kernel" NAME {clause} "{" {stmt} "}"
     clause  = "buffer" buffer | "scalar" buffer | "size" NAME, … | "writes" NAME, … | "blocks" INT
-            | "axis" LEVEL ["." DIM] NAME "<" index ["base" NAME] | "array" SPACE buffer [STRING]
+            | "axis" LEVEL ["." DIM] NAME "<" index ["base" NAME] | "array" SPACE buffer ["at" INT] ["barriers"] [STRING]
+            | "map" NAME "of" (buffer | NAME) ["from" index] "sizes" "[" [index, …] "]" "strides" "[" [index, …] "]"
+              "box" "[" [INT, …] "]" "steps" "[" [INT, …] "]" ["swizzle" INT] ["interleave" INT] ["fill" NAME]
     buffer  = NAME ":" TYPE "[" [index, …] "]" ["strides" "[" [index, …] "]"] ["align" INT] ["role" ROLE]
 
     stmt    = "for" NAME "in" index ".." index ["by" index] [KIND [INT]] ["reduce" "(" NAME OP, … ")"] ["uniform"] block
@@ -20,6 +22,11 @@
             | "vector" NAME, … "=" element | "vector" element "=" value, …
             | "copy" element "=" element ["when" value] "count" INT
             | "commit" | "wait" INT ["covers" …]
+            | "tensor" "load" element "=" NAME "[" [index, …] "]" "arrives" element
+            | "tensor" ("store" | "reduce" OP) NAME "[" [index, …] "]" "=" element
+            | "bulk" element "=" element "count" INT ["arrives" element] | "commit_bulk" | "wait_bulk" INT ["read"] ["covers" …]
+            | "mbarrier" ("init" element "count" INT | "expect" element "bytes" INT | "arrive" element)
+            | "mbarrier" "wait" element "parity" index ["covers" …] | "fence" KIND | "prefetch" NAME
     block   = "{" {stmt} "}"
 
     value   = NUMBER ":" TYPE | TYPE "(" index ")" | ref | element | "(" value INFIX value ")" | "(" value "as" TYPE ")"
@@ -35,23 +42,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from math import isinf, isnan
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
-from texpr.affine.expr import ONE, Expr, Sym
+from texpr.affine.expr import ONE, ZERO, Sym
 from texpr.ir import kernel as k
-from texpr.ir.ops import OPS
 from texpr.ir.program import Compare, InRange
-from texpr.ir.scanner import is_name
-from texpr.ir.types import DType
-from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
+from texpr.ir.transfer_text import covers_text, transfer_text
+from texpr.ir.value import Buffer
+from texpr.ir.value_text import Types, list_text, value_text
 from texpr.support.span import NOWHERE, Span
-
-INFIX = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==",
-    "ne": "!=", "and": "and", "or": "or",
-}  # fmt: skip
-"""Operations that are written between their operands."""
 
 USUAL_ROLE = {
     "param": "input",
@@ -60,11 +59,12 @@ USUAL_ROLE = {
     "buffer": "input",
     "scalar": "input",
     "array": "local",
+    "map": "input",
 }
 """The role of a buffer that goes without saying, by the clause it stands in."""
 
-Types: TypeAlias = dict[Sym, DType]
-"""The types of the variables declared so far, in the order of the text."""
+USUAL_ALIGNMENT = 16
+"""Of an array, in bytes."""
 
 
 def plan_text(plan: k.Plan) -> str:
@@ -133,8 +133,11 @@ def _kernel_lines(kernel: k.Kernel) -> Iterator[str]:
         base = "" if axis.base is None else f" base {axis.base}"
         yield f"    axis {_level(axis)} {axis.sym} < {axis.extent}{base}"
     for array in kernel.arrays:
-        reason = f" {json.dumps(array.reason)}" if array.reason else ""
-        yield f"    array {array.space.value} {_buffer(array.buffer, 'array')}{reason}"
+        yield f"    array {array.space.value} {_array(array)}"
+    told = set(kernel.buffers)
+    for map in kernel.maps:
+        yield f"    map {map.name} of {map.buffer.name if map.buffer in told else _buffer(map.buffer, 'map')}{_map(map)}"
+        told.add(map.buffer)
     yield "{"
     yield from _block_lines(kernel.body, {}, "    ")
     yield "}"
@@ -150,15 +153,28 @@ def _level(axis: k.Axis) -> str:
     return f"{axis.level.value}.{axis.dim}" if named else axis.level.value
 
 
+def _array(array: k.Array) -> str:
+    at = "" if array.align == USUAL_ALIGNMENT else f" at {array.align}"
+    barriers = " barriers" if array.barrier else ""
+    reason = f" {json.dumps(array.reason)}" if array.reason else ""
+    return f"{_buffer(array.buffer, 'array')}{at}{barriers}{reason}"
+
+
+def _map(map: k.TensorMap) -> str:
+    start = "" if map.offset is ZERO else f" from {map.offset}"
+    tensor = f" sizes {list_text(map.sizes)} strides {list_text(map.strides)}"
+    box = f" box {list_text(map.box)} steps {list_text(map.steps)}"
+    swizzle = f" swizzle {map.swizzle}" if map.swizzle else ""
+    interleave = f" interleave {map.interleave}" if map.interleave else ""
+    fill = "" if map.fill == "zero" else f" fill {map.fill}"
+    return f"{start}{tensor}{box}{swizzle}{interleave}{fill}"
+
+
 def _buffer(buffer: Buffer, clause: str) -> str:
-    strides = "" if buffer.strides is None else f" strides {_list(buffer.strides)}"
+    strides = "" if buffer.strides is None else f" strides {list_text(buffer.strides)}"
     align = "" if buffer.align is None else f" align {buffer.align}"
     role = "" if buffer.role == USUAL_ROLE[clause] else f" role {buffer.role}"
-    return f"{buffer.name}: {buffer.dtype}{_list(buffer.shape)}{strides}{align}{role}"
-
-
-def _list(values: tuple[Expr, ...]) -> str:
-    return f"[{', '.join(map(str, values))}]"
+    return f"{buffer.name}: {buffer.dtype}{list_text(buffer.shape)}{strides}{align}{role}"
 
 
 def _block_lines(body: tuple[k.Stmt, ...], types: Types, pad: str) -> Iterator[str]:
@@ -209,85 +225,14 @@ def _simple(stmt: k.Leaf, types: Types) -> str:
             return f"atomic {value_text(stmt.target, types)} {stmt.op}= {value_text(stmt.value, types)}{scope}"
         case k.Barrier():
             lanes = "" if stmt.lanes == 32 else f" lanes {stmt.lanes}"
-            return f"barrier {stmt.level.value}{lanes}{_covers(stmt.covers)}"
+            return f"barrier {stmt.level.value}{lanes}{covers_text(stmt.covers)}"
         case k.Exchange():
             width = "" if stmt.width == 32 else f" width {stmt.width}"
             text = f"exchange {stmt.target} = {value_text(stmt.source, types)} ^ {stmt.mask}{width}"
             types[stmt.target] = stmt.source.dtype
             return text
-        case k.LoadVector() | k.StoreVector() | k.CopyAsync():
-            return _transfer(stmt, types)
-        case k.CommitAsync():
-            return "commit"
-        case k.WaitAsync():
-            return f"wait {stmt.pending}{_covers(stmt.covers)}"
         case _:
-            assert_never(stmt)
-
-
-def _transfer(stmt: k.LoadVector | k.StoreVector | k.CopyAsync, types: Types) -> str:
-    """What moves several elements at once."""
-    match stmt:
-        case k.LoadVector():
-            text = f"vector {', '.join(map(str, stmt.targets))} = {value_text(stmt.source, types)}"
-            types.update(dict.fromkeys(stmt.targets, stmt.source.dtype))
-            return text
-        case k.StoreVector():
-            given = ", ".join(value_text(value, types) for value in stmt.values)
-            return f"vector {value_text(stmt.target, types)} = {given}"
-        case k.CopyAsync():
-            when = "" if stmt.when is None else f" when {value_text(stmt.when, types)}"
-            return f"copy {value_text(stmt.target, types)} = {value_text(stmt.source, types)}{when} count {stmt.count}"
-        case _:
-            assert_never(stmt)
-
-
-def _covers(covers: tuple[k.Covered, ...]) -> str:
-    return f" covers {', '.join(map(_covered, covers))}" if covers else ""
-
-
-def _covered(covered: k.Covered) -> str:
-    carried = "" if covered.carried is None else f" carried {covered.carried}"
-    name = covered.buffer if is_name(covered.buffer) else json.dumps(covered.buffer)
-    return f"{covered.kind} {name}{carried}"
-
-
-def value_text(value: Value, types: Types) -> str:
-    """A value. A `Ref` of another type than its variable's says so."""
-    match value:
-        case Literal():
-            return f"{_number(value.value)}:{value.dtype}"
-        case Index():
-            return f"{value.dtype}({value.expr})"
-        case Ref():
-            return f"{value.sym}" if types.get(value.sym) == value.dtype else f"{value.sym}:{value.dtype}"
-        case Load():
-            data = "".join(f"; {sym} = {value_text(meaning, types)}" for sym, meaning in value.data)
-            return f"{value.buffer.name}[{', '.join(map(str, value.index))}{data}]"
-        case Cast():
-            return f"({value_text(value.arg, types)} as {value.dtype})"
-        case Op():
-            return _op(value, types)
-        case _:
-            assert_never(value)
-
-
-def _op(value: Op, types: Types) -> str:
-    args = [value_text(arg, types) for arg in value.args]
-    natural = value.name in OPS and value.dtype == OPS[value.name].result([arg.dtype for arg in value.args])
-    if natural and value.name in INFIX:
-        return f"({args[0]} {INFIX[value.name]} {args[1]})"
-    return f"{value.name}{'' if natural else f':{value.dtype}'}({', '.join(args)})"
-
-
-def _number(value: int | float) -> str:
-    if isinstance(value, int):
-        return str(int(value))
-    if isnan(value):
-        return "+nan"
-    if isinf(value):
-        return "+inf" if value > 0 else "-inf"
-    return float.__repr__(value)
+            return transfer_text(stmt, types)
 
 
 def _line(span: Span) -> str:

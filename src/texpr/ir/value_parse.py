@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from texpr.affine.expr import Expr, Sym, expr, maximum, minimum, sym, xor
-from texpr.ir.kernel_text import INFIX, Types
 from texpr.ir.ops import OPS
 from texpr.ir.scanner import Scanner
 from texpr.ir.types import DTYPES, DType
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
+from texpr.ir.value_text import INFIX, Types
 
 _OPERATION = {text: name for name, text in INFIX.items()}
 
@@ -27,8 +27,17 @@ def separated(scan: Scanner, item: Callable[[Scanner], _Item]) -> list[_Item]:
 
 def index_list(scan: Scanner) -> tuple[Expr, ...]:
     """`[index, …]`, perhaps empty."""
+    return _listed(scan, index)
+
+
+def integer_list(scan: Scanner) -> tuple[int, ...]:
+    """`[INT, …]`, perhaps empty."""
+    return _listed(scan, Scanner.integer)
+
+
+def _listed(scan: Scanner, item: Callable[[Scanner], _Item]) -> tuple[_Item, ...]:
     scan.expect("[")
-    found = () if scan.sees("]") else tuple(separated(scan, index))
+    found = () if scan.sees("]") else tuple(separated(scan, item))
     scan.expect("]")
     return found
 
