@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, IntoExpr
@@ -77,7 +78,7 @@ def scaled(value: Stride, factor: Int) -> Stride:
 def check_places(paths: Iterable[Path]) -> None:
     """Raises LayoutError where one place lies inside another: a number cannot be added to a tuple."""
     ordered = sorted(set(paths))
-    for outer, inner in zip(ordered, ordered[1:], strict=False):
+    for outer, inner in pairwise(ordered):
         if inner[: len(outer)] == outer:
             raise LayoutError(
                 "layout",
