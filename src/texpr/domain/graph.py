@@ -141,7 +141,7 @@ class DomainGraph:
                 above = transform.up(tuple(found[d.sym] for d in transform.outputs))
                 for domain, index in zip(transform.inputs, above, strict=True):
                     found.setdefault(domain.sym, index)
-        return found
+        return _closed(found)
 
     def below(self, given: Mapping[Sym, IntoExpr]) -> dict[Sym, Expr]:
         """The index of every IterDomain that follows by `down` from those in `given`, which are in bounds."""
@@ -181,3 +181,11 @@ def _require_sizes_apart(domains: Iterable[IterDomain]) -> None:
     both = {d.sym for d in found} & {name for d in found for name in d.extent.syms()}
     if both:
         raise ValueError(f"`{min(both, key=str)}` names an IterDomain, and a size in an extent")
+
+
+def _closed(found: dict[Sym, Expr]) -> dict[Sym, Expr]:
+    """Indices without names of IterDomains that have an index themselves: extents may have brought them in."""
+    made = {s: e for s, e in found.items() if e.as_sym != s}
+    while any(not made.keys().isdisjoint(e.syms()) for e in found.values()):
+        found = {s: e.substitute(made) for s, e in found.items()}
+    return found

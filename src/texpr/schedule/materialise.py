@@ -174,7 +174,7 @@ class _Maker:
         needs: _Needs = {}
         for predicate in found.kept:
             # Not simplified by what holds inside the loops: the comparison may go outside of them.
-            index = predicate.index.substitute(names)
+            index = predicate.index.substitute({**names, **indices})
             extent = predicate.bound.domain.extent.substitute(indices)
             low = predicate.bound.side is Side.LOW
             needs[_Need("ge", index, ZERO) if low else _Need("lt", index, extent)] = None
