@@ -199,13 +199,14 @@ def _is_first(bind: ir.Bind, mentioned: list[Load], buffer: Buffer) -> bool:
 
 
 def unrolling(loop: ir.Loop) -> int | None:
-    """How many iterations are to stand in one turn of `loop`, 0 for all of them; None where nothing was asked."""
+    """How many iterations are to stand in one turn of `loop`, 0 for all of them; None where nothing was asked, or where all
+    were asked of a loop that was cut into parts since."""
     asked = mark(loop, UNROLL)
     if asked is None:
         return None
     factor = asked.args[0].value if asked.args else 0
     assert isinstance(factor, int)
-    return factor
+    return factor if factor or loop.extent.is_constant else None
 
 
 def assign(target: Load | Ref, value: Value, bind: ir.Bind) -> k.Stmt:
