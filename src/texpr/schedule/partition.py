@@ -132,7 +132,7 @@ def _pays(loop: ir.Loop, around: tuple[ir.Loop, ...]) -> bool:
         match stmt:
             case ir.Par() if alone and stmt.extent.is_constant and not stmt.fully:
                 copied *= max(1, stmt.extent.constant)
-            case ir.Bind() | ir.If():
+            case ir.Bind() | ir.If() | ir.New():
                 pass
             case _:
                 return False
