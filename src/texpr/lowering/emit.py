@@ -107,11 +107,19 @@ class Emitter:
         body = self.block(loop.body)
         factor = unrolling(loop)
         kind = "serial" if factor is None else "unroll"
-        if factor is None and self.simd and isinstance(loop, ir.Par) and is_simple(loop.body, self.atomics):
+        free = isinstance(loop, ir.Par) and is_simple(loop.body, self.atomics) and not self._assigns_shared(loop)
+        if factor is None and self.simd and free:
             kind = "simd"
         elif kind == "serial" and loop.extent.is_constant and loop.extent.constant <= MOST_UNROLLED:
             kind = "unroll" if mark(loop, VECTOR) or self._indexes_own(loop) else kind
         return k.For(loop.sym, ZERO, loop.extent, body, ONE, kind, span=loop.span, factor=factor or 0)
+
+    def _assigns_shared(self, loop: ir.Loop) -> bool:
+        """Whether an iteration assigns a register that all of them have together: an array of one element."""
+        own = {s.buffer for s in ir.walk(loop.body) if isinstance(s, ir.New)}
+        targets = [t.buffer for s in ir.walk(loop.body) if isinstance(s, ir.Bind) for t in s.targets]
+        places = [self.places.get(b) for b in targets if b not in own]
+        return any(place is not None and place.register is not None for place in places)
 
     def _indexes_own(self, loop: ir.Loop) -> bool:
         for stmt in ir.walk(loop.body):
