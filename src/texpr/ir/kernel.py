@@ -41,6 +41,7 @@ from texpr.ir.transfer import (
     WaitAsync,
     WaitBulk,
     consecutive,
+    offset,
     transfer_exprs,
     transfer_values,
     transferred,
@@ -56,7 +57,7 @@ __all__ = [
     "CommitAsync", "CommitBulk", "CopyAsync", "CopyBulk", "CopyTensor", "Covered", "Declare", "Exchange", "Fence", "For",
     "HostIf", "HostLoop", "HostStep", "If", "Kernel", "Launch", "Leaf", "Level", "LoadVector", "Plan", "PrefetchMap",
     "Space", "Stmt", "Store", "StoreTensor", "StoreVector", "TensorMap", "Transfer", "WaitAsync", "WaitBulk", "blocks",
-    "consecutive", "exprs", "kernels", "memory", "symbols", "value_symbols", "values", "walk",
+    "consecutive", "exprs", "kernels", "memory", "offset", "symbols", "value_symbols", "values", "walk",
 ]  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from texpr.ir.kernel_text import stmt_text
 from texpr.ir.place import Place
 from texpr.ir.scanner import is_name
 from texpr.ir.stmt_verify import body_complaints
+from texpr.ir.tile_verify import arrays_lie_right, maps_are_there, maps_keep_the_rules
 from texpr.ir.uniformity import Threads
 from texpr.ir.value import Buffer
 from texpr.ir.value_verify import Scope
@@ -59,16 +60,19 @@ def _start(kernel: k.Kernel) -> Place:
 
 def names_are_words(kernel: k.Kernel) -> Iterator[str]:
     """Names can be written down."""
-    names = [kernel.name, *(b.name for b in _memory(kernel)), *(s.name for s in _symbols(kernel))]
+    names = [kernel.name, *_names(kernel)]
     names += [s.sym.name for s in k.walk(kernel.body) if isinstance(s, k.For | k.Declare)]
     names += [sym.name for s in k.walk(kernel.body) if isinstance(s, k.LoadVector) for sym in s.targets]
     yield from (f"{name!r} is no name" for name in names if not is_name(name))
 
 
 def names_differ(kernel: k.Kernel) -> Iterator[str]:
-    """No two buffers, arrays, sizes or axes share a name."""
-    names = [*(b.name for b in _memory(kernel)), *(s.name for s in _symbols(kernel))]
-    yield from (f"{name} stands for {count} things" for name, count in Counter(names).items() if count > 1)
+    """No two buffers, arrays, maps, sizes or axes share a name."""
+    yield from (f"{name} stands for {count} things" for name, count in Counter(_names(kernel)).items() if count > 1)
+
+
+def _names(kernel: k.Kernel) -> list[str]:
+    return [named.name for named in (*_memory(kernel), *kernel.maps, *_symbols(kernel))]
 
 
 def _memory(kernel: k.Kernel) -> tuple[Buffer, ...]:
@@ -168,7 +172,7 @@ def bases_are_given(kernel: k.Kernel) -> Iterator[str]:
 
 def written_buffers_are_there(kernel: k.Kernel) -> Iterator[str]:
     """What is said to be written is a buffer of the kernel, and no input."""
-    roles = {buffer.name: buffer.role for buffer in kernel.buffers}
+    roles = {buffer.name: buffer.role for buffer in (*kernel.buffers, *(map.buffer for map in kernel.maps))}
     for name in sorted(kernel.written):
         if name not in roles:
             yield f"{name} is written, but is no buffer of the kernel"
@@ -220,6 +224,9 @@ KERNEL_RULES: tuple[KernelRule, ...] = (
     core_axes_are_in_scope,
     bases_are_given,
     written_buffers_are_there,
+    arrays_lie_right,
+    maps_keep_the_rules,
+    maps_are_there,
 )
 
 PlanRule: TypeAlias = Callable[[k.Plan], Iterator[str]]
@@ -274,6 +281,8 @@ def kernels_use_the_plans_memory(plan: k.Plan) -> Iterator[str]:
     every = {*plan.params, *plan.results, *plan.workspace}
     for kernel in k.kernels(plan.steps):
         yield from (f"kernel {kernel.name}: {b.name} is no buffer of the plan" for b in kernel.buffers if b not in every)
+        mapped = (map.buffer for map in kernel.maps)
+        yield from (f"kernel {kernel.name}: {b.name} is mapped, and no buffer of the plan" for b in mapped if b not in every)
         yield from (f"kernel {kernel.name}: {b.name} is no parameter" for b in kernel.scalars if b not in plan.params)
 
 
@@ -296,6 +305,7 @@ def _step_complaints(steps: tuple[k.HostStep, ...], known: frozenset[Sym]) -> It
                 bases = {axis.base for axis in kernel.axes}
                 needed = {s for s in kernel.sizes if s not in bases}
                 needed |= _syms(axis.extent for axis in kernel.axes)
+                needed |= _syms(e for map in kernel.maps for e in (*map.sizes, *map.strides, map.offset))
                 unknown, inside = needed - known, known
             case k.HostLoop(sym, extent):
                 unknown, inside = _syms((extent,)) - known, known | {sym}

@@ -9,6 +9,7 @@ from texpr.affine.facts import Known
 from texpr.affine.ranges import Range
 from texpr.ir import kernel as k
 from texpr.ir.place import Place, Rule
+from texpr.ir.tile_verify import TILE_RULES
 from texpr.ir.transfer_verify import TRANSFER_RULES
 from texpr.ir.types import BOOL, DType
 from texpr.ir.value_verify import complaints
@@ -87,7 +88,7 @@ def simd_loop_is_plain(stmt: k.Stmt, at: Place) -> Iterator[str]:
             yield f"lanes of {stmt.sym} inside lanes of {at.simd.sym}"
         if any(isinstance(s, k.Barrier | k.Exchange) for s in k.walk(stmt.body)):
             yield "lanes cannot wait for each other"
-        if any(isinstance(s, k.CopyAsync | k.CommitAsync | k.WaitAsync) for s in k.walk(stmt.body)):
+        if any(isinstance(s, k.Transfer) and not isinstance(s, k.LoadVector | k.StoreVector) for s in k.walk(stmt.body)):
             yield "lanes have no copies of their own to wait for"
 
 
@@ -245,6 +246,7 @@ RULES: tuple[Rule, ...] = (
     exchange_is_within_a_warp,
     exchange_is_met_by_all,
     *TRANSFER_RULES,
+    *TILE_RULES,
 )
 
 

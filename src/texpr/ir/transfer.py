@@ -306,6 +306,14 @@ def consecutive(first: Load, count: int) -> tuple[Load, ...]:
     return tuple(replace(first, index=(*outer, last + at)) for at in range(count))
 
 
+def offset(element: Load) -> Expr:
+    """Elements before `element` in its buffer."""
+    total, buffer = ZERO, element.buffer
+    for at, index in enumerate(element.index):
+        total = total * buffer.shape[at] + index if buffer.strides is None else total + index * buffer.strides[at]
+    return total
+
+
 def transferred(stmt: Transfer) -> tuple[tuple[Load, ...], tuple[Load, ...]]:
     """The elements that a transfer reads and those that it writes; of a tile, and of a long run, the first stands for all."""
     match stmt:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from texpr.affine.expr import ONE, Expr, expr
+from texpr.affine.expr import ONE
 from texpr.ir import kernel as k
 from texpr.ir.place import Place, Rule
 from texpr.ir.types import BOOL
@@ -61,17 +61,9 @@ def address_is_aligned(stmt: k.Stmt, at: Place) -> Iterator[str]:
         if buffer in at.kernel.buffers and buffer.role != "local" and (buffer.align or buffer.dtype.bytes) % width:
             yield f"{buffer.name} need not begin at a multiple of {width} bytes"
         if count and len(first.index) == buffer.rank and buffer.rank:
-            rest = _offset(first) % count
+            rest = k.offset(first) % count
             if rest.is_constant and rest.constant:
                 yield f"{buffer.name}[{_listed(first.index)}] is no multiple of {count} elements"
-
-
-def _offset(element: Load) -> Expr:
-    """Elements before `element` in its buffer."""
-    total, buffer = expr(0), element.buffer
-    for at, index in enumerate(element.index):
-        total = total * buffer.shape[at] + index if buffer.strides is None else total + index * buffer.strides[at]
-    return total
 
 
 def vectors_are_of_memory(stmt: k.Stmt, at: Place) -> Iterator[str]:

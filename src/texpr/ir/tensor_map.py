@@ -1,0 +1,62 @@
+"""A map of the kernel form as the descriptor of `texpr.tma`, whose rules of the hardware then say what is wrong with it."""
+
+from __future__ import annotations
+
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.affine.facts import Known
+from texpr.affine.ranges import Range
+from texpr.ir.transfer import TensorMap
+from texpr.ir.types import DType
+from texpr.ir.value import Buffer
+from texpr.tma import descriptor
+from texpr.tma.elements import ELEMENTS, Element, Fill
+from texpr.tma.rules import Findings, findings
+from texpr.tma.swizzle import Swizzle
+
+_MOST = 2**31 - 1
+_WORKSPACE = 256
+"""What a workspace's buffers are aligned to, in bytes."""
+
+_ELEMENTS = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "tf32": "float32"} | {
+    f"{short}{bits}": f"{long}{bits}" for short, long in (("i", "int"), ("u", "uint")) for bits in (32, 64)
+}
+
+
+def element(dtype: DType) -> Element:
+    """The type of elements under which values of `dtype` travel: where the driver has no such type, bytes of the same size."""
+    return ELEMENTS[_ELEMENTS.get(dtype.name, f"uint{dtype.bits}")]
+
+
+def base(map: TensorMap) -> Expr:
+    """The address of the first element of the tensor in bytes, as a multiple of what its buffer is aligned to."""
+    start = Sym(f"address of {map.buffer.name}")
+    return expr(start) * _alignment(map.buffer) + map.offset * map.buffer.dtype.bytes
+
+
+def _alignment(buffer: Buffer) -> int:
+    if buffer.role == "local":
+        return _WORKSPACE
+    return buffer.align or buffer.dtype.bytes
+
+
+def describe(map: TensorMap) -> descriptor.TensorMap:
+    """The descriptor. Raises ValueError for a swizzle, an interleave or a fill that there is not."""
+    return descriptor.TensorMap(
+        element(map.buffer.dtype),
+        base(map),
+        map.sizes,
+        map.strides,
+        descriptor.Tiled(descriptor.exprs(*map.box)),
+        descriptor.exprs(*map.steps),
+        descriptor.Interleave(map.interleave),
+        Swizzle(map.swizzle),
+        fill=Fill(map.fill),
+    )
+
+
+def judged(map: TensorMap) -> Findings:
+    """What the rules of the hardware say of `map`, where each size is at least 0 and less than 2³¹."""
+    described = describe(map)
+    parts = (described.base, *described.sizes, *described.strides)
+    ranges: dict[Sym, Range] = {sym: (0, _MOST) for part in parts for sym in part.syms()}
+    return findings(described, Known(ranges))

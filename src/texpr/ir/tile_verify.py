@@ -1,0 +1,232 @@
+"""What makes maps, copies of tiles and barriers in shared memory well formed, rule by rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from texpr.affine.expr import ZERO, Sym
+from texpr.affine.facts import Known
+from texpr.affine.ranges import Range
+from texpr.ir import kernel as k
+from texpr.ir.place import Place, Rule
+from texpr.ir.tensor_map import element, judged
+from texpr.ir.types import U64
+from texpr.ir.value import Buffer, Load, Value
+from texpr.ir.value import walk as value_walk
+from texpr.isa.levels import Space
+from texpr.tma.reduce import TYPES, Reduction
+
+MOST_ALIGNMENT = 1024
+LINE = 128
+"""What every tile of shared memory is aligned to, in bytes."""
+
+MOST_COUNT = 2**20 - 1
+"""Arrivals, and bytes, that a barrier counts in a phase (PTX ISA, "mbarrier": "Size and alignment", "tx-count")."""
+
+BULK = 16
+"""Bytes of which a bulk copy's addresses and size are multiples."""
+
+BULK_REDUCTIONS = ("add", "min", "max", "and", "or", "xor")
+
+_MOST = 2**31 - 1
+
+
+def arrays_lie_right(kernel: k.Kernel) -> Iterator[str]:
+    """An array's alignment is a power of two that shared memory can have; barriers are words of it."""
+    for array in kernel.arrays:
+        name, align = array.buffer.name, array.align
+        if align & (align - 1) or not 1 <= align <= MOST_ALIGNMENT:
+            yield f"{name} is aligned to {align} bytes, not to a power of two up to {MOST_ALIGNMENT}"
+        if array.barrier and (array.space is not Space.SHARED or array.buffer.dtype != U64):
+            yield f"{name} holds barriers, which are u64 in shared memory"
+
+
+def maps_keep_the_rules(kernel: k.Kernel) -> Iterator[str]:
+    """The hardware takes each map, at some sizes at least; the rest is checked before a launch."""
+    for map in kernel.maps:
+        if len(map.sizes) != len(map.box) or len(map.box) != len(map.steps):
+            yield f"{map.name} has {len(map.sizes)} sizes, {len(map.box)} extents of a box and {len(map.steps)} steps"
+            continue
+        try:
+            found = judged(map)
+        except ValueError as reason:
+            yield f"{map.name}: {reason}"
+        else:
+            yield from (f"{map.name}: {finding}" for finding in found.violated)
+
+
+def maps_are_there(kernel: k.Kernel) -> Iterator[str]:
+    """What a copy names is a map of the kernel."""
+    known = {map.name for map in kernel.maps}
+    for stmt in k.walk(kernel.body):
+        if isinstance(stmt, k.CopyTensor | k.StoreTensor | k.PrefetchMap) and stmt.map not in known:
+            yield f"there is no map {stmt.map}"
+
+
+def array_of(buffer: Buffer, kernel: k.Kernel) -> k.Array | None:
+    """The array of the kernel's own that a buffer is."""
+    return next((array for array in kernel.arrays if array.buffer is buffer), None)
+
+
+def _map(name: str, at: Place) -> k.TensorMap | None:
+    return next((map for map in at.kernel.maps if map.name == name), None)
+
+
+def _barriers(stmt: k.Stmt) -> tuple[Load, ...]:
+    """The barriers that a statement is about."""
+    match stmt:
+        case k.BarrierInit() | k.BarrierExpect() | k.BarrierArrive() | k.BarrierWait() | k.CopyTensor():
+            return (stmt.barrier,)
+        case k.CopyBulk():
+            return () if stmt.barrier is None else (stmt.barrier,)
+        case _:
+            return ()
+
+
+def barriers_are_barriers(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """What is waited at is an element of an array of barriers, and nothing else touches those."""
+    meant = _barriers(stmt)
+    for barrier in meant:
+        array = array_of(barrier.buffer, at.kernel)
+        if array is None or not array.barrier:
+            yield f"{barrier.buffer.name} holds no barriers"
+    for load in _loads(k.values(stmt)):
+        array = array_of(load.buffer, at.kernel)
+        if array is not None and array.barrier and not any(load is barrier for barrier in meant):
+            yield f"{load.buffer.name} holds barriers, not numbers"
+
+
+def _loads(values: tuple[Value, ...]) -> Iterator[Load]:
+    return (node for value in values for node in value_walk(value) if isinstance(node, Load))
+
+
+def barrier_counts_fit(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """A barrier counts so far, and phases have parities."""
+    match stmt:
+        case k.BarrierInit() if not 1 <= stmt.count <= MOST_COUNT:
+            yield f"a phase cannot wait for {stmt.count} arrivals"
+        case k.BarrierExpect() if not 0 <= stmt.bytes <= MOST_COUNT:
+            yield f"a phase cannot wait for {stmt.bytes} bytes"
+        case k.BarrierWait():
+            sizes: dict[Sym, Range] = {size: (0, _MOST) for size in at.kernel.sizes}
+            lo, hi = Known(sizes).bounds(stmt.parity)
+            if lo is None or hi is None or lo < 0 or hi > 1:
+                yield f"{stmt.parity} is not known to be 0 or 1"
+        case _:
+            pass
+
+
+def indices_are_in_scope(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """Coordinates and parities name what is there."""
+    if isinstance(stmt, k.CopyTensor | k.StoreTensor | k.BarrierWait):
+        unknown = at.scope.unknown(k.exprs(stmt))
+        if unknown:
+            yield f"no {', '.join(map(str, unknown))} in scope"
+
+
+def tile_fits_its_map(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """One coordinate a dimension; a tile is of a shared array, of the tensor's type, and lies in it."""
+    if not isinstance(stmt, k.CopyTensor | k.StoreTensor):
+        return
+    map, tile = _map(stmt.map, at), stmt.target if isinstance(stmt, k.CopyTensor) else stmt.source
+    if map is None:
+        return
+    if len(stmt.at) != map.rank:
+        yield f"{map.name} has {map.rank} dimensions, and is given {len(stmt.at)} coordinates"
+    if tile.dtype != map.buffer.dtype:
+        yield f"{tile.buffer.name} holds {tile.dtype}, {map.buffer.name} {map.buffer.dtype}"
+    yield from _shared_run(tile, map.room, max(LINE, LINE * map.swizzle // BULK), at)
+
+
+def _shared_run(first: Load, size: int, align: int, at: Place) -> Iterator[str]:
+    """What is wrong with `size` bytes of a shared array from `first` on, at a multiple of `align` bytes."""
+    name, array = first.buffer.name, array_of(first.buffer, at.kernel)
+    if array is None or array.space is not Space.SHARED or array.barrier:
+        yield f"{name} is no shared array"
+        return
+    if array.align % align:
+        yield f"{name} is aligned to {array.align} bytes, and a tile to {align}"
+    if len(first.index) != first.buffer.rank:
+        return
+    offset, room = k.offset(first) * first.dtype.bytes, prod(e.constant for e in array.buffer.shape) * first.dtype.bytes
+    rest = offset % align
+    if rest.is_constant and rest is not ZERO:
+        yield f"a tile in {name} begins {rest} bytes behind a multiple of {align}"
+    if size > room or (offset.is_constant and not 0 <= offset.constant <= room - size):
+        yield f"{size} bytes do not lie in {name}, which has {room}"
+
+
+def reduction_is_of_the_type(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """The engine combines by these operations, of these types."""
+    if not isinstance(stmt, k.StoreTensor) or stmt.reduce is None:
+        return
+    if stmt.reduce not in BULK_REDUCTIONS:
+        yield f"no tile is reduced by {stmt.reduce}"
+    elif element(stmt.source.dtype).name not in TYPES[Reduction(stmt.reduce)] or stmt.source.dtype.name in ("tf32", "bool"):
+        yield f"no tile of {stmt.source.dtype} is reduced by {stmt.reduce}"
+
+
+def stored_tensor_may_be_written(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """The kernel says that it writes what the map is of."""
+    map = _map(stmt.map, at) if isinstance(stmt, k.StoreTensor) else None
+    if map is not None and map.buffer.name not in at.kernel.written:
+        yield f"{map.buffer.name} is not said to be written"
+
+
+def bulk_copy_is_of_one_run(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """From a buffer of the kernel to a shared array, whose barrier it arrives at, or back; in multiples of 16 bytes."""
+    if not isinstance(stmt, k.CopyBulk):
+        return
+    size = stmt.count * stmt.source.dtype.bytes
+    inward = stmt.target.buffer not in at.kernel.buffers
+    near, far = (stmt.target, stmt.source) if inward else (stmt.source, stmt.target)
+    if size <= 0 or size % BULK:
+        yield f"{stmt.count} elements of {stmt.source.dtype} are {size} bytes, no multiple of {BULK}"
+    if near.dtype != far.dtype:
+        yield f"{near.buffer.name} holds {near.dtype}, {far.buffer.name} {far.dtype}"
+    if far.buffer not in at.kernel.buffers:
+        yield f"{far.buffer.name} is not in global memory"
+    elif far.buffer.role != "local" and (far.buffer.align or far.dtype.bytes) % BULK:
+        yield f"{far.buffer.name} need not begin at a multiple of {BULK} bytes"
+    if not inward and far.buffer.name not in at.kernel.written:
+        yield f"{far.buffer.name} is not said to be written"
+    if inward is (stmt.barrier is None):
+        yield "a copy to shared memory arrives at a barrier, and no other does"
+    yield from _shared_run(near, size, BULK, at)
+
+
+_NEEDED: dict[type[k.Stmt], tuple[type[k.Stmt], str]] = {
+    k.CopyTensor: (k.BarrierWait, "waits for no copies of tiles"),
+    k.StoreTensor: (k.WaitBulk, "waits for no stores of tiles"),
+    k.BarrierWait: (k.BarrierInit, "makes no barriers"),
+    k.WaitBulk: (k.CommitBulk, "commits no stores of tiles"),
+}
+
+
+def what_is_needed_is_there(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """A kernel that starts copies waits for them somewhere; whether in time, the emulator sees."""
+    needed = _NEEDED.get(type(stmt))
+    if needed is not None and not any(isinstance(other, needed[0]) for other in k.walk(at.kernel.body)):
+        yield f"the kernel {needed[1]}"
+    if isinstance(stmt, k.WaitBulk) and stmt.pending < 0:
+        yield f"{stmt.pending} groups cannot be left"
+
+
+def fence_is_known(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """Fences are of two kinds."""
+    if isinstance(stmt, k.Fence) and stmt.kind not in ("async", "init"):
+        yield f"there is no fence {stmt.kind}"
+
+
+TILE_RULES: tuple[Rule, ...] = (
+    barriers_are_barriers,
+    barrier_counts_fit,
+    indices_are_in_scope,
+    tile_fits_its_map,
+    reduction_is_of_the_type,
+    stored_tensor_may_be_written,
+    bulk_copy_is_of_one_run,
+    what_is_needed_is_there,
+    fence_is_known,
+)
