@@ -16,8 +16,8 @@ from texpr.layout.inverse import contiguous, left_inverse, nullspace, right_inve
 
 
 def small() -> Iterator[Layout]:
-    yield from layouts(12, 2, (0, 1, 2, 3, 4, 6))
-    yield from layouts(8, 3, (0, 1, 2, 4))
+    yield from layouts(12, 2, (0, 1, 2, 3, 4))
+    yield from layouts(8, 3, (0, 1, 2, 4), least=2)
 
 
 def large() -> Iterator[Layout]:
@@ -50,7 +50,7 @@ def check_alone(every: Iterable[Layout]) -> dict[str, int]:
 
 def test_alone() -> None:
     answered = check_alone(small())
-    assert all(count > 500 for count in answered.values()), answered
+    assert all(count > 300 for count in answered.values()), answered
 
 
 @pytest.mark.long
@@ -111,8 +111,8 @@ def check_pairs(first: Iterable[Layout], second: list[Layout]) -> tuple[int, int
 
 
 def test_composition() -> None:
-    answered, carried = check_pairs(firsts(8), list(layouts(8, 2, range(6), least=2)))
-    assert answered > 4000
+    answered, carried = check_pairs(firsts(8), list(layouts(6, 2, range(5), least=2)))
+    assert answered > 2000
     assert carried > 100
 
 

@@ -23,7 +23,11 @@ def complement(layout: Layout, cotarget: Int | None = None, known: Known = NOTHI
     the modes fill, with the gaps between them. Modes of size 1 or stride 0 add no value and count for nothing. Raises
     LayoutError where the modes overlap or interleave, or do not fill a part of `cotarget` that divides it.
     """
-    prover = Prover(known, layout)
+    return complement_by(Prover(known, layout), layout, cotarget)
+
+
+def complement_by(prover: Prover, layout: Layout, cotarget: Int | None = None) -> Layout:
+    """`complement` with what a prover knows."""
     ordered = chain(layout, "complement", prover)
     found: list[Mode] = []
     filled: Int = 1

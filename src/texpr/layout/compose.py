@@ -122,12 +122,16 @@ class _Digits:
             if prover.at_most(reach, minus(mode.size, 1)):
                 continue
             if place == len(self._modes) - 1:
-                reason = (
-                    f"{b} reaches beyond {self._layout}: to {reach} in a last mode of size {mode.size}, or it is not proved"
+                raise LayoutError(
+                    "composition",
+                    f"{b} reaches {reach} in the last mode of {self._layout}, which is not proved to be less than {mode.size}",
+                    help="take fewer, or pad the first layout",
                 )
-                raise LayoutError("composition", reason, help="take fewer, or pad the first layout")
-            reason = f"the modes of {b} add up to {reach} in a mode of size {mode.size} of {self._layout}, and carry"
-            raise LayoutError("composition", reason, help="compose its modes one by one")
+            raise LayoutError(
+                "composition",
+                f"the modes of {b} add up to {reach} in a mode of size {mode.size} of {self._layout}, and carry",
+                help="let them count in different digits of the first layout",
+            )
 
 
 def _composed(a: Layout, b: Layout, digits: dict[Path, _Digits], prover: Prover) -> Layout:

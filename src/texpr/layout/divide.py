@@ -13,7 +13,7 @@ The first mode runs through one tile, the second through the tiles. The other di
 from __future__ import annotations
 
 from texpr.affine.facts import Known
-from texpr.layout.complement import complement
+from texpr.layout.complement import complement_by
 from texpr.layout.compose import Tiler, by_mode, composition
 from texpr.layout.error import LayoutError
 from texpr.layout.layout import Layout
@@ -33,8 +33,9 @@ def logical_divide(layout: Layout, tiler: Tiler, known: Known = NOTHING) -> Layo
 
 def _divided(layout: Layout, tile: Layout, known: Known) -> Layout:
     size = layout.size
-    both = Layout.of(tile, complement(tile, size, known))
-    if not Prover(known, layout, tile).equal(both.size, size):
+    prover = Prover(known, layout, tile)
+    both = Layout.of(tile, complement_by(prover, tile, size))
+    if not prover.equal(both.size, size):
         raise LayoutError("divide", f"{tile} repeats coordinates: with what it leaves out it has {both.size}, not {size}")
     return composition(layout, both, known)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from texpr.affine.facts import Known
 from texpr.layout.compose import composition
+from texpr.layout.error import LayoutError
 from texpr.layout.inttuple import Int
-from texpr.layout.inverse import right_inverse
+from texpr.layout.inverse import contiguous, right_inverse
 from texpr.layout.layout import Layout
 from texpr.layout.product import raked_product
-from texpr.layout.proof import NOTHING
+from texpr.layout.proof import NOTHING, Prover
 
 
 def thread_value(threads: Layout, values: Layout, known: Known = NOTHING) -> tuple[tuple[Int, ...], Layout]:
@@ -17,6 +18,10 @@ def thread_value(threads: Layout, values: Layout, known: Known = NOTHING) -> tup
     `threads` gives the number of the thread at each place of blocks, `values` that of the value at each place of a block; both
     are compact. Raises LayoutError where they are not.
     """
+    for each in (threads, values):
+        if not Prover(known, each).equal(contiguous(each, known).size, each.size):
+            reason = f"{each} does not number its {each.size} places from 0 on, each once"
+            raise LayoutError("thread value", reason, help="give it the strides of a compact layout, in any order")
     tile = raked_product(threads, values, known)
     order = Layout((threads.size, values.size))
     return tuple(mode.size for mode in tile.modes), composition(right_inverse(tile, known), order, known)
