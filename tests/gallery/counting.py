@@ -25,9 +25,14 @@ ARITHMETIC = ("add", "sub", "mul", "div", "fma", "max", "min", "exp")
 class Turn:
     """One turn: comparisons of indices, integer operations, and operations on data."""
 
-    comparisons: int = 0
     arithmetic: int = 0
     indices: set[Expr] = field(default_factory=set[Expr])
+    compared: set[Value] = field(default_factory=set[Value])
+
+    @property
+    def comparisons(self) -> int:
+        """Comparisons of indices, each counted once."""
+        return len(self.compared)
 
     @property
     def integers(self) -> int:
@@ -96,7 +101,7 @@ def _values(found: Turn, values: Iterator[Value] | tuple[Value, ...], known: Map
     for value in values:
         for node in walk(substitute_value(value, dict(known))):
             if isinstance(node, Op) and node.name in COMPARISONS and all(isinstance(a, Index) for a in node.args):
-                found.comparisons += 1
+                found.compared.add(node)
             elif isinstance(node, Op) and node.name in ARITHMETIC and node.dtype.kind is Kind.FLOAT:
                 found.arithmetic += 1
             elif isinstance(node, Load):

@@ -54,8 +54,8 @@ def _rows() -> tuple[Row, ...]:
     return (
         row("saxpy", None, None, None, 4, {"n": 65536}),
         row("sum", None, "i", "item", 16, {"n": 65536}),
-        row("transpose/transpose2d", "padded", None, "step", 1, square),
-        row("transpose/transpose2d", "swizzled", None, "step", 1, square),
+        row("transpose/transpose2d", "padded", None, None, 4, square),
+        row("transpose/transpose2d", "swizzled", None, None, 4, square),
         row("transpose/wide", "vectors", None, None, 4, square),
         row("matmul", "tiles", "k", "ki", 16, cube),
         row("matmul/whole", "loads", "k", "ko", 1024, cube),
