@@ -101,7 +101,11 @@ class _Parter:
         return (main, *self._renamed((rest,)))
 
     def _either(self, margins: Sequence[Expr], then: Body, orelse: Body) -> Body:
-        test = conjunction([_holds(m) for m in margins])
+        least: dict[Expr, Expr] = {}  # of margins that differ by a constant, the smallest is enough
+        for margin in margins:
+            rest = margin - margin.constant
+            least[rest] = min(margin, least.get(rest, margin), key=lambda m: m.constant)
+        test = conjunction([_holds(m) for m in least.values()])
         if test is None:
             return then
         return (ir.If(test, then, self._renamed(orelse), span=orelse[0].span),)

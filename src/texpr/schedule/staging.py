@@ -45,19 +45,22 @@ class Staging:
     def from_box(self, region: Box, names: Sequence[Sym], fill: Literal | None, mark: Callable[[ir.Par], ir.Par]) -> State:
         """The box is copied in by loops over `names`; elements of it outside of the buffer become `fill`, or stay undefined.
 
-        `mark` is applied to the outermost of these loops.
+        A dimension of extent 1 needs no loop, unless all are. `mark` is applied to the outermost of these loops.
         """
         made = self._made(tuple(map(expr, region.extent)))
-        index = tuple(b + expr(s) for b, s in zip(region.base, names, strict=True))
-        target = Load(made, tuple(map(expr, names)), span=self.span)
+        every = tuple(zip(names, region.extent, strict=True))
+        looped = tuple(each for each in every if each[1] > 1) or every[:1]
+        at = tuple(expr(each[0]) if each in looped else ZERO for each in every)
+        index = tuple(b + a for b, a in zip(region.base, at, strict=True))
+        target = Load(made, at, span=self.span)
         bind = ir.Bind((target,), (Load(self.buffer, index, span=self.span),), span=self.span)
         facts = (
             *inside(self.state, self.outer),
-            *(f for s, e in zip(names, region.extent, strict=True) for f in in_loop(s, expr(e))),
+            *(f for s, e in looped for f in in_loop(s, expr(e))),
         )
         test = conjunction(list(self._tests(index, index, facts)))
         body = self._where(test, bind, () if fill is None else (ir.Bind((target,), (fill,), span=self.span),))
-        loops = [ir.Par(s, expr(e), (), span=self.span) for s, e in zip(names, region.extent, strict=True)]
+        loops = [ir.Par(s, expr(e), (), span=self.span) for s, e in looped]
         loops[:1] = map(mark, loops[:1])
         where = {id(u.load): tuple(e - b for e, b in zip(u.index, region.base, strict=True)) for u in self.uses}
         state = self._noted(self.state, tuple(map(str, region.base)), fill)
