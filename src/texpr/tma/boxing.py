@@ -13,7 +13,7 @@ Source: "Introduction to TMA Support in NVFuser" (NVIDIA).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from texpr.affine.expr import ONE, ZERO, Expr, expr
@@ -58,7 +58,8 @@ class Part:
     """An IterDomain of the TMA domain: what the engine walks and tests along it.
 
     `size`: elements that there are; `stride`: elements of memory from one to the next; `skipped`: of it, before the first.
-    `coordinate`: over the leaves. `root`: what is in the box of it, or None where that is a single element.
+    `coordinate`: over the leaves. `root`: what is in the box of it, or None where that is a single element. `first`: the
+    coordinate of the first box, which the others follow where the index of `counted` is not negative.
     """
 
     domain: IterDomain
@@ -69,6 +70,8 @@ class Part:
     coordinate: Expr = ZERO
     skipped: Expr = ZERO
     root: IterDomain | None = None
+    first: Expr = ZERO
+    counted: IterDomain | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,38 +89,30 @@ class Boxed:
 
 def boxed(graph: DomainGraph, bulk: Iterable[IterDomain]) -> Boxed:
     """The IterDomains from which only bulk leaves follow, striding splits aside."""
-    inside = set(bulk)
+    inside, above = set(bulk), set(bulk)
     strided: dict[IterDomain, Split] = {}
     merged: dict[IterDomain, IterDomain] = {}
     cut = {t.inner for t in graph.transforms if isinstance(t, Split)}
     for transform in reversed(graph.transforms):
+        whole_tiles = inside - strided.keys() - merged.keys()
         match transform:
-            case Split(input_, outer, inner) if outer in inside and inner not in inside:
+            case Split(input_, outer, inner) if outer in whole_tiles and inner not in above:
                 if _may_stride(input_, inner):
                     strided[input_] = transform
                     inside.add(input_)
             case Resize(input_) if input_ not in cut:
                 pass  # room around the tensor, not around a tile
-            case _ if all(output in inside for output in transform.outputs):
-                if several := next((d for d in transform.outputs if d in strided and len(transform.outputs) > 1), None):
-                    raise Refused(several, "a striding split of a part of the box", "merge the box first, then split it")
+            case Merge(output=whole) if whole in inside:
                 inside |= set(transform.inputs)
-                merged |= {d: whole for d in transform.inputs if (whole := _strided_whole(transform, strided, merged))}
+                if (strided_whole := whole if whole in strided else merged.get(whole)) is not None:
+                    merged |= dict.fromkeys(transform.inputs, strided_whole)
+            case _ if all(d in whole_tiles for d in transform.outputs):
+                inside |= set(transform.inputs)
             case _:
                 pass
-    above = set(inside)
-    for transform in reversed(graph.transforms):
         if any(output in above for output in transform.outputs):
             above |= set(transform.inputs)
     return Boxed(frozenset(inside), frozenset(above), strided, merged)
-
-
-def _strided_whole(
-    transform: Transform, strided: dict[IterDomain, Split], merged: dict[IterDomain, IterDomain]
-) -> IterDomain | None:
-    """The merged box that is strided, if `transform` gives it or a part of it."""
-    (output, *_) = transform.outputs
-    return output if output in strided else merged.get(output)
 
 
 def _may_stride(box: IterDomain, stride: IterDomain) -> bool:
@@ -195,44 +190,38 @@ class Views:
 
     def _partition(self, part: Part, outer: IterDomain, inner: IterDomain, context: Context) -> None:
         """A boxing split. `part.coordinate` is what the index of the whole is less than the tensor's."""
-        first = context.index(outer.sym) * inner.extent + self._stride_index(inner, context)
         self._note(part.domain, Role.PARTITIONED)
         self._note(outer, Role.COORDINATE)
-        self._box(part, inner, first + part.coordinate)
+        self._box(part, inner, context.index(outer.sym) * inner.extent + part.coordinate, context, outer)
 
-    def _box(self, part: Part, box: IterDomain, coordinate: Expr) -> None:
+    def _box(self, part: Part, box: IterDomain, coordinate: Expr, context: Context, counted: IterDomain | None = None) -> None:
+        """`coordinate`: of the box; where it is strided, the tile begins so much behind it as the index of the stride says."""
         split = self.boxes.strided.get(box)
         self._note(box, Role.BOX)
         if split is not None:
             self._note(split.outer, Role.TILE)
             self._note(split.inner, Role.STRIDE)
-        self.open[part.domain] = Part(
-            part.domain,
-            part.size,
-            part.stride,
-            box.extent,
-            ONE if split is None else split.inner.extent,
-            coordinate,
-            part.skipped,
-            box,
+        self.open[part.domain] = replace(
+            part,
+            box=box.extent,
+            element_stride=ONE if split is None else split.inner.extent,
+            coordinate=coordinate + (ZERO if split is None else context.index(split.inner.sym)),
+            root=box,
+            first=part.coordinate,
+            counted=counted,
         )
-
-    def _stride_index(self, box: IterDomain, context: Context) -> Expr:
-        split = self.boxes.strided.get(box)
-        return ZERO if split is None else context.index(split.inner.sym)
 
     def _merge(self, outer: IterDomain, inner: IterDomain, merged: IterDomain, context: Context) -> None:
         first, second = self.open[outer], self.open[inner]
         if first.size is not outer.extent or second.size is not inner.extent:
             raise Refused(merged, "a view of what has room around it", "box before the merge")
-        if context.simple(first.stride - second.stride * inner.extent) is ZERO or _is_one(inner, context):
-            stride = first.stride if _is_one(inner, context) else second.stride
-            whole = Part(merged, merged.extent, stride, skipped=first.skipped)
-            self._replace(outer, whole)
+        skipped = first.skipped + second.skipped
+        if context.simple(first.stride - second.stride * inner.extent) is ZERO or _is_one(outer, context):
+            self._replace(outer, Part(merged, merged.extent, second.stride, skipped=skipped))
             del self.open[inner]
-        elif _is_one(outer, context):
-            self._replace(inner, Part(merged, merged.extent, second.stride))
-            del self.open[outer]
+        elif _is_one(inner, context):
+            self._replace(outer, Part(merged, merged.extent, first.stride, skipped=skipped))
+            del self.open[inner]
         else:
             self._box_over_merge(first, second, merged, context)
 
@@ -250,10 +239,8 @@ class Views:
         self._note(first.domain, Role.PARTITIONED)
         self._note(inner, Role.PARTITIONED)
         self._note(cut.outer, Role.COORDINATE)
-        self.open[first.domain] = Part(
-            first.domain, first.size, first.stride, coordinate=context.simple(start // inner.extent), skipped=first.skipped
-        )
-        self._box(second, cut.inner, context.simple(start % inner.extent) + self._stride_index(cut.inner, context))
+        self.open[first.domain] = replace(first, coordinate=context.simple(start // inner.extent))
+        self._box(second, cut.inner, context.simple(start % inner.extent), context)
 
     def _resize(self, resize: Resize, context: Context) -> None:
         """Room around the tensor moves coordinates; what a negative expand leaves out is left out of the tensor."""
@@ -266,28 +253,19 @@ class Views:
             if not known.nonnegative(expand) and not known.nonnegative(-expand):
                 raise Refused(resize.input, f"whether {expand} makes room or cuts is not known", "give its sign")
             cut.append(ZERO if known.nonnegative(expand) else -expand)
-        self._replace(
-            resize.input,
-            Part(
-                resize.output,
-                part.size - cut[0] - cut[1],
-                part.stride,
-                coordinate=-(resize.left + cut[0]),
-                skipped=part.skipped + part.stride * cut[0],
-            ),
-        )
+        size, shift = part.size - cut[0] - cut[1], -(resize.left + cut[0])
+        skipped = part.skipped + part.stride * cut[0]
+        self._replace(resize.input, Part(resize.output, size, part.stride, coordinate=shift, skipped=skipped))
 
     def _finish(self, context: Context) -> None:
         """What is left open is a box as a whole, partitioned already, or a coordinate."""
         for domain, part in tuple(self.open.items()):
             if domain in self.boxes.inside:
                 self._note(domain, Role.PARTITIONED)
-                self._box(part, domain, part.coordinate + self._stride_index(domain, context))
+                self._box(part, domain, part.coordinate, context)
             elif domain not in self.boxes.above:
                 self._note(domain, Role.COORDINATE)
-                self.open[domain] = Part(
-                    domain, part.size, part.stride, coordinate=context.index(domain.sym) + part.coordinate, skipped=part.skipped
-                )
+                self.open[domain] = replace(part, coordinate=context.index(domain.sym) + part.coordinate, first=part.coordinate)
 
     def _replace(self, domain: IterDomain, *parts: Part) -> None:
         """`parts` in the place of an IterDomain, so that the order of the tensor is kept."""

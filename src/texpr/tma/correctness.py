@@ -23,7 +23,7 @@ from texpr.domain.transforms.split import Split
 from texpr.domain.transforms.swizzle import Shift, Swizzle, Xor
 from texpr.presburger.formula import Eq
 from texpr.tma.elements import Fill
-from texpr.tma.model import Copy, Dimension, Refusal
+from texpr.tma.model import Copy, Refusal
 
 
 class Level(Enum):
@@ -96,18 +96,24 @@ def analysis(copy: Copy) -> Analysis:
     """Which holes a copy has, and which of them the engine does not find by itself."""
     context = Context(copy.graph, copy.known)
     below = tuple(_below(copy))
-    protected = _protected(copy, below, context)
+    alone = _alone(copy, context)
+    protected = _protected(copy, below, alone, context)
     needed: dict[Bound, Predicate] = {}
     mixed: list[IterDomain] = []
     has_holes = copy.tile.holes > 0
     for transform in below:
         for bound in _opened(transform, context):
-            index = context.index(bound.domain.sym)
             if context.known.nonnegative(context.margin(bound)):
                 continue
             has_holes = True
-            if bound.domain in protected:
+            if bound.domain in alone:
+                outer = alone[bound.domain]
+                if outer is None or context.known.nonnegative(context.index(outer.sym)):
+                    continue
+                bound = low(outer)  # before the first box there would be another, in which the hole is data
+            elif bound.domain in protected:
                 continue
+            index = context.index(bound.domain.sym)
             if index.syms() & {leaf.sym for leaf in copy.bulk}:
                 mixed.append(bound.domain)
             else:
@@ -117,7 +123,7 @@ def analysis(copy: Copy) -> Analysis:
 
 def _below(copy: Copy) -> Iterator[Transform]:
     """Transforms between the TMA domain and the tile: neither views of the tensor, nor inside the tile."""
-    reached = {part.domain for dimension in copy.dimensions for part in dimension.parts} | set(copy.boxes.merged.values())
+    reached = set(copy.domain)
     inside = set(copy.tile.graph.transforms)
     for transform in copy.graph.transforms:
         if transform in inside:
@@ -127,9 +133,11 @@ def _below(copy: Copy) -> Iterator[Transform]:
             yield transform
 
 
-def _protected(copy: Copy, below: tuple[Transform, ...], context: Context) -> frozenset[IterDomain]:
+def _protected(
+    copy: Copy, below: tuple[Transform, ...], alone: dict[IterDomain, IterDomain | None], context: Context
+) -> frozenset[IterDomain]:
     """Definition 1."""
-    found = {domain for dimension in copy.dimensions for domain in _partitioned(copy, dimension, context)}
+    found = {dimension.tested for dimension in copy.dimensions} | set(alone)
     for transform in below:
         match transform:
             case Split(whole, outer) if whole in found:
@@ -146,15 +154,14 @@ def _protected(copy: Copy, below: tuple[Transform, ...], context: Context) -> fr
     return frozenset(found)
 
 
-def _partitioned(copy: Copy, dimension: Dimension, context: Context) -> Iterator[IterDomain]:
-    """The IterDomain that the engine tests, and the box where there is only one: its index then is that of the tensor."""
-    yield dimension.tested
-    if len(dimension.parts) == 1:
-        for transform in copy.graph.transforms:
-            if isinstance(transform, Split) and transform.inner == dimension.parts[0].root:
-                first = context.index(transform.outer.sym)
-                if context.known.nonnegative(first) and context.known.nonnegative(ONE - transform.outer.extent):
-                    yield transform.inner
+def _alone(copy: Copy, context: Context) -> dict[IterDomain, IterDomain | None]:
+    """Boxes behind which nothing of the tensor lies, and their coordinates: what is not in such a box is not in the tensor."""
+    single = [each.parts[0] for each in copy.dimensions if len(each.parts) == 1]
+    return {
+        part.root: part.counted
+        for part in single
+        if part.root is not None and context.known.nonnegative(part.first + part.box - part.size)
+    }
 
 
 def _opened(transform: Transform, context: Context) -> Iterator[Bound]:

@@ -53,13 +53,15 @@ class Dimension:
 class Copy:
     """One copy: its dimensions, dimension 0 first, the tile in shared memory, and the roles of the IterDomains.
 
-    `skipped`: elements of the tensor before the first that is described. `bulk`: the leaves that the hardware runs.
+    `domain`: the TMA domain. `skipped`: elements of the tensor before the first that is described. `bulk`: the leaves that the
+    hardware runs.
     """
 
     graph: DomainGraph
     known: Known
     element: Element
     bulk: frozenset[IterDomain]
+    domain: tuple[IterDomain, ...]
     dimensions: tuple[Dimension, ...]
     tile: Tile
     boxes: Boxed
@@ -125,7 +127,9 @@ def plan(
         return Refusal(refused.domain, refused.reason, refused.helps)
     skipped = sum((part.skipped for part in parts), ZERO)
     roles = {name: frozenset(found) for name, found in views.roles.items()}
-    return Copy(graph, known, element, frozenset(chosen), dimensions, laid, boxes, skipped, roles)
+    return Copy(
+        graph, known, element, frozenset(chosen), tuple(part.domain for part in parts), dimensions, laid, boxes, skipped, roles
+    )
 
 
 def _outer(graph: DomainGraph, bulk: list[IterDomain], allocated: Collection[str] | None) -> list[IterDomain]:
@@ -174,12 +178,16 @@ class _Dimensions:
 
     def _strided(self, whole: IterDomain, members: list[Part]) -> Dimension:
         """Parts whose merge is strided: one dimension, or there is no such copy."""
-        step = self._boxes.strided[whole].inner
+        outermost = members[0]
+        size, box = outermost.size, outermost.box
+        coordinate = outermost.coordinate
         for outer, inner in pairwise(members):
-            if not self._adjoin(outer.stride, inner.stride * inner.size):
+            if not self._adjoin(outer.stride, inner.stride * inner.size) or inner.box is not inner.size:
                 raise Refused(whole, f"{outer.domain} and {inner.domain} are not contiguous", "stride each of them")
-        coordinate = self._context.index(step.sym)
-        return Dimension(tuple(members), whole.extent, members[-1].stride, whole.extent, step.extent, coordinate)
+            size, box, coordinate = size * inner.size, box * inner.box, coordinate * inner.size
+        step = self._boxes.strided[whole].inner
+        coordinate = self._context.simple(coordinate + self._context.index(step.sym))
+        return Dimension(tuple(members), size, members[-1].stride, box, step.extent, coordinate)
 
     def _rank(self, each: Dimension, order: Mapping[IterDomain, int]) -> tuple[int, int]:
         """Where a dimension stands: one contiguous element first, then as the tile lies, coordinates last."""
