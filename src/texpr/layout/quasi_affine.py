@@ -47,15 +47,16 @@ def from_expressions(values: IntoIntTree, axes: Sequence[Axis], known: Known = N
     `values` is a number, or a tree of them: then strides are basis elements. Raises LayoutError where an index cannot be cut
     into digits in which the values are linear, or one digit moves two places of the tree.
     """
-    places = dict(_places(tidy_tree(values), ()))
+    simple = Simplifier(known.also(Fact(0, sym, extent) for sym, extent in axes))
+    places = {path: simple(value) for path, value in _places(tidy_tree(values), ())}
     modes = [_cut(sym, tidy(extent), places.values(), known) for sym, extent in axes]
     digits = [digit for mode in modes for digit in mode]
-    simple = Simplifier(known.also(Fact(0, digit.sym, digit.size) for digit in digits))
+    cut = Simplifier(known.also(Fact(0, digit.sym, digit.size) for digit in digits))
     whole = {sym: sum((expr(d.sym) * d.weight for d in mode), expr(0)) for (sym, _), mode in zip(axes, modes, strict=True)}
     strides: dict[Sym, Stride] = {}
     base: dict[Path, Int] = {}
     for path, value in places.items():
-        linear = coefficients(simple(value.substitute(whole)), [digit.sym for digit in digits])
+        linear = coefficients(cut(value.substitute(whole)), [digit.sym for digit in digits])
         if linear is None:
             raise LayoutError("from expressions", f"`{value}` is not shown to be linear in digits of its indices")
         base[path] = tidy(linear[1])
