@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 import pytest
-from tests.domain.arrays import Ints, evaluate
+from tests.domain.arrays import At, Ints, evaluate
 from tests.tma.generate import Schedule, schedule
 
 from texpr.domain.correctness import WEAK, Strong
@@ -23,7 +23,7 @@ from texpr.tma.model import Copy, Refusal, plan
 from texpr.tma.reference import Direction
 
 INT = ELEMENTS["int32"]
-UNWRITTEN = np.full(1, 0xCDCDCDCD, np.uint32).view(np.int32)[0]
+Bools = npt.NDArray[np.bool_]
 SHORT = range(400)
 
 
@@ -95,7 +95,8 @@ def test_many_loads() -> None:
 def check_protected(seeds: range) -> None:
     """Theorem 4, at every index of the leaves: with the others in bounds, the engine's test puts the protected ones in bounds.
 
-    Boxes that are alone need a coordinate that is not negative as well, which then is among the needed predicates.
+    Only what lies in the tile is of interest; holes below it are never written. Boxes that are alone need a
+    coordinate that is not negative as well, which then is among the needed predicates.
     """
     count = 0
     for seed, _, copy in copies(seeds):
@@ -103,9 +104,12 @@ def check_protected(seeds: range) -> None:
         names = [leaf.sym for leaf in graph.leaves]
         shape = [leaf.extent.constant for leaf in graph.leaves]
         at = dict(zip(names, np.indices(shape).reshape(len(shape), -1), strict=True))
-        index = {d: evaluate(graph.indices()[d.sym], at) for d in _below(copy)}
+        everywhere = np.zeros(prod(shape), np.int64)
+        index = {d: everywhere + evaluate(graph.indices()[d.sym], at) for d in _below(copy)}
         inside = {d: (at >= 0) & (at < d.extent.constant) for d, at in index.items()}
-        given = [_engine(copy, index), *(ok for d, ok in inside.items() if d not in found.protected)]
+        given = [_engine(copy, at, index), *(ok for d, ok in inside.items() if d not in found.protected)]
+        tile = {d: everywhere + evaluate(graph.indices()[d.sym], at) for d in copy.tile.graph.domains()}
+        given += [(at >= 0) & (at < d.extent.constant) for d, at in tile.items()]
         given += [everywhere + evaluate(each.margin, at) >= 0 for each in found.needed]
         assert not (np.logical_and.reduce(given) & ~np.logical_and.reduce(list(inside.values()))).any(), seed
         count += 1
@@ -121,15 +125,23 @@ def _below(copy: Copy) -> list[IterDomain]:
     return reached
 
 
-def _engine(copy: Copy, index: dict[IterDomain, Ints]) -> npt.NDArray[np.bool_]:
-    """What the engine tests: the coordinate of each element, in each dimension."""
-    tests: list[npt.NDArray[np.bool_]] = []
-    for dimension in copy.dimensions:
-        total, weight = np.zeros_like(next(iter(index.values()))), 1
-        for part in reversed(dimension.parts):
-            total, weight = total + (index[part.domain] + part.first.constant) * weight, weight * part.size.constant
-        tests += [total >= 0, total < dimension.size.constant]
-    return np.logical_and.reduce(tests)
+def _engine(copy: Copy, at: At, index: dict[IterDomain, Ints]) -> Bools:
+    """What the engine tests of each element, in each dimension: the coordinate, and so many steps more as the tile has it."""
+    tests: list[Bools] = []
+    for each in copy.dimensions:
+        root = each.parts[0].root
+        if len(each.parts) > 1:
+            total, weight = np.zeros_like(next(iter(index.values()))), 1
+            for part in reversed(each.parts):
+                total, weight = total + (index[part.domain] + part.first.constant) * weight, weight * part.size.constant
+        else:
+            total = evaluate(each.coordinate, at)
+            if root is not None:
+                split = copy.boxes.strided.get(root)
+                top = root if split is None else split.outer
+                total = total + evaluate(copy.graph.indices()[top.sym], at) * each.element_stride.constant
+        tests += [total >= 0, total < each.size.constant]
+    return np.logical_and.reduce([np.broadcast_to(test, next(iter(index.values())).shape) for test in tests])
 
 
 def test_protected() -> None:
