@@ -122,6 +122,7 @@ class _Lowering:
             frozenset(load.buffer.name for load in written if load.buffer not in own),
             origin[0].span,
             min_blocks=self.min_blocks if any(axis.level is k.Level.BLOCK for axis in lowered.axes) else 0,
+            maps=lowered.maps,
         )
 
     @property

@@ -81,15 +81,18 @@ class Needs:
             self._known = {instance.stmt: instance.known for instance in self.model.instances}
         return next(self._known[s] for s in ir.walk((stmt,)) if s in self._known)
 
-    def between(self, nest: Nest, team: Team, placement: Placement) -> tuple[Need, ...]:
-        """Every dependence of `nest` that needs a barrier, those of reductions' scratch memory included."""
+    def between(self, nest: Nest, team: Team, placement: Placement, landing: Collection[Leaf] = ()) -> tuple[Need, ...]:
+        """Every dependence of `nest` that needs a barrier, those of reductions' scratch memory included.
+
+        `landing`: steps whose effects every thread waits for by other means.
+        """
         around = _around(team.nodes)
         ends: dict[Buffer, list[_End]] = {}
         for end in self._ends(nest, team):
             place = placement.places.get(end.access.buffer)
             if place is None or place.space is not k.Space.LOCAL:
                 ends.setdefault(end.access.buffer, []).append(end)
-        found = [need for same in ends.values() for need in self._pairs(same, nest, around)]
+        found = [need for same in ends.values() for need in self._pairs(same, nest, around, landing)]
         return (*found, *_scratch_needs(team, nest, around))
 
     def meetings(self, nest: Nest, team: Team, sources: Collection[Leaf]) -> Iterator[Meeting]:
@@ -158,7 +161,7 @@ class Needs:
             order[leaf] = number
             if leaf.who is Who.TOTAL:
                 totals[leaf.stmt] = leaf
-            elif leaf.who in (Who.SPREAD, Who.PARTIAL) or isinstance(leaf.stmt, ir.Seq):
+            elif isinstance(leaf.stmt, ir.Par | ir.Seq):
                 leaf_of.update((stmt, leaf) for stmt in ir.walk((leaf.stmt,)))
             else:
                 leaf_of[leaf.stmt] = leaf
@@ -175,12 +178,12 @@ class Needs:
                 else:
                     yield _End(access, leaf, order[leaf], ZERO if leaf.who is Who.LEADER else None)
 
-    def _pairs(self, ends: list[_End], nest: Nest, around: Mapping[Leaf, _Around]) -> Iterator[Need]:
+    def _pairs(self, ends: list[_End], nest: Nest, around: Mapping[Leaf, _Around], landing: Collection[Leaf]) -> Iterator[Need]:
         """The needs among accesses of one buffer, nearest ends first; what an earlier one implies is not asked again."""
         atomics = self._atomics(nest)
         found: list[_Pair] = []
         for source, sink in sorted(product(ends, ends), key=lambda pair: abs(pair[1].order - pair[0].order)):
-            if not (source.access.writes or sink.access.writes):
+            if source.leaf in landing or not (source.access.writes or sink.access.writes):
                 continue
             if source.access.instance.stmt in atomics and sink.access.instance.stmt in atomics:
                 continue

@@ -19,6 +19,7 @@ from texpr.lowering.names import Names
 from texpr.lowering.needs import Needs
 from texpr.lowering.placement import Placement, Placer
 from texpr.lowering.team import Branch, Leaf, Loop, Node, Team, Who, build
+from texpr.lowering.tensor import Tensors
 from texpr.mapping.bands import band
 from texpr.mapping.nest import LoopMap, Nest, Role
 from texpr.support.diagnostic import limitation
@@ -32,6 +33,7 @@ class Lowered:
     arrays: tuple[k.Array, ...]
     placement: Placement
     body: tuple[k.Stmt, ...]
+    maps: tuple[k.TensorMap, ...] = ()
 
 
 def lower_nest(
@@ -58,6 +60,7 @@ class _NestLowering:
     placed: dict[barriers.Gap, k.Barrier] = field(default_factory=dict[barriers.Gap, k.Barrier])
     copying: frozenset[Leaf] = frozenset()
     waits: dict[barriers.Gap, Wait] = field(default_factory=dict[barriers.Gap, Wait])
+    tensors: Tensors = field(init=False)
     numbers: dict[int, int] = field(default_factory=dict[int, int])
     blocks: tuple[Expr, ...] = ()
 
@@ -79,16 +82,18 @@ class _NestLowering:
         cpu = self.target.family == "cpu"
         self.emitter = Emitter(self.placement.places, self.names, simd=cpu, atomics=atomics, known=self.needs.known)
         self.emitter.vector = None if cpu else vectors.in_lanes
+        self.tensors = Tensors.of(team.nodes, self.placement.places, self.names, self.needs.known)
         if self.nest.team == 1:
             self.emitter.reduce = lanes.reduce_in_lanes if cpu else None
             body = points.around(self._tiles(), self.nest.body, self.emitter)
         else:
             self._barriers(team)
             body = self._nodes(team.nodes)
-        body = self._guarded(body)
-        arrays = (*self.placement.arrays, *self.emitter.arrays, *self._scratch())
+        body = (*self._start(), *self._guarded(body))
+        placed = map(self.tensors.aligned, self.placement.arrays)
+        arrays = (*placed, *self.emitter.arrays, *self._scratch(), *self.tensors.arrays)
         loads = tuple(self._let_loads(body))
-        return Lowered(axes, arrays, self.placement, (*prelude, *loads, *body))
+        return Lowered(axes, arrays, self.placement, (*prelude, *loads, *body), tuple(self.tensors.maps))
 
     def _axes(self) -> tuple[tuple[k.Axis, ...], tuple[k.Stmt, ...]]:
         """Hardware coordinates, and the grid indices in them."""
@@ -181,12 +186,22 @@ class _NestLowering:
         return build(self.nest, {s: self.names.sym("decided") for s in conditions})
 
     def _barriers(self, team: Team) -> None:
-        found = self.needs.between(self.nest, team, self.placement)
+        tensors = self.tensors
+        met = tuple(self.needs.meetings(self.nest, team, tensors.steps))
+        found = (*self.needs.between(self.nest, team, self.placement, tensors.steps), *tensors.turns(met, team.nodes))
         self.placed = barriers.place(team.nodes, found, min(32, self.nest.team))
+        tensors.place(team.nodes, met, self.placed)
         self.copying = copying_leaves(team, self.placement.places, self.target)
         if self.copying:
             self.waits = place_waits(team.nodes, self.needs.meetings(self.nest, team, self.copying), self.copying, self.placed)
         self.numbers = {id(steps.nodes): steps.number for steps in barriers.lists(team.nodes)}
+
+    def _start(self) -> Iterator[k.Stmt]:
+        """The barriers of copies, made by one thread before any other needs them."""
+        made = self.tensors.start()
+        if made:
+            yield k.If(self._leads(), made)
+            yield k.Barrier(k.Level.BLOCK, self.tensors.made)
 
     def _scratch(self) -> Iterator[k.Array]:
         for reduction in self.reductions.values():
@@ -207,7 +222,8 @@ class _NestLowering:
         found.extend(self._waits((number, -1)))
         for at, node in enumerate(nodes):
             if isinstance(node, Leaf) and node.who is Who.LEADER:
-                leading.extend(self.emitter.stmt(node.stmt))
+                copy = self.tensors.steps.get(node)
+                leading.extend(self.emitter.stmt(node.stmt) if copy is None else self.tensors.issue(copy))
             else:
                 self._flush(leading, found)
                 found.extend(self._node(node, nodes[at + 1 :]))
@@ -222,6 +238,7 @@ class _NestLowering:
         wait = self.waits.get(gap)
         if wait is not None:
             yield from wait.statements()
+        yield from self.tensors.waits.get(gap, ())
 
     def _flush(self, leading: list[k.Stmt], found: list[k.Stmt]) -> None:
         if leading:

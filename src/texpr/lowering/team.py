@@ -4,7 +4,8 @@ Before: the body of a grid iteration. After: leaves that no barrier may enter, i
 
 - *spread*: a `par` shared out over the team;
 - *partial* and *total*: the two halves of a team reduction, each thread's share and the combination over threads;
-- *leader*: a bind outside every team `par`, or a vector of them, run by the team's first thread;
+- *leader*: a bind outside every team `par`, a vector of them, or a copy by the tensor memory accelerator: what the team's first
+  thread runs, or starts;
 - *all*: the same for something each thread keeps its own copy of, and for every read that decides control flow.
 """
 
@@ -20,7 +21,7 @@ from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.mapping.nest import Nest, Role
 from texpr.mapping.reductions import Accumulator, accumulators
-from texpr.schedule.marks import VECTOR, mark
+from texpr.schedule.marks import TENSOR, VECTOR, mark
 
 
 class Who(Enum):
@@ -114,6 +115,8 @@ def build(nest: Nest, decide: dict[ir.If, Sym]) -> Team:
 def _nodes(body: tuple[ir.Stmt, ...], nest: Nest, copies: frozenset[Buffer], decide: dict[ir.If, Sym]) -> Iterator[Node]:
     for stmt in body:
         match stmt:
+            case ir.Par() if mark(stmt, TENSOR):
+                yield Leaf(Who.LEADER, stmt)
             case ir.Par():
                 yield from _par(stmt, nest, copies)
             case ir.Seq() if mark(stmt, VECTOR) and (who := _who(stmt, copies)) is not None:

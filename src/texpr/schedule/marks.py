@@ -1,6 +1,6 @@
 """What a schedule writes on the loops of a program for mapping and lowering: directives, the same as pragmas in the text.
 
-#bind(grid.x)   #unroll or #unroll(n)   #vector   #async
+#bind(grid.x)   #unroll or #unroll(n)   #vector   #async   #tma(128, 64, 32): the swizzle, and a box
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from texpr.ir import program as ir
 from texpr.isa.target import Target
 from texpr.support.span import NOWHERE, Span
 
-BIND, UNROLL, VECTOR, ASYNC, PARTITION = "bind", "unroll", "vector", "async", "partition"
+BIND, UNROLL, VECTOR, ASYNC, TENSOR, PARTITION = "bind", "unroll", "vector", "async", "tma", "partition"
 
 OFF = "off"
 """What `partition` says of a loop that must stay whole."""

@@ -9,9 +9,10 @@ What is only read goes to `shared` as a box, or to `registers` by loops like tho
 out at the end by loops like those that write it, and copied in only where a read comes before the write; so an accumulator
 stays in registers over a whole loop.
 
-`in`: shared or registers. `via`: ld (loads and stores) or cp_async. `fill`: what the elements of the box outside of A become:
-weak (nothing: no read sees them), zero, or a number. Proved: no other iteration writes what is copied in, and what is copied
-out was written; or refused.
+`in`: shared or registers. `via`: ld (loads and stores), cp_async, or tma: boxes of `box=(128, 16)` elements that the tensor
+memory accelerator copies, with `swizzle=32B|64B|128B`. `fill`: what the elements of the region outside of A become: weak
+(nothing: no read sees them), zero, or a number. Proved: no other iteration writes what is copied in, and what is copied out was
+written; or refused.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ from texpr.checks.coverage import reads_undefined
 from texpr.checks.subject import Subject
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Literal
+from texpr.relation.facts import known
 from texpr.schedule.call import Call, Rule
-from texpr.schedule.marks import ASYNC, marked
+from texpr.schedule.engine import boxes_asked, require_engine, require_load, require_zero, with_memory
+from texpr.schedule.marks import ASYNC, TENSOR, marked
 from texpr.schedule.materialise import materialise
-from texpr.schedule.region import Box, NoBox, Use, box, is_met_again, uses, varying
+from texpr.schedule.region import Box, NoBox, Use, box, inside, is_met_again, uses, varying
 from texpr.schedule.staging import Staging
 from texpr.schedule.state import State
 from texpr.schedule.tree import path_to
@@ -32,14 +35,15 @@ from texpr.support.diagnostic import Note, TexprError
 
 
 def _apply(call: Call) -> State:
-    call.expect(1, keys=("at", "in", "via", "fill"))
+    call.expect(1, keys=("at", "in", "via", "fill", "box", "swizzle"))
     buffer = call.buffer(call.plain[0])
     where = call.key("at")
     if where is None:
         raise call.wrong("needs `at=LOOP`: the loop in each of whose iterations the copy lives")
     at = call.loop(where)
     space = _word(call, "in", ("shared", "registers"))
-    via = _word(call, "via", ("ld", "cp_async"))
+    via = _word(call, "via", ("ld", "cp_async", "tma"))
+    _require_words_of_via(call, via)
     outer = tuple(s for s in path_to(call.state.function.body, at) or () if isinstance(s, ir.Par | ir.Seq))
     found = uses(call.state, buffer, outer)
     if not found:
@@ -61,8 +65,30 @@ def _apply(call: Call) -> State:
     region = _box(call, staging)
     fill = _fill(call, buffer)
     names = _copy_loops(call, name, len(region.extent))
+    if via == "tma":
+        return _defined(call, staging, found[0], _by_engine(call, staging, region, names, fill))
     state = staging.from_box(region, names, fill, lambda loop: marked(loop, ASYNC) if via == "cp_async" else loop)
     return _defined(call, staging, found[0], state)
+
+
+def _by_engine(call: Call, staging: Staging, region: Box, names: tuple[Sym, ...], fill: Literal | None) -> State:
+    """The box copied by the tensor memory accelerator, and its memory as that writes it."""
+    region, boxes = boxes_asked(call, staging.buffer, region)
+    promised = known(inside(staging.state, staging.outer))
+    require_load(call, staging.buffer, region, boxes, promised, fill)
+    state = staging.from_box(region, names, fill, lambda loop: marked(loop, TENSOR, boxes.swizzle.span, *boxes.box))
+    return with_memory(state, staging.name, boxes)
+
+
+def _require_words_of_via(call: Call, via: str) -> None:
+    """`box=` and `swizzle=` are words of `via=tma`, which not every target knows."""
+    if via == "tma":
+        require_engine(call)
+        require_zero(call)
+    for key in ("box", "swizzle") if via != "tma" else ():
+        argument = call.key(key)
+        if argument is not None:
+            raise call.wrong(f"has `{key}=` with `via=tma` alone", argument)
 
 
 def _word(call: Call, key: str, choices: tuple[str, ...]) -> str:
@@ -165,4 +191,9 @@ def _no(call: Call, use: Use, reason: str, other: Use | None = None) -> TexprErr
     return call.refuse("E0912", f"what is touched of `{use.load.buffer.name}` cannot be staged: {reason}", *notes)
 
 
-RULE = Rule("stage", "stage(BUFFER, at=LOOP, in=shared|registers, via=ld|cp_async, fill=weak|zero|NUMBER) -> NAME", _apply)
+FORM = (
+    "stage(BUFFER, at=LOOP, in=shared|registers, via=ld|cp_async|tma, fill=weak|zero|NUMBER, box=(N, …), "
+    "swizzle=none|32B|64B|128B) -> NAME"
+)
+
+RULE = Rule("stage", FORM, _apply)

@@ -16,4 +16,5 @@ CODES: dict[str, str] = {
     "E0913": "placement that does not hold what it must",
     "E0914": "schedule undecided",
     "E0915": "directive that leaves iterations out",
+    "E0916": "copy that the tensor memory accelerator cannot make",
 }

@@ -1,0 +1,150 @@
+"""What a schedule asks of the tensor memory accelerator, read and proved: boxes, swizzle, the rules of the hardware."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from texpr.affine.expr import Expr
+from texpr.affine.facts import Known
+from texpr.domain.correctness import WEAK, Strong
+from texpr.ir import program as ir
+from texpr.ir.value import Buffer, Literal
+from texpr.isa.cuda import TMA
+from texpr.presburger.formula import Eq
+from texpr.schedule.call import Call
+from texpr.schedule.region import Box
+from texpr.schedule.state import State
+from texpr.schedule.tensor import Boxes, Planned, planned, ruled
+from texpr.support.diagnostic import Note
+from texpr.tma.boxing import MOST_BOX
+from texpr.tma.correctness import Plain, lower_load, lower_store
+from texpr.tma.model import Refusal
+from texpr.tma.rules import Finding
+from texpr.tma.swizzle import CHUNK, Swizzle
+
+SWIZZLES = {"none": Swizzle.NONE, "32B": Swizzle.B32, "64B": Swizzle.B64, "128B": Swizzle.B128}
+"""The words of `swizzle=`."""
+
+
+def require_engine(call: Call) -> None:
+    """Refuses `via=tma` for a machine that has no tensor memory accelerator: E0908."""
+    target = call.state.target
+    if TMA in target.features:
+        return
+    other = "via=cp_async, or build for sm_90 or later" if target.is_gpu else "via=ld"
+    reason = f"{target.name} has no tensor memory accelerator"
+    raise call.refuse("E0908", reason, at=call.key("via"), help=f"use {other}")
+
+
+def boxes_asked(call: Call, buffer: Buffer, region: Box) -> tuple[Box, Boxes]:
+    """The region, as wide as boxes make it, and its boxes. Refuses what `box=` and `swizzle=` cannot mean."""
+    asked, argument = call.key("swizzle"), call.key("box")
+    swizzle = Swizzle.NONE if asked is None else SWIZZLES[call.word(asked, tuple(SWIZZLES))]
+    box = region.extent if argument is None else _sizes(call, argument, buffer)
+    extent = tuple(max(e, b) for e, b in zip(region.extent, box, strict=True))
+    size = buffer.dtype.bytes
+    for dim, (whole, part) in enumerate(zip(extent, box, strict=True)):
+        if whole % part:
+            reason = f"boxes of {part} do not divide the {whole} elements that dimension {dim} of the region has"
+            help = f"choose a divisor of {whole}, or one box of more than {whole}"
+            raise call.refuse("E0916", reason, at=argument, help=help)
+    made = Boxes(extent, box, size, swizzle)
+    if swizzle is not Swizzle.NONE and made.row != swizzle.span:
+        reason = f"with `swizzle={swizzle.span}B` a row of a box has {swizzle.span} bytes, and here it has {made.row}"
+        raise call.refuse("E0916", reason, at=asked, help=_advice(made))
+    return Box(region.base, extent), made
+
+
+def with_memory(state: State, name: str, boxes: Boxes) -> State:
+    """`state` with the memory of the staged buffer `name` as the engine has it."""
+    buffer = next(b for b in ir.buffers(state.function) if b.name == name)
+    graph = boxes.allocation(name)
+    return replace(state, allocations={**state.allocations, buffer: graph}) if graph.transforms else state
+
+
+def require_zero(call: Call) -> None:
+    """Refuses fills that the engine cannot give: E0916."""
+    fill = call.key("fill")
+    if fill is not None and fill.value not in ("weak", "zero"):
+        reason = f"the tensor memory accelerator fills with zero, not {fill.value}"
+        raise call.refuse("E0916", reason, at=fill, help="stage it by via=ld, which fills with any number")
+
+
+def _sizes(call: Call, argument: ir.Argument, buffer: Buffer) -> tuple[int, ...]:
+    parts = argument.value.args if isinstance(argument.value, ir.Group) else (argument,)
+    if len(parts) != buffer.rank:
+        raise call.wrong(f"takes a box with a size for each dimension of `{buffer.name}`, {buffer.rank} in all", argument)
+    return tuple(call.number(part) for part in parts)
+
+
+def require_load(call: Call, buffer: Buffer, region: Box, boxes: Boxes, known: Known, fill: Literal | None) -> None:
+    """Refuses what the engine cannot load, at every size, or cannot be seen to load: E0916."""
+    made = _planned(call, buffer, region, boxes, known)
+    lowering = lower_load(made.copy, WEAK if fill is None else Strong(fill.value))
+    if isinstance(lowering, Refusal):
+        raise _impossible(call, buffer, lowering)
+    assert isinstance(lowering, Plain), "a box of the tensor itself is always protected"
+
+
+def require_store(call: Call, buffer: Buffer, region: Box, boxes: Boxes, known: Known) -> None:
+    """The same for a store, whose last chunk of 16 bytes in a row must be the tensor's own."""
+    made = _planned(call, buffer, region, boxes, known)
+    lowering = lower_store(made.copy)
+    if isinstance(lowering, Refusal):
+        raise _impossible(call, buffer, lowering)
+    assert isinstance(lowering.lowering, Plain), "a box of the tensor itself is always protected"
+    if lowering.obligations:
+        row = made.copy.dimensions[0].size
+        reason = f"a store writes {CHUNK} bytes at once, and a row of `{buffer.name}`, of {row} elements, may end within them"
+        raise call.refuse("E0916", reason, help=f'add "where {row} % {CHUNK // boxes.size} == 0"')
+
+
+def _planned(call: Call, buffer: Buffer, region: Box, boxes: Boxes, known: Known) -> Planned:
+    made = planned(buffer, region.base, boxes, known)
+    if isinstance(made, Refusal):
+        raise _impossible(call, buffer, made)
+    found = ruled(made, buffer, boxes, known)
+    for finding in (*found.violated, *(f for f in found.checked if isinstance(f.asked.condition, Eq))):
+        # Ranges of sizes, the others, are what the driver looks at when it encodes the map before a launch.
+        help = _help(finding, made, buffer, boxes)
+        note = Note(f"`{buffer.name}` is declared here", buffer.span)
+        reason = f"the tensor memory accelerator cannot copy `{buffer.name}`: {finding.asked.subject}: {finding.rule.says}"
+        raise call.refuse("E0916", reason, note, help=help)
+    return made
+
+
+def _impossible(call: Call, buffer: Buffer, refusal: Refusal) -> Exception:
+    reason = f"the tensor memory accelerator cannot copy `{buffer.name}` so: {refusal.reason}"
+    return call.refuse("E0916", reason, help=refusal.helps)
+
+
+def _help(finding: Finding, made: Planned, buffer: Buffer, boxes: Boxes) -> str:
+    """What to write, for the rules that words in the program or in the schedule can keep."""
+    match finding.rule.name:
+        case "base" if buffer.role in ("input", "inout"):
+            return f"promise where it begins: `{buffer.name}: {buffer.dtype}[…] align({CHUNK})`"
+        case "stride alignment":
+            strides = (made.copy.dimensions[number].stride for number in range(1, len(made.copy.dimensions)))
+            stride = next(s for n, s in enumerate(strides, 1) if finding.asked.subject == f"stride {n}")
+            return f'add "where {_promise(stride, buffer)} % {CHUNK // buffer.dtype.bytes} == 0"'
+        case "box" | "inner box alignment" | "inner box span":
+            return _advice(boxes)
+        case _:
+            return finding.rule.helps
+
+
+def _promise(stride: Expr, buffer: Buffer) -> Expr:
+    """What a multiple is promised of: the innermost size, where the stride is made of sizes."""
+    return buffer.shape[-1] if buffer.strides is None and not stride.is_constant else stride
+
+
+def _advice(boxes: Boxes) -> str:
+    """Boxes like `boxes` that keep the rules."""
+    least = CHUNK // boxes.size or 1
+    most = boxes.swizzle.span // boxes.size or MOST_BOX // least * least
+    *outer, inner = boxes.extent
+    whole = -(-inner // least) * least
+    width = most if boxes.swizzle.span else max(n for n in range(least, min(most, whole) + 1, least) if whole % n == 0)
+    sizes = [max(n for n in range(1, MOST_BOX + 1) if each % n == 0) for each in outer]
+    note = "" if boxes.swizzle is Swizzle.NONE or inner % width == 0 else ", and a region of whole rows"
+    return f"ask for box=({', '.join(map(str, (*sizes, width)))})" + note

@@ -1,0 +1,167 @@
+"""Boxes that the tensor memory accelerator copies: how they lie in shared memory, and whether the hardware can copy them.
+
+    stage(A, …, via=tma, box=(64, 32), swizzle=128B)       a region of 128 × 64 of A: f32[M, K]
+
+    As: [2, 2, 64, 32]     four boxes, one behind the other, each as the engine writes it: its chunks moved
+
+A copy is described as a graph from the tensor to the leaves that the hardware runs, and planned by `texpr.tma.model`. A box may
+begin anywhere: at `at · box − shift` with 0 ≤ shift < box, which is a resize on the left and a split.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
+from texpr.affine.facts import Fact, Known
+from texpr.domain.contiguity import Memory
+from texpr.domain.graph import DomainGraph
+from texpr.domain.transforms.swizzle import Xor
+from texpr.ir.types import DType
+from texpr.ir.value import Buffer
+from texpr.tma.descriptor import Use
+from texpr.tma.elements import ELEMENTS, Element
+from texpr.tma.model import Copy, Refusal, plan
+from texpr.tma.rules import Findings, findings
+from texpr.tma.swizzle import CHUNK, LINE, Swizzle
+
+ALLOCATED = 256
+"""Bytes of which results and workspace begin at a multiple."""
+
+_ELEMENTS = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "tf32": "float32", "f64": "float64"}
+
+
+@dataclass(frozen=True, slots=True)
+class Boxes:
+    """A region of `extent` elements along each dimension as boxes of `box`, which divides it; `size`: bytes of an element."""
+
+    extent: tuple[int, ...]
+    box: tuple[int, ...]
+    size: int
+    swizzle: Swizzle = Swizzle.NONE
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Boxes along each dimension."""
+        return tuple(e // b for e, b in zip(self.extent, self.box, strict=True))
+
+    @property
+    def numbers(self) -> tuple[tuple[int, ...], ...]:
+        """Every box by its number along each dimension, in the order in which they lie in memory."""
+        return tuple(product(*map(range, self.counts)))
+
+    @property
+    def row(self) -> int:
+        """Bytes of a box along the innermost dimension."""
+        return self.box[-1] * self.size
+
+    @property
+    def bytes(self) -> int:
+        """What one box takes of shared memory; with a swizzle rows come in whole lines of 128 bytes."""
+        rows = prod(self.box[:-1])
+        lines = LINE // self.swizzle.span if self._is_moved else 1
+        return -(-rows // lines) * lines * self.row
+
+    @property
+    def _is_moved(self) -> bool:
+        """Whether a swizzle moves anything: in the first line of memory it does not."""
+        return self.swizzle is not Swizzle.NONE and prod(self.box[:-1]) > 1
+
+    def allocation(self, name: str) -> DomainGraph:
+        """The memory of the staged buffer `name`, from its dimensions `name.d0`, …: boxes outermost."""
+        graph = DomainGraph.of(*((f"{name}.d{n}", e) for n, e in enumerate(self.extent)))
+        outer: list[str] = []
+        inner: list[str] = []
+        for n, (extent, box) in enumerate(zip(self.extent, self.box, strict=True)):
+            own = f"{name}.d{n}"
+            if box < extent:
+                graph = graph.split(own, box, (f"{own}_box", f"{own}_in"))
+                outer.append(f"{own}_box")
+                own = f"{own}_in"
+            inner.append(own)
+        if outer:
+            graph = graph.reorder(*outer, *inner)
+        return self.moved(graph, name, inner)
+
+    def moved(self, graph: DomainGraph, name: str, inner: list[str]) -> DomainGraph:
+        """`graph` with the leaves `inner`, those of one box, as the swizzle has them; new ones are called `name`.…"""
+        if not self._is_moved:
+            return graph
+        *rows, column = inner
+        row = rows[0]
+        for number, each in enumerate(rows[1:]):
+            graph, row = graph.merge(row, each, f"{name}.rows{number}"), f"{name}.rows{number}"
+        graph = graph.split(column, CHUNK // self.size, (f"{name}.chunk", f"{name}.lane"))
+        lines = LINE // self.swizzle.span
+        if lines > 1:
+            graph, row = graph.split(row, lines, (f"{name}.line", f"{name}.within")), f"{name}.line"
+        bits = (self.swizzle.span // CHUNK).bit_length() - 1
+        return graph.swizzle(row, f"{name}.chunk", Xor(bits), (f"{name}.line_s", f"{name}.chunk_s"))
+
+
+def element(dtype: DType) -> Element:
+    """What a descriptor calls elements of this type: those of no other as unsigned integers of their size."""
+    return ELEMENTS[_ELEMENTS.get(dtype.name, f"uint{8 * dtype.bytes}")]
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The copy of one box, and what the symbols of its graph that are no leaves of the tile stand for."""
+
+    copy: Copy
+    meaning: dict[Sym, Expr]
+
+    @property
+    def coordinates(self) -> tuple[Expr, ...]:
+        """Of the box, innermost first, in the symbols of `base`."""
+        return tuple(each.substitute(self.meaning) for each in self.copy.coordinates)
+
+
+def planned(buffer: Buffer, base: tuple[Expr, ...], boxes: Boxes, known: Known) -> Planned | Refusal:
+    """The copy of the box at `base`, where `known` holds."""
+    graph = DomainGraph.of(*((f"{buffer.name}.d{n}", e) for n, e in enumerate(buffer.shape)))
+    meaning: dict[Sym, Expr] = {}
+    facts: list[Fact] = []
+    inner: list[str] = []
+    for n, (first, size, box) in enumerate(zip(base, buffer.shape, boxes.box, strict=True)):
+        own = f"{buffer.name}.d{n}"
+        at = Sym(f"{own}.at")
+        if first is ZERO and size is expr(box):
+            inner.append(own)
+            continue
+        if known.multiple(first, box) and known.nonnegative(first) and known.positive(size - first):
+            meaning[at] = first // box
+        else:
+            shift = Sym(f"{own}.shift")
+            facts.append(Fact(0, shift, box))
+            meaning |= {at: ZERO, shift: -first}
+            graph, own = graph.resize(own, shift, 0, f"{own}.room"), f"{own}.room"
+        graph = graph.split(own, box, (at.name, f"{buffer.name}.d{n}.box"))
+        inner.append(f"{buffer.name}.d{n}.box")
+    graph = graph.reorder(*(d.sym.name for d in graph.leaves if d.sym.name not in inner), *inner)
+    loops = frozenset(s.name for s in meaning)
+    graph = boxes.moved(graph, buffer.name, inner)
+    bulk = [d.sym.name for d in graph.leaves if d.sym.name not in loops]
+    found = plan(Memory(graph, _strides(buffer)), bulk, element(buffer.dtype), known.also(facts), bulk)
+    return found if isinstance(found, Refusal) else Planned(found, meaning)
+
+
+def _strides(buffer: Buffer) -> tuple[Expr, ...]:
+    if buffer.strides is not None:
+        return buffer.strides
+    found = [ONE]
+    for size in reversed(buffer.shape[1:]):
+        found.append(found[-1] * size)
+    return tuple(reversed(found[: buffer.rank]))
+
+
+def ruled(planned: Planned, buffer: Buffer, boxes: Boxes, known: Known) -> Findings:
+    """What the rules of the hardware say of every box of a stage."""
+    begins = buffer.align or (buffer.dtype.bytes if buffer.role in ("input", "inout") else ALLOCATED)
+    number = Sym("which box")
+    last = prod(boxes.counts) - 1
+    shared = expr(number) * boxes.bytes if last else ZERO
+    use = Use(planned.copy.tensor_map(expr(Sym("base")) * begins), planned.coordinates, shared)
+    return findings(use, known.also((Fact(0, number, last + 1),)))
