@@ -5,14 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from texpr.affine.expr import Sym
+from texpr.domain.allocation import items
+from texpr.domain.contiguity import Memory
 from texpr.domain.graph import DomainGraph
-from texpr.domain.iterdomain import IterDomain, high, low
-from texpr.domain.transforms.merge import Merge
-from texpr.domain.transforms.split import Split
 from texpr.domain.visits import visits
 from texpr.draw.allocation import Cells, allocation_picture
 from texpr.draw.domain import Marks, describe, domain_picture, draw_domain
 from texpr.draw.picture import arrow, beside, captioned, document, stacked
+from texpr.tma.correctness import Plain, analysis
+from texpr.tma.elements import ELEMENTS
+from texpr.tma.execute import load
+from texpr.tma.model import Copy, plan
 
 BY_PARTITIONING = DomainGraph.of(("I1", 16), ("I2", 12)).split("I1", 4, ("I3", "I4")).split("I2", 6, ("I5", "I6"))
 BY_COMPOSITING = (
@@ -51,33 +54,22 @@ NOT_STRONG = (
 CONTIGUITY = "TTTFTTTTT"
 
 
-def loaded(graph: DomainGraph) -> Cells:
-    """What an unpredicated load leaves in memory, where the logical IterDomains are the TMA domain, all partitioned.
-
-    The engine tests these alone: what is out of their bounds it fills with zero (`Z`); other holes get data from inside.
-    """
-    item = visits(graph).visited
-    found = visits(graph, kept=[side(domain) for domain in graph.logical for side in (low, high)])
-    place = np.zeros(item.shape, np.int64)
-    for domain, index in zip(graph.logical, found.logical, strict=True):
-        place = place * domain.extent.constant + index
-    texts = np.where(found.visited, place.astype(np.str_), "Z").reshape(found.shape)
-    kinds = np.where(item, "value", np.where(found.visited, "filled", "zero")).reshape(found.shape)
-    return Cells(texts, kinds)
+def copied(graph: DomainGraph, bulk: str) -> Copy:
+    """The copy of a dense tensor of 32-bit integers, of which the hardware runs the leaves `bulk`."""
+    found = plan(Memory.dense(graph), bulk.split(), ELEMENTS["int32"])
+    assert isinstance(found, Copy), str(found)
+    return found
 
 
-def protected(graph: DomainGraph) -> frozenset[IterDomain]:
-    """The TMA-protected IterDomains by definition 1, rules 1 to 3, where the logical ones are partitioned."""
-    found = set(graph.logical)
-    for transform in graph.transforms:
-        match transform:
-            case Split(whole, outer) if whole in found:
-                found.add(outer)
-            case Merge(outer, _, merged) if outer in found:
-                found.add(merged)
-            case _:
-                pass
-    return frozenset(found)
+def loaded(copy: Copy) -> Cells:
+    """What an unpredicated load leaves in memory; what is outside of the tensor is filled with zero (`Z`)."""
+    item = visits(copy.graph).visited
+    tensor = np.arange(1, items(copy.graph).constant + 1, dtype=np.int32)
+    place = load(copy, Plain(), tensor.view(np.uint8)).view(np.int32) - 1
+    texts = np.where(place >= 0, place.astype(np.str_), "Z")
+    kinds = np.where(item, "value", np.where(place >= 0, "filled", "zero"))
+    shape = tuple(leaf.extent.constant for leaf in copy.graph.leaves)
+    return Cells(texts.reshape(shape), kinds.reshape(shape))
 
 
 def matmul_tma_domain() -> str:
@@ -129,45 +121,47 @@ def strided_tile() -> str:
 def weak_correctness_holes_nonzero() -> str:
     """In depth, figure 2."""
     roles = _roles(partitioned="I1", coordinate="I2", box="I3")
-    return _schedule_and_data(WEAK, roles, "Figure 2: holes filled with data from inside the tensor")
+    return _schedule_and_data(copied(WEAK, "I3"), roles, "Figure 2: holes filled with data from inside the tensor")
 
 
 def strong_correctness() -> str:
     """In depth, figure 3."""
     roles = _roles(partitioned="I1 I2", coordinate="I3 I5", box="I4 I6")
-    return _schedule_and_data(STRONG, roles, "Figure 3: strong correctness")
+    return _schedule_and_data(copied(STRONG, "I8"), roles, "Figure 3: strong correctness")
 
 
 def strong_correctness_2() -> str:
     """In depth, figure 4."""
     roles = _roles(partitioned="I1 I2", coordinate="I3 I5", box="I4 I6")
-    return _schedule_and_data(STRONG_TOO, roles, "Figure 4: strong correctness, again")
+    return _schedule_and_data(copied(STRONG_TOO, "I9"), roles, "Figure 4: strong correctness, again")
 
 
 def no_strong_correctness_schedule() -> str:
     """In depth, figure 5. All of I2 is in each box: it is partitioned, and a box, too."""
     roles = _roles(partitioned="I1 I2", coordinate="I3", box="I4", tile="I5", stride="I6")
-    marks = Marks(roles=roles, notes=_shown(NOT_STRONG))
+    marks = Marks(roles=roles, notes=_shown(copied(NOT_STRONG, "I5 I2")))
     return draw_domain(NOT_STRONG, marks, title="Figure 5: indivisible strided tile")
 
 
 def no_strong_correctness_data() -> str:
     """In depth, figure 6."""
-    picture = allocation_picture(NOT_STRONG, loaded(NOT_STRONG))
-    return document(picture, "Figure 6: indivisible strided tile, data", _data_in_words(NOT_STRONG))
+    copy = copied(NOT_STRONG, "I5 I2")
+    return document(
+        allocation_picture(NOT_STRONG, loaded(copy)), "Figure 6: indivisible strided tile, data", _data_in_words(copy)
+    )
 
 
-def _schedule_and_data(graph: DomainGraph, roles: dict[str, str], title: str) -> str:
-    schedule = domain_picture(graph, Marks(roles=roles, notes=_shown(graph)))
-    return document(stacked((schedule, allocation_picture(graph, loaded(graph)))), title, _data_in_words(graph))
+def _schedule_and_data(copy: Copy, roles: dict[str, str], title: str) -> str:
+    schedule = domain_picture(copy.graph, Marks(roles=roles, notes=_shown(copy)))
+    return document(stacked((schedule, allocation_picture(copy.graph, loaded(copy)))), title, _data_in_words(copy))
 
 
-def _data_in_words(graph: DomainGraph) -> str:
-    return f"{describe(graph)} Loaded: {' '.join(loaded(graph).texts.flat)}."
+def _data_in_words(copy: Copy) -> str:
+    return f"{describe(copy.graph)} Loaded: {' '.join(loaded(copy).texts.flat)}."
 
 
-def _shown(graph: DomainGraph) -> dict[str, str]:
-    return {domain.sym.name: "TMA-protected" for domain in protected(graph)}
+def _shown(copy: Copy) -> dict[str, str]:
+    return {domain.sym.name: "TMA-protected" for domain in analysis(copy).protected}
 
 
 def _roles(**named: str) -> dict[str, str]:
