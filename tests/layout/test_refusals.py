@@ -33,9 +33,9 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "number and tuple": (
         lambda: Layout((4, 2), (E(0), E(0, 1))),
         "layout: strides 1@0 and 1@1@0 cannot be added: one is a number where the other is a tuple; "
-        "give each number a place of its own",
+        "give each number an entry of its own",
     ),
-    "a negative place": (lambda: E(0, -1), "basis: places are not negative: (0, -1)"),
+    "a negative place": (lambda: E(0, -1), "basis: indices of entries are not negative: (0, -1)"),
     "a coordinate that does not fit": (lambda: P("(4,2)")((1, 2, 3)), "coordinate: (1,2,3) does not fit the shape (4,2)"),
     "a coordinate that is too fine": (lambda: P("(4,2)")(((1, 1), 2)), "coordinate: (1,1) is finer than the shape 4"),
     "an offset of coordinates": (
@@ -137,10 +137,10 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         lambda: tile_to_shape(P("(2,3)"), (4,)),
         "tile to shape: (2,3):(1,2) has more modes than a shape of 1",
     ),
-    "an order of other modes": (lambda: ordered_layout((2, 3), (0,)), "order: 1 places for 2 modes"),
+    "an order of other modes": (lambda: ordered_layout((2, 3), (0,)), "order: 1 numbers for 2 modes"),
     "threads with gaps": (
         lambda: thread_value(P("4:2"), P("2:1")),
-        "thread value: 4:2 does not number its 4 places from 0 on, each once; "
+        "thread value: 4:2 does not number its 4 coordinates from 0 on, each once; "
         "give it the strides of a compact layout, in any order",
     ),
     "neighbours that are not there": (
@@ -210,7 +210,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "one step, two places": (
         lambda: from_expressions((sym("i"), sym("i")), [(AT, 4)]),
-        "from expressions: one step of i·0 moves two places of the values",
+        "from expressions: one step of i·0 moves two entries of the values",
     ),
     "a symbolic tile": (
         lambda: logical_divide(P("(n,m)"), (4, 8), Known({}, [multiple_of(N, 4)])),
@@ -230,7 +230,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "text that goes on": (lambda: parse_layout("4:1)"), "text: `4:1)`: `)` is not expected"),
     "text that stops": (lambda: parse_layout("(4,2"), "text: `(4,2`: `,` is expected at the end"),
     "text with a strange sign": (lambda: parse_layout("4;1"), "text: `4;1`: `;` is not expected"),
-    "a place that is no number": (lambda: parse_layout("4:1@n"), "text: `4:1@n`: a place is a number"),
+    "a place that is no number": (lambda: parse_layout("4:1@n"), "text: `4:1@n`: an entry is a number"),
     "a shape with a place": (lambda: parse_layout("4@1:1"), "text: `4@1:1`: `4@1` is no size"),
     "an open stride": (lambda: parse_layout("4:_"), "text: `4:_`: `_` is no stride"),
     "a sum of tuples": (lambda: parse_layout("(4,2)+1"), "text: `(4,2)+1`: only numbers and sizes can be calculated with"),

@@ -1,6 +1,6 @@
 """Strides: integers, and scaled basis elements of arithmetic tuples.
 
-`E(0)` is (1, 0, …), `E(1)` is (0, 1, 0, …), `E(0, 1)` is ((0, 1, 0, …), 0, …). Text has the innermost place first, as CuTe's:
+`E(0)` is (1, 0, …), `E(1)` is (0, 1, 0, …), `E(0, 1)` is ((0, 1, 0, …), 0, …). Text has the innermost index first, as CuTe's:
 `3@1@0` is `3 * E(0, 1)`.
 """
 
@@ -16,12 +16,12 @@ from texpr.layout.error import LayoutError
 from texpr.layout.inttuple import Int, IntTree, tidy, times
 
 Path: TypeAlias = tuple[int, ...]
-"""A place in an arithmetic tuple, outermost index first; the empty one is that of plain integers."""
+"""Which entry of an arithmetic tuple, the outermost index first; empty for plain integers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """`coefficient` at the place `path` of an arithmetic tuple, and 0 elsewhere."""
+    """`coefficient` as the entry `path` of an arithmetic tuple, and 0 elsewhere."""
 
     coefficient: Int
     path: Path
@@ -45,8 +45,8 @@ IntoStrideTree: TypeAlias = "IntoExpr | Basis | tuple[IntoStrideTree, ...]"
 
 def E(*path: int) -> Basis:
     """The basis element at `path`; `E()` is the integer 1. Raises LayoutError for a negative index."""
-    if any(place < 0 for place in path):
-        raise LayoutError("basis", f"places are not negative: {path}")
+    if any(index < 0 for index in path):
+        raise LayoutError("basis", f"indices of entries are not negative: {path}")
     return Basis(1, path)
 
 
@@ -75,20 +75,20 @@ def scaled(value: Stride, factor: Int) -> Stride:
     return stride(times(coefficient_of(value), factor), path_of(value))
 
 
-def check_places(paths: Iterable[Path]) -> None:
-    """Raises LayoutError where one place lies inside another: a number cannot be added to a tuple."""
+def check_entries(paths: Iterable[Path]) -> None:
+    """Raises LayoutError where one entry lies inside another: a number cannot be added to a tuple."""
     ordered = sorted(set(paths))
     for outer, inner in pairwise(ordered):
         if inner[: len(outer)] == outer:
             raise LayoutError(
                 "layout",
                 f"strides {Basis(1, outer)} and {Basis(1, inner)} cannot be added: one is a number where the other is a tuple",
-                help="give each number a place of its own",
+                help="give each number an entry of its own",
             )
 
 
 def assembled(parts: Mapping[Path, Int], missing: int = 0) -> IntTree:
-    """The arithmetic tuple with these numbers at their places and `missing` between; a plain number for the empty place."""
+    """The arithmetic tuple with these numbers as its entries and `missing` between them; a plain number for the empty path."""
     if not parts:
         return missing
     if () in parts:

@@ -34,7 +34,7 @@ Tiler: TypeAlias = "Layout | IntoExpr | All | tuple[Tiler, ...]"
 def composition(a: Layout, b: Tiler, known: Known = NOTHING) -> Layout:
     """R with R(c) = a(b(c)) for every coordinate c of `b`; its shape refines that of `b`.
 
-    `b` may have basis strides: then its values are coordinates of `a` in which places that no stride names are 0. With a tuple
+    `b` may have basis strides: then its values are coordinates of `a` in which entries that no stride names are 0. With a tuple
     each mode of `a` is composed alone, and modes beyond the tuple stay. Raises LayoutError where the condition above fails.
     """
     if not isinstance(b, Layout):

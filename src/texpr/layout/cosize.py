@@ -22,7 +22,7 @@ def cosize(layout: Layout, known: Known = NOTHING) -> Int:
 
 
 def coshape(layout: Layout, known: Known = NOTHING) -> IntTree:
-    """`cosize` of each place of the values; 1 for a place that no stride names. Raises LayoutError as `cosize` does."""
+    """`cosize` of each entry of the values; 1 for one that no stride names. Raises LayoutError as `cosize` does."""
     prover = Prover(known, layout)
     found: dict[Path, Int] = {}
     for mode in layout.flat:

@@ -1,4 +1,4 @@
-"""Divide: a layout seen as tiles, and as the places of the tiles.
+"""Divide: a layout seen as tiles, and as where the tiles start.
 
     logical_divide(A, B) = A ∘ (B, B*)        B* = complement of B in the size of A
 

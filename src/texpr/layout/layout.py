@@ -18,7 +18,7 @@ from texpr.layout.basis import (
     Stride,
     StrideTree,
     assembled,
-    check_places,
+    check_entries,
     coefficient_of,
     path_of,
     tidy_stride,
@@ -42,7 +42,7 @@ class Mode:
 
     @property
     def path(self) -> Path:
-        """The place that the stride counts in."""
+        """The entry that the stride counts in."""
         return path_of(self.stride)
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ class Layout:
                 raise LayoutError("layout", f"the size {size} in {tree_text(sizes)} is not positive")
         steps = compact(sizes) if stride is None else _tidy_strides(sizes, stride)
         flat = tuple(_modes(sizes, steps))
-        check_places(mode.path for mode in flat if mode.stride != 0)
+        check_entries(mode.path for mode in flat if mode.stride != 0)
         object.__setattr__(self, "shape", sizes)
         object.__setattr__(self, "stride", steps)
         object.__setattr__(self, "flat", flat)

@@ -1,4 +1,4 @@
-"""Product: copies of a layout, placed as another one says.
+"""Product: copies of a layout, set as another one says.
 
     logical_product(A, B) = (A, A* ∘ B)        A* = complement of A: where copies of A fit
 
@@ -21,16 +21,16 @@ from texpr.layout.proof import NOTHING, Prover
 
 
 def logical_product(layout: Layout, tiler: Tiler, known: Known = NOTHING) -> Layout:
-    """R with R(i, j) = layout(i) + place(tiler(j)), where place(0) < place(1) < … are the places at which copies fit.
+    """R with R(i, j) = layout(i) + start(tiler(j)), where start(0) < start(1) < … are where copies fit.
 
     Copies do not overlap. With a tuple each mode is multiplied alone. Raises LayoutError where the modes of `layout` overlap or
-    interleave, or `tiler` cannot be composed with the places.
+    interleave, or `tiler` cannot be composed with the starts.
     """
     return by_mode("product", layout, tiler, lambda mode, copies: _multiplied(mode, copies, known))
 
 
 def _multiplied(layout: Layout, copies: Layout, known: Known) -> Layout:
-    """As many blocks as there may be copies are enough: complement has a place for each at least."""
+    """As many blocks as there may be copies are enough: complement has a start for each at least."""
     room = times(filled_by(layout, known), cosize(copies, known))
     return Layout.of(layout, composition(complement(layout, room, known), copies, known))
 
@@ -75,7 +75,7 @@ def ordered_layout(shape: tuple[Int, ...], order: tuple[int, ...] | None = None)
     if order is None:
         return Layout(shape)
     if len(shape) != len(order):
-        raise LayoutError("order", f"{len(order)} places for {len(shape)} modes")
+        raise LayoutError("order", f"{len(order)} numbers for {len(shape)} modes")
     strides: list[Int] = [1] * len(shape)
     filled: Int = 1
     for place in sorted(range(len(shape)), key=lambda k: order[k]):

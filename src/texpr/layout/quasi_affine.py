@@ -45,24 +45,24 @@ def from_expressions(values: IntoIntTree, axes: Sequence[Axis], known: Known = N
     """`(base, layout)` with values = base + layout((index of each axis)): an index's mode for each axis, in order.
 
     `values` is a number, or a tree of them: then strides are basis elements. Raises LayoutError where an index cannot be cut
-    into digits in which the values are linear, or one digit moves two places of the tree.
+    into digits in which the values are linear, or one digit moves two entries of the tree.
     """
     simple = Simplifier(known.also(Fact(0, sym, extent) for sym, extent in axes))
-    places = {path: simple(value) for path, value in _places(tidy_tree(values), ())}
-    modes = [_cut(sym, tidy(extent), places.values(), known) for sym, extent in axes]
+    entries = {path: simple(value) for path, value in _entries(tidy_tree(values), ())}
+    modes = [_cut(sym, tidy(extent), entries.values(), known) for sym, extent in axes]
     digits = [digit for mode in modes for digit in mode]
     cut = Simplifier(known.also(Fact(0, digit.sym, digit.size) for digit in digits))
     whole = {sym: sum((expr(d.sym) * d.weight for d in mode), expr(0)) for (sym, _), mode in zip(axes, modes, strict=True)}
     strides: dict[Sym, Stride] = {}
     base: dict[Path, Int] = {}
-    for path, value in places.items():
+    for path, value in entries.items():
         linear = coefficients(cut(value.substitute(whole)), [digit.sym for digit in digits])
         if linear is None:
             raise LayoutError("from expressions", f"`{value}` is not shown to be linear in digits of its indices")
         base[path] = tidy(linear[1])
         for sym, factor in linear[0].items():
             if factor is not expr(0) and sym in strides:
-                raise LayoutError("from expressions", f"one step of {sym} moves two places of the values")
+                raise LayoutError("from expressions", f"one step of {sym} moves two entries of the values")
             if factor is not expr(0):
                 strides[sym] = stride(tidy(factor), path)
     found = [from_modes(Mode(d.size, strides.get(d.sym, 0)) for d in mode) for mode in modes]
@@ -78,10 +78,10 @@ class _Digit:
         self.sym, self.weight, self.size = sym, weight, size
 
 
-def _places(tree: IntTree, path: Path) -> Iterator[tuple[Path, Expr]]:
+def _entries(tree: IntTree, path: Path) -> Iterator[tuple[Path, Expr]]:
     if isinstance(tree, tuple):
         for at, part in enumerate(tree):
-            yield from _places(part, (*path, at))
+            yield from _entries(part, (*path, at))
     else:
         yield path, expr(tree)
 

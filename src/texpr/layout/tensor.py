@@ -14,12 +14,12 @@ from texpr.layout.slices import Slice, slice_of
 def identity_layout(shape: IntoIntTree) -> Layout:
     """The layout that gives each coordinate itself, in natural form: `(M,N):(1@0,1@1)`."""
     sizes = tidy_tree(shape)
-    return Layout(sizes, _places(sizes, ()))
+    return Layout(sizes, _bases(sizes, ()))
 
 
-def _places(shape: IntTree, path: Path) -> StrideTree:
+def _bases(shape: IntTree, path: Path) -> StrideTree:
     if isinstance(shape, tuple):
-        return tuple(_places(mode, (*path, at)) for at, mode in enumerate(shape))
+        return tuple(_bases(mode, (*path, at)) for at, mode in enumerate(shape))
     own: Stride = stride(1, path)
     return own
 

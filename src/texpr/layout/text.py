@@ -150,13 +150,13 @@ class _Reader:
             inner = self._unary()
             return Basis(tidy(-expr(inner.coefficient)), inner.path) if isinstance(inner, Basis) else -self._number(inner)
         found = self._atom()
-        places: list[int] = []
+        path: list[int] = []
         while self.takes("@"):
             if not self._next.isdigit():
-                raise _wrong(self._text, "a place is a number")
-            places.append(int(self._next))
+                raise _wrong(self._text, "an entry is a number")
+            path.append(int(self._next))
             self._at += 1
-        return Basis(tidy(self._number(found)), tuple(reversed(places))) if places else found
+        return Basis(tidy(self._number(found)), tuple(reversed(path))) if path else found
 
     def _atom(self) -> _Tree:
         token = self._next

@@ -15,12 +15,12 @@ from texpr.layout.proof import NOTHING, Prover
 def thread_value(threads: Layout, values: Layout, known: Known = NOTHING) -> tuple[tuple[Int, ...], Layout]:
     """`(tile, tv)`: a tile in which each thread holds a block, and tv(thread, value) = the element's 1-D coordinate in it.
 
-    `threads` gives the number of the thread at each place of blocks, `values` that of the value at each place of a block; both
-    are compact. Raises LayoutError where they are not.
+    `threads` gives the number of the thread at each coordinate of blocks, `values` that of the value at each coordinate of a
+    block. Raises LayoutError where either does not number its coordinates from 0 on, each once.
     """
     for each in (threads, values):
         if not Prover(known, each).equal(contiguous(each, known).size, each.size):
-            reason = f"{each} does not number its {each.size} places from 0 on, each once"
+            reason = f"{each} does not number its {each.size} coordinates from 0 on, each once"
             raise LayoutError("thread value", reason, help="give it the strides of a compact layout, in any order")
     tile = raked_product(threads, values, known)
     order = Layout((threads.size, values.size))

@@ -51,10 +51,10 @@ def memory_of(graph: DomainGraph, known: Known = NOTHING) -> tuple[IntTree, Layo
 
 
 def graph_of_coordinates(layout: Layout, known: Known = NOTHING) -> DomainGraph:
-    """The graph whose leaves are those of a layout with basis strides, in order, and whose logical IterDomains are its places.
+    """The graph whose leaves are those of a layout with basis strides, in order, and whose logical IterDomains are its entries.
 
     Logical IterDomains are called `x0`, `x1`, …, and what is split off them `y` and the number of the leaf. Raises LayoutError
-    where the modes of a place do not count it through from 0 on, each index once.
+    where the modes of an entry do not count it through from 0 on, each index once, and ValueError for a size called like those.
     """
     prover = Prover(known, layout)
     if any(mode.stride == 0 for mode in layout.flat):
@@ -76,7 +76,7 @@ def graph_of_coordinates(layout: Layout, known: Known = NOTHING) -> DomainGraph:
 
 
 def _counted(layout: Layout, modes: list[_Placed], prover: Prover) -> list[_Placed]:
-    """The modes of a place, the fastest first; each stride is what those before it count to."""
+    """The modes of an entry, the fastest first; each stride is what those before it count to."""
     left, found = list(modes), list[_Placed]()
     reached: Int = 1
     while left:
@@ -85,7 +85,7 @@ def _counted(layout: Layout, modes: list[_Placed], prover: Prover) -> list[_Plac
             raise LayoutError(
                 "graph",
                 f"no mode of {layout} counts on from {reached} where {left[0][1]} is, or none is proved to",
-                help="a graph visits each index of a place once",
+                help="a graph visits each index of an entry once",
             )
         found.append(left.pop(at))
         reached = times(reached, found[-1][1].size)
@@ -97,10 +97,10 @@ def graph_of_memory(layout: Layout, known: Known = NOTHING) -> DomainGraph:
 
     Logical IterDomains are the layout's leaves, `x0`, `x1`, …. Those of the allocation stand by stride, the greatest first, and
     one that does not fill what the next one steps over is padded by a resize, to `x0_r`. Raises LayoutError where modes
-    overlap or repeat, or the least stride is not 1.
+    overlap or repeat, or the least stride is not 1, and ValueError for a size called like those.
     """
     if not layout.is_integral:
-        raise LayoutError("graph", f"{layout} gives coordinates, not places in memory")
+        raise LayoutError("graph", f"{layout} gives coordinates, not where items lie")
     prover = Prover(known, layout)
     graph = DomainGraph.of(*((f"x{at}", expr(mode.size)) for at, mode in enumerate(layout.flat)))
     ordered = _by_stride(layout, prover)
