@@ -136,7 +136,7 @@ def lower(
         after("scheduled", function)
     plan, notes = lower_function(function, machine, fixed)
     after("plan", plan)
-    source = print_cpu(plan) if machine.family == "cpu" else print_kernels(plan)
+    source = print_cpu(plan) if machine.family == "cpu" else print_kernels(plan, machine)
     after("source", source)
     return Compiled(function, machine, plan, notes, source, laid_out, schedule)
 

@@ -140,12 +140,12 @@ def test_nvcc_takes_it_all(target: str, tmp_path: Path) -> None:
 
 def test_what_no_device_runs_is_refused() -> None:
     x = plans.array("x", F32, 32, role="inout")
-    big = Array(plans.array("big", F32, 12289, role="local"), Space.SHARED)
+    big = Array(plans.array("big", F32, 58113, role="local"), Space.SHARED)
     t = Sym("t")
     many = plans.plan("f", [x], plans.kernel("many", [plans.block(t, 1025)], [x], []))
     much = plans.plan("f", [x], plans.kernel("much", [plans.block(t, 32)], [x], [], arrays=(big,)))
     together = plans.plan("f", [x], plans.kernel("pair", [Axis(t, Level.CLUSTER, expr(2))], [x], []))
-    for plan, code, told in ((many, "E0552", "1025 threads"), (much, "E0553", "49156 bytes"), (together, "E0554", "clusters")):
+    for plan, code, told in ((many, "E0552", "1025 threads"), (much, "E0553", "232452 bytes"), (together, "E0554", "clusters")):
         with pytest.raises(Limitation) as found:
             print_kernels(plan)
         assert found.value.diagnostics[0].code == code and told in found.value.diagnostics[0].message

@@ -17,6 +17,7 @@ from texpr.backends.cuda.launcher import Image, driver_headers, print_image, pri
 from texpr.emulator import core_texts
 from texpr.emulator import headers as emulator_headers
 from texpr.ir.kernel import Plan
+from texpr.isa.registry import resolve
 from texpr.support.diagnostic import CompilerBug, error
 
 CPU = "cpu"
@@ -61,7 +62,7 @@ def variants(parts: Sequence[Part], function: int) -> tuple[Variant, ...]:
     found: list[Variant] = []
     for part in parts:
         plan = part.plans[function]
-        text = print_kernels(plan)
+        text = print_kernels(plan, resolve(part.target))
         for at, known in enumerate(found):
             if known.text == text and same_launches(known.plan, plan):
                 found[at] = Variant(known.plan, known.text, (*known.targets, part.target))

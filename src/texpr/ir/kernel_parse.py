@@ -8,9 +8,10 @@ from typing import TypeVar
 
 from texpr.affine.expr import ONE, ZERO, Sym
 from texpr.ir import kernel as k
-from texpr.ir.kernel_text import USUAL_ALIGNMENT, USUAL_ROLE
+from texpr.ir.kernel_text import USUAL_ROLE
 from texpr.ir.program import Assume, Compare, Injective, InRange
 from texpr.ir.scanner import Scanner
+from texpr.ir.shared import USUAL_ALIGNMENT
 from texpr.ir.structure import same
 from texpr.ir.transfer_parse import TransferParser, covers, named, option
 from texpr.ir.value import Buffer, Load

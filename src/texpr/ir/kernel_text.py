@@ -47,6 +47,7 @@ from typing import assert_never
 from texpr.affine.expr import ONE, ZERO, Sym
 from texpr.ir import kernel as k
 from texpr.ir.program import Compare, InRange
+from texpr.ir.shared import USUAL_ALIGNMENT
 from texpr.ir.transfer_text import covers_text, transfer_text
 from texpr.ir.value import Buffer
 from texpr.ir.value_text import Types, list_text, value_text
@@ -62,9 +63,6 @@ USUAL_ROLE = {
     "map": "input",
 }
 """The role of a buffer that goes without saying, by the clause it stands in."""
-
-USUAL_ALIGNMENT = 16
-"""Of an array, in bytes."""
 
 
 def plan_text(plan: k.Plan) -> str:

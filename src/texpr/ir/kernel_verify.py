@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from math import prod
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym
@@ -12,8 +11,9 @@ from texpr.ir import kernel as k
 from texpr.ir.kernel_text import stmt_text
 from texpr.ir.place import Place
 from texpr.ir.scanner import is_name
+from texpr.ir.shared import shared_bytes
 from texpr.ir.stmt_verify import body_complaints
-from texpr.ir.tile_verify import arrays_lie_right, maps_are_there, maps_keep_the_rules
+from texpr.ir.tile_verify import TILE_HEAD_RULES
 from texpr.ir.uniformity import Threads
 from texpr.ir.value import Buffer
 from texpr.ir.value_verify import Scope
@@ -197,18 +197,6 @@ def limit_complaints(kernel: k.Kernel, target: Target) -> Iterator[str]:
         yield f"{shared} bytes of shared memory in a block, {target} has {target.shared}"
 
 
-def shared_bytes(kernel: k.Kernel) -> int:
-    """Bytes of shared memory of one block, padding between arrays aside."""
-    return sum(_elements(a.buffer) * a.buffer.dtype.bytes for a in kernel.arrays if a.space is Space.SHARED)
-
-
-def _elements(buffer: Buffer) -> int:
-    extents = [e.constant for e in buffer.shape]
-    if buffer.strides is None:
-        return prod(extents)
-    return 1 + sum((extent - 1) * stride.constant for extent, stride in zip(extents, buffer.strides, strict=True))
-
-
 KERNEL_RULES: tuple[KernelRule, ...] = (
     names_are_words,
     names_differ,
@@ -224,9 +212,7 @@ KERNEL_RULES: tuple[KernelRule, ...] = (
     core_axes_are_in_scope,
     bases_are_given,
     written_buffers_are_there,
-    arrays_lie_right,
-    maps_keep_the_rules,
-    maps_are_there,
+    *TILE_HEAD_RULES,
 )
 
 PlanRule: TypeAlias = Callable[[k.Plan], Iterator[str]]

@@ -219,6 +219,9 @@ def fence_is_known(stmt: k.Stmt, at: Place) -> Iterator[str]:
         yield f"there is no fence {stmt.kind}"
 
 
+TILE_HEAD_RULES = (arrays_lie_right, maps_keep_the_rules, maps_are_there)
+"""Those of a kernel's head."""
+
 TILE_RULES: tuple[Rule, ...] = (
     barriers_are_barriers,
     barrier_counts_fit,

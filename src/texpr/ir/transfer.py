@@ -253,15 +253,18 @@ class PrefetchMap:
     span: Span = NOWHERE
 
 
-Moved: TypeAlias = LoadVector | StoreVector | CopyAsync | CopyTensor | StoreTensor | CopyBulk
-"""What moves elements."""
+Moved: TypeAlias = LoadVector | StoreVector | CopyAsync
+"""What moves as many elements as one thread does at once."""
+
+Tiles: TypeAlias = CopyTensor | StoreTensor | CopyBulk | PrefetchMap
+"""What an engine moves, or makes ready for it."""
 
 Waited: TypeAlias = (
     CommitAsync | WaitAsync | CommitBulk | WaitBulk | BarrierInit | BarrierExpect | BarrierArrive | BarrierWait | Fence
 )
 """What is there for the sake of copies that go on by themselves."""
 
-Transfer: TypeAlias = Moved | Waited | PrefetchMap
+Transfer: TypeAlias = Moved | Tiles | Waited
 
 
 def transfer_values(stmt: Transfer) -> tuple[Value, ...]:

@@ -11,6 +11,7 @@ from texpr.backends.c.names import identifier
 from texpr.backends.c.scope import LARGEST_SIZE, Scope, Variable, factors, size_facts, size_ranges
 from texpr.backends.c.types import PUBLIC_NAMES
 from texpr.ir.kernel import Axis, Kernel, Plan
+from texpr.ir.transfer import TensorMap
 from texpr.ir.value import Buffer
 from texpr.isa.levels import Level
 
@@ -78,15 +79,15 @@ def arguments(plan: Plan) -> tuple[Argument, ...]:
 
 @dataclass(frozen=True, slots=True)
 class KernelArgument:
-    """One argument of a kernel: a scalar by value, a pointer, or a size (an `int`)."""
+    """One argument of a kernel: a scalar by value, a pointer, a size (an `int`), or a map."""
 
     name: str
-    key: Buffer | Sym
+    key: Buffer | Sym | TensorMap
     scalar: bool = False
 
 
 def kernel_arguments(kernel: Kernel, plan: Plan) -> tuple[Scope, tuple[KernelArgument, ...]]:
-    """The scope in which the arguments have their names, and the arguments in order: scalars, buffers, sizes.
+    """The scope in which the arguments have their names, and the arguments in order: scalars, buffers, sizes, maps.
 
     Sizes that the kernel is not given have ranges all the same: an axis may be as long as one of them. What was required of
     sizes is known, and that no axis is empty.
@@ -106,6 +107,9 @@ def kernel_arguments(kernel: Kernel, plan: Plan) -> tuple[Scope, tuple[KernelArg
     for size in kernel.sizes:
         scope, variable = scope.integer(size, ranges.get(size, (0, LARGEST_SIZE)))
         found.append(KernelArgument(str(variable.text), size))
+    for map in kernel.maps:
+        scope, name = scope.name(map)
+        found.append(KernelArgument(name, map))
     return scope, tuple(found)
 
 

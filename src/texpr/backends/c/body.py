@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, assert_never
+from typing import Protocol
 
 from texpr.affine.expr import Sym
 from texpr.affine.facts import Fact
@@ -19,7 +19,6 @@ from texpr.ir.kernel import (
     Assign,
     Atomic,
     Barrier,
-    CommitAsync,
     CopyAsync,
     Declare,
     Exchange,
@@ -30,9 +29,9 @@ from texpr.ir.kernel import (
     Stmt,
     Store,
     StoreVector,
-    WaitAsync,
     walk,
 )
+from texpr.ir.transfer import Tiles, Waited
 from texpr.ir.types import I32
 from texpr.ir.value import Index, Load, Op, Value
 
@@ -72,12 +71,8 @@ class Dialect(Protocol):
         """The declaration of `target`, which another lane's `source` is put into."""
         ...
 
-    def commit(self, stmt: CommitAsync) -> list[str]:
-        """The end of a group of copies."""
-        ...
-
-    def wait(self, stmt: WaitAsync) -> list[str]:
-        """A wait for groups of copies, with a comment on what it is for."""
+    def transfer(self, stmt: Waited | Tiles, scope: Scope) -> list[str]:
+        """A copy of a tile, or a wait, with a comment on what it is for."""
         ...
 
 
@@ -149,12 +144,8 @@ class Body:
                 return scope, [indent + store_vector(stmt, scope)]
             case CopyAsync():
                 return scope, [indent + copy_async(stmt, scope)]
-            case CommitAsync():
-                return scope, [indent + line for line in self.dialect.commit(stmt)]
-            case WaitAsync():
-                return scope, [indent + line for line in self.dialect.wait(stmt)]
             case _:
-                assert_never(stmt)
+                return scope, [indent + line for line in self.dialect.transfer(stmt, scope)]
 
     def _declare(self, stmt: Declare, scope: Scope, indent: str) -> tuple[Scope, list[str]]:
         if stmt.dtype.is_integer and stmt.sym not in self.assigned:

@@ -12,6 +12,7 @@ from texpr.affine.ranges import LARGEST_SIZE, Range
 from texpr.backends.c.names import Taken
 from texpr.backends.c.text import Text
 from texpr.ir.program import Compare
+from texpr.ir.transfer import TensorMap
 from texpr.ir.value import Buffer
 
 
@@ -53,12 +54,12 @@ class Variable:
 class Scope:
     """What may be mentioned at a place. `widest` is the type that index arithmetic may grow to.
 
-    `named` holds buffers (arrays, pointers, scalars) and register variables; `scalars` the buffers that are plain values.
+    `named` holds buffers (arrays, pointers, scalars), maps and register variables; `scalars` the buffers that are plain values.
     """
 
     taken: Taken
     variables: Mapping[Sym, Variable]
-    named: Mapping[Sym | Buffer, str]
+    named: Mapping[Sym | Buffer | TensorMap, str]
     scalars: frozenset[Buffer]
     ranges: Mapping[Sym, Range]
     facts: tuple[Fact, ...]
@@ -74,8 +75,8 @@ class Scope:
         """The scope of a block inside this one."""
         return self._with(taken=self.taken.inner())
 
-    def name(self, key: Sym | Buffer, wanted: str | None = None) -> tuple[Scope, str]:
-        """The scope in which `key`, a register variable or a buffer, has a name, and that name."""
+    def name(self, key: Sym | Buffer | TensorMap, wanted: str | None = None) -> tuple[Scope, str]:
+        """The scope in which `key`, a register variable, a buffer or a map, has a name, and that name."""
         text = self.taken.take(wanted or key.name)
         return self._with(named={**self.named, key: text}), text
 

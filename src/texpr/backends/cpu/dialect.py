@@ -9,6 +9,7 @@ from texpr.backends.c.types import OPERATOR_TYPES, SMALL_FLOATS
 from texpr.backends.c.value import element_text, value_text
 from texpr.backends.cpu.ahead import fetch_ahead
 from texpr.ir.kernel import Assign, Atomic, Barrier, CommitAsync, Exchange, For, WaitAsync, walk
+from texpr.ir.transfer import Tiles, Waited
 from texpr.ir.types import BOOL, DType
 from texpr.ir.value import Buffer
 from texpr.support.diagnostic import CompilerBug
@@ -63,13 +64,11 @@ class Cpu:
         """A core's code is one thread."""
         raise CompilerBug("an exchange between lanes in a CPU kernel")
 
-    def commit(self, stmt: CommitAsync) -> list[str]:
-        """Nothing: a copy is done when it is started."""
-        return []
-
-    def wait(self, stmt: WaitAsync) -> list[str]:
-        """Nothing, likewise."""
-        return []
+    def transfer(self, stmt: Waited | Tiles, scope: Scope) -> list[str]:
+        """Nothing for the groups of copies that a thread starts: one is done when it is started. There are no tiles."""
+        if isinstance(stmt, CommitAsync | WaitAsync):
+            return []
+        raise CompilerBug(f"a {type(stmt).__name__} in a CPU kernel")
 
 
 def _simd(loop: For, scope: Scope) -> list[str]:

@@ -9,5 +9,6 @@ from texpr.backends.c.headers import numeric_headers
 
 def headers() -> dict[str, str]:
     """File name and text of every header of the CUDA backend; they include each other by plain name, from one folder."""
-    name = "texpr_device.h"
-    return {name: (files("texpr.backends.cuda") / name).read_text(encoding="utf-8"), **numeric_headers()}
+    folder = files("texpr.backends.cuda")
+    names = ("texpr_device.h", "texpr_tensor.h")
+    return {**{name: (folder / name).read_text(encoding="utf-8") for name in names}, **numeric_headers()}

@@ -5,21 +5,19 @@ It needs texpr_device.h alone, and means the same under nvcc and under a host co
 
 from __future__ import annotations
 
-from math import prod
-
 from texpr.backends.c.arguments import KernelArgument, axis_variable, distinct, kernel_arguments
 from texpr.backends.c.body import INDENT, Body, signature
 from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import comment, file_of, line_of, place_of, string
 from texpr.backends.c.types import C_NAMES
 from texpr.backends.c.value import element_text, value_text
+from texpr.backends.cuda.tiles import reasons, transfer_lines
 from texpr.ir.kernel import (
     Array,
     Atomic,
     Axis,
     Barrier,
     CommitAsync,
-    Covered,
     Exchange,
     For,
     Kernel,
@@ -28,22 +26,31 @@ from texpr.ir.kernel import (
     Space,
     WaitAsync,
     kernels,
+    walk,
 )
+from texpr.ir.shared import USUAL_ALIGNMENT, elements, shared_bytes, shared_places
+from texpr.ir.transfer import TensorMap, Tiles, Waited
 from texpr.ir.value import Buffer
+from texpr.isa.cuda import TMA
+from texpr.isa.target import Target
 from texpr.support.diagnostic import CompilerBug, limitation
 from texpr.support.span import Source
 
 MOST_THREADS = 1024
 """Threads a block may have (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability")."""
 
-MOST_SHARED = 48 << 10
-"""Bytes of shared memory that a kernel may declare statically (same table)."""
+MOST_SHARED = 227 << 10
+"""Bytes of shared memory that a block of any device has (same table)."""
+
+MOST_DECLARED = 48 << 10
+"""Bytes of shared memory that a kernel may declare; of more the size is given with the launch (same table)."""
 
 
-def print_kernels(plan: Plan) -> str:
+def print_kernels(plan: Plan, target: Target | None = None) -> str:
     """The `.cu` with every distinct kernel of `plan`.
 
-    Raises `Limitation` for a kernel with more threads (E0552) or shared memory (E0553) than CUDA has.
+    Raises `Limitation` for a kernel with more threads (E0552) or shared memory (E0553) than `target`, or any CUDA device, has;
+    E0555 for copies of tiles on a target that has none.
     """
     found = distinct(kernels(plan.steps))
     names = [kernel.name for kernel in found]
@@ -53,12 +60,12 @@ def print_kernels(plan: Plan) -> str:
     if line_of(plan.span) is not None:
         lines += ["", f"TX_SOURCE({string(file_of(plan.span))})"]
     for kernel in found:
+        _check(kernel, target)
         lines += ["", *_kernel(kernel, plan)]
     return "\n".join(lines) + "\n"
 
 
 def _kernel(kernel: Kernel, plan: Plan) -> list[str]:
-    _check(kernel)
     scope, arguments = kernel_arguments(kernel, plan)
     body = Body.of(kernel, _Cuda(kernel, plan.span.source))
     bounds = f"{kernel.threads}, {kernel.min_blocks}" if kernel.min_blocks else f"{kernel.threads}"
@@ -67,30 +74,40 @@ def _kernel(kernel: Kernel, plan: Plan) -> list[str]:
     for axis in kernel.axes:
         scope, line = _axis(axis, scope)
         lines.append(INDENT + line)
+    size, places = dynamic_bytes(kernel), dict(shared_places(kernel))
+    if size:
+        lines.append(f"{INDENT}TX_SHARED_BLOCK({size});")
     for array in kernel.arrays:
-        scope, line = _array(array, scope)
+        scope, line = _array(array, places[array] if size and array in places else None, scope)
         lines.append(INDENT + line)
     lines += [*body.lines(kernel.body, scope, 1), "}", f"TX_EXPORT({kernel.name})"]
     return lines
 
 
-def _check(kernel: Kernel) -> None:
-    """Refuse what no CUDA device runs."""
+def dynamic_bytes(kernel: Kernel) -> int:
+    """Shared memory that a launch has to ask for: that of all arrays, where a kernel may not declare so much, else none."""
+    size = shared_bytes(kernel)
+    return size if size > MOST_DECLARED else 0
+
+
+def _check(kernel: Kernel, target: Target | None) -> None:
+    """Refuse what no CUDA device runs, or what `target` does not."""
+    who = "CUDA" if target is None else target.name
     if kernel.threads > MOST_THREADS:
         told = f"kernel {kernel.name} has {kernel.threads} threads in a block, and CUDA allows {MOST_THREADS}"
         raise limitation("E0552", kernel.span, told, help="split the loops that are bound to the block")
-    shared = sum(_bytes(array.buffer) for array in kernel.arrays if array.space is Space.SHARED)
-    if shared > MOST_SHARED:
-        told = f"kernel {kernel.name} has {shared} bytes of shared memory in a block, and a kernel may declare {MOST_SHARED}"
+    shared, most = shared_bytes(kernel), MOST_SHARED if target is None else target.shared
+    if shared > most:
+        told = f"kernel {kernel.name} has {shared} bytes of shared memory in a block, and {who} allows {most}"
         raise limitation("E0553", kernel.span, told, help="make tiles smaller")
+    if target is not None and TMA not in target.features and _copies_tiles(kernel):
+        told = f"kernel {kernel.name} copies tiles of tensors, and {target} has no engine that does"
+        raise limitation("E0555", kernel.span, told, help="build for sm_90 or later, or copy by threads")
 
 
-def _count(buffer: Buffer) -> int:
-    return prod(extent.constant for extent in buffer.shape)
-
-
-def _bytes(buffer: Buffer) -> int:
-    return _count(buffer) * buffer.dtype.bytes
+def _copies_tiles(kernel: Kernel) -> bool:
+    waits = CommitAsync | WaitAsync
+    return any(isinstance(s, Tiles | Waited) and not isinstance(s, waits) for s in walk(kernel.body)) or bool(kernel.maps)
 
 
 def _heading(kernel: Kernel) -> list[str]:
@@ -108,6 +125,8 @@ def _parameter(argument: KernelArgument, kernel: Kernel) -> str:
         case Buffer() as buffer:
             constant = "" if buffer.name in kernel.written else " const"
             return f"TX_GLOBAL({C_NAMES[buffer.dtype]}{constant}) {argument.name}"
+        case TensorMap():
+            return f"const __grid_constant__ tx_tensor_map {argument.name}"
         case _:
             return f"int const {argument.name}"
 
@@ -128,17 +147,28 @@ def _axis(axis: Axis, scope: Scope) -> tuple[Scope, str]:
     return scope, f"{ctype} const {variable.text} = ({ctype}){register}{first};"
 
 
-def _array(array: Array, scope: Scope) -> tuple[Scope, str]:
+def _array(array: Array, at: int | None, scope: Scope) -> tuple[Scope, str]:
+    """The declaration of an array; `at`: its place in the block of shared memory, where there is one."""
     scope, name = scope.name(array.buffer)
+    ctype, count = C_NAMES[array.buffer.dtype], elements(array.buffer)
     match array.space:
+        case Space.SHARED if array.barrier:
+            text = f"TX_BARRIERS({name}, {count})" if at is None else f"TX_BARRIERS_AT({name}, {count}, {at})"
+        case Space.SHARED if at is not None:
+            text = f"TX_SHARED_AT({ctype}, {name}, {count}, {array.align}, {at})"
         case Space.SHARED:
-            macro = "TX_SHARED"
+            aligned = array.align != USUAL_ALIGNMENT
+            text = (
+                f"TX_SHARED_ALIGNED({ctype}, {name}, {count}, {array.align})"
+                if aligned
+                else f"TX_SHARED({ctype}, {name}, {count})"
+            )
         case Space.LOCAL:
-            macro = "TX_LOCAL"
+            text = f"TX_LOCAL({ctype}, {name}, {count})"
         case Space.GLOBAL:
             raise CompilerBug(f"{array.buffer.name} is an array of a kernel in global memory")
     reason = f"  // {comment(array.reason)}" if array.reason else ""
-    return scope, f"{macro}({C_NAMES[array.buffer.dtype]}, {name}, {_count(array.buffer)});{reason}"
+    return scope, f"{text};{reason}"
 
 
 class _Cuda:
@@ -181,7 +211,7 @@ class _Cuda:
                 barrier = "__syncwarp(0xffffffffu);" if stmt.lanes == 32 else f"__syncwarp(tx_group({stmt.lanes}));"
             case _:
                 raise CompilerBug(f"a barrier of level {stmt.level.value} in a CUDA kernel")
-        return [*_reasons(stmt.covers), barrier]
+        return [*reasons(stmt.covers), barrier]
 
     def exchange(self, stmt: Exchange, scope: Scope, target: str, source: str) -> list[str]:
         """A shuffle among all lanes of the warp; a block of fewer than 32 threads has fewer lanes."""
@@ -191,21 +221,6 @@ class _Cuda:
         ctype = C_NAMES[stmt.source.dtype]
         return [f"{ctype} const {target} = __shfl_xor_sync({mask:#x}u, {source}, {stmt.mask}, {stmt.width});"]
 
-    def commit(self, stmt: CommitAsync) -> list[str]:
-        """The copies that this thread started are a group."""
-        return ["tx_commit_async();"]
-
-    def wait(self, stmt: WaitAsync) -> list[str]:
-        """A wait of this thread alone."""
-        return [*_reasons(stmt.covers), f"tx_wait_async<{stmt.pending}>();"]
-
-
-def _reasons(covers: tuple[Covered, ...]) -> list[str]:
-    return [f"// {comment(_covered(c))}" for c in covers]
-
-
-def _covered(dependence: Covered) -> str:
-    carried = f", carried by {dependence.carried.base}" if dependence.carried is not None else ""
-    ends = [line_of(dependence.source), line_of(dependence.sink)]
-    lines = "" if None in ends else f": line {ends[0]} -> line {ends[1]}"
-    return f"{dependence.kind} {dependence.buffer}{lines}{carried}"
+    def transfer(self, stmt: Waited | Tiles, scope: Scope) -> list[str]:
+        """A copy of a tile, or a wait of this thread alone."""
+        return transfer_lines(stmt, self._kernel, scope)

@@ -5,6 +5,7 @@
 #define TEXPR_DEVICE_H
 
 #include "texpr_vector.h"
+#include "texpr_tensor.h"
 
 #if !defined(__CUDACC__)
 #include "texpr_emulator.h"
@@ -12,7 +13,14 @@
 
 #define TX_GLOBAL(T) T *__restrict__
 #define TX_SHARED(T, NAME, COUNT) __shared__ __align__(16) T NAME[COUNT]
+#define TX_SHARED_ALIGNED(T, NAME, COUNT, ALIGN) __shared__ __align__(ALIGN) T NAME[COUNT]
+#define TX_BARRIERS(NAME, COUNT) __shared__ __align__(16) uint64_t NAME[COUNT]
 #define TX_LOCAL(T, NAME, COUNT) T NAME[COUNT]
+
+/* Shared memory beyond what a kernel may declare: one block, whose size the launch gives, and arrays at their places in it. */
+#define TX_SHARED_BLOCK(BYTES) extern __shared__ __align__(1024) unsigned char tx_shared_block[]
+#define TX_SHARED_AT(T, NAME, COUNT, ALIGN, OFFSET) T *const NAME = reinterpret_cast<T *>(tx_shared_block + (OFFSET))
+#define TX_BARRIERS_AT(NAME, COUNT, OFFSET) uint64_t *const NAME = reinterpret_cast<uint64_t *>(tx_shared_block + (OFFSET))
 #define TX_AT(LINE)
 #define TX_EXPORT(KERNEL)
 #define TX_SOURCE(FILE)

@@ -1,0 +1,77 @@
+"""Every rule of maps, tiles and barriers, each with a planted bug that it catches; texts that are right are left alone."""
+
+from __future__ import annotations
+
+import pytest
+from tests.backends.tiles import BULK, LOAD, REDUCE, RING, STORE, TILED, TRANSPOSE
+
+from texpr.ir.kernel_parse import parse_plan
+from texpr.ir.kernel_text import plan_text
+from texpr.ir.kernel_verify import verify
+from texpr.ir.structure import same
+from texpr.ir.tile_verify import TILE_HEAD_RULES, TILE_RULES
+from texpr.isa.registry import resolve
+from texpr.support.diagnostic import CompilerBug
+
+
+@pytest.mark.parametrize("name", TILED)
+def test_cases_are_well_formed(name: str) -> None:
+    plan = TILED[name].plan
+    verify(plan, resolve("sm_90a"))
+    assert same(parse_plan(plan_text(plan)), plan)
+
+
+PLANTED = [
+    ("arrays_lie_right", LOAD, "at 128", "at 96", "tile is aligned to 96 bytes"),
+    ("arrays_lie_right", LOAD, "full: u64[1]", "full: i64[1]", "full holds barriers, which are u64 in shared memory"),
+    ("maps_keep_the_rules", LOAD, "box [32, 16]", "box [32, 512]", "xm: box 1: 1 <= box <= 256"),
+    ("maps_keep_the_rules", LOAD, "box [32, 16]", "box [3, 16]", "xm: inner box: the innermost row of a box is a"),
+    ("maps_keep_the_rules", TRANSPOSE, "swizzle 128", "swizzle 64", "xm: inner box: the innermost row of a box is at most"),
+    ("maps_keep_the_rules", LOAD, "steps [1, 1]", "steps [1, 9]", "xm: element stride 1: 1 <= element stride <= 8"),
+    ("maps_keep_the_rules", LOAD, "steps [1, 1]", "steps [2, 1]", "xm: element stride 0: the innermost element"),
+    ("maps_keep_the_rules", RING, "strides [1024]", "strides [1020]", "xm: stride 1: every stride but the innermost is"),
+    ("maps_keep_the_rules", RING, "strides [1024]", "strides []", "xm: strides: each dimension has its size"),
+    ("maps_keep_the_rules", RING, "steps [1, 1]", "steps [1]", "xm has 2 sizes, 2 extents of a box and 1 steps"),
+    ("maps_keep_the_rules", RING, "steps [1, 1]", "steps [1, 1] swizzle 48", "xm: 48 is not a valid Swizzle"),
+    ("maps_keep_the_rules", RING, "steps [1, 1]", "steps [1, 1] interleave 16", "xm: rank: a tensor map has 1 to 5 dimensions"),
+    ("maps_are_there", LOAD, "prefetch xm", "prefetch ym", "there is no map ym"),
+    ("barriers_are_barriers", LOAD, "u64[1] barriers", "u64[1]", "full holds no barriers"),
+    ("barriers_are_barriers", BULK, "let v: f32 = tile[63 - t]", "let v: f32 = (full[0] as f32)", "barriers, not numbers"),
+    ("barrier_counts_fit", LOAD, "full[0] count 1", "full[0] count 0", "cannot wait for 0 arrivals"),
+    ("barrier_counts_fit", LOAD, "bytes 2048", "bytes 1048576", "cannot wait for 1048576 bytes"),
+    ("barrier_counts_fit", LOAD, "parity 0", "parity 2", "2 is not known to be 0 or 1"),
+    ("barrier_counts_fit", RING, "wait full[i % 3] parity (i / 3) % 2", "wait full[i % 3] parity i / 3", "not known to be 0"),
+    ("indices_are_in_scope", LOAD, "xm[32 * q - 4, ", "xm[32 * r, ", "no r in scope"),
+    ("tile_fits_its_map", LOAD, "xm[32 * q - 4, 16 * p - 1]", "xm[q]", "xm has 2 dimensions, and is given 1 coordinates"),
+    ("tile_fits_its_map", LOAD, "tile: f32[16, 32]", "tile: i32[16, 32]", "tile holds i32, x f32"),
+    ("tile_fits_its_map", LOAD, "tile: f32[16, 32]", "tile: f32[15, 32]", "2048 bytes do not lie in tile, which has 1920"),
+    ("tile_fits_its_map", LOAD, "load tile[0, 0]", "load tile[1, 0]", "2048 bytes do not lie in tile, which has 2048"),
+    ("tile_fits_its_map", LOAD, "at 128", "at 64", "tile is aligned to 64 bytes, and a tile to 128"),
+    ("tile_fits_its_map", TRANSPOSE, "at 1024", "at 512", "tile is aligned to 512 bytes, and a tile to 1024"),
+    ("tile_fits_its_map", RING, "load stage[i, 0]", "load stage[i, 4]", "begins 16 bytes behind a multiple of 128"),
+    ("tile_fits_its_map", LOAD, "array shared tile", "array local tile", "tile is no shared array"),
+    ("reduction_is_of_the_type", REDUCE, "reduce add", "reduce mul", "no tile is reduced by mul"),
+    ("reduction_is_of_the_type", REDUCE, "reduce add", "reduce max", "no tile of f32 is reduced by max"),
+    ("stored_tensor_may_be_written", STORE, "    writes z\n", "", "z is not said to be written"),
+    ("bulk_copy_is_of_one_run", BULK, "tile[0] = x[64 * p] count 64", "tile[0] = x[64 * p] count 3", "no multiple of 16"),
+    ("bulk_copy_is_of_one_run", BULK, " count 64 arrives full[0]", " count 64", "arrives at a barrier, and no other does"),
+    ("bulk_copy_is_of_one_run", BULK, "tile: f32[64]", "tile: f32[64] at 8", "tile is aligned to 8 bytes, and a tile to 16"),
+    ("what_is_needed_is_there", STORE, "        commit_bulk\n", "", "the kernel commits no stores of tiles"),
+    ("what_is_needed_is_there", STORE, "        wait_bulk 0 read covers WAR tile\n", "", "waits for no stores of tiles"),
+    ("what_is_needed_is_there", LOAD, "    mbarrier wait full[0] parity 0 covers RAW tile\n", "", "waits for no copies"),
+    ("what_is_needed_is_there", LOAD, "        mbarrier init full[0] count 1\n", "", "the kernel makes no barriers"),
+    ("what_is_needed_is_there", STORE, "wait_bulk 0", "wait_bulk -1", "-1 groups cannot be left"),
+    ("fence_is_known", STORE, "fence async", "fence all", "there is no fence all"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "text", "old", "new", "message"), PLANTED)
+def test_planted_bug_is_caught(rule: str, text: str, old: str, new: str, message: str) -> None:
+    assert old in text
+    with pytest.raises(CompilerBug) as caught:
+        verify(parse_plan(text.replace(old, new)))
+    assert f"{rule}: " in str(caught.value) and message in str(caught.value)
+
+
+def test_every_rule_has_a_planted_bug() -> None:
+    assert {rule.__name__ for rule in (*TILE_RULES, *TILE_HEAD_RULES)} == {case[0] for case in PLANTED}
