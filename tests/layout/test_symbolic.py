@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import product
+from random import Random
 from typing import Any
 
 import pytest
 from tests.layout import laws
-from tests.layout.oracle import numbers, values
+from tests.layout.oracle import answer, numbers, values
 
 from texpr.affine.expr import Expr, Sym, sym
 from texpr.affine.facts import Fact, Known, multiple_of
@@ -19,7 +21,7 @@ from texpr.layout.compose import composition
 from texpr.layout.coordinates import natural
 from texpr.layout.cosize import cosize
 from texpr.layout.divide import logical_divide, zipped_divide
-from texpr.layout.inttuple import Int, tidy
+from texpr.layout.inttuple import Int, tidy, times
 from texpr.layout.inverse import left_inverse, right_inverse
 from texpr.layout.product import logical_product, ordered_layout, tile_to_shape
 from texpr.layout.recast import recast, upcast
@@ -137,3 +139,65 @@ def test_blocks_and_threads() -> None:
 def test_recast_of_a_pitch() -> None:
     assert str(recast(P("(n,m):(1,p)"), 16, 128, KNOWN)) == "((n / 8),m):(1,(p / 8))"
     assert str(recast(P("(n,m):(1,p)"), 16, 8, KNOWN)) == "(2 * n,m):(1,2 * p)"
+
+
+def symbolic_layout(random: Random) -> Layout:
+    """Compact in some order, now and then with a gap; sizes are numbers, n, 2 m, …."""
+    sizes = [random.choice((2, 3, 4, N, M, tidy(N * 2), tidy(M * 4))) for _ in range(random.randint(1, 3))]
+    steps: list[Int] = [0] * len(sizes)
+    filled: Int = 1
+    for at in random.sample(range(len(sizes)), len(sizes)):
+        steps[at] = filled
+        filled = times(times(filled, sizes[at]), random.choice((1, 1, 1, 2, M)))
+    return Layout(tuple(sizes), tuple(steps))
+
+
+def symbolic_tile(random: Random, a: Layout) -> Layout:
+    """Of its radices, some cut."""
+    chosen: list[tuple[Int, Int]] = []
+    weight: Int = 1
+    for mode in a.flat:
+        cut = random.choice((1, 2, mode.size))
+        chosen.append((cut, times(weight, random.choice((1, 2))) if cut == 2 else weight))
+        weight = times(weight, mode.size)
+    random.shuffle(chosen)
+    return Layout(tuple(s for s, _ in chosen), tuple(d for _, d in chosen))
+
+
+def check_random(seeds: range, *, even: bool) -> Counter[str]:
+    """How often each operation is answered; whatever is answered is right at all sizes that are admitted."""
+    known = Known({}, [multiple_of(N, 2), multiple_of(M, 2)] if even else [])
+    given = [{Sym("n"): n, Sym("m"): m} for n, m in product((2, 4) if even else (1, 2, 3), repeat=2)]
+    answered: Counter[str] = Counter()
+    for seed in seeds:
+        random = Random(seed)
+        a = symbolic_layout(random)
+        b = symbolic_tile(random, a)
+        for operation, args, law in (
+            (composition, (a, b), laws.composes),
+            (logical_divide, (a, b), laws.divides),
+            (complement, (a, tidy(N * M * random.choice((4, 24)))), laws.complements),
+            (right_inverse, (a,), laws.inverts_right),
+            (left_inverse, (a,), laws.inverts_left),
+            (upcast, (a, 2), laws.widens),
+            (logical_product, (a, Layout(random.choice((2, M)))), laws.multiplies),
+        ):
+            found = answer(operation, *args, known)
+            if found is not None:
+                answered[operation.__name__] += 1
+                for sizes_ in given:
+                    assert law(*(at(arg, sizes_) for arg in args), at(found, sizes_)), (seed, operation, sizes_)
+    return answered
+
+
+@pytest.mark.parametrize("even", [False, True], ids=["any size", "even sizes"])
+def test_random_symbolic_layouts(even: bool) -> None:
+    answered = check_random(range(24), even=even)
+    assert len(answered) == 7, answered
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("even", [False, True], ids=["any size", "even sizes"])
+def test_many_random_symbolic_layouts(even: bool) -> None:
+    answered = check_random(range(100, 500), even=even)
+    assert len(answered) == 7 and all(count > 20 for count in answered.values()), answered

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from texpr.affine.expr import Expr
 from texpr.layout.basis import (
     IntoStrideTree,
     Path,
@@ -116,11 +115,6 @@ class Layout:
     def is_integral(self) -> bool:
         """Whether values are plain numbers."""
         return all(not mode.path for mode in self.flat)
-
-    @property
-    def is_symbolic(self) -> bool:
-        """Whether an expression occurs in a size or a stride."""
-        return any(isinstance(mode.size, Expr) or isinstance(mode.step, Expr) for mode in self.flat)
 
     def __call__(self, coord: IntoIntTree) -> IntTree:
         """The value at a coordinate in any form, numbers or expressions; congruent for all coordinates.
