@@ -10,7 +10,7 @@ import pytest
 
 from texpr.affine.expr import Expr, Sym, children, expr, maximum, minimum, term, xor
 from texpr.backends.c.headers import numeric_headers
-from texpr.backends.c.index import flat_index, index, index_text
+from texpr.backends.c.index import _joined, flat_index, index, index_text  # pyright: ignore[reportPrivateUsage]
 from texpr.backends.c.scope import LARGEST_SIZE, IntType, Scope, size_facts, size_ranges
 from texpr.ir.program import Compare
 from texpr.ir.types import F32
@@ -77,6 +77,27 @@ def test_flat_addresses() -> None:
     strided = Buffer("S", F32, (expr(M), expr(N)), "input", (expr(1), expr(K)))
     assert str(flat_index(strided, (expr(i), expr(j)), SMALL).text) == "i + j * K"
     assert str(flat_index(Buffer("s", F32, (), "local"), (), SMALL).text) == "0"
+
+
+def test_quotient_and_remainder_of_one_expression_are_that_expression() -> None:
+    table = Buffer("t", F32, (expr(16), expr(4), expr(8), expr(3)), "local")
+    left = {
+        (expr(i) // 4, expr(i) % 4, expr(j), expr(0)): 3,
+        (expr(i) // 8 // 4, expr(i) // 8 % 4, expr(i) % 8, expr(2)): 2,
+        (expr(j) + expr(i) // 4, expr(i) % 4, expr(0), expr(1)): 3,
+        (expr(i) // 4, (expr(i) + 1) % 4, expr(j), expr(0)): 4,
+        (expr(i) // 8, expr(j), expr(i) % 8, expr(0)): 4,
+    }
+    for at, count in left.items():
+        joined = _joined(at, table.shape)
+        assert len(joined) == count
+        for values in ({i: a, j: b} for a in range(40) for b in range(3)):
+            flat = own = 0
+            for place, extent in joined:
+                flat = flat * extent.constant + place.evaluate(values)
+            for place, extent in zip(at, table.shape, strict=True):
+                own = own * extent.constant + place.evaluate(values)
+            assert flat == own
 
 
 def test_being_in_bounds_makes_an_index_narrow() -> None:

@@ -60,12 +60,32 @@ def index(value: Expr, scope: Scope) -> Integer:
 
 def flat_index(buffer: Buffer, at: Sequence[Expr], scope: Scope) -> Integer:
     """The place of an element of `buffer`, counted in elements from its start; each index is in bounds."""
-    indices = [_in_bounds(index(e, scope), extent, scope) for e, extent in zip(at, buffer.shape, strict=True)]
-    if buffer.strides is None:
-        steps = zip(buffer.shape[1:], indices[1:], strict=True)
-        return reduce(lambda flat, step: _sum(_times(flat, step[0], scope), step[1], scope), steps, _start(indices))
-    terms = [_times(i, stride, scope) for i, stride in zip(indices, buffer.strides, strict=True)]
-    return reduce(lambda flat, other: _sum(flat, other, scope), terms, _literal(0))
+    if buffer.strides is not None:
+        indices = [_in_bounds(index(e, scope), extent, scope) for e, extent in zip(at, buffer.shape, strict=True)]
+        terms = [_times(i, stride, scope) for i, stride in zip(indices, buffer.strides, strict=True)]
+        return reduce(lambda flat, other: _sum(flat, other, scope), terms, _literal(0))
+    places = _joined(at, buffer.shape)
+    indices = [_in_bounds(index(e, scope), extent, scope) for e, extent in places]
+    steps = zip((extent for _, extent in places[1:]), indices[1:], strict=True)
+    return reduce(lambda flat, step: _sum(_times(flat, step[0], scope), step[1], scope), steps, _start(indices))
+
+
+def _joined(at: Sequence[Expr], shape: Sequence[Expr]) -> list[tuple[Expr, Expr]]:
+    """Indices with their extents; what are quotient and remainder of one expression is that expression again.
+
+    [x / 4, x % 4] of 8 × 4 elements is [x] of 32.
+    """
+    found: list[tuple[Expr, Expr]] = []
+    for place, extent in zip(at, shape, strict=True):
+        atom = place.as_atom
+        if found and isinstance(atom, Mod) and extent.is_constant and atom.den is extent:
+            outer, count = found[-1]
+            rest = outer - atom.num // extent
+            if len(rest.terms) < len(outer.terms):
+                found[-1] = (rest * extent + atom.num, count * extent)
+                continue
+        found.append((place, extent))
+    return found
 
 
 def _start(indices: list[Integer]) -> Integer:
