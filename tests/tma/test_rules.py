@@ -20,10 +20,8 @@ from texpr.tma.swizzle import Swizzle
 
 F16, I32 = ELEMENTS["float16"], ELEMENTS["int32"]
 PLAIN = TensorMap(F16, *exprs(256), exprs(100, 50, 20), exprs(224, 11200), Tiled(exprs(64, 8, 4)), exprs(1, 1, 1))
-CHANNELS = TensorMap(
-    F16, *exprs(256), exprs(64, 9, 14, 7), exprs(128, 1152, 16128), Im2col(*map(lambda c: exprs(c, c), (-1, -1)), *exprs(32, 64)),
-    exprs(1, 1, 1, 1),
-)  # fmt: skip
+COLUMN = Im2col(exprs(-1, -1), exprs(-1, -1), *exprs(32, 64))
+CHANNELS = TensorMap(F16, *exprs(256), exprs(64, 9, 14, 7), exprs(128, 1152, 16128), COLUMN, exprs(1, 1, 1, 1))
 MATRIX = TensorMap(F16, *exprs(256), exprs(100, 50), exprs(224), Tiled(exprs(64, 1)), exprs(1, 1))
 USE = Use(PLAIN, exprs(0, 0, 0), *exprs(1024))
 GATHER = Use(MATRIX, exprs(0, 0), *exprs(1024), rows=exprs(1, 5, -1, 9))
@@ -32,6 +30,11 @@ BULK = BulkUse(*exprs(0, 16, 48))
 
 def with_box(map: TensorMap, *box: int) -> TensorMap:
     return replace(map, traversal=Tiled(exprs(*box)))
+
+
+def swizzled(swizzle: Swizzle, row: int) -> TensorMap:
+    """With a box whose rows are `row` bytes long."""
+    return replace(with_box(PLAIN, row // 2, 2, 2), swizzle=swizzle)
 
 
 def flat(rank: int) -> TensorMap:
@@ -75,7 +78,7 @@ LIMITS: list[tuple[str, Subject, Subject]] = [
     ("inner box alignment", with_box(PLAIN, 24, 8, 4), with_box(PLAIN, 20, 8, 4)),
     ("inner box alignment", CHANNELS, pixels(4, channels=exprs(33)[0])),
     *(
-        ("inner box span", replace(with_box(PLAIN, s.span // 2, 8, 4), swizzle=s), replace(with_box(PLAIN, s.span // 2 + 8, 8, 4), swizzle=s))
+        ("inner box span", swizzled(s, s.span), swizzled(s, s.span + 16))
         for s in (Swizzle.B32, Swizzle.B64, Swizzle.B128)
     ),
     ("inner box span", replace(CHANNELS, swizzle=Swizzle.B64), replace(CHANNELS, swizzle=Swizzle.B32)),
@@ -87,12 +90,12 @@ LIMITS: list[tuple[str, Subject, Subject]] = [
     ("interleave", replace(PLAIN, interleave=Interleave.B16), replace(SLICES, swizzle=Swizzle.B128)),
     ("fill", replace(PLAIN, fill=Fill.NAN), replace(PLAIN, element=I32, fill=Fill.NAN)),
     *(
-        ("corner", pixels(rank, **{which: exprs(*[end] * (rank - 2))}), pixels(rank, **{which: exprs(*[end + beyond] * (rank - 2))}))
+        ("corner", *(pixels(rank, **{which: exprs(*[at] * (rank - 2))}) for at in (end, end + beyond)))
         for rank, ends in ((3, (-32768, 32767)), (4, (-128, 127)), (5, (-16, 15)))
         for which in ("lower", "upper")
         for end, beyond in zip(ends, (-1, 1), strict=True)
     ),
-    ("bounding box", replace(CHANNELS, sizes=exprs(64, 1, 14, 7)), replace(pixels(4, upper=exprs(-2, -2)), sizes=exprs(64, 1, 14, 7))),
+    ("bounding box", *(replace(pixels(4, upper=exprs(at, at)), sizes=exprs(64, 1, 14, 7)) for at in (-1, -2))),
     ("channels", pixels(4, channels=exprs(256)[0]), pixels(4, channels=exprs(264)[0])),
     ("channels", pixels(4, channels=exprs(8)[0]), pixels(4, channels=exprs(0)[0])),
     ("pixels", pixels(4, pixels=exprs(1024)[0]), pixels(4, pixels=exprs(1025)[0])),
@@ -102,14 +105,12 @@ LIMITS: list[tuple[str, Subject, Subject]] = [
     ("coordinate", USE, replace(USE, coordinates=exprs(0, 0))),
     ("shared address", replace(USE, shared=exprs(128)[0]), replace(USE, shared=exprs(64)[0])),
     *(
-        ("shared address", Use(replace(with_box(PLAIN, 16, 2, 2), swizzle=s), exprs(0, 0, 0), *exprs(s.period)),
-         Use(replace(with_box(PLAIN, 16, 2, 2), swizzle=s), exprs(0, 0, 0), *exprs(s.period // 2)))
+        ("shared address", *(Use(swizzled(s, 32), exprs(0, 0, 0), *exprs(s.period // part)) for part in (1, 2)))
         for s in (Swizzle.B32, Swizzle.B64, Swizzle.B128)
     ),
     ("transaction", replace(USE, map=with_box(PLAIN, 256, 256, 7)), replace(USE, map=with_box(PLAIN, 256, 256, 8))),
     *(
-        ("offset", Use(pixels(rank), exprs(*[0] * rank), *exprs(1024), offsets=exprs(*[most] * (rank - 2))),
-         Use(pixels(rank), exprs(*[0] * rank), *exprs(1024), offsets=exprs(*[most + 1] * (rank - 2))))
+        ("offset", *(Use(pixels(rank), exprs(*[0] * rank), *exprs(1024), exprs(*[at] * (rank - 2))) for at in (most, most + 1)))
         for rank, most in ((3, 65535), (4, 255), (5, 31))
     ),
     ("offset", USE, replace(USE, offsets=exprs(1))),

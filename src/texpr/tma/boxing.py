@@ -156,9 +156,7 @@ class Views:
         return tuple(self.open.values())
 
     def _step(self, transform: Transform, context: Context) -> None:
-        blocked = next((d for d in transform.inputs if d not in self.open), None)
-        if blocked is not None:
-            raise Refused(blocked, f"it is part of a box and of a {transform.title} with what is none", "box before that")
+        """A transform above a box: then all of its inputs are, and have been reached."""
         match transform:
             case Split(whole, outer, inner):
                 self._split(whole, outer, inner, context)

@@ -206,7 +206,7 @@ class _Dimensions:
                 if outer is not inner and self._composite(at, inner, outer, may):
                     parts = (*outer.parts, *inner.parts)
                     coordinate = self._context.simple(outer.coordinate * inner.size + inner.coordinate)
-                    size, box = outer.size * inner.size, outer.box * inner.box
+                    size, box = self._context.simple(outer.size * inner.size), outer.box * inner.box
                     self._found[at] = Dimension(parts, size, inner.stride, box, ONE, coordinate)
                     self._found.remove(outer)
                     return True

@@ -15,7 +15,7 @@ import numpy as np
 from texpr.affine.expr import ONE, ZERO, Expr, expr
 from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import IterDomain
-from texpr.domain.visits import Ints, visits
+from texpr.domain.visits import Ints, TooMany, visits
 from texpr.tma.boxing import Boxed, Refused
 from texpr.tma.swizzle import Swizzle
 
@@ -50,7 +50,10 @@ def tile(
     if unknown := next((d for d in (*tops, *bulk) if not d.extent.is_constant), None):
         raise Refused(unknown, "the extent of a box is no number", "fix it when building")
     within = _below(graph, tops, bulk)
-    found = visits(within)
+    try:
+        found = visits(within)
+    except TooMany:
+        raise Refused(bulk[0], "the tile is larger than any shared memory", "split the box") from None
     place = np.arange(prod(found.shape), dtype=np.int64)[found.visited]
     index = {domain: at[found.visited] for domain, at in zip(tops, found.logical, strict=True)}
     order = sorted((d for d in tops if d.extent.constant > 1), key=lambda domain: _step(domain, index, place))
@@ -60,6 +63,11 @@ def tile(
         reason = "the tile does not lie in shared memory as the engine writes it"
         helps = "order the bulk leaves as the dimensions of the box, the innermost last, behind all others"
         raise Refused(tops[0] if tops else None, reason, helps)
+    total = prod(leaf.extent.constant for leaf in bulk) * size
+    others = [leaf for leaf in outer if leaf.extent is not ONE]
+    if others and swizzle is not Swizzle.NONE and total % swizzle.period:
+        reason = f"tiles of {total} bytes behind each other, where the swizzle repeats after {swizzle.period}"
+        raise Refused(others[-1], reason, "make the tile a multiple of that, or allocate one at a time")
     return Tile(tuple(order), within, swizzle, int((~found.visited).sum()), _place(outer, bulk))
 
 
