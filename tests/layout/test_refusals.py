@@ -76,6 +76,10 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         lambda: composition(P("(4,2)"), (2, 2, 2)),
         "composition: the tiler has 3 modes, and (4,2):(1,4) has fewer",
     ),
+    "an entry that is no mode": (
+        lambda: composition(P("(4,2)"), Layout(2, E(2))),
+        "mode: (4,2):(1,4) has no mode 2; it has 2",
+    ),
     "modes that overlap": (
         lambda: complement(P("(4,2):(1,2)"), 8),
         "complement: the modes 4:1, 2:2 of (4,2):(1,2) overlap or interleave, or it is not proved that they do not; "
@@ -113,7 +117,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "tiles that do not fill": (
         lambda: logical_divide(P("(8,10)"), (4, 4)),
-        "complement (mode 1): 4:1 fills blocks of 4, which is not proved to divide 10; take a multiple of 4",
+        "divide (mode 1): 4:1 fills blocks of 4, which is not proved to divide 10; take a multiple of 4",
     ),
     "tiles that repeat": (
         lambda: logical_divide(P("8:1"), P("(2,2):(1,0)")),
@@ -121,12 +125,12 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "product of modes that overlap": (
         lambda: logical_product(P("(2,2):(1,1)"), 4),
-        "complement: the modes 2:1, 2:1 of (2,2):(1,1) overlap or interleave, or it is not proved that they do not; "
+        "product: the modes 2:1, 2:1 of (2,2):(1,1) overlap or interleave, or it is not proved that they do not; "
         "each stride, in some order, must be a multiple of the one before it times its size",
     ),
     "copies that do not fit the gaps": (
         lambda: logical_product(P("4:2"), 3),
-        "composition: 3:1 fills a mode of size 2 in (2,3):(1,8) after 2 steps, which is not proved to divide 3; "
+        "product: 3:1 fills a mode of size 2 in (2,3):(1,8) after 2 steps, which is not proved to divide 3; "
         "the size must be a multiple of 2, or stay within the mode",
     ),
     "a shape that blocks do not fill": (
@@ -214,7 +218,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a symbolic tile": (
         lambda: logical_divide(P("(n,m)"), (4, 8), Known({}, [multiple_of(N, 4)])),
-        "complement (mode 1): 8:1 fills blocks of 8, which is not proved to divide m; take a multiple of 8",
+        "divide (mode 1): 8:1 fills blocks of 8, which is not proved to divide m; take a multiple of 8",
     ),
     "a symbolic size": (
         lambda: composition(P("(n,8):(1,100)"), P("m:1")),
@@ -256,5 +260,5 @@ def test_a_refusal_carries_its_parts() -> None:
     with pytest.raises(LayoutError) as refused:
         logical_divide(P("((8,10),4)"), ((4, 4), 2))
     found = refused.value
-    assert (found.operation, found.mode, found.help) == ("complement", (0, 1), "take a multiple of 4")
+    assert (found.operation, found.mode, found.help) == ("divide", (0, 1), "take a multiple of 4")
     assert found.reason == "4:1 fills blocks of 4, which is not proved to divide 10"

@@ -15,7 +15,7 @@ from __future__ import annotations
 from texpr.affine.facts import Known
 from texpr.layout.complement import complement_by
 from texpr.layout.compose import Tiler, by_mode, composition
-from texpr.layout.error import LayoutError
+from texpr.layout.error import LayoutError, during
 from texpr.layout.layout import Layout
 from texpr.layout.modes import ungroup
 from texpr.layout.proof import NOTHING, Prover
@@ -34,10 +34,11 @@ def logical_divide(layout: Layout, tiler: Tiler, known: Known = NOTHING) -> Layo
 def _divided(layout: Layout, tile: Layout, known: Known) -> Layout:
     size = layout.size
     prover = Prover(known, layout, tile)
-    both = Layout.of(tile, complement_by(prover, tile, size))
-    if not prover.equal(both.size, size):
-        raise LayoutError("divide", f"{tile} repeats coordinates: with what it leaves out it has {both.size}, not {size}")
-    return composition(layout, both, known)
+    with during("divide"):
+        both = Layout.of(tile, complement_by(prover, tile, size))
+        if not prover.equal(both.size, size):
+            raise LayoutError("divide", f"{tile} repeats coordinates: with what it leaves out it has {both.size}, not {size}")
+        return composition(layout, both, known)
 
 
 def zipped_divide(layout: Layout, tiler: Tiler, known: Known = NOTHING) -> Layout:

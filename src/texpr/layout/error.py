@@ -24,6 +24,15 @@ class LayoutError(Exception):
 
 
 @contextmanager
+def during(operation: str) -> Generator[None]:
+    """Refusals of the operations that another one is made of are its own."""
+    try:
+        yield
+    except LayoutError as refused:
+        raise LayoutError(operation, refused.reason, mode=refused.mode, help=refused.help) from None
+
+
+@contextmanager
 def in_mode(place: int) -> Generator[None]:
     """Refusals from inside carry that they arose in mode `place`."""
     try:

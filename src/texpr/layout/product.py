@@ -13,7 +13,7 @@ from texpr.layout.complement import complement, filled_by
 from texpr.layout.compose import Tiler, by_mode, composition
 from texpr.layout.cosize import cosize
 from texpr.layout.divide import zipped
-from texpr.layout.error import LayoutError
+from texpr.layout.error import LayoutError, during
 from texpr.layout.inttuple import Int, tidy, times
 from texpr.layout.layout import Layout
 from texpr.layout.modes import padded, ungroup
@@ -31,8 +31,9 @@ def logical_product(layout: Layout, tiler: Tiler, known: Known = NOTHING) -> Lay
 
 def _multiplied(layout: Layout, copies: Layout, known: Known) -> Layout:
     """As many blocks as there may be copies are enough: complement has a start for each at least."""
-    room = times(filled_by(layout, known), cosize(copies, known))
-    return Layout.of(layout, composition(complement(layout, room, known), copies, known))
+    with during("product"):
+        room = times(filled_by(layout, known), cosize(copies, known))
+        return Layout.of(layout, composition(complement(layout, room, known), copies, known))
 
 
 def zipped_product(layout: Layout, tiler: Tiler, known: Known = NOTHING) -> Layout:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from texpr.affine.facts import Known
 from texpr.layout.basis import Path, Stride, StrideTree, stride
 from texpr.layout.compose import Tiler, composition
 from texpr.layout.inttuple import IntoIntTree, IntTree, arithmetic_sum, tidy_tree
 from texpr.layout.layout import Layout
+from texpr.layout.proof import NOTHING
 from texpr.layout.slices import Slice, slice_of
 
 
@@ -45,6 +47,6 @@ class CoordinateTensor:
         part, base = slice_of(self.layout, coord)
         return CoordinateTensor(arithmetic_sum(self.base, base), part)
 
-    def composed(self, tiler: Tiler) -> CoordinateTensor:
+    def composed(self, tiler: Tiler, known: Known = NOTHING) -> CoordinateTensor:
         """The same coordinates in the order of a tiler. Raises LayoutError as `composition` does."""
-        return CoordinateTensor(self.base, composition(self.layout, tiler))
+        return CoordinateTensor(self.base, composition(self.layout, tiler, known))
