@@ -24,6 +24,7 @@ from texpr.toolchain import Toolchain, this_machine
 
 _FUNCTION = "function must be one of a program's, such as `texpr.load(file)['saxpy']`"
 _TARGET = "target must be a name such as 'cpu' or 'sm_90a'"
+_SCHEDULE = "schedule must be a texpr.Schedule, one of a function's schedules, or the name of one"
 _SIZES = "sizes must be a mapping of names to integers, such as {'n': 4096}"
 
 
@@ -86,6 +87,7 @@ def build(
 
 
 def _record(schedule: Schedule | ir.Schedule | str) -> ir.Schedule | str:
+    expect(schedule, (Schedule, ir.Schedule, str), _SCHEDULE)
     return schedule.record if isinstance(schedule, Schedule) else schedule
 
 

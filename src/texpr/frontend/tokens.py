@@ -74,6 +74,12 @@ _TOKEN = re.compile(
 )
 
 
+def is_name(text: str) -> bool:
+    """Whether `text` could stand in a program as a name."""
+    found = _TOKEN.fullmatch(text)
+    return found is not None and found.lastgroup == "name" and text not in KEYWORDS
+
+
 @dataclass(slots=True)
 class Tokens:
     """The tokens of a source as parallel lists, ending in one of kind `end`."""

@@ -38,6 +38,13 @@ class DType:
         """Whether the type is a signed or unsigned integer (bool is not)."""
         return self.kind in (Kind.INT, Kind.UINT)
 
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The least and the greatest value of an integer type; of bool, 0 and 1."""
+        if self.kind is Kind.INT:
+            return -(2 ** (self.bits - 1)), 2 ** (self.bits - 1) - 1
+        return 0, 1 if self.kind is Kind.BOOL else 2**self.bits - 1
+
     def __str__(self) -> str:
         return self.name
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym
 from texpr.ir.ops import OPS
-from texpr.ir.types import BOOL, DType, Kind
+from texpr.ir.types import BOOL, DType
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, operands
 
 
@@ -50,10 +50,7 @@ def literal_fits_its_type(value: Value, scope: Scope) -> Iterator[str]:
     """Integers are within range, and whole; a bool is 0 or 1."""
     if not isinstance(value, Literal) or value.dtype.is_float:
         return
-    bits, signed = value.dtype.bits, value.dtype.kind is Kind.INT
-    lo, hi = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
-    if value.dtype == BOOL:
-        hi = 1
+    lo, hi = value.dtype.limits
     if not isinstance(value.value, int) or not lo <= value.value <= hi:
         yield f"{value.value} is no {value.dtype}"
 

@@ -17,6 +17,7 @@ from texpr.ir.types import BOOL
 from texpr.ir.uses import loads, symbols
 from texpr.ir.value import Buffer, Index, Load, Op, Value
 from texpr.lowering.names import Names
+from texpr.support.diagnostic import limitation
 from texpr.support.span import Span
 
 _NEGATED = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
@@ -81,6 +82,7 @@ class _Divider:
         for stmt in body:
             match stmt:
                 case ir.New():
+                    _require_memory(stmt)
                     self.locals.append(stmt.buffer)
                 case ir.Let():
                     yield from self._append(self._keep(stmt), run)
@@ -210,6 +212,13 @@ def _closed(run: list[ir.Stmt]) -> Iterator[Item]:
     if run:
         yield Piece(tuple(run))
         run.clear()
+
+
+def _require_memory(new: ir.New) -> None:
+    """What the host makes is kept from kernel to kernel, which only the workspace is. Raises Limitation E0913."""
+    if new.space in ("shared", "registers"):
+        reason = f"`{new.buffer.name}` cannot live in {new.space}: it is kept from one kernel to the next"
+        raise limitation("E0913", new.span, reason, help="make it inside of the loops that are bound to the grid")
 
 
 def _has_par(stmt: ir.Stmt) -> bool:

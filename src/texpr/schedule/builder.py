@@ -10,16 +10,22 @@ it; without one, when the function is compiled.
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import index
+from types import NoneType
+from typing import SupportsIndex, cast
 
 from texpr.ir import program as ir
+from texpr.ir.selection import AUTO, NONE
 from texpr.ir.text import print_directive, print_function, print_schedule
 from texpr.isa.registry import resolve
 from texpr.schedule.apply import follow, laid_out, start
+from texpr.schedule.marks import OFF
 from texpr.schedule.state import State
 from texpr.support.diagnostic import CompilerBug, Limitation, Note, TexprError
+from texpr.support.expect import expect
 
-Size = int | str
-"""An integer, or the name of a size."""
+Size = SupportsIndex | str
+"""An integer (of NumPy too), or the name of a size."""
 
 
 class Schedule:
@@ -28,6 +34,9 @@ class Schedule:
     def __init__(self, function: ir.Function, target: str | None = None, name: str | None = None):
         if not isinstance(function, ir.Function):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"a schedule is for a function of a program, not for {type(function).__name__}")
+        expect(name, (str, NoneType), "name must be one that `--schedule` could take, such as 'tiled'")
+        if name in (AUTO, NONE):
+            raise ValueError(f"a schedule cannot be called `{name}`: `--schedule {name}` means something else")
         self._function = function
         self._record = ir.Schedule(function.name, name, target, ())
         self._state: State | None = None if target is None else start(function, resolve(target))
@@ -122,9 +131,9 @@ class Schedule:
         """A `par` of constant extent whose accesses become vectors; with `width`, split by it first."""
         return self._and("vectorize", (loop, width), {}, names)
 
-    def partition(self, loop: str) -> Schedule:
-        """Iterations whose predicates all hold, parted from the rest."""
-        return self._and("partition", (loop,), {}, ())
+    def partition(self, loop: str, on: bool = True) -> Schedule:
+        """Iterations whose predicates all hold, parted from the rest; or a loop kept whole that would be parted unasked."""
+        return self._and("partition", (loop, None if on else OFF), {}, ())
 
     def launch_bounds(self, blocks: int) -> Schedule:
         """How many blocks a multiprocessor should hold."""
@@ -133,18 +142,29 @@ class Schedule:
     def _and(
         self,
         name: str,
-        plain: tuple[str | int | None, ...],
-        keys: dict[str, str | int | float | None],
+        plain: tuple[Size | None, ...],
+        keys: dict[str, Size | float | None],
         results: tuple[str, ...],
     ) -> Schedule:
-        given = tuple(ir.Argument(value) for value in plain if value is not None)
-        keyed = tuple(ir.Argument(value, key) for key, value in keys.items() if value is not None)
-        directive = ir.Directive(name, (*given, *keyed), results)
+        given = tuple(ir.Argument(_value(name, value)) for value in plain if value is not None)
+        keyed = tuple(ir.Argument(_value(name, value), key) for key, value in keys.items() if value is not None)
+        expect(results, (tuple, list), "names must be a tuple, such as ('outer', 'inner')")
+        for result in results:
+            expect(result, str, f"a result of `{name}` must be a name")
+        directive = ir.Directive(name, (*given, *keyed), tuple(results))
         made = Schedule.__new__(Schedule)
         made._function = self._function
         made._record = replace(self._record, directives=(*self._record.directives, directive))
         made._state = None if self._state is None else _followed(self._state, directive)
         return made
+
+
+def _value(directive: str, value: object) -> str | int | float:
+    """An argument as the program form has it; an integer of NumPy is one. Raises TypeError for what is no name or number."""
+    expect(value, (str, float, SupportsIndex), f"`{directive}` takes names and numbers")
+    if isinstance(value, bool):
+        raise TypeError(f"`{directive}` takes names and numbers, not {value}")
+    return value if isinstance(value, str | float) else index(cast(SupportsIndex, value))
 
 
 def _one(name: str | None) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from texpr.affine.expr import Expr, Sym, expr
+from texpr.frontend.tokens import is_name
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.schedule.state import State
@@ -90,7 +91,7 @@ class Call:
             for size in (*function.sizes, *(s for s, _ in function.consts)):
                 if size.name == argument.value:
                     return expr(size)
-        raise self.wrong("takes an integer or an expression of sizes here", argument)
+        raise self.wrong(f"takes an integer or an expression of sizes here, not `{argument.value}`", argument)
 
     def number(self, argument: ir.Argument, least: int = 1) -> int:
         """An integer, at least `least`."""
@@ -139,6 +140,10 @@ class Call:
             raise self.wrong(f"gives {len(bases)} name{'s' if len(bases) != 1 else ''}, not {len(given)}")
         taken = self.state.taken()
         for number, name in enumerate(given):
+            if not is_name(name):
+                raise self.refuse(
+                    "E0107", f"`{name}` cannot be a name", help="a name is of letters, digits and _, and no keyword"
+                )
             if name in taken or name in given[:number]:
                 raise self.refuse("E0907", f"the name `{name}` is taken", help="choose another after `->`")
         return tuple(map(Sym, given))

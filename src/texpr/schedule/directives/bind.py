@@ -27,6 +27,7 @@ def _apply(call: Call) -> State:
         reason = f"{call.state.target.name} has no level `{level}`"
         raise call.refuse("E0908", reason, at=call.plain[1], help=f"its levels are {', '.join((*known, AUTO))}")
     _require_par(call, loop)
+    _require_unbound(call, loop)
     for copy in call.state.copies(loop):
         _require_free(call, copy, level)
     if level in (*BLOCK, *WARPS):
@@ -44,9 +45,19 @@ def _require_par(call: Call, loop: ir.Loop) -> None:
     if loop.reduce or loop.fully:
         kind = "meet in a `reduce`" if loop.reduce else "are lanes already (`fully par`)"
         raise call.refuse("E0909", f"the iterations of `{name}` {kind}; they are mapped by the compiler")
-    for other in (BIND, UNROLL, VECTOR):
+    for other in (UNROLL, VECTOR):
         if mark(loop, other):
             raise call.refuse("E0908", f"`{name}` is given to `{other}` already", at=call.plain[0])
+
+
+def _require_unbound(call: Call, loop: ir.Loop) -> None:
+    """The loop has no level yet, neither by its own name nor by that of a copy."""
+    if mark(loop, BIND) is None:
+        return
+    copies = ", ".join(f"`{copy.sym.base}`" for copy in call.state.copies(loop) if copy is not loop)
+    reason = f"`{loop.sym.base}` is given to `{BIND}` already" + (f", and so are its copies: {copies}" if copies else "")
+    help = "binding one of them binds them all" if copies else None
+    raise call.refuse("E0908", reason, at=call.plain[0], help=help)
 
 
 def _require_free(call: Call, loop: ir.Loop, level: str) -> None:

@@ -67,7 +67,9 @@ def _apply(call: Call) -> State:
     names = _copy_loops(call, name, len(region.extent))
     if via == "tma":
         return _defined(call, staging, found[0], _by_engine(call, staging, region, names, fill))
-    state = staging.from_box(region, names, fill, lambda loop: marked(loop, ASYNC) if via == "cp_async" else loop)
+    state = staging.from_box(
+        region, names, fill, lambda loop: marked(loop, ASYNC, span=call.directive.span) if via == "cp_async" else loop
+    )
     return _defined(call, staging, found[0], state)
 
 
@@ -172,6 +174,11 @@ def _fill(call: Call, buffer: Buffer) -> Literal | None:
     value = 0 if argument.value == "zero" else argument.value
     if not isinstance(value, int | float) or (isinstance(value, float) and not buffer.dtype.is_float):
         raise call.wrong(f"fills {buffer.dtype} with weak, zero or a number of that type", argument)
+    if not buffer.dtype.is_float and not buffer.dtype.limits[0] <= value <= buffer.dtype.limits[1]:
+        low, high = buffer.dtype.limits
+        raise call.refuse(
+            "E0306", f"{value} does not fit {buffer.dtype}", at=argument, help=f"{buffer.dtype} holds {low} to {high}"
+        )
     return Literal(value, buffer.dtype)
 
 

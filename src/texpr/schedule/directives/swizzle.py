@@ -38,9 +38,15 @@ def _permutation(call: Call, kind: ir.Argument | None) -> Permutation:
 
 def _require_multiple(call: Call, how: Permutation, domain: IterDomain) -> None:
     """An xor permutes whole groups of its size only."""
-    if isinstance(how, Xor) and not sizes_known(call).multiple(domain.extent, 1 << how.bits):
-        reason = f"the extent of `{domain.sym.base}`, {domain.extent}, is not known to be a multiple of {1 << how.bits}"
-        raise call.refuse("E0914", reason, help=f"split it first, or promise: where {domain.extent} % {1 << how.bits} == 0")
+    if not isinstance(how, Xor) or sizes_known(call).multiple(domain.extent, 1 << how.bits):
+        return
+    extent, size = domain.extent, 1 << how.bits
+    if extent.is_constant:
+        reason = f"the extent of `{domain.sym.base}`, {extent}, is not a multiple of {size}"
+        raise call.refuse("E0914", reason, help=f"split it by {size} first, or resize it")
+    shown = str(extent) if str(extent).isidentifier() else f"({extent})"
+    reason = f"the extent of `{domain.sym.base}`, {extent}, is not known to be a multiple of {size}"
+    raise call.refuse("E0914", reason, help=f"split it by {size} first, or promise: where {shown} % {size} == 0")
 
 
 def _apply(call: Call) -> State:

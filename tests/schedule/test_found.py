@@ -1,0 +1,113 @@
+"""What was found by trying to break schedules: each test is one fault that was there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.schedule.laid import laid, refusal
+
+import texpr
+from texpr.schedule.builder import Schedule
+
+ROWS = """
+fn rows(x: i32[n, 16]): i32[n, 16] {
+    new y: i32[n, 16]
+    par n |i| {
+        new v: i32[16]
+        par 16 |j| { v[j] = x[i, j] }
+        par 16 |k| { y[i, k] = v[15 - k] }
+    }
+    return y
+}"""
+
+NARROW = """
+fn narrow(x: i8[n]): i8[n] {
+    new y: i8[n]
+    par n |i| { y[i] = x[i] }
+    return y
+}"""
+
+SWEEP = """
+fn sweep(inout y: i32[n + 2]) {
+    new z: i32[n]
+    par n |i| { z[i] = y[i] + y[i + 1] + y[i + 2] }
+    par n |k| { y[k + 1] = z[k] }
+}"""
+
+
+def schedule() -> Schedule:
+    return Schedule(texpr.parse(ROWS)["rows"], target="sm_90a")
+
+
+def test_a_fill_fits_its_type() -> None:
+    said = refusal(NARROW, "split(i, 32) -> (o, t)  stage(x, at=o, in=shared, fill=300)")
+    assert "error[E0306]: 300 does not fit i8" in said
+    assert "i8 holds -128 to 127" in said
+
+
+def test_a_place_that_cannot_be_kept_is_refused() -> None:
+    """It was left aside in silence."""
+    for space in ("shared", "registers"):
+        said = refusal(SWEEP, f"place(z, {space})")
+        assert f"[E0913]: `z` cannot live in {space}: it is kept from one kernel to the next" in said
+    assert laid(SWEEP, "place(z, workspace)").plan.workspace
+
+
+def test_copies_that_are_bound_already() -> None:
+    said = refusal(ROWS, "split(i, 8) -> (o, t)  distribute(t) -> (a, b)  bind(a, block.y)  bind(b, block.x)")
+    assert "`b` is given to `bind` already, and so are its copies: `a`" in said
+    assert "binding one of them binds them all" in said
+
+
+@pytest.mark.parametrize(
+    ("directives", "help"),
+    [("swizzle(i, j, xor=32)", "split it by 32 first, or resize it"), ("swizzle(j, i, xor=8)", "where n % 8 == 0")],
+)
+def test_what_a_swizzle_asks_for(directives: str, help: str) -> None:
+    """It asked for the promise that 16 is a multiple of 32."""
+    text = "fn f(x: i32[n, 16]): i32[n, 16] { new y: i32[n, 16]\n par n |i| { par 16 |j| { y[i, j] = x[i, j] } }\n return y }"
+    turned = text.replace("par n |i| { par 16 |j|", "par 16 |j| { par n |i|")
+    assert help in refusal(turned if "(j, i" in directives else text, directives)
+
+
+def test_an_asynchronous_copy_that_is_too_small_is_shown() -> None:
+    said = refusal(NARROW, "split(i, 128) -> (o, t)  stage(x, at=o, in=shared, via=cp_async)")
+    assert "would move 1 at once" in said and "via=cp_async" in said.split("-->")[1]
+
+
+def test_numbers_of_numpy() -> None:
+    assert str(schedule().split("i", np.int64(8))) == str(schedule().split("i", 8))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: schedule().split("i", True),
+        lambda: schedule().bind("i", ("grid", "x")),  # type: ignore[arg-type]
+        lambda: schedule().reorder(["i", "j"]),  # type: ignore[arg-type]
+        lambda: schedule().split("i", 8, names="ab"),  # type: ignore[arg-type]
+        lambda: schedule().split("i", 8, names=("a", 3)),  # type: ignore[arg-type]
+        lambda: Schedule(texpr.parse(ROWS)["rows"], name=3),  # type: ignore[arg-type]
+        lambda: texpr.compile(texpr.parse(ROWS)["rows"], schedule=3),  # type: ignore[arg-type]
+    ],
+)
+def test_arguments_of_another_type(wrong: object) -> None:
+    assert callable(wrong)
+    with pytest.raises(TypeError, match=r"names|must be"):
+        wrong()
+
+
+@pytest.mark.parametrize("name", ["a b", "par", "", "é", "0a"])
+def test_names_that_no_text_could_have(name: str) -> None:
+    with pytest.raises(texpr.TexprError, match="cannot be a name"):
+        schedule().split("i", 8, names=(name, "t"))
+
+
+@pytest.mark.parametrize("name", ["auto", "none"])
+def test_a_schedule_is_not_called_what_means_something_else(name: str) -> None:
+    with pytest.raises(ValueError, match="cannot be called"):
+        Schedule(texpr.parse(ROWS)["rows"], name=name)
+
+
+def test_a_loop_kept_whole_from_python() -> None:
+    assert "partition(i, off)" in str(schedule().partition("i", on=False))
