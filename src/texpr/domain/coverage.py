@@ -118,15 +118,21 @@ def permutes(swizzle: Swizzle, known: Known | None = None) -> Finding:
 def _permutes_by_trial(swizzle: Swizzle, place: Expr, back: Expr, known: Known) -> Finding:
     domains = swizzle.inputs
     names = tuple(d.sym for d in domains)
-    verdict = _NEVER
-    for sizes in trial_sizes((place, back, *_extents(swizzle)), names, known):
+    used = (place, back, *_extents(swizzle))
+    verdict = _OPEN if _are_free(used, names) else _NEVER
+    for sizes in trial_sizes(used, names, known):
         tried = points(domains, sizes)
-        verdict = _OPEN if sizes or tried is None else verdict
+        verdict = _OPEN if tried is None else verdict
         for at in tried or ():
             inside = 0 <= place.evaluate(at) < swizzle.inner.extent.evaluate(at)
             if not inside or back.evaluate(at) != at[swizzle.inner.sym]:
                 return _witness(names, at)
     return verdict
+
+
+def _are_free(values: Iterable[Expr], loops: Iterable[Sym]) -> bool:
+    """Whether `values` name sizes, so that no number of trials proves anything."""
+    return bool({name for each in values for name in each.syms()} - set(loops))
 
 
 def _keeps(transform: Transform, known: Known) -> bool:
@@ -207,11 +213,11 @@ class _Visits:
 
     def by_trial(self) -> Coverage:
         """By counting, exactly where no size is free; elsewhere only what happens at small sizes is seen."""
-        dropped = doubled = _NEVER
+        dropped = doubled = _OPEN if _are_free(self._used(), (*self._leaves, *self._logical)) else _NEVER
         for sizes in trial_sizes(self._used(), self._leaves, self._known):
             visited = self._count(sizes)
             boxed = points(self._graph.logical, sizes)
-            if sizes or visited is None or boxed is None:
+            if visited is None or boxed is None:
                 dropped, doubled = (_OPEN if each is _NEVER else each for each in (dropped, doubled))
             if visited is not None and boxed is not None:
                 for at in boxed:
