@@ -193,14 +193,14 @@ def on_cpu(made: Made, loaded: native.ctypes.CDLL) -> str | None:
     return None
 
 
-def together(found: Sequence[Made]) -> tuple[tuple[Made, ...], str]:
-    """Every trial anew from one text with all their programs and schedules, under names of their own; and its kernels.
+def reread(found: Sequence[Made]) -> tuple[Made, ...]:
+    """Every trial anew from one text with all their programs and schedules, under names of their own.
 
     So a schedule is also printed, read again and followed as a whole.
     """
     texts: list[str] = []
     for number, made in enumerate(found):
-        function = replace(made.trial.subject.function, name=f"f{number}")
+        function = replace(made.trial.subject.function, name=f"trial{number}")
         schedule = ir.Schedule(function.name, None, None, tuple(made.trial.applied))
         texts.append(f"{print_function(function)}{print_schedule(schedule, function)}")
     program = parse("".join(texts), "trials.te")
@@ -209,8 +209,13 @@ def together(found: Sequence[Made]) -> tuple[tuple[Made, ...], str]:
         target = resolve(made.trial.target)
         laid = apply_schedule(function, function.schedules[0], target).function
         again.append(Made(made.trial, laid, lower(laid, target, {})[0]))
-    plans = [m.plan for m in again if m.plan is not None]
-    return tuple(again), print_kernels(replace(plans[0], steps=tuple(step for plan in plans for step in plan.steps)))
+    return tuple(again)
+
+
+def kernels_of(found: Sequence[Made]) -> str:
+    """One text with the kernels of trials that were read from one text."""
+    plans = [m.plan for m in found if m.plan is not None]
+    return print_kernels(replace(plans[0], steps=tuple(step for plan in plans for step in plan.steps)))
 
 
 def shrunk(trial: Trial, fails: Callable[[Trial], str | None]) -> tuple[Trial, str]:
@@ -239,8 +244,8 @@ def fails_alone(trial: Trial) -> str | None:
         wrong = in_meaning(made)
         if wrong or made.plan is None or trial.target == "cpu":
             return wrong
-        (again,), text = together([made])
-        return in_cuda(again, text)
+        (again,) = reread([made])
+        return in_cuda(again, kernels_of([again]))
     except (TexprError, Limitation) as problem:
         return f"refused: {problem}"
     except Exception as bug:
@@ -256,6 +261,7 @@ def counted(found: Sequence[Made]) -> Counter[str]:
         total.update(f"refused {code}" for _, code in trial.refused)
         total.update(f"not lowered {code}" for code in trial.unlowered)
         if made.plan is None:
+            total["not lowered wholly"] += 1
             continue
         for kernel in k.kernels(made.plan.steps):
             total["kernels"] += 1
