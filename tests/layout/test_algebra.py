@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 from tests.layout import laws
-from tests.layout.oracle import answer, layouts, numbers, places, values
+from tests.layout.oracle import answer, layouts, numbers, places, shapes, values
 
 from texpr.layout import E, Layout
 from texpr.layout.coalesce import coalesce, filtered
@@ -81,11 +81,10 @@ def test_complement_in_a_cotarget(cotarget: int) -> None:
 
 def firsts(most: int) -> Iterator[Layout]:
     """Strides that merge nowhere, that merge everywhere, and that repeat."""
-    for shape in {a.shape: a for a in layouts(most, 3, (1,), least=2)}:
-        flat = [*Layout(shape).flat]
+    for shape in (sizes for count in (1, 2, 3) for sizes in shapes(most, count, 2)):
         yield Layout(shape)
         for steps in ((1, 100, 10000), (0, 3, 1), (100, 1, 0)):
-            yield Layout(shape).with_leaves(type(mode)(mode.size, step) for mode, step in zip(flat, steps, strict=False))
+            yield Layout(shape, steps[: len(shape)])
 
 
 def check_pairs(first: Iterable[Layout], second: list[Layout]) -> tuple[int, int]:
@@ -111,14 +110,14 @@ def check_pairs(first: Iterable[Layout], second: list[Layout]) -> tuple[int, int
 
 
 def test_composition() -> None:
-    answered, carried = check_pairs(firsts(8), list(layouts(6, 2, range(5), least=2)))
+    answered, carried = check_pairs(firsts(8), list(layouts(8, 2, range(6), least=2)))
     assert answered > 2000
     assert carried > 100
 
 
 @pytest.mark.long
 def test_composition_up_to_24() -> None:
-    second = [*layouts(12, 2, range(9), least=2), *layouts(12, 3, (0, 1, 2, 3, 4, 6), least=2)]
+    second = [*layouts(8, 2, range(7), least=2), *layouts(12, 3, (0, 1, 2, 4), least=2)]
     answered, carried = check_pairs(firsts(24), second)
     assert answered > 50000
     assert carried > 1000
