@@ -111,3 +111,25 @@ def test_a_schedule_is_not_called_what_means_something_else(name: str) -> None:
 
 def test_a_loop_kept_whole_from_python() -> None:
     assert "partition(i, off)" in str(schedule().partition("i", on=False))
+
+
+@pytest.mark.parametrize(
+    ("pragma", "help"),
+    [
+        ("bynd(grid.x)", "did you mean `#bind`?"),
+        ("vector", "did you mean `#vectorize`?"),
+        ("split(4)", "other directives stand in a schedule"),
+        ("launch_bounds(2)", "other directives stand in a schedule"),
+        ("tma(128, 1)", "other directives stand in a schedule"),
+        ("async", "other directives stand in a schedule"),
+    ],
+)
+def test_a_pragma_that_there_is_not(pragma: str, help: str) -> None:
+    """It was left aside in silence, or taken for a mark of the compiler's own."""
+    said = refusal(ROWS.replace("|i|", f"|i| #{pragma}"), "unroll(j)")
+    assert f"error[E0901]: there is no pragma `#{pragma.split('(')[0]}`" in said and help in said
+
+
+def test_a_pragma_whose_loop_the_schedule_has_split() -> None:
+    said = refusal(ROWS.replace("|i|", "|i| #grid"), "split(i, 8) -> (a, b)")
+    assert "the schedule has made other loops of `i`, so this pragma has none" in said

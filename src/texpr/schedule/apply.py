@@ -14,6 +14,7 @@ from texpr.schedule.partition import partitioned
 from texpr.schedule.pragmas import in_place
 from texpr.schedule.rules import RULES
 from texpr.schedule.state import State
+from texpr.schedule.tree import loops
 from texpr.support.diagnostic import error
 
 
@@ -36,9 +37,20 @@ def followed(function: ir.Function, schedule: ir.Schedule | None, target: Target
     """`function` after every directive of `schedule`, in order, and then those that its loops carry as pragmas."""
     bare, own = in_place(function, target)
     state = start(bare, target)
-    for directive in (*(schedule.directives if schedule is not None else ()), *own):
+    for directive in schedule.directives if schedule is not None else ():
         state = follow(state, directive)
+    for pragma in own:
+        _require_loop(state, pragma)
+        state = follow(state, pragma)
     return state
+
+
+def _require_loop(state: State, pragma: ir.Directive) -> None:
+    """The loop that carries the pragma is there still, after the schedule."""
+    name = pragma.args[0].value
+    if all(loop.sym.name != name for loop in loops(state.function.body)):
+        reason = f"the schedule has made other loops of `{name}`, so this pragma has none"
+        raise error("E0903", pragma.span, reason, help="say in the schedule what holds of the new loops")
 
 
 def apply_schedule(function: ir.Function, schedule: ir.Schedule | None, target: Target) -> Materialised | None:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from difflib import get_close_matches
 
 from texpr.ir import program as ir
 from texpr.isa.target import Target
-from texpr.schedule.marks import ASYNC, BLOCK, GRID, VECTOR, WARPS, levels
+from texpr.schedule.marks import BLOCK, GRID, WARPS, levels
 from texpr.schedule.tree import Body, with_blocks
 from texpr.support.diagnostic import error
 
@@ -21,6 +22,9 @@ IN_PLACE = ("bind", "unroll", "vectorize", "partition")
 """Directives on one loop that a pragma of that name is."""
 
 LEVELS = ("grid", "block")
+
+ATOMIC = "atomic"
+"""What a `reduce` says that mapping is to do by atomic updates."""
 
 
 def in_place(function: ir.Function, target: Target) -> tuple[ir.Function, tuple[ir.Directive, ...]]:
@@ -45,17 +49,23 @@ def _directives(body: Body) -> Iterator[ir.Directive]:
 
 def _directive(loop: ir.Loop, pragma: ir.Directive) -> Iterator[ir.Directive]:
     subject = ir.Argument(loop.sym.name, span=pragma.span)
-    if pragma.name in (VECTOR, ASYNC):
-        help = "write #vectorize, or stage(…, via=cp_async) in a schedule"
-        raise error("E0901", pragma.span, f"there is no pragma `#{pragma.name}`", help=help)
     if pragma.name in IN_PLACE:
         yield replace(pragma, args=(subject, *pragma.args))
-    elif pragma.name in LEVELS and not (isinstance(loop, ir.Par) and loop.fully):
+        return
+    if pragma.name == ATOMIC or (pragma.name in LEVELS and isinstance(loop, ir.Par) and loop.fully):
+        return
+    if pragma.name in LEVELS:
         inner = _depth(loop.body, pragma.name)
         if inner > 2:
             raise error("E0908", pragma.span, f"there are three dimensions of a {pragma.name}, and {inner + 1} loops want one")
         level = ir.Argument(f"{pragma.name}.{'xyz'[inner]}", span=pragma.span)
         yield ir.Directive("bind", (subject, level), span=pragma.span)
+        return
+    known = (*IN_PLACE, *LEVELS, ATOMIC)
+    near = get_close_matches(pragma.name, known, n=1)
+    listed = ", ".join(f"#{name}" for name in known)
+    hint = f"did you mean `#{near[0]}`?" if near else f"there are {listed}; other directives stand in a schedule"
+    raise error("E0901", pragma.span, f"there is no pragma `#{pragma.name}`", help=hint)
 
 
 def _level(bind: ir.Directive) -> bool:
