@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from random import Random
 
-from texpr.affine.expr import expr
+from texpr.affine.expr import expr, sym
 from texpr.domain import DomainGraph
 from texpr.domain.contiguity import Memory
+from texpr.domain.transforms.merge import Merge
+from texpr.domain.transforms.resize import Resize
+from texpr.domain.transforms.split import Split
 from texpr.domain.transforms.swizzle import Shift
 
 POINTS = 1500
@@ -135,3 +138,21 @@ class _Maker:
             names = (self._name(), self._name())
             self._graph = self._graph.split(self._bulk[at], self._random.randint(1, 4), names)
             self._bulk[at : at + 1] = names
+
+
+def symbolic(made: Schedule) -> Memory:
+    """The same transforms, over dimensions whose sizes are symbols, dense in memory."""
+    old = made.memory.graph
+    graph = DomainGraph.of(*((d.sym.name, sym(f"N{at}")) for at, d in enumerate(old.logical)))
+    for transform in old.transforms:
+        ins, outs = ([d.sym.name for d in ends] for ends in (transform.inputs, transform.outputs))
+        match transform:
+            case Split(_, _, inner):
+                graph = graph.split(ins[0], inner.extent, (outs[0], outs[1]))
+            case Merge():
+                graph = graph.merge(ins[0], ins[1], outs[0])
+            case Resize(_, left, right):
+                graph = graph.resize(ins[0], left, right, outs[0])
+            case _:
+                graph = graph.swizzle(ins[0], ins[1], Shift(), (outs[0], outs[1]))
+    return Memory.dense(replace(graph, leaves=tuple(graph[leaf.sym.name] for leaf in old.leaves)))

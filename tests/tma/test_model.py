@@ -260,3 +260,18 @@ def test_loops_that_are_not_allocated() -> None:
     found = plan(Memory.dense(graph), ["I4", "I6"], FLOAT, allocated=["I5", "I4", "I6"])
     assert isinstance(found, Copy)
     assert str(found.tile.place) == "24 * I5"
+
+
+def test_the_rules_are_asked_where_the_copy_runs() -> None:
+    """Tiles of 4 KiB begin where they must, tiles of 96 bytes do not; coordinates keep to 32 bits as sizes do."""
+    n = sym("N")
+    known = Known({}, [Fact(1, n, 2**16), multiple_of(n, 4), multiple_of(sym("base"), 16), multiple_of(sym("shared"), 1024)])
+    graph = DomainGraph.of(("y", n), ("x", n)).split("y", 32, ("yo", "yi")).split("x", 32, ("xo", "xi"))
+    copy = copied(ordered(graph, "yo", "xo", "yi", "xi"), "yi xi", known=known)
+    found = findings(copy.use(sym("base"), sym("shared")), copy.inside)
+    assert not found.violated
+    assert not found.checked
+    small = copied(figures.BY_PARTITIONING.reorder("I3", "I5", "I4", "I6"), "I4 I6")
+    wrong = findings(small.use(expr(0), expr(0)), small.inside)
+    assert [each.rule.name for each in wrong.violated] == ["inner box alignment"]
+    assert [each.rule.name for each in wrong.checked] == ["shared address"]

@@ -10,17 +10,22 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from tests.domain.arrays import At, Ints, evaluate
-from tests.tma.generate import Schedule, schedule
+from tests.tma.generate import POINTS, Schedule, schedule, symbolic
 
+from texpr.affine.expr import Sym
+from texpr.affine.facts import Known
 from texpr.domain.correctness import WEAK, Strong
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transforms.resize import Resize
+from texpr.domain.validity import sizes_of
 from texpr.domain.visits import Visits, visits
-from texpr.tma.correctness import Level, Plain, analysis, lower_load, lower_store
+from texpr.tma.boxing import Part, Views
+from texpr.tma.correctness import Level, Plain, Redirected, StoreLowering, analysis, lower_load, lower_store
 from texpr.tma.elements import ELEMENTS
 from texpr.tma.execute import execute, load
 from texpr.tma.model import Copy, Refusal, plan
 from texpr.tma.reference import Direction
+from texpr.tma.swizzle import Swizzle
 
 INT = ELEMENTS["int32"]
 Bools = npt.NDArray[np.bool_]
@@ -178,6 +183,59 @@ def test_many_stores() -> None:
     check_stores(range(1000, 5000))
 
 
+def check_symbolic(seeds: range) -> Counter[str]:
+    """What is planned for every size is right at each: items, and holes if the lowering is strong; and stores."""
+    seen: Counter[str] = Counter()
+    for seed in seeds:
+        made = schedule(seed)
+        memory = symbolic(made)
+        copy = plan(memory, made.bulk, INT, Known({name: (1, None) for name in sizes_of(memory.graph)}))
+        if isinstance(copy, Refusal):
+            continue
+        strong, stored = lower_load(copy, Strong(0)), lower_store(copy)
+        seen["strong" if not isinstance(strong, Refusal) else "weak"] += 1
+        for values in ((1, 1, 1), (2, 1, 3), (5, 4, 2), (7, 9, 3), (12, 6, 5)):
+            sizes = dict(zip((Sym(f"N{at}") for at in range(3)), values, strict=True))
+            extents = [d.extent.evaluate(sizes) for d in memory.graph.domains()]
+            if min(extents) < 0 or prod(leaf.extent.evaluate(sizes) for leaf in memory.graph.leaves) > 8 * POINTS:
+                continue
+            check_sizes(copy, strong, stored, sizes, seed)
+            seen["sizes"] += 1
+    return seen
+
+
+def check_sizes(copy: Copy, strong: object, stored: object, sizes: dict[Sym, int], seed: int) -> None:
+    found = visits(copy.graph, sizes)
+    items, holes = found.visited, ~found.visited
+    shape = [d.extent.evaluate(sizes) for d in copy.graph.logical]
+    strides = np.array([prod(shape[at + 1 :]) for at in range(len(shape))], np.int64)
+    where = (found.logical * strides[:, None]).sum(axis=0)
+    tensor = np.arange(1, prod(shape) + 1, dtype=np.int32)
+    plain = load(copy, Plain(), tensor.view(np.uint8), sizes).view(np.int32)
+    assert (plain[items] == tensor[where[items]]).all(), (seed, sizes)
+    if isinstance(strong, Plain | Redirected):
+        got = load(copy, strong, tensor.view(np.uint8), sizes).view(np.int32)
+        assert (got[items] == tensor[where[items]]).all(), (seed, sizes)
+        assert (got[holes] == 0).all(), (seed, sizes)
+    if isinstance(stored, StoreLowering):
+        shared = np.arange(1000, 1000 + found.visited.size, dtype=np.int32)
+        expected, got = np.zeros_like(tensor), np.zeros_like(tensor)
+        expected[where[items]] = shared[items]
+        execute(copy, stored.lowering, Direction.STORE, got.view(np.uint8), shared.view(np.uint8), sizes)
+        assert (got == expected).all(), (seed, sizes)
+
+
+def test_every_size() -> None:
+    seen = check_symbolic(range(60))
+    assert min(seen["strong"], seen["weak"]) >= 5, seen
+    assert seen["sizes"] > 100, seen
+
+
+@pytest.mark.long
+def test_many_at_every_size() -> None:
+    check_symbolic(range(1000, 4000))
+
+
 def test_few_schedules_are_refused() -> None:
     """Those that are name an IterDomain of the graph and what would help."""
     refused = [(made, copy) for made, copy in ((m, planned(m)) for m in map(schedule, SHORT)) if isinstance(copy, Refusal)]
@@ -187,8 +245,29 @@ def test_few_schedules_are_refused() -> None:
         assert refusal.reason and refusal.helps
 
 
-def test_a_planted_bug_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If inner outputs of splits counted as protected, some hole would hold data."""
-    monkeypatch.setattr("texpr.tma.correctness._protected", lambda copy, below, alone, context: frozenset(copy.graph.domains()))
-    with pytest.raises(AssertionError):
+PLANTED: dict[str, tuple[str, object]] = {
+    "all are protected": ("correctness._protected", lambda copy, below, alone, context: frozenset(copy.graph.domains())),
+    "nothing makes holes": ("correctness._opened", lambda transform, context: iter(())),
+    "every box is alone": ("correctness._alone", lambda copy, context: {part.root: None for part in _boxed_parts(copy)}),
+    "every split is a view": ("boxing.Context.divides", lambda self, n, value: True),
+    "room does not move coordinates": ("boxing.Views._resize", lambda self, resize, context: _without_shift(self, resize)),
+    "the tile always fits": ("tile._swizzle", lambda order, index, place, size: Swizzle.NONE),
+}
+"""Each with what it replaces in the room."""
+
+
+def _boxed_parts(copy: Copy) -> list[Part]:
+    return [part for dimension in copy.dimensions for part in dimension.parts if part.root is not None]
+
+
+def _without_shift(views: Views, resize: Resize) -> None:
+    part = views.open.pop(resize.input)
+    views.open[resize.output] = Part(resize.output, part.size, part.stride)
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_a_planted_bug_is_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    target, wrong = PLANTED[bug]
+    monkeypatch.setattr(f"texpr.tma.{target}", wrong)
+    with pytest.raises((AssertionError, IndexError)):
         check_loads(SHORT)

@@ -21,7 +21,7 @@ from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.validity import NOTHING
 from texpr.tma.boxing import MOST_BOX, Boxed, Part, Refused, Role, Views, boxed
-from texpr.tma.descriptor import TensorMap, Tiled
+from texpr.tma.descriptor import TensorMap, Tiled, Use
 from texpr.tma.elements import Element, Fill
 from texpr.tma.swizzle import Swizzle
 from texpr.tma.tile import Tile, tile
@@ -86,6 +86,15 @@ class Copy:
             swizzle=self.tile.swizzle,
             fill=fill,
         )
+
+    def use(self, base: Expr, shared: Expr, fill: Fill = Fill.ZERO) -> Use:
+        """The instruction, where the buffer begins at the shared address `shared`: what the rules are asked of."""
+        return Use(self.tensor_map(base, fill), self.coordinates, shared + self.tile.place * self.element.size)
+
+    @property
+    def inside(self) -> Known:
+        """What is known where the copy runs: of the sizes, and of the loops' indices."""
+        return Context(self.graph, self.known).known
 
 
 @dataclass(frozen=True, slots=True)
