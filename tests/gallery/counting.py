@@ -97,7 +97,9 @@ def _operands(stmt: k.Stmt) -> Iterator[Value]:
             return
 
 
-def _values(found: Turn, values: Iterator[Value] | tuple[Value, ...], known: Mapping[Sym, Expr], moving: frozenset[Sym]) -> None:
+def _values(
+    found: Turn, values: Iterator[Value] | tuple[Value, ...], known: Mapping[Sym, Expr], moving: frozenset[Sym]
+) -> None:
     for value in values:
         for node in walk(substitute_value(value, dict(known))):
             if isinstance(node, Op) and node.name in COMPARISONS and all(isinstance(a, Index) for a in node.args):

@@ -60,7 +60,7 @@ def _rows() -> tuple[Row, ...]:
         row("matmul", "tiles", "k", "ki", 16, cube),
         row("matmul/whole", "loads", "k", "ko", 1024, cube),
         row("matmul/whole", "copies", "k", "ko", 1024, cube),
-        row("jacobi", None, None, "step", 1, {"H": 130, "W": 130}),
+        row("jacobi", None, None, None, 2, {"H": 130, "W": 130}),
         row("conv2d", None, "s", "ci", 144, {"B": 1, "H": 16, "W": 32, "C": 16, "F": 64}),
         row("softmax", None, "k", "k_quad", 4, {"M": 64, "N": 1024}),
         row("softmax", "kept", "k", "k_quad", 4, {"M": 64, "N": 2048}),
@@ -168,6 +168,18 @@ def test_parted_loops_compare_nothing_inside() -> None:
         assert turn(whole, "ki" if function == "matmul" else "ci").comparisons > 4
 
 
+@pytest.mark.parametrize("function", ["transpose2d", "permute5d", "jacobi"])
+def test_whole_tiles_compare_nothing_and_share_the_memory_of_ragged_ones(function: str) -> None:
+    """A block asks once; the two copies of its body have one tile in shared memory."""
+    (case,) = (c for c in CASES if c.function == function)
+    for schedule in case.schedules:
+        for kernel in k.kernels(case.lowered(schedule).plan.steps):
+            arrays = [a for a in kernel.arrays if a.space is k.Space.SHARED]
+            if arrays:
+                assert len(arrays) == 1
+                assert turn(kernel, None).comparisons == 2
+
+
 # Memory.
 
 PADS = {"f64": 1, "f32": 1, "bf16": 2, "u8": 4}
@@ -208,7 +220,9 @@ def test_vectors_of_a_transpose_ask_a_quarter_as_often() -> None:
     assert found["bank_conflicts"] == 0
 
 
-@pytest.mark.parametrize(("function", "schedule", "tile"), [("matmul", "tiles", 64), ("whole", "loads", 128), ("whole", "copies", 128)])
+@pytest.mark.parametrize(
+    ("function", "schedule", "tile"), [("matmul", "tiles", 64), ("whole", "loads", 128), ("whole", "copies", 128)]
+)
 def test_matmul_moves_what_its_tiles_say(function: str, schedule: str, tile: int) -> None:
     (case,) = (c for c in CASES if c.function == function)
     m, n, depth = 256, 384, 64

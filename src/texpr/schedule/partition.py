@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from texpr.affine.expr import ONE, ZERO, Expr, Min, Sym, combination, expr, maximum, minimum, term
+from texpr.affine.ranges import bounds
 from texpr.ir import program as ir
 from texpr.ir.rewrite import Rewriter, map_value, replace_loads, substitute_block
 from texpr.ir.types import BOOL, I64
@@ -101,6 +102,7 @@ class _Parter:
         return (main, *self._renamed((rest,)))
 
     def _either(self, margins: Sequence[Expr], then: Body, orelse: Body) -> Body:
+        """Either copy, by the margins. What both have of locals at their start they share: one of them runs only."""
         least: dict[Expr, Expr] = {}  # of margins that differ by a constant, the smallest is enough
         for margin in margins:
             rest = margin - margin.constant
@@ -108,7 +110,9 @@ class _Parter:
         test = conjunction([_holds(m) for m in least.values()])
         if test is None:
             return then
-        return (ir.If(test, then, self._renamed(orelse), span=orelse[0].span),)
+        both = tuple(s for s in orelse if isinstance(s, ir.New) and s in then)
+        then, orelse = (tuple(s for s in body if s not in both) for body in (then, orelse))
+        return (*both, ir.If(test, then, self._renamed(orelse), span=orelse[0].span))
 
     def _renamed(self, body: Body) -> Body:
         """A second copy: loops and locals under fresh names."""
@@ -190,17 +194,16 @@ def _holds(margin: Expr) -> Value:
 
 
 def _least(margin: Expr, inner: Mapping[Sym, Expr]) -> Expr | None:
-    """The least margin over the loops inside, whose extents are constants; None where it is not linear in them."""
-    least = margin
+    """A lower bound of a margin over the loops inside, whose extents are constants; None where they mix with others."""
+    moving = ZERO
     for monomial, coefficient in margin.terms:
         part = term(monomial, coefficient)
-        if not part.syms() & inner.keys():
-            continue
-        (first, *others) = monomial
-        if others or not isinstance(first, Sym) or not inner[first].is_constant:
-            return None
-        least = least - part + (0 if coefficient > 0 else coefficient * max(0, inner[first].constant - 1))
-    return least
+        if part.syms() & inner.keys():
+            moving = moving + part
+    if not all(s in inner and inner[s].is_constant for s in moving.syms()):
+        return None
+    low, _ = bounds(moving, {s: (0, max(0, inner[s].constant - 1)) for s in moving.syms()})
+    return None if low is None else margin - moving + low
 
 
 def _end(margin: Expr, sym: Sym) -> Expr | None:
