@@ -51,9 +51,6 @@ class Call:
     def expect(self, least: int, most: int | None = None, keys: Sequence[str] = ()) -> None:
         """Raises where there are fewer or more plain arguments, or a key that the rule does not know, or one twice."""
         most = least if most is None else most
-        if not least <= len(self.plain) <= most:
-            wanted = str(least) if least == most else f"{least} to {most}"
-            raise self.wrong(f"takes {wanted} argument{'s' if most != 1 else ''} without a key, not {len(self.plain)}")
         seen: set[str] = set()
         for argument in self.directive.args:
             if argument.key is None:
@@ -64,6 +61,9 @@ class Call:
             if argument.key in seen:
                 raise self.wrong(f"has `{argument.key}=` twice", argument)
             seen.add(argument.key)
+        if not least <= len(self.plain) <= most:
+            wanted = str(least) if least == most else f"{least} to {most}"
+            raise self.wrong(f"takes {wanted} argument{'s' if most != 1 else ''} without a key, not {len(self.plain)}")
 
     def key(self, key: str) -> ir.Argument | None:
         """The argument `key=…`."""

@@ -140,7 +140,7 @@ def _conflict(subject: Subject, found: Dependence, witness: Witness, span: Span,
         f"`{name}` changes what is computed: two instances that meet in `{element}` are no longer in order{at}",
         (
             Note(f"first{_at(found.source.instance, first)}", place(found.source)),
-            Note(f"then{_at(found.sink.instance, second) or ','} which {kinds[found.kind]}", place(found.sink)),
+            Note(f"then{_at(found.sink.instance, second)}, which {kinds[found.kind]}", place(found.sink)),
         ),
         f"if updates of `{found.buffer.name}` may come in any order, say `reduce({found.buffer.name})` on the loop"
         if found.source.kind == found.sink.kind == "update"
@@ -150,4 +150,4 @@ def _conflict(subject: Subject, found: Dependence, witness: Witness, span: Span,
 
 def _at(instance: Instance, values: Mapping[Sym, int]) -> str:
     listed = ", ".join(f"{s.base} = {values[s]}" for s in instance.syms if s in values)
-    return f", at {listed}," if listed else ""
+    return f", at {listed}" if listed else ""
