@@ -11,12 +11,17 @@ import pytest
 from texpr.checks import check
 from texpr.cli.render import render
 from texpr.frontend import parse
+from texpr.isa.registry import resolve
+from texpr.lowering.lower import lower
+from texpr.schedule.apply import apply_schedule
 from texpr.support.codes import TITLES
-from texpr.support.diagnostic import Diagnostic, TexprError
+from texpr.support.diagnostic import Diagnostic, Limitation, TexprError
 
 PAGE = Path(__file__).parents[2] / "docs" / "errors.md"
 EXAMPLE = re.compile(r"^```te error=(E\d{4})\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 EXAMPLES = dict(found.groups() for found in EXAMPLE.finditer(PAGE.read_text(encoding="utf-8")))
+
+TARGET = resolve("sm_90a")
 
 AREAS = {
     "E01": "Syntax",
@@ -27,6 +32,7 @@ AREAS = {
     "E06": "Compilers and tools",
     "E07": "Data given to a program",
     "E08": "Files and the command",
+    "E09": "Schedules",
 }
 
 UNSHOWN = {
@@ -48,11 +54,16 @@ This page is checked: the tests run each program below and compare what is said 
 
 
 def findings(text: str) -> tuple[Diagnostic, ...]:
-    """Everything wrong with a program."""
+    """Everything wrong with a program, and where nothing is, with its schedules."""
     try:
-        return tuple(found for function in parse(text, "f.te").functions for found in check(function))
-    except TexprError as wrong:
+        functions = parse(text, "f.te").functions
+        found = tuple(found for function in functions for found in check(function))
+        for function in functions if not found else ():
+            for schedule in function.schedules:
+                lower(apply_schedule(function, schedule, TARGET).function, TARGET, {})
+    except (TexprError, Limitation) as wrong:
         return wrong.diagnostics
+    return found
 
 
 def page() -> str:
