@@ -16,6 +16,7 @@ from random import Random
 from typing import Any, NamedTuple, assert_never
 
 import numpy as np
+from tests.lowering.engine import Engine, Fault, Outgoing
 
 from texpr.affine.expr import Expr, Sym
 from texpr.interp.arguments import bind, shape_of
@@ -28,10 +29,6 @@ from texpr.isa.levels import Level, Space
 
 Number = int | float
 Element = tuple[int, ...]
-
-
-class Fault(Exception):
-    """What no right program does."""
 
 
 class Undefined:
@@ -75,6 +72,9 @@ class Touch(NamedTuple):
     lane: int
     atomic: bool
 
+
+Stop = k.Barrier | k.Exchange | k.Transfer
+"""What a thread waits at: for others, or at a wait for a phase."""
 
 Touches = dict[tuple[Element, int, int, bool], Touch]
 """The latest access of each thread and lane, plain and atomic: what is ordered after it is ordered after those before, too."""
@@ -144,6 +144,9 @@ class Thread:
     lane: int = 0
     groups: int = 0
     copies: list[Copy] = field(default_factory=list["Copy"])
+    seen: dict[tuple[int, Element], int] = field(default_factory=dict["tuple[int, Element]", int])
+    bulk_groups: int = 0
+    stores: list[Outgoing] = field(default_factory=list[Outgoing])
 
     def index(self, e: Expr, data: Mapping[Sym, int] | None = None) -> int:
         """An index expression, here and now."""
@@ -187,11 +190,15 @@ class Thread:
 
     def load(self, load: Load) -> Any:
         memory, element = self.place(load)
+        self.machine.engine.check(self, memory, element, writes=False)
         memory.touch(element, self.touch(), writes=False)
         return memory.values.get(element, UNDEFINED)
 
     def store(self, load: Load, value: Number) -> None:
         memory, element = self.place(load)
+        self.machine.engine.check(self, memory, element)
+        if load.buffer in self.shared:
+            self.machine.engine.unfenced[id(memory), element] = self.number
         memory.touch(element, self.touch(), writes=True)
         memory.values[element] = value
 
@@ -206,7 +213,7 @@ class Thread:
     def touch(self, *, atomic: bool = False) -> Touch:
         return Touch(self.block, self.number, self.block_epoch, self.warp_epoch, self.lanes, self.lane, atomic)
 
-    def run(self, body: Sequence[k.Stmt]) -> Generator[k.Barrier | k.Exchange, Any, None]:
+    def run(self, body: Sequence[k.Stmt]) -> Generator[Stop, Any, None]:
         """Runs `body`; stops at every barrier and exchange."""
         for stmt in body:
             match stmt:
@@ -239,13 +246,23 @@ class Thread:
                     self.groups += 1
                 case k.WaitAsync():
                     self.wait(stmt.pending)
+                case k.PrefetchMap():
+                    pass
+                case k.BarrierArrive() | k.CopyBulk():
+                    raise NotImplementedError(type(stmt).__name__)
+                case (
+                    k.BarrierInit() | k.BarrierExpect() | k.BarrierWait() | k.CopyTensor() | k.StoreTensor() | k.CommitBulk()
+                    | k.WaitBulk() | k.Fence()
+                ):  # fmt: skip
+                    while not self.machine.engine.step(self, stmt):
+                        yield stmt
                 case _:
                     assert_never(stmt)
 
-    def whole(self, body: Sequence[k.Stmt]) -> Generator[k.Barrier | k.Exchange, Any, None]:
+    def whole(self, body: Sequence[k.Stmt]) -> Generator[Stop, Any, None]:
         """Runs all of a kernel."""
         yield from self.run(body)
-        if self.copies:
+        if self.copies or self.stores:
             raise Fault("copies are never waited for")
 
     def start(self, stmt: k.CopyAsync) -> None:
@@ -285,7 +302,7 @@ class Thread:
                     raise Fault(f"{memory.name}{list(element)} is written while it is copied into")
                 memory.values[element] = number
 
-    def loop(self, loop: k.For) -> Generator[k.Barrier | k.Exchange, Any, None]:
+    def loop(self, loop: k.For) -> Generator[Stop, Any, None]:
         lo, hi, step = (self.index(e) for e in (loop.lo, loop.hi, loop.step))
         outer = self.lanes, self.lane
         if loop.kind == "simd":
@@ -325,6 +342,7 @@ class Machine:
         self.sizes: dict[Sym, int] = dict(bound.sizes)
         self.globals: dict[Buffer, Memory] = {}
         self.lanes = 0
+        self.engine = Engine(self, self.random, {})
         for param in function.params:
             array = np.asarray(bound.arrays[param.name])
             values = {at: array[at].item() for at in np.ndindex(array.shape)}
@@ -393,12 +411,16 @@ class Machine:
         ]
         for thread in threads:
             thread.own = {a.buffer: _fresh(a.buffer) for a in kernel.arrays if a.space is Space.LOCAL}
+        self.engine = Engine(self, self.random, {map.name: map for map in kernel.maps})
         self.together(threads, kernel)
 
     def together(self, threads: list[Thread], kernel: k.Kernel) -> None:
-        """Threads in a shuffled order, each to its next stop; then those go on that have all come to one."""
+        """Threads in a shuffled order, each to its next stop; then those go on that have all come to one.
+
+        Copies of tiles land between, now and then, and surely where nothing else can happen.
+        """
         running = {thread.number: thread.whole(kernel.body) for thread in threads}
-        stopped: dict[int, k.Barrier | k.Exchange] = {}
+        stopped: dict[int, Stop] = {}
         answers: dict[int, Any] = {}
         while running:
             ready = [n for n in running if n not in stopped]
@@ -409,13 +431,19 @@ class Machine:
                 except StopIteration:
                     del running[number]
             if not running:
-                return
-            if not any([self.pass_on(group, stopped, answers, threads) for group in _groups(stopped, len(threads))]):
+                break
+            moved = [self.pass_on(group, stopped, answers, threads) for group in _groups(stopped, len(threads))]
+            polling = [n for n, stop in stopped.items() if isinstance(stop, k.BarrierWait)]
+            landed = (self.random.random() < 0.5 or not any(moved)) and self.engine.land()
+            if landed:
+                for number in polling:
+                    del stopped[number]
+            elif not any(moved):
                 raise Fault(f"{kernel.name}: threads wait for ever")
+        if self.engine.flights:
+            raise Fault(f"{kernel.name}: copies land after its end")
 
-    def pass_on(
-        self, group: list[int], stopped: dict[int, k.Barrier | k.Exchange], answers: dict[int, Any], threads: list[Thread]
-    ) -> bool:
+    def pass_on(self, group: list[int], stopped: dict[int, Stop], answers: dict[int, Any], threads: list[Thread]) -> bool:
         """Lets `group` go on where all of it stands at one place."""
         stops = {id(stopped[n]): stopped[n] for n in group if n in stopped}
         if len(stops) != 1 or any(n not in stopped for n in group):
@@ -432,10 +460,12 @@ class Machine:
         return True
 
 
-def _groups(stopped: Mapping[int, k.Barrier | k.Exchange], threads: int) -> Iterator[list[int]]:
+def _groups(stopped: Mapping[int, Stop], threads: int) -> Iterator[list[int]]:
     """The threads that must come together at the stops of some: the block, or lanes of a warp."""
     seen: set[tuple[int, int]] = set()
     for number, stop in list(stopped.items()):
+        if isinstance(stop, k.Transfer):
+            continue
         lanes = stop.lanes if isinstance(stop, k.Barrier) else 32
         width = threads if isinstance(stop, k.Barrier) and stop.level is Level.BLOCK else lanes
         first = number // width * width

@@ -119,7 +119,7 @@ class _Lowering:
             sizes,
             lowered.arrays,
             body,
-            frozenset(load.buffer.name for load in written if load.buffer not in own),
+            frozenset(load.buffer.name for load in written if load.buffer not in own) | _stored(lowered),
             origin[0].span,
             min_blocks=self.min_blocks if any(axis.level is k.Level.BLOCK for axis in lowered.axes) else 0,
             maps=lowered.maps,
@@ -131,6 +131,12 @@ class _Lowering:
         asked = next((d.args[0].value for d in self.function.directives if d.name == BLOCKS), 0)
         assert isinstance(asked, int)
         return asked
+
+
+def _stored(lowered: Lowered) -> frozenset[str]:
+    """Buffers that are written through a map."""
+    named = {stmt.map for stmt in k.walk(lowered.body) if isinstance(stmt, k.StoreTensor)}
+    return frozenset(map.buffer.name for map in lowered.maps if map.name in named)
 
 
 def _layout_symbols(buffer: Buffer) -> frozenset[Sym]:

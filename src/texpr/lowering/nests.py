@@ -17,9 +17,9 @@ from texpr.lowering.asynchronous import Wait, copying_leaves, place_waits
 from texpr.lowering.emit import Emitter, atomic_binds, unrolling
 from texpr.lowering.names import Names
 from texpr.lowering.needs import Needs
+from texpr.lowering.phases import Tensors
 from texpr.lowering.placement import Placement, Placer
 from texpr.lowering.team import Branch, Leaf, Loop, Node, Team, Who, build
-from texpr.lowering.tensor import Tensors
 from texpr.mapping.bands import band
 from texpr.mapping.nest import LoopMap, Nest, Role
 from texpr.support.diagnostic import limitation
@@ -89,11 +89,11 @@ class _NestLowering:
         else:
             self._barriers(team)
             body = self._nodes(team.nodes)
-        body = (*self._start(), *self._guarded(body))
+        body = (*self._start(), *self._guarded(body), *self._finish())
         placed = map(self.tensors.aligned, self.placement.arrays)
         arrays = (*placed, *self.emitter.arrays, *self._scratch(), *self.tensors.arrays)
         loads = tuple(self._let_loads(body))
-        return Lowered(axes, arrays, self.placement, (*prelude, *loads, *body), tuple(self.tensors.maps))
+        return Lowered(axes, arrays, self.placement, (*prelude, *loads, *body), tuple(self.tensors.maps.found))
 
     def _axes(self) -> tuple[tuple[k.Axis, ...], tuple[k.Stmt, ...]]:
         """Hardware coordinates, and the grid indices in them."""
@@ -188,7 +188,7 @@ class _NestLowering:
     def _barriers(self, team: Team) -> None:
         tensors = self.tensors
         met = tuple(self.needs.meetings(self.nest, team, tensors.steps))
-        found = (*self.needs.between(self.nest, team, self.placement, tensors.steps), *tensors.turns(met, team.nodes))
+        found = (*self.needs.between(self.nest, team, self.placement, tensors.loads), *tensors.turns(met, team.nodes))
         self.placed = barriers.place(team.nodes, found, min(32, self.nest.team))
         tensors.place(team.nodes, met, self.placed)
         self.copying = copying_leaves(team, self.placement.places, self.target)
@@ -202,6 +202,12 @@ class _NestLowering:
         if made:
             yield k.If(self._leads(), made)
             yield k.Barrier(k.Level.BLOCK, self.tensors.made)
+
+    def _finish(self) -> Iterator[k.Stmt]:
+        """Copies that a thread started do not outlive it."""
+        ended = self.tensors.finish()
+        if ended:
+            yield k.If(self._leads(), ended)
 
     def _scratch(self) -> Iterator[k.Array]:
         for reduction in self.reductions.values():
@@ -238,7 +244,7 @@ class _NestLowering:
         wait = self.waits.get(gap)
         if wait is not None:
             yield from wait.statements()
-        yield from self.tensors.waits.get(gap, ())
+        yield from self.tensors.before.get(gap, ())
 
     def _flush(self, leading: list[k.Stmt], found: list[k.Stmt]) -> None:
         if leading:

@@ -22,6 +22,20 @@ from texpr.support.span import Span
 
 
 @dataclass(frozen=True, slots=True)
+class _Part:
+    """A box in `made`: the loops over it, what keeps them inside of the buffer (`test`), an element of either memory in these
+    loops, and where accesses go."""
+
+    made: Buffer
+    base: tuple[str, ...]
+    loops: tuple[ir.Par, ...]
+    test: Value | None
+    own: Load
+    theirs: Load
+    where: Mapping[int, tuple[Expr, ...]]
+
+
+@dataclass(frozen=True, slots=True)
 class Staging:
     """`buffer` is kept in `name` during each iteration of `at`, the last of the loops `outer`, where `uses` are all accesses.
 
@@ -47,24 +61,40 @@ class Staging:
 
         A dimension of extent 1 needs no loop, unless all are. `mark` is applied to the outermost of these loops.
         """
-        made = self._made(tuple(map(expr, region.extent)))
+        part = self._part(region, names, mark)
+        bind = ir.Bind((part.own,), (part.theirs,), span=self.span)
+        other = () if fill is None else (ir.Bind((part.own,), (fill,), span=self.span),)
+        before = nested(part.loops, self._where(part.test, bind, other))
+        return self._rebuilt(self._noted(self.state, part.base, fill), part.made, before, (), part.where)
+
+    def to_box(self, region: Box, names: Sequence[Sym], mark: Callable[[ir.Par], ir.Par]) -> State:
+        """The box is copied out at the end, but for elements outside of the buffer; loops as in `from_box`."""
+        part = self._part(region, names, mark)
+        bind = ir.Bind((part.theirs,), (part.own,), span=self.span)
+        after = nested(part.loops, self._where(part.test, bind))
+        return self._rebuilt(self._noted(self.state, part.base, None), part.made, (), after, part.where)
+
+    def _part(self, region: Box, names: Sequence[Sym], mark: Callable[[ir.Par], ir.Par]) -> _Part:
         every = tuple(zip(names, region.extent, strict=True))
         looped = tuple(each for each in every if each[1] > 1) or every[:1]
         at = tuple(expr(each[0]) if each in looped else ZERO for each in every)
         index = tuple(b + a for b, a in zip(region.base, at, strict=True))
-        target = Load(made, at, span=self.span)
-        bind = ir.Bind((target,), (Load(self.buffer, index, span=self.span),), span=self.span)
         facts = (
             *inside(self.state, self.outer),
             *(f for s, e in looped for f in in_loop(s, expr(e))),
         )
-        test = conjunction(list(self._tests(index, index, facts)))
-        body = self._where(test, bind, () if fill is None else (ir.Bind((target,), (fill,), span=self.span),))
         loops = [ir.Par(s, expr(e), (), span=self.span) for s, e in looped]
         loops[:1] = map(mark, loops[:1])
-        where = {id(u.load): tuple(e - b for e, b in zip(u.index, region.base, strict=True)) for u in self.uses}
-        state = self._noted(self.state, tuple(map(str, region.base)), fill)
-        return self._rebuilt(state, made, nested(loops, body), (), where)
+        made = self._made(tuple(map(expr, region.extent)))
+        return _Part(
+            made,
+            tuple(map(str, region.base)),
+            tuple(loops),
+            conjunction(list(self._tests(index, index, facts))),
+            Load(made, at, span=self.span),
+            Load(self.buffer, index, span=self.span),
+            {id(u.load): tuple(e - b for e, b in zip(u.index, region.base, strict=True)) for u in self.uses},
+        )
 
     def as_used(self, like: Use, copy_in: bool, copy_out: bool) -> State:
         """One element for each iteration of the loops inside that the subscripts of `like` depend on.

@@ -7,7 +7,7 @@ After:  seq … |ko| { new As: T[128, 16]
 
 What is only read goes to `shared` as a box, or to `registers` by loops like those that read it. What is written too is copied
 out at the end by loops like those that write it, and copied in only where a read comes before the write; so an accumulator
-stays in registers over a whole loop.
+stays in registers over a whole loop. By tma it is stored from shared memory, a box at a time.
 
 `in`: shared or registers. `via`: ld (loads and stores), cp_async, or tma: boxes of `box=(128, 16)` elements that the tensor
 memory accelerator copies, with `swizzle=32B|64B|128B`. `fill`: what the elements of the region outside of A become: weak
@@ -24,12 +24,13 @@ from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Literal
 from texpr.relation.facts import known
 from texpr.schedule.call import Call, Rule
-from texpr.schedule.engine import boxes_asked, require_engine, require_load, require_zero, with_memory
+from texpr.schedule.engine import boxes_asked, require_engine, require_load, require_store, require_zero, with_memory
 from texpr.schedule.marks import ASYNC, TENSOR, marked
 from texpr.schedule.materialise import materialise
 from texpr.schedule.region import Box, NoBox, Use, box, inside, is_met_again, uses, varying
 from texpr.schedule.staging import Staging
 from texpr.schedule.state import State
+from texpr.schedule.tensor import Boxes
 from texpr.schedule.tree import path_to
 from texpr.support.diagnostic import Note, TexprError
 
@@ -55,6 +56,8 @@ def _apply(call: Call) -> State:
     (name,) = call.results(f"{buffer.name}_{space[0]}")
     staging = Staging(call.state, buffer, name.name, space, via, outer, found, call.directive.span)
     if any(use.writes for use in found):
+        if via == "tma" and space == "shared":
+            return _stored(call, staging)
         _require_plain(call, buffer, via)
         return _accumulated(call, staging)
     _require_quiet(call, buffer, outer)
@@ -64,7 +67,7 @@ def _apply(call: Call) -> State:
         return _defined(call, staging, like, staging.as_used(like, copy_in=True, copy_out=False))
     region = _box(call, staging)
     fill = _fill(call, buffer)
-    names = _copy_loops(call, name, len(region.extent))
+    names = _copy_loops(call, name.name, len(region.extent))
     if via == "tma":
         return _defined(call, staging, found[0], _by_engine(call, staging, region, names, fill))
     state = staging.from_box(
@@ -78,8 +81,24 @@ def _by_engine(call: Call, staging: Staging, region: Box, names: tuple[Sym, ...]
     region, boxes = boxes_asked(call, staging.buffer, region)
     promised = known(inside(staging.state, staging.outer))
     require_load(call, staging.buffer, region, boxes, promised, fill)
-    state = staging.from_box(region, names, fill, lambda loop: marked(loop, TENSOR, boxes.swizzle.span, *boxes.box))
+    state = staging.from_box(region, names, fill, lambda loop: _by_tma(call, loop, boxes))
     return with_memory(state, staging.name, boxes)
+
+
+def _stored(call: Call, staging: Staging) -> State:
+    """Elements kept while they are written, and then stored by the tensor memory accelerator, boxes at a time."""
+    like = _own(call, staging)
+    region, boxes = boxes_asked(call, staging.buffer, _box(call, staging))
+    require_store(call, staging.buffer, region, boxes, known(inside(staging.state, staging.outer)))
+    names = _copy_loops(call, f"{staging.name}_out", len(region.extent))
+    state = staging.to_box(region, names, lambda loop: _by_tma(call, loop, boxes))
+    if reads_undefined(Subject(materialise(state).function), staging.name):
+        raise _no(call, like, "an element is read, or stored with its box, before it is written")
+    return with_memory(state, staging.name, boxes)
+
+
+def _by_tma(call: Call, loop: ir.Par, boxes: Boxes) -> ir.Par:
+    return marked(loop, TENSOR, boxes.swizzle.span, *boxes.box, span=call.directive.span)
 
 
 def _require_words_of_via(call: Call, via: str) -> None:
@@ -120,6 +139,15 @@ def _require_quiet(call: Call, buffer: Buffer, outer: tuple[ir.Loop, ...]) -> No
 
 def _accumulated(call: Call, staging: Staging) -> State:
     """Elements kept while they are written, copied in where a read would see nothing otherwise."""
+    like = _own(call, staging)
+    state = staging.as_used(like, copy_in=False, copy_out=True)
+    if not reads_undefined(Subject(materialise(state).function), staging.name):
+        return state
+    return _defined(call, staging, like, staging.as_used(like, copy_in=True, copy_out=True))
+
+
+def _own(call: Call, staging: Staging) -> Use:
+    """An access like every other one, of elements that no other iteration touches."""
     for use in staging.uses:
         if use.tested and use.writes:
             raise _no(call, use, "it is written under a condition, so what to copy out is not known")
@@ -130,10 +158,7 @@ def _accumulated(call: Call, staging: Staging) -> State:
     like = _alike(call, staging)
     if is_met_again(staging.state, like, varying(staging.state, like)):
         raise _no(call, like, "another iteration may touch the same element, and would not see what this one writes")
-    state = staging.as_used(like, copy_in=False, copy_out=True)
-    if not reads_undefined(Subject(materialise(state).function), staging.name):
-        return state
-    return _defined(call, staging, like, staging.as_used(like, copy_in=True, copy_out=True))
+    return like
 
 
 def _defined(call: Call, staging: Staging, use: Use, state: State) -> State:
@@ -182,7 +207,7 @@ def _fill(call: Call, buffer: Buffer) -> Literal | None:
     return Literal(value, buffer.dtype)
 
 
-def _copy_loops(call: Call, name: Sym, rank: int) -> tuple[Sym, ...]:
+def _copy_loops(call: Call, name: str, rank: int) -> tuple[Sym, ...]:
     taken = call.state.taken()
     names = [f"{name}_{d}" for d in range(rank)]
     for each in names:

@@ -1,0 +1,226 @@
+"""Who starts the copies of the tensor memory accelerator, who waits for them, and for which phase of which barrier.
+
+    if (thread == 0) { expect full[0], 16384;  copy As = …;  copy Bs = … }      neighbours share a barrier
+    wait full[0], ko % 2                                                        all threads, before a step that meets one
+
+    fence; barrier;  if (thread == 0) { store C_map[…] = Cs;  commit;  wait read }        wait for the rest at the kernel's end
+
+How often the phases of a barrier completed before is read off the loops around, so the parity is an index expression. Who
+waits looks at the parity alone: a copy starts a phase only when every thread has seen the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from texpr.affine.expr import ZERO, Expr, Sym, expr
+from texpr.affine.facts import Known
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.ir.types import U64
+from texpr.ir.value import Buffer, Load, walk
+from texpr.lowering.barriers import Gap, Need, lists
+from texpr.lowering.names import Names
+from texpr.lowering.needs import Meeting
+from texpr.lowering.places import Place
+from texpr.lowering.team import Branch, Leaf, Loop, Node, leaves
+from texpr.lowering.tensor import Maps, Step, first, step_of
+from texpr.support.diagnostic import Limitation, limitation
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Group:
+    """Copies that one barrier is for: neighbours in the list `number`, the last of them step `last` of it.
+
+    `count`: how often its phases have completed when they start.
+    """
+
+    members: tuple[Step, ...]
+    number: int
+    last: int
+    barrier: Buffer
+    count: Expr
+
+
+@dataclass(slots=True)
+class Tensors:
+    """The copies of one nest, by step. `before`: what all threads do in a gap, ahead of the barrier that may stand there."""
+
+    steps: Mapping[Leaf, Step]
+    maps: Maps
+    before: dict[Gap, list[k.Stmt]] = field(default_factory=dict[Gap, "list[k.Stmt]"])
+    groups: list[_Group] = field(default_factory=list[_Group])
+    reused: dict[Step, tuple[k.Covered, ...]] = field(default_factory=dict[Step, "tuple[k.Covered, ...]"])
+
+    @classmethod
+    def of(
+        cls, nodes: tuple[Node, ...], places: Mapping[Buffer, Place], names: Names, known: Callable[[ir.Stmt], Known]
+    ) -> Tensors:
+        """Those among the steps of a team. `known`: what is known where a statement runs."""
+        steps = {leaf: found for leaf in leaves(nodes) if (found := step_of(leaf, places))}
+        return cls(steps, Maps(places, names, known))
+
+    @property
+    def loads(self) -> dict[Leaf, Step]:
+        """The copies to shared memory."""
+        return {leaf: step for leaf, step in self.steps.items() if not step.stores}
+
+    @property
+    def stores(self) -> dict[Leaf, Step]:
+        """The copies from shared memory."""
+        return {leaf: step for leaf, step in self.steps.items() if step.stores}
+
+    def turns(self, meetings: Iterable[Meeting], nodes: tuple[Node, ...]) -> Iterator[Need]:
+        """From the first step behind a wait to the copy that starts the next phase."""
+        found = tuple(meetings)
+        for leaf in self.loads:
+            loops = [node.stmt for node in _around(nodes, leaf) if isinstance(node, Loop)]
+            sink = next((m.sink for m in found if m.source is leaf and m.carrier is None), None)
+            if loops and sink is not None:
+                covered = k.Covered("WAR", "the phase of a barrier", sink.stmt.span, leaf.stmt.span, loops[-1].sym)
+                yield Need(sink, leaf, loops[-1], k.Level.BLOCK, covered)
+
+    def place(self, nodes: tuple[Node, ...], meetings: Iterable[Meeting], placed: Mapping[Gap, k.Barrier]) -> None:
+        """Decides which copies share a barrier, where threads wait, and where they pass a fence."""
+        met = tuple(meetings)
+        for steps in lists(nodes):
+            for begin, end in _runs(steps.nodes, steps.number, self.loads, placed):
+                members = tuple(self.steps[leaf] for leaf in steps.nodes[begin : end + 1] if isinstance(leaf, Leaf))
+                name = self.maps.names.name("_".join((*(m.tile.buffer.name for m in members), "full")))
+                barrier = Buffer(name, U64, (expr(1),), "local", span=members[0].span)
+                group = _Group(members, steps.number, end, barrier, _completed(nodes, members[0]))
+                self.groups.append(group)
+                self._wait(group, steps.nodes, met)
+            for at, node in enumerate(steps.nodes):
+                if isinstance(node, Leaf) and node in self.stores:
+                    self._fence(self.steps[node], steps.nodes, steps.number, at, placed)
+        for leaf, step in self.stores.items():
+            self._reuse(step, [m for m in met if m.source is leaf and m.sink is not leaf])
+
+    def _wait(self, group: _Group, nodes: tuple[Node, ...], meetings: tuple[Meeting, ...]) -> None:
+        own = {member.leaf for member in group.members}
+        mine = [m for m in meetings if m.source in own and m.sink not in own]
+        sinks = {m.sink for m in mine if m.carrier is None}
+        after = range(group.last + 1, len(nodes))
+        before = next((at for at in after if not sinks.isdisjoint(leaves((nodes[at],)))), len(nodes))
+        covers = tuple(dict.fromkeys(m.covered for m in mine))
+        wait = k.BarrierWait(first(group.barrier), group.count % 2, covers, group.members[0].span)
+        self.before.setdefault((group.number, before - 1), []).append(wait)
+
+    def _fence(self, step: Step, nodes: tuple[Node, ...], number: int, at: int, placed: Mapping[Gap, k.Barrier]) -> None:
+        """What threads wrote comes before the store: they pass a fence, then a barrier, one that is there already if any."""
+        for gap in range(at - 1, -2, -1):
+            barrier = placed.get((number, gap))
+            if barrier is not None and barrier.level is k.Level.BLOCK:
+                self.before.setdefault((number, gap), []).append(k.Fence("async", step.span))
+                return
+            if gap >= 0 and any(_writes(leaf, step.tile.buffer) for leaf in leaves((nodes[gap],))):
+                break
+        covered = k.Covered("RAW", step.tile.buffer.name, step.tile.buffer.span, step.span)
+        both = (k.Fence("async", step.span), k.Barrier(k.Level.BLOCK, (covered,)))
+        self.before.setdefault((number, at - 1), []).extend(both)
+
+    def _reuse(self, step: Step, meetings: list[Meeting]) -> None:
+        """Whether the tile is written again; nobody may touch the tensor where the store has written it."""
+        for meeting in meetings:
+            if meeting.covered.buffer == step.tensor.buffer.name:
+                reason = f"`{step.tensor.buffer.name}` is touched again in the kernel whose copies store it"
+                raise limitation("E0916", step.span, reason, help="stage it by via=ld")
+        self.reused[step] = tuple(dict.fromkeys(m.covered for m in meetings))
+
+    @property
+    def arrays(self) -> Iterator[k.Array]:
+        """The barriers."""
+        for group in self.groups:
+            listed = ", ".join(f"`{m.tile.buffer.name}`" for m in group.members)
+            landed = "has landed" if len(group.members) == 1 else "have landed"
+            yield k.Array(group.barrier, k.Space.SHARED, f"completes when {listed} {landed}", barrier=True)
+
+    def aligned(self, array: k.Array) -> k.Array:
+        """The array as copies need it to begin."""
+        own = (s for s in self.steps.values() if self.maps.places[s.tile.buffer].buffer is array.buffer)
+        return replace(array, align=max((array.align, *(s.align for s in own))))
+
+    def start(self) -> tuple[k.Stmt, ...]:
+        """What one thread does before all else: the barriers are made, and known to the copies."""
+        made = (k.BarrierInit(first(g.barrier), 1, g.members[0].span) for g in self.groups)
+        return (*made, k.Fence("init")) if self.groups else ()
+
+    @property
+    def made(self) -> tuple[k.Covered, ...]:
+        """What the barrier behind `start` is there for."""
+        spans = ((g.barrier.name, g.members[0].span) for g in self.groups)
+        return tuple(k.Covered("RAW", name, span, span) for name, span in spans)
+
+    def issue(self, step: Step) -> Iterator[k.Stmt]:
+        """What one thread does where the copy stands."""
+        if step.stores:
+            yield from self.maps.stores(step)
+            if self.reused[step]:
+                yield k.WaitBulk(0, read=True, covers=self.reused[step], span=step.span)
+            return
+        group = next(g for g in self.groups if step in g.members)
+        barrier = first(group.barrier)
+        if step is group.members[0]:
+            yield k.BarrierExpect(barrier, sum(map(self.maps.bytes, group.members)), step.span)
+        yield from self.maps.loads(step, barrier)
+
+    def finish(self) -> tuple[k.Stmt, ...]:
+        """What one thread does after all else: what it stored has arrived."""
+        return (k.WaitBulk(0),) if self.stores else ()
+
+
+def _writes(leaf: Leaf, buffer: Buffer) -> bool:
+    binds = (s for s in ir.walk((leaf.stmt,)) if isinstance(s, ir.Bind))
+    return any(target.buffer is buffer for bind in binds for target in bind.targets)
+
+
+def _runs(
+    nodes: tuple[Node, ...], number: int, steps: Mapping[Leaf, Step], placed: Mapping[Gap, k.Barrier]
+) -> Iterator[tuple[int, int]]:
+    """Where runs of neighbouring copies, between which no thread waits, begin and end."""
+    begin: int | None = None
+    for at, node in enumerate(nodes):
+        if node not in steps:
+            continue
+        begin = at if begin is None else begin
+        follows = at + 1 < len(nodes) and nodes[at + 1] in steps and (number, at) not in placed
+        if not follows:
+            yield begin, at
+            begin = None
+
+
+def _around(nodes: tuple[Node, ...], leaf: Leaf) -> tuple[Loop | Branch, ...]:
+    """The loops and branches around a leaf, outermost first."""
+    for node in nodes:
+        if isinstance(node, Leaf) or not any(each is leaf for each in leaves((node,))):
+            continue
+        inner = node.body if isinstance(node, Loop) else (*node.then, *node.orelse)
+        return (node, *_around(inner, leaf))
+    return ()
+
+
+def _completed(nodes: tuple[Node, ...], step: Step) -> Expr:
+    """How many phases of its barrier have completed when a copy starts. Refuses what the indices of loops do not tell."""
+    count = ZERO
+    loops: list[Sym] = []
+    for node in _around(nodes, step.leaf):
+        if isinstance(node, Branch):
+            condition = node.stmt.condition
+            data = any(isinstance(part, Load) for part in walk(condition))
+            if loops and (data or not k.value_symbols(condition).isdisjoint(loops)):
+                raise _uncounted(step, f"whether it runs is decided anew in each iteration of `{loops[-1].base}`")
+            continue
+        inner = node.stmt.extent.syms() & set(loops)
+        if inner:
+            name = min(s.base for s in inner)
+            raise _uncounted(step, f"how often `{node.stmt.sym.base}` runs depends on `{name}`")
+        count = count * node.stmt.extent + node.stmt.sym
+        loops.append(node.stmt.sym)
+    return count
+
+
+def _uncounted(step: Step, why: str) -> Limitation:
+    reason = f"how often `{step.tile.buffer.name}` was copied before is not a function of the loops around: {why}"
+    return limitation("E0916", step.span, reason, help="stage it by via=cp_async")

@@ -1,0 +1,226 @@
+"""The tensor memory accelerator of `machine`: copies of tiles that land when they like, barriers that count bytes, proxies.
+
+A tile that is on its way is no one's: who touches it has to have seen the phase that its bytes belong to. What threads write, a
+store of a tile sees only behind their fence. Swizzles are computed here from the words of PTX ISA, "Swizzling Modes".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from texpr.ir import kernel as k
+
+if TYPE_CHECKING:
+    from tests.lowering.machine import Machine, Memory, Thread
+
+Element = tuple[int, ...]
+Spot = tuple[int, Element]
+"""An element of a memory, or a barrier: which memory (by identity), and where."""
+
+
+class Fault(Exception):
+    """What no right program does."""
+
+
+@dataclass
+class Phases:
+    """A barrier: how many arrivals a phase takes, what the running one still waits for, and how many have completed."""
+
+    count: int
+    arrivals: int
+    bytes: int = 0
+    completed: int = 0
+
+    def settle(self) -> None:
+        if self.arrivals == 0 and self.bytes == 0:
+            self.completed, self.arrivals = self.completed + 1, self.count
+
+
+@dataclass(frozen=True)
+class Flight:
+    """A copy to shared memory: elements with their values, and the barrier."""
+
+    values: tuple[tuple[Memory, Element, Any], ...]
+    barrier: Spot
+    bytes: int
+
+
+@dataclass
+class Outgoing:
+    """A copy from shared memory: for each element where it comes from and where it goes. `read`: whether it has been read."""
+
+    group: int
+    moves: tuple[tuple[Memory, Element, tuple[Memory, Element]], ...]
+    read: bool = False
+
+
+@dataclass
+class Engine:
+    """What is on its way in one block."""
+
+    machine: Machine
+    random: Random
+    maps: dict[str, k.TensorMap]
+    barriers: dict[Spot, Phases] = field(default_factory=dict[Spot, Phases])
+    flights: list[Flight] = field(default_factory=list[Flight])
+    landed: dict[Spot, tuple[Spot, int]] = field(default_factory=dict[Spot, "tuple[Spot, int]"])
+    reading: set[Spot] = field(default_factory=set[Spot])
+    unfenced: dict[Spot, int] = field(default_factory=dict[Spot, int])
+
+    def spot(self, thread: Thread, load: Any) -> Spot:
+        memory, element = thread.place(load)
+        return id(memory), element
+
+    def phases(self, thread: Thread, load: Any) -> Phases:
+        found = self.barriers.get(self.spot(thread, load))
+        if found is None:
+            raise Fault(f"{load.buffer.name} is used before it is made")
+        return found
+
+    def step(self, thread: Thread, stmt: k.Transfer) -> bool:
+        """One statement; False where the thread has to wait."""
+        match stmt:
+            case k.BarrierInit():
+                self.barriers[self.spot(thread, stmt.barrier)] = Phases(stmt.count, stmt.count)
+            case k.BarrierExpect():
+                phases = self.phases(thread, stmt.barrier)
+                phases.arrivals, phases.bytes = phases.arrivals - 1, phases.bytes + stmt.bytes
+                if phases.arrivals < 0:
+                    raise Fault(f"{stmt.barrier.buffer.name}: more arrivals than a phase takes")
+                phases.settle()
+            case k.BarrierWait():
+                phases, parity = self.phases(thread, stmt.barrier), thread.index(stmt.parity)
+                if phases.completed % 2 == parity:  # the running phase has this parity
+                    return False
+                thread.seen[self.spot(thread, stmt.barrier)] = phases.completed
+            case k.CopyTensor():
+                self.load(thread, stmt)
+            case k.StoreTensor():
+                self.store(thread, stmt)
+            case k.CommitBulk():
+                thread.bulk_groups += 1
+            case k.WaitBulk():
+                self.finish(thread, stmt.pending, stmt.read)
+            case k.Fence(kind):
+                if kind == "async":
+                    self.unfenced = {spot: by for spot, by in self.unfenced.items() if by != thread.number}
+            case _:
+                raise AssertionError(stmt)
+        return True
+
+    def tile(self, map: k.TensorMap, at: Element, thread: Thread, first: Any) -> list[tuple[Memory, Element, Element | None]]:
+        """Each element of the tile in shared memory, and its index in the tensor, dimension 0 first; None outside of it."""
+        memory, element = thread.place(first)
+        size = map.buffer.dtype.bytes
+        start = _linear(element, memory.shape) * size
+        pitch = max(map.tile[0] * size, map.swizzle)
+        sizes = [e.evaluate(self.machine.sizes) for e in map.sizes]
+        found: list[tuple[Memory, Element, Element | None]] = []
+        for number, index in enumerate(product(*(range(t) for t in reversed(map.tile)))):
+            own = tuple(reversed(index))
+            byte = start + number // map.tile[0] * pitch + own[0] * size
+            if map.swizzle:
+                byte ^= (byte >> 7) % (map.swizzle // 16) << 4
+            there = tuple(a + o * s for a, o, s in zip(at, own, map.steps, strict=True))
+            inside = all(0 <= i < n for i, n in zip(there, sizes, strict=True))
+            found.append((memory, _unravelled(byte // size, memory.shape), there if inside else None))
+        return found
+
+    def tensor(self, map: k.TensorMap, index: Element) -> tuple[Memory, Element]:
+        """The element of global memory."""
+        memory = self.machine.globals[map.buffer]
+        strides = [map.buffer.dtype.bytes, *(e.evaluate(self.machine.sizes) for e in map.strides)]
+        linear = sum(i * s for i, s in zip(index, strides, strict=True)) // map.buffer.dtype.bytes
+        linear += map.offset.evaluate(self.machine.sizes)
+        return memory, memory.at(_unravelled(linear, memory.shape))
+
+    def load(self, thread: Thread, stmt: k.CopyTensor) -> None:
+        map = self.maps[stmt.map]
+        barrier, phases = self.spot(thread, stmt.barrier), self.phases(thread, stmt.barrier)
+        values: list[tuple[Memory, Element, Any]] = []
+        for memory, element, index in self.tile(map, tuple(map_index(thread, stmt.at)), thread, stmt.target):
+            self.check(thread, memory, element)
+            memory.touch(element, thread.touch(), writes=True)
+            value: Any = 0
+            if index is not None:
+                source, there = self.tensor(map, index)
+                source.touch(there, thread.touch(), writes=False)
+                value = source.values[there]
+            values.append((memory, element, value))
+        for memory, element, _ in values:
+            memory.values.pop(element, None)
+            memory.writes.pop(element, None)  # whoever comes next is ordered by the phase
+            memory.reads.pop(element, None)
+            self.landed[id(memory), element] = barrier, phases.completed + 1
+        self.flights.append(Flight(tuple(values), barrier, map.bytes))
+
+    def land(self) -> bool:
+        """One copy comes to its end, if there is any."""
+        if not self.flights:
+            return False
+        flight = self.flights.pop(self.random.randrange(len(self.flights)))
+        for memory, element, value in flight.values:
+            memory.values[element] = value
+        phases = self.barriers[flight.barrier]
+        phases.bytes -= flight.bytes
+        phases.settle()
+        return True
+
+    def check(self, thread: Thread, memory: Memory, element: Element, *, writes: bool = True) -> None:
+        """What a thread may touch: tiles whose phase it has seen, and for writes none that a store still reads."""
+        there = self.landed.get((id(memory), element))
+        if there is not None and thread.seen.get(there[0], 0) < there[1]:
+            raise Fault(f"{memory.name}{list(element)} is touched by a thread that has not waited for it")
+        if writes and (id(memory), element) in self.reading:
+            raise Fault(f"{memory.name}{list(element)} is written while a store reads it")
+
+    def store(self, thread: Thread, stmt: k.StoreTensor) -> None:
+        map = self.maps[stmt.map]
+        moves: list[tuple[Memory, Element, tuple[Memory, Element]]] = []
+        for memory, element, index in self.tile(map, tuple(map_index(thread, stmt.at)), thread, stmt.source):
+            if index is None:
+                continue
+            self.check(thread, memory, element, writes=False)
+            memory.touch(element, thread.touch(), writes=False)
+            if (id(memory), element) in self.unfenced:
+                raise Fault(f"{memory.name}{list(element)} is stored, but its writer has passed no fence")
+            self.reading.add((id(memory), element))
+            moves.append((memory, element, self.tensor(map, index)))
+        thread.stores.append(Outgoing(thread.bulk_groups, tuple(moves)))
+
+    def finish(self, thread: Thread, pending: int, read: bool) -> None:
+        """Groups but the last `pending` have read their tiles; without `read` they have written too."""
+        done = [each for each in thread.stores if each.group < thread.bulk_groups - pending]
+        for each in done:
+            for memory, element, (target, at) in () if each.read else each.moves:
+                target.touch(at, thread.touch(), writes=True)
+                target.values[at] = memory.values[element]
+                self.reading.remove((id(memory), element))
+            each.read = True
+            if not read:
+                thread.stores.remove(each)
+
+
+def map_index(thread: Thread, at: tuple[Any, ...]) -> list[int]:
+    return [thread.index(e) for e in at]
+
+
+def _linear(element: Element, shape: Element) -> int:
+    total = 0
+    for index, extent in zip(element, shape, strict=True):
+        total = total * extent + index
+    return total
+
+
+def _unravelled(linear: int, shape: Element) -> Element:
+    if not 0 <= linear < prod(shape):
+        raise Fault(f"element {linear} of {list(shape)}")
+    found: list[int] = []
+    for extent in reversed(shape):
+        found.append(linear % extent)
+        linear //= extent
+    return tuple(reversed(found))
