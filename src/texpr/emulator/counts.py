@@ -13,7 +13,8 @@ class Counts:
     Loads, stores and atomics are of single threads. A request is what the lanes of a warp ask at one instruction; sectors
     are of 32 bytes, lines of 128, each summed over requests. A request to shared memory takes as many wavefronts as words
     that its busiest bank must give; `shared_least` is what they would be without conflicts. A vector counts as one load or
-    store; an asynchronous copy as a store in shared memory, and, where it reads, a load.
+    store; an asynchronous copy as a store in shared memory, and, where it reads, a load. Copies of tiles count for themselves
+    alone, `tile_bytes` with what is filled.
     """
 
     launches: int
@@ -40,6 +41,9 @@ class Counts:
     shared_wavefronts: int
     shared_least: int
     async_copies: int
+    tile_loads: int
+    tile_stores: int
+    tile_bytes: int
 
     @property
     def bank_conflicts(self) -> int:

@@ -29,6 +29,9 @@ class Fault(Enum):
     MISALIGNED = "misaligned"
     UNFINISHED_COPY = "unfinished_copy"
     ABANDONED_COPY = "abandoned_copy"
+    MISSING_FENCE = "missing_fence"
+    BAD_BARRIER = "bad_barrier"
+    BAD_TENSOR = "bad_tensor"
 
 
 CODES: Mapping[Fault, str] = {fault: f"E{750 + at:04}" for at, fault in enumerate(Fault)}
@@ -46,7 +49,10 @@ _STATED: Mapping[Fault, str] = {
     Fault.ILLEGAL_ADDRESS: "a thread of {kernel} touches memory that is not there",
     Fault.MISALIGNED: "{element} in {kernel} does not lie at a multiple of the bytes that are accessed at once",
     Fault.UNFINISHED_COPY: "{element} in {kernel} is touched before an asynchronous copy is waited for",
-    Fault.ABANDONED_COPY: "a copy into {element} in {kernel} is never waited for",
+    Fault.ABANDONED_COPY: "a copy of {element} in {kernel} is never waited for",
+    Fault.MISSING_FENCE: "{element} in {kernel} meets the engine that copies tiles without a fence",
+    Fault.BAD_BARRIER: "{element} in {kernel} is not used as a barrier must be",
+    Fault.BAD_TENSOR: "a copy of a tile in {kernel} is none that the hardware makes",
 }
 
 

@@ -7,10 +7,10 @@ from importlib.resources import files
 CORE = "core.cpp"
 """The one source of the core; it includes the other texts of `core_texts` by plain name."""
 
-_INCLUDE = ("texpr_emulator.h", "texpr_emulator_abi.h")
+_INCLUDE = ("texpr_emulator.h", "texpr_emulator_abi.h", "texpr_emulator_tensor.h")
 _CORE = (
     *("fiber.hpp", "machine.hpp", "schedule.hpp", "report.hpp", "count.hpp", "barriers.hpp", "lanes.hpp", "memory.hpp"),
-    *("detect.hpp", "copies.hpp", "launch.hpp", "driver.hpp"),
+    *("tensor.hpp", "detect.hpp", "phases.hpp", "copies.hpp", "engine.hpp", "launch.hpp", "driver.hpp"),
 )
 
 

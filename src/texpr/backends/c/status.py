@@ -25,10 +25,16 @@ NO_WORKSPACE = Status(-7, "TEXPR_NO_WORKSPACE", "the function needs a workspace,
 NOT_LOADED = Status(-8, "TEXPR_NOT_LOADED", "the function was not loaded on the current device")
 ASSUMPTION_FAILS = Status(-9, "TEXPR_ASSUMPTION_FAILS", "the data break an `assume` of the function")
 NO_MEMORY = Status(-10, "TEXPR_NO_MEMORY", "no memory left on the host")
+TENSOR_BASE = Status(-11, "TEXPR_TENSOR_BASE", "a tensor that is copied in tiles begins at no multiple of 16 bytes")
+TENSOR_STRIDE = Status(
+    -12, "TEXPR_TENSOR_STRIDE", "a stride of a tensor that is copied in tiles is no multiple of 16 bytes, or 2^40 bytes or more"
+)
+TENSOR_SIZE = Status(-13, "TEXPR_TENSOR_SIZE", "a size of a tensor that is copied in tiles is 0, or more than 2^32")
+NO_TENSOR_MAPS = Status(-14, "TEXPR_NO_TENSOR_MAPS", "the driver cannot encode tensor maps: it is older than CUDA 12")
 
 STATUSES = (
     OK, NO_DRIVER, UNSUPPORTED_DEVICE, NULL_POINTER, MISALIGNED, BAD_SIZE, WHERE_FAILS, NO_WORKSPACE, NOT_LOADED,
-    ASSUMPTION_FAILS, NO_MEMORY,
+    ASSUMPTION_FAILS, NO_MEMORY, TENSOR_BASE, TENSOR_STRIDE, TENSOR_SIZE, NO_TENSOR_MAPS,
 )  # fmt: skip
 """Every status, from 0 down."""
 

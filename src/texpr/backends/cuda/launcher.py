@@ -20,8 +20,11 @@ from texpr.backends.c.checks import argument_checks, argument_scope, condition_t
 from texpr.backends.c.index import index_text
 from texpr.backends.c.scope import LARGEST_SIZE, IntType, Scope, size_ranges
 from texpr.backends.c.text import Binds, comment, string
+from texpr.backends.cuda.printer import dynamic_bytes
+from texpr.backends.cuda.tensors import tensor_text
 from texpr.backends.cuda.validate import validate_headers, validation
 from texpr.ir.kernel import Axis, HostIf, HostLoop, HostStep, Kernel, Launch, Level, Plan, kernels
+from texpr.ir.transfer import TensorMap
 from texpr.ir.types import TF32
 from texpr.ir.value import Buffer
 
@@ -52,15 +55,15 @@ def print_launcher(plans: Sequence[Plan], images: Sequence[Image], header: str) 
 
     `header` declares the public functions. With the macro TEXPR_EMULATE it runs the first variant's kernels in the emulator.
     """
-    names = [[kernel.name for kernel in distinct(kernels(plan.steps))] for plan in plans]
+    kernels_of = [distinct(kernels(plan.steps)) for plan in plans]
     lines = [
         f"/* Launches {comment(plans[0].name)}. */",
-        f"#define TEXPR_KERNELS {max(1, *(len(found) for found in names))}",
+        f"#define TEXPR_KERNELS {max(1, *map(len, kernels_of))}",
         '#include "texpr_driver.h"',
         "",
         f"#include <texpr/{header}>",
         "",
-        *_images(images, names),
+        *_images(images, kernels_of),
     ]
     for number, plan in enumerate(plans):
         lines += ["", *_Variant(plan, number).lines()]
@@ -76,18 +79,20 @@ def print_image(symbol: str, data: bytes) -> str:
     return f"extern {hidden} unsigned char const {symbol}[];\n{kind} {symbol}[{len(data) + 1}] = {{\n{body}    0}};\n"
 
 
-def _images(images: Sequence[Image], names: Sequence[Sequence[str]]) -> list[str]:
+def _images(images: Sequence[Image], kernels_of: Sequence[Sequence[Kernel]]) -> list[str]:
     lines: list[str] = []
-    for number, found in enumerate(names):
-        listed = ", ".join(string(name) for name in found) or "NULL"
+    for number, found in enumerate(kernels_of):
+        listed = ", ".join(string(kernel.name) for kernel in found) or "NULL"
+        shared = ", ".join(str(dynamic_bytes(kernel)) for kernel in found) or "0"
         lines.append(f"static char const *const tx_kernels_{number}[] = {{{listed}}};")
+        lines.append(f"static int const tx_shared_{number}[] = {{{shared}}};")
     lines += ["#if defined(TEXPR_EMULATE)", "static struct tx_image const tx_images[] = {"]
-    lines += [f"    {{0, 0, 0, 1, 0, NULL, tx_kernels_0, {len(names[0])}}},", "};", "#else"]
+    lines += [f"    {{0, 0, 0, 1, 0, NULL, tx_kernels_0, tx_shared_0, {len(kernels_of[0])}}},", "};", "#else"]
     lines += [f'extern __attribute__((visibility("hidden"))) unsigned char const {image.symbol}[];' for image in images]
     lines.append("static struct tx_image const tx_images[] = {")
     for image in images:
         exact, portable, variant = int(image.suffix != "" and not image.ptx), int(image.ptx), image.variant
-        code = f"{image.symbol}, tx_kernels_{variant}, {len(names[variant])}"
+        code = f"{image.symbol}, tx_kernels_{variant}, tx_shared_{variant}, {len(kernels_of[variant])}"
         lines.append(f"    {{{image.major}, {image.minor}, {exact}, {portable}, {variant}, {code}}},")
     return [*lines, "};", "#endif", "#define TEXPR_IMAGES (int)(sizeof tx_images / sizeof tx_images[0])"]
 
@@ -163,6 +168,9 @@ class _Variant:
                 scope, variable = scope.integer(axis.base, (0, LARGEST_SIZE))
                 bases[axis.base] = str(variable.text)
                 yield f"{INDENT}int {variable.text} = 0;"
+        for map in kernel.maps:
+            scope, name = scope.name(map)
+            yield f"{INDENT}struct tx_tensor_map {name};"
         _, wanted = kernel_arguments(kernel, self.plan)
         places = _listed(f"(void *)&{_name(argument.key, scope)}" for argument in wanted)
         grid = {axis.dim: axis for axis in kernel.axes if axis.level is Level.GRID}
@@ -171,7 +179,11 @@ class _Variant:
         threads = _listed(str(block.get(dim, 1)) for dim in "xyz")
         slabs = _listed(_slab(grid.get(dim), bases) for dim in "xyz")
         yield f"{INDENT}void *tx_arguments[] = {{{places or 'NULL'}}};"
-        yield f"{INDENT}struct tx_launch const tx_one = {{{number}, {{{blocks}}}, {{{threads}}}, {{{slabs}}}}};"
+        shared = dynamic_bytes(kernel)
+        yield f"{INDENT}struct tx_launch const tx_one = {{{number}, {{{blocks}}}, {{{threads}}}, {{{slabs}}}, {shared}}};"
+        for at, map in enumerate(kernel.maps):
+            yield f"{INDENT}struct tx_tensor const tx_tensor_{at} = {tensor_text(map, scope)};"
+            yield f"{INDENT}TEXPR_TRY(tx_encode(&tx_one, tx_dry, &tx_tensor_{at}, &{scope.named[map]}));"
         yield f"{INDENT}TEXPR_TRY(tx_launch(tx_here, stream, tx_dry, &tx_one, tx_arguments));"
         yield "}"
 
@@ -229,7 +241,7 @@ def _is_tf32(argument: Argument) -> bool:
     return isinstance(argument.key, Buffer) and not argument.is_pointer and argument.key.dtype == TF32
 
 
-def _name(key: Buffer | Sym, scope: Scope) -> str:
+def _name(key: Buffer | Sym | TensorMap, scope: Scope) -> str:
     return str(scope.variables[key].text) if isinstance(key, Sym) else scope.named[key]
 
 

@@ -43,10 +43,15 @@ typedef struct tx_module *tx_module;     /* CUmodule */
 typedef struct tx_function *tx_function; /* CUfunction */
 typedef unsigned long long tx_address;      /* CUdeviceptr */
 
+struct tx_tensor_map { /* CUtensorMap */
+    _Alignas(64) unsigned char bytes[128];
+};
+
 enum {
     TEXPR_MAX_GRID_X = 5,        /* CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X; Y and Z follow */
     TEXPR_CAPABILITY_MAJOR = 75, /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR */
-    TEXPR_CAPABILITY_MINOR = 76  /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR */
+    TEXPR_CAPABILITY_MINOR = 76, /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR */
+    TEXPR_MOST_SHARED = 8        /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
 };
 
 /* ---- the driver's functions ---------------------------------------------------------------------------------------------- */
@@ -67,10 +72,15 @@ enum {
     F(MemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, (void *to, tx_address from, size_t bytes, texpr_stream stream)) \
     F(StreamSynchronize, cuStreamSynchronize, (texpr_stream stream))
 
-/* Without these a launcher still works: with user-made contexts only the device's primary one is known, and is never released. */
+/* Without these a launcher still works: with user-made contexts only the device's primary one is known, and is never released;
+   kernels have no more shared memory than they declare, and copy no tiles. */
 #define TEXPR_OPTIONAL_FUNCTIONS(F) \
     F(CtxGetDevice, cuCtxGetDevice, (int *device)) \
-    F(PrimaryRelease, cuDevicePrimaryCtxRelease_v2, (int device))
+    F(PrimaryRelease, cuDevicePrimaryCtxRelease_v2, (int device)) \
+    F(FuncSetAttribute, cuFuncSetAttribute, (tx_function function, int attribute, int value)) \
+    F(TensorMapEncodeTiled, cuTensorMapEncodeTiled, \
+      (struct tx_tensor_map * map, int element, unsigned rank, void *base, uint64_t const *sizes, uint64_t const *strides, \
+       unsigned const *box, unsigned const *steps, int interleave, int swizzle, int promotion, int fill))
 
 #define TEXPR_MEMBER(MEMBER, SYMBOL, PARAMETERS) int(*MEMBER) PARAMETERS;
 static struct {
@@ -111,11 +121,13 @@ static texpr_status tx_need_driver(void) {
 /* ---- images -------------------------------------------------------------------------------------------------------------- */
 
 /* Code for one target. `exact`: for this capability alone (`sm_90a`). `portable`: PTX, for every later device too. `variant`: which
-   of the launcher's sequences of launches belongs to it. `kernels`: names, in the order in which launches count them. */
+   of the launcher's sequences of launches belongs to it. `kernels`: names, in the order in which launches count them; `shared`:
+   bytes of shared memory that launches of each ask for. */
 struct tx_image {
     int major, minor, exact, portable, variant;
     unsigned char const *code;
     char const *const *kernels;
+    int const *shared;
     int count;
 };
 
@@ -189,6 +201,11 @@ static texpr_status tx_loaded_here(struct tx_loaded **loaded) {
     return *loaded == NULL ? TEXPR_NOT_LOADED : TEXPR_OK;
 }
 
+/* Let launches of a kernel ask for so much shared memory. */
+static texpr_status tx_allow_shared(tx_function kernel, int bytes) {
+    return tx_driver.FuncSetAttribute == NULL ? TEXPR_NO_DRIVER : tx_driver.FuncSetAttribute(kernel, TEXPR_MOST_SHARED, bytes);
+}
+
 /* Fill a free entry: limits of the device, the module, its kernels. The context is current. */
 static texpr_status tx_fill(struct tx_loaded *entry, struct tx_image const *image) {
     texpr_status status = TEXPR_OK;
@@ -198,8 +215,10 @@ static texpr_status tx_fill(struct tx_loaded *entry, struct tx_image const *imag
         entry->grid[axis] = most;
     }
     TEXPR_TRY(tx_driver.ModuleLoadData(&entry->module, tx_image_code(image)));
-    for (int i = 0; i < image->count && status == TEXPR_OK; i++)
+    for (int i = 0; i < image->count && status == TEXPR_OK; i++) {
         status = tx_driver.ModuleGetFunction(&entry->kernels[i], entry->module, image->kernels[i]);
+        if (status == TEXPR_OK && image->shared[i] > 0) status = tx_allow_shared(entry->kernels[i], image->shared[i]);
+    }
     if (status != TEXPR_OK) tx_driver.ModuleUnload(entry->module);
     entry->variant = image->variant;
     return status;
@@ -286,13 +305,18 @@ static texpr_status tx_unload_modules(void) {
 /* ---- launches ------------------------------------------------------------------------------------------------------------ */
 
 /* One launch: which kernel, blocks along each axis, threads of a block. `base[axis]`: the argument that gets the first block of a
-   slab, NULL where the grid may not be cut. */
+   slab, NULL where the grid may not be cut. `shared`: bytes of shared memory beyond what the kernel declares. */
 struct tx_launch {
     int kernel;
     int64_t grid[3];
     unsigned block[3];
     int *base[3];
+    unsigned shared;
 };
+
+static inline int tx_is_empty(struct tx_launch const *launch) {
+    return launch->grid[0] == 0 || launch->grid[1] == 0 || launch->grid[2] == 0;
+}
 
 /* The exact number of blocks as 64 bits, which hold all that any device takes. */
 static inline int64_t tx_blocks(texpr_wide count) { return count > INT64_MAX ? INT64_MAX : count < 0 ? 0 : (int64_t)count; }
@@ -302,8 +326,7 @@ static inline int64_t tx_blocks(texpr_wide count) { return count > INT64_MAX ? I
 static inline texpr_status tx_launch(struct tx_loaded const *loaded, texpr_stream stream, int dry,
                                         struct tx_launch const *launch, void **arguments) {
     int64_t slab[3], start[3];
-    for (int axis = 0; axis < 3; axis++)
-        if (launch->grid[axis] == 0) return TEXPR_OK;
+    if (tx_is_empty(launch)) return TEXPR_OK;
     for (int axis = 0; axis < 3; axis++) {
         int64_t most = loaded->grid[axis], blocks = launch->grid[axis];
         if (blocks > most && (launch->base[axis] == NULL || blocks - 1 > INT32_MAX)) return TEXPR_BAD_SIZE;
@@ -320,9 +343,47 @@ static inline texpr_status tx_launch(struct tx_loaded const *loaded, texpr_strea
                     if (launch->base[axis] != NULL) *launch->base[axis] = (int)start[axis];
                 }
                 TEXPR_TRY(tx_driver.LaunchKernel(loaded->kernels[launch->kernel], grid[0], grid[1], grid[2], launch->block[0],
-                                                    launch->block[1], launch->block[2], 0, stream, arguments, NULL));
+                                                    launch->block[1], launch->block[2], launch->shared, stream, arguments,
+                                                    NULL));
             }
     return TEXPR_OK;
+}
+
+/* ---- tensor maps ---------------------------------------------------------------------------------------------------------- */
+
+/* A tensor that is copied in tiles, dimension 0 the innermost: `strides` in bytes, of dimensions 1 and up. The other fields are
+   numbers of cuda.h, constants that a compiler has checked. */
+struct tx_tensor {
+    texpr_wide base, sizes[5], strides[4];
+    unsigned rank, box[5], steps[5];
+    int element, interleave, swizzle, fill;
+};
+
+/* The rules of the hardware for what is known at a launch alone. CUDA driver API, "cuTensorMapEncodeTiled". */
+static inline texpr_status tx_check_tensor(struct tx_tensor const *tensor) {
+    int const align = tensor->interleave == 2 ? 32 : 16;
+    if (tensor->base % align != 0) return TEXPR_TENSOR_BASE;
+    for (unsigned at = 0; at < tensor->rank; at++)
+        if (tensor->sizes[at] < 1 || tensor->sizes[at] > (texpr_wide)1 << 32) return TEXPR_TENSOR_SIZE;
+    for (unsigned at = 0; at + 1 < tensor->rank; at++) {
+        texpr_wide stride = tensor->strides[at];
+        if (stride < 0 || stride % align != 0 || stride >= (texpr_wide)1 << 40) return TEXPR_TENSOR_STRIDE;
+    }
+    return tx_driver.TensorMapEncodeTiled == NULL ? TEXPR_NO_TENSOR_MAPS : TEXPR_OK;
+}
+
+/* Encode the map for a launch; with `dry` it is only said whether it could be. */
+static inline texpr_status tx_encode(struct tx_launch const *launch, int dry, struct tx_tensor const *tensor,
+                                        struct tx_tensor_map *map) {
+    uint64_t sizes[5], strides[5];
+    if (tx_is_empty(launch)) return TEXPR_OK;
+    if (dry) return tx_check_tensor(tensor);
+    for (unsigned at = 0; at < 5; at++) {
+        sizes[at] = (uint64_t)tensor->sizes[at];
+        strides[at] = at < 4 ? (uint64_t)tensor->strides[at] : 0;
+    }
+    return tx_driver.TensorMapEncodeTiled(map, tensor->element, tensor->rank, (void *)(uintptr_t)tensor->base, sizes, strides,
+                                          tensor->box, tensor->steps, tensor->interleave, tensor->swizzle, 2, tensor->fill);
 }
 
 /* ---- values --------------------------------------------------------------------------------------------------------------- */

@@ -10,11 +10,14 @@
 
 namespace tx_emu {
 
+inline const char *waiting_for(const Phases &phases);
+
 inline const char *waiting_at(const Fiber &fiber) {
     switch (fiber.wait) {
     case Wait::none: return fiber.finished ? "ended" : "ran";
     case Wait::gate: return fiber.gate == 0 ? "waited at __syncthreads" : "waited at a named barrier";
     case Wait::cluster: return "waited at the cluster's barrier";
+    case Wait::phase: return waiting_for(*fiber.phases);
     case Wait::lanes: break;
     }
     switch (fiber.together) {
@@ -32,10 +35,27 @@ inline const Fiber *ended_thread(const Block &block) {
     return nullptr;
 }
 
+/* What threads know by barriers in shared memory they now all know. Where all of a block meet, only what agents did is new. */
+inline void meet(Block &block, const std::uint64_t *who, bool all) {
+    if (block.met.empty()) return;
+    std::size_t first = all ? block.size : 0;
+    std::vector<Stamp> most(block.size + block.agents, 0);
+    each_of(block, who, [&](Fiber &fiber) {
+        const auto &row = block.met[fiber.index];
+        for (std::size_t at = first; at < row.size(); ++at) most[at] = std::max(most[at], row[at]);
+    });
+    each_of(block, who, [&](Fiber &fiber) {
+        auto &row = block.met[fiber.index];
+        row.resize(most.size(), 0);
+        for (std::size_t at = first; at < row.size(); ++at) row[at] = most[at];
+    });
+}
+
 /* What the warps that went through `gate` together now know: up to now, each other; else, what any of them knew. */
 inline void learn(Block &block, const Gate &gate) {
     unsigned warps = machine.warps;
     Stamp now = machine.now++;
+    meet(block, gate.who, gate.threads == 0 || gate.arrived == block.size);
     if (gate.threads == 0 || gate.arrived == block.size) {
         block.base = now;
         return;

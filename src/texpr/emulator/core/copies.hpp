@@ -34,8 +34,8 @@ inline void land(Copy &copy) {
 }
 
 /* Now and then a copy lands. */
-inline void land_some() {
-    if (machine.random.below(2) == 0) land(*machine.airborne[machine.random.below((unsigned)machine.airborne.size())]);
+inline void land_some_copy() {
+    if (!machine.airborne.empty() && machine.random.below(2) == 0) land(*machine.airborne[machine.random.below((unsigned)machine.airborne.size())]);
 }
 
 /* The words that a copy reads, where somebody might write them. */
@@ -55,7 +55,7 @@ inline void watch(const Copy &copy) {
 inline void forget(const Copy &copy) {
     auto &array = *static_cast<SharedArray *>(copy.order.target->owner);
     for (int each = 0; each < copy.order.count && !array.flying.empty(); ++each) {
-        const Copy *&here = array.flying[(std::size_t)(copy.order.at + each)];
+        const Flying *&here = array.flying[(std::size_t)(copy.order.at + each)];
         if (here == &copy) here = nullptr;
     }
     each_word(copy, [&](std::uintptr_t word) {
@@ -103,7 +103,8 @@ inline void start_copy(const CopyOrder &order) {
     auto &all = me.block->copies;
     if (all.empty()) all.resize(me.block->size);
     Copies &mine = all[me.index];
-    mine.flying.push_back({order, access_of(me), mine.committed, false, machine.airborne.size()});
+    mine.flying.push_back({{access_of(me), "copied into it and had not waited", "copied from it and had not waited", false},
+                           order, mine.committed, false, machine.airborne.size()});
     Copy &copy = mine.flying.back();
     std::memset(address_in(*order.target, order.at), machine.poison, bytes_of(order));
     if (machine.options.detect) watch(copy);

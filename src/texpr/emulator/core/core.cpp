@@ -14,6 +14,7 @@ constexpr int DONE = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, ILLEGAL_ADDRESS = 
 struct Function {
     const Kernel *kernel;
     std::vector<std::string> names; /* of parameters, where known */
+    int most_shared = 48 << 10;     /* bytes that a launch may ask for */
 };
 
 static std::mutex one_at_a_time;
@@ -42,6 +43,16 @@ static void connect() {
     core.copy = start_copy;
     core.commit = commit_copies;
     core.wait = wait_for_copies;
+    core.init_barrier = init_barrier;
+    core.arrive = arrive;
+    core.wait_phase = wait_phase;
+    core.fence_made = fence_made;
+    core.fence_async = fence_async;
+    core.copy_tile = copy_tile;
+    core.copy_run = copy_run;
+    core.commit_stores = commit_stores;
+    core.wait_for_stores = wait_for_stores;
+    core.shared_block = take_block;
     core.atomic_at = touch_at;
     core.shared = core_shared;
     core.shared_of = core_shared_of;
@@ -63,11 +74,12 @@ static bool fits(Dim grid, Dim block, Dim cluster) {
 }
 
 /* Runs a grid; gives a code of the CUDA driver. The caller has the lock. */
-static int launch(const Function &function, Dim grid, Dim block, Dim cluster, void **arguments) {
+static int launch(const Function &function, Dim grid, Dim block, Dim cluster, unsigned long long shared, void **arguments) {
     if (!fits(grid, block, cluster)) return INVALID_VALUE;
     if (block.x * block.y * block.z > MOST_THREADS) return OUT_OF_RESOURCES;
     if (machine.core.current) return LAUNCH_FAILED; /* from within a kernel */
     connect();
+    machine.block_bytes = shared;
     unsigned long long before = reports.found();
     try {
         if (!run_grid(*function.kernel, grid, block, cluster, arguments, function.names)) return LAUNCH_FAILED;
@@ -88,6 +100,7 @@ static std::size_t give(const std::string &text, char *buffer, std::size_t capac
 }
 
 static int capability = 90;
+static std::string refused; /* see tx_emu_refused */
 
 } // namespace tx_emu
 
@@ -140,6 +153,12 @@ TX_API void tx_emu_clear_reports(void) {
     reports.clear();
 }
 
+/* The rule that the last map broke that was refused, with the field; empty where none was. */
+TX_API std::size_t tx_emu_refused(char *buffer, std::size_t capacity) {
+    std::lock_guard<std::mutex> lock(one_at_a_time);
+    return give(refused, buffer, capacity);
+}
+
 /* What was counted since it was last cleared, by kernel, as JSON. */
 TX_API std::size_t tx_emu_counts(char *buffer, std::size_t capacity) {
     std::lock_guard<std::mutex> lock(one_at_a_time);
@@ -171,11 +190,11 @@ TX_API std::size_t tx_emu_signature(const Function *function, char *buffer, std:
     return give(text + "]}", buffer, capacity);
 }
 
-/* cuLaunchKernel with clusters. `shape`: grid, block and cluster, nine numbers. */
+/* cuLaunchKernel with clusters, and as much shared memory as the kernel likes. `shape`: grid, block and cluster, nine numbers. */
 TX_API int tx_emu_launch(const Function *function, const unsigned *shape, void **arguments) {
     std::lock_guard<std::mutex> lock(one_at_a_time);
     Dim grid{shape[0], shape[1], shape[2]}, block{shape[3], shape[4], shape[5]}, cluster{shape[6], shape[7], shape[8]};
-    return launch(*function, grid, block, cluster, arguments);
+    return launch(*function, grid, block, cluster, ~0ull, arguments);
 }
 
 #include "driver.hpp"

@@ -22,7 +22,7 @@ struct Counts {
     unsigned long long global_loads, global_load_requests, global_load_sectors, global_load_lines;
     unsigned long long global_stores, global_store_requests, global_store_sectors, global_store_lines;
     unsigned long long global_atomics, shared_loads, shared_stores, shared_atomics;
-    unsigned long long shared_requests, shared_wavefronts, shared_least, async_copies;
+    unsigned long long shared_requests, shared_wavefronts, shared_least, async_copies, tile_loads, tile_stores, tile_bytes;
 };
 
 inline std::map<std::string, Counts> counts;
@@ -163,7 +163,8 @@ inline std::string counts_json() {
             {"global_atomics", c.global_atomics}, {"shared_loads", c.shared_loads}, {"shared_stores", c.shared_stores},
             {"shared_atomics", c.shared_atomics}, {"shared_requests", c.shared_requests},
             {"shared_wavefronts", c.shared_wavefronts}, {"shared_least", c.shared_least},
-            {"async_copies", c.async_copies}};
+            {"async_copies", c.async_copies}, {"tile_loads", c.tile_loads}, {"tile_stores", c.tile_stores},
+            {"tile_bytes", c.tile_bytes}};
         for (const auto &[field, value] : fields)
             text += (field == fields[0].first ? "\"" : ",\"") + std::string(field) + "\":" + std::to_string(value);
         text += '}';

@@ -35,6 +35,12 @@ inline bool known_to(const Fiber &me, const Access &past) {
         return false;
     }
     unsigned thread = past.thread, warp = thread / LANES, mine = me.index / LANES;
+    if (me.index < block.met.size()) {
+        const auto &row = block.met[me.index];
+        unsigned column = thread >= FIRST_AGENT ? block.size + thread - FIRST_AGENT : thread;
+        if (column < row.size() && past.stamp <= row[column]) return true;
+    }
+    if (thread >= FIRST_AGENT) return false;
     if (past.stamp <= block.base || thread == me.index) return true;
     if (!block.known.empty() && past.stamp <= block.known[mine * machine.warps + warp]) return true;
     if (warp != mine) return false;
@@ -52,8 +58,9 @@ inline int distance(const Access &a, const Access &b) {
     return a.thread == b.thread ? 0 : 32 - __builtin_clz((unsigned)(a.thread ^ b.thread));
 }
 
+/* What an agent did is said of the thread that started the copy, of which the line is known alone. */
 inline Party party(const Access &access, const char *action) {
-    return {block_of(access.block), thread_of(access.thread), access.line, action};
+    return {block_of(access.block), thread_of(access.thread >= FIRST_AGENT ? 0 : access.thread), access.line, action};
 }
 
 struct Check {
@@ -65,7 +72,10 @@ struct Check {
 
     /* Reports a race with `past` where there is one. */
     void against(const Access &past, Act what) const {
-        if (past.stamp >= fresh && !known_to(me, past))
+        if (past.stamp < fresh || known_to(me, past)) return;
+        if (past.thread >= FIRST_AGENT)
+            found(Fault::unfinished_copy, view, index, party(past, "was copied into, and its phase not waited for"), party(me, ACTS[(int)act]));
+        else
             found(Fault::race, view, index, party(past, ACTS[(int)what]), party(me, ACTS[(int)act]));
     }
 
@@ -122,37 +132,43 @@ inline void check_written(const Fiber &me, View &view, long long index, Act act)
     if (!written && act != Act::write) found(Fault::uninitialised, view, index, party(me, ACTS[(int)act]));
 }
 
-/* The copy that reads what lies at an element, or null. */
-inline const Copy *copy_from(const View &view, long long index) {
+/* The copy among `words` that has to do with what lies at an element, or null. */
+inline const Flying *flying_at(const std::unordered_multimap<std::uintptr_t, const Flying *> &words, const View &view, long long index) {
     auto first = reinterpret_cast<std::uintptr_t>(view.base + index * (long long)view.size);
     for (std::uintptr_t word = first / 4; word <= (first + view.size - 1) / 4; ++word) {
-        auto found = machine.sources.find(word);
-        if (found != machine.sources.end()) return found->second;
+        auto found = words.find(word);
+        if (found != words.end()) return found->second;
     }
     return nullptr;
 }
 
 /* An access before the thread that started `copy` has waited for it, also by that thread itself: to what the copy writes, or a
    write of what it reads. */
-[[gnu::cold, gnu::noinline]] inline void met_copy(const Copy &copy, const View &view, long long index, Act act) {
-    const char *copied = view.space == Space::shared ? "copied into it and had not waited" : "copied from it and had not waited";
+[[gnu::cold, gnu::noinline]] inline void met_copy(const Flying &copy, const char *copied, const View &view, long long index, Act act) {
     found(Fault::unfinished_copy, view, index, party(copy.start, copied), party(machine.current(), ACTS[(int)act]));
 }
 
-/* The copy that an access comes too early for, or null. */
-template <Act ACT> [[gnu::always_inline]] inline const Copy *early_for(const View &view, long long index) {
+/* Reports an access that comes too early for a copy. */
+template <Act ACT> [[gnu::always_inline]] inline bool too_early(const View &view, long long index) {
+    const Flying *copy = nullptr;
+    const char *copied = nullptr;
     if (view.space == Space::shared) {
-        const auto &flying = static_cast<SharedArray *>(view.owner)->flying;
-        return flying.empty() ? nullptr : flying[(std::size_t)index];
+        const auto &array = *static_cast<SharedArray *>(view.owner);
+        if (!array.flying.empty() && (copy = array.flying[(std::size_t)index])) copied = copy->into;
+        else if (ACT != Act::read && !array.reading.empty() && (copy = array.reading[(std::size_t)index])) copied = copy->from;
+    } else if (view.space == Space::global) {
+        if (ACT != Act::read && !machine.sources.empty() && (copy = flying_at(machine.sources, view, index))) copied = copy->from;
+        else if (!machine.stored.empty() && (copy = flying_at(machine.stored, view, index))) copied = copy->into;
+        if (copy && ACT == Act::atomic && copy->combines) return false;
     }
-    bool changes = ACT != Act::read && view.space == Space::global && !machine.sources.empty();
-    return changes ? copy_from(view, index) : nullptr;
+    if (copied) met_copy(*copy, copied, view, index, ACT);
+    return copied != nullptr;
 }
 
 /* Everything that is looked for at one element. */
 template <Act ACT> [[gnu::always_inline]] inline void check_element(View &view, long long index) {
     if (!view.unsure && !view.watched) return; /* nobody writes there */
-    if (const Copy *copy = early_for<ACT>(view, index)) return met_copy(*copy, view, index, ACT);
+    if (too_early<ACT>(view, index)) return;
     const Fiber &me = machine.current();
     if (view.unsure) check_written(me, view, index, ACT);
     if (!view.watched) return;

@@ -217,7 +217,7 @@ TX_API int cuModuleGetFunction(Function **function, Module *module, const char *
             *function = known.get();
             return DONE;
         }
-    module->functions.push_back(std::make_unique<Function>(Function{kernel, {}}));
+    module->functions.push_back(std::make_unique<Function>(Function{kernel, {}, 48 << 10}));
     *function = module->functions.back().get();
     return DONE;
 }
@@ -229,20 +229,39 @@ TX_API int cuFuncGetAttribute(int *value, int attribute, const Function *functio
     *value = attribute == 0 ? (int)MOST_THREADS : attribute == 5 || attribute == 6 ? capability : 0;
     return DONE;
 }
-TX_API int cuFuncSetAttribute(const Function *function, int, int) {
+TX_API int cuFuncSetAttribute(Function *function, int attribute, int value) {
     if (int code = usable()) return code;
-    return function ? DONE : INVALID_HANDLE;
+    if (!function) return INVALID_HANDLE;
+    if (attribute != 8) return DONE; /* MAX_DYNAMIC_SHARED_SIZE_BYTES */
+    if (value < 0 || value > 227 << 10) return INVALID_VALUE;
+    function->most_shared = value;
+    return DONE;
+}
+
+/* ---- tensor maps -------------------------------------------------------------------------------------------------------- */
+
+TX_API int cuTensorMapEncodeTiled(
+    void *map, int element, unsigned rank, void *base, const std::uint64_t *sizes, const std::uint64_t *strides, const std::uint32_t *box,
+    const std::uint32_t *steps, int interleave, int swizzle, int promotion, int fill
+) {
+    if (!initialized) return NOT_INITIALIZED;
+    Encoding given{map, element, rank, base, sizes, strides, box, steps, interleave, swizzle, promotion, fill};
+    std::lock_guard<std::mutex> lock(one_at_a_time);
+    refused = broken_rule(given);
+    if (!refused.empty()) return INVALID_VALUE;
+    encode(given);
+    return DONE;
 }
 
 TX_API int cuLaunchKernel(
     const Function *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
-    unsigned block_z, unsigned, void *, void **arguments, void **extra
+    unsigned block_z, unsigned shared, void *, void **arguments, void **extra
 ) {
     if (int code = usable()) return code;
     if (!function) return INVALID_HANDLE;
-    if (extra) return INVALID_VALUE;
+    if (extra || shared > (unsigned)function->most_shared) return INVALID_VALUE;
     std::lock_guard<std::mutex> lock(one_at_a_time);
-    return launch(*function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, {1, 1, 1}, arguments);
+    return launch(*function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, {1, 1, 1}, shared, arguments);
 }
 
 /* CUlaunchConfig and CUlaunchAttribute of cuda.h; attribute 4 is the cluster's shape. */
@@ -265,12 +284,12 @@ static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56, "as i
 TX_API int cuLaunchKernelEx(const LaunchConfig *config, const Function *function, void **arguments, void **extra) {
     if (int code = usable()) return code;
     if (!function) return INVALID_HANDLE;
-    if (extra) return INVALID_VALUE;
+    if (extra || config->shared_bytes > (unsigned)function->most_shared) return INVALID_VALUE;
     Dim cluster{1, 1, 1};
     for (unsigned at = 0; at < config->attribute_count; ++at)
         if (config->attributes[at].id == 4) cluster = config->attributes[at].value.cluster;
     std::lock_guard<std::mutex> lock(one_at_a_time);
-    return launch(*function, config->grid, config->block, cluster, arguments);
+    return launch(*function, config->grid, config->block, cluster, config->shared_bytes, arguments);
 }
 
 #endif

@@ -12,6 +12,9 @@ inline Fiber &lane_of(const Fiber &me, unsigned lane) { return me.block->fibers[
 inline void learn(Fiber &me, unsigned mask) {
     Warp &warp = *me.warp;
     Stamp now = machine.now++;
+    std::uint64_t bits[WORDS] = {};
+    bits[me.index / 64] = (std::uint64_t)mask << (me.index / LANES % 2 * LANES);
+    meet(*me.block, bits, false);
     if (mask == warp.born) {
         warp.base = now;
         return;

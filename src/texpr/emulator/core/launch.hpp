@@ -7,7 +7,7 @@
 
 #include <numeric>
 
-#include "copies.hpp"
+#include "engine.hpp"
 #include "lanes.hpp"
 
 namespace tx_emu {
@@ -19,6 +19,7 @@ inline void end_thread() {
     Fiber &me = machine.current();
     Block &block = *me.block;
     report_abandoned(me);
+    report_unread(me);
     me.finished = true;
     clear_ready(block, me.index);
     --block.live;
@@ -151,6 +152,7 @@ inline void retire(bool all) {
         for (Block &block : running[at]->blocks) {
             count_end(block);
             forget_copies(block);
+            end_tiles(block);
             for (Fiber &fiber : block.fibers)
                 if (fiber.started && !fiber.finished) machine.stacks.give(fiber.stack);
             machine.ready -= block.ready;
@@ -165,6 +167,7 @@ inline void retire(bool all) {
 
 inline bool same_wait(const Fiber &a, const Fiber &b) {
     if (a.wait != b.wait || a.finished != b.finished) return false;
+    if (a.wait == Wait::phase) return a.phases == b.phases;
     return a.wait == Wait::gate ? a.gate == b.gate : a.wait != Wait::lanes || (a.warp == b.warp && a.mask == b.mask && a.together == b.together);
 }
 
@@ -258,6 +261,7 @@ class Signals {
 class Arguments {
   public:
     Arguments(const Kernel &kernel, void **given, const std::vector<std::string> &names) : given_(given, given + kernel.parameter_count) {
+        find_maps(kernel);
         if (!kernel.checked) return;
         views_.resize(kernel.parameter_count);
         pointers_.resize(kernel.parameter_count);
@@ -267,6 +271,8 @@ class Arguments {
         if (machine.options.detect)
             for (unsigned at = 0; at < kernel.parameter_count; ++at)
                 if (global(kernel.parameters[at])) watch(kernel, at);
+        for (auto &[bytes, view] : machine.maps)
+            if (view.watched) show_history(view);
     }
 
     void **data() { return given_.data(); }
@@ -276,6 +282,32 @@ class Arguments {
     std::vector<View> views_;
     std::vector<View *> pointers_;
     std::vector<std::string> names_;
+
+    /* Tensor maps among what is passed by value. What they are of may be written by the engine. */
+    void find_maps(const Kernel &kernel) {
+        machine.maps.clear();
+        for (unsigned at = 0; at < kernel.parameter_count; ++at) {
+            Tensor tensor;
+            if (kernel.parameters[at].kind != 'x' || kernel.parameters[at].size != 128 || !decode(given_[at], tensor)) continue;
+            std::array<char, 128> bytes;
+            std::memcpy(bytes.data(), given_[at], bytes.size());
+            auto base = reinterpret_cast<char *>(tensor.base);
+            Allocation *allocation = memory.find(base);
+            long long left = allocation ? allocation->base + allocation->bytes - base : 0;
+            bool watched = allocation && kernel.checked && machine.options.detect;
+            View view{base, left / tensor.size, tensor.size, 1, Space::global, watched, allocation && kernel.checked && !allocation->written_before,
+                      allocation && !allocation->name.empty() ? allocation->name.c_str() : "a tensor", nullptr, allocation};
+            if (watched) allocation->history(tensor.size);
+            machine.maps.emplace_back(bytes, view);
+        }
+    }
+
+    /* Where the history of what a view shows begins. */
+    static void show_history(View &view) {
+        auto allocation = static_cast<Allocation *>(view.owner);
+        view.shadow = allocation->cells.as<Cell>() + (std::size_t)(view.base - allocation->base) / allocation->grain;
+        view.span = view.size / (unsigned)allocation->grain;
+    }
 
     static bool global(const Parameter &parameter) { return parameter.kind == 'g' || parameter.kind == 'c'; }
 
@@ -301,16 +333,22 @@ class Arguments {
         auto allocation = static_cast<Allocation *>(view.owner);
         for (unsigned other = 0; allocation && other < kernel.parameter_count; ++other)
             if (views_[other].owner == allocation && written(kernel.parameters[other])) view.watched = true;
+        for (const auto &[bytes, mapped] : machine.maps)
+            if (allocation && mapped.owner == allocation) view.watched = true;
         if (!view.watched) return;
-        Cell *cells = allocation->history(view.size);
-        view.shadow = cells + (std::size_t)(view.base - allocation->base) / allocation->grain;
-        view.span = view.size / (unsigned)allocation->grain;
+        allocation->history(view.size);
+        show_history(view);
     }
 };
 
 inline void forget_sites() {
     for (Site *site : machine.sites) site->slot = -1;
     machine.sites.clear();
+}
+
+inline void land_some() {
+    land_some_copy();
+    land_some_tile();
 }
 
 inline void begin(const Options &options) {
@@ -369,6 +407,7 @@ inline bool run_grid(const Kernel &kernel, Dim grid, Dim block, Dim cluster, voi
         while (!queue.empty() && machine.running.size() < most) queue.start_next();
         if (machine.running.empty()) break;
         Fiber *next = pick(nullptr);
+        if (!next && land_a_load()) continue;
         if (!next) {
             report_standstill();
             machine.stopped = true;
@@ -384,6 +423,20 @@ inline bool run_grid(const Kernel &kernel, Dim grid, Dim block, Dim cluster, voi
 
 /* ---- shared memory ----------------------------------------------------------------------------------------------------- */
 
+constexpr unsigned MOST_ALIGNMENT = 1024;
+
+/* An address at a multiple of `align`, and of no greater power of two, so that what needs more is seen. */
+inline char *aligned_within(char *memory, unsigned align) {
+    auto first = (reinterpret_cast<std::uintptr_t>(memory) + MOST_ALIGNMENT - 1) / MOST_ALIGNMENT * MOST_ALIGNMENT;
+    return reinterpret_cast<char *>(first + (align < MOST_ALIGNMENT ? align : 0));
+}
+
+/* The kernel takes `bytes` of shared memory that it does not declare. */
+inline void take_block(long long bytes) {
+    if ((unsigned long long)bytes > machine.block_bytes)
+        found(Fault::illegal_address, party(machine.current(), "needs more shared memory than the launch asked for"));
+}
+
 inline View *shared_array(Site *site) {
     Block &block = *machine.current().block;
     if (site->slot < 0) {
@@ -398,12 +451,15 @@ inline View *shared_array(Site *site) {
     SharedArray &array = *block.shared[slot];
     if (array.fresh == block.start) return &array.view;
     array.fresh = block.start;
+    array.flying.clear();
+    array.reading.clear();
     std::size_t bytes = (std::size_t)site->count * site->size;
-    array.memory.resize(bytes / sizeof(std::max_align_t) + 1);
-    std::memset(array.memory.data(), machine.poison, bytes);
+    array.memory.resize((bytes + 2 * MOST_ALIGNMENT) / sizeof(std::max_align_t) + 1);
+    char *base = aligned_within(reinterpret_cast<char *>(array.memory.data()), site->align);
+    std::memset(base, machine.poison, bytes);
     bool checked = machine.kernel->checked && machine.options.detect;
     if (checked) array.cells.resize((std::size_t)site->count);
-    array.view = {reinterpret_cast<char *>(array.memory.data()), site->count, site->size, 1, Space::shared,
+    array.view = {base, site->count, site->size, 1, Space::shared,
                   checked && (machine.threads > 1 || block.cluster->blocks.size() > 1), checked, site->name, array.cells.data(), &array};
     return &array.view;
 }

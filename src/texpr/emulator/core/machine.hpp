@@ -2,6 +2,7 @@
 #ifndef TEXPR_EMULATOR_MACHINE_HPP
 #define TEXPR_EMULATOR_MACHINE_HPP
 
+#include <array>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
@@ -13,10 +14,13 @@
 
 #include "texpr_emulator_abi.h"
 #include "fiber.hpp"
+#include "tensor.hpp"
 
 namespace tx_emu {
 
 constexpr unsigned LANES = 32, MOST_THREADS = 1024, WORDS = MOST_THREADS / 64, GATES = 16;
+
+constexpr unsigned FIRST_AGENT = 0x8000; /* the "threads" that write for the engine: a barrier's agent is this plus its number */
 
 /* A moment: one count for the whole process, moved on by each barrier. A later moment has a greater stamp, also between
    launches, so history need not be erased when a block or a launch begins. */
@@ -36,7 +40,7 @@ struct Cell {
     Stamp written;
 };
 
-enum class Wait : unsigned char { none, gate, cluster, lanes };
+enum class Wait : unsigned char { none, gate, cluster, lanes, phase };
 
 /* What lanes of a warp do together. */
 enum class Together : unsigned char { barrier, index, up, down, exclusive_or, any, all, ballot };
@@ -44,6 +48,7 @@ enum class Together : unsigned char { barrier, index, up, down, exclusive_or, an
 struct Block;
 struct Warp;
 struct Cluster;
+struct Phases;
 
 /* What a barrier of the block touches comes first and fits into one line of the cache. */
 struct alignas(64) Fiber : Thread {
@@ -60,6 +65,7 @@ struct alignas(64) Fiber : Thread {
     std::uint64_t value; /* given to the other lanes; then what is got from them */
     unsigned turns;      /* how often it gave way to other threads, or as often as one that it met */
     Warp *warp;
+    Phases *phases; /* that it waits for, if it waits for one */
     Stack stack;
 };
 
@@ -80,10 +86,17 @@ struct Gate {
     std::uint64_t who[WORDS] = {};
 };
 
-/* An asynchronous copy that its thread has not waited for. `start`: who started it, where. `place`: in `Machine::airborne`. */
-struct Copy {
-    CopyOrder order;
+/* What goes on while threads do. `start`: who started it, where; `into`, `from`: what is said of that to who touches what it
+   writes or reads too early. `combines`: others may combine with the same memory. */
+struct Flying {
     Access start;
+    const char *into, *from;
+    bool combines;
+};
+
+/* An asynchronous copy that its thread has not waited for. `place`: in `Machine::airborne`. */
+struct Copy : Flying {
+    CopyOrder order;
     unsigned group;
     bool landed;
     std::size_t place;
@@ -95,13 +108,57 @@ struct Copies {
     unsigned committed = 0;
 };
 
-/* `flying`: by element, the copy that will write it; empty until one does. */
+/* A copy of the engine. `done`: elements of a load that have landed; all of a store's, or none. `held`: what a store has read. */
+struct Tile : Flying {
+    bool store, waited;
+    Combine how;
+    Element element;
+    std::uint8_t fill;
+    unsigned size, group;
+    std::size_t done;
+    View near, far;
+    Block *block;
+    Phases *barrier;
+    std::vector<Piece> pieces;
+    std::vector<char> held;
+};
+
+/* The stores of a thread, as in `Copies`. */
+struct Bulks {
+    std::deque<Tile *> flying;
+    unsigned committed = 0;
+};
+
+/* A load that has landed and that nobody has waited for. */
+struct Unseen {
+    Access start;
+    long long index;
+    const View *view;
+};
+
+/* A barrier in shared memory. `completed`: how many phases; of this one, `pending` arrivals of `count` and bytes. `fenced`: copies
+   may use it. `known`: what is known, by thread and agent, to who has waited. */
+struct Phases {
+    bool made = false, fenced = false;
+    const View *view = nullptr;
+    long long index = 0;
+    Access maker{};
+    unsigned agent = 0, count = 0, pending = 0;
+    long long expected = 0, arrived = 0;
+    unsigned long long completed = 0;
+    std::vector<unsigned> waiting;
+    std::vector<Stamp> known;
+    std::vector<Unseen> unseen;
+};
+
+/* `flying`, `reading`: by element, the copy that will write it, and the store that reads it; empty until one does. */
 struct SharedArray {
     View view{};
     std::size_t slot = 0;
     std::vector<Cell> cells;
     std::vector<std::max_align_t> memory;
-    std::vector<const Copy *> flying;
+    std::vector<const Flying *> flying, reading;
+    std::vector<std::unique_ptr<Phases>> phases; /* by element, where those are barriers */
     Stamp fresh = 0;
 };
 
@@ -121,6 +178,12 @@ struct Block {
     std::vector<std::unique_ptr<SharedArray>> shared; /* by slot of their sites */
     std::shared_ptr<Tally> tally;
     std::vector<Copies> copies; /* by thread; empty until one starts a copy */
+    std::vector<Phases *> barriers;
+    unsigned agents = 0;
+    std::vector<std::vector<Stamp>> met;    /* by thread: up to when it knows others and agents by barriers in shared memory */
+    std::vector<std::vector<Stamp>> fences; /* by thread: when it fenced off what it wrote from copies */
+    std::vector<std::unique_ptr<Tile>> tiles;
+    std::vector<Bulks> bulks; /* by thread; empty until one starts a store */
 };
 
 /* The blocks that run together; without clusters, one. */
@@ -173,7 +236,11 @@ struct Machine {
     unsigned char poison = 0xff;
     std::vector<Site *> sites; /* shared arrays met in this launch */
     std::vector<Copy *> airborne; /* copies that may land at any time; where order is not random, they land when waited for */
-    std::unordered_multimap<std::uintptr_t, const Copy *> sources; /* copies by the words of 4 bytes that they read */
+    std::vector<Tile *> tiles;    /* that the engine is at work on, in order of their start */
+    std::vector<std::pair<std::array<char, 128>, View>> maps; /* arguments that are tensor maps, and their tensors */
+    unsigned long long block_bytes = ~0ull; /* of shared memory that the launch asked for */
+    std::unordered_multimap<std::uintptr_t, const Flying *> sources; /* what reads them, by words of 4 bytes of global memory */
+    std::unordered_multimap<std::uintptr_t, const Flying *> stored;  /* and what writes them */
 
     Fiber &current() { return *static_cast<Fiber *>(core.current); }
 };

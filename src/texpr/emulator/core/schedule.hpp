@@ -130,13 +130,13 @@ inline void refuel() {
     machine.fuel = patience == 0 ? INT_MAX : patience == 1 ? 1 : (int)(1 + machine.random.below(2 * patience - 1));
 }
 
-void land_some();
+inline void land_some();
 
 /* Called before each access to memory that threads share. */
 inline void before_access() {
     if (--machine.fuel > 0) return;
     refuel();
-    if (!machine.airborne.empty()) land_some();
+    land_some();
     if (machine.patience == 0) return;
     ++machine.current().turns;
     give_way();

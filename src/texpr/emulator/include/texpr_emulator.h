@@ -31,6 +31,7 @@
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
+#define __grid_constant__
 #define __cluster_dims__(...)
 #define __align__(N) alignas(N)
 
@@ -118,7 +119,9 @@ template <class T, long long COUNT> struct Local {
 #if TX_EMU_CHECKED
 #define TX_GLOBAL(T) tx_emu::Array<T>
 #define TX_SHARED(T, NAME, COUNT) \
-    static tx_emu::Site NAME##__site = {#NAME, sizeof(T), COUNT, -1}; \
+    TX_SHARED_ALIGNED(T, NAME, COUNT, 16)
+#define TX_SHARED_ALIGNED(T, NAME, COUNT, ALIGN) \
+    static tx_emu::Site NAME##__site = {#NAME, sizeof(T), COUNT, -1, ALIGN}; \
     tx_emu::Array<T> const NAME{tx_emu::core->shared(&NAME##__site)}
 #define TX_LOCAL(T, NAME, COUNT) tx_emu::Local<T, COUNT> NAME(#NAME)
 #define TX_AT(LINE) tx_emu::core->current->line = (LINE);
@@ -126,11 +129,17 @@ template <class T, long long COUNT> struct Local {
 /* No __restrict__: other fibers write during a barrier, which that word would let the compiler overlook. */
 #define TX_GLOBAL(T) T *
 #define TX_SHARED(T, NAME, COUNT) \
-    static tx_emu::Site NAME##__site = {#NAME, sizeof(T), COUNT, -1}; \
+    TX_SHARED_ALIGNED(T, NAME, COUNT, 16)
+#define TX_SHARED_ALIGNED(T, NAME, COUNT, ALIGN) \
+    static tx_emu::Site NAME##__site = {#NAME, sizeof(T), COUNT, -1, ALIGN}; \
     T *const NAME = reinterpret_cast<T *>(tx_emu::core->shared(&NAME##__site)->base)
 #define TX_LOCAL(T, NAME, COUNT) T NAME[COUNT]
 #define TX_AT(LINE)
 #endif
+#define TX_BARRIERS(NAME, COUNT) TX_SHARED(std::uint64_t, NAME, COUNT)
+#define TX_SHARED_BLOCK(BYTES) tx_emu::core->shared_block(BYTES)
+#define TX_SHARED_AT(T, NAME, COUNT, ALIGN, OFFSET) TX_SHARED_ALIGNED(T, NAME, COUNT, ALIGN)
+#define TX_BARRIERS_AT(NAME, COUNT, OFFSET) TX_BARRIERS(NAME, COUNT)
 
 /* ---- several elements at once: texpr_vector.h, for arrays that are watched ------------------------------------------------- */
 
@@ -155,6 +164,8 @@ TX_FN void tx_commit_async() {
 template <int PENDING> TX_FN void tx_wait_async() {
     if (TX_EMU_CHECKED) tx_emu::core->wait(PENDING);
 }
+
+#include "texpr_emulator_tensor.h"
 
 /* ---- barriers and lanes ------------------------------------------------------------------------------------------------ */
 

@@ -6,7 +6,7 @@
 
 namespace tx_emu {
 
-constexpr unsigned ABI = 2;
+constexpr unsigned ABI = 3;
 
 struct Dim {
     unsigned x, y, z;
@@ -29,12 +29,13 @@ struct View {
     void *owner;
 };
 
-/* A shared array of a kernel's text; `slot` is given by the core when it is first met. */
+/* A shared array of a kernel's text; `slot` is given by the core when it is first met. Its address is a multiple of `align` bytes. */
 struct Site {
     const char *name;
     unsigned size;
     long long count;
     int slot;
+    unsigned align;
 };
 
 struct Thread {
@@ -55,6 +56,29 @@ struct CopyOrder {
     bool when, changing;
 };
 
+/* A tile to be copied between `near[place]` and the box at coordinates `at` of a tensor. With a barrier it is loaded, else stored;
+   `how`: 0, or what it is combined by: add, min, max, and, or, xor. */
+struct TileOrder {
+    View *near;
+    long long place;
+    const void *map; /* 128 bytes */
+    unsigned rank;
+    long long at[5];
+    View *barrier;
+    long long barrier_at;
+    unsigned char how;
+};
+
+/* A run of elements between shared and global memory; loaded with a barrier, else stored. */
+struct RunOrder {
+    View *near;
+    long long place;
+    View *far;
+    long long from, count;
+    View *barrier;
+    long long barrier_at;
+};
+
 /* `line` is a line of the emitted text: it tells one barrier from another. */
 struct Core {
     Thread *current;
@@ -67,6 +91,16 @@ struct Core {
     void (*copy)(const CopyOrder &order);
     void (*commit)();
     void (*wait)(int pending);
+    void (*init_barrier)(View *view, long long index, unsigned count);
+    void (*arrive)(View *view, long long index, long long bytes);
+    void (*wait_phase)(View *view, long long index, int parity);
+    void (*fence_made)();
+    void (*fence_async)();
+    void (*copy_tile)(const TileOrder &order);
+    void (*copy_run)(const RunOrder &order);
+    void (*commit_stores)();
+    void (*wait_for_stores)(int pending, bool read);
+    void (*shared_block)(long long bytes); /* which the kernel takes that the launch has asked for */
     void *(*atomic_at)(void *address, unsigned size);
     View *(*shared)(Site *site);
     View *(*shared_of)(View *view, unsigned rank);

@@ -1,0 +1,376 @@
+/* The engine that copies tiles. A copy may be done at any time after its start: in order and in lockstep when no thread can run
+   or a thread waits for it, else when the seed says. PTX ISA, "cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor",
+   "cp.async.bulk", "Async proxy".
+
+   Until a load is done its tile holds what no program means to read, and nobody may touch it; then it was written by the agent of
+   its barrier (phases.hpp). Of a store nobody may write the tile, or touch what is stored, until its thread has waited. */
+#ifndef TEXPR_EMULATOR_ENGINE_HPP
+#define TEXPR_EMULATOR_ENGINE_HPP
+
+#include "copies.hpp"
+#include "phases.hpp"
+
+namespace tx_emu {
+
+constexpr std::size_t NEVER = ~(std::size_t)0;
+
+inline long long element_of(const View &view, const char *address) { return (address - view.base) / (long long)view.size; }
+
+inline SharedArray &array_of(const View &view) { return *static_cast<SharedArray *>(view.owner); }
+
+/* ---- what may not be touched meanwhile ------------------------------------------------------------------------------------ */
+
+inline void mark(std::vector<const Flying *> &marks, const View &view, const char *near, const Flying *flying) {
+    marks.resize((std::size_t)view.count);
+    marks[(std::size_t)element_of(view, near)] = flying;
+}
+
+inline void unmark(std::vector<const Flying *> &marks, const View &view, const char *near, const Flying &flying) {
+    if (marks.empty()) return;
+    const Flying *&here = marks[(std::size_t)element_of(view, near)];
+    if (here == &flying) here = nullptr;
+}
+
+inline void forget_word(std::unordered_multimap<std::uintptr_t, const Flying *> &words, std::uintptr_t word, const Flying &flying) {
+    auto [from, end] = words.equal_range(word);
+    for (auto at = from; at != end; ++at)
+        if (at->second == &flying) {
+            words.erase(at);
+            return;
+        }
+}
+
+template <class See> void each_word(const Tile &tile, See see) {
+    for (const Piece &piece : tile.pieces) {
+        if (!piece.far) continue;
+        auto first = reinterpret_cast<std::uintptr_t>(piece.far);
+        for (std::uintptr_t word = first / 4; word <= (first + tile.size - 1) / 4; ++word) see(word);
+    }
+}
+
+inline void watch(Tile &tile) {
+    if (!machine.options.detect || !tile.near.watched) return;
+    SharedArray &array = array_of(tile.near);
+    for (const Piece &piece : tile.pieces)
+        if (!tile.store || piece.far) mark(tile.store ? array.reading : array.flying, tile.near, piece.near, &tile);
+    auto &words = tile.store ? machine.stored : machine.sources;
+    if (tile.far.watched) each_word(tile, [&](std::uintptr_t word) { words.emplace(word, &tile); });
+}
+
+/* Its tile may be written again. */
+inline void forget_tile(Tile &tile) {
+    if (!machine.options.detect || !tile.near.watched) return;
+    SharedArray &array = array_of(tile.near);
+    for (const Piece &piece : tile.pieces) unmark(tile.store ? array.reading : array.flying, tile.near, piece.near, tile);
+}
+
+/* Its tensor may be touched again. */
+inline void forget_tensor(Tile &tile) {
+    auto &words = tile.store ? machine.stored : machine.sources;
+    if (!words.empty()) each_word(tile, [&](std::uintptr_t word) { forget_word(words, word, tile); });
+}
+
+/* ---- doing it ------------------------------------------------------------------------------------------------------------- */
+
+/* The next elements of a load arrive: as many as the barrier still waits for, and if it waits for fewer, the rest later. */
+inline void land_load(Tile &tile) {
+    Phases &phases = *tile.barrier;
+    std::size_t left = tile.pieces.size() - tile.done, now = left;
+    long long wanted = phases.expected - phases.arrived;
+    if (wanted > 0 && wanted < (long long)(left * tile.size)) now = std::max<std::size_t>(1, (std::size_t)wanted / tile.size);
+    SharedArray &array = array_of(tile.near);
+    Access agent = tile.start;
+    agent.stamp = machine.now;
+    agent.thread = (std::uint16_t)(FIRST_AGENT + phases.agent);
+    for (std::size_t at = tile.done; at < tile.done + now; ++at) {
+        const Piece &piece = tile.pieces[at];
+        if (piece.far) std::memcpy(piece.near, piece.far, tile.size);
+        else for (unsigned byte = 0; byte < tile.size; ++byte) piece.near[byte] = (char)(tile.fill == 0 ? 0 : byte % 2 ? 0x7f : 0xff);
+        unmark(array.flying, tile.near, piece.near, tile);
+        if (tile.near.watched) array.cells[(std::size_t)element_of(tile.near, piece.near)].write = agent;
+    }
+    tile.done += now;
+    if (tile.done == tile.pieces.size()) {
+        forget_tensor(tile);
+        phases.unseen.push_back({tile.start, element_of(tile.near, tile.pieces[0].near), &tile.near});
+    }
+    complete_bytes(phases, *tile.block, (long long)(now * tile.size));
+}
+
+/* A store has read its tile. */
+inline void read_tile(Tile &tile) {
+    if (!tile.held.empty()) return;
+    tile.held.resize(tile.pieces.size() * tile.size);
+    for (std::size_t at = 0; at < tile.pieces.size(); ++at) std::memcpy(&tile.held[at * tile.size], tile.pieces[at].near, tile.size);
+}
+
+inline void land_store(Tile &tile) {
+    if (tile.done == tile.pieces.size()) return;
+    read_tile(tile);
+    tile.done = tile.pieces.size();
+    for (std::size_t at = 0; at < tile.pieces.size(); ++at) {
+        char *far = tile.pieces[at].far;
+        if (!far) continue;
+        if (tile.how == Combine::none) std::memcpy(far, &tile.held[at * tile.size], tile.size);
+        else combine(tile.how, tile.element, far, &tile.held[at * tile.size]);
+    }
+}
+
+/* A copy goes on; when it is done the engine has it no more. */
+inline void land_tile(Tile &tile) {
+    if (tile.store) land_store(tile);
+    else land_load(tile);
+    if (tile.done == tile.pieces.size()) machine.tiles.erase(std::find(machine.tiles.begin(), machine.tiles.end(), &tile));
+}
+
+/* Now and then a copy goes on. */
+inline void land_some_tile() {
+    if (machine.options.order == Order::random && !machine.tiles.empty() && machine.random.below(2) == 0)
+        land_tile(*machine.tiles[machine.random.below((unsigned)machine.tiles.size())]);
+}
+
+/* No thread can run: a copy that was started first goes on. False where there is none. */
+inline bool land_a_load() {
+    for (Tile *tile : machine.tiles)
+        if (!tile->store) return land_tile(*tile), true;
+    return false;
+}
+
+/* ---- starting ------------------------------------------------------------------------------------------------------------- */
+
+inline void bad_tensor(const char *what) { found(Fault::bad_tensor, party(machine.current(), what)); }
+
+inline bool check_far(View &far, const Tile &tile, Act act) {
+    for (const Piece &piece : tile.pieces) {
+        if (!piece.far) continue;
+        long long index = element_of(far, piece.far);
+        if (piece.far < far.base || !inside(far, index)) return outside(far, index, act), false;
+    }
+    if (!machine.options.detect) return true;
+    for (const Piece &piece : tile.pieces) {
+        if (!piece.far) continue;
+        long long index = element_of(far, piece.far);
+        if (act == Act::read) check_element<Act::read>(far, index);
+        else if (act == Act::write) check_element<Act::write>(far, index);
+        else check_element<Act::atomic>(far, index);
+    }
+    return true;
+}
+
+/* Whether what a thread wrote last at an element came before the engine, by a fence of its own that this thread knows of. */
+inline void check_fence(const Tile &tile, long long index) {
+    const Access &past = array_of(tile.near).cells[(std::size_t)index].write;
+    const Fiber &me = machine.current();
+    Block &block = *me.block;
+    if (past.stamp < array_of(tile.near).fresh || past.block != block.number || past.thread >= FIRST_AGENT) return;
+    if (past.thread < block.fences.size())
+        for (Stamp fence : block.fences[past.thread]) {
+            Access at = past;
+            at.stamp = fence;
+            if (fence >= past.stamp && known_to(me, at)) return;
+        }
+    found(Fault::missing_fence, tile.near, index, party(past, "write"), party(me, "stored from it, and no fence of the writer is between"));
+}
+
+inline bool check_near(View &near, const Tile &tile) {
+    for (const Piece &piece : tile.pieces)
+        if (piece.near < near.base || !inside(near, element_of(near, piece.near)))
+            return outside(near, element_of(near, piece.near), tile.store ? Act::read : Act::write), false;
+    if (!machine.options.detect) return true;
+    for (const Piece &piece : tile.pieces) {
+        long long index = element_of(near, piece.near);
+        if (!tile.store) {
+            check_element<Act::write>(near, index);
+        } else if (piece.far) {
+            if (near.watched) check_fence(tile, index);
+            check_element<Act::read>(near, index);
+        }
+    }
+    return true;
+}
+
+/* Hands a copy over to the engine. */
+inline void start(Tile made, View &near, View *far) {
+    Fiber &me = machine.current();
+    Block &block = *me.block;
+    made.near = near;
+    if (far) made.far = *far;
+    Act act = !made.store ? Act::read : made.how == Combine::none ? Act::write : Act::atomic;
+    if (!check_near(near, made) || (far && !check_far(*far, made, act))) return;
+    if (made.store) {
+        if (block.bulks.empty()) block.bulks.resize(block.size);
+        made.group = block.bulks[me.index].committed;
+    }
+    if (counting) {
+        ++(made.store ? counting->tile_stores : counting->tile_loads);
+        counting->tile_bytes += made.pieces.size() * made.size;
+    }
+    block.tiles.push_back(std::make_unique<Tile>(std::move(made)));
+    Tile &tile = *block.tiles.back();
+    tile.block = &block;
+    tile.start = access_of(me);
+    tile.into = tile.store ? "stored into it and had not waited" : "started a copy into it whose phase had not completed";
+    tile.from = tile.store ? "stored from it and had not waited" : "started a copy from it whose phase had not completed";
+    tile.combines = tile.how != Combine::none;
+    if (!tile.store)
+        for (const Piece &piece : tile.pieces) std::memset(piece.near, machine.poison, tile.size);
+    else block.bulks[me.index].flying.push_back(&tile);
+    watch(tile);
+    machine.tiles.push_back(&tile);
+}
+
+/* The view of a map's tensor, or null where no argument is this map. */
+inline View *tensor_view(const void *map) {
+    for (auto &[bytes, view] : machine.maps)
+        if (std::memcmp(bytes.data(), map, bytes.size()) == 0) return &view;
+    return nullptr;
+}
+
+inline bool aligned(const View &view, long long index, unsigned align) {
+    bool right = reinterpret_cast<std::uintptr_t>(address_in(view, index)) % align == 0;
+    if (!right) found(Fault::misaligned, view, index, party(machine.current(), "made a tile of it"));
+    return right;
+}
+
+inline Phases *barrier_of_copy(View *view, long long index) {
+    Phases *phases = barrier_at(*view, index, "copied with a barrier that was not made");
+    if (phases && !phases->fenced)
+        found(Fault::missing_fence, *view, index, party(phases->maker, "made the barrier"), party(machine.current(), "copied with it, and no fence of its maker is between"));
+    return phases;
+}
+
+inline void copy_tile(const TileOrder &order) {
+    before_access();
+    Tensor tensor;
+    View *far = tensor_view(order.map), &near = *order.near;
+    if (!decode(order.map, tensor) || !far) return bad_tensor("used a map that was not encoded");
+    if (order.rank != tensor.rank) return bad_tensor("gave another number of coordinates than its map has dimensions");
+    if (near.size != tensor.size) return bad_tensor("copied elements of another size than its map has");
+    for (unsigned at = 0; at < order.rank; ++at)
+        if (order.at[at] < INT32_MIN || order.at[at] > INT32_MAX) return bad_tensor("gave a coordinate beyond 32 bits");
+    if (!aligned(near, order.place, tensor.swizzle ? tensor.swizzle * 8u : 128u)) return;
+    Tile tile{};
+    tile.store = order.barrier == nullptr;
+    tile.how = (Combine)order.how;
+    tile.element = (Element)tensor.element;
+    tile.fill = tensor.fill;
+    tile.size = tensor.size;
+    if (!combines(tile.how, tile.element)) return bad_tensor("combined elements of a type that the engine does not combine so");
+    if (!tile.store && !(tile.barrier = barrier_of_copy(order.barrier, order.barrier_at))) return;
+    tile.pieces = pieces(tensor, order.at, address_in(near, order.place));
+    start(std::move(tile), near, far);
+}
+
+inline void copy_run(const RunOrder &order) {
+    before_access();
+    View &near = *order.near, &far = *order.far;
+    Tile tile{};
+    tile.store = order.barrier == nullptr;
+    tile.size = near.size;
+    if (!aligned(near, order.place, 16) || !aligned(far, order.from, 16)) return;
+    if (!tile.store && !(tile.barrier = barrier_of_copy(order.barrier, order.barrier_at))) return;
+    for (long long at = 0; at < order.count; ++at)
+        tile.pieces.push_back({address_in(near, order.place + at), address_in(far, order.from + at)});
+    start(std::move(tile), near, &far);
+}
+
+/* ---- fences and waits ----------------------------------------------------------------------------------------------------- */
+
+inline void fence_async() {
+    Fiber &me = machine.current();
+    Block &block = *me.block;
+    if (block.fences.empty()) block.fences.resize(block.size);
+    block.fences[me.index].push_back(machine.now++);
+}
+
+inline void commit_stores() {
+    Fiber &me = machine.current();
+    if (!me.block->bulks.empty()) ++me.block->bulks[me.index].committed;
+}
+
+/* What a store did becomes what its thread did just now. */
+inline void finish_reading(const Fiber &me, Tile &tile) {
+    read_tile(tile);
+    forget_tile(tile);
+    if (tile.waited || !machine.options.detect || !tile.near.watched) return;
+    Access done = tile.start;
+    done.stamp = machine.now;
+    for (const Piece &piece : tile.pieces) {
+        if (!piece.far) continue;
+        long long index = element_of(tile.near, piece.near);
+        Check check{me, tile.near, index, Act::read, array_of(tile.near).fresh};
+        check.keep(array_of(tile.near).cells[(std::size_t)index].reads, done);
+    }
+}
+
+inline void finish_writing(const Fiber &me, Tile &tile) {
+    if (tile.done != tile.pieces.size()) land_tile(tile);
+    forget_tensor(tile);
+    if (!machine.options.detect || !tile.far.watched) return;
+    Access done = tile.start;
+    done.stamp = machine.now;
+    for (const Piece &piece : tile.pieces) {
+        if (!piece.far) continue;
+        long long index = element_of(tile.far, piece.far);
+        Check check{me, tile.far, index, Act::write, machine.launch};
+        Cell *cells = static_cast<Cell *>(tile.far.shadow) + index * tile.far.span;
+        for (unsigned part = 0; part < tile.far.span; ++part) {
+            if (tile.combines) check.keep(cells[part].atomics, done);
+            else cells[part].write = done;
+        }
+    }
+}
+
+inline void wait_for_stores(int pending, bool read) {
+    before_access();
+    Fiber &me = machine.current();
+    if (me.block->bulks.empty()) return;
+    Bulks &mine = me.block->bulks[me.index];
+    for (Tile *tile : mine.flying) {
+        if (tile->group + (unsigned)pending >= mine.committed) continue;
+        finish_reading(me, *tile);
+        tile->waited = true;
+        if (!read) finish_writing(me, *tile);
+    }
+    if (!read)
+        while (!mine.flying.empty() && mine.flying.front()->group + (unsigned)pending < mine.committed) mine.flying.pop_front();
+}
+
+/* The current thread ends: its stores must have read their tiles. */
+inline void report_unread(const Fiber &me) {
+    if (me.block->bulks.empty() || !machine.options.detect) return;
+    for (const Tile *tile : me.block->bulks[me.index].flying)
+        if (!tile->waited)
+            found(Fault::abandoned_copy, tile->near, element_of(tile->near, tile->pieces[0].near),
+                  party(tile->start, "stored from it and never waited"));
+}
+
+/* The block has ended, or is given up: loads that nobody waited for, and stores that write still. */
+inline void end_tiles(Block &block) {
+    for (Phases *phases : block.barriers)
+        for (const Unseen &each : phases->unseen)
+            if (!machine.stopped && machine.options.detect)
+                found(Fault::abandoned_copy, *each.view, each.index, party(each.start, "copied into it, and nobody waited"));
+    for (auto &tile : block.tiles) {
+        bool flies = tile->done != tile->pieces.size();
+        if (flies && !tile->store && !machine.stopped && machine.options.detect)
+            found(Fault::abandoned_copy, tile->near, element_of(tile->near, tile->pieces[0].near),
+                  party(tile->start, "copied into it, and nobody waited"));
+        if (flies && tile->store && !machine.stopped) land_tile(*tile);
+        forget_tile(*tile);
+        forget_tensor(*tile);
+        auto there = std::find(machine.tiles.begin(), machine.tiles.end(), tile.get());
+        if (there != machine.tiles.end()) machine.tiles.erase(there);
+    }
+    for (const auto &array : block.shared) array->phases.clear();
+    block.barriers.clear();
+    block.tiles.clear();
+    block.bulks.clear();
+    block.fences.clear();
+    block.met.clear();
+    block.agents = 0;
+}
+
+} // namespace tx_emu
+
+#endif

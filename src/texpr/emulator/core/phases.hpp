@@ -1,0 +1,157 @@
+/* Barriers in shared memory: arrivals and bytes of a phase, waiting for one, and what that makes known. PTX ISA, "mbarrier".
+
+   Who waited for a phase knows all that those who arrived did or knew then, and what copies wrote whose bytes the phase waited
+   for. A copy's writes are those of an agent of the barrier, whom a thread knows only by such a wait, or through others. */
+#ifndef TEXPR_EMULATOR_PHASES_HPP
+#define TEXPR_EMULATOR_PHASES_HPP
+
+#include <set>
+
+#include "detect.hpp"
+
+namespace tx_emu {
+
+/* A text that stays. */
+inline const char *lasting(const std::string &text) {
+    static std::set<std::string> texts;
+    return texts.insert(text).first->c_str();
+}
+
+inline std::string name_of(const Phases &phases) {
+    return std::string(phases.view->name) + "[" + std::to_string(phases.index) + "]";
+}
+
+/* What a thread waits for, and what of it has come. */
+inline const char *waiting_for(const Phases &phases) {
+    return lasting("waited at barrier " + name_of(phases) + ", phase " + std::to_string(phases.completed) + ": " +
+                   std::to_string(phases.arrived) + " of " + std::to_string(phases.expected) + " bytes and " +
+                   std::to_string(phases.count - phases.pending) + " of " + std::to_string(phases.count) + " arrivals came");
+}
+
+inline void bad_barrier(const View &view, long long index, const char *what) {
+    found(Fault::bad_barrier, view, index, party(machine.current(), what));
+}
+
+/* The barrier of an array, or null where there is none that may be used. */
+inline Phases *barrier_at(View &view, long long index, const char *what) {
+    if (!inside(view, index)) return outside(view, index, Act::atomic), nullptr;
+    auto &array = *static_cast<SharedArray *>(view.owner);
+    array.phases.resize((std::size_t)view.count);
+    auto &phases = array.phases[(std::size_t)index];
+    Fiber &me = machine.current();
+    if (!phases || !phases->made) return bad_barrier(view, index, what), nullptr;
+    if (view.watched && !known_to(me, phases->maker))
+        found(Fault::race, view, index, party(phases->maker, "made the barrier"), party(me, what));
+    return phases.get();
+}
+
+/* What thread `of` of the block is known of up to now by `me`; agents are numbered behind the threads. */
+inline Stamp knowledge(const Fiber &me, unsigned of) {
+    const Block &block = *me.block;
+    Stamp most = 0;
+    if (me.index < block.met.size() && of < block.met[me.index].size()) most = block.met[me.index][of];
+    if (of >= block.size) return most;
+    unsigned warp = of / LANES, mine = me.index / LANES;
+    most = std::max(most, block.base);
+    if (!block.known.empty()) most = std::max(most, block.known[mine * machine.warps + warp]);
+    if (warp != mine) return most;
+    most = std::max(most, me.warp->base);
+    return me.warp->known.empty() ? most : std::max(most, me.warp->known[me.lane * LANES + of % LANES]);
+}
+
+inline void take_in(std::vector<Stamp> &row, const std::vector<Stamp> &other) {
+    if (row.size() < other.size()) row.resize(other.size(), 0);
+    for (std::size_t at = 0; at < other.size(); ++at) row[at] = std::max(row[at], other[at]);
+}
+
+inline std::size_t columns(const Block &block) { return block.size + block.agents; }
+
+inline void init_barrier(View *given, long long index, unsigned count) {
+    View &view = *given;
+    before_access();
+    if (!inside(view, index)) return (void)outside(view, index, Act::write);
+    Fiber &me = machine.current();
+    auto &array = *static_cast<SharedArray *>(view.owner);
+    array.phases.resize((std::size_t)view.count);
+    auto &phases = array.phases[(std::size_t)index];
+    if (phases && phases->made) return bad_barrier(view, index, "made the barrier again");
+    if (!phases) phases = std::make_unique<Phases>();
+    phases->made = true;
+    phases->view = &view;
+    phases->index = index;
+    phases->agent = me.block->agents++;
+    phases->maker = access_of(me);
+    phases->count = phases->pending = count;
+    me.block->met.resize(me.block->size);
+    me.block->barriers.push_back(phases.get());
+}
+
+/* Barriers that this thread made may be used by copies. */
+inline void fence_made() {
+    const Fiber &me = machine.current();
+    for (Phases *phases : me.block->barriers)
+        if (phases->maker.thread == me.index) phases->fenced = true;
+}
+
+/* The phase ends where all that it waits for has come. */
+inline void try_complete(Phases &phases, Block &block) {
+    if (phases.pending != 0 || phases.expected != phases.arrived) return;
+    Stamp now = machine.now++;
+    phases.known.resize(columns(block), 0);
+    phases.known[block.size + phases.agent] = now;
+    ++phases.completed;
+    phases.pending = phases.count;
+    phases.expected = phases.arrived = 0;
+    unsigned most = 0;
+    for (unsigned thread : phases.waiting) most = std::max(most, block.fibers[thread].turns);
+    for (unsigned thread : phases.waiting) {
+        block.fibers[thread].turns = most;
+        wake(block.fibers[thread]);
+    }
+    phases.waiting.clear();
+}
+
+/* Arrives at a barrier; its phase waits for `bytes` more. */
+inline void arrive(View *view, long long index, long long bytes) {
+    before_access();
+    Phases *phases = barrier_at(*view, index, "arrived at a barrier that was not made");
+    if (!phases) return;
+    Fiber &me = machine.current();
+    Stamp now = machine.now++;
+    std::vector<Stamp> row(columns(*me.block), 0);
+    for (unsigned of = 0; of < row.size(); ++of) row[of] = knowledge(me, of);
+    row[me.index] = now;
+    take_in(phases->known, row);
+    phases->expected += bytes;
+    if (phases->pending == 0) return bad_barrier(*view, index, "arrived at a phase to which all had come");
+    --phases->pending;
+    try_complete(*phases, *me.block);
+}
+
+/* Bytes of a copy have come. */
+inline void complete_bytes(Phases &phases, Block &block, long long bytes) {
+    phases.arrived += bytes;
+    try_complete(phases, block);
+}
+
+inline void wait_phase(View *view, long long index, int parity) {
+    before_access();
+    Fiber &me = machine.current();
+    Phases *phases = barrier_at(*view, index, "waited at a barrier that was not made");
+    if (!phases) return;
+    if (parity != 0 && parity != 1) return bad_barrier(*view, index, "waited for a phase whose parity is not 0 or 1");
+    while ((int)(phases->completed & 1) == parity) {
+        me.wait = Wait::phase;
+        me.phases = phases;
+        phases->waiting.push_back(me.index);
+        clear_ready(*me.block, me.index);
+        give_way();
+        me.wait = Wait::none;
+    }
+    take_in(me.block->met[me.index], phases->known);
+    if (phases->completed != 0) phases->unseen.clear();
+}
+
+} // namespace tx_emu
+
+#endif

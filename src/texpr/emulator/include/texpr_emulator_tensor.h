@@ -1,0 +1,82 @@
+/* Copies of tiles and barriers in shared memory, for a host compiler: the functions of texpr_tensor.h. Included by texpr_emulator.h. */
+#ifndef TEXPR_EMULATOR_TENSOR_H
+#define TEXPR_EMULATOR_TENSOR_H
+
+namespace tx_emu TX_EMU_HIDDEN {
+
+/* A place in an array, as the core has it; in plain memory a view is found by its address. */
+struct Place {
+    View *view;
+    long long index;
+};
+template <class T> Place shared_place(Array<T> array, long long index) { return {array.view, index}; }
+template <class T> Place shared_place(T *array, long long index) {
+    View *view = core->shared_at(array);
+    return {view, index + (reinterpret_cast<const char *>(array) - view->base) / (long long)sizeof(T)};
+}
+template <class T> Place global_place(View &, Array<T> array, long long index) { return {array.view, index}; }
+template <class T> Place global_place(View &made, T *array, long long index) {
+    auto base = reinterpret_cast<char *>(const_cast<std::remove_const_t<T> *>(array));
+    made = View{base, 1ll << 60, sizeof(T), 1, Space::global, false, false, "", nullptr, nullptr};
+    return {&made, index};
+}
+
+template <class... C> void copy_tile(Place near, const void *map, Place barrier, unsigned char how, C... coordinates) {
+    TileOrder order{near.view, near.index, map, sizeof...(C), {static_cast<long long>(coordinates)...}, barrier.view, barrier.index, how};
+    core->copy_tile(order);
+}
+
+} // namespace tx_emu
+
+template <class B> TX_FN void tx_barrier_init(B barriers, long long at, unsigned count) {
+    auto place = tx_emu::shared_place(barriers, at);
+    tx_emu::core->init_barrier(place.view, place.index, count);
+}
+template <class B> TX_FN void tx_barrier_expect(B barriers, long long at, long long bytes) {
+    auto place = tx_emu::shared_place(barriers, at);
+    tx_emu::core->arrive(place.view, place.index, bytes);
+}
+template <class B> TX_FN void tx_barrier_arrive(B barriers, long long at) { tx_barrier_expect(barriers, at, 0); }
+template <class B> TX_FN void tx_barrier_wait(B barriers, long long at, long long parity) {
+    auto place = tx_emu::shared_place(barriers, at);
+    tx_emu::core->wait_phase(place.view, place.index, (int)parity);
+}
+TX_FN void tx_fence_async() { tx_emu::core->fence_async(); }
+TX_FN void tx_fence_init() { tx_emu::core->fence_made(); }
+TX_FN void tx_prefetch(tx_tensor_map const &) {}
+
+template <class A, class B, class... C>
+TX_FN void tx_load_tensor(A to, long long at, tx_tensor_map const &map, B barriers, long long barrier, C... coordinates) {
+    tx_emu::copy_tile(tx_emu::shared_place(to, at), &map, tx_emu::shared_place(barriers, barrier), 0, coordinates...);
+}
+
+#define TX_EMU_STORE_TENSOR(NAME, HOW) \
+    template <class A, class... C> TX_FN void NAME(tx_tensor_map const &map, A from, long long at, C... coordinates) { \
+        tx_emu::copy_tile(tx_emu::shared_place(from, at), &map, {nullptr, 0}, HOW, coordinates...); \
+    }
+TX_EMU_STORE_TENSOR(tx_store_tensor, 0)
+TX_EMU_STORE_TENSOR(tx_reduce_add_tensor, 1)
+TX_EMU_STORE_TENSOR(tx_reduce_min_tensor, 2)
+TX_EMU_STORE_TENSOR(tx_reduce_max_tensor, 3)
+TX_EMU_STORE_TENSOR(tx_reduce_and_tensor, 4)
+TX_EMU_STORE_TENSOR(tx_reduce_or_tensor, 5)
+TX_EMU_STORE_TENSOR(tx_reduce_xor_tensor, 6)
+#undef TX_EMU_STORE_TENSOR
+
+template <int N, class A, class G, class B>
+TX_FN void tx_load_bulk(A to, long long at, G from, long long start, B barriers, long long barrier) {
+    tx_emu::View made;
+    auto near = tx_emu::shared_place(to, at), far = tx_emu::global_place(made, from, start);
+    auto with = tx_emu::shared_place(barriers, barrier);
+    tx_emu::core->copy_run({near.view, near.index, far.view, far.index, N, with.view, with.index});
+}
+template <int N, class G, class A> TX_FN void tx_store_bulk(G to, long long at, A from, long long start) {
+    tx_emu::View made;
+    auto near = tx_emu::shared_place(from, start), far = tx_emu::global_place(made, to, at);
+    tx_emu::core->copy_run({near.view, near.index, far.view, far.index, N, nullptr, 0});
+}
+TX_FN void tx_commit_bulk() { tx_emu::core->commit_stores(); }
+template <int PENDING> TX_FN void tx_wait_bulk() { tx_emu::core->wait_for_stores(PENDING, false); }
+template <int PENDING> TX_FN void tx_wait_bulk_read() { tx_emu::core->wait_for_stores(PENDING, true); }
+
+#endif
