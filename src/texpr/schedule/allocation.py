@@ -35,11 +35,14 @@ def on_allocation(call: Call, count: int, bases: Sequence[str], change: Change) 
     if len(buffers) > 1:
         raise call.wrong(f"names dimensions of several buffers: {', '.join(sorted(buffers))}")
     buffer = _local(call, buffers.pop(), arguments[0])
+    if any(staged.name == buffer.name and staged.via == "tma" for staged in call.state.staged):
+        reason = f"the memory of `{buffer.name}` lies as the tensor memory accelerator copies it"
+        raise call.refuse("E0913", reason, at=arguments[0], help="stage it with `swizzle=` or `box=`, or by via=cp_async")
     graph = call.state.allocations.get(buffer) or start(buffer)
     leaves = {d.sym.name for d in graph.leaves}
     for argument, word in zip(arguments, words, strict=True):
         if word not in leaves:
-            listed = ", ".join(str(d) for d in graph.leaves)
+            listed = ", ".join(str(d) for d in graph.leaves) or "none"
             raise call.refuse("E0903", f"`{word}` is no dimension of that memory", at=argument, help=f"it has {listed}")
     names = _names(call, buffer, graph, words[0], bases)
     try:
