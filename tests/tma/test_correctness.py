@@ -215,6 +215,9 @@ def test_fills() -> None:
     assert redirected.fill is Fill.NAN
     whole = DomainGraph.of(("x", 12)).split("x", 4, ("c", "b"))
     assert lower_load(copied(whole, "b"), Strong(1)) == Plain()
+    halo = DomainGraph.of(("x", 10)).resize("x", 1, 1, "r").split("r", 4, ("c", "b"))
+    assert lower_load(copied(halo, "b", "float32"), Strong(float("nan"))) == Plain(Fill.NAN)
+    assert isinstance(lower_load(copied(halo, "b"), Strong(1)), Refusal)
 
 
 # What the documents leave out

@@ -230,6 +230,10 @@ REFUSED: dict[str, tuple[DomainGraph, str, Sequence[int] | None, str]] = {
         "m{24}: y{4} and x{6} are not contiguous, and no split boxes their merge; "
         "leave them apart, or make the tensor contiguous",
     ),
+    "a cut within the tile": (
+        DomainGraph.of(("x", 12)).split("x", 4, ("o", "i")).resize("i", 0, -1, "j"), "j", None,
+        "i{4}: the allocation has no place for some of the tile; cut the tensor before it is boxed",
+    ),
     "too large a tile": (
         DomainGraph.of(("y", 4096), ("x", 4096)), "y x", None,
         "y{4096}: the tile is larger than any shared memory; split the box",

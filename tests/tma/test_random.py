@@ -69,6 +69,7 @@ def check_loads(seeds: range) -> Counter[str]:
         weak = lower_load(copy, WEAK)
         assert isinstance(weak, Plain)
         assert (plain[items] == tensor[where[items]]).all(), seed  # theorem 1
+        assert isinstance(lower_load(copy, Strong(7)), Refusal) == bool(holes.any()) or cuts(made), seed
         strong = lower_load(copy, Strong(0))
         level = analysis(copy).level
         if isinstance(strong, Refusal):

@@ -100,7 +100,8 @@ def analysis(copy: Copy) -> Analysis:
     protected = _protected(copy, below, alone, context)
     needed: dict[Bound, Predicate] = {}
     mixed: list[IterDomain] = []
-    has_holes = copy.tile.holes > 0
+    room = any(part.size is not part.domain.extent for each in copy.dimensions for part in each.parts)
+    has_holes = room or copy.tile.holes > 0
     for transform in below:
         for bound in _opened(transform, context):
             if context.known.nonnegative(context.margin(bound)):

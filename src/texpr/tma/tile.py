@@ -54,6 +54,8 @@ def tile(
         found = visits(within)
     except TooMany:
         raise Refused(bulk[0], "the tile is larger than any shared memory", "split the box") from None
+    if found.visited.sum() != prod(top.extent.constant for top in tops):
+        raise Refused(tops[0], "the allocation has no place for some of the tile", "cut the tensor before it is boxed")
     place = np.arange(prod(found.shape), dtype=np.int64)[found.visited]
     index = {domain: at[found.visited] for domain, at in zip(tops, found.logical, strict=True)}
     order = sorted((d for d in tops if d.extent.constant > 1), key=lambda domain: _step(domain, index, place))
