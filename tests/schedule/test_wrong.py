@@ -1,4 +1,7 @@
-"""Schedules that are refused and what is said of each, word for word: `wrong.test`, renewed with `--update-golden`."""
+"""Wrong schedules and what is said of each, word for word: `wrong.test`, renewed with `--update-golden`.
+
+A case names its program and gives directives; a refusal shows its code, the text that the caret is at, the reason, the help.
+"""
 
 from __future__ import annotations
 
@@ -6,75 +9,82 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.frontend.cases import Case, read, renew
 
-from texpr.driver import lower, parse
-from texpr.ir.program import Schedule
-from texpr.support.codes.schedule import CODES
-from texpr.support.diagnostic import Diagnostic, TexprError
-from texpr.support.span import Source, Span
+from texpr.frontend import parse
+from texpr.ir.program import Function
+from texpr.isa.registry import resolve
+from texpr.lowering.lower import lower
+from texpr.schedule.apply import apply_schedule
+from texpr.support.codes import schedule
+from texpr.support.diagnostic import Diagnostic, Limitation, TexprError
+from texpr.support.span import Span
 
-HERE = Path(__file__).parent
-CASES = read(str(HERE / "wrong.test"))
-PROGRAMS = {
-    found.split("(", 1)[0]: f"fn {found}"
-    for found in re.split(r"^fn ", (HERE / "wrong.te").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
-}
-ELSEWHERE = {"E0916": "tests/tma"}
-"""Codes of schedules that other tests show."""
+FILE = Path(__file__).with_name("wrong.test")
+PART = re.compile(r"^\[(program|case) (\w+)(?: of (\w+))?\]\n", re.MULTILINE)
 
 
-def said(case: str) -> list[str]:
-    """What is said of the schedule of a case, laid out and lowered for its target."""
-    scheduled = re.search(r"^schedule (\w+)", case, flags=re.MULTILINE)
-    assert scheduled is not None
-    program = "" if "fn " in case else PROGRAMS[scheduled[1]]
-    (function,) = parse(Source("case", case + program)).functions
-    (schedule,) = function.schedules
+def read(text: str) -> tuple[dict[str, str], dict[str, tuple[str, str, str]]]:
+    """Programs by name; cases by name, as program, directives and what is said."""
+    programs: dict[str, str] = {}
+    cases: dict[str, tuple[str, str, str]] = {}
+    pieces = PART.split(text)[1:]
+    for kind, name, of, body in zip(pieces[::4], pieces[1::4], pieces[2::4], pieces[3::4], strict=True):
+        if kind == "program":
+            programs[name] = body
+        else:
+            directives, _, expected = body.partition("[out]\n")
+            cases[name] = of, directives, expected
+    return programs, cases
+
+
+PROGRAMS, CASES = read(FILE.read_text(encoding="utf-8"))
+
+
+def scheduled(program: str, directives: str) -> Function:
+    """The function with its schedule."""
+    return parse(f"{PROGRAMS[program]}schedule f {{\n{directives}}}\n", "f.te").functions[0]
+
+
+def said(program: str, directives: str) -> str:
+    """What is said of a schedule, in following it or in lowering what it makes."""
+    function, target = scheduled(program, directives), resolve("sm_90a")
     try:
-        lower(function, target_of(schedule), schedule=schedule)
-    except TexprError as refused:
-        place = Places(case.count("\n"), scheduled[1])
-        return [line for found in refused.diagnostics for line in place.lines(found)]
-    return []
+        lower(apply_schedule(function, function.schedules[0], target).function, target, {})
+    except (TexprError, Limitation) as problem:
+        return "".join(map(shown, problem.diagnostics))
+    return "nothing\n"
 
 
-def target_of(schedule: Schedule) -> str:
-    """A target that the schedule is for."""
-    return "sm_90a" if schedule.target in (None, "cuda") else schedule.target
+def shown(found: Diagnostic) -> str:
+    """A diagnostic as lines."""
+    lines = [f"{found.code} at {_text(found.span)}", f"  {found.message}"]
+    lines += [f"  note {note.text}: {_text(note.span)}" for note in found.notes]
+    lines += [f"  help {found.help}"] if found.help else []
+    return "\n".join(lines) + "\n"
 
 
-class Places:
-    """Places of a case: in its own lines, of which there are `own`, or in the lines of the program called `name`."""
-
-    def __init__(self, own: int, name: str):
-        self.own, self.name = own, name
-
-    def lines(self, found: Diagnostic) -> list[str]:
-        """A diagnostic as the lines of a case."""
-        text = [f"{found.code} {self.place(found.span)} {found.message}"]
-        text += (f"    note {self.place(note.span)} {note.text}" for note in found.notes)
-        return text if found.help is None else [*text, f"    help {found.help}"]
-
-    def place(self, span: Span | None) -> str:
-        """Line and column, from 1, and the text there."""
-        if span is None:
-            return "-"
-        line, column = span.source.position(span.start)
-        at = f"{line}:{column}" if line <= self.own else f"{self.name} {line - self.own}:{column}"
-        return f"{at} «{' '.join(span.source.text[span.start : span.end].split())}»"
+def _text(span: Span | None) -> str:
+    text = "-" if span is None else span.source.text[span.start : span.end]
+    return text if len(text) < 60 and "\n" not in text else f"{text.splitlines()[0][:40]} …"
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_wrong(case: Case, request: pytest.FixtureRequest) -> None:
-    actual = "\n".join(said(case.source)) + "\n"
-    if request.config.getoption("--update-golden"):
-        renew(case, actual)
-        return
-    assert actual == case.expected
-    assert re.match(r"E\d{4} [^-]", actual), "nothing is said, or of no place"
+@pytest.mark.parametrize("name", CASES)
+def test_wrong_schedules_are_refused_in_these_words(name: str, pytestconfig: pytest.Config) -> None:
+    program, directives, expected = CASES[name]
+    if not pytestconfig.getoption("--update-golden"):
+        assert said(program, directives) == expected
+    assert said(program, directives).startswith("E09")
+
+
+def test_renew(pytestconfig: pytest.Config) -> None:
+    parts = [f"[program {name}]\n{text}" for name, text in PROGRAMS.items()]
+    parts += [f"[case {name} of {p}]\n{d}[out]\n{said(p, d)}" for name, (p, d, _) in CASES.items()]
+    if pytestconfig.getoption("--update-golden"):
+        FILE.write_text("".join(parts), encoding="utf-8")
+    assert "".join(parts) == FILE.read_text(encoding="utf-8")
 
 
 def test_every_code_is_shown() -> None:
-    shown = {line.split()[0] for case in CASES for line in case.expected.splitlines()}
-    assert CODES.keys() - shown == ELSEWHERE.keys()
+    text = FILE.read_text(encoding="utf-8")
+    assert {code for code in schedule.CODES if code <= "E0915" and f"\n{code} at " not in text} == set()
+    assert len(CASES) >= 45
