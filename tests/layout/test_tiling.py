@@ -59,8 +59,8 @@ def test_logical_product() -> None:
 
 @pytest.mark.long
 def test_divides_and_products_up_to_24() -> None:
-    assert check_divides(layouts(24, 3, (1, 5, 100), least=2), list(layouts(12, 2, range(7), least=2))) > 10000
-    assert check_products(layouts(12, 3, (0, 1, 2, 3, 4, 6, 8), least=2), list(layouts(6, 2, range(5), least=2))) > 10000
+    assert check_divides(layouts(24, 3, (1, 100), least=2), list(layouts(12, 2, range(7), least=2))) > 10000
+    assert check_products(layouts(12, 3, (0, 1, 2, 4, 6), least=2), list(layouts(6, 2, range(4), least=2))) > 10000
 
 
 def test_divisible_sizes_are_divided_and_others_refused() -> None:

@@ -7,6 +7,7 @@ that the expressions' own `/` and `%` use; where the expressions are then linear
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 from texpr.affine.expr import Expr, FloorDiv, IntoExpr, Mod, Sym, children, expr, term, without
 from texpr.affine.facts import Fact, Known
@@ -17,12 +18,13 @@ from texpr.layout.coalesce import from_modes
 from texpr.layout.error import LayoutError
 from texpr.layout.inttuple import Int, IntoIntTree, IntTree, flatten, tidy, tidy_tree, times
 from texpr.layout.layout import Layout, Mode
+from texpr.layout.modes import flat
 from texpr.layout.proof import NOTHING, Prover
 from texpr.presburger.formula import between, conj
 from texpr.presburger.maps import Map
 from texpr.presburger.sets import Set
 
-Axis = tuple[Sym, IntoExpr]
+Axis: TypeAlias = tuple[Sym, IntoExpr]
 """An index, and how many values it has."""
 
 
@@ -35,8 +37,7 @@ def as_map(layout: Layout, ins: Sequence[Sym]) -> Map:
     if not one and len(ins) != len(layout.flat):
         raise LayoutError("map", f"{len(ins)} symbols are neither one nor the leaves of {layout}")
     sizes = [layout.size] if one else [mode.size for mode in layout.flat]
-    flat = layout if one else from_modes(layout.flat)
-    values = flatten(flat(ins[0] if one else tuple(ins)))
+    values = flatten(layout(ins[0]) if one else flat(layout)(tuple(ins)))
     inside = Set.of(ins, conj(between(0, s, size) for s, size in zip(ins, sizes, strict=True)))
     return Map.function(ins, [Sym(f"value {k}") for k in range(len(values))], values, inside)
 
