@@ -225,3 +225,21 @@ def test_explain_says_which_schedule_it_was(
     call = ("explain", program, "copy", "--for", target, "--schedule", asked)
     assert command(*call)[1].startswith(words)
     assert json.loads(command(*call, "--json")[1])["schedule"] == name
+
+
+def test_check_follows_schedules(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It called a file legal whose schedules nothing could follow."""
+    text = "fn copy(x: f32[n]): f32[n] {\n    new y: f32[n]\n    par n |i| { y[i] = x[i] }\n    return y\n}\n"
+    file = tmp_path / "copy.te"
+    wrong = {
+        'schedule copy "a" for cuda { spilt(i, 4) }': "E0901",
+        'schedule copy "b" for cpu { split(k, 4) }': "E0903",
+        'schedule copy "c" { bind(i, nowhere) }': "E0908",
+    }
+    for schedule, code in wrong.items():
+        file.write_text(f"{text}{schedule}\n")
+        assert main(["check", str(file)]) == 1
+        assert f"error[{code}]" in capsys.readouterr().err
+    right = ["for cuda { bind(i, grid.x) }", "for cpu { bind(i, core) }", '"any" { bind(i, core) }', '"fixed" { unroll(i) }']
+    file.write_text(text + "\n".join(f"schedule copy {each}" for each in right))
+    assert main(["check", str(file)]) == 0
