@@ -133,3 +133,10 @@ def test_a_pragma_that_there_is_not(pragma: str, help: str) -> None:
 def test_a_pragma_whose_loop_the_schedule_has_split() -> None:
     said = refusal(ROWS.replace("|i|", "|i| #grid"), "split(i, 8) -> (a, b)")
     assert "the schedule has made other loops of `i`, so this pragma has none" in said
+
+
+@pytest.mark.parametrize("directive", ["stage(x, at=i, in=shared)", "place(v, shared)"])
+def test_shared_memory_of_a_cpu(directive: str) -> None:
+    """`stage` spoke of the threads of a block."""
+    said = refusal(ROWS, directive, target="cpu")
+    assert "error[E0908]: cpu has no shared memory" in said and "write `registers` instead" in said

@@ -148,6 +148,12 @@ class Call:
                 raise self.refuse("E0907", f"the name `{name}` is taken", help="choose another after `->`")
         return tuple(map(Sym, given))
 
+    def require_memory(self, space: str, argument: ir.Argument | None) -> None:
+        """Raises E0908 for shared memory on a target that has none."""
+        target = self.state.target
+        if space == "shared" and not target.is_gpu:
+            raise self.refuse("E0908", f"{target.name} has no shared memory", at=argument, help="write `registers` instead")
+
     def no_results(self) -> None:
         """Raises where names are given though the rule makes nothing."""
         if self.directive.results:

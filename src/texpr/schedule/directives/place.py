@@ -23,8 +23,7 @@ def _apply(call: Call) -> State:
     body = call.state.function.body
     for new in ir.walk(body):
         if isinstance(new, ir.New) and new.buffer is buffer and buffer not in call.state.function.results:
-            if space == "shared" and call.state.target.family == "cpu":
-                raise call.refuse("E0908", f"{call.state.target.name} has no shared memory", at=call.plain[1])
+            call.require_memory(space, call.plain[1])
             return call.state.with_body(replaced(body, new, lambda old: (_placed(old, space),)))
     reason = f"the memory of `{buffer.name}` is the caller's"
     raise call.refuse("E0913", reason, at=call.plain[0], help=f"stage it: stage({buffer.name}, at=LOOP, in={space})")

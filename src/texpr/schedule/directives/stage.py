@@ -45,6 +45,7 @@ def _apply(call: Call) -> State:
     space = _word(call, "in", ("shared", "registers"))
     via = _word(call, "via", ("ld", "cp_async", "tma"))
     _require_words_of_via(call, via)
+    call.require_memory(space, call.key("in"))
     outer = tuple(s for s in path_to(call.state.function.body, at) or () if isinstance(s, ir.Par | ir.Seq))
     found = uses(call.state, buffer, outer)
     if not found:
