@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from tests.backends.tiles import Tiled
 
 from texpr.affine.expr import Expr, Sym
@@ -69,19 +71,27 @@ def encoded(emulated: Emulated, map: TensorMap, args: Mapping[str, Any]) -> np.v
     return found
 
 
-def launch(emulated: Emulated, case: Tiled, kernel: Kernel, args: Mapping[str, Any], **options: Any) -> list[Report]:
-    """Run the kernel of a case on arrays; those that are known to it through a map alone are registered too."""
+@contextmanager
+def registered(emulated: Emulated, array: NDArray[Any], name: str, *, written: bool = True) -> Generator[None]:
+    """An array that kernels know through maps alone."""
     library = emulated.emulator.library
+    register = library.tx_emu_register if written else library.tx_emu_register_unwritten
+    register(ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(array.nbytes), name.encode())
+    try:
+        yield
+    finally:
+        library.tx_emu_unregister(ctypes.c_void_p(array.ctypes.data))
+
+
+def launch(
+    emulated: Emulated, case: Tiled, kernel: Kernel, args: Mapping[str, Any], *, unwritten: Collection[str] = (), **options: Any
+) -> list[Report]:
+    """Run the kernel of a case on arrays, each by the name of its buffer."""
     given: list[Any] = [args[buffer.name] for buffer in (*kernel.scalars, *kernel.buffers)]
     given += [args[size.name] for size in kernel.sizes]
     given += [encoded(emulated, map, args) for map in kernel.maps]
     hidden = {map.buffer.name for map in kernel.maps} - {buffer.name for buffer in kernel.buffers}
-    for name in hidden:
-        array = args[name]
-        register = "tx_emu_register_unwritten" if name in options.get("unwritten", ()) else "tx_emu_register"
-        getattr(library, register)(ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(array.nbytes), name.encode())
-    try:
-        return emulated.launch(kernel.name, case.grid, case.block, given, **options)
-    finally:
+    with ExitStack() as stack:
         for name in hidden:
-            library.tx_emu_unregister(ctypes.c_void_p(args[name].ctypes.data))
+            stack.enter_context(registered(emulated, args[name], name, written=name not in unwritten))
+        return emulated.launch(kernel.name, case.grid, case.block, given, unwritten=unwritten, **options)

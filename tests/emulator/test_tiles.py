@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from tests.backends.tiles import TILED
+from tests.backends.tiles import TILED, Tiled
 from tests.emulator.tensors import launch
 
 from texpr.backends.cuda import print_kernels
-from texpr.emulator import LOCKSTEP, Emulated
+from texpr.emulator import LOCKSTEP, Emulated, Fault, Report
 
 SEEDS = (None, LOCKSTEP, *range(8))
 INCLUDE, SOURCE = '#include "texpr_device.h"\n', 'TX_SOURCE("<plan>")\n'
@@ -40,3 +41,117 @@ def test_right_in_plain_memory(emulate: Callable[..., Emulated], name: str) -> N
     args = case.args()
     assert launch(emulated, case, case.kernel, args) == []
     np.testing.assert_array_equal(args["z"], case.expected(args))
+
+
+@dataclass(frozen=True)
+class Planted:
+    """`old` becomes `new` in a case: a report has one of these faults and the buffer, and says this; or the result is wrong."""
+
+    name: str
+    case: str
+    old: str
+    new: str
+    fault: Fault | tuple[Fault, ...]
+    buffer: str = ""
+    says: str = ""
+
+    @property
+    def tiled(self) -> Tiled:
+        case = TILED[self.case]
+        assert self.old in case.text, self.name
+        text = case.text.replace(self.old, self.new, 1).replace(f"{self.case}_0", f"{self.name}_0")
+        return replace(case, text=text)
+
+    def names(self, report: Report) -> bool:
+        faults = (self.fault,) if isinstance(self.fault, Fault) else self.fault
+        buffer = "" if report.fault is Fault.DEADLOCK else self.buffer
+        return report.fault in faults and report.buffer == buffer and self.says in str(report)
+
+
+UNFINISHED, ABANDONED, BAD_TENSOR = Fault.UNFINISHED_COPY, Fault.ABANDONED_COPY, Fault.BAD_TENSOR
+WAIT = "    mbarrier wait full[0] parity 0 covers RAW tile\n"
+MAKE_FENCE, STORE_FENCE = "        fence init\n", "    fence async\n    barrier block covers RAW tile\n"
+STORED = "        commit_bulk\n        wait_bulk 0 read covers WAR tile\n"
+REFILL = "            mbarrier wait empty[i % 3] parity (i / 3) % 2 covers WAR stage carried i\n"
+
+READ, ARRIVE = "        vector v0, v1, v2, v3 = stage[i % 3, 4 * t]\n", "        mbarrier arrive empty[i % 3]\n"
+SUMS = "".join(f"        s{at} = (s{at} + v{at})\n" for at in range(4))
+OVERLAP = (Fault.RACE, UNFINISHED)
+"""What meets without order: which of both is said depends on whether the engine was done."""
+
+ASTRAY = (*OVERLAP, Fault.DEADLOCK)
+"""Phases are mistaken for each other: threads overtake, or wait for ever."""
+
+PLANTED = (
+    Planted("more_bytes", "load", "bytes 2048", "bytes 4096", Fault.DEADLOCK, "",
+            "phase 0: 2048 of 4096 bytes and 1 of 1 arrivals"),
+    Planted("less_bytes", "load", "bytes 2048", "bytes 1024", UNFINISHED, "tile"),
+    Planted("no_bytes", "load", "bytes 2048", "bytes 0", UNFINISHED, "tile"),
+    Planted("parity", "load", "parity 0", "parity 1", UNFINISHED, "tile"),
+    Planted("no_wait", "load", WAIT, "", UNFINISHED, "tile"),
+    Planted("no_wait_at_all", "load", WAIT, "    barrier block\n", UNFINISHED, "tile"),
+    Planted("no_make_fence", "load", MAKE_FENCE, "", Fault.MISSING_FENCE, "full", "no fence of its maker"),
+    Planted("no_make", "load", "        mbarrier init full[0] count 1\n", "", Fault.BAD_BARRIER, "full", "that was not made"),
+    Planted("no_made_meeting", "load", "    barrier block\n", "", (Fault.BAD_BARRIER, Fault.RACE), "full"),
+    Planted("made_again", "load", MAKE_FENCE, "        mbarrier init full[0] count 1\n" + MAKE_FENCE, Fault.BAD_BARRIER,
+            "full", "again"),
+    Planted("too_many_arrivals", "load", "count 1\n", "count 2\n", Fault.DEADLOCK, "", "1 of 2 arrivals"),
+    Planted("all_issue", "load", "t) == 0:i32) {\n        prefetch", "t) < 2:i32) {\n        prefetch", UNFINISHED, "tile"),
+    Planted("box_off", "load", "box [32, 16]", "box [32, 15]", Fault.DEADLOCK, "", "1920 of 2048 bytes"),
+    Planted("box_larger", "load", "box [32, 16]", "box [32, 17]", Fault.OUT_OF_BOUNDS, "tile"),
+    Planted("swapped", "load", "xm[32 * q - 4, 16 * p - 1]", "xm[16 * p - 1, 32 * q - 4]", ()),
+    Planted("wrong_sizes", "load", "sizes [n, m]", "sizes [n, m + 1]", Fault.OUT_OF_BOUNDS, "x"),
+    Planted("far", "load", "xm[32 * q - 4,", "xm[4294967296 + 32 * q - 4,", BAD_TENSOR, "", "a coordinate beyond 32 bits"),
+    Planted("less_aligned", "load", "at 128", "at 64", Fault.MISALIGNED, "tile"),
+    Planted("less_aligned_swizzle", "transpose", "at 1024", "at 512", Fault.MISALIGNED, "tile"),
+    Planted("wrong_swizzle", "transpose", "box [32, 32] steps [1, 1] swizzle 128", "box [32, 32] steps [1, 1]", ()),
+    Planted("unswizzled", "transpose", "xor((2 * c + t / 32) / 4, t % 8, 3)", "((2 * c + t / 32) / 4)", ()),
+    Planted("no_store_fence", "store", STORE_FENCE, "    barrier block covers RAW tile\n", Fault.MISSING_FENCE, "tile"),
+    Planted("late_fence", "store", STORE_FENCE, "    barrier block covers RAW tile\n    fence async\n", Fault.MISSING_FENCE,
+            "tile"),
+    Planted("no_store_meeting", "store", STORE_FENCE, "    fence async\n", Fault.RACE, "tile"),
+    Planted("no_read_wait", "store", "        wait_bulk 0 read covers WAR tile\n", "", UNFINISHED, "tile",
+            "stored from it and had not waited"),
+    Planted("loose_read_wait", "store", "wait_bulk 0 read", "wait_bulk 1 read", UNFINISHED, "tile",
+            "stored from it and had not waited"),
+    Planted("no_commit", "store", "        commit_bulk\n", "", UNFINISHED, "tile"),
+    Planted("store_far", "store", "zm[32 * q, 8 * p]", "zm[32 * q, 2147483648]", BAD_TENSOR, "", "a coordinate beyond 32 bits"),
+    Planted("store_box", "store", "box [32, 8]", "box [32, 4]", ()),
+    Planted("store_twice", "store", "zm[32 * q, 8 * p]", "zm[0, 8 * p]", OVERLAP, "z"),
+    Planted("reduce_no_wait", "reduce", "        wait_bulk 0\n", "", ABANDONED, "tile", "never waited"),
+    Planted("reduce_as_store", "reduce", "tensor reduce add", "tensor store", OVERLAP, "z"),
+    Planted("reduce_no_meeting", "reduce", "    fence async\n    barrier block covers RAW tile\n", "    fence async\n",
+            Fault.RACE, "tile"),
+    Planted("ring_wait", "ring", "    mbarrier wait full[i % 3] parity (i / 3) % 2 covers RAW stage\n", "", UNFINISHED,
+            "stage"),
+    Planted("ring_parity", "ring", "full[i % 3] parity (i / 3) % 2", "full[i % 3] parity (i / 3 + 1) % 2", UNFINISHED, "stage"),
+    Planted("ring_no_empty", "ring", REFILL, "", OVERLAP, "stage"),
+    Planted("ring_empty_parity", "ring", "empty[i % 3] parity (i / 3) % 2", "empty[i % 3] parity (i / 3 + 1) % 2", ASTRAY,
+            "stage"),
+    Planted("ring_no_arrive", "ring", "        mbarrier arrive empty[i % 3]\n", "", Fault.DEADLOCK, "", "0 of 64 arrivals"),
+    Planted("ring_few_arrivals", "ring", "empty[s] count 64", "empty[s] count 63", ASTRAY, "stage"),
+    Planted("ring_early_arrive", "ring", READ + SUMS + ARRIVE, ARRIVE + READ + SUMS, OVERLAP, "stage"),
+    Planted("ring_one_more", "ring", "(i32(i + 3) < i32(c))", "(i32(i + 3) < i32(c + 1))", ABANDONED, "stage", "nobody waited"),
+    Planted("ring_bytes", "ring", "            mbarrier expect full[i % 3] bytes 1024\n",
+            "            mbarrier expect full[i % 3] bytes 512\n", UNFINISHED,
+            "stage"),
+    Planted("bulk_no_wait", "bulk", WAIT, "", UNFINISHED, "tile"),
+    Planted("bulk_no_fence", "bulk", STORE_FENCE, "    barrier block covers RAW tile\n", Fault.MISSING_FENCE, "tile"),
+    Planted("bulk_beside", "bulk", "x[64 * p]", "x[64 * p + 1]", Fault.MISALIGNED, "x"),
+    Planted("bulk_past", "bulk", "z[64 * p]", "z[64 * p + 64]", Fault.OUT_OF_BOUNDS, "z"),
+)  # fmt: skip
+
+
+FAULTY = together([print_kernels(planted.tiled.plan) for planted in PLANTED])
+
+
+@pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.name)
+def test_planted_fault_is_named_under_every_schedule(emulate: Callable[..., Emulated], planted: Planted) -> None:
+    case, emulated = planted.tiled, emulate(FAULTY)
+    for seed in SEEDS:
+        args = case.args()
+        found = launch(emulated, case, case.kernel, args, seed=seed)
+        if planted.fault:
+            assert any(map(planted.names, found)), (seed, [str(report) for report in found])
+        else:
+            assert found or not np.array_equal(args["z"], case.expected(args)), seed

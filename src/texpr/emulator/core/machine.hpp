@@ -137,7 +137,7 @@ struct Unseen {
 };
 
 /* A barrier in shared memory. `completed`: how many phases; of this one, `pending` arrivals of `count` and bytes. `fenced`: copies
-   may use it. `known`: what is known, by thread and agent, to who has waited. */
+   may use it. `known`: what is known, by thread and agent, to who has waited; `coming`: what those who came to this phase know. */
 struct Phases {
     bool made = false, fenced = false;
     const View *view = nullptr;
@@ -147,7 +147,7 @@ struct Phases {
     long long expected = 0, arrived = 0;
     unsigned long long completed = 0;
     std::vector<unsigned> waiting;
-    std::vector<Stamp> known;
+    std::vector<Stamp> known, coming;
     std::vector<Unseen> unseen;
 };
 

@@ -41,7 +41,7 @@ inline Phases *barrier_at(View &view, long long index, const char *what) {
     Fiber &me = machine.current();
     if (!phases || !phases->made) return bad_barrier(view, index, what), nullptr;
     if (view.watched && !known_to(me, phases->maker))
-        found(Fault::race, view, index, party(phases->maker, "made the barrier"), party(me, what));
+        found(Fault::race, view, index, party(phases->maker, "made the barrier"), party(me, "used it"));
     return phases.get();
 }
 
@@ -97,8 +97,10 @@ inline void fence_made() {
 inline void try_complete(Phases &phases, Block &block) {
     if (phases.pending != 0 || phases.expected != phases.arrived) return;
     Stamp now = machine.now++;
-    phases.known.resize(columns(block), 0);
-    phases.known[block.size + phases.agent] = now;
+    phases.coming.resize(columns(block), 0);
+    phases.coming[block.size + phases.agent] = now;
+    take_in(phases.known, phases.coming);
+    phases.coming.clear();
     ++phases.completed;
     phases.pending = phases.count;
     phases.expected = phases.arrived = 0;
@@ -121,7 +123,7 @@ inline void arrive(View *view, long long index, long long bytes) {
     std::vector<Stamp> row(columns(*me.block), 0);
     for (unsigned of = 0; of < row.size(); ++of) row[of] = knowledge(me, of);
     row[me.index] = now;
-    take_in(phases->known, row);
+    take_in(phases->coming, row);
     phases->expected += bytes;
     if (phases->pending == 0) return bad_barrier(*view, index, "arrived at a phase to which all had come");
     --phases->pending;
