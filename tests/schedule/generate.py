@@ -6,7 +6,7 @@ A drawn directive may still be refused; whoever draws applies it and goes on fro
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from texpr.affine.expr import Expr, expr
@@ -280,8 +280,3 @@ class Drawer:
 
     def _launch_bounds(self, state: State) -> ir.Directive | None:
         return ir.Directive("launch_bounds", arguments(self.random.randint(1, 4)))
-
-
-def kinds(directives: Sequence[ir.Directive]) -> list[str]:
-    """Their names."""
-    return [d.name for d in directives]
