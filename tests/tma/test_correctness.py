@@ -201,6 +201,15 @@ def test_symbolic_sizes() -> None:
     assert not analysis(copied(dense, "b x", known=Known({}, [multiple_of(n, 8)]))).has_holes
 
 
+def test_predicates_that_follow_from_others_are_dropped() -> None:
+    """Theorem 1 of splits: q < 2 keeps out what p, its outer part, could only reach with it."""
+    graph = DomainGraph.of(("x", 12)).split("x", 2, ("c", "b")).split("c", 2, ("o", "q")).split("q", 4, ("p", "r"))
+    graph = graph.split("p", 3, ("s", "t")).reorder("o", "s", "t", "r", "b")
+    copy = copied(graph, "b")
+    assert [str(each) for each in analysis(copy).needed] == ["r + 4 * t < 2"]
+    assert {v for v, h in zip(shown(copy, lowered(copy)), hole_mask(copy.graph).reshape(-1), strict=True) if h} == {"Z"}
+
+
 # Fills
 
 

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from texpr.affine.expr import ONE, Expr
 from texpr.domain.context import Context
 from texpr.domain.correctness import Number, Requirement, Weak, same_fill
+from texpr.domain.implied import Hypotheses
 from texpr.domain.iterdomain import Bound, IterDomain, high, low
 from texpr.domain.predicates import Predicate
 from texpr.domain.transform import Transform
@@ -119,7 +120,20 @@ def analysis(copy: Copy) -> Analysis:
                 mixed.append(bound.domain)
             else:
                 needed[bound] = Predicate(bound, index)
-    return Analysis(protected, tuple(needed.values()), tuple(mixed), has_holes)
+    return Analysis(protected, _irredundant(tuple(needed.values()), context), tuple(mixed), has_holes)
+
+
+def _irredundant(needed: tuple[Predicate, ...], context: Context) -> tuple[Predicate, ...]:
+    """`needed` without those that follow from the others where the loops run, by proof; inner loops' are dropped first."""
+    if len(needed) < 2:
+        return needed
+    kept = list(needed)
+    hypotheses = Hypotheses(context, [each.margin for each in needed], apart=False)
+    for each in reversed(needed):
+        others = [other for other in kept if other is not each]
+        if isinstance(hypotheses.imply([other.margin for other in others], each.margin), tuple):
+            kept = others
+    return tuple(kept)
 
 
 def _below(copy: Copy) -> Iterator[Transform]:
