@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count as count_from
 from itertools import product
 
 TABLES: dict[int, tuple[str, ...]] = {
@@ -74,3 +75,29 @@ def store(case: Case, tensor: bytearray, shared: bytes, combine: Combine | None 
             new = bytes(shared[swizzled(here + k, case.span)] for k in range(case.size))
             old = bytes(tensor[there : there + case.size])
             tensor[there : there + case.size] = new if combine is None else combine(old, new)
+
+
+def column(
+    x: Sequence[int], gs: Sequence[int], lower: Sequence[int], upper: Sequence[int], er: Sequence[int], count: int
+) -> Iterator[list[int]]:
+    """PTX ISA, "im2col mode": (w, …, image) of so many pixels, as loops over space that start anew after the first."""
+    spaces = [(x[k], lower[k - 1], gs[k] - 1 + upper[k - 1], er[k]) for k in range(1, len(gs) - 1)]
+
+    def walk(left: int, anew: bool) -> Iterator[tuple[int, ...]]:
+        if left == 0:
+            yield ()
+            return
+        start, low, last, step = spaces[left - 1]
+        at = low if anew else start
+        while at <= last:
+            for inner in walk(left - 1, anew):
+                yield (*inner, at)
+            at, anew = at + step, True
+
+    given = 0
+    for image in count_from(x[-1]):
+        for at in walk(len(spaces), image != x[-1]):
+            if given == count:
+                return
+            given += 1
+            yield [*at, image]

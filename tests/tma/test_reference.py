@@ -300,6 +300,56 @@ def test_im2col_is_the_matrix_of_a_convolution(spaces: int, stride: int) -> None
         assert (shared.reshape(-1, channels)[pixels:] == 0).all()  # behind the last image
 
 
+@pytest.mark.parametrize("rank", [3, 4, 5])
+@pytest.mark.parametrize("op", [LOAD, STORE])
+def test_random_columns(rank: int, op: Direction) -> None:
+    """Corners, offsets, strides, channels behind the last, images behind the last; against loops over space."""
+    random = Random(f"{rank}{op}")
+    for _ in range(40):
+        spaces = rank - 2
+        gs = [random.choice((4, 8, 12)), *(random.randint(1, 5) for _ in range(spaces)), random.randint(1, 2)]
+        gr = [1]
+        for size in gs[:-1]:
+            gr.append(gr[-1] * size + random.choice((0, 4)))
+        lower = [random.randint(-2, 1) for _ in range(spaces)]
+        upper = [low - n + random.randint(1, 5) for low, n in zip(lower, gs[1:-1], strict=True)]
+        last = [n - 1 + up for n, up in zip(gs[1:-1], upper, strict=True)]
+        x = [random.choice((0, 4)), *map(random.randint, lower, last), random.randint(0, 2)]
+        offsets = [random.randint(0, 3) for _ in range(spaces)]
+        er = [1, *(random.randint(1, 3) for _ in range(spaces)), 1]
+        channels, pixels, swizzle = random.choice((4, 8)), random.randint(1, 20), random.choice(list(Swizzle))
+        tensor = np.arange(1, 2 + sum((n - 1) * r for n, r in zip(gs, gr, strict=True)), dtype=np.float32)
+        shared = np.arange(-4096, 0, dtype=np.float32)
+        old, pitch = shared.copy(), max(4 * channels, swizzle.span)
+        expected = (shared if op is LOAD else tensor).copy()
+        for row, (*space, image) in enumerate(slow.column(x, gs, lower, upper, er, pixels)):
+            for c in range(channels):
+                here = slow.swizzled(row * pitch + 4 * c, swizzle.span) // 4
+                at = [x[0] + c, *(p + o for p, o in zip(space, offsets, strict=True)), image]
+                there = sum(a * r for a, r in zip(at, gr, strict=True))
+                inside = all(0 <= a < n for a, n in zip(at, gs, strict=True))
+                if op is LOAD:
+                    expected[here] = tensor[there] if inside else 0
+                elif inside:
+                    expected[there] = old[here]
+        im2col(
+            x,
+            offsets,
+            Address(shared.view(np.uint8)),
+            ga=Address(tensor.view(np.uint8)),
+            gs=gs,
+            gr=gr,
+            lower=lower,
+            upper=upper,
+            channels=channels,
+            pixels=pixels,
+            er=er,
+            op=op,
+            mode=Mode(ELEMENTS["float32"], swizzle),
+        )
+        np.testing.assert_array_equal(shared if op is LOAD else tensor, expected)
+
+
 def test_im2col_from_within_the_box() -> None:
     """PTX ISA, "im2col mode", example 1: sizes 64, 9, 14, 64, corners -1; 64 pixels from (7, 7, 4, 0)."""
     tensor = np.arange(1, 8 * 9 * 14 * 2 + 1, dtype=np.float32).reshape(2, 14, 9, 8)
