@@ -64,4 +64,10 @@ class Split(Transform):
         """The extents by which the input's was divided, rounded up, to give the other (both, where both ways agree)."""
         whole, sizes = self.input.extent, (self.inner.extent, self.outer.extent)
         pairs = zip(sizes, reversed(sizes), strict=True)
-        return tuple(factor for factor, other in pairs if factor is not ZERO and other is -((-whole) // factor))
+        return tuple(factor for factor, other in pairs if factor is not ZERO and other in _rounded_up(whole, factor))
+
+
+def _rounded_up(whole: Expr, factor: Expr) -> tuple[Expr, ...]:
+    """whole / factor, rounded up, in the forms in which it is written; the second holds for positive factors alone."""
+    plain = -((-whole) // factor)
+    return (plain, (whole + (factor - 1)) // factor) if factor.is_constant and factor.constant > 0 else (plain,)
