@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.emulator.tensors import encoded, registered
 
 from texpr.affine.expr import Sym
 from texpr.backends.cuda.headers import headers
@@ -116,10 +118,16 @@ def _launch(kernel: k.Kernel, run: Run, emulated: Emulated) -> None:
         *(_flat(run.arrays[b.name]) for b in kernel.buffers),
         *(values[s] for s in kernel.sizes),
     ]
-    unwritten = [n for n in run.unwritten if any(b.name == n for b in kernel.buffers)]
-    run.reports += emulated.launch(
-        kernel.name, tuple(grid), tuple(block), args, seed=run.seed, unwritten=unwritten, count=run.count
-    )  # fmt: skip
+    named = {**run.arrays, **{s.name: v for s, v in values.items()}}
+    args += [encoded(emulated, map, named) for map in kernel.maps]
+    hidden = {m.buffer.name for m in kernel.maps} - {b.name for b in kernel.buffers}
+    unwritten = [n for n in run.unwritten if n in hidden or any(b.name == n for b in kernel.buffers)]
+    with ExitStack() as stack:
+        for name in hidden:
+            stack.enter_context(registered(emulated, run.arrays[name], name, written=name not in unwritten))
+        run.reports += emulated.launch(
+            kernel.name, tuple(grid), tuple(block), args, seed=run.seed, unwritten=unwritten, count=run.count
+        )  # fmt: skip
     run.unwritten -= kernel.written
     run.launches += 1
 

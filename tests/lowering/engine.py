@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from texpr.ir import kernel as k
 
 if TYPE_CHECKING:
-    from tests.lowering.machine import Machine, Memory, Thread
+    from tests.lowering.machine import Machine, Memory, Thread, Touch
 
 Element = tuple[int, ...]
 Spot = tuple[int, Element]
@@ -24,6 +24,17 @@ Spot = tuple[int, Element]
 
 class Fault(Exception):
     """What no right program does."""
+
+
+def ordered(old: Touch, new: Touch) -> bool:
+    """Whether a barrier lies between, or one thread did both."""
+    if old.block != new.block:
+        return False
+    if old.thread == new.thread:
+        return old.lanes != new.lanes or old.lane == new.lane
+    if old.block_epoch < new.block_epoch:
+        return True
+    return old.thread // 32 == new.thread // 32 and old.warp_epoch < new.warp_epoch
 
 
 @dataclass
@@ -70,6 +81,7 @@ class Engine:
     landed: dict[Spot, tuple[Spot, int]] = field(default_factory=dict[Spot, "tuple[Spot, int]"])
     reading: set[Spot] = field(default_factory=set[Spot])
     unfenced: dict[Spot, int] = field(default_factory=dict[Spot, int])
+    fenced: dict[Spot, Touch] = field(default_factory=dict[Spot, "Touch"])
 
     def spot(self, thread: Thread, load: Any) -> Spot:
         memory, element = thread.place(load)
@@ -106,8 +118,10 @@ class Engine:
             case k.WaitBulk():
                 self.finish(thread, stmt.pending, stmt.read)
             case k.Fence(kind):
-                if kind == "async":
-                    self.unfenced = {spot: by for spot, by in self.unfenced.items() if by != thread.number}
+                own = [spot for spot, by in self.unfenced.items() if by == thread.number and kind == "async"]
+                for spot in own:
+                    del self.unfenced[spot]
+                    self.fenced[spot] = thread.touch()
             case _:
                 raise AssertionError(stmt)
         return True
@@ -186,7 +200,8 @@ class Engine:
                 continue
             self.check(thread, memory, element, writes=False)
             memory.touch(element, thread.touch(), writes=False)
-            if (id(memory), element) in self.unfenced:
+            fence = self.fenced.get((id(memory), element))
+            if (id(memory), element) in self.unfenced or (fence is not None and not ordered(fence, thread.touch())):
                 raise Fault(f"{memory.name}{list(element)} is stored, but its writer has passed no fence")
             self.reading.add((id(memory), element))
             moves.append((memory, element, self.tensor(map, index)))

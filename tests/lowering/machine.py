@@ -16,7 +16,7 @@ from random import Random
 from typing import Any, NamedTuple, assert_never
 
 import numpy as np
-from tests.lowering.engine import Engine, Fault, Outgoing
+from tests.lowering.engine import Engine, Fault, Outgoing, ordered
 
 from texpr.affine.expr import Expr, Sym
 from texpr.interp.arguments import bind, shape_of
@@ -100,20 +100,10 @@ class Memory:
         """Notes an access; an earlier one of which nothing says that it is over is a race."""
         for kind in (self.writes, self.reads) if writes else (self.writes,):
             for old in kind.get(element, {}).values():
-                if not _ordered(old, new) and not (old.atomic and new.atomic):
+                if not ordered(old, new) and not (old.atomic and new.atomic):
                     raise Fault(f"race on {self.name}{list(element)}: {old} and {new}")
         touches = (self.writes if writes else self.reads).setdefault(element, {})
         touches[new.block, new.thread, new.lane, new.atomic] = new
-
-
-def _ordered(old: Touch, new: Touch) -> bool:
-    if old.block != new.block:
-        return False
-    if old.thread == new.thread:
-        return old.lanes != new.lanes or old.lane == new.lane
-    if old.block_epoch < new.block_epoch:
-        return True
-    return old.thread // 32 == new.thread // 32 and old.warp_epoch < new.warp_epoch
 
 
 Place = tuple[Memory, Element]

@@ -22,7 +22,7 @@ from texpr.ir.types import U64
 from texpr.ir.value import Buffer, Load, walk
 from texpr.lowering.barriers import Gap, Need, lists
 from texpr.lowering.names import Names
-from texpr.lowering.needs import Meeting
+from texpr.lowering.needs import WARP, Meeting
 from texpr.lowering.places import Place
 from texpr.lowering.team import Branch, Leaf, Loop, Node, leaves
 from texpr.lowering.tensor import Maps, Step, first, step_of
@@ -45,21 +45,30 @@ class _Group:
 
 @dataclass(slots=True)
 class Tensors:
-    """The copies of one nest, by step. `before`: what all threads do in a gap, ahead of the barrier that may stand there."""
+    """The copies of one nest, by step. `team`: what holds all threads that run them.
+
+    `before`: what all threads do in a gap, ahead of the barrier that may stand there.
+    """
 
     steps: Mapping[Leaf, Step]
     maps: Maps
+    team: k.Level
     before: dict[Gap, list[k.Stmt]] = field(default_factory=dict[Gap, "list[k.Stmt]"])
     groups: list[_Group] = field(default_factory=list[_Group])
     reused: dict[Step, tuple[k.Covered, ...]] = field(default_factory=dict[Step, "tuple[k.Covered, ...]"])
 
     @classmethod
     def of(
-        cls, nodes: tuple[Node, ...], places: Mapping[Buffer, Place], names: Names, known: Callable[[ir.Stmt], Known]
+        cls,
+        nodes: tuple[Node, ...],
+        places: Mapping[Buffer, Place],
+        names: Names,
+        known: Callable[[ir.Stmt], Known],
+        threads: int,
     ) -> Tensors:
-        """Those among the steps of a team. `known`: what is known where a statement runs."""
+        """Those among the steps of a team of `threads`. `known`: what is known where a copy begins."""
         steps = {leaf: found for leaf in leaves(nodes) if (found := step_of(leaf, places))}
-        return cls(steps, Maps(places, names, known))
+        return cls(steps, Maps(places, names, known), k.Level.WARP if threads <= WARP else k.Level.BLOCK)
 
     @property
     def loads(self) -> dict[Leaf, Step]:
@@ -79,7 +88,7 @@ class Tensors:
             sink = next((m.sink for m in found if m.source is leaf and m.carrier is None), None)
             if loops and sink is not None:
                 covered = k.Covered("WAR", "the phase of a barrier", sink.stmt.span, leaf.stmt.span, loops[-1].sym)
-                yield Need(sink, leaf, loops[-1], k.Level.BLOCK, covered)
+                yield Need(sink, leaf, loops[-1], self.team, covered)
 
     def place(self, nodes: tuple[Node, ...], meetings: Iterable[Meeting], placed: Mapping[Gap, k.Barrier]) -> None:
         """Decides which copies share a barrier, where threads wait, and where they pass a fence."""
@@ -112,13 +121,13 @@ class Tensors:
         """What threads wrote comes before the store: they pass a fence, then a barrier, one that is there already if any."""
         for gap in range(at - 1, -2, -1):
             barrier = placed.get((number, gap))
-            if barrier is not None and barrier.level is k.Level.BLOCK:
+            if barrier is not None and barrier.level in (k.Level.BLOCK, self.team):
                 self.before.setdefault((number, gap), []).append(k.Fence("async", step.span))
                 return
             if gap >= 0 and any(_writes(leaf, step.tile.buffer) for leaf in leaves((nodes[gap],))):
                 break
         covered = k.Covered("RAW", step.tile.buffer.name, step.tile.buffer.span, step.span)
-        both = (k.Fence("async", step.span), k.Barrier(k.Level.BLOCK, (covered,)))
+        both = (k.Fence("async", step.span), k.Barrier(self.team, (covered,)))
         self.before.setdefault((number, at - 1), []).extend(both)
 
     def _reuse(self, step: Step, meetings: list[Meeting]) -> None:

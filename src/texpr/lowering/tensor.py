@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from texpr.affine.expr import ZERO, Expr, Sym, expr
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum
 from texpr.affine.facts import Known
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.ir.value import Buffer, Load
+from texpr.ir.value import Buffer, Index, Load, Op, Value
 from texpr.lowering.copies import filled_with_zero
 from texpr.lowering.names import Names
 from texpr.lowering.places import Place
@@ -81,19 +81,50 @@ def step_of(leaf: Leaf, places: Mapping[Buffer, Place]) -> Step | None:
     extent = tuple(1 if loop is None else loop.extent.constant for loop in along)
     if len(box) != len(extent) or sum(loop is not None for loop in along) != len(loops):
         raise _changed(leaf.stmt)
+    if stores and not _tests_bounds_alone(body, tensor):
+        raise _changed(leaf.stmt)
     boxes = Boxes(extent, tuple(box), tensor.dtype.bytes, Swizzle(swizzle))
     return Step(leaf, bind, tile, tensor, stores, tuple(None if loop is None else loop.sym for loop in along), boxes)
 
 
 def _bind(body: tuple[ir.Stmt, ...]) -> ir.Bind | None:
-    """What the copy of one element is, with or without a test for the tensor's bounds."""
+    """What the copy of one element is, whatever is tested: nobody reads what a test would leave out, so it may be loaded."""
     match body:
-        case (ir.Bind() as bind,) | (ir.If(then=(ir.Bind() as bind,), orelse=()),):
+        case (ir.Bind() as bind,):
             return bind
+        case (ir.If(orelse=()) as test,):
+            return _bind(test.then)
         case (ir.If() as test,):
             return filled_with_zero(test)
         case _:
             return None
+
+
+def _tests_bounds_alone(body: tuple[ir.Stmt, ...], tensor: Load) -> bool:
+    """Whether every element that a test leaves out is outside of the tensor, where a store writes nothing either."""
+    test = body[0]
+    if not isinstance(test, ir.If):
+        return True
+    bounds = {("ge", e, ZERO) for e in tensor.index} | {
+        ("lt", e, size) for e, size in zip(tensor.index, tensor.buffer.shape, strict=True)
+    }
+    return all(isinstance(part, Op) and _compared(part) in bounds for part in _conjuncts(test.condition))
+
+
+def _compared(test: Op) -> tuple[str, Expr, Expr] | None:
+    match test.args:
+        case (Index(left), Index(right)):
+            return test.name, left, right
+        case _:
+            return None
+
+
+def _conjuncts(condition: Value) -> Iterator[Value]:
+    if isinstance(condition, Op) and condition.name == "and":
+        for part in condition.args:
+            yield from _conjuncts(part)
+    else:
+        yield condition
 
 
 def _changed(par: ir.Par) -> Limitation:
@@ -103,7 +134,7 @@ def _changed(par: ir.Par) -> Limitation:
 
 @dataclass(slots=True)
 class Maps:
-    """The maps of a kernel, made as copies ask for them. `known`: what is known where a statement runs."""
+    """The maps of a kernel, made as copies ask for them. `known`: what is known where a copy begins."""
 
     places: Mapping[Buffer, Place]
     names: Names
@@ -125,12 +156,12 @@ class Maps:
         return named
 
     def _made(self, step: Step, buffer: Buffer) -> k.TensorMap:
-        copy = self._planned(step, step.boxes.numbers[0]).copy
+        copy = self._planned(step).copy
         dimensions = copy.dimensions
         return k.TensorMap(
             "",
             buffer,
-            tuple(each.size for each in dimensions),
+            tuple(self._present(each.size, step) for each in dimensions),
             tuple(each.stride * buffer.dtype.bytes for each in dimensions[1:]),
             tuple(each.box.constant for each in dimensions),
             tuple(each.element_stride.constant for each in dimensions),
@@ -139,8 +170,12 @@ class Maps:
             span=step.span,
         )
 
-    def _planned(self, step: Step, number: tuple[int, ...]) -> Planned:
-        first = step.at(step.tensor, number)
+    def _present(self, size: Expr, step: Step) -> Expr:
+        """A map has no dimension of size 0; where that is so and the copy is not reached then, any other size will do."""
+        return size if size.is_constant or not self.known(step.leaf.stmt).positive(size) else maximum(size, ONE)
+
+    def _planned(self, step: Step) -> Planned:
+        first = step.at(step.tensor, tuple(0 for _ in step.loops))
         found = planned(first.buffer, first.index, step.boxes, self.known(step.bind))
         assert isinstance(found, Planned), f"{found}: the directive has seen that it is a copy"
         return found
@@ -161,10 +196,10 @@ class Maps:
         yield k.CommitBulk(step.span)
 
     def _each(self, step: Step) -> Iterator[tuple[Load, tuple[Expr, ...]]]:
-        place = self.places[step.tile.buffer]
+        place, copy = self.places[step.tile.buffer], self._planned(step)
         for number in step.boxes.numbers:
             tile = step.at(step.tile, number)
-            yield replace(tile, buffer=place.buffer, index=place.index(tile.index)), self._planned(step, number).coordinates
+            yield replace(tile, buffer=place.buffer, index=place.index(tile.index)), copy.coordinates(number)
 
 
 def _content(map: k.TensorMap) -> tuple[object, ...]:

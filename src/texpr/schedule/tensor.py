@@ -5,7 +5,7 @@
     As: [2, 2, 64, 32]     four boxes, one behind the other, each as the engine writes it: its chunks moved
 
 A copy is described as a graph from the tensor to the leaves that the hardware runs, and planned by `texpr.tma.model`. A box may
-begin anywhere: at `at · box − shift` with 0 ≤ shift < box, which is a resize on the left and a split.
+begin anywhere: at `at · box − shift` with 0 ≤ shift ≤ box, which is a resize on the left and a split.
 """
 
 from __future__ import annotations
@@ -19,18 +19,15 @@ from texpr.affine.facts import Fact, Known
 from texpr.domain.contiguity import Memory
 from texpr.domain.graph import DomainGraph
 from texpr.domain.transforms.swizzle import Xor
-from texpr.ir.types import DType
+from texpr.ir.tensor_map import element
 from texpr.ir.value import Buffer
 from texpr.tma.descriptor import Use
-from texpr.tma.elements import ELEMENTS, Element
 from texpr.tma.model import Copy, Refusal, plan
 from texpr.tma.rules import Findings, findings
 from texpr.tma.swizzle import CHUNK, LINE, Swizzle
 
 ALLOCATED = 256
 """Bytes of which results and workspace begin at a multiple."""
-
-_ELEMENTS = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "tf32": "float32", "f64": "float64"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,42 +98,47 @@ class Boxes:
         return graph.swizzle(row, f"{name}.chunk", Xor(bits), (f"{name}.line_s", f"{name}.chunk_s"))
 
 
-def element(dtype: DType) -> Element:
-    """What a descriptor calls elements of this type: those of no other as unsigned integers of their size."""
-    return ELEMENTS[_ELEMENTS.get(dtype.name, f"uint{8 * dtype.bytes}")]
-
-
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The copy of one box, and what the symbols of its graph that are no leaves of the tile stand for."""
+    """The copy that all boxes of a region are. `first`: what the symbols of its graph stand for in the first of them.
+
+    `steps`: by how much these grow from one box to the next along each dimension.
+    """
 
     copy: Copy
-    meaning: dict[Sym, Expr]
+    first: dict[Sym, Expr]
+    steps: tuple[tuple[Sym, int] | None, ...]
 
-    @property
-    def coordinates(self) -> tuple[Expr, ...]:
-        """Of the box, innermost first, in the symbols of `base`."""
-        return tuple(each.substitute(self.meaning) for each in self.copy.coordinates)
+    def coordinates(self, number: tuple[int, ...]) -> tuple[Expr, ...]:
+        """Of the box `number`, innermost first, in the symbols of the region's base."""
+        grown = {step[0]: step[1] * n for step, n in zip(self.steps, number, strict=True) if step is not None}
+        meaning = {sym: value + grown.get(sym, 0) for sym, value in self.first.items()}
+        return tuple(each.substitute(meaning) for each in self.copy.coordinates)
 
 
 def planned(buffer: Buffer, base: tuple[Expr, ...], boxes: Boxes, known: Known) -> Planned | Refusal:
-    """The copy of the box at `base`, where `known` holds."""
+    """The copy of the boxes of the region at `base`, where `known` holds."""
     graph = DomainGraph.of(*((f"{buffer.name}.d{n}", e) for n, e in enumerate(buffer.shape)))
     meaning: dict[Sym, Expr] = {}
+    steps: list[tuple[Sym, int] | None] = []
     facts: list[Fact] = []
     inner: list[str] = []
-    for n, (first, size, box) in enumerate(zip(base, buffer.shape, boxes.box, strict=True)):
+    for n, (first, size, box, count) in enumerate(zip(base, buffer.shape, boxes.box, boxes.counts, strict=True)):
         own = f"{buffer.name}.d{n}"
         at = Sym(f"{own}.at")
-        if first is ZERO and size is expr(box):
+        if first is ZERO and size is expr(box) and count == 1:
             inner.append(own)
+            steps.append(None)
             continue
-        if known.multiple(first, box) and known.nonnegative(first) and known.positive(size - first):
+        last = first + (count - 1) * box
+        if known.multiple(first, box) and known.nonnegative(first) and known.positive(size - last):
             meaning[at] = first // box
+            steps.append((at, 1))
         else:
             shift = Sym(f"{own}.shift")
-            facts.append(Fact(0, shift, box))
+            facts.append(Fact(0, shift, box + 1))  # in no case one number alone: it stands for any
             meaning |= {at: ZERO, shift: -first}
+            steps.append((shift, -box))
             graph, own = graph.resize(own, shift, 0, f"{own}.room"), f"{own}.room"
         graph = graph.split(own, box, (at.name, f"{buffer.name}.d{n}.box"))
         inner.append(f"{buffer.name}.d{n}.box")
@@ -145,7 +147,7 @@ def planned(buffer: Buffer, base: tuple[Expr, ...], boxes: Boxes, known: Known) 
     graph = boxes.moved(graph, buffer.name, inner)
     bulk = [d.sym.name for d in graph.leaves if d.sym.name not in loops]
     found = plan(Memory(graph, _strides(buffer)), bulk, element(buffer.dtype), known.also(facts), bulk)
-    return found if isinstance(found, Refusal) else Planned(found, meaning)
+    return found if isinstance(found, Refusal) else Planned(found, meaning, tuple(steps))
 
 
 def _strides(buffer: Buffer) -> tuple[Expr, ...]:
@@ -163,5 +165,5 @@ def ruled(planned: Planned, buffer: Buffer, boxes: Boxes, known: Known) -> Findi
     number = Sym("which box")
     last = prod(boxes.counts) - 1
     shared = expr(number) * boxes.bytes if last else ZERO
-    use = Use(planned.copy.tensor_map(expr(Sym("base")) * begins), planned.coordinates, shared)
+    use = Use(planned.copy.tensor_map(expr(Sym("base")) * begins), planned.coordinates(tuple(0 for _ in boxes.box)), shared)
     return findings(use, known.also((Fact(0, number, last + 1),)))

@@ -1,0 +1,215 @@
+"""Copies by the tensor memory accelerator: results in every order, and no bug that stays unseen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tests.lowering import machine
+from tests.lowering.mutants import mutants
+from tests.lowering.tiled import BLUR, BLURRING, COPY, MATMUL, SLABS, SLICING, TURN, TURNING, copying, multiplying
+from tests.schedule.laid import Laid, counts, integers, laid, refusal, wrong
+
+from texpr.interp import run as interpret
+from texpr.ir import kernel as k
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def by_machine(made: Laid, arrays: Arrays, sizes: Mapping[str, int], orders: int = 2) -> bool:
+    """Whether the kernel form means what the program does, copies landing when they like: shares no code with the emulator."""
+    want = interpret(made.original, arrays, sizes)
+    found = (machine.run(made.function, made.plan, arrays, sizes, order) for order in range(orders))
+    return all(np.array_equal(got[name], want[name]) for got in found for name in want)
+
+
+def kinds(made: Laid, kind: type[Any]) -> list[Any]:
+    return [s for s in made.statements if isinstance(s, kind)]
+
+
+def only(made: Laid) -> k.Kernel:
+    (kernel,) = k.kernels(made.plan.steps)
+    return kernel
+
+
+@pytest.mark.parametrize(
+    ("words", "boxes"),
+    [
+        ("fill=zero", 1),
+        ("fill=weak, box=(16, 8)", 4),
+        ("fill=zero, box=(8, 16)", 4),
+        ("fill=zero, box=(8, 8), swizzle=32B", 8),
+        ("fill=zero, box=(16, 16), swizzle=64B", 2),
+        ("fill=zero, box=(16, 32), swizzle=128B", 1),
+        ("fill=zero, box=(24, 32), swizzle=128B", 1),
+    ],
+)
+def test_copy(words: str, boxes: int) -> None:
+    """Sizes that no box divides; boxes that part the region, or are larger than it."""
+    made = laid(COPY, copying(words))
+    assert wrong(made, {"A": integers(19, 44)}, {"M": 19, "K": 44}) is None
+    assert len(kinds(made, k.CopyTensor)) == boxes
+    (expect,) = kinds(made, k.BarrierExpect)
+    assert expect.bytes == (24 if "24" in words else 16) * 32 * 4
+
+
+def test_bytes_of_boxes_outside_of_the_tensor_are_expected() -> None:
+    made = laid(COPY, copying("fill=zero, box=(8, 8)"))
+    assert wrong(made, {"A": integers(1, 4)}, {"M": 1, "K": 4}) is None
+
+
+@pytest.mark.parametrize("sizes", [(19, 20, 36), (3, 0, 4), (16, 4, 32)])
+def test_matmul(sizes: tuple[int, int, int]) -> None:
+    m, depth, n = sizes
+    made = laid(MATMUL, multiplying())
+    assert wrong(made, {"A": integers(m, depth), "B": integers(depth, n, seed=1)}, {"M": m, "K": depth, "N": n}) is None
+
+
+def test_neighbours_share_a_barrier_and_one_wait_is_for_both() -> None:
+    made = laid(MATMUL, multiplying())
+    (expect,) = kinds(made, k.BarrierExpect)
+    assert expect.bytes == (16 * 8 + 8 * 32) * 4
+    (wait,) = kinds(made, k.BarrierWait)
+    assert str(wait.parity) == "(ko % 2)"
+    assert {(c.kind, c.buffer) for c in wait.covers} >= {("RAW", "As"), ("RAW", "Bs")}
+    # One for the barriers that were made, one before the next copies: none for what has landed.
+    assert len(kinds(made, k.Barrier)) == 2
+
+
+def test_arrays_begin_where_swizzles_repeat() -> None:
+    kernel = only(laid(MATMUL, multiplying()))
+    assert {a.buffer.name: a.align for a in kernel.arrays if not a.barrier} == {"As": 256, "Bs": 1024}
+
+
+def test_phases_of_two_loops() -> None:
+    """The parity is that of all iterations so far."""
+    schedule = multiplying().replace("bind(bj, grid.x)", "")
+    made = laid(MATMUL, schedule)
+    (wait,) = kinds(made, k.BarrierWait)
+    assert {s.base for s in wait.parity.syms()} == {"bj", "ko", "K"}
+    assert wrong(made, {"A": integers(16, 20), "B": integers(20, 100, seed=1)}, {"M": 16, "K": 20, "N": 100}) is None
+
+
+def test_a_halo_is_filled_outside_of_the_tensor() -> None:
+    made = laid(BLUR, BLURRING)
+    (copy,) = kinds(made, k.CopyTensor)
+    assert [str(e) for e in copy.at] == ["32 * bj - 1", "8 * bi - 1"]
+    assert wrong(made, {"x": integers(13, 44)}, {"M": 13, "N": 44}) is None
+
+
+def test_transpose() -> None:
+    made = laid(TURN, TURNING.format(", swizzle=128B"))
+    assert wrong(made, {"A": integers(37, 44)}, {"M": 37, "N": 44}) is None
+
+
+@pytest.mark.parametrize("words", ["box=(4, 4, 32)", "box=(2, 2, 32)", "box=(2, 4, 32), swizzle=64B", "box=(1, 4, 16)"])
+def test_three_dimensions(words: str) -> None:
+    made = laid(SLABS, SLICING.format(words))
+    assert wrong(made, {"A": integers(7, 4, 32, dtype="float16")}, {"P": 7}) is None
+
+
+OUT = "stage(C, at=bk, in=shared, via=tma, {}) -> Cs"
+
+
+@pytest.mark.parametrize("words", ["swizzle=128B", "box=(8, 16), swizzle=64B", "box=(16, 32)"])
+def test_store(words: str) -> None:
+    """Threads pass a fence and a barrier before one of them stores."""
+    made = laid(COPY, copying("fill=zero", out=OUT.format(words)))
+    assert wrong(made, {"A": integers(19, 44)}, {"M": 19, "K": 44}) is None
+    assert only(made).written == {"C"}
+    assert [f.kind for f in kinds(made, k.Fence)] == ["init", "async"]
+    assert [(w.pending, w.read) for w in kinds(made, k.WaitBulk)] == [(0, False)]
+
+
+def test_store_of_an_accumulator() -> None:
+    made = laid(MATMUL, multiplying(out="stage(C, at=bj, in=shared, via=tma) -> Cs"))
+    assert wrong(made, {"A": integers(19, 12), "B": integers(12, 36, seed=1)}, {"M": 19, "K": 12, "N": 36}) is None
+
+
+AGAIN = """
+    split(i, 16) -> (bi, ti)  split(k, 32) -> (bk, tk)
+    reorder(bi, bk, ti, tk)
+    bind(bi, grid.y)  bind(ti, block.y)  bind(tk, block.x)
+    stage(C, at=bk, in=shared, via=tma) -> Cs"""
+
+
+def test_a_tile_is_read_before_it_is_written_again() -> None:
+    made = laid(COPY, AGAIN)
+    assert [(w.pending, w.read) for w in kinds(made, k.WaitBulk)] == [(0, True), (0, False)]
+    assert wrong(made, {"A": integers(19, 76)}, {"M": 19, "K": 76}) is None
+
+
+CASES: dict[str, tuple[str, str, Arrays, Mapping[str, int]]] = {
+    "matmul": (
+        MATMUL,
+        multiplying(out="stage(C, at=bj, in=shared, via=tma) -> Cs"),
+        {"A": integers(16, 24) + 1, "B": integers(24, 32, seed=1)},
+        {"M": 16, "K": 24, "N": 32},
+    ),
+    "again": (COPY, AGAIN, {"A": integers(16, 96)}, {"M": 16, "K": 96}),
+}
+
+
+def is_found(made: Laid, arrays: Arrays, sizes: Mapping[str, int]) -> bool:
+    """By the emulator, or, for a kernel that ends before its stores do, by the machine."""
+    try:
+        return wrong(made, arrays, sizes, (None, 0, 1, 2)) is not None or not by_machine(made, arrays, sizes)
+    except machine.Fault:
+        return True
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_planted_bugs_are_found(name: str) -> None:
+    """Fewer bytes, another parity, another coordinate, what is dropped: a fault or another result, in some order."""
+    text, schedule, arrays, sizes = CASES[name]
+    made = laid(text, schedule)
+    tried: set[str] = set()
+    for mutant in mutants(only(made)):
+        if mutant.kind in ("bytes", "parity", "phase", "fence", "stored", "coordinate", "barrier", "made"):
+            tried.add(mutant.kind)
+            planted = replace(made, plan=replace(made.plan, steps=(k.Launch(mutant.kernel),)))
+            assert is_found(planted, arrays, sizes), mutant.what
+    expected = {"matmul": {"bytes", "parity", "phase", "made"}, "again": {"fence", "stored"}}
+    assert tried >= expected[name] | {"coordinate", "barrier"}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_kernel_form(name: str) -> None:
+    text, schedule, arrays, sizes = CASES[name]
+    assert by_machine(laid(text, schedule), arrays, sizes)
+
+
+def test_a_swizzle_leaves_no_bank_conflicts() -> None:
+    arrays, sizes = {"A": integers(64, 64)}, {"M": 64, "N": 64}
+    moved, plain = (counts(laid(TURN, TURNING.format(words)), arrays, sizes) for words in (", swizzle=128B", ""))
+    assert moved.bank_conflicts == 0
+    assert plain.bank_conflicts > 0
+    assert moved.tile_bytes == plain.tile_bytes == 64 * 64 * 4
+
+
+TRIANGLE = """
+fn triangle(A: f32[n, 32] align(16)): f32[1, 32] {
+    new y: f32[1, 32]
+    par 1 |b| {
+        par 32 |j| { y[b, j] = 0.0 }
+        seq n |s| { seq s + 1 |t| { par 32 |j| 'sum { y[b, j] += A[t, j] } } }
+    }
+    return y
+}"""
+
+
+def test_unknown_counts_of_phases_are_refused() -> None:
+    said = refusal(TRIANGLE, "bind(b, grid.x)  stage(A, at=t, in=shared, via=tma) -> As")
+    reason = "how often `As` was copied before is not a function of the loops around: how often `t` runs depends on `s`"
+    assert said.startswith(f"error[E0916]: {reason}\n")
+
+
+def test_what_a_split_leaves_out_is_copied_all_the_same() -> None:
+    """Iterations of a loop that has none left load what nobody reads, so that phases are counted."""
+    schedule = multiplying().replace("(ko, ki)", "(kk, ki)  split(kk, 3) -> (k1, ko)").replace("bj, ko,", "bj, k1, ko,")
+    made = laid(MATMUL, schedule)
+    assert wrong(made, {"A": integers(16, 20), "B": integers(20, 36, seed=1)}, {"M": 16, "K": 20, "N": 36}) is None
