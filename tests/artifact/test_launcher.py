@@ -8,15 +8,17 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from tests.backends.tiles import BULK, TILED
 
 from texpr.affine.expr import Sym
 from texpr.backends.cuda.launcher import Image
+from texpr.ir.kernel_parse import parse_plan
 
 from .conftest import Launcher, Log, Make
 from .plans import gather, saxpy, sweep
 
 BAD_SIZE, WHERE_FAILS, NO_WORKSPACE, NOT_LOADED, NULL, MISALIGNED = -5, -6, -7, -8, -3, -4
-NO_DRIVER, UNSUPPORTED, ASSUMPTION_FAILS = -1, -2, -9
+NO_DRIVER, UNSUPPORTED, ASSUMPTION_FAILS, NO_TENSOR_MAPS = -1, -2, -9, -14
 SIZES = "saxpy_0:4,8,8,8,4"
 POINTERS = (None, None, None)
 
@@ -316,3 +318,23 @@ def test_every_status_says_something(loaded: Launcher) -> None:
     texts = [told(code) for code in range(0, -11, -1)]
     assert len(set(texts)) == len(texts) and told(719) == b"CUDA driver: launch failure"
     assert b"CUDA driver" in told(12345) and told(-999) == b"unknown status"
+
+
+def test_a_driver_that_encodes_no_maps_is_told_of_before_the_first_launch(make_launcher: Make, log: Log) -> None:
+    launcher = make_launcher([TILED["store"].plan])
+    assert launcher.load() == 0
+    x, z = arrays(4 * 19 * 44, 4 * 19 * 44)
+    log.lines()
+    assert launcher(x, z, 19, 44) == NO_TENSOR_MAPS
+    assert log.lines() == []
+    assert launcher.unload() == 0
+
+
+def test_more_shared_memory_than_is_declared_is_asked_for(make_launcher: Make, log: Log) -> None:
+    launcher = make_launcher([parse_plan(BULK.replace("tile: f32[64]", "tile: f32[20000]"))])
+    assert launcher.load() == 0
+    assert "cuFuncSetAttribute name=bulk_0 attribute=8 value=80008" in log.lines()
+    x, z = arrays(4 * 64, 4 * 64)
+    assert launcher(x, z, 1) == 0
+    (launch,) = log.launches()
+    assert launch["shared"] == "80008" and launcher.unload() == 0

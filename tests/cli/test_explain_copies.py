@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from tests.backends.tiles import TILED
 from tests.backends.transfers import STAGES
 
 from texpr.explain.kernels import barriers, copies
 from texpr.ir import kernel as k
 from texpr.ir.kernel_parse import parse_plan
+from texpr.mapping.cost import accesses
 
 
 def test_copies_and_waits_are_named() -> None:
@@ -22,3 +24,20 @@ def test_copies_and_waits_are_named() -> None:
         ("copies", 0),
     ]
     assert found[2]["covers"] == [{"kind": "WAR", "buffer": "stage", "from_line": 33, "to_line": 33, "carried_by": "i"}]
+
+
+def test_copies_of_tiles_name_their_maps() -> None:
+    (copy,) = copies(TILED["transpose"].kernel)
+    map = {"name": "xm", "rank": 2, "sizes": ["n", "m"], "strides": ["4 * n"], "box": [32, 32], "steps": [1, 1], "swizzle": 128}
+    whole = {**map, "interleave": 0, "fill": "zero"}
+    ends = {"engine": "tma", "from": "x", "to": "tile", "bytes": 4096, "when": None, "line": 30, "map": whole, "reduce": None}
+    assert copy == ends
+    assert [each["kind"] for each in barriers(TILED["transpose"].kernel)] == ["block", "phase"]
+    (added,) = copies(TILED["reduce"].kernel)
+    assert (added["from"], added["to"], added["reduce"], added["bytes"]) == ("tile", "z", "add", 256)
+    assert [(each["kind"], each["pending"]) for each in barriers(TILED["store"].kernel)][1] == ("reads", 0)
+    assert [each["engine"] for each in copies(TILED["bulk"].kernel)] == ["bulk", "bulk"]
+
+
+def test_copies_of_tiles_cost_threads_nothing() -> None:
+    assert {access.buffer for access in accesses(TILED["ring"].kernel)} == {"stage", "z"}

@@ -53,47 +53,17 @@ def _changes_of(stmt: k.Stmt) -> Iterator[tuple[str, str, Change]]:
                 f"wait for one group too few ({_covers(stmt.covers)})",
                 lambda _: (replace(stmt, pending=stmt.pending + 1),),
             )
-        case k.BarrierWait():
-            yield "wait", f"wait for a phase dropped ({_covers(stmt.covers)})", lambda _: ()
-            yield "wait", f"other phase waited for ({_covers(stmt.covers)})", lambda _: (replace(stmt, parity=1 - stmt.parity),)
-        case k.WaitBulk():
-            yield "wait", f"wait for stores dropped ({_covers(stmt.covers)})", lambda _: ()
-        case k.Fence():
-            yield "fence", f"fence {stmt.kind} at line {stmt.span.line} dropped", lambda _: ()
-        case k.BarrierExpect():
-            yield "bytes", f"twice the bytes at line {stmt.span.line}", lambda _: (replace(stmt, bytes=2 * stmt.bytes),)
-            yield "bytes", f"half the bytes at line {stmt.span.line}", lambda _: (replace(stmt, bytes=stmt.bytes // 2),)
-        case k.BarrierArrive():
-            yield "arrival", f"arrival at line {stmt.span.line} dropped", lambda _: ()
-        case k.CommitAsync() | k.CommitBulk():
+        case k.CommitAsync():
             yield "commit", f"commit at line {stmt.span.line} dropped", lambda _: ()
         case k.If() if (longer := _longer(stmt.condition)) is not None:
             yield "guard", f"guard at line {stmt.span.line} one too long", lambda _: (replace(stmt, condition=longer),)
         case k.For():
             yield "loop", f"loop {stmt.sym} at line {stmt.span.line} one too long", lambda _: (replace(stmt, hi=stmt.hi + 1),)
-        case _:
-            yield from _changes_of_tiles(stmt)
-
-
-def _changes_of_tiles(stmt: k.Stmt) -> Iterator[tuple[str, str, Change]]:
-    where = f"at line {stmt.span.line}"
-    match stmt:
-        case k.BarrierExpect():
-            yield "bytes", f"more bytes expected {where}", lambda _: (replace(stmt, bytes=stmt.bytes + 16),)
-            yield "bytes", f"fewer bytes expected {where}", lambda _: (replace(stmt, bytes=stmt.bytes - 16),)
-        case k.BarrierWait():
-            yield "phase", f"wait for a phase dropped {where}", lambda _: ()
-            other = (expr(1) - stmt.parity) % 2
-            yield "parity", f"the other parity {where}", lambda _: (replace(stmt, parity=other),)
         case k.CopyTensor() | k.StoreTensor():
             moved = (stmt.at[0] + 4, *stmt.at[1:])
-            yield "coordinate", f"a tile 4 elements on {where}", lambda _: (replace(stmt, at=moved),)
-        case k.WaitBulk():
-            yield "stored", f"wait for stores dropped {where}", lambda _: ()
-        case k.Fence("async"):
-            yield "fence", f"fence dropped {where}", lambda _: ()
+            yield "coordinate", f"tile at line {stmt.span.line} 4 elements on", lambda _: (replace(stmt, at=moved),)
         case k.BarrierInit():
-            yield "made", f"barrier not made {where}", lambda _: ()
+            yield "made", f"barrier at line {stmt.span.line} not made", lambda _: ()
         case _:
             pass
 

@@ -134,7 +134,16 @@ def _barrier(barrier: Data) -> str:
 
 def _copy(copy: Data) -> str:
     when = "" if copy["when"] is None else f", zeros but where {copy['when']}"
-    return f"{copy['from']} to {copy['to']} (line {copy['line']}): {copy['engine']} of {copy['bytes']} bytes{when}"
+    copied = f"{copy['from']} to {copy['to']} (line {copy['line']}): {copy['engine']} of {copy['bytes']} bytes{when}"
+    return f"{copied}{_tile(copy)}" if "map" in copy else copied
+
+
+def _tile(copy: Data) -> str:
+    of = copy["map"]
+    box = " × ".join(map(str, of["box"]))
+    swizzle = f", swizzle of {of['swizzle']} bytes" if of["swizzle"] else ""
+    combined = "" if copy["reduce"] is None else f", combined by {copy['reduce']}"
+    return f", box {box} of {of['name']}{swizzle}{combined}"
 
 
 def _around(covered: Data) -> str:

@@ -88,13 +88,21 @@ def _launch(kernel: k.Kernel) -> Data:
 
 
 def barriers(kernel: k.Kernel) -> Iterator[Data]:
-    """Where threads wait: for each other, or (`pending`: how many groups may be left) for their own asynchronous copies."""
+    """Where threads wait: for each other, or (`pending`: how many groups may be left) for their own asynchronous copies.
+
+    "phase": for what a barrier in shared memory counts; "stores": for tiles to be stored, or ("reads") to have been read.
+    """
     for stmt in k.walk(kernel.body):
         match stmt:
             case k.Barrier():
                 yield {"kind": stmt.level.value, "pending": None, "covers": list(map(_covered, stmt.covers))}
             case k.WaitAsync():
                 yield {"kind": "copies", "pending": stmt.pending, "covers": list(map(_covered, stmt.covers))}
+            case k.BarrierWait():
+                yield {"kind": "phase", "pending": None, "covers": list(map(_covered, stmt.covers))}
+            case k.WaitBulk():
+                kind = "reads" if stmt.read else "stores"
+                yield {"kind": kind, "pending": stmt.pending, "covers": list(map(_covered, stmt.covers))}
             case _:
                 pass
 
@@ -110,17 +118,43 @@ def _covered(covered: k.Covered) -> Data:
 
 
 def copies(kernel: k.Kernel) -> Iterator[Data]:
-    """Asynchronous copies; `when`: where not, zeros are written."""
+    """Asynchronous copies. `when`: where not, zeros are written. Those of tiles name their map, and how they combine."""
+    maps = {map.name: map for map in kernel.maps}
     for stmt in k.walk(kernel.body):
-        if isinstance(stmt, k.CopyAsync):
-            yield {
-                "engine": "cp.async",
-                "from": stmt.source.buffer.name,
-                "to": stmt.target.buffer.name,
-                "bytes": stmt.count * stmt.source.dtype.bytes,
-                "when": None if stmt.when is None else condition_text(stmt.when),
-                "line": stmt.span.line,
-            }
+        match stmt:
+            case k.CopyAsync(target, source, count, when):
+                condition = None if when is None else condition_text(when)
+                yield _copy("cp.async", source.buffer, target.buffer, count * source.dtype.bytes, condition, stmt)
+            case k.CopyBulk(target, source, count):
+                yield _copy("bulk", source.buffer, target.buffer, count * source.dtype.bytes, None, stmt)
+            case k.CopyTensor(target, name):
+                map = maps[name]
+                yield {**_copy("tma", map.buffer, target.buffer, map.bytes, None, stmt), "map": _map(map), "reduce": None}
+            case k.StoreTensor(name, _, source, reduce):
+                map = maps[name]
+                yield {**_copy("tma", source.buffer, map.buffer, map.bytes, None, stmt), "map": _map(map), "reduce": reduce}
+            case _:
+                pass
+
+
+def _copy(engine: str, source: Buffer, target: Buffer, size: int, when: str | None, stmt: k.Stmt) -> Data:
+    ends = {"engine": engine, "from": source.name, "to": target.name}
+    return {**ends, "bytes": size, "when": when, "line": stmt.span.line}
+
+
+def _map(map: k.TensorMap) -> Data:
+    """Dimension 0 is the innermost; strides are in bytes."""
+    return {
+        "name": map.name,
+        "rank": map.rank,
+        "sizes": [str(size) for size in map.sizes],
+        "strides": [str(stride) for stride in map.strides],
+        "box": list(map.box),
+        "steps": list(map.steps),
+        "swizzle": map.swizzle,
+        "interleave": map.interleave,
+        "fill": map.fill,
+    }
 
 
 def vectors(kernel: k.Kernel) -> Iterator[Data]:

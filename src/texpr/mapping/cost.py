@@ -106,6 +106,10 @@ def _touched(stmt: k.Stmt) -> Iterator[tuple[Load, str, int]]:
                 yield from _loads(stmt.when)
             yield stmt.source, "load", stmt.count
             yield stmt.target, "store", stmt.count
+        case k.CopyTensor() | k.StoreTensor() | k.CopyBulk():
+            pass  # the engine's, in whole lines
+        case k.BarrierInit() | k.BarrierExpect() | k.BarrierArrive() | k.BarrierWait():
+            pass  # no element
         case _:
             for value in k.values(stmt):
                 yield from _loads(value)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from texpr.affine.expr import Expr
 from texpr.backends.c.index import index_text
 from texpr.backends.c.scope import Scope
+from texpr.backends.c.text import Binds
 from texpr.ir.tensor_map import element
 from texpr.ir.transfer import TensorMap
 
@@ -31,7 +32,7 @@ FILLS: Mapping[str, int] = {"zero": 0, "nan": 1}
 def tensor_text(map: TensorMap, scope: Scope) -> str:
     """The initialiser of the struct, in a scope where buffers are pointers."""
     dtype = map.buffer.dtype
-    base = f"(texpr_wide)(uintptr_t){scope.named[map.buffer]} + {index_text(map.offset * dtype.bytes, scope)}"
+    base = f"(texpr_wide)(uintptr_t){scope.named[map.buffer]} + {index_text(map.offset * dtype.bytes, scope).at(Binds.ADD)}"
     strides = _listed(map.strides, scope) if map.strides else "0"
     numbers = (ELEMENTS[element(dtype).name], INTERLEAVES[map.interleave], SWIZZLES[map.swizzle], FILLS[map.fill])
     fields = (
