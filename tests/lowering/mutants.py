@@ -53,7 +53,19 @@ def _changes_of(stmt: k.Stmt) -> Iterator[tuple[str, str, Change]]:
                 f"wait for one group too few ({_covers(stmt.covers)})",
                 lambda _: (replace(stmt, pending=stmt.pending + 1),),
             )
-        case k.CommitAsync():
+        case k.BarrierWait():
+            yield "wait", f"wait for a phase dropped ({_covers(stmt.covers)})", lambda _: ()
+            yield "wait", f"other phase waited for ({_covers(stmt.covers)})", lambda _: (replace(stmt, parity=1 - stmt.parity),)
+        case k.WaitBulk():
+            yield "wait", f"wait for stores dropped ({_covers(stmt.covers)})", lambda _: ()
+        case k.Fence():
+            yield "fence", f"fence {stmt.kind} at line {stmt.span.line} dropped", lambda _: ()
+        case k.BarrierExpect():
+            yield "bytes", f"twice the bytes at line {stmt.span.line}", lambda _: (replace(stmt, bytes=2 * stmt.bytes),)
+            yield "bytes", f"half the bytes at line {stmt.span.line}", lambda _: (replace(stmt, bytes=stmt.bytes // 2),)
+        case k.BarrierArrive():
+            yield "arrival", f"arrival at line {stmt.span.line} dropped", lambda _: ()
+        case k.CommitAsync() | k.CommitBulk():
             yield "commit", f"commit at line {stmt.span.line} dropped", lambda _: ()
         case k.If() if (longer := _longer(stmt.condition)) is not None:
             yield "guard", f"guard at line {stmt.span.line} one too long", lambda _: (replace(stmt, condition=longer),)
