@@ -1,0 +1,169 @@
+"""Staging by the tensor memory accelerator: what it means in the plain program, and what is refused, word for word."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+
+import numpy as np
+import pytest
+from tests.lowering.tiled import BLUR, COPY, MATMUL, SLABS, SLICING, copying, multiplying
+from tests.schedule.laid import integers, laid, refusal
+
+from texpr.interp import run as interpret
+from texpr.ir import text
+from texpr.schedule.tensor import Boxes
+from texpr.tma.swizzle import Swizzle
+
+
+def said(program: str, schedule: str, target: str = "sm_90a") -> tuple[str, str]:
+    """The first line of a refusal, and its help."""
+    lines = refusal(program, schedule, target).splitlines()
+    return lines[0], next(line.split("help: ")[1] for line in lines if "help: " in line)
+
+
+def test_the_plain_program_fills() -> None:
+    made = laid(COPY, copying("fill=zero, box=(16, 32), swizzle=128B"))
+    printed = text.print_function(made.function)
+    assert "new As: f32[16, 8, 4]" in printed
+    assert "par 16 |As_0| #tma(128, 16, 32) {" in printed
+    assert "As[As_0, xor(As_1 / 4, As_0, 3), As_1 % 4] = A[As_0 + 16 * bi, As_1 + 32 * bk]" in printed
+    assert "As[As_0, xor(As_1 / 4, As_0, 3), As_1 % 4] = 0\n" in printed
+
+
+@pytest.mark.parametrize("out", ["", "stage(C, at=bk, in=shared, via=tma, swizzle=128B) -> Cs"])
+def test_the_plain_program_means_the_same(out: str) -> None:
+    made = laid(COPY, copying("fill=zero, box=(8, 8), swizzle=32B", out=out))
+    arrays = {"A": integers(19, 44)}
+    want, got = (interpret(each, arrays, {"M": 19, "K": 44}) for each in (made.original, made.function))
+    assert np.array_equal(want["C"], got["C"])
+
+
+@pytest.mark.parametrize("swizzle", Swizzle)
+@pytest.mark.parametrize("extent", [(16, 128), (12, 64), (2, 6, 32), (3, 32), (32,)])
+def test_memory_is_that_of_the_engine(swizzle: Swizzle, extent: tuple[int, ...]) -> None:
+    """Every element of every box lies where the engine writes it: rows one behind the other, chunks moved by their address."""
+    width = swizzle.span // 2 or extent[-1]
+    if extent[-1] % width:
+        width = extent[-1]
+        swizzle = Swizzle.NONE
+    boxes = Boxes(extent, (*extent[:-1], width), 2, swizzle)
+    graph = boxes.allocation("As")
+    shape = [leaf.extent.constant for leaf in graph.leaves]
+    for index in product(*map(range, extent)):
+        below = graph.below({d.sym: i for d, i in zip(graph.logical, index, strict=True)})
+        own = [below[leaf.sym].constant for leaf in graph.leaves]
+        number = index[-1] // width
+        row = int(np.ravel_multi_index(index[:-1], extent[:-1])) if len(extent) > 1 else 0
+        byte = swizzle(row * boxes.row + index[-1] % width * 2)
+        assert int(np.ravel_multi_index(own, shape)) * 2 == number * boxes.bytes + byte
+    assert prod(shape) * 2 == boxes.bytes * prod(boxes.counts)
+
+
+LINE = "fn line(x: f32[n]): f32[n] { new y: f32[n] par n |i| { y[i] = x[i] } return y }"
+NO_ENGINE = "has no tensor memory accelerator"
+CANNOT = "error[E0916]: the tensor memory accelerator cannot copy"
+ROW = "inner box: the innermost row of a box is a multiple of 16 bytes"
+CASES = {
+    "target": (
+        COPY,
+        copying("box=(16, 32)"),
+        f"error[E0908]: sm_80 {NO_ENGINE}",
+        "use via=cp_async, or build for sm_90 or later",
+    ),
+    "cpu": (
+        COPY,
+        copying("box=(16, 32)").replace("bind(bi, grid.y)  bind(bk, grid.x)", ""),
+        f"error[E0908]: cpu {NO_ENGINE}",
+        "use via=ld",
+    ),
+    "base": (
+        COPY.replace(" align(16)", ""),
+        copying("fill=zero"),
+        f"{CANNOT} `A`: base: the tensor begins at a multiple of 16 bytes, of 32 with slices of 32",
+        "promise where it begins: `A: f32[…] align(16)`",
+    ),
+    "stride": (
+        COPY.replace("where K % 4 == 0", ""),
+        copying("fill=zero"),
+        f"{CANNOT} `A`: stride 1: every stride but the innermost is a multiple of 16 bytes, of 32 with slices of 32",
+        'add "where K % 4 == 0"',
+    ),
+    "row": (COPY, copying("box=(16, 2)"), f"{CANNOT} `A`: {ROW}", "ask for box=(16, 32)"),
+    "halo": (
+        BLUR,
+        "split(i, 8) -> (bi, ti)  split(j, 32) -> (bj, tj)  reorder(bi, bj, ti, tj)  bind(bi, grid.y)  bind(bj, grid.x)\n"
+        "stage(x, at=bj, in=shared, via=tma, fill=zero) -> xs",
+        f"{CANNOT} `x`: {ROW}",
+        "ask for box=(10, 36)",
+    ),
+    "large": (
+        COPY,
+        copying("fill=zero", (16, 512)),
+        f"{CANNOT} `A`: box 0: 1 <= box <= 256",
+        "ask for box=(16, 256)",
+    ),
+    "part": (
+        COPY,
+        copying("box=(16, 12)"),
+        "error[E0916]: boxes of 12 do not divide the 32 elements that dimension 1 of the region has",
+        "choose a divisor of 32, or one box of more than 32",
+    ),
+    "span": (
+        COPY,
+        copying("swizzle=64B"),
+        "error[E0916]: with `swizzle=64B` a row of a box has 64 bytes, and here it has 128",
+        "ask for box=(16, 16)",
+    ),
+    "fill": (
+        COPY,
+        copying("fill=2.0"),
+        "error[E0916]: the tensor memory accelerator fills with zero, not 2.0",
+        "stage it by via=ld, which fills with any number",
+    ),
+    "place of a box": (
+        SLABS,
+        SLICING.format("box=(1, 4, 8)"),
+        f"{CANNOT} `A`: shared address: a tile begins at a multiple of 128 bytes, or of what its swizzle repeats after",
+        "align the buffer and each stage of it",
+    ),
+    "changed": (
+        COPY,
+        copying("box=(16, 32)", out="bind(As_0, block.x)"),
+        "error[E0916]: the tensor memory accelerator runs the loops over `As_0`, which another directive has changed",
+        "leave the loops of the copy as `stage` makes them",
+    ),
+    "memory": (
+        COPY,
+        copying("box=(16, 32)", out="resize(As.d1, 0, 1)"),
+        "error[E0913]: the memory of `As` lies as the tensor memory accelerator copies it",
+        "stage it with `swizzle=` or `box=`, or by via=cp_async",
+    ),
+    "chunk": (
+        LINE,
+        "split(i, 64) -> (b, t)  bind(b, grid.x)  stage(y, at=b, in=shared, via=tma) -> ys",
+        "error[E0916]: a store writes 16 bytes at once, and a row of `y`, of n elements, may end within them",
+        'add "where n % 4 == 0"',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_refused(name: str) -> None:
+    program, schedule, reason, help = CASES[name]
+    target = {"target": "sm_80", "cpu": "cpu"}.get(name, "sm_90a")
+    assert said(program, schedule, target) == (reason, help)
+
+
+def test_words_of_tma_alone() -> None:
+    reason, _ = said(COPY, copying("box=(16, 32)").replace("via=tma", "via=ld"))
+    assert reason == "error[E0902]: `stage` has `box=` with `via=tma` alone"
+    reason, _ = said(COPY, copying("box=(16)"))
+    assert reason == "error[E0902]: `stage` takes a box with a size for each dimension of `A`, 2 in all"
+
+
+def test_a_store_of_what_is_not_written_is_refused() -> None:
+    """A box larger than what is computed would store what nobody wrote."""
+    schedule = multiplying(out="stage(C, at=bj, in=shared, via=tma, box=(16, 64)) -> Cs")
+    text = refusal(MATMUL, schedule)
+    assert "an element is read, or stored with its box, before it is written" in text
