@@ -93,6 +93,10 @@ def test_copies_move_bytes_and_fill_with_zeros(cache: str, size: int) -> None:
         np.testing.assert_array_equal(execute(f"cp_async_{cache}_{size}_zfill", x=x, n=part, y=y.copy()), wanted)
 
 
+LATER = {"cp_async": "cp.async.", "cp_reduce": "cp.reduce.", "mbarrier": "mbarrier.", "fence": "fence."}
+"""How the names begin of what other threads, or copies, see the effect of; and how their templates do."""
+
+
 @pytest.mark.parametrize("instruction", INSTRUCTIONS.values(), ids=lambda each: each.name)
 def test_records_are_whole(instruction: Instruction) -> None:
     """Every operand has its place in every template, and a warp's operands say which lane holds what."""
@@ -102,9 +106,9 @@ def test_records_are_whole(instruction: Instruction) -> None:
         assert first in TARGETS and template.endswith(";")
         assert {place.rstrip("0123456789") for place in re.findall(r"{(\w+)}", template)} == names
     assert all(bool(operand.fragment) == (instruction.level is Level.WARP) for operand in instruction.operands)
-    later = instruction.name.startswith("cp_async")
-    assert bool(instruction.effect) == (instruction.level is not Level.THREAD or later)
-    assert not later or all(template.startswith("cp.async.") for _, template in instruction.asm)
+    later = next((word for word in LATER if instruction.name.startswith(word)), None)
+    assert bool(instruction.effect) == (instruction.level is not Level.THREAD or later is not None)
+    assert later is None or all(template.startswith(LATER[later]) for _, template in instruction.asm)
 
 
 def test_library_is_a_text_of_the_language() -> None:

@@ -1,0 +1,88 @@
+"""Barriers in shared memory, and copies by the engine that moves tiles of tensors (TMA).
+
+A copy goes through the async proxy: what a thread wrote to shared memory comes before it only by a fence of that thread. What a
+copy of a tile computes is a matter of its map, of which the language knows nothing: `texpr.tma.reference` says it.
+"""
+
+from texpr.isa.instruction import Instruction, Operand
+from texpr.isa.levels import Level
+
+MOST_PENDING = 7
+"""Groups in flight that there are records for: the number is an immediate."""
+
+REDUCTIONS = ("add", "min", "max", "and", "or", "xor")
+"""By which a tile is combined with what is in the tensor."""
+
+_BARRIER = Operand("b", "u64", inout=True)
+_MAP = Operand("map", "u8", (128,))
+
+
+def _plain(name: str, title: str, template: str, effect: str, source: str, *operands: Operand) -> Instruction:
+    return Instruction(
+        name, title, Level.THREAD, operands, (("sm_90", f"{template};"),), "", effect=effect, source=f'PTX ISA 8.5, "{source}"'
+    )
+
+
+def _load(rank: int) -> Instruction:
+    verb = f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+    return _plain(
+        f"cp_async_bulk_tensor_{rank}d_load",
+        f"starts a copy of a box of a tensor in {rank} dimensions, its corner at c, to a tile y of shared memory",
+        f"{verb} [{{y}}], [{{map}}, {_corner(rank)}], [{{b}}]",
+        "arrives at barrier with its bytes, by the async proxy",
+        "cp.async.bulk.tensor",
+        _MAP, Operand("c", "i32", (rank,)), _BARRIER, Operand("y", "u8", (16,), inout=True),
+    )  # fmt: skip
+
+
+def _store(rank: int, op: str | None) -> Instruction:
+    combined = "" if op is None else f", each element combined by {op}"
+    verb = "cp.async" if op is None else "cp.reduce.async"
+    how = "tile.bulk_group" if op is None else f"{op}.tile.bulk_group"
+    return _plain(
+        f"cp_async_bulk_tensor_{rank}d_store" if op is None else f"cp_reduce_async_bulk_tensor_{rank}d_{op}",
+        f"starts a copy of a tile x of shared memory to a box of a tensor in {rank} dimensions, its corner at c{combined}",
+        f"{verb}.bulk.tensor.{rank}d.global.shared::cta.{how} [{{map}}, {_corner(rank)}], [{{x}}]",
+        "joins bulk group, by the async proxy",
+        "cp.async.bulk.tensor" if op is None else "cp.reduce.async.bulk.tensor",
+        Operand("x", "u8", (16,)), Operand("c", "i32", (rank,)), _MAP,
+    )  # fmt: skip
+
+
+def _corner(rank: int) -> str:
+    return "{ " + ", ".join(f"{{c{at}}}" for at in range(rank)) + " }"
+
+
+def _wait(pending: int, read: str) -> Instruction:
+    what = "have yet to read" if read else "are unfinished"
+    return _plain(
+        f"cp_async_bulk_wait_group_{pending}{read.replace('.', '_')}",
+        f"waits until at most {pending} of this thread's bulk groups, the latest, {what}",
+        f"cp.async.bulk.wait_group{read} {pending}",
+        "awaits bulk groups",
+        "cp.async.bulk.wait_group",
+    )
+
+
+INSTRUCTIONS = (
+    _plain("mbarrier_init", "makes a barrier, whose phases wait for n arrivals each",
+           "mbarrier.init.shared::cta.b64 [{b}], {n}", "makes barrier", "mbarrier.init", Operand("n", "u32"), _BARRIER),
+    _plain("mbarrier_arrive", "arrives at a barrier", "mbarrier.arrive.release.cta.shared::cta.b64 _, [{b}]",
+           "arrives at barrier", "mbarrier.arrive", _BARRIER),
+    _plain("mbarrier_arrive_expect_tx", "arrives at a barrier, whose phase then waits for n bytes more",
+           "mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [{b}], {n}", "arrives at barrier", "mbarrier.arrive",
+           Operand("n", "u32"), _BARRIER),
+    _plain("mbarrier_try_wait_parity", "whether the phase of parity p has completed, after a while at the most",
+           "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 {done}, [{b}], {p}", "awaits phase", "mbarrier.try_wait",
+           Operand("b", "u64"), Operand("p", "u32"), Operand("done", "bool", inout=True)),
+    _plain("fence_proxy_async", "this thread's writes of shared memory come before its later copies of tiles",
+           "fence.proxy.async.shared::cta", "orders proxies", "membar, fence"),
+    _plain("fence_mbarrier_init", "barriers that this thread made are known to copies", "fence.mbarrier_init.release.cluster",
+           "orders proxies", "membar, fence"),
+    *(_load(rank) for rank in range(1, 6)),
+    *(_store(rank, None) for rank in range(1, 6)),
+    *(_store(rank, op) for op in REDUCTIONS for rank in range(1, 6)),
+    _plain("cp_async_bulk_commit_group", "the stores that this thread started since its last commit are one bulk group",
+           "cp.async.bulk.commit_group", "closes bulk group", "cp.async.bulk.commit_group"),
+    *(_wait(pending, read) for read in ("", ".read") for pending in range(MOST_PENDING + 1)),
+)  # fmt: skip
