@@ -55,7 +55,7 @@ def test_a_place_that_cannot_be_kept_is_refused() -> None:
 
 def test_copies_that_are_bound_already() -> None:
     said = refusal(ROWS, "split(i, 8) -> (o, t)  distribute(t) -> (a, b)  bind(a, block.y)  bind(b, block.x)")
-    assert "`b` is given to `bind` already, and so are its copies: `a`" in said
+    assert "`b` is bound to `block.y` already, and so are its copies: `a`" in said
     assert "binding one of them binds them all" in said
 
 

@@ -16,7 +16,7 @@ from texpr.ir import program as ir
 from texpr.isa.target import Target
 from texpr.mapping.bands import band
 from texpr.mapping.nest import LoopMap, Role
-from texpr.schedule.marks import UNROLL, VECTOR, level_of, mark
+from texpr.schedule.marks import BIND, UNROLL, VECTOR, asked_at, level_of, mark
 from texpr.support.diagnostic import Note, error
 
 THREAD_LEVELS = ("lane", "warp", "block.x", "block.y", "block.z")
@@ -49,7 +49,9 @@ def require_outside(body: tuple[ir.Stmt, ...]) -> None:
         level = level_of(stmt) if isinstance(stmt, ir.Par) else None
         if isinstance(stmt, ir.Par) and level is not None and level.startswith(("grid", "core")):
             reason = f"`{stmt.sym.base}` is bound to `{level}`, and is not outermost any more"
-            raise error("E0905", stmt.span, reason, help=f"reorder so that `{stmt.sym.base}` is outside of all others")
+            raise error(
+                "E0905", asked_at(stmt, BIND), reason, help=f"reorder so that `{stmt.sym.base}` is outside of all others"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ def widths(body: tuple[ir.Stmt, ...], target: Target) -> Widths:
     if last is not None and made.threads > target.max_threads:
         listed = " · ".join(f"{level} {width}" for level, width in found.items())
         reason = f"{listed} are {made.threads} threads, and a block of {target.name} has {target.max_threads} at most"
-        raise error("E0910", last.span, reason, help="split these loops by smaller factors")
+        raise error("E0910", asked_at(last, BIND), reason, help="split these loops by smaller factors")
     return made
 
 
@@ -134,7 +136,8 @@ def _require_none(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> None:
             outer, inner = loops[-1].sym.base, stmt.sym.base
             reason = f"`{inner}` and `{outer}` are both bound, but `{inner}` is not directly inside `{outer}`"
             note = Note(f"`{outer}` is this loop", loops[-1].span)
-            raise error("E0905", stmt.span, reason, note, help=f"reorder so that they are neighbours, or distribute `{outer}`")
+            help = f"reorder so that they are neighbours, or distribute `{outer}`"
+            raise error("E0905", asked_at(stmt, BIND), reason, note, help=help)
 
 
 def bound_maps(loops: tuple[ir.Par, ...], asked: Widths) -> Iterator[LoopMap]:

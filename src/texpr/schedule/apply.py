@@ -27,7 +27,7 @@ def follow(state: State, directive: ir.Directive) -> State:
     """`state` after one directive. Raises TexprError or Limitation, with the directive's span, where it is refused."""
     rule = RULES.get(directive.name)
     if rule is None:
-        near = get_close_matches(directive.name, RULES, n=1)
+        near = get_close_matches(directive.name, RULES, n=1, cutoff=0.7)
         hint = f"did you mean `{near[0]}`?" if near else f"the directives are {', '.join(RULES)}"
         raise error("E0901", directive.span, f"there is no directive `{directive.name}`", help=hint)
     return rule.apply(Call(rule, directive, state))

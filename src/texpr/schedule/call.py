@@ -62,17 +62,18 @@ class Call:
                 raise self.wrong(f"has `{argument.key}=` twice", argument)
             seen.add(argument.key)
         if not least <= len(self.plain) <= most:
-            wanted = str(least) if least == most else f"{least} to {most}"
-            raise self.wrong(f"takes {wanted} argument{'s' if most != 1 else ''} without a key, not {len(self.plain)}")
+            wanted = str(least) if least == most else f"{least} or {most}" if most == least + 1 else f"{least} to {most}"
+            kind = f"argument{'s' if most != 1 else ''}{' without a key' if keys else ''}"
+            raise self.wrong(f"takes {wanted} {kind}, not {len(self.plain)}")
 
     def key(self, key: str) -> ir.Argument | None:
         """The argument `key=…`."""
         return next((a for a in self.directive.args if a.key == key), None)
 
-    def word(self, argument: ir.Argument, choices: Sequence[str] = ()) -> str:
-        """A name or word, one of `choices` where there are any."""
+    def word(self, argument: ir.Argument, choices: Sequence[str] = (), what: str = "a word") -> str:
+        """A name or word, one of `choices` where there are any; `what`: what it stands for."""
         if not isinstance(argument.value, str):
-            raise self.wrong("takes a name here", argument)
+            raise self.wrong(f"takes {what} here", argument)
         if choices and argument.value not in choices:
             near = get_close_matches(argument.value, choices, n=1)
             hint = f"; did you mean `{near[0]}`?" if near else ""
@@ -104,7 +105,7 @@ class Call:
 
     def loop(self, argument: ir.Argument) -> ir.Loop:
         """The loop of that index or label. E0903 where there is none, E0904 where there are several."""
-        name = self.word(argument)
+        name = self.word(argument, what="the name of a loop")
         every = loops(self.state.function.body)
         exact = [loop for loop in every if loop.sym.name == name]
         found = exact or [loop for loop in every if loop.label == name] or [loop for loop in every if loop.sym.base == name]
@@ -113,15 +114,19 @@ class Call:
         if found:
             notes = tuple(Note(f"a loop over `{name}`", loop.span) for loop in found)
             reason = f"`{name}` stands for {len(found)} loops"
-            raise self.refuse("E0904", reason, *notes, at=argument, help="give the one that is meant a label: |i| 'rows {…}")
+            raise self.refuse(
+                "E0904", reason, *notes, at=argument, help="give the one that is meant a label of its own: |i| 'rows {…}"
+            )
         names = [loop.sym.name for loop in every]
         near = get_close_matches(name, names, n=1)
         hint = f"did you mean `{near[0]}`?" if near else f"the loops are {', '.join(names) or 'none'}"
-        raise self.refuse("E0903", f"there is no loop `{name}`", at=argument, help=hint)
+        made = next((t.outputs for t in self.state.transforms if any(d.sym.name == name for d in t.inputs)), ())
+        became = f"there is no loop `{name}` any more: it became {' and '.join(f'`{d.sym.name}`' for d in made)}"
+        raise self.refuse("E0903", became if made else f"there is no loop `{name}`", at=argument, help=hint)
 
     def buffer(self, argument: ir.Argument) -> Buffer:
         """The buffer of that name. E0903 where there is none."""
-        name = self.word(argument)
+        name = self.word(argument, what="the name of a buffer")
         every = dict.fromkeys((*ir.buffers(self.state.function), *self.state.function.results))
         for buffer in every:
             if buffer.name == name:
@@ -145,7 +150,8 @@ class Call:
                     "E0107", f"`{name}` cannot be a name", help="a name is of letters, digits and _, and no keyword"
                 )
             if name in taken or name in given[:number]:
-                raise self.refuse("E0907", f"the name `{name}` is taken", help="choose another after `->`")
+                reason = f"the name `{name}` is taken" if name in taken else f"two results are called `{name}`"
+                raise self.refuse("E0907", reason, help="choose another after `->`")
         return tuple(map(Sym, given))
 
     def require_memory(self, space: str, argument: ir.Argument | None) -> None:

@@ -48,6 +48,12 @@ def mark(loop: ir.Loop, name: str) -> ir.Directive | None:
     return next((d for d in loop.directives if d.name == name), None)
 
 
+def asked_at(loop: ir.Loop, name: str) -> Span:
+    """Where the mark `name` was asked for, or where the loop is written, if that is in no text."""
+    found = mark(loop, name)
+    return loop.span if found is None or found.span is NOWHERE else found.span
+
+
 def level_of(loop: ir.Loop) -> str | None:
     """The level that `loop` is bound to: `grid.x`, `block.y`, `lane`, …"""
     found = mark(loop, BIND)

@@ -166,7 +166,7 @@ def chain(call: Call, state: State, named: Sequence[ir.Loop]) -> tuple[ir.Loop, 
         if all(step is not loop for step in deepest):
             inner = next(s for s in reversed(deepest) if isinstance(s, ir.Par | ir.Seq))
             reason = f"the loops over `{loop.sym.base}` and `{inner.sym.base}` are not nested"
-            raise call.refuse("E0905", reason, help="distribute or fuse loops so that one lies inside the other")
+            raise call.refuse("E0905", reason, help="only loops one inside the other can change places")
     first = min(next(n for n, step in enumerate(deepest) if step is loop) for loop in named)
     found: list[ir.Loop] = []
     for step in deepest[first:]:

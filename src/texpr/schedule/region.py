@@ -50,11 +50,12 @@ class Box:
 
 
 class NoBox(Exception):
-    """The region is no box of constant size; the text says of which use, and why."""
+    """The region is no box of constant size; the text says of which use, and why, and `help` what would do."""
 
-    def __init__(self, use: Use, reason: str):
+    def __init__(self, use: Use, reason: str, help: str | None = None):
         super().__init__(reason)
         self.use = use
+        self.help = help
 
 
 def uses(state: State, buffer: Buffer, outer: Sequence[ir.Loop]) -> tuple[Use, ...]:
@@ -131,7 +132,8 @@ def _parted(state: State, use: Use, dim: int) -> tuple[Expr, int, int]:
     low, high = bounds(offset, ranges)
     if low is None or high is None:
         open_ends = sorted(s.base for s in offset.syms() if ranges[s][1] is None)
-        raise NoBox(use, f"its subscript {dim} varies with `{open_ends[0]}`, whose extent is not a constant")
+        reason = f"its subscript {dim} varies with `{open_ends[0]}`, whose extent is not a constant"
+        raise NoBox(use, reason, f"split the loop over `{open_ends[0]}` by a number, and stage at the outer part")
     return base, low, high
 
 

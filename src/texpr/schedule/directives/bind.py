@@ -19,7 +19,7 @@ def _apply(call: Call) -> State:
     call.expect(2)
     call.no_results()
     loop = call.loop(call.plain[0])
-    level = call.word(call.plain[1])
+    level = call.word(call.plain[1], what="the name of a level")
     known = levels(call.state.target)
     if level == AUTO:
         return call.state.changed(loop, lambda copy: unmarked(copy, BIND))
@@ -34,7 +34,7 @@ def _apply(call: Call) -> State:
         _require_threads(call, loop, level)
     else:
         _require_outermost(call, loop)
-    return call.state.changed(loop, lambda copy: marked(copy, BIND, level))
+    return call.state.changed(loop, lambda copy: marked(copy, BIND, level, span=call.directive.span))
 
 
 def _require_par(call: Call, loop: ir.Loop) -> None:
@@ -55,7 +55,9 @@ def _require_unbound(call: Call, loop: ir.Loop) -> None:
     if mark(loop, BIND) is None:
         return
     copies = ", ".join(f"`{copy.sym.base}`" for copy in call.state.copies(loop) if copy is not loop)
-    reason = f"`{loop.sym.base}` is given to `{BIND}` already" + (f", and so are its copies: {copies}" if copies else "")
+    reason = f"`{loop.sym.base}` is bound to `{level_of(loop)}` already" + (
+        f", and so are its copies: {copies}" if copies else ""
+    )
     help = "binding one of them binds them all" if copies else None
     raise call.refuse("E0908", reason, at=call.plain[0], help=help)
 
@@ -84,7 +86,8 @@ def _require_threads(call: Call, loop: ir.Loop, level: str) -> None:
         raise call.refuse("E0910", reason, help=f"split it: split({loop.sym.base}, 32) -> (…)")
     most = 32 if level == "lane" else target.max_threads
     if not 1 <= extent.constant <= most:
-        raise call.refuse("E0910", f"`{loop.sym.base}` has {extent} iterations, and `{level}` takes 1 to {most}")
+        reason = f"`{loop.sym.base}` has {extent} iterations, and `{level}` takes 1 to {most}"
+        raise call.refuse("E0910", reason, help=f"split it: split({loop.sym.base}, 32) -> (…)")
 
 
 def _require_outermost(call: Call, loop: ir.Loop) -> None:

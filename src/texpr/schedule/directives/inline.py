@@ -26,7 +26,8 @@ def _apply(call: Call) -> State:
     function = call.state.function
     new = next((s for s in ir.walk(function.body) if isinstance(s, ir.New) and s.buffer is buffer), None)
     if new is None or buffer in function.results:
-        raise call.refuse("E0905", f"`{buffer.name}` is not a local, so its elements must be stored", at=call.plain[0])
+        role = "a result" if buffer in function.results else "a parameter"
+        raise call.refuse("E0905", f"`{buffer.name}` is {role}, and only a local can be computed again", at=call.plain[0])
     if buffer in call.state.allocations:
         raise call.refuse("E0905", f"`{buffer.name}` has an allocation of its own already", at=call.plain[0])
     writer = _writer(call, buffer)

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transforms.merge import Merge
+from texpr.ir import program as ir
 from texpr.schedule.allocation import on_allocation
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.shape import free_loop, sizes_known
@@ -27,9 +28,12 @@ def _apply(call: Call) -> State:
     names = f"`{outer.sym.base}` and `{inner.sym.base}`"
     if len(outer.body) != 1 or outer.body[0] is not inner:
         help = "`reorder` brings them together, `distribute` takes other statements away"
+        if inner.body[:1] == (outer,):
+            help = f"the outer one comes first: merge({inner.sym.base}, {outer.sym.base})"
         raise call.refuse("E0905", f"the loops over {names} are not directly nested", help=help)
     if type(outer) is not type(inner) or set(outer.reduce) != set(inner.reduce):
-        raise call.refuse("E0905", f"the loops over {names} are not of one kind (par, seq, reduce)")
+        kinds = " and ".join(f"`{loop.sym.base}` {_kind(loop)}" for loop in (outer, inner))
+        raise call.refuse("E0905", f"the loops over {names} are not of one kind: {kinds}")
     state = call.state
     one, other = state.domain(outer), state.domain(inner)
     if state.above(outer) & other.extent.syms():
@@ -40,6 +44,12 @@ def _apply(call: Call) -> State:
     merged = IterDomain(name, one.extent * other.extent)
     made = replace(outer, sym=name, extent=merged.extent, body=inner.body)
     return state.with_transform(Merge(one, other, merged)).with_body(replaced(state.function.body, outer, lambda _: (made,)))
+
+
+def _kind(loop: ir.Loop) -> str:
+    """What the loop is, for a message."""
+    freed = f" reduce({', '.join(b.name for b in loop.reduce)})" if loop.reduce else ""
+    return f"is a `{'par' if isinstance(loop, ir.Par) else 'seq'}{freed}`"
 
 
 def _require_extents(call: Call, outer: IterDomain, inner: IterDomain) -> None:

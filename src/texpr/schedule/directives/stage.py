@@ -182,7 +182,8 @@ def _alike(call: Call, staging: Staging) -> Use:
             raise _no(call, use, "another access there has other subscripts or loops", like)
     for domain in domains:
         if not domain.extent.is_constant:
-            raise _no(call, like, f"the extent of `{domain.sym.base}`, {domain.extent}, is not a constant")
+            help = f"split the loop over `{domain.sym.base}` by a number, and stage at the outer part"
+            raise _no(call, like, f"the extent of `{domain.sym.base}`, {domain.extent}, is not a constant", help=help)
     return like
 
 
@@ -190,7 +191,7 @@ def _box(call: Call, staging: Staging) -> Box:
     try:
         return box(staging.state, staging.uses)
     except NoBox as problem:
-        raise _no(call, problem.use, str(problem)) from None
+        raise _no(call, problem.use, str(problem), help=problem.help) from None
 
 
 def _fill(call: Call, buffer: Buffer) -> Literal | None:
@@ -213,15 +214,17 @@ def _copy_loops(call: Call, name: str, rank: int) -> tuple[Sym, ...]:
     names = [f"{name}_{d}" for d in range(rank)]
     for each in names:
         if each in taken:
-            raise call.refuse("E0907", f"the name `{each}`, which a loop of the copy would have, is taken")
+            raise call.refuse(
+                "E0907", f"the name `{each}`, which a loop of the copy would have, is taken", help="choose another after `->`"
+            )
     return tuple(map(Sym, names))
 
 
-def _no(call: Call, use: Use, reason: str, other: Use | None = None) -> TexprError:
+def _no(call: Call, use: Use, reason: str, other: Use | None = None, help: str | None = None) -> TexprError:
     notes = [Note("this access", use.load.span)]
     if other is not None:
         notes.append(Note("the other access", other.load.span))
-    return call.refuse("E0912", f"what is touched of `{use.load.buffer.name}` cannot be staged: {reason}", *notes)
+    return call.refuse("E0912", f"what is touched of `{use.load.buffer.name}` cannot be staged: {reason}", *notes, help=help)
 
 
 FORM = (
