@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,16 @@ from numpy.typing import NDArray
 from tests.lowering import machine
 from tests.lowering.mutants import mutants
 from tests.lowering.tiled import BLUR, BLURRING, COPY, MATMUL, SLABS, SLICING, TURN, TURNING, copying, multiplying
-from tests.schedule.laid import Laid, counts, integers, laid, refusal, wrong
+from tests.schedule.laid import Laid, binary, counts, integers, laid, lowered, refusal, wrong
 
+from texpr.emulator import LOCKSTEP
+from texpr.frontend import parse
 from texpr.interp import run as interpret
 from texpr.ir import kernel as k
+from texpr.isa.registry import resolve
+from texpr.schedule.apply import apply_schedule
 
+FOLDER = Path(__file__).parents[2] / "examples" / "tma"
 Arrays = Mapping[str, NDArray[Any]]
 
 
@@ -214,3 +220,35 @@ def test_what_a_split_leaves_out_is_copied_all_the_same() -> None:
     schedule = multiplying().replace("(ko, ki)", "(kk, ki)  split(kk, 3) -> (k1, ko)").replace("bj, ko,", "bj, k1, ko,")
     made = laid(MATMUL, schedule)
     assert wrong(made, {"A": integers(16, 20), "B": integers(20, 36, seed=1)}, {"M": 16, "K": 20, "N": 36}) is None
+
+
+EXAMPLES: dict[str, tuple[Arrays, Mapping[str, int]]] = {
+    "copy": ({"A": integers(37, 68), "a": np.array(3, np.float32)}, {"M": 37, "K": 68}),
+    "matmul": ({"A": integers(70, 36), "B": integers(36, 72, seed=1)}, {"M": 70, "K": 36, "N": 72}),
+    "transpose": ({"A": integers(37, 44)}, {"M": 37, "N": 44}),
+    "stencil": ({"x": integers(13, 44)}, {"M": 13, "N": 44}),
+}
+
+
+def example(name: str) -> Laid:
+    (function,) = parse((FOLDER / f"{name}.te").read_text(encoding="utf-8"), name).functions
+    made = apply_schedule(function, function.schedules[0], resolve("sm_90a"))
+    assert made is not None
+    return lowered(function, made.function)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_example(name: str) -> None:
+    assert wrong(example(name), *EXAMPLES[name], (None, LOCKSTEP, 0, 1)) is None
+
+
+def test_every_example_is_tried() -> None:
+    assert {path.stem for path in FOLDER.glob("*.te")} == EXAMPLES.keys()
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+def test_nvcc_makes_copies_of_tiles(target: str) -> None:
+    made = laid(MATMUL, multiplying(out="stage(C, at=bj, in=shared, via=tma) -> Cs"), target)
+    ptx = binary(made, target).ptx.decode()
+    assert "cp.async.bulk.tensor.2d.shared::cluster.global" in ptx and "mbarrier.try_wait" in ptx
+    assert "cp.async.bulk.tensor.2d.global.shared::cta" in ptx and "fence.proxy.async" in ptx
