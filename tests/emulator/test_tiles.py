@@ -155,3 +155,41 @@ def test_planted_fault_is_named_under_every_schedule(emulate: Callable[..., Emul
             assert any(map(planted.names, found)), (seed, [str(report) for report in found])
         else:
             assert found or not np.array_equal(args["z"], case.expected(args)), seed
+
+
+SAID = {
+    "no_store_fence": "shared tile[0] in no_store_fence_0 meets the engine that copies tiles without a fence; thread (0, 0, 0) "
+    "of block (0, 0, 0), line 27: write; thread (0, 0, 0) of block (0, 0, 0), line 31: stored from it, and no fence of the "
+    "writer is between (836 times)",
+    "no_make": "shared full[0] in no_make_0 is not used as a barrier must be; thread (0, 0, 0) of block (0, 0, 0), line 29: "
+    "arrived at a barrier that was not made (9 times)",
+    "far": "a copy of a tile in far_0 is none that the hardware makes; thread (0, 0, 0) of block (0, 0, 0), line 31: gave a "
+    "coordinate beyond 32 bits",
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_reports_say_who_and_where(emulate: Callable[..., Emulated], name: str) -> None:
+    case = next(planted for planted in PLANTED if planted.name == name).tiled
+    found = launch(emulate(FAULTY), case, case.kernel, case.args())
+    assert SAID[name] in map(str, found), [str(report) for report in found]
+
+
+def test_counts_of_tiles(emulate: Callable[..., Emulated]) -> None:
+    """Nine boxes of 2 KiB, zeros included; threads read shared memory and write the result."""
+    case, emulated = TILED["load"], emulate(EVERY)
+    emulated.clear_counts()
+    assert launch(emulated, case, case.kernel, case.args(), count=True) == []
+    counts = emulated.counts()["load_0"]
+    assert (counts.tile_loads, counts.tile_stores, counts.tile_bytes) == (9, 0, 9 * 2048)
+    assert (counts.global_loads, counts.shared_loads, counts.global_stores) == (0, 9 * 512, 9 * 512)
+
+
+def test_a_swizzle_saves_conflicts(emulate: Callable[..., Emulated]) -> None:
+    """Columns of 32 words would meet in one bank; permuted chunks of 16 bytes meet in eight, of four words each."""
+    case, emulated = TILED["transpose"], emulate(EVERY)
+    emulated.clear_counts()
+    args = {**case.args(), "x": np.ones((64, 64), np.float32), "z": np.zeros((64, 64), np.float32), "m": 64, "n": 64}
+    assert launch(emulated, case, case.kernel, args, count=True) == []
+    counts = emulated.counts()["transpose_0"]
+    assert counts.shared_wavefronts == 4 * counts.shared_requests and counts.tile_loads == 4
