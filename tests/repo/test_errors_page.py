@@ -95,7 +95,7 @@ def test_an_example_shows_its_code(code: str) -> None:
 
 
 def test_every_code_of_the_language_has_an_example() -> None:
-    wanted = {code for code in TITLES if code < "E0505"} - UNSHOWN.keys()
+    wanted = {code for code in TITLES if code < "E0505" or code.startswith("E09")} - UNSHOWN.keys()
     assert wanted - EXAMPLES.keys() == set()
     assert EXAMPLES.keys() & UNSHOWN.keys() == set()
 

@@ -46,4 +46,4 @@ def halves(call: Call, loop: ir.Loop, factor: Expr, parts: bool = False) -> tupl
     return state.with_transform(split).with_body(replaced(state.function.body, loop, lambda _: (made,))), below
 
 
-RULE = Rule("split", "split(LOOP, FACTOR) -> (OUTER, INNER)", _apply)
+RULE = Rule("split", "split(LOOP, FACTOR | parts=COUNT) -> (OUTER, INNER)", _apply)

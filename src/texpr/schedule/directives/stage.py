@@ -180,7 +180,7 @@ def _alike(call: Call, staging: Staging) -> Use:
             raise _no(call, use, "its subscripts are data")
         if use.load.index != like.load.index or {state.domain(loop) for loop in varying(state, use)} != domains:
             raise _no(call, use, "another access there has other subscripts or loops", like)
-    for domain in domains:
+    for domain in map(state.domain, varying(state, like)):
         if not domain.extent.is_constant:
             help = f"split the loop over `{domain.sym.base}` by a number, and stage at the outer part"
             raise _no(call, like, f"the extent of `{domain.sym.base}`, {domain.extent}, is not a constant", help=help)
