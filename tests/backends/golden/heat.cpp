@@ -11,6 +11,10 @@
 #define TEXPR_NOT_LOADED (-8)
 #define TEXPR_ASSUMPTION_FAILS (-9)
 #define TEXPR_NO_MEMORY (-10)
+#define TEXPR_TENSOR_BASE (-11)
+#define TEXPR_TENSOR_STRIDE (-12)
+#define TEXPR_TENSOR_SIZE (-13)
+#define TEXPR_NO_TENSOR_MAPS (-14)
 
 // copy_now: shared out M
 static void copy_now(float const *TX_RESTRICT A, float *TX_RESTRICT now, int const M, int const N) {
