@@ -39,7 +39,7 @@ def _apply(call: Call) -> State:
     else:
         call.no_results()
     if not (loop.extent.is_constant and 2 <= loop.extent.constant <= MOST):
-        help = f"ask for a part: vectorize({call.plain[0].value}, 4) -> (…)"
+        help = f"split it: vectorize({call.plain[0].value}, 4) -> (…)"
         reason = f"`{loop.sym.base}` has {loop.extent} iterations, and a vector has 2 to {MOST} lanes"
         raise call.refuse("E0911", reason, at=call.plain[-1], help=help)
     made = marked(loop, VECTOR, span=call.directive.span)
