@@ -21,6 +21,7 @@ from texpr.interp import run as interpret
 from texpr.ir import kernel as k
 from texpr.isa.registry import resolve
 from texpr.schedule.apply import apply_schedule
+from texpr.support.diagnostic import TexprError
 
 FOLDER = Path(__file__).parents[2] / "examples" / "tma"
 Arrays = Mapping[str, NDArray[Any]]
@@ -252,3 +253,53 @@ def test_nvcc_makes_copies_of_tiles(target: str) -> None:
     ptx = binary(made, target).ptx.decode()
     assert "cp.async.bulk.tensor.2d.shared::cluster.global" in ptx and "mbarrier.try_wait" in ptx
     assert "cp.async.bulk.tensor.2d.global.shared::cta" in ptx and "fence.proxy.async" in ptx
+
+
+def marked(body: str) -> str:
+    """What is said of loops that carry the mark of a copy without a schedule having proved it."""
+    head = "fn f(A: f32[n, 64] align(16)): (f32[n, 64], f32[n, 64]) { new B: f32[n, 64] new C: f32[n, 64]"
+    text = f"{head}\n{body}\nreturn (B, C) }}"
+    (function,) = parse(text, "t.te").functions
+    with pytest.raises(TexprError) as found:
+        lowered(function, function)
+    return str(found.value)
+
+
+TILE = "new s: f32[1, 64] par 64 |k| #tma(0, 1, 64) {{ s[0, k] = {} }} par 64 |c| {{ C[i, c] = s[0, 63 - c] }}"
+GRID = "par n |i| #bind(grid.x)"
+FIRST = "par 64 |j| { B[i, j] = A[i, j] }"
+
+
+REFUSED = {
+    "written": (f"{GRID} {{ {FIRST} {TILE.format('B[i, k]')} }}", "`B` is written in the kernel whose copies load it"),
+    "decided anew": (
+        f"{GRID} {{ {FIRST} seq 4 |t| {{ if t < 3 {{ {TILE.format('A[i, k]')} }} "
+        "else { par 64 |d| { C[i, d] = 0.0 } } } }",
+        "whether it runs is decided anew in each iteration of `t`",
+    ),
+    "a block's own": (
+        f"{GRID} {{ {FIRST} par 64 |c| {{ C[i, c] = 0.0 }} new s: f32[1, 64] par 64 |j| {{ s[0, j] = A[i, j] }} "
+        "new big: f32[300, 64] par 64 |k| #tma(0, 1, 64) { big[7, k] = s[0, k] } }",
+        "`big` is not one tensor in global memory, but what a block keeps",
+    ),
+    "changed": (
+        f"{GRID} {{ {FIRST} {TILE.format('A[i, k]').replace('#tma(0, 1, 64)', '#tma(0, 1, 64) #unroll')} }}",
+        "the tensor memory accelerator runs the loops over `k`, which another directive has changed",
+    ),
+    "read again": (
+        f"{GRID} {{ new s: f32[1, 64] par 64 |j| {{ s[0, j] = A[i, j] }} par 64 |k| #tma(0, 1, 64) {{ B[i, k] = s[0, k] }} "
+        "par 64 |c| { C[i, c] = B[i, 63 - c] } }",
+        "`B` is touched again in the kernel whose copies store it",
+    ),
+    "tested": (
+        f"{GRID} {{ par 64 |c| {{ B[i, c] = 0.0 C[i, c] = 0.0 }} new s: f32[1, 64] par 64 |j| {{ s[0, j] = A[i, j] }} "
+        "par 64 |k| #tma(0, 1, 64) { if k < 7 { B[i, k] = s[0, k] } } }",
+        "the tensor memory accelerator runs the loops over `k`, which another directive has changed",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_in_lowering(name: str) -> None:
+    body, reason = REFUSED[name]
+    assert reason in marked(body)

@@ -25,7 +25,8 @@ from texpr.lowering.names import Names
 from texpr.lowering.needs import WARP, Meeting
 from texpr.lowering.places import Place
 from texpr.lowering.team import Branch, Leaf, Loop, Node, leaves
-from texpr.lowering.tensor import Maps, Step, first, step_of
+from texpr.lowering.tensor import Maps, Step, changed, first, step_of
+from texpr.schedule.marks import TENSOR, mark
 from texpr.support.diagnostic import Limitation, limitation
 
 
@@ -67,6 +68,9 @@ class Tensors:
         threads: int,
     ) -> Tensors:
         """Those among the steps of a team of `threads`. `known`: what is known where a copy begins."""
+        shared = (each.loop for each in lists(nodes) if each.loop is not None and mark(each.loop, TENSOR))
+        if (loop := next(shared, None)) is not None:
+            raise changed(loop)
         steps = {leaf: found for leaf in leaves(nodes) if (found := step_of(leaf, places))}
         return cls(steps, Maps(places, names, known), k.Level.WARP if threads <= WARP else k.Level.BLOCK)
 
@@ -93,6 +97,7 @@ class Tensors:
     def place(self, nodes: tuple[Node, ...], meetings: Iterable[Meeting], placed: Mapping[Gap, k.Barrier]) -> None:
         """Decides which copies share a barrier, where threads wait, and where they pass a fence."""
         met = tuple(meetings)
+        self._require_quiet(nodes)
         for steps in lists(nodes):
             for begin, end in _runs(steps.nodes, steps.number, self.loads, placed):
                 members = tuple(self.steps[leaf] for leaf in steps.nodes[begin : end + 1] if isinstance(leaf, Leaf))
@@ -106,6 +111,13 @@ class Tensors:
                     self._fence(self.steps[node], steps.nodes, steps.number, at, placed)
         for leaf, step in self.stores.items():
             self._reuse(step, [m for m in met if m.source is leaf and m.sink is not leaf])
+
+    def _require_quiet(self, nodes: tuple[Node, ...]) -> None:
+        """What a kernel writes by its threads, no copy of the same kernel reads: that would take fences for global memory."""
+        for step in self.loads.values():
+            if any(_writes(leaf, step.tensor.buffer) for leaf in leaves(nodes)):
+                reason = f"`{step.tensor.buffer.name}` is written in the kernel whose copies load it"
+                raise limitation("E0916", step.span, reason, help="stage it by via=ld")
 
     def _wait(self, group: _Group, nodes: tuple[Node, ...], meetings: tuple[Meeting, ...]) -> None:
         own = {member.leaf for member in group.members}

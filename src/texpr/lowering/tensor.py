@@ -63,16 +63,18 @@ class Step:
 
 def step_of(leaf: Leaf, places: Mapping[Buffer, Place]) -> Step | None:
     """The copies that a step of a team is, None for other steps. Raises Limitation where its loops were changed."""
-    asked = mark(leaf.stmt, TENSOR) if isinstance(leaf.stmt, ir.Par) else None
-    if asked is None or not isinstance(leaf.stmt, ir.Par):
+    asked = mark(leaf.stmt, TENSOR) if isinstance(leaf.stmt, ir.Par | ir.Seq) else None
+    if asked is None or not isinstance(leaf.stmt, ir.Par | ir.Seq):
         return None
+    if isinstance(leaf.stmt, ir.Seq):
+        raise changed(leaf.stmt)
     loops, body = band(leaf.stmt)
     swizzle, *box = (a.value for a in asked.args if isinstance(a.value, int))
     bind = _bind(body)
     plain = all(loop.directives == ((asked,) if loop is leaf.stmt else ()) and loop.extent.is_constant for loop in loops)
     source = None if bind is None else bind.values[0]
     if bind is None or not plain or not isinstance(source, Load):
-        raise _changed(leaf.stmt)
+        raise changed(leaf.stmt)
     (target,) = bind.targets
     here = places.get(source.buffer)
     stores = here is not None and here.space is k.Space.SHARED
@@ -80,9 +82,9 @@ def step_of(leaf: Leaf, places: Mapping[Buffer, Place]) -> Step | None:
     along = tuple(next((loop for loop in loops if loop.sym in e.syms()), None) for e in tensor.index)
     extent = tuple(1 if loop is None else loop.extent.constant for loop in along)
     if len(box) != len(extent) or sum(loop is not None for loop in along) != len(loops):
-        raise _changed(leaf.stmt)
+        raise changed(leaf.stmt)
     if stores and not _tests_bounds_alone(body, tensor):
-        raise _changed(leaf.stmt)
+        raise changed(leaf.stmt)
     boxes = Boxes(extent, tuple(box), tensor.dtype.bytes, Swizzle(swizzle))
     return Step(leaf, bind, tile, tensor, stores, tuple(None if loop is None else loop.sym for loop in along), boxes)
 
@@ -127,9 +129,10 @@ def _conjuncts(condition: Value) -> Iterator[Value]:
         yield condition
 
 
-def _changed(par: ir.Par) -> Limitation:
-    reason = f"the tensor memory accelerator runs the loops over `{par.sym.base}`, which another directive has changed"
-    return limitation("E0916", par.span, reason, help="leave the loops of the copy as `stage` makes them")
+def changed(loop: ir.Loop) -> Limitation:
+    """The refusal of a copy whose loops are no longer those that the schedule made."""
+    reason = f"the tensor memory accelerator runs the loops over `{loop.sym.base}`, which another directive has changed"
+    return limitation("E0916", loop.span, reason, help="leave the loops of the copy as `stage` makes them")
 
 
 @dataclass(slots=True)
