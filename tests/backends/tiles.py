@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -237,6 +237,31 @@ kernel ring_0
 """
 """Rows are summed out of a ring of three stages; a stage is filled again when all threads have read it."""
 
+MET = (
+    LOAD.replace("load", "met")
+    .replace("tensor met", "tensor load")
+    .replace(
+        "    }\n    mbarrier wait full[0] parity 0 covers RAW tile\n",
+        "        mbarrier wait full[0] parity 0 covers RAW tile\n    }\n    barrier block covers RAW tile\n",
+    )
+)
+"""One thread waits for the copy, and the others for that thread."""
+
+WARPS = (
+    MET.replace("met", "warps")
+    .replace("i32(t) == 0:i32) {\n        prefetch", "i32(t % 32) == 0:i32) {\n        prefetch")
+    .replace("full: u64[1]", "full: u64[2]")
+    .replace("tile: f32[16, 32]", "tile: f32[2, 16, 32]")
+    .replace("mbarrier init full[0] count 1\n", "mbarrier init full[0] count 1\n        mbarrier init full[1] count 1\n")
+    .replace("expect full[0]", "expect full[t / 32]")
+    .replace("load tile[0, 0]", "load tile[t / 32, 0, 0]")
+    .replace("arrives full[0]", "arrives full[t / 32]")
+    .replace("wait full[0]", "wait full[t / 32]")
+    .replace("barrier block covers RAW", "barrier warp covers RAW")
+    .replace("= tile[2 * r", "= tile[t / 32, 2 * r")
+)
+"""Each warp has a barrier and a copy of its own, for which one of its lanes waits."""
+
 BULK = f"""\
 plan bulk
     param x: f32[64 * c] align 16
@@ -371,6 +396,8 @@ def _bulk() -> Tiled:
 TILED: dict[str, Tiled] = {
     "load": _load(),
     "strided": _strided(),
+    "met": replace(_load(), text=MET),
+    "warps": replace(_load(), text=WARPS),
     "store": _store(),
     "reduce": _reduce(),
     "transpose": _transpose(),

@@ -206,3 +206,27 @@ def test_kernels_in_the_process_itself(tmp_path: Path, work: Path) -> None:
     words = ["g++", "-std=c++17", "-I.", "-rdynamic", "-x", "c++", "saxpy.cu", "main.cpp", "-o", "run", "-ldl"]
     subprocess.run(words, cwd=tmp_path, check=True)
     assert subprocess.run([tmp_path / "run", build_core(work)], check=False).returncode == 0
+
+
+def test_shared_memory_is_asked_for_before_it_is_used(driver: Driver, work: Path) -> None:
+    """More than 48 KiB after the function allows it, never more than 227; who takes more than was asked for is told of."""
+    text = """
+extern "C" __global__ void large(TX_GLOBAL(int) z) {
+    TX_SHARED_BLOCK(65536);
+    TX_SHARED_AT(int, tile, 16384, 16, 0);
+    tile[16383] = 7;
+    z[0] = tile[16383];
+}
+TX_EXPORT(large)
+"""
+    function, z = load(driver, HEAD + text, "large", work), upload(driver, np.zeros(1, np.int32))
+
+    def run(shared: int) -> int:
+        return driver("cuLaunchKernel", function, 1, 1, 1, 1, 1, 1, shared, None, pointers(z), None)
+
+    assert run(65536) == 1
+    assert driver("cuFuncSetAttribute", function, 8, (227 << 10) + 1) == 1
+    assert driver("cuFuncSetAttribute", function, 8, 65536) == 0
+    assert run(65536) == 0 and run(65537) == 1
+    assert run(32768) == 719
+    assert driver("cuMemFree_v2", z) == 0

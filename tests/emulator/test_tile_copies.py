@@ -46,14 +46,7 @@ store_{t}_{rank}(TX_GLOBAL({t}_t) room, const __grid_constant__ tx_tensor_map ma
     __syncthreads();
     if (threadIdx.x == 0) {{
         switch (how) {{
-        case 0: tx_store_tensor(map, tile, at{given}); break;
-        case 1: tx_reduce_add_tensor(map, tile, at{given}); break;
-        case 2: tx_reduce_min_tensor(map, tile, at{given}); break;
-        case 3: tx_reduce_max_tensor(map, tile, at{given}); break;
-        case 4: tx_reduce_and_tensor(map, tile, at{given}); break;
-        case 5: tx_reduce_or_tensor(map, tile, at{given}); break;
-        default: tx_reduce_xor_tensor(map, tile, at{given}); break;
-        }}
+{cases}        }}
         tx_commit_bulk();
         tx_wait_bulk<0>();
     }}
@@ -63,6 +56,10 @@ TX_EXPORT(store_{t}_{rank})
 
 _REDUCTIONS = (None, Reduction.ADD, Reduction.MIN, Reduction.MAX, Reduction.AND, Reduction.OR, Reduction.XOR)
 
+_ALL = ("add", "min", "max", "and", "or", "xor")
+_OPS = {1: (), 2: _ALL[:3], 4: _ALL, 8: _ALL}
+"""What elements of so many bytes can be combined by."""
+
 
 def _kernels() -> str:
     texts = [_HEAD]
@@ -70,7 +67,13 @@ def _kernels() -> str:
         for rank in range(1, 6):
             params = "".join(f", int c{at}" for at in range(rank))
             given = "".join(f", c{at}" for at in range(rank))
-            texts.append(_KERNEL.format(t=f"uint{8 * size}", rank=rank, count=ROOM // size, params=params, given=given))
+            stores = ["store", *(f"reduce_{op}" for op in _OPS[size])]
+            cases = "".join(
+                f"        case {how}: tx_{verb}_tensor(map, tile, at{given}); break;\n" for how, verb in enumerate(stores)
+            )
+            texts.append(
+                _KERNEL.format(t=f"uint{8 * size}", rank=rank, count=ROOM // size, params=params, given=given, cases=cases)
+            )
     return "".join(texts)
 
 
