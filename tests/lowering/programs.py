@@ -135,6 +135,20 @@ fn f(x: i32[n], y: i32[n]): i32[n] {
     par n |i| { z[i] = b[i] * a[i] + a[n - 1 - i] }
     return z
 }""", _sizes("n")),
+    Program("condition_that_is_overwritten", """
+fn f(x: i32[n, m], t: i32[n]): (i32[n], i32[n]) {
+    new u: i32[n]
+    new y: i32[n]
+    par n |i| { u[i] = t[i] }
+    par n |i| {
+        new best: i32
+        best = 0
+        par m |j| reduce(best) { best max= x[i, j] }
+        y[i] = best
+        if u[i] > 1 { y[i] += u[i] } else { u[i] = 7 }
+    }
+    return (y, u)
+}""", _sizes("n", "m")[:4]),
     Program("private_array", """
 fn f(x: i32[n, 6]): i32[n, 6] {
     new y: i32[n, 6]

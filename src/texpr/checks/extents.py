@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from texpr.affine.expr import Expr, FloorDiv, Mod, Sym, children
 from texpr.affine.facts import Known
 from texpr.checks.subject import Subject, element_text, place, statement, text, written
-from texpr.ir.program import Bind, Loop, New, Par, Seq, walk
+from texpr.ir.program import Bind, Loop, New, Par, Seq, Stmt, blocks, walk
 from texpr.ir.value import Buffer, Index
 from texpr.ir.value import walk as walk_value
 from texpr.presburger.formula import Eq, Formula, Ge, between, compare, conj, equal
 from texpr.presburger.raw import Undecided
 from texpr.relation.dependence import comparable, extended_syms
-from texpr.relation.facts import facts_of, known
+from texpr.relation.facts import facts_of, in_loop, known
 from texpr.relation.model import Access
 from texpr.support.diagnostic import Diagnostic, Note
 from texpr.support.span import Span
@@ -91,6 +91,20 @@ def _divisor(subject: Subject, found: _Written, den: Expr) -> Iterator[Diagnosti
         yield Diagnostic("E0408", found.span, message, help=_positive(den))
 
 
+def _extents(subject: Subject, body: tuple[Stmt, ...], around: tuple[Loop, ...]) -> Iterator[_Written]:
+    """The extents of loops. One that needs no loop around it may be worked out before any runs."""
+    for stmt in body:
+        inside = around
+        if isinstance(stmt, Par | Seq):
+            needed = around if stmt.extent.syms() & {loop.sym for loop in around} else ()
+            facts = known((*subject.given, *(fact for loop in needed for fact in in_loop(loop.sym, loop.extent))))
+            context = conj(between(0, loop.sym, loop.extent) for loop in needed)
+            yield _Written(stmt.extent, written(stmt.span), facts, context, tuple(loop.sym for loop in needed))
+            inside = (*around, stmt)
+        for block in blocks(stmt):
+            yield from _extents(subject, block, inside)
+
+
 def _positive(den: Expr) -> str:
     return f'add "where {text(den)} >= 1"'
 
@@ -105,9 +119,7 @@ def _expressions(subject: Subject) -> Iterator[_Written]:
     for fact in subject.function.where:
         for side in (fact.left, fact.right):
             yield _Written(side, written(fact.span), everywhere, nothing, ())
-    for stmt in walk(subject.function.body):
-        if isinstance(stmt, Par | Seq):
-            yield _Written(stmt.extent, written(stmt.span), everywhere, nothing, ())
+    yield from _extents(subject, subject.function.body, ())
     for access in subject.model.accesses:
         for index in access.load.index:
             if any(True for _ in _divisors(index)):

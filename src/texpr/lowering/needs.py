@@ -171,9 +171,9 @@ class Needs:
             if leaf.who is Who.TOTAL:
                 totals[leaf.stmt] = leaf
             elif isinstance(leaf.stmt, ir.Par | ir.Seq):
-                leaf_of.update((stmt, leaf) for stmt in ir.walk((leaf.stmt,)))
+                leaf_of.update((nest.anew.get(stmt, stmt), leaf) for stmt in ir.walk((leaf.stmt,)))
             else:
-                leaf_of[leaf.stmt] = leaf
+                leaf_of[nest.anew.get(leaf.stmt, leaf.stmt)] = leaf
         for instance in self.model.instances:
             leaf = leaf_of.get(instance.stmt)
             if leaf is None:

@@ -9,7 +9,7 @@ block with nothing bound is dealt out over all of its threads as by default. A `
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 from texpr.ir import program as ir
@@ -17,6 +17,7 @@ from texpr.isa.target import Target
 from texpr.mapping.bands import band
 from texpr.mapping.nest import LoopMap, Role
 from texpr.schedule.marks import BIND, UNROLL, VECTOR, asked_at, level_of, mark
+from texpr.schedule.tree import with_blocks
 from texpr.support.diagnostic import Note, error
 
 THREAD_LEVELS = ("lane", "warp", "block.x", "block.y", "block.z")
@@ -99,20 +100,25 @@ def is_own(par: ir.Par) -> bool:
     return mark(par, UNROLL) is not None or mark(par, VECTOR) is not None
 
 
-def ordered(body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
-    """`body`, which a team runs, with every `par` that its threads do not share as a `seq`: all of them run it together."""
-    return tuple(_ordered(stmt) for stmt in body)
+def ordered(body: tuple[ir.Stmt, ...]) -> tuple[tuple[ir.Stmt, ...], dict[ir.Stmt, ir.Stmt]]:
+    """`body`, which a team runs, with every `par` that its threads do not share as a `seq`: all of them run it together.
+
+    Also, for each `if` that had to be made anew, the one of the program, by which relations know it.
+    """
+    anew: dict[ir.Stmt, ir.Stmt] = {}
+    return tuple(_ordered(stmt, anew) for stmt in body), anew
 
 
-def _ordered(stmt: ir.Stmt) -> ir.Stmt:
+def _ordered(stmt: ir.Stmt, anew: dict[ir.Stmt, ir.Stmt]) -> ir.Stmt:
     match stmt:
         case ir.Par() if level_of(stmt) is None and (is_bound(stmt.body) or is_own(stmt)):
-            body = ordered(stmt.body)
+            body = tuple(_ordered(s, anew) for s in stmt.body)
             return ir.Seq(stmt.sym, stmt.extent, body, stmt.reduce, stmt.label, stmt.directives, stmt.span)
-        case ir.Seq():
-            return replace(stmt, body=ordered(stmt.body))
-        case ir.If():
-            return replace(stmt, then=ordered(stmt.then), orelse=ordered(stmt.orelse))
+        case ir.Seq() | ir.If():
+            made = with_blocks(stmt, tuple(tuple(_ordered(s, anew) for s in block) for block in ir.blocks(stmt)))
+            if made is not stmt:
+                anew[made] = stmt
+            return made
         case _:
             return stmt
 

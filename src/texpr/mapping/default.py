@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from math import prod
 
 from texpr.affine.expr import Sym
@@ -62,8 +63,8 @@ def map_nest(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym]) -
         return _cpu(loops, body, inner)
     if not inner:
         return _own(loops, body)
-    body = ordered(body)
-    return _shared(loops, body, tuple(_team_bands(body)))
+    body, anew = ordered(body)
+    return replace(_shared(loops, body, tuple(_team_bands(body))), anew=anew)
 
 
 def for_grid(par: ir.Par, known: frozenset[Sym]) -> bool:
@@ -76,8 +77,9 @@ def _bound(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym]) -> 
     loops, body = grid_band(body, lambda par: for_grid(par, known))
     require_outside(body)
     asked = widths(body, target)
+    anew: dict[ir.Stmt, ir.Stmt] = {}
     if target.family != "cpu" and (asked.of or any(_team_bands(body))):
-        body = ordered(body)
+        body, anew = ordered(body)
     grid = grid_maps(loops)
     bands = tuple(bound_bands(body))
     maps = {m.loop: m for m in (*grid, *(m for loops in bands for m in bound_maps(loops, asked)))}
@@ -94,7 +96,7 @@ def _bound(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym]) -> 
                 f"a parallel reduction over `{name}` needs a power of two of threads, {LANES} or more, and {team} are bound"
             )
             raise error("E0910", found[0].span, reason, help="bind so many, or make the reduction a `seq`")
-    return Nest(grid, body, team, team, maps, asked.digits)
+    return Nest(grid, body, team, team, maps, asked.digits, anew)
 
 
 def _role(par: ir.Par) -> Role:

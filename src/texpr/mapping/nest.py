@@ -9,7 +9,7 @@ a hole and is guarded.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from texpr.affine.expr import Expr, expr
@@ -65,7 +65,8 @@ class Nest:
 
     `team` threads share an iteration of the grid band (1: each thread runs its own), `threads` make a block. `loops` maps
     every GRID, TEAM and REDUCE loop. `digits`: radix and stride of each digit of the thread number where a schedule named
-    them; a band that leaves one out is run by the threads in which that digit is 0.
+    them; a band that leaves one out is run by the threads in which that digit is 0. `anew`: for statements that mapping made
+    anew, those of the program.
     """
 
     grid: tuple[LoopMap, ...]
@@ -74,3 +75,4 @@ class Nest:
     threads: int
     loops: Mapping[ir.Par, LoopMap]
     digits: tuple[tuple[int, int], ...] = ()
+    anew: Mapping[ir.Stmt, ir.Stmt] = field(default_factory=dict[ir.Stmt, ir.Stmt])
