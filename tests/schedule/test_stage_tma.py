@@ -130,8 +130,8 @@ CASES = {
     "changed": (
         COPY,
         copying("box=(16, 32)", out="bind(As_0, block.x)"),
-        "error[E0916]: the tensor memory accelerator runs the loops over `As_0`, which another directive has changed",
-        "leave the loops of the copy as `stage` makes them",
+        "error[E0916]: the tensor memory accelerator runs the loop over `As_0`, which must stay as `stage` made it",
+        "`box=` and `swizzle=` of `stage` shape such a copy",
     ),
     "memory": (
         COPY,

@@ -93,8 +93,8 @@ class Placer:
                     )
                     raise self._misplaced(new, why, "make it at a loop that all threads of a block run together")
                 self.shared_bytes += size * buffer.dtype.bytes
-                if self.shared_bytes > self.target.shared_static:
-                    why = f"a block would need {self.shared_bytes} bytes, and has {self.target.shared_static}"
+                if self.shared_bytes > self.target.shared:
+                    why = f"a block would need {self.shared_bytes} bytes, and has {self.target.shared}"
                     raise self._misplaced(new, why, "make its tiles smaller")
                 return self._array(buffer, k.Space.SHARED, reason)
             case _:

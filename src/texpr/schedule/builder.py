@@ -9,6 +9,7 @@ it; without one, when the function is compiled.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from operator import index
 from types import NoneType
@@ -112,10 +113,17 @@ class Schedule:
         into: str = "shared",
         via: str = "ld",
         fill: str | float = "weak",
+        box: tuple[int, ...] | None = None,
+        swizzle: str | None = None,
         name: str | None = None,
     ) -> Schedule:
-        """What one iteration of `at` touches of a buffer, kept in shared memory or registers meanwhile."""
-        return self._and("stage", (buffer,), {"at": at, "in": into, "via": via, "fill": fill}, _one(name))
+        """What one iteration of `at` touches of a buffer, kept in shared memory or registers meanwhile.
+
+        `box`, `swizzle` ("32B", "64B", "128B"): of copies with `via="tma"`.
+        """
+        boxes = None if box is None else ir.Group(tuple(ir.Argument(_value("stage", extent)) for extent in box))
+        keys = {"at": at, "in": into, "via": via, "fill": fill, "box": boxes, "swizzle": swizzle}
+        return self._and("stage", (buffer,), keys, _one(name))
 
     def inline(self, buffer: str) -> Schedule:
         """What a local holds, computed again wherever it is read."""
@@ -143,7 +151,7 @@ class Schedule:
         self,
         name: str,
         plain: tuple[Size | None, ...],
-        keys: dict[str, Size | float | None],
+        keys: Mapping[str, Size | float | ir.Group | None],
         results: tuple[str, ...],
     ) -> Schedule:
         given = tuple(ir.Argument(_value(name, value)) for value in plain if value is not None)
@@ -159,8 +167,10 @@ class Schedule:
         return made
 
 
-def _value(directive: str, value: object) -> str | int | float:
+def _value(directive: str, value: object) -> ir.ArgumentValue:
     """An argument as the program form has it; an integer of NumPy is one. Raises TypeError for what is no name or number."""
+    if isinstance(value, ir.Group):
+        return value
     expect(value, (str, float, SupportsIndex), f"`{directive}` takes names and numbers")
     if isinstance(value, bool):
         raise TypeError(f"`{directive}` takes names and numbers, not {value}")

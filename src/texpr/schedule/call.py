@@ -10,8 +10,9 @@ from texpr.affine.expr import Expr, Sym, expr
 from texpr.frontend.tokens import is_name
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
+from texpr.schedule.marks import TENSOR, mark
 from texpr.schedule.state import State
-from texpr.schedule.tree import loops
+from texpr.schedule.tree import loops, path_to
 from texpr.support.diagnostic import Note, TexprError, error
 
 
@@ -108,8 +109,12 @@ class Call:
         name = self.word(argument, what="the name of a loop")
         every = loops(self.state.function.body)
         exact = [loop for loop in every if loop.sym.name == name]
-        found = exact or [loop for loop in every if loop.label == name] or [loop for loop in every if loop.sym.base == name]
+        made = next((t.outputs for t in self.state.transforms if any(d.sym.name == name for d in t.inputs)), ())
+        found = exact or [loop for loop in every if loop.label == name]
+        if not found and not made:  # where the loop of that very name is gone, another one of that base is not meant
+            found = [loop for loop in every if loop.sym.base == name]
         if len(found) == 1:
+            self._require_not_copied(found[0], argument)
             return found[0]
         if found:
             notes = tuple(Note(f"a loop over `{name}`", loop.span) for loop in found)
@@ -120,9 +125,15 @@ class Call:
         names = [loop.sym.name for loop in every]
         near = get_close_matches(name, names, n=1)
         hint = f"did you mean `{near[0]}`?" if near else f"the loops are {', '.join(names) or 'none'}"
-        made = next((t.outputs for t in self.state.transforms if any(d.sym.name == name for d in t.inputs)), ())
         became = f"there is no loop `{name}` any more: it became {' and '.join(f'`{d.sym.name}`' for d in made)}"
         raise self.refuse("E0903", became if made else f"there is no loop `{name}`", at=argument, help=hint)
+
+    def _require_not_copied(self, loop: ir.Loop, argument: ir.Argument) -> None:
+        """The loops of a copy that the engine makes are not run by threads."""
+        path = path_to(self.state.function.body, loop) or ()
+        if any(isinstance(step, ir.Par) and mark(step, TENSOR) for step in path):
+            reason = f"the tensor memory accelerator runs the loop over `{loop.sym.base}`, which must stay as `stage` made it"
+            raise self.refuse("E0916", reason, at=argument, help="`box=` and `swizzle=` of `stage` shape such a copy")
 
     def buffer(self, argument: ir.Argument) -> Buffer:
         """The buffer of that name. E0903 where there is none."""
