@@ -22,7 +22,8 @@ from texpr.driver import parse
 from texpr.ir import program as ir
 from texpr.ir.text import print_function
 from texpr.ir.types import BOOL
-from texpr.ir.value import Buffer, Load, Op
+from texpr.ir.value import Buffer, Load, Op, Ref
+from texpr.ir.value import walk as value_walk
 from texpr.isa.registry import resolve
 from texpr.schedule.apply import follow, laid_out, start
 from texpr.schedule.directives import distribute, reorder, resize
@@ -314,6 +315,12 @@ def refusals(seed: int) -> Iterator[Refused]:
                 yield Refused(function, state, directive, said)
 
 
+def tests_data(function: ir.Function) -> bool:
+    """Whether what runs depends on data, which a witness does not choose."""
+    conditions = (s.condition for s in ir.walk(function.body) if isinstance(s, ir.If))
+    return any(isinstance(node, Load | Ref) for condition in conditions for node in value_walk(condition))
+
+
 def confirm(seeds: range, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Every refusal of `seeds` confirmed; how many there were of each code."""
     seen: Counter[str] = Counter()
@@ -323,6 +330,9 @@ def confirm(seeds: range, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
             try:
                 confirmed = check(refused, monkeypatch)
             except AssertionError as wrong:
+                if str(wrong).startswith("no instance") and tests_data(refused.state.function):
+                    seen["unseen"] += 1  # these data take the other branch
+                    continue
                 raise AssertionError(
                     f"seed {seed}: {wrong}: {refused.said}\n{print_function(refused.state.function)}"
                 ) from wrong
