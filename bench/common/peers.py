@@ -9,11 +9,13 @@ _jit = numba.njit(parallel=True, fastmath=True, cache=False)
 
 
 def saxpy(a: float, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """A x + y, by NumPy."""
     return np.float32(a) * x + y
 
 
 @_jit
 def saxpy_numba(a, x, y):
+    """A x + y, by Numba."""
     z = np.empty_like(x)
     a = np.float32(a)
     for i in numba.prange(x.size):
@@ -22,11 +24,13 @@ def saxpy_numba(a, x, y):
 
 
 def total(x: np.ndarray) -> np.ndarray:
+    """The sum, by NumPy."""
     return x.sum(dtype=np.float32)
 
 
 @_jit
 def total_numba(x):
+    """The sum, by Numba."""
     s = np.float32(0)
     for i in numba.prange(x.size):
         s += x[i]
@@ -34,11 +38,13 @@ def total_numba(x):
 
 
 def transpose(x: np.ndarray) -> np.ndarray:
+    """The transpose, by NumPy."""
     return np.ascontiguousarray(x.T)
 
 
 @_jit
 def transpose_numba(x):
+    """The transpose, by Numba."""
     m, n = x.shape
     y = np.empty((n, m), np.float32)
     for j in numba.prange(n):
@@ -48,6 +54,7 @@ def transpose_numba(x):
 
 
 def jacobi(a: np.ndarray) -> np.ndarray:
+    """Two sweeps of Jacobi and back, by NumPy."""
     now, after = a.copy(), a.copy()
     quarter = np.float32(0.25)
     for _ in range(2):
@@ -73,6 +80,7 @@ def _copies(a, now, after):
 
 
 def jacobi_numba(a: np.ndarray) -> np.ndarray:
+    """Two sweeps of Jacobi and back, by Numba."""
     now, after = np.empty_like(a), np.empty_like(a)
     _copies(a, now, after)
     for _ in range(2):
@@ -82,12 +90,14 @@ def jacobi_numba(a: np.ndarray) -> np.ndarray:
 
 
 def softmax(x: np.ndarray) -> np.ndarray:
+    """Softmax of each row, by NumPy."""
     e = np.exp(x - x.max(axis=1, keepdims=True))
     return e / e.sum(axis=1, keepdims=True)
 
 
 @_jit
 def softmax_numba(x):
+    """Softmax of each row, by Numba."""
     m, n = x.shape
     y = np.empty_like(x)
     for i in numba.prange(m):
@@ -103,6 +113,7 @@ def softmax_numba(x):
 
 
 def layernorm(x: np.ndarray, gain: np.ndarray, bias: np.ndarray, eps: float) -> np.ndarray:
+    """Each row less its mean, over its deviation, by NumPy."""
     mean = x.mean(axis=1, keepdims=True)
     centred = x - mean
     scale = 1 / np.sqrt((centred * centred).mean(axis=1, keepdims=True) + np.float32(eps))
@@ -111,6 +122,7 @@ def layernorm(x: np.ndarray, gain: np.ndarray, bias: np.ndarray, eps: float) -> 
 
 @_jit
 def layernorm_numba(x, gain, bias, eps):
+    """Each row less its mean, over its deviation, by Numba."""
     m, n = x.shape
     y = np.empty_like(x)
     for i in numba.prange(m):
@@ -128,11 +140,13 @@ def layernorm_numba(x, gain, bias, eps):
 
 
 def gather(table: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """Rows by index, by NumPy."""
     return table[index]
 
 
 @_jit
 def gather_numba(table, index):
+    """Rows by index, by Numba."""
     n, d = index.size, table.shape[1]
     out = np.empty((n, d), np.float32)
     for i in numba.prange(n):
@@ -143,8 +157,10 @@ def gather_numba(table, index):
 
 
 def permute5d(x: np.ndarray) -> np.ndarray:
+    """Five dimensions permuted, by NumPy."""
     return np.ascontiguousarray(x.transpose(2, 4, 0, 3, 1))
 
 
 def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The matrix product, by NumPy."""
     return a @ b
