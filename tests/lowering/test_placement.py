@@ -45,7 +45,8 @@ def owners(nest: Nest, body: tuple[ir.Stmt, ...]) -> Owners:
                 case ir.Par() | ir.Seq():
                     mapped = nest.loops.get(stmt) if isinstance(stmt, ir.Par) else None
                     for at in range(stmt.extent.evaluate(point)):
-                        add = at % mapped.radix * mapped.stride if mapped is not None and mapped.role is not Role.GRID else 0
+                        digits = mapped.digits if mapped is not None and mapped.role is not Role.GRID else ()
+                        add = sum(at // d.weight % d.radix * d.stride for d in digits)
                         visit(stmt.body, {**point, stmt.sym: at}, thread + add)
                 case ir.Bind():
                     values = [*stmt.targets, *stmt.values]

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
+from math import prod
 
 import pytest
 
@@ -15,7 +16,7 @@ from texpr.frontend import parse
 from texpr.ir import program as ir
 from texpr.isa.registry import resolve
 from texpr.mapping.default import map_nest
-from texpr.mapping.nest import LoopMap, Nest, Role
+from texpr.mapping.nest import Digit, LoopMap, Nest, Role
 
 TARGETS = ("sm_90a", "cpu")
 B, T, S = Sym("block"), Sym("thread"), Sym("step")
@@ -23,8 +24,9 @@ B, T, S = Sym("block"), Sym("thread"), Sym("step")
 
 def _index(found: LoopMap, block: int, thread: int, step: int) -> int:
     """The seed's σ, written again from its definition."""
-    digit = thread // found.stride % found.radix
-    return (block * found.tile if found.role is Role.GRID else 0) + step * found.radix + digit
+    share = sum(thread // d.stride % d.radix * d.weight for d in found.digits)
+    side_by_side = prod(d.radix for d in found.digits)
+    return (block * found.tile if found.role is Role.GRID else 0) + step * side_by_side + share
 
 
 def _extent(found: LoopMap) -> int:
@@ -102,23 +104,33 @@ def test_each_iteration_is_run_exactly_once() -> None:
     assert min(kinds[target, role] for target in TARGETS for role in Role) >= 3, kinds
 
 
-@pytest.mark.parametrize("change", [{"tile": 2}, {"stride": 2}, {"radix": 3}])
-def test_a_wrong_digit_is_noticed(change: dict[str, int]) -> None:
+WRONG: tuple[tuple[int, tuple[Digit, ...]], ...] = (
+    (2, (Digit(2, 1), Digit(2, 2, 2))),
+    (4, (Digit(2, 2), Digit(2, 2, 2))),
+    (4, (Digit(3, 1), Digit(2, 2, 2))),
+    (4, (Digit(2, 1), Digit(2, 2))),
+    (4, (Digit(2, 1), Digit(2, 2, 4))),
+)
+
+
+@pytest.mark.parametrize("wrong", range(len(WRONG)))
+def test_a_wrong_digit_is_noticed(wrong: int) -> None:
     loop = ir.Par(Sym("i"), expr(10), ())
-    right = LoopMap(loop, Role.GRID, tile=4, radix=4)
+    right = LoopMap(loop, Role.GRID, tile=4, digits=(Digit(2, 1), Digit(2, 2, 2)))
     assert _is_bijection((right,), 4)
-    assert not _is_bijection((replace(right, **change),), 4)
+    tile, digits = WRONG[wrong]
+    assert not _is_bijection((replace(right, tile=tile, digits=digits),), 4)
 
 
 def test_the_thread_of_an_iteration_is_the_one_whose_digit_it_has() -> None:
-    """`thread()`, from an index to the thread, is the inverse of `digit()`, from the thread to the index."""
+    """`thread()`, from an index to the thread, is the inverse of `share()`, from the thread to the index."""
     tried = 0
     for _, _, nest in _nests(range(80)):
         for maps, threads in _bands(nest):
             if maps[0].role is Role.GRID:
                 continue
             for thread in range(threads):
-                index = {m.loop.sym: m.digit(expr(T)).evaluate({T: thread}) for m in maps}
+                index = {m.loop.sym: m.share(expr(T)).evaluate({T: thread}) for m in maps}
                 if any(index[m.loop.sym] >= _extent(m) for m in maps):
                     continue
                 assert sum(m.thread().evaluate(index) for m in maps) == thread
@@ -131,7 +143,7 @@ def test_the_thread_of_an_iteration_is_the_one_whose_digit_it_has() -> None:
 def test_several_teams_of_a_block_have_their_own_iterations() -> None:
     for _, _, nest in _nests(range(80)):
         if nest.team > 1 and nest.threads > nest.team:
-            slots = [nest.grid[-1].digit(expr(T)).evaluate({T: thread}) for thread in range(nest.threads)]
+            slots = [nest.grid[-1].share(expr(T)).evaluate({T: thread}) for thread in range(nest.threads)]
             assert slots == [thread // nest.team for thread in range(nest.threads)]
             return
     raise AssertionError("no nest had several teams in a block")

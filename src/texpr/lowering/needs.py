@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement, product
+from math import prod
 from typing import TypeAlias
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr
@@ -21,7 +22,7 @@ from texpr.lowering.barriers import Need
 from texpr.lowering.emit import atomic_binds
 from texpr.lowering.placement import Placement
 from texpr.lowering.team import Branch, Leaf, Loop, Node, Team, Who, leaves, thread_of
-from texpr.mapping.nest import Nest, Role
+from texpr.mapping.nest import Digit, Nest, Role
 from texpr.presburger.formula import TRUE, Formula, between, compare, conj, disj, equal, syms
 from texpr.presburger.linear import NotAffine
 from texpr.presburger.maps import left, right
@@ -148,7 +149,7 @@ class Needs:
         dealt = {_dealt(end.access, nest) for end in ends}
         found = dealt.pop()
         if not dealt and found is not None:
-            return tuple(radix for radix, _ in found)
+            return tuple(prod(digit.radix for digit in digits) for digits in found)
         return tuple(1 for _ in buffer.shape)
 
     def _one_thread(self, one: _End, other: _End, nest: Nest) -> bool:
@@ -285,14 +286,14 @@ class Needs:
         return self._atomic[id(nest)]
 
 
-def _dealt(access: Access, nest: Nest) -> tuple[tuple[int, int], ...] | None:
-    """For each dimension the digit (radix, stride) of the thread number that its subscript is, if the digits are all there."""
+def _dealt(access: Access, nest: Nest) -> tuple[tuple[Digit, ...], ...] | None:
+    """For each dimension the digits of the thread number that its subscript has, if all of the thread's are there."""
     maps = [m for loop in access.instance.loops if isinstance(loop, ir.Par) and (m := nest.loops.get(loop))]
     team = {expr(m.loop.sym): m for m in maps if m.role is not Role.GRID and m.radix > 1}
     digits = [team.get(e) for e in access.load.index]
     if {id(d) for d in digits if d is not None} != {id(m) for m in team.values()} or not team:
         return None
-    return tuple((d.radix, d.stride) if d is not None else (1, 0) for d in digits)
+    return tuple(d.digits if d is not None else () for d in digits)
 
 
 def _never_meet(one: Access, other: Access) -> bool:

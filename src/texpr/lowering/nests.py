@@ -21,7 +21,7 @@ from texpr.lowering.phases import Tensors
 from texpr.lowering.placement import Placement, Placer
 from texpr.lowering.team import Branch, Leaf, Loop, Node, Team, Who, build
 from texpr.mapping.bands import band
-from texpr.mapping.nest import LoopMap, Nest, Role
+from texpr.mapping.nest import Nest
 from texpr.support.diagnostic import limitation
 
 
@@ -106,7 +106,7 @@ class _NestLowering:
         blocks = self._block_coordinates(axes, prelude)
         for loop_map, block in zip(self.nest.grid, blocks, strict=True):
             if loop_map.tile > 1 and loop_map.points == 1:
-                index = block * loop_map.tile + self._digit(loop_map)
+                index = block * loop_map.tile + loop_map.share(self.thread, self.nest.threads)
                 prelude.append(k.Declare(loop_map.loop.sym, I32, Index(index, I32), loop_map.loop.span))
         self.blocks = blocks
         return tuple(axes), tuple(prelude)
@@ -154,13 +154,6 @@ class _NestLowering:
                 left = self.names.sym("outer_left")
                 prelude.append(k.Declare(left, I32, Index(rest // extent, I32)))
                 rest = expr(left)
-
-    def _digit(self, loop_map: LoopMap) -> Expr:
-        whole = loop_map.radix * loop_map.stride
-        if loop_map.radix == 1:
-            return ZERO
-        high = self.thread // loop_map.stride
-        return high if whole == self.nest.threads else high % loop_map.radix
 
     def _guarded(self, body: tuple[k.Stmt, ...]) -> tuple[k.Stmt, ...]:
         """Padding of the grid is kept out."""
@@ -300,7 +293,8 @@ class _NestLowering:
 
     def _idle(self, par: ir.Par) -> Value | None:
         """Which threads run a band that does not use every digit of the thread number: those in which the others are 0."""
-        used = {(m.radix, m.stride) for p in band(par)[0] if (m := self.nest.loops.get(p)) is not None}
+        maps = [m for p in band(par)[0] if (m := self.nest.loops.get(p)) is not None]
+        used = {(d.radix, d.stride) for m in maps for d in m.digits}
         if prod(radix for radix, _ in used) == self.nest.team:
             return None
         return conjunction(
@@ -319,7 +313,7 @@ class _NestLowering:
                 body = tuple(self._spread(inner))
             case _:
                 body = self.emitter.block(par.body)
-        digit = self._team_digit(loop_map)
+        digit = loop_map.share(self._team_thread(), self.nest.team)
         extent = par.extent
         if extent.is_constant and extent.constant <= loop_map.radix:
             yield k.Declare(par.sym, I32, Index(digit, I32), par.span)
@@ -330,11 +324,3 @@ class _NestLowering:
                 yield k.If(guard, body, span=par.span)
         else:
             yield k.For(par.sym, digit, extent, body, expr(loop_map.radix), span=par.span)
-
-    def _team_digit(self, loop_map: LoopMap) -> Expr:
-        if loop_map.radix == 1:
-            return ZERO
-        if loop_map.role is Role.GRID:
-            return self._digit(loop_map)
-        high = self._team_thread() // loop_map.stride
-        return high if loop_map.radix * loop_map.stride == self.nest.team else high % loop_map.radix

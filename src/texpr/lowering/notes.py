@@ -84,10 +84,10 @@ def _mapped(found: LoopMap, nest: Nest) -> LoopNote:
 
 def _sigma(found: LoopMap) -> str:
     """The index as an expression of block b, thread t and step s."""
-    digit = found.digit(expr(Sym("t")))
+    share = found.share(expr(Sym("t")))
     if found.role is Role.GRID:
-        return str(expr(Sym("b")) * found.tile + digit + (_steps(found.radix) if found.points > 1 else expr(0)))
-    return str(_steps(found.radix) + digit)
+        return str(expr(Sym("b")) * found.tile + share + (_steps(found.radix) if found.points > 1 else expr(0)))
+    return str(_steps(found.radix) + share)
 
 
 def _steps(radix: int) -> Expr:

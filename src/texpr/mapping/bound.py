@@ -15,7 +15,7 @@ from math import prod
 from texpr.ir import program as ir
 from texpr.isa.target import Target
 from texpr.mapping.bands import band
-from texpr.mapping.nest import LoopMap, Role
+from texpr.mapping.nest import LoopMap, Role, one_digit
 from texpr.schedule.marks import BIND, UNROLL, VECTOR, asked_at, level_of, mark
 from texpr.schedule.tree import with_blocks
 from texpr.support.diagnostic import Note, error
@@ -151,7 +151,7 @@ def bound_maps(loops: tuple[ir.Par, ...], asked: Widths) -> Iterator[LoopMap]:
     for loop in loops:
         level = level_of(loop)
         assert level is not None
-        yield LoopMap(loop, Role.TEAM, radix=asked.of[level], stride=asked.stride(level))
+        yield LoopMap(loop, Role.TEAM, digits=one_digit(asked.of[level], asked.stride(level)))
 
 
 def grid_maps(loops: tuple[ir.Par, ...]) -> tuple[LoopMap, ...]:

@@ -30,7 +30,7 @@ from texpr.mapping.bound import (
     widths,
 )
 from texpr.mapping.distribute import distributes
-from texpr.mapping.nest import LoopMap, Nest, Role
+from texpr.mapping.nest import LoopMap, Nest, Role, one_digit
 from texpr.mapping.reductions import is_atomic
 from texpr.support.diagnostic import error
 
@@ -129,7 +129,7 @@ def _shared(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], inner: tuple[t
     slots = max(1, 128 // team) if team <= LANES and loops else 1
     grid = [LoopMap(p, Role.GRID) for p in loops]
     if slots > 1:
-        grid[-1] = LoopMap(loops[-1], Role.GRID, tile=slots, radix=slots, stride=team)
+        grid[-1] = LoopMap(loops[-1], Role.GRID, tile=slots, digits=one_digit(slots, team))
     maps = {m.loop: m for m in grid}
     for found in inner:
         role = _role(found[0])
@@ -213,5 +213,5 @@ def _digits(loops: tuple[ir.Par, ...], threads: int, role: Role) -> Iterator[Loo
         left = threads // stride
         wanted = min(left, useful[depth], max(LANES, left // prod(useful[:depth])))
         radix = next(n for n in range(wanted, 0, -1) if left % n == 0) if depth else left
-        yield LoopMap(loops[depth], role, tile=radix if role is Role.GRID else 1, radix=radix, stride=stride)
+        yield LoopMap(loops[depth], role, tile=radix if role is Role.GRID else 1, digits=one_digit(radix, stride))
         stride *= radix

@@ -1,9 +1,9 @@
 """What mapping decides: for each `par`, how its index is had from hardware coordinates and sequential steps.
 
-The seed's σ at two levels. A `par` of the *grid* band gives `index = block · tile + point · radix + digit`, one of the *team*
-that shares a grid iteration gives `index = step · radix + digit`, where `digit = thread / stride % radix`; points and steps
-are sequential. A `par` without a map runs sequentially inside a thread. Where an extent is not divisible, the padding is
-a hole and is guarded.
+The seed's σ at two levels. A `par` of the *grid* band gives `index = block · tile + point · radix + share`, one of the *team*
+that shares a grid iteration gives `index = step · radix + share`. A loop's share is `Σ weight · (thread / stride % radix)` over
+its digits of the thread number, and its radix their product; points and steps are sequential. A `par` without a map runs
+sequentially inside a thread. Where an extent is not divisible, the padding is a hole and is guarded.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from math import prod
 
-from texpr.affine.expr import Expr, expr
+from texpr.affine.expr import ZERO, Expr, expr
 from texpr.ir import program as ir
 
 
@@ -24,21 +25,35 @@ class Role(Enum):
     REDUCE = "reduce"  # a team loop whose iterations meet in accumulators
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Digit:
+    """One digit of a thread number, `thread / stride % radix`, and what a step of it adds to a loop's index."""
+
+    radix: int
+    stride: int = 1
+    weight: int = 1
+
+
 @dataclass(frozen=True, slots=True)
 class LoopMap:
     """The map of one `par`.
 
-    `tile`: iterations a block coordinate spans; `radix`, `stride`: its digit of the thread number. `lane`: its points go
-    innermost, side by side in vector lanes. `dim`: the dimension of the grid that is asked for, if any.
+    `tile`: iterations a block coordinate spans; `digits`: of the thread number, the weight of each the product of the radices
+    before it. `lane`: its points go innermost, side by side in vector lanes. `dim`: the dimension of the grid that is asked
+    for, if any.
     """
 
     loop: ir.Par
     role: Role
     tile: int = 1
-    radix: int = 1
-    stride: int = 1
+    digits: tuple[Digit, ...] = ()
     lane: bool = False
     dim: str = ""
+
+    @property
+    def radix(self) -> int:
+        """How many iterations threads run side by side."""
+        return prod(d.radix for d in self.digits)
 
     @property
     def points(self) -> int:
@@ -49,14 +64,23 @@ class LoopMap:
         """How many block coordinates a GRID loop needs."""
         return (self.loop.extent + (self.tile - 1)) // self.tile
 
-    def digit(self, thread: Expr) -> Expr:
-        """This loop's digit of a thread number."""
-        return expr(0) if self.radix == 1 else thread // self.stride % self.radix
+    def share(self, thread: Expr, threads: int = 0) -> Expr:
+        """What a thread's number adds to this loop's index; `threads`: that the number is less than, where that is known."""
+        total = ZERO
+        for digit in self.digits:
+            high = thread // digit.stride
+            total = total + (high if digit.radix * digit.stride == threads else high % digit.radix) * digit.weight
+        return total
 
     def thread(self) -> Expr:
         """What the loop's index adds to the number of the thread that runs it."""
         index = expr(self.loop.sym)
-        return expr(0) if self.radix == 1 else index % self.radix * self.stride
+        return sum((index // d.weight % d.radix * d.stride for d in self.digits), start=ZERO)
+
+
+def one_digit(radix: int, stride: int = 1) -> tuple[Digit, ...]:
+    """The digits of a loop that has one, or none where the radix is 1."""
+    return (Digit(radix, stride),) if radix > 1 else ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
