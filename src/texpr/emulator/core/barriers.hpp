@@ -96,6 +96,7 @@ inline void let_go(Block &block, Gate &gate) {
     learn(block, gate);
     count_barrier(gate.arrived);
     level_out(block, gate.who);
+    each_of(block, gate.who, queue);
     for (unsigned word = 0; word < (block.size + 63) / 64; ++word) {
         block.ready_bits[word] |= gate.who[word];
         gate.who[word] = 0;

@@ -352,6 +352,7 @@ inline void land_some() {
 }
 
 inline void begin(const Options &options) {
+    machine.turns = {};
     machine.random.state = options.seed;
     machine.stopped = false;
     machine.patience = 0;

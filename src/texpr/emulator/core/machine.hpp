@@ -8,6 +8,7 @@
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <queue>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -213,6 +214,13 @@ struct Random {
     unsigned below(unsigned bound) { return (unsigned)(((next() >> 32) * bound) >> 32); }
 };
 
+/* A thread that could run when it had had so many turns. It comes first of those of fewest turns, by its place in its cluster. */
+struct Turn {
+    unsigned turns, place;
+    Fiber *fiber;
+    bool operator<(const Turn &other) const { return turns != other.turns ? turns > other.turns : place > other.place; }
+};
+
 struct Machine {
     Core core{};
     Options options;
@@ -225,6 +233,7 @@ struct Machine {
     std::vector<std::unique_ptr<Cluster>> running, idle; /* clusters, kept for their memory */
     std::vector<Block *> blocks;                         /* of those that run */
     unsigned ready = 0;                                  /* threads that can run, in all blocks */
+    std::priority_queue<Turn> turns;                     /* in lockstep, each of them, and some that can not or had turns since */
     bool stopped = false;                                /* the launch is given up */
     unsigned warps = 0, threads = 0;                     /* of a block */
 

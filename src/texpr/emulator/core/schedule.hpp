@@ -13,10 +13,19 @@
 
 namespace tx_emu {
 
+/* In lockstep, `fiber` is among those whose turn it may be. */
+inline void queue(Fiber &fiber) {
+    if (machine.options.order != Order::lockstep) return;
+    machine.turns.push({fiber.turns, fiber.block->rank * MOST_THREADS + fiber.index, &fiber});
+}
+
+inline bool is_ready(const Fiber &fiber) { return fiber.block->ready_bits[fiber.index / 64] >> (fiber.index % 64) & 1; }
+
 inline void set_ready(Block &block, unsigned index) {
     block.ready_bits[index / 64] |= 1ull << (index % 64);
     ++block.ready;
     ++machine.ready;
+    queue(block.fibers[index]);
 }
 
 inline void clear_ready(Block &block, unsigned index) {
@@ -80,13 +89,12 @@ inline Fiber *pick_randomly() {
     return free ? ready_from(*blocks[at], machine.random.below(blocks[at]->size)) : ready_in(*blocks[at], machine.favourite_warp);
 }
 
+/* The first of the threads in line that can run and had no turn since; who runs on and has another one comes again. */
 inline Fiber *pick_in_step() {
-    Fiber *found = nullptr;
-    for (Block *block : machine.blocks)
-        each_of(*block, block->ready_bits, [&](Fiber &fiber) {
-            if (!found || fiber.turns < found->turns) found = &fiber;
-        });
-    return found;
+    for (;; machine.turns.pop()) {
+        const Turn &turn = machine.turns.top();
+        if (is_ready(*turn.fiber) && turn.fiber->turns == turn.turns) return turn.fiber;
+    }
 }
 
 /* The thread to run after `from` (or at first), or null where none can. */
@@ -139,6 +147,7 @@ inline void before_access() {
     land_some();
     if (machine.patience == 0) return;
     ++machine.current().turns;
+    queue(machine.current());
     give_way();
 }
 
