@@ -228,6 +228,7 @@ EXAMPLES: dict[str, tuple[Arrays, Mapping[str, int]]] = {
     "matmul": ({"A": integers(70, 36), "B": integers(36, 72, seed=1)}, {"M": 70, "K": 36, "N": 72}),
     "transpose": ({"A": integers(37, 44)}, {"M": 37, "N": 44}),
     "stencil": ({"x": integers(13, 44)}, {"M": 13, "N": 44}),
+    "strided_copy": ({"X": integers(19, 33, 40, dtype="float16")}, {"H": 19, "W": 33, "C": 40}),
 }
 
 

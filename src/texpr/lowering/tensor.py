@@ -85,8 +85,17 @@ def step_of(leaf: Leaf, places: Mapping[Buffer, Place]) -> Step | None:
         raise changed(leaf.stmt)
     if stores and not _tests_bounds_alone(body, tensor):
         raise changed(leaf.stmt)
-    boxes = Boxes(extent, tuple(box), tensor.dtype.bytes, Swizzle(swizzle))
+    steps = tuple(1 if loop is None else _step(e, loop.sym) for e, loop in zip(tensor.index, along, strict=True))
+    if 0 in steps:
+        raise changed(leaf.stmt)
+    boxes = Boxes(extent, tuple(box), tensor.dtype.bytes, Swizzle(swizzle), steps)
     return Step(leaf, bind, tile, tensor, stores, tuple(None if loop is None else loop.sym for loop in along), boxes)
+
+
+def _step(index: Expr, along: Sym) -> int:
+    """By how much an index grows with the loop along it, a constant; 0 where it does otherwise."""
+    grown = index.substitute({along: expr(along) + 1}) - index
+    return grown.constant if grown.is_constant and grown.constant > 0 else 0
 
 
 def _bind(body: tuple[ir.Stmt, ...]) -> ir.Bind | None:

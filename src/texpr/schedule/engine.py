@@ -16,7 +16,7 @@ from texpr.schedule.region import Box
 from texpr.schedule.state import State
 from texpr.schedule.tensor import Boxes, Planned, planned, ruled
 from texpr.support.diagnostic import Note
-from texpr.tma.boxing import MOST_BOX
+from texpr.tma.boxing import MOST_BOX, MOST_ELEMENT_STRIDE
 from texpr.tma.correctness import Plain, lower_load, lower_store
 from texpr.tma.model import Refusal
 from texpr.tma.rules import Finding
@@ -37,22 +37,52 @@ def require_engine(call: Call) -> None:
 
 
 def boxes_asked(call: Call, buffer: Buffer, region: Box) -> tuple[Box, Boxes]:
-    """The region, as wide as boxes make it, and its boxes. Refuses what `box=` and `swizzle=` cannot mean."""
+    """The region, as wide as boxes make it, and its boxes. Refuses what `box=`, `stride=` and `swizzle=` cannot mean."""
     asked, argument = call.key("swizzle"), call.key("box")
     swizzle = Swizzle.NONE if asked is None else SWIZZLES[call.word(asked, tuple(SWIZZLES))]
-    box = region.extent if argument is None else _sizes(call, argument, buffer)
+    covers = None if argument is None else _sizes(call, argument, buffer)
+    region = strided(call, buffer, region, covers)
+    box = region.extent if covers is None else tuple(c // s for c, s in zip(covers, region.step, strict=True))
     extent = tuple(max(e, b) for e, b in zip(region.extent, box, strict=True))
     size = buffer.dtype.bytes
-    for dim, (whole, part) in enumerate(zip(extent, box, strict=True)):
+    for dim, (whole, part, step) in enumerate(zip(extent, box, region.step, strict=True)):
         if whole % part:
+            whole, part = whole * step, part * step
             reason = f"boxes of {part} do not divide the {whole} elements that dimension {dim} of the region has"
             help = f"choose a divisor of {whole}, or one box of more than {whole}"
             raise call.refuse("E0916", reason, at=argument, help=help)
-    made = Boxes(extent, box, size, swizzle)
+    made = Boxes(extent, box, size, swizzle, region.step)
     if swizzle is not Swizzle.NONE and made.row != swizzle.span:
         reason = f"with `swizzle={swizzle.span}B` a row of a box has {swizzle.span} bytes, and here it has {made.row}"
         raise call.refuse("E0916", reason, at=asked, help=_advice(made))
-    return Box(region.base, extent), made
+    return replace(region, extent=extent), made
+
+
+def strided(call: Call, buffer: Buffer, region: Box, covers: tuple[int, ...] | None) -> Box:
+    """The region without the elements that an element stride steps over: `stride=`, or what every access steps over."""
+    argument = call.key("stride")
+    if argument is None:
+        return region.every(_inferred(region, covers))
+    step = _sizes(call, argument, buffer, "stride")
+    for dim, (grain, each) in enumerate(zip(region.grain, step, strict=True)):
+        if grain % each:
+            reason = f"a stride of {each} steps over elements that dimension {dim} of the region has: they lie {grain} apart"
+            whole = f"choose a divisor of {grain}" if grain > 1 else "leave it at 1"
+            raise call.refuse("E0916", reason, at=argument, help=whole)
+        if covers is not None and covers[dim] % each:
+            reason = f"a stride of {each} does not divide the box of {covers[dim]} in dimension {dim}"
+            raise call.refuse("E0916", reason, at=call.key("box"), help=f"choose a box that {each} divides")
+    return region.every(step)
+
+
+def _inferred(region: Box, covers: tuple[int, ...] | None) -> tuple[int, ...]:
+    """The greatest element strides that the hardware has for a region, where no box speaks against it; 1 in rows."""
+    found: list[int] = []
+    for dim, (grain, extent) in enumerate(zip(region.grain, region.extent, strict=True)):
+        steps = (s for s in range(MOST_ELEMENT_STRIDE, 1, -1) if grain and grain % s == 0)
+        fits = (s for s in steps if (covers[dim] % s == 0 if covers else ((extent - 1) // s + 1) * s <= MOST_BOX))
+        found.append(1 if dim == len(region.extent) - 1 else next(fits, 1))
+    return tuple(found)
 
 
 def with_memory(state: State, name: str, boxes: Boxes) -> State:
@@ -70,10 +100,11 @@ def require_zero(call: Call) -> None:
         raise call.refuse("E0916", reason, at=fill, help="stage it by via=ld, which fills with any number")
 
 
-def _sizes(call: Call, argument: ir.Argument, buffer: Buffer) -> tuple[int, ...]:
+def _sizes(call: Call, argument: ir.Argument, buffer: Buffer, what: str = "size") -> tuple[int, ...]:
     parts = argument.value.args if isinstance(argument.value, ir.Group) else (argument,)
     if len(parts) != buffer.rank:
-        raise call.wrong(f"takes a box with a size for each dimension of `{buffer.name}`, {buffer.rank} in all", argument)
+        thing = "a box with a size" if what == "size" else f"a {what}"
+        raise call.wrong(f"takes {thing} for each dimension of `{buffer.name}`, {buffer.rank} in all", argument)
     return tuple(call.number(part) for part in parts)
 
 
@@ -145,6 +176,7 @@ def _advice(boxes: Boxes) -> str:
     *outer, inner = boxes.extent
     whole = -(-inner // least) * least
     width = most if boxes.swizzle.span else max(n for n in range(least, min(most, whole) + 1, least) if whole % n == 0)
-    sizes = [max(n for n in range(1, MOST_BOX + 1) if each % n == 0) for each in outer]
+    every = zip(outer, boxes.strides, strict=False)
+    sizes = [max(n for n in range(s, MOST_BOX + 1, s) if each * s % n == 0) for each, s in every]
     note = "" if boxes.swizzle is Swizzle.NONE or inner % width == 0 else ", and a region of whole rows"
     return f"ask for box=({', '.join(map(str, (*sizes, width)))})" + note

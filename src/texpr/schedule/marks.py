@@ -1,6 +1,7 @@
 """What a schedule writes on the loops of a program for mapping and lowering: directives, the same as pragmas in the text.
 
-#bind(grid.x)   #unroll or #unroll(n)   #vector   #async   #tma(128, 64, 32): the swizzle, and a box
+#bind(grid.x)   #unroll or #unroll(n)   #vector   #async   #tma(128, 64, 32): the swizzle, and what of
+a box lies in memory
 """
 
 from __future__ import annotations

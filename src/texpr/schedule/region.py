@@ -8,7 +8,8 @@ An index inside the loop is a base, fixed during the iteration, plus an offset w
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import gcd
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr, term
 from texpr.affine.ranges import bounds
@@ -43,10 +44,24 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """Elements base … base + extent − 1 along each dimension; bases in the IterDomains outside."""
+    """Elements base, base + step, …, `extent` of them, along each dimension; bases in the IterDomains outside.
+
+    `grain` divides how far apart any two elements that are touched lie, 0 where there is one: a step may be a divisor of it.
+    """
 
     base: tuple[Expr, ...]
     extent: tuple[int, ...]
+    grain: tuple[int, ...]
+    step: tuple[int, ...]
+
+    def every(self, step: tuple[int, ...]) -> Box:
+        """Every `step`-th element alone, of a box that has all."""
+        extent = tuple((e - 1) // s + 1 for e, s in zip(self.extent, step, strict=True))
+        return replace(self, extent=extent, step=step)
+
+    def holds(self, index: Sequence[Expr]) -> tuple[Expr, ...]:
+        """Where an element of the box, at `index`, lies in it."""
+        return tuple((e - b) // s for e, b, s in zip(index, self.base, self.step, strict=True))
 
 
 class NoBox(Exception):
@@ -93,12 +108,14 @@ def box(state: State, found: Sequence[Use]) -> Box:
     rank = len(found[0].index)
     bases: list[Expr] = []
     extents: list[int] = []
+    grains: list[int] = []
     for dim in range(rank):
         lows: list[int] = []
         highs: list[int] = []
         base: Expr | None = None
+        grain = 0
         for use in found:
-            here, low, high = _parted(state, use, dim)
+            here, offset, (low, high) = _parted(state, use, dim)
             if base is None:
                 base = here
             if not (here - base).is_constant:
@@ -106,14 +123,16 @@ def box(state: State, found: Sequence[Use]) -> Box:
             shift = (here - base).constant
             lows.append(low + shift)
             highs.append(high + shift)
+            grain = gcd(grain, shift, *(coefficient for _, coefficient in offset.terms))
         assert base is not None
         bases.append(base + min(lows))
         extents.append(max(highs) - min(lows) + 1)
-    return Box(tuple(bases), tuple(extents))
+        grains.append(gcd(grain, min(lows)))
+    return Box(tuple(bases), tuple(extents), tuple(grains), (1,) * rank)
 
 
-def _parted(state: State, use: Use, dim: int) -> tuple[Expr, int, int]:
-    """One subscript as a base outside and the least and greatest offset inside."""
+def _parted(state: State, use: Use, dim: int) -> tuple[Expr, Expr, tuple[int, int]]:
+    """One subscript as a base outside and an offset inside, and the least and greatest that this can be."""
     if use.load.data:
         raise NoBox(use, "its subscripts are data")
     domains = {state.domain(loop).sym: state.domain(loop) for loop in use.inner}
@@ -134,7 +153,7 @@ def _parted(state: State, use: Use, dim: int) -> tuple[Expr, int, int]:
         open_ends = sorted(s.base for s in offset.syms() if ranges[s][1] is None)
         reason = f"its subscript {dim} varies with `{open_ends[0]}`, whose extent is not a constant"
         raise NoBox(use, reason, f"split the loop over `{open_ends[0]}` by a number, and stage at the outer part")
-    return base, low, high
+    return base, offset, (low, high)
 
 
 def varying(state: State, use: Use) -> tuple[ir.Loop, ...]:

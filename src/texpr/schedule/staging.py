@@ -78,7 +78,7 @@ class Staging:
         every = tuple(zip(names, region.extent, strict=True))
         looped = tuple(each for each in every if each[1] > 1) or every[:1]
         at = tuple(expr(each[0]) if each in looped else ZERO for each in every)
-        index = tuple(b + a for b, a in zip(region.base, at, strict=True))
+        index = tuple(b + a * s for b, a, s in zip(region.base, at, region.step, strict=True))
         facts = (
             *inside(self.state, self.outer),
             *(f for s, e in looped for f in in_loop(s, expr(e))),
@@ -93,7 +93,7 @@ class Staging:
             conjunction(list(self._tests(index, index, facts))),
             Load(made, at, span=self.span),
             Load(self.buffer, index, span=self.span),
-            {id(u.load): tuple(e - b for e, b in zip(u.index, region.base, strict=True)) for u in self.uses},
+            {id(u.load): region.holds(u.index) for u in self.uses},
         )
 
     def as_used(self, like: Use, copy_in: bool, copy_out: bool) -> State:

@@ -4,8 +4,9 @@
 
     As: [2, 2, 64, 32]     four boxes, one behind the other, each as the engine writes it: its chunks moved
 
-A copy is described as a graph from the tensor to the leaves that the hardware runs, and planned by `texpr.tma.model`. A box may
-begin anywhere: at `at · box − shift` with 0 ≤ shift ≤ box, which is a resize on the left and a split.
+With an element stride the region is every `step`-th element of the tensor, and a box covers `step` times as many as lie in
+memory. A copy is described as a graph from the tensor to the leaves that the hardware runs, and planned by `texpr.tma.model`. A
+box may begin anywhere: at `at · covers − shift` with 0 ≤ shift ≤ covers, which is a resize on the left and a split.
 """
 
 from __future__ import annotations
@@ -32,12 +33,26 @@ ALLOCATED = 256
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """A region of `extent` elements along each dimension as boxes of `box`, which divides it; `size`: bytes of an element."""
+    """A region of `extent` elements along each dimension as boxes of `box`, which divides it; `size`: bytes of an element.
+
+    `steps`: from one of them to the next, in elements of the tensor.
+    """
 
     extent: tuple[int, ...]
     box: tuple[int, ...]
     size: int
     swizzle: Swizzle = Swizzle.NONE
+    steps: tuple[int, ...] = ()
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """`steps`, which are 1 where none are given."""
+        return self.steps or (1,) * len(self.box)
+
+    @property
+    def covers(self) -> tuple[int, ...]:
+        """Elements of the tensor from the first of a box to the first of the next: the box, in the descriptor's words."""
+        return tuple(b * s for b, s in zip(self.box, self.strides, strict=True))
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -123,10 +138,11 @@ def planned(buffer: Buffer, base: tuple[Expr, ...], boxes: Boxes, known: Known) 
     steps: list[tuple[Sym, int] | None] = []
     facts: list[Fact] = []
     inner: list[str] = []
-    for n, (first, size, box, count) in enumerate(zip(base, buffer.shape, boxes.box, boxes.counts, strict=True)):
+    every = zip(base, buffer.shape, boxes.covers, boxes.strides, boxes.counts, strict=True)
+    for n, (first, size, box, stride, count) in enumerate(every):
         own = f"{buffer.name}.d{n}"
         at = Sym(f"{own}.at")
-        if first is ZERO and size is expr(box) and count == 1:
+        if first is ZERO and size is expr(box) and count == stride == 1:
             inner.append(own)
             steps.append(None)
             continue
@@ -140,8 +156,13 @@ def planned(buffer: Buffer, base: tuple[Expr, ...], boxes: Boxes, known: Known) 
             meaning |= {at: ZERO, shift: -first}
             steps.append((shift, -box))
             graph, own = graph.resize(own, shift, 0, f"{own}.room"), f"{own}.room"
-        graph = graph.split(own, box, (at.name, f"{buffer.name}.d{n}.box"))
-        inner.append(f"{buffer.name}.d{n}.box")
+        whole, own = own, f"{buffer.name}.d{n}.box"
+        graph = graph.split(whole, box, (at.name, own))
+        if stride > 1:
+            phase = Sym(f"{buffer.name}.d{n}.phase")
+            meaning[phase] = ZERO  # a region begins at its first element
+            graph, own = graph.split(own, stride, (f"{buffer.name}.d{n}.tile", phase.name)), f"{buffer.name}.d{n}.tile"
+        inner.append(own)
     graph = graph.reorder(*(d.sym.name for d in graph.leaves if d.sym.name not in inner), *inner)
     loops = frozenset(s.name for s in meaning)
     graph = boxes.moved(graph, buffer.name, inner)

@@ -10,9 +10,9 @@ out at the end by loops like those that write it, and copied in only where a rea
 stays in registers over a whole loop. By tma it is stored from shared memory, a box at a time.
 
 `in`: shared or registers. `via`: ld (loads and stores), cp_async, or tma: boxes of `box=(128, 16)` elements that the tensor
-memory accelerator copies, with `swizzle=32B|64B|128B`. `fill`: what the elements of the region outside of A become: weak
-(nothing: no read sees them), zero, or a number. Proved: no other iteration writes what is copied in, and what is copied out was
-written; or refused.
+memory accelerator copies, with `swizzle=32B|64B|128B`; with `stride=(2, 1)` every other row. `fill`: what the elements of the
+region outside of A become: weak (nothing: no read sees them), zero, or a number. Proved: no other iteration writes what is
+copied in, and what is copied out was written; or refused.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from texpr.support.diagnostic import Note, TexprError
 
 
 def _apply(call: Call) -> State:
-    call.expect(1, keys=("at", "in", "via", "fill", "box", "swizzle"))
+    call.expect(1, keys=("at", "in", "via", "fill", "box", "stride", "swizzle"))
     buffer = call.buffer(call.plain[0])
     where = call.key("at")
     if where is None:
@@ -103,11 +103,11 @@ def _by_tma(call: Call, loop: ir.Par, boxes: Boxes) -> ir.Par:
 
 
 def _require_words_of_via(call: Call, via: str) -> None:
-    """`box=` and `swizzle=` are words of `via=tma`, which not every target knows."""
+    """`box=`, `stride=` and `swizzle=` are words of `via=tma`, which not every target knows."""
     if via == "tma":
         require_engine(call)
         require_zero(call)
-    for key in ("box", "swizzle") if via != "tma" else ():
+    for key in ("box", "stride", "swizzle") if via != "tma" else ():
         argument = call.key(key)
         if argument is not None:
             raise call.wrong(f"has `{key}=` with `via=tma` alone", argument)
@@ -229,7 +229,7 @@ def _no(call: Call, use: Use, reason: str, other: Use | None = None, help: str |
 
 FORM = (
     "stage(BUFFER, at=LOOP, in=shared|registers, via=ld|cp_async|tma, fill=weak|zero|NUMBER, box=(N, …), "
-    "swizzle=none|32B|64B|128B) -> NAME"
+    "stride=(N, …), swizzle=none|32B|64B|128B) -> NAME"
 )
 
 RULE = Rule("stage", FORM, _apply)
