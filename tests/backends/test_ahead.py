@@ -29,12 +29,22 @@ fn f(A: f32[m, k], B: f32[k, n]): f32[m, n] {
     } }
     return C
 }"""
-PARTS = "s_parts[32 * i_part_group]"
+
+
+def streams(row: str, loop: str = "i") -> list[str]:
+    """The reads of four streams side by side, and of the one that takes what they leave."""
+    first = [f"{row}16 * {loop}_group + 16384 * {loop}_stretch{at}]" for at in ("", " + 4096", " + 8192", " + 12288")]
+    return [*first, f"{row}16 * {loop}_group_1]"]
+
+
+PARTS = streams("s_parts[", "i_part")
+BOTH = [each for pair in zip(streams("x["), streams("y[(long long)j * n + "), strict=True) for each in pair]
 CASES = {
-    SUM.format(shape="n", term="x[i]"): ["x[65536 * i_block + 32 * i_group]", PARTS],
-    SUM.format(shape="n, 4", term="x[i, 1]"): [PARTS],
-    SUM.format(shape="n", term="x[n - 1 - i]"): [PARTS],
-    DOT: ["x[32 * i_group]", "y[(long long)j * n + 32 * i_group]"],
+    SUM.format(shape="n", term="x[i]"): [*streams("x[65536 * i_block + "), *PARTS],
+    SUM.format(shape="n, 4", term="x[i, 1]"): PARTS,
+    SUM.format(shape="n", term="x[n - 1 - i]"): PARTS,
+    SUM.format(shape="n", term="exp(x[i])"): ["x[65536 * i_block + 32 * i_group]", *PARTS],
+    DOT: BOTH,
     PRODUCT: [],
     "fn f(x: f32[n]): f32[n] { new y: f32[n]\n par n |i| { y[i] = x[i] }\n return y }": [],
 }
@@ -43,4 +53,4 @@ CASES = {
 @pytest.mark.parametrize("text", CASES)
 def test_rows_are_fetched_ahead(text: str) -> None:
     source = lower(parse(text).functions[0], "cpu").source
-    assert re.findall(r"tx_fetch_ahead<32>\(&(.*)\);", source) == CASES[text]
+    assert re.findall(r"tx_fetch_ahead<\d+>\(&(.*)\);", source) == CASES[text]
