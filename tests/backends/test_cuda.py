@@ -144,8 +144,14 @@ def test_what_no_device_runs_is_refused() -> None:
     t = Sym("t")
     many = plans.plan("f", [x], plans.kernel("many", [plans.block(t, 1025)], [x], []))
     much = plans.plan("f", [x], plans.kernel("much", [plans.block(t, 32)], [x], [], arrays=(big,)))
-    together = plans.plan("f", [x], plans.kernel("pair", [Axis(t, Level.CLUSTER, expr(2))], [x], []))
-    for plan, code, told in ((many, "E0552", "1025 threads"), (much, "E0553", "232452 bytes"), (together, "E0554", "clusters")):
+    together = plans.plan(
+        "f", [x], plans.kernel("pair", [plans.grid(t, expr(64)), Axis(Sym("u"), Level.CLUSTER, expr(16))], [x], [])
+    )
+    for plan, code, told in (
+        (many, "E0552", "1025 threads"),
+        (much, "E0553", "232452 bytes"),
+        (together, "E0554", "16 blocks in a cluster"),
+    ):
         with pytest.raises(Limitation) as found:
             print_kernels(plan)
         assert found.value.diagnostics[0].code == code and told in found.value.diagnostics[0].message

@@ -308,6 +308,64 @@ LARGE = (
 )
 """A ring in more shared memory than a kernel may declare."""
 
+SHARED = """\
+plan shared
+    param x: f32[m, n] align 16
+    result z: f32[2 * b, 32 * a]
+    size m, n, a, b
+    require (n % 4) == 0
+    require m > 0
+    require n > 0
+{
+    launch shared_0
+}
+
+kernel shared_0
+    buffer z: f32[2 * b, 32 * a] role result
+    size n, a, b
+    writes z
+    axis grid.x q < 2 * b
+    axis grid.y p < a
+    axis cluster.x u < 2
+    axis block.x t < 32
+    array shared tile: f32[32, 32] at 128
+    array shared full: u64[1] barriers
+    map xm of x: f32[m, n] align 16 sizes [n, m] strides [4 * n] box [32, 16] steps [1, 1]
+{
+    if (i32(t) == 0:i32) {
+        mbarrier init full[0] count 1
+        fence init
+    }
+    barrier cluster
+    let s: f32 = 0.0:f32
+    for i in 0..(n + 31) / 32 uniform {
+        if (i32(t) == 0:i32) {
+            mbarrier expect full[0] bytes 4096
+            tensor load tile[16 * u, 0] = xm[32 * i, 32 * p + 16 * u] arrives full[0] to [0, 1] from 0
+        }
+        mbarrier wait full[0] parity i % 2 covers RAW tile
+        for c in 0..32 {
+            s = (s + tile[t, c])
+        }
+        barrier cluster covers WAR tile carried i
+    }
+    z[q, 32 * p + t] = (s + (i32(q) as f32))
+}
+"""
+"""Two blocks sum the same rows: each brings half of a tile to both."""
+
+LED = (
+    SHARED.replace("shared_0", "led_0")
+    .replace("plan shared", "plan led")
+    .replace("box [32, 16]", "box [32, 32]")
+    .replace(
+        "            tensor load tile[16 * u, 0] = xm[32 * i, 32 * p + 16 * u] arrives full[0] to [0, 1] from 0\n",
+        "            if (i32(u) == 0:i32) {\n"
+        "                tensor load tile[0, 0] = xm[32 * i, 32 * p] arrives full[0] to [0, 1] from 0\n            }\n",
+    )
+)
+"""The same, where one of the two blocks brings all of it."""
+
 
 @dataclass(frozen=True)
 class Tiled:
@@ -393,6 +451,16 @@ def _bulk() -> Tiled:
     return Tiled(BULK, (4,), 64, args, lambda args: args["x"].reshape(4, 64)[:, ::-1].ravel())
 
 
+def _shared(text: str) -> Tiled:
+    def args() -> dict[str, Any]:
+        return {"x": numbers(70, 76), "z": _blank(4, 96), "m": 70, "n": 76, "a": 3, "b": 2}
+
+    def expected(args: dict[str, Any]) -> NDArray[Any]:
+        return np.pad(args["x"].sum(1), (0, 26)) + np.arange(4)[:, None]
+
+    return Tiled(text, (4, 3), 32, args, expected)
+
+
 TILED: dict[str, Tiled] = {
     "load": _load(),
     "strided": _strided(),
@@ -405,5 +473,7 @@ TILED: dict[str, Tiled] = {
     "short": ring(RING.replace("ring", "short"), 2),
     "bulk": _bulk(),
     "large": ring(LARGE),
+    "shared": _shared(SHARED),
+    "led": _shared(LED),
 }
 """Each by its name, which its kernel has too."""

@@ -68,7 +68,9 @@ class Planted:
         return report.fault in faults and report.buffer == buffer and self.says in str(report)
 
 
-UNFINISHED, ABANDONED, BAD_TENSOR = Fault.UNFINISHED_COPY, Fault.ABANDONED_COPY, Fault.BAD_TENSOR
+UNFINISHED, ABANDONED, BAD_TENSOR, UNMADE = (
+    Fault.UNFINISHED_COPY, Fault.ABANDONED_COPY, Fault.BAD_TENSOR, (Fault.BAD_BARRIER, Fault.RACE)
+)  # fmt: skip
 WAIT = "    mbarrier wait full[0] parity 0 covers RAW tile\n"
 MAKE_FENCE, STORE_FENCE = "        fence init\n", "    fence async\n    barrier block covers RAW tile\n"
 STORED = "        commit_bulk\n        wait_bulk 0 read covers WAR tile\n"
@@ -141,6 +143,20 @@ PLANTED = (
     Planted("bulk_no_wait", "bulk", WAIT, "", UNFINISHED, "tile"),
     Planted("bulk_no_fence", "bulk", STORE_FENCE, "    barrier block covers RAW tile\n", Fault.MISSING_FENCE, "tile"),
     Planted("bulk_beside", "bulk", "x[64 * p]", "x[64 * p + 1]", Fault.MISALIGNED, "x"),
+    Planted("shared_made", "shared", "    barrier cluster\n    let", "    barrier block\n    let", UNMADE,
+            "full"),
+    Planted("shared_reuse", "shared", "        barrier cluster covers WAR tile carried i\n", "", OVERLAP, "tile"),
+    Planted("shared_reuse_by_block", "shared", "        barrier cluster covers", "        barrier block covers", OVERLAP,
+            "tile"),
+    Planted("shared_mask", "shared", "to [0, 1]", "to [0]", Fault.DEADLOCK, "", "0 of 4096 bytes"),
+    Planted("shared_mask_beyond", "shared", "to [0, 1] from 0", "to [0, 1] from u", BAD_TENSOR, "", "its cluster has not"),
+    Planted("shared_expects_its_share", "shared", "bytes 4096", "bytes 2048", UNFINISHED, "tile"),
+    Planted("shared_place", "shared", "load tile[16 * u, 0]", "load tile[16 - 16 * u, 0]", ()),
+    Planted("shared_rows", "shared", "32 * p + 16 * u]", "32 * p]", ()),
+    Planted("shared_ends_early", "shared", "0..(n + 31) / 32", "0..(n + 31) / 32 - u", (Fault.EARLY_EXIT, Fault.DEADLOCK),
+            "tile"),
+    Planted("led_ends_early", "led", "0..(n + 31) / 32", "0..(n + 31) / 32 - u", (Fault.EARLY_EXIT, ABANDONED), "tile"),
+    Planted("led_wait", "led", "        mbarrier wait full[0] parity i % 2 covers RAW tile\n", "", UNFINISHED, "tile"),
     Planted("bulk_past", "bulk", "z[64 * p]", "z[64 * p + 64]", Fault.OUT_OF_BOUNDS, "z"),
 )  # fmt: skip
 

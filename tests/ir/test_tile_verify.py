@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.backends.tiles import BULK, LOAD, REDUCE, RING, STORE, TILED, TRANSPOSE
+from tests.backends.tiles import BULK, LOAD, REDUCE, RING, SHARED, STORE, TILED, TRANSPOSE
 
 from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_text import plan_text
@@ -50,6 +50,9 @@ PLANTED = [
     ("tile_fits_its_map", TRANSPOSE, "at 1024", "at 512", "tile is aligned to 512 bytes, and a tile to 1024"),
     ("tile_fits_its_map", RING, "load stage[i, 0]", "load stage[i, 4]", "begins 16 bytes behind a multiple of 128"),
     ("tile_fits_its_map", LOAD, "array shared tile", "array local tile", "tile is no shared array"),
+    ("peers_are_there", SHARED, "[0, 1] from 0", "[0, 1] from u", "block u + 1 is not known to be one of the cluster's 2"),
+    ("peers_are_there", SHARED, "[0, 1]", "[1, 0]", "peers [1, 0] do not rise from 0"),
+    ("peers_are_there", SHARED, "    barrier cluster\n    let", "    barrier block\n    let", "do not meet before"),
     ("reduction_is_of_the_type", REDUCE, "reduce add", "reduce mul", "no tile is reduced by mul"),
     ("reduction_is_of_the_type", REDUCE, "reduce add", "reduce max", "no tile of f32 is reduced by max"),
     ("stored_tensor_may_be_written", STORE, "    writes z\n", "", "z is not said to be written"),

@@ -32,6 +32,7 @@ class Fault(Enum):
     MISSING_FENCE = "missing_fence"
     BAD_BARRIER = "bad_barrier"
     BAD_TENSOR = "bad_tensor"
+    EARLY_EXIT = "early_exit"
 
 
 CODES: Mapping[Fault, str] = {fault: f"E{750 + at:04}" for at, fault in enumerate(Fault)}
@@ -53,6 +54,7 @@ _STATED: Mapping[Fault, str] = {
     Fault.MISSING_FENCE: "{element} in {kernel} meets the engine that copies tiles without a fence",
     Fault.BAD_BARRIER: "{element} in {kernel} is not used as a barrier must be",
     Fault.BAD_TENSOR: "a copy of a tile in {kernel} is none that the hardware makes",
+    Fault.EARLY_EXIT: "a block of {kernel} ends while others of its cluster may still reach its shared memory: {element}",
 }
 
 

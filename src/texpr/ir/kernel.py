@@ -63,7 +63,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A hardware coordinate `sym` in 0..extent. `dim` is "x", "y" or "z" for GRID and BLOCK.
+    """A hardware coordinate `sym` in 0..extent. `dim` is "x", "y" or "z" for GRID, CLUSTER and BLOCK.
+
+    A CLUSTER axis says which of the blocks of its cluster a block is along a dimension: the index along the GRID axis of that
+    dimension, modulo the extent. That axis has a whole number of clusters, and begins at one.
 
     A GRID axis with `base` (a symbol, passed as a kernel argument) has block index + base as its value, so that a launch
     may be cut into slabs where the device limits the grid.
@@ -164,7 +167,7 @@ class Atomic:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Barrier:
-    """All threads of `level` (WARP or BLOCK) arrive and see each other's writes. `covers` lists why it is there.
+    """All threads of `level` (WARP, BLOCK or CLUSTER) arrive and see each other's writes. `covers` lists why it is there.
 
     `lanes`: with WARP, how many consecutive lanes take part (a power of two, 32 for the whole warp).
     """
@@ -225,6 +228,15 @@ class Kernel:
             if axis.level is Level.BLOCK:
                 count *= axis.extent.constant
         return count
+
+    @property
+    def cluster(self) -> tuple[int, int, int]:
+        """Blocks of a cluster along x, y and z; ones where the kernel has no clusters.
+
+        A block's rank in its cluster counts x first, then y, then z.
+        """
+        along = {axis.dim: axis.extent.constant for axis in self.axes if axis.level is Level.CLUSTER}
+        return along.get("x", 1), along.get("y", 1), along.get("z", 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

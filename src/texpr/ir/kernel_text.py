@@ -22,7 +22,7 @@
             | "vector" NAME, … "=" element | "vector" element "=" value, …
             | "copy" element "=" element ["when" value] "count" INT
             | "commit" | "wait" INT ["covers" …]
-            | "tensor" "load" element "=" NAME "[" [index, …] "]" "arrives" element
+            | "tensor" "load" element "=" NAME "[" [index, …] "]" "arrives" element ["to" "[" INT, … "]" "from" index]
             | "tensor" ("store" | "reduce" OP) NAME "[" [index, …] "]" "=" element
             | "bulk" element "=" element "count" INT ["arrives" element] | "commit_bulk" | "wait_bulk" INT ["read"] ["covers" …]
             | "mbarrier" ("init" element "count" INT | "expect" element "bytes" INT | "arrive" element)

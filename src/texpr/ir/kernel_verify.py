@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from math import prod
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym
@@ -131,13 +132,15 @@ def axes_are_of_one_machine(kernel: k.Kernel) -> Iterator[str]:
 
 
 def axes_have_places(kernel: k.Kernel) -> Iterator[str]:
-    """GRID and BLOCK axes are x, y or z, each at most once."""
-    placed = [(axis.level, axis.dim) for axis in kernel.axes if axis.level in (Level.GRID, Level.BLOCK)]
+    """GRID, CLUSTER and BLOCK axes are x, y or z, each at most once; a cluster is one of blocks along an axis that there is."""
+    placed = [(axis.level, axis.dim) for axis in kernel.axes if axis.level in (Level.GRID, Level.CLUSTER, Level.BLOCK)]
     for (level, dim), count in Counter(placed).items():
         if dim not in ("x", "y", "z"):
             yield f"{level.value} has no dimension {dim}"
         if count > 1:
             yield f"{count} axes are {level.value}.{dim}"
+        if level is Level.CLUSTER and (Level.GRID, dim) not in placed:
+            yield f"cluster.{dim} has no blocks along grid.{dim}"
 
 
 def block_axes_are_constant(kernel: k.Kernel) -> Iterator[str]:
@@ -187,6 +190,8 @@ def limit_complaints(kernel: k.Kernel, target: Target) -> Iterator[str]:
         yield f"{target} has no {_listed(level.value for level in levels)}"
     if kernel.threads > target.max_threads:
         yield f"{kernel.threads} threads in a block, {target} has {target.max_threads}"
+    if prod(kernel.cluster) > target.max_cluster:
+        yield f"{prod(kernel.cluster)} blocks in a cluster, {target} has {target.max_cluster}"
     for axis in kernel.axes:
         if axis.level is Level.BLOCK and axis.extent.constant > target.max_block["xyz".index(axis.dim)]:
             yield f"block.{axis.dim} has {axis.extent} threads, {target} has {target.max_block['xyz'.index(axis.dim)]}"

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from texpr.affine.expr import Sym, expr
 from texpr.ir import kernel as k
-from texpr.ir.uniformity import Meanings, Threads
+from texpr.ir.uniformity import CLUSTER, Meanings, Threads
 from texpr.ir.value_verify import Scope
 
 
@@ -61,13 +61,16 @@ class Place:
         return replace(self, scope=scope, meanings=meanings)
 
     def disagreement(self, group: int | None) -> k.For | k.If | None:
-        """The statement around this one at which threads of a group part; where nothing is known, `uniform` is believed."""
+        """The statement around this one at which threads of a group part; where nothing is known, `uniform` is believed.
+
+        That word speaks of a block: of a cluster nothing is believed.
+        """
         for stmt in self.around:
             if isinstance(stmt, k.For):
                 alike = self.threads.loop_alike(stmt, group, self.meanings)
             else:
                 alike = self.threads.value_alike(stmt.condition, group, self.meanings)
-            if not (stmt.uniform if alike is None else alike):
+            if not (stmt.uniform and group != CLUSTER if alike is None else alike):
                 return stmt
         return None
 

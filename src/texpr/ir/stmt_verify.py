@@ -12,6 +12,7 @@ from texpr.ir.place import Place, Rule
 from texpr.ir.tile_verify import TILE_RULES
 from texpr.ir.transfer_verify import TRANSFER_RULES
 from texpr.ir.types import BOOL, DType
+from texpr.ir.uniformity import CLUSTER
 from texpr.ir.value_verify import complaints
 from texpr.isa.levels import Level, Space
 
@@ -183,10 +184,12 @@ def atomic_scope_fits(stmt: k.Stmt, at: Place) -> Iterator[str]:
 
 
 def barrier_is_of_threads(stmt: k.Stmt, at: Place) -> Iterator[str]:
-    """A barrier joins a block, or some lanes of a warp; the kernel has threads to join."""
+    """A barrier joins a cluster, a block, or some lanes of a warp; the kernel has threads to join."""
     if isinstance(stmt, k.Barrier):
-        if stmt.level not in (Level.BLOCK, Level.WARP):
+        if stmt.level not in (Level.CLUSTER, Level.BLOCK, Level.WARP):
             yield f"no barrier joins a {stmt.level.value}"
+        if stmt.level is Level.CLUSTER and not any(axis.level is Level.CLUSTER for axis in at.kernel.axes):
+            yield "the kernel has no clusters to join"
         if not 1 <= stmt.lanes <= WARP or stmt.lanes & (stmt.lanes - 1):
             yield f"{stmt.lanes} lanes are no power of two up to {WARP}"
         if not any(axis.level is Level.BLOCK for axis in at.kernel.axes):
@@ -196,7 +199,8 @@ def barrier_is_of_threads(stmt: k.Stmt, at: Place) -> Iterator[str]:
 def barrier_is_met_by_all(stmt: k.Stmt, at: Place) -> Iterator[str]:
     """Control flow around a barrier is the same for all who must arrive."""
     if isinstance(stmt, k.Barrier):
-        yield from _met(at, None if stmt.level is Level.BLOCK else stmt.lanes)
+        groups = {Level.CLUSTER: CLUSTER, Level.BLOCK: None}
+        yield from _met(at, groups.get(stmt.level, stmt.lanes))
 
 
 def exchange_is_within_a_warp(stmt: k.Stmt, at: Place) -> Iterator[str]:
@@ -219,7 +223,7 @@ def exchange_is_met_by_all(stmt: k.Stmt, at: Place) -> Iterator[str]:
 def _met(at: Place, group: int | None) -> Iterator[str]:
     apart = at.disagreement(group)
     if apart is not None:
-        who = "threads of a block" if group is None else f"{group} lanes"
+        who = "threads of a block" if group is None else f"{group} lanes" if group else "blocks of a cluster"
         what = f"loop over {apart.sym}" if isinstance(apart, k.For) else "branch"
         yield f"{who} may part at the {what} around it"
 

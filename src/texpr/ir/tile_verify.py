@@ -14,7 +14,7 @@ from texpr.ir.tensor_map import element, judged
 from texpr.ir.types import U64
 from texpr.ir.value import Buffer, Load, Value
 from texpr.ir.value import walk as value_walk
-from texpr.isa.levels import Space
+from texpr.isa.levels import Level, Space
 from texpr.tma.reduce import TYPES, Reduction
 
 MOST_ALIGNMENT = 1024
@@ -139,6 +139,21 @@ def tile_fits_its_map(stmt: k.Stmt, at: Place) -> Iterator[str]:
     yield from _shared_run(tile, map.room, max(LINE, LINE * map.swizzle // BULK), at)
 
 
+def peers_are_there(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """A box goes to blocks of the cluster, each once, which have met after the barrier was made: else it may come too early."""
+    if not isinstance(stmt, k.CopyTensor) or not stmt.peers:
+        return
+    if list(stmt.peers) != sorted(set(stmt.peers)) or stmt.peers[0] != 0:
+        yield f"peers {list(stmt.peers)} do not rise from 0"
+    ranges: dict[Sym, Range] = {size: (0, _MOST) for size in at.kernel.sizes}
+    ranges |= {axis.sym: (0, axis.extent.constant - 1) for axis in at.kernel.axes if axis.level is Level.CLUSTER}
+    lo, hi = Known(ranges).bounds(stmt.first)
+    if lo is None or hi is None or lo < 0 or hi + stmt.peers[-1] >= prod(at.kernel.cluster):
+        yield f"block {stmt.first} + {stmt.peers[-1]} is not known to be one of the cluster's {prod(at.kernel.cluster)}"
+    if not any(isinstance(other, k.Barrier) and other.level is Level.CLUSTER for other in at.kernel.body):
+        yield "the blocks of the cluster do not meet before"
+
+
 def _shared_run(first: Load, size: int, align: int, at: Place) -> Iterator[str]:
     """What is wrong with `size` bytes of a shared array from `first` on, at a multiple of `align` bytes."""
     name, array = first.buffer.name, array_of(first.buffer, at.kernel)
@@ -227,6 +242,7 @@ TILE_RULES: tuple[Rule, ...] = (
     barrier_counts_fit,
     indices_are_in_scope,
     tile_fits_its_map,
+    peers_are_there,
     reduction_is_of_the_type,
     stored_tensor_may_be_written,
     bulk_copy_is_of_one_run,

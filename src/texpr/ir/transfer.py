@@ -175,6 +175,9 @@ class CopyTensor:
 
     Coordinates are signed; elements outside of the tensor are filled. The bytes of the whole box arrive at `barrier`. Until its
     phase has completed nobody reads or writes the tile.
+
+    With `peers` the box goes to several blocks of the cluster, whose ranks are `first` + each of `peers`: to the same tile in
+    each, and its bytes to the same barrier in each.
     """
 
     target: Load
@@ -182,6 +185,8 @@ class CopyTensor:
     at: tuple[Expr, ...]
     barrier: Load
     span: Span = NOWHERE
+    peers: tuple[int, ...] = ()
+    first: Expr = ZERO
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -295,7 +300,9 @@ def _given(value: Value | None) -> tuple[Value, ...]:
 def transfer_exprs(stmt: Transfer) -> tuple[Expr, ...]:
     """The index expressions that a transfer holds outside of its values."""
     match stmt:
-        case CopyTensor() | StoreTensor():
+        case CopyTensor():
+            return (*stmt.at, stmt.first)
+        case StoreTensor():
             return stmt.at
         case BarrierWait():
             return (stmt.parity,)

@@ -7,7 +7,7 @@ import json
 from texpr.affine.expr import Sym
 from texpr.ir import transfer as t
 from texpr.ir.scanner import Scanner
-from texpr.ir.value_parse import ValueParser, index, index_list, separated
+from texpr.ir.value_parse import ValueParser, index, index_list, integer_list, separated
 
 
 def named(scan: Scanner) -> Sym:
@@ -101,7 +101,12 @@ class TransferParser:
                 scan.expect("=")
                 map, at = scan.name(), index_list(scan)
                 scan.expect("arrives")
-                return t.CopyTensor(target, map, at, self.values.element(), scan.span(start))
+                barrier = self.values.element()
+                if not scan.accept("to"):
+                    return t.CopyTensor(target, map, at, barrier, scan.span(start))
+                peers = integer_list(scan)
+                scan.expect("from")
+                return t.CopyTensor(target, map, at, barrier, scan.span(start), peers, index(scan))
             case "store" | "reduce" as verb:
                 op = scan.name("an operation") if verb == "reduce" else None
                 map, at = scan.name(), index_list(scan)

@@ -29,7 +29,8 @@ def transfer_text(stmt: t.Transfer, types: Types) -> str:
             return f"wait {stmt.pending}{covers_text(stmt.covers)}"
         case t.CopyTensor():
             box = f"{stmt.map}{list_text(stmt.at)}"
-            return f"tensor load {value_text(stmt.target, types)} = {box} arrives {value_text(stmt.barrier, types)}"
+            peers = f" to {list_text(stmt.peers)} from {stmt.first}" if stmt.peers else ""
+            return f"tensor load {value_text(stmt.target, types)} = {box} arrives {value_text(stmt.barrier, types)}{peers}"
         case t.StoreTensor():
             verb = "store" if stmt.reduce is None else f"reduce {stmt.reduce}"
             return f"tensor {verb} {stmt.map}{list_text(stmt.at)} = {value_text(stmt.source, types)}"

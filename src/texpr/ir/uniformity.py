@@ -1,8 +1,8 @@
-"""Which threads of a block decide alike.
+"""Which threads of a block, or of a cluster, decide alike.
 
-A group is a number of consecutive threads, all of a block or some lanes of a warp. Threads are numbered x first, then
-y, then z, so that a group that fits the x axis has one y and one z, and x = group · w + lane. What mentions no lane when
-simplified is alike in the group.
+A group is a number of consecutive threads, all of a block or some lanes of a warp; or all blocks of a cluster. Threads are
+numbered x first, then y, then z, so that a group that fits the x axis has one y and one z, and x = group · w + lane. What
+mentions no lane when simplified is alike in the group; in a cluster, what mentions no rank.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir.value import Index, Load, Ref, Value, operands
 from texpr.isa.levels import Level
+
+CLUSTER = 0
+"""The group of all threads of the blocks of a cluster."""
 
 _LANE, _GROUP = Sym("lane of the group"), Sym("group of the block")
 _MOST = 2**31 - 1
@@ -44,7 +47,7 @@ class Meanings:
 
 
 class Threads:
-    """The threads of a kernel's block. A `group` of `None` is the whole block.
+    """The threads of a kernel's block. A `group` of `None` is the whole block, `CLUSTER` its cluster.
 
     Answers are `True` (proved alike), `False` (it names the lane, even simplified) and `None` (not known).
     """
@@ -53,6 +56,15 @@ class Threads:
         self._axes = [axis for axis in kernel.axes if axis.level is Level.BLOCK]
         self._own = frozenset(a.sym for a in kernel.axes if a.level in (Level.WARP, Level.THREAD, Level.LANE))
         self._ranges: dict[Sym, Range] = {size: (0, _MOST) for size in kernel.sizes}
+        self._ranks = frozenset(axis.sym for axis in kernel.axes if axis.level is Level.CLUSTER)
+        self._clustered: dict[Sym, Expr] = {}
+        shape = dict(zip("xyz", kernel.cluster, strict=True))
+        for axis in kernel.axes:
+            if axis.level is Level.GRID and (wide := shape.get(axis.dim, 1)) > 1:
+                rank, number = Sym(f"rank along {axis.dim}"), Sym(f"cluster along {axis.dim}")
+                self._ranges |= {rank: (0, wide - 1), number: (0, _MOST)}
+                self._ranks |= {rank}
+                self._clustered[axis.sym] = expr(number) * wide + rank
         for axis in kernel.axes:
             self._ranges[axis.sym] = (0, axis.extent.constant - 1 if axis.extent.is_constant else _MOST)
         self._simplifiers: dict[int | None, Simplifier] = {}
@@ -88,6 +100,8 @@ class Threads:
 
     def _lanes(self, group: int | None) -> tuple[frozenset[Sym], Mapping[Sym, Expr]]:
         """The symbols that change within a group, and axes in terms of them."""
+        if group == CLUSTER:
+            return self._own | self._ranks | {axis.sym for axis in self._axes}, self._clustered
         wide = [axis for axis in self._axes if axis.extent is not expr(1)]
         first = next((axis for axis in wide if axis.dim == "x"), None)
         if group is None or first is None or first.extent.constant % group != 0:
@@ -97,7 +111,7 @@ class Threads:
     def _simplifier(self, group: int | None) -> Simplifier:
         found = self._simplifiers.get(group)
         if found is None:
-            lanes: dict[Sym, Range] = {} if group is None else {_LANE: (0, group - 1), _GROUP: (0, _MOST)}
+            lanes: dict[Sym, Range] = {_LANE: (0, group - 1), _GROUP: (0, _MOST)} if group else {}
             found = self._simplifiers[group] = Simplifier(Known({**self._ranges, **lanes}))
         return found
 

@@ -15,6 +15,7 @@
 #define TEXPR_TENSOR_STRIDE (-12)
 #define TEXPR_TENSOR_SIZE (-13)
 #define TEXPR_NO_TENSOR_MAPS (-14)
+#define TEXPR_NO_CLUSTERS (-15)
 
 // copy_now: shared out M
 static void copy_now(float const *TX_RESTRICT A, float *TX_RESTRICT now, int const M, int const N) {

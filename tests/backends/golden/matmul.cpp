@@ -15,6 +15,7 @@
 #define TEXPR_TENSOR_STRIDE (-12)
 #define TEXPR_TENSOR_SIZE (-13)
 #define TEXPR_NO_TENSOR_MAPS (-14)
+#define TEXPR_NO_CLUSTERS (-15)
 
 // matmul_0, from plans.te:11:1: shared out (M / 4), (N / 16)
 static void matmul_0(

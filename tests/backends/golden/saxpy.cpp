@@ -15,6 +15,7 @@
 #define TEXPR_TENSOR_STRIDE (-12)
 #define TEXPR_TENSOR_SIZE (-13)
 #define TEXPR_NO_TENSOR_MAPS (-14)
+#define TEXPR_NO_CLUSTERS (-15)
 
 // saxpy_0, from plans.te:2:1: shared out ((N + 4095) / 4096)
 static void saxpy_0(

@@ -31,10 +31,11 @@ TENSOR_STRIDE = Status(
 )
 TENSOR_SIZE = Status(-13, "TEXPR_TENSOR_SIZE", "a size of a tensor that is copied in tiles is 0, or more than 2^32")
 NO_TENSOR_MAPS = Status(-14, "TEXPR_NO_TENSOR_MAPS", "the driver cannot encode tensor maps: it is older than CUDA 12")
+NO_CLUSTERS = Status(-15, "TEXPR_NO_CLUSTERS", "the driver cannot launch clusters of blocks: it is older than CUDA 12")
 
 STATUSES = (
     OK, NO_DRIVER, UNSUPPORTED_DEVICE, NULL_POINTER, MISALIGNED, BAD_SIZE, WHERE_FAILS, NO_WORKSPACE, NOT_LOADED,
-    ASSUMPTION_FAILS, NO_MEMORY, TENSOR_BASE, TENSOR_STRIDE, TENSOR_SIZE, NO_TENSOR_MAPS,
+    ASSUMPTION_FAILS, NO_MEMORY, TENSOR_BASE, TENSOR_STRIDE, TENSOR_SIZE, NO_TENSOR_MAPS, NO_CLUSTERS,
 )  # fmt: skip
 """Every status, from 0 down."""
 

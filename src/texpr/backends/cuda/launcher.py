@@ -180,7 +180,9 @@ class _Variant:
         slabs = _listed(_slab(grid.get(dim), bases) for dim in "xyz")
         yield f"{INDENT}void *tx_arguments[] = {{{places or 'NULL'}}};"
         shared = dynamic_bytes(kernel)
-        yield f"{INDENT}struct tx_launch const tx_one = {{{number}, {{{blocks}}}, {{{threads}}}, {{{slabs}}}, {shared}}};"
+        cluster = _listed(str(blocks) for blocks in kernel.cluster)
+        fields = f"{number}, {{{blocks}}}, {{{threads}}}, {{{slabs}}}, {shared}, {{{cluster}}}"
+        yield f"{INDENT}struct tx_launch const tx_one = {{{fields}}};"
         for at, map in enumerate(kernel.maps):
             yield f"{INDENT}struct tx_tensor const tx_tensor_{at} = {tensor_text(map, scope)};"
             yield f"{INDENT}TEXPR_TRY(tx_encode(&tx_one, tx_dry, &tx_tensor_{at}, &{scope.named[map]}));"

@@ -5,6 +5,8 @@ It needs texpr_device.h alone, and means the same under nvcc and under a host co
 
 from __future__ import annotations
 
+from math import prod
+
 from texpr.backends.c.arguments import KernelArgument, axis_variable, distinct, kernel_arguments
 from texpr.backends.c.body import INDENT, Body, signature
 from texpr.backends.c.scope import Scope
@@ -42,6 +44,9 @@ MOST_THREADS = 1024
 MOST_SHARED = 227 << 10
 """Bytes of shared memory that a block of any device has (same table)."""
 
+MOST_CLUSTER = 8
+"""Blocks in a cluster that every device with clusters takes (CUDA C++ Programming Guide, "Thread Block Clusters")."""
+
 MOST_DECLARED = 48 << 10
 """Bytes of shared memory that a kernel may declare; of more the size is given with the launch (same table)."""
 
@@ -69,7 +74,9 @@ def _kernel(kernel: Kernel, plan: Plan) -> list[str]:
     scope, arguments = kernel_arguments(kernel, plan)
     body = Body.of(kernel, _Cuda(kernel, plan.span.source))
     bounds = f"{kernel.threads}, {kernel.min_blocks}" if kernel.min_blocks else f"{kernel.threads}"
-    lines = [*_heading(kernel), f'extern "C" __global__ void __launch_bounds__({bounds})']
+    shape = ", ".join(map(str, kernel.cluster))
+    together = f"__cluster_dims__({shape}) " if prod(kernel.cluster) > 1 else ""
+    lines = [*_heading(kernel), f'extern "C" __global__ void {together}__launch_bounds__({bounds})']
     lines += signature(kernel.name, [_parameter(argument, kernel) for argument in arguments])
     for axis in kernel.axes:
         scope, line = _axis(axis, scope)
@@ -100,6 +107,10 @@ def _check(kernel: Kernel, target: Target | None) -> None:
     if shared > most:
         told = f"kernel {kernel.name} has {shared} bytes of shared memory in a block, and {who} allows {most}"
         raise limitation("E0553", kernel.span, told, help="make tiles smaller")
+    blocks, together = prod(kernel.cluster), MOST_CLUSTER if target is None else target.max_cluster
+    if blocks > together:
+        told = f"kernel {kernel.name} has {blocks} blocks in a cluster, and {who} promises {together}"
+        raise limitation("E0554", kernel.span, told, help="make clusters smaller, or build for sm_90 or later")
     if target is not None and TMA not in target.features and _copies_tiles(kernel):
         told = f"kernel {kernel.name} copies tiles of tensors, and {target} has no engine that does"
         raise limitation("E0555", kernel.span, told, help="build for sm_90 or later, or copy by threads")
@@ -112,7 +123,8 @@ def _copies_tiles(kernel: Kernel) -> bool:
 
 def _heading(kernel: Kernel) -> list[str]:
     """What is launched, and where it comes from."""
-    shape = {level: [f"{a.dim}: {a.extent}" for a in kernel.axes if a.level is level] for level in (Level.GRID, Level.BLOCK)}
+    levels = (Level.GRID, *((Level.CLUSTER,) if prod(kernel.cluster) > 1 else ()), Level.BLOCK)
+    shape = {level: [f"{a.dim}: {a.extent}" for a in kernel.axes if a.level is level] for level in levels}
     told = "; ".join(f"{level.value} {', '.join(extents) or 1}" for level, extents in shape.items())
     place = "" if line_of(kernel.span) is None else f", from {place_of(kernel.span)}"
     return [f"// {comment(f'{kernel.name}{place}: {told}')}"]
@@ -138,7 +150,7 @@ def _axis(axis: Axis, scope: Scope) -> tuple[Scope, str]:
         case Level.BLOCK:
             register = f"threadIdx.{axis.dim}"
         case Level.CLUSTER:
-            raise limitation("E0554", None, "clusters of blocks are not supported")
+            register = f"(blockIdx.{axis.dim} % {axis.extent})"
         case Level.WARP | Level.THREAD | Level.CORE | Level.LANE:
             raise CompilerBug(f"an axis of level {axis.level.value} in a CUDA kernel")
     first = "" if axis.base is None else f" + {scope.variables[axis.base].text}"
@@ -203,8 +215,10 @@ class _Cuda:
         return [f"{function}(&{element_text(stmt.target, scope)}, {value_text(stmt.value, scope)});"]
 
     def barrier(self, stmt: Barrier) -> list[str]:
-        """A barrier of the block, or of a group of consecutive lanes."""
+        """A barrier of the cluster, of the block, or of a group of consecutive lanes."""
         match stmt.level:
+            case Level.CLUSTER:
+                barrier = "tx_cluster_sync();"
             case Level.BLOCK:
                 barrier = "__syncthreads();"
             case Level.WARP:

@@ -47,7 +47,25 @@ struct tx_tensor_map { /* CUtensorMap */
     _Alignas(64) unsigned char bytes[128];
 };
 
+struct tx_attribute { /* CUlaunchAttribute */
+    int id;
+    union {
+        unsigned cluster[3];
+        _Alignas(8) char room[64];
+    } value;
+};
+
+struct tx_config { /* CUlaunchConfig */
+    unsigned grid[3], block[3], shared;
+    texpr_stream stream;
+    struct tx_attribute *attributes;
+    unsigned count;
+};
+
+_Static_assert(sizeof(struct tx_attribute) == 72 && sizeof(struct tx_config) == 56, "as in cuda.h");
+
 enum {
+    TEXPR_CLUSTER_DIMENSION = 4, /* CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION */
     TEXPR_MAX_GRID_X = 5,        /* CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X; Y and Z follow */
     TEXPR_CAPABILITY_MAJOR = 75, /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR */
     TEXPR_CAPABILITY_MINOR = 76, /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR */
@@ -73,11 +91,13 @@ enum {
     F(StreamSynchronize, cuStreamSynchronize, (texpr_stream stream))
 
 /* Without these a launcher still works: with user-made contexts only the device's primary one is known, and is never released;
-   kernels have no more shared memory than they declare, and copy no tiles. */
+   kernels have no more shared memory than they declare, no clusters, and copy no tiles. */
 #define TEXPR_OPTIONAL_FUNCTIONS(F) \
     F(CtxGetDevice, cuCtxGetDevice, (int *device)) \
     F(PrimaryRelease, cuDevicePrimaryCtxRelease_v2, (int device)) \
     F(FuncSetAttribute, cuFuncSetAttribute, (tx_function function, int attribute, int value)) \
+    F(LaunchKernelEx, cuLaunchKernelEx, \
+      (struct tx_config const *config, tx_function function, void **arguments, void **extra)) \
     F(TensorMapEncodeTiled, cuTensorMapEncodeTiled, \
       (struct tx_tensor_map * map, int element, unsigned rank, void *base, uint64_t const *sizes, uint64_t const *strides, \
        unsigned const *box, unsigned const *steps, int interleave, int swizzle, int promotion, int fill))
@@ -305,14 +325,32 @@ static texpr_status tx_unload_modules(void) {
 /* ---- launches ------------------------------------------------------------------------------------------------------------ */
 
 /* One launch: which kernel, blocks along each axis, threads of a block. `base[axis]`: the argument that gets the first block of a
-   slab, NULL where the grid may not be cut. `shared`: bytes of shared memory beyond what the kernel declares. */
+   slab, NULL where the grid may not be cut. `shared`: bytes of shared memory beyond what the kernel declares. `cluster`: blocks of a
+   cluster along each axis, of which the grid is a multiple. */
 struct tx_launch {
     int kernel;
     int64_t grid[3];
     unsigned block[3];
     int *base[3];
     unsigned shared;
+    unsigned cluster[3];
 };
+
+static inline int tx_is_clustered(struct tx_launch const *launch) {
+    return launch->cluster[0] * launch->cluster[1] * launch->cluster[2] > 1;
+}
+
+/* One grid that the device takes, with its clusters if it has some. */
+static inline texpr_status tx_launch_slab(tx_function kernel, texpr_stream stream, struct tx_launch const *launch,
+                                             unsigned const *grid, void **arguments) {
+    unsigned const *block = launch->block;
+    if (!tx_is_clustered(launch))
+        return tx_driver.LaunchKernel(kernel, grid[0], grid[1], grid[2], block[0], block[1], block[2], launch->shared, stream,
+                                      arguments, NULL);
+    struct tx_attribute together = {TEXPR_CLUSTER_DIMENSION, {{launch->cluster[0], launch->cluster[1], launch->cluster[2]}}};
+    struct tx_config config = {{grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, launch->shared, stream, &together, 1};
+    return tx_driver.LaunchKernelEx(&config, kernel, arguments, NULL);
+}
 
 static inline int tx_is_empty(struct tx_launch const *launch) {
     return launch->grid[0] == 0 || launch->grid[1] == 0 || launch->grid[2] == 0;
@@ -330,8 +368,9 @@ static inline texpr_status tx_launch(struct tx_loaded const *loaded, texpr_strea
     for (int axis = 0; axis < 3; axis++) {
         int64_t most = loaded->grid[axis], blocks = launch->grid[axis];
         if (blocks > most && (launch->base[axis] == NULL || blocks - 1 > INT32_MAX)) return TEXPR_BAD_SIZE;
-        slab[axis] = blocks < most ? blocks : most;
+        slab[axis] = blocks < most ? blocks : most - most % launch->cluster[axis];
     }
+    if (tx_is_clustered(launch) && tx_driver.LaunchKernelEx == NULL) return TEXPR_NO_CLUSTERS;
     if (dry) return TEXPR_OK;
     for (start[2] = 0; start[2] < launch->grid[2]; start[2] += slab[2])
         for (start[1] = 0; start[1] < launch->grid[1]; start[1] += slab[1])
@@ -342,9 +381,7 @@ static inline texpr_status tx_launch(struct tx_loaded const *loaded, texpr_strea
                     grid[axis] = (unsigned)(left < slab[axis] ? left : slab[axis]);
                     if (launch->base[axis] != NULL) *launch->base[axis] = (int)start[axis];
                 }
-                TEXPR_TRY(tx_driver.LaunchKernel(loaded->kernels[launch->kernel], grid[0], grid[1], grid[2], launch->block[0],
-                                                    launch->block[1], launch->block[2], launch->shared, stream, arguments,
-                                                    NULL));
+                TEXPR_TRY(tx_launch_slab(loaded->kernels[launch->kernel], stream, launch, grid, arguments));
             }
     return TEXPR_OK;
 }

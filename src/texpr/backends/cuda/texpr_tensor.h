@@ -96,6 +96,24 @@ TX_FN void tx_prefetch(tx_tensor_map const &map) { TX_ASM("prefetch.tensormap [%
     }
 TX_EACH_RANK(TX_LOAD_TENSOR)
 
+/* The same for several blocks of the cluster, a bit of `mask` each by its rank: to the same tile of each, and to the same barrier.
+   PTX ISA, "cp.async.bulk.tensor", ".multicast::cluster". */
+#define TX_MULTICAST_1 "{%4}"
+#define TX_MULTICAST_2 "{%4, %5}"
+#define TX_MULTICAST_3 "{%4, %5, %6}"
+#define TX_MULTICAST_4 "{%4, %5, %6, %7}"
+#define TX_MULTICAST_5 "{%4, %5, %6, %7, %8}"
+#define TX_LOAD_TENSOR_MULTICAST(RANK, COORDINATES, ...) \
+    template <class T> \
+    TX_FN void tx_load_tensor_multicast(T *to, long long at, tx_tensor_map const &map, uint64_t *barriers, long long barrier, \
+                                        unsigned mask, TX_UNPACK COORDINATES) { \
+        TX_ASM("cp.async.bulk.tensor." #RANK "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], " \
+               "[%1, " TX_MULTICAST_##RANK "], [%2], %3;" ::"r"(tx_shared_address(to, at)), "l"(&map), \
+               "r"(tx_shared_address(barriers, barrier)), "h"((unsigned short)mask), __VA_ARGS__ \
+               : "memory"); \
+    }
+TX_EACH_RANK(TX_LOAD_TENSOR_MULTICAST)
+
 /* Starts a copy of a tile to a box. PTX ISA, "cp.async.bulk.tensor". */
 #define TX_STORE_TENSOR(RANK, COORDINATES, ...) \
     template <class T> \

@@ -8,7 +8,7 @@ from typing import assert_never
 from texpr.affine.expr import Expr
 from texpr.backends.c.index import index_text
 from texpr.backends.c.scope import Scope
-from texpr.backends.c.text import comment, line_of
+from texpr.backends.c.text import Binds, comment, line_of
 from texpr.backends.c.value import place_text
 from texpr.ir import transfer as t
 from texpr.ir.kernel import Kernel
@@ -41,8 +41,10 @@ def _call(stmt: t.Waited | t.Tiles, kernel: Kernel, scope: Scope) -> str:
         case t.WaitAsync():
             return f"tx_wait_async<{stmt.pending}>()"
         case t.CopyTensor():
-            target, barrier = _place(stmt.target, scope), _place(stmt.barrier, scope)
-            return f"tx_load_tensor({target}, {_map(stmt.map, kernel, scope)}, {barrier}, {_coordinates(stmt.at, scope)})"
+            ends = f"{_place(stmt.target, scope)}, {_map(stmt.map, kernel, scope)}, {_place(stmt.barrier, scope)}"
+            if stmt.peers:
+                return f"tx_load_tensor_multicast({ends}, {_mask(stmt, scope)}, {_coordinates(stmt.at, scope)})"
+            return f"tx_load_tensor({ends}, {_coordinates(stmt.at, scope)})"
         case t.StoreTensor():
             verb = "store" if stmt.reduce is None else f"reduce_{stmt.reduce}"
             source = _place(stmt.source, scope)
@@ -73,6 +75,13 @@ def _call(stmt: t.Waited | t.Tiles, kernel: Kernel, scope: Scope) -> str:
 
 def _place(first: Load, scope: Scope) -> str:
     return f"{scope.named[first.buffer]}, {place_text(first, scope)}"
+
+
+def _mask(stmt: t.CopyTensor, scope: Scope) -> str:
+    """The blocks of the cluster that a box goes to, a bit each."""
+    bits = sum(1 << peer for peer in stmt.peers)
+    first = stmt.first
+    return f"{bits << first.constant:#x}u" if first.is_constant else f"{bits:#x}u << {index_text(first, scope).at(Binds.SHIFT)}"
 
 
 def _map(name: str, kernel: Kernel, scope: Scope) -> str:

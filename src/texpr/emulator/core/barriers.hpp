@@ -131,6 +131,16 @@ inline void gate_barrier(int id, int threads, int line) {
     me.wait = Wait::none;
 }
 
+/* What any thread of a block knows of its agents all its threads now know, and the other blocks too. */
+inline void tell(Block &block) {
+    if (block.met.empty()) return;
+    std::uint64_t all[WORDS];
+    for (unsigned word = 0; word < WORDS; ++word) all[word] = 0;
+    for (unsigned index = 0; index < block.size; ++index) all[index / 64] |= 1ull << (index % 64);
+    meet(block, all, true);
+    block.told.assign(block.met[0].begin() + block.size, block.met[0].end());
+}
+
 inline void let_go(Cluster &cluster) {
     cluster.base = machine.now++;
     cluster.arrived = 0;
@@ -139,6 +149,7 @@ inline void let_go(Cluster &cluster) {
         for (Fiber &fiber : block.fibers) most = std::max(most, fiber.turns);
     for (Block &block : cluster.blocks) {
         block.base = cluster.base;
+        tell(block);
         for (Fiber &fiber : block.fibers) {
             if (fiber.wait != Wait::cluster) continue;
             fiber.turns = most;

@@ -25,13 +25,19 @@ inline Access access_of(const Fiber &fiber) {
 
 inline bool same_thread(const Access &a, const Access &b) { return a.block == b.block && a.thread == b.thread; }
 
+/* Whether other blocks of the cluster know of what an agent of `block` did. */
+inline bool known_agent(const Block &block, const Access &past) {
+    std::size_t agent = past.thread - FIRST_AGENT;
+    return agent < block.told.size() && past.stamp <= block.told[agent];
+}
+
 /* Whether `me` knows of what was done at `past`, an access of this launch. */
 inline bool known_to(const Fiber &me, const Access &past) {
     const Block &block = *me.block;
     if (past.block != block.number) {
         if (past.stamp > block.cluster->base) return false;
         for (const Block &other : block.cluster->blocks)
-            if (other.number == past.block) return true;
+            if (other.number == past.block) return past.thread < FIRST_AGENT || known_agent(other, past);
         return false;
     }
     unsigned thread = past.thread, warp = thread / LANES, mine = me.index / LANES;

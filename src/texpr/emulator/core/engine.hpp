@@ -72,6 +72,12 @@ inline void forget_tensor(Tile &tile) {
 
 /* ---- doing it ------------------------------------------------------------------------------------------------------------- */
 
+/* The threads of the block have all ended, and its shared memory is no one's: what `starter` copies there goes astray. */
+inline void check_alive(const Tile &tile, Party starter) {
+    if (tile.block->live == 0)
+        found(Fault::early_exit, tile.near, element_of(tile.near, tile.pieces[0].near), starter, party(tile.block->fibers[0], "had ended"));
+}
+
 /* The next elements of a load arrive: as many as the barrier still waits for, and if it waits for fewer, the rest later. */
 inline void land_load(Tile &tile) {
     Phases &phases = *tile.barrier;
@@ -79,7 +85,9 @@ inline void land_load(Tile &tile) {
     long long wanted = phases.expected - phases.arrived;
     if (wanted > 0 && wanted < (long long)(left * tile.size)) now = std::max<std::size_t>(1, (std::size_t)wanted / tile.size);
     SharedArray &array = array_of(tile.near);
+    if (tile.done == 0) check_alive(tile, party(tile.start, "copied into it"));
     Access agent = tile.start;
+    agent.block = tile.block->number;
     agent.stamp = machine.now;
     agent.thread = (std::uint16_t)(FIRST_AGENT + phases.agent);
     for (std::size_t at = tile.done; at < tile.done + now; ++at) {
@@ -189,10 +197,10 @@ inline bool check_near(View &near, const Tile &tile) {
     return true;
 }
 
-/* Hands a copy over to the engine. */
+/* Hands a copy over to the engine; a load is its own block's, or that of the block that it goes to. */
 inline void start(Tile made, View &near, View *far) {
     Fiber &me = machine.current();
-    Block &block = *me.block;
+    Block &block = made.block ? *made.block : *me.block;
     made.near = near;
     if (far) made.far = *far;
     Act act = !made.store ? Act::read : made.how == Combine::none ? Act::write : Act::atomic;
@@ -232,11 +240,29 @@ inline bool aligned(const View &view, long long index, unsigned align) {
     return right;
 }
 
+inline View *shared_of(View *mine, unsigned rank);
+
 inline Phases *barrier_of_copy(View *view, long long index) {
     Phases *phases = barrier_at(*view, index, "copied with a barrier that was not made");
     if (phases && !phases->fenced)
         found(Fault::missing_fence, *view, index, party(phases->maker, "made the barrier"), party(machine.current(), "copied with it, and no fence of its maker is between"));
     return phases;
+}
+
+/* The same box for several blocks of the cluster: to each its own copy, which lands, and arrives at its own barrier, when it likes. */
+inline void multicast(const TileOrder &order, const Tensor &tensor, const Tile &like, View *far) {
+    Cluster &cluster = *machine.current().block->cluster;
+    for (unsigned rank = 0; rank < 32; ++rank) {
+        if (!(order.mask >> rank & 1)) continue;
+        if (rank >= cluster.blocks.size()) return bad_tensor("copied to a block that its cluster has not");
+        View &near = *shared_of(order.near, rank), &barriers = *shared_of(order.barrier, rank);
+        Tile tile = like;
+        tile.block = &cluster.blocks[rank];
+        tile.near = near;
+        tile.pieces = pieces(tensor, order.at, address_in(near, order.place));
+        check_alive(tile, party(machine.current(), "copied into it"));
+        if ((tile.barrier = barrier_of_copy(&barriers, order.barrier_at))) start(std::move(tile), near, far);
+    }
 }
 
 inline void copy_tile(const TileOrder &order) {
@@ -256,6 +282,7 @@ inline void copy_tile(const TileOrder &order) {
     tile.fill = tensor.fill;
     tile.size = tensor.size;
     if (!combines(tile.how, tile.element)) return bad_tensor("combined elements of a type that the engine does not combine so");
+    if (order.mask != 0) return multicast(order, tensor, tile, far);
     if (!tile.store && !(tile.barrier = barrier_of_copy(order.barrier, order.barrier_at))) return;
     tile.pieces = pieces(tensor, order.at, address_in(near, order.place));
     start(std::move(tile), near, far);
@@ -368,6 +395,7 @@ inline void end_tiles(Block &block) {
     block.bulks.clear();
     block.fences.clear();
     block.met.clear();
+    block.told.clear();
     block.agents = 0;
 }
 

@@ -196,6 +196,9 @@ inline void report_deadlock(const Block &block) {
     }
     if (!first) return;
     if (!elsewhere) elsewhere = ended_thread(block);
+    for (const Block &other : block.cluster->blocks) /* of its cluster, one that is somewhere else */
+        for (const Fiber &fiber : other.fibers)
+            if (!elsewhere && !same_wait(*first, fiber)) elsewhere = &fiber;
     found(Fault::deadlock, party(*first, waiting_at(*first)), elsewhere ? party(*elsewhere, waiting_at(*elsewhere)) : Party{});
 }
 

@@ -182,6 +182,7 @@ struct Block {
     std::vector<Phases *> barriers;
     unsigned agents = 0;
     std::vector<std::vector<Stamp>> met;    /* by thread: up to when it knows others and agents by barriers in shared memory */
+    std::vector<Stamp> told;                /* by agent: up to when the other blocks of its cluster know it */
     std::vector<std::vector<Stamp>> fences; /* by thread: when it fenced off what it wrote from copies */
     std::vector<std::unique_ptr<Tile>> tiles;
     std::vector<Bulks> bulks; /* by thread; empty until one starts a store */

@@ -10,11 +10,12 @@ namespace tx_emu {
 
 enum class Fault : unsigned char {
     race, out_of_bounds, uninitialised, divergent_barrier, deadlock, wrong_mask, inactive_lane, stack_overflow, illegal_address,
-    misaligned, unfinished_copy, abandoned_copy, missing_fence, bad_barrier, bad_tensor
+    misaligned, unfinished_copy, abandoned_copy, missing_fence, bad_barrier, bad_tensor, early_exit
 };
 constexpr const char *FAULTS[] = {
     "race", "out_of_bounds", "uninitialised", "divergent_barrier", "deadlock", "wrong_mask", "inactive_lane", "stack_overflow",
-    "illegal_address", "misaligned", "unfinished_copy", "abandoned_copy", "missing_fence", "bad_barrier", "bad_tensor"};
+    "illegal_address", "misaligned", "unfinished_copy", "abandoned_copy", "missing_fence", "bad_barrier", "bad_tensor",
+    "early_exit"};
 
 /* A thread and what it did. `action` is null where there is no such thread. */
 struct Party {

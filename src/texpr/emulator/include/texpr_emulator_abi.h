@@ -6,7 +6,7 @@
 
 namespace tx_emu {
 
-constexpr unsigned ABI = 3;
+constexpr unsigned ABI = 4;
 
 struct Dim {
     unsigned x, y, z;
@@ -57,7 +57,8 @@ struct CopyOrder {
 };
 
 /* A tile to be copied between `near[place]` and the box at coordinates `at` of a tensor. With a barrier it is loaded, else stored;
-   `how`: 0, or what it is combined by: add, min, max, and, or, xor. */
+   `how`: 0, or what it is combined by: add, min, max, and, or, xor. `mask`: the blocks of the cluster that a load goes to, at the
+   same place in each, a bit a rank; 0: to this block alone. */
 struct TileOrder {
     View *near;
     long long place;
@@ -67,6 +68,7 @@ struct TileOrder {
     View *barrier;
     long long barrier_at;
     unsigned char how;
+    unsigned mask;
 };
 
 /* A run of elements between shared and global memory; loaded with a barrier, else stored. */

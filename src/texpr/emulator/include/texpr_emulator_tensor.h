@@ -21,8 +21,8 @@ template <class T> Place global_place(View &made, T *array, long long index) {
     return {&made, index};
 }
 
-template <class... C> void copy_tile(Place near, const void *map, Place barrier, unsigned char how, C... coordinates) {
-    TileOrder order{near.view, near.index, map, sizeof...(C), {static_cast<long long>(coordinates)...}, barrier.view, barrier.index, how};
+template <class... C> void copy_tile(Place near, const void *map, Place barrier, unsigned char how, unsigned mask, C... coordinates) {
+    TileOrder order{near.view, near.index, map, sizeof...(C), {static_cast<long long>(coordinates)...}, barrier.view, barrier.index, how, mask};
     core->copy_tile(order);
 }
 
@@ -47,12 +47,16 @@ TX_FN void tx_prefetch(tx_tensor_map const &) {}
 
 template <class A, class B, class... C>
 TX_FN void tx_load_tensor(A to, long long at, tx_tensor_map const &map, B barriers, long long barrier, C... coordinates) {
-    tx_emu::copy_tile(tx_emu::shared_place(to, at), &map, tx_emu::shared_place(barriers, barrier), 0, coordinates...);
+    tx_emu::copy_tile(tx_emu::shared_place(to, at), &map, tx_emu::shared_place(barriers, barrier), 0, 0, coordinates...);
+}
+template <class A, class B, class... C>
+TX_FN void tx_load_tensor_multicast(A to, long long at, tx_tensor_map const &map, B barriers, long long barrier, unsigned mask, C... coordinates) {
+    tx_emu::copy_tile(tx_emu::shared_place(to, at), &map, tx_emu::shared_place(barriers, barrier), 0, mask, coordinates...);
 }
 
 #define TX_EMU_STORE_TENSOR(NAME, HOW) \
     template <class A, class... C> TX_FN void NAME(tx_tensor_map const &map, A from, long long at, C... coordinates) { \
-        tx_emu::copy_tile(tx_emu::shared_place(from, at), &map, {nullptr, 0}, HOW, coordinates...); \
+        tx_emu::copy_tile(tx_emu::shared_place(from, at), &map, {nullptr, 0}, HOW, 0, coordinates...); \
     }
 TX_EMU_STORE_TENSOR(tx_store_tensor, 0)
 TX_EMU_STORE_TENSOR(tx_reduce_add_tensor, 1)

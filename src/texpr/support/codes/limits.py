@@ -13,7 +13,7 @@ CODES: dict[str, str] = {
     "E0551": "sizes beyond 64 bits",
     "E0552": "too many threads in a block",
     "E0553": "too much shared memory in a block",
-    "E0554": "clusters of blocks",
+    "E0554": "too many blocks in a cluster",
     "E0555": "copies of tiles for a device without an engine for them",
     "E0571": "the emulator cannot be built here",
     "E0572": "a launch that cannot be emulated",

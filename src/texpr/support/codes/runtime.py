@@ -35,6 +35,7 @@ CODES: dict[str, str] = {
     "E0762": "no fence between a thread's writes and the engine that copies tiles",
     "E0763": "barrier in shared memory that is not made, or not used as one",
     "E0764": "copy of a tile that the hardware does not make",
+    "E0765": "block that ends while its cluster may still reach its shared memory",
     "E0772": "not an array",
     "E0773": "an array that is written lies otherwise than needed",
     "E0774": "an array that is written is not aligned",
