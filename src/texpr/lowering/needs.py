@@ -28,8 +28,10 @@ from texpr.presburger.linear import NotAffine
 from texpr.presburger.maps import left, right
 from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
-from texpr.relation.facts import in_loop, known
+from texpr.relation.conditions import condition
+from texpr.relation.facts import facts_of, in_loop
 from texpr.relation.model import Access, Model
+from texpr.relation.model import Branch as Side
 
 _ONE, _OTHER = Sym("thread'left"), Sym("thread'right")
 
@@ -83,13 +85,20 @@ class Needs:
             self._known = {instance.stmt: instance.known for instance in self.model.instances}
         return next(self._known[s] for s in ir.walk((stmt,)) if s in self._known)
 
-    def known_around(self, par: ir.Stmt) -> Known:
-        """What is known where `par` begins: nothing of its loops, nor what is tested inside of them."""
-        inside = frozenset(s.sym for s in ir.walk((par,)) if isinstance(s, ir.Par | ir.Seq))
+    def around(self, par: ir.Stmt) -> tuple[Expr, ...]:
+        """What is not negative where `par` begins: nothing of its loops, nor what is tested inside of them."""
         within = frozenset(ir.walk((par,)))
         instance = next(each for each in self.model.instances if each.stmt in within)
-        loops = (fact for loop in instance.loops for fact in in_loop(loop.sym, loop.extent))
-        return known(fact for fact in (*instance.facts, *loops) if fact.syms().isdisjoint(inside))
+        facts = [*self.model.given]
+        for ancestor in instance.path:
+            match ancestor:
+                case ir.Par() | ir.Seq() if ancestor not in within:
+                    facts += in_loop(ancestor.sym, ancestor.extent)
+                case Side() if ancestor.stmt not in within:
+                    facts += facts_of([condition(ancestor.stmt.condition, holds=ancestor.taken).formula])
+                case _:
+                    pass
+        return tuple(facts)
 
     def between(self, nest: Nest, team: Team, placement: Placement, landing: Collection[Leaf] = ()) -> tuple[Need, ...]:
         """Every dependence of `nest` that needs a barrier, those of reductions' scratch memory included.

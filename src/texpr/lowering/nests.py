@@ -82,7 +82,7 @@ class _NestLowering:
         cpu = self.target.family == "cpu"
         self.emitter = Emitter(self.placement.places, self.names, simd=cpu, atomics=atomics, known=self.needs.known)
         self.emitter.vector = None if cpu else vectors.in_lanes
-        self.tensors = Tensors.of(team.nodes, self.placement.places, self.names, self.needs.known_around, self.nest.team)
+        self.tensors = Tensors.of(team.nodes, self.placement.places, self.names, self.needs, self.nest.team)
         if self.nest.team == 1:
             self.emitter.reduce = lanes.reduce_in_lanes if cpu else None
             body = points.around(self._tiles(), self.nest.body, self.emitter)

@@ -15,14 +15,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr
-from texpr.affine.facts import Known
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.types import U64
-from texpr.ir.value import Buffer, Load, walk
+from texpr.ir.value import Buffer, Load, conjunction, walk
 from texpr.lowering.barriers import Gap, Need, lists
 from texpr.lowering.names import Names
-from texpr.lowering.needs import WARP, Meeting
+from texpr.lowering.needs import WARP, Meeting, Needs
 from texpr.lowering.places import Place
 from texpr.lowering.team import Branch, Leaf, Loop, Node, leaves
 from texpr.lowering.tensor import Maps, Step, changed, first, step_of
@@ -64,15 +63,16 @@ class Tensors:
         nodes: tuple[Node, ...],
         places: Mapping[Buffer, Place],
         names: Names,
-        known: Callable[[ir.Stmt], Known],
+        needs: Needs,
         threads: int,
     ) -> Tensors:
-        """Those among the steps of a team of `threads`. `known`: what is known where a copy begins."""
+        """Those among the steps of a team of `threads`."""
         shared = (each.loop for each in lists(nodes) if each.loop is not None and mark(each.loop, TENSOR))
         if (loop := next(shared, None)) is not None:
             raise changed(loop)
         steps = {leaf: found for leaf in leaves(nodes) if (found := step_of(leaf, places))}
-        return cls(steps, Maps(places, names, known), k.Level.WARP if threads <= WARP else k.Level.BLOCK)
+        maps = Maps(places, names, needs.around, needs.model.params)
+        return cls(steps, maps, k.Level.WARP if threads <= WARP else k.Level.BLOCK)
 
     @property
     def loads(self) -> dict[Leaf, Step]:
@@ -99,7 +99,7 @@ class Tensors:
         met = tuple(meetings)
         self._require_quiet(nodes)
         for steps in lists(nodes):
-            for begin, end in _runs(steps.nodes, steps.number, self.loads, placed):
+            for begin, end in _runs(steps.nodes, steps.number, self.loads, placed, self._is_left_out):
                 members = tuple(self.steps[leaf] for leaf in steps.nodes[begin : end + 1] if isinstance(leaf, Leaf))
                 name = self.maps.names.name("_".join((*(m.tile.buffer.name for m in members), "full")))
                 barrier = Buffer(name, U64, (expr(1),), "local", span=members[0].span)
@@ -176,16 +176,29 @@ class Tensors:
 
     def issue(self, step: Step) -> Iterator[k.Stmt]:
         """What one thread does where the copy stands."""
+        needed = conjunction(self.maps.asked(step))
         if step.stores:
-            yield from self.maps.stores(step)
+            stores = self.maps.stores(step)
+            yield from stores if needed is None else (k.If(needed, stores, span=step.span),)
+            yield k.CommitBulk(step.span)
             if self.reused[step]:
                 yield k.WaitBulk(0, read=True, covers=self.reused[step], span=step.span)
             return
         group = next(g for g in self.groups if step in g.members)
         barrier = first(group.barrier)
+        expect = k.BarrierExpect(barrier, sum(map(self.maps.bytes, group.members)), step.span)
+        loads = self.maps.loads(step, barrier)
+        if needed is not None and self._is_left_out(step):
+            yield k.If(needed, (expect, *loads), (k.BarrierArrive(barrier, step.span),), span=step.span)
+            return
         if step is group.members[0]:
-            yield k.BarrierExpect(barrier, sum(map(self.maps.bytes, group.members)), step.span)
-        yield from self.maps.loads(step, barrier)
+            yield expect
+        fillings = () if needed is None else self.maps.fillings(step, barrier)
+        yield from loads if needed is None else (k.If(needed, loads, fillings, span=step.span),)
+
+    def _is_left_out(self, step: Step) -> bool:
+        """Whether a load is left out where it is not needed; its phase then completes with no bytes."""
+        return not step.tested.fills and bool(self.maps.asked(step))
 
     def finish(self) -> tuple[k.Stmt, ...]:
         """What one thread does after all else: what it stored has arrived."""
@@ -198,16 +211,19 @@ def _writes(leaf: Leaf, buffer: Buffer) -> bool:
 
 
 def _runs(
-    nodes: tuple[Node, ...], number: int, steps: Mapping[Leaf, Step], placed: Mapping[Gap, k.Barrier]
+    nodes: tuple[Node, ...],
+    number: int,
+    steps: Mapping[Leaf, Step],
+    placed: Mapping[Gap, k.Barrier],
+    alone: Callable[[Step], bool],
 ) -> Iterator[tuple[int, int]]:
-    """Where runs of neighbouring copies, between which no thread waits, begin and end."""
+    """Where runs of neighbouring copies, between which no thread waits, begin and end; of some, each is `alone`."""
+    found = {at: steps[node] for at, node in enumerate(nodes) if isinstance(node, Leaf) and node in steps}
     begin: int | None = None
-    for at, node in enumerate(nodes):
-        if node not in steps:
-            continue
+    for at, step in found.items():
         begin = at if begin is None else begin
-        follows = at + 1 < len(nodes) and nodes[at + 1] in steps and (number, at) not in placed
-        if not follows:
+        follows = at + 1 in found and (number, at) not in placed
+        if not follows or alone(step) or alone(found[at + 1]):
             yield begin, at
             begin = None
 

@@ -9,23 +9,24 @@ copy As[1, …] = A_map[64 * ko + 32, 128 * bi]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum
-from texpr.affine.facts import Known
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.ir.value import Buffer, Index, Load, Op, Value
-from texpr.lowering.copies import filled_with_zero
+from texpr.ir.value import Buffer, Load, Value
+from texpr.lowering.holes import Asked, Tested, asked, bounds, present, tested, uniform
 from texpr.lowering.names import Names
 from texpr.lowering.places import Place
 from texpr.lowering.team import Leaf
 from texpr.mapping.bands import band
-from texpr.schedule.marks import TENSOR, mark
+from texpr.relation.facts import in_loop, known
+from texpr.schedule.marks import SAVES, TENSOR, mark
 from texpr.schedule.tensor import Boxes, Planned, planned
 from texpr.support.diagnostic import Limitation, limitation
 from texpr.support.span import Span
+from texpr.tma.model import Refusal
 from texpr.tma.swizzle import Swizzle
 
 
@@ -33,21 +34,34 @@ from texpr.tma.swizzle import Swizzle
 class Step:
     """A step as copies of boxes between the shared array `tile` and `tensor`, in either direction: an element, in its loops.
 
-    `loops`: the index that walks along each dimension, None for one of a single element.
+    `loops`: the index that walks along each dimension, None for one of a single element. `saves`: whether a copy of holes that
+    nobody needs is left out.
     """
 
     leaf: Leaf
-    bind: ir.Bind
+    tested: Tested
     tile: Load
     tensor: Load
     stores: bool
     loops: tuple[Sym | None, ...]
     boxes: Boxes
+    saves: bool = False
 
     @property
     def span(self) -> Span:
         """The directive's."""
         return self.leaf.stmt.span
+
+    @property
+    def loop(self) -> ir.Loop:
+        """The outermost loop of the copy."""
+        assert isinstance(self.leaf.stmt, ir.Par | ir.Seq)
+        return self.leaf.stmt
+
+    @property
+    def syms(self) -> frozenset[Sym]:
+        """The indices of the copy's loops."""
+        return frozenset(sym for sym in self.loops if sym is not None)
 
     @property
     def align(self) -> int:
@@ -63,17 +77,20 @@ class Step:
 
 def step_of(leaf: Leaf, places: Mapping[Buffer, Place]) -> Step | None:
     """The copies that a step of a team is, None for other steps. Raises Limitation where its loops were changed."""
-    asked = mark(leaf.stmt, TENSOR) if isinstance(leaf.stmt, ir.Par | ir.Seq) else None
-    if asked is None or not isinstance(leaf.stmt, ir.Par | ir.Seq):
+    wanted = mark(leaf.stmt, TENSOR) if isinstance(leaf.stmt, ir.Par | ir.Seq) else None
+    if wanted is None or not isinstance(leaf.stmt, ir.Par | ir.Seq):
         return None
     if isinstance(leaf.stmt, ir.Seq):
         raise changed(leaf.stmt)
     loops, body = band(leaf.stmt)
-    swizzle, *box = (a.value for a in asked.args if isinstance(a.value, int))
-    bind = _bind(body)
-    plain = all(loop.directives == ((asked,) if loop is leaf.stmt else ()) and loop.extent.is_constant for loop in loops)
+    swizzle, *box = (a.value for a in wanted.args if isinstance(a.value, int))
+    found = tested(body)
+    bind = None if found is None else found.bind
+    saves = mark(leaf.stmt, SAVES)
+    marks = {leaf.stmt: tuple(each for each in (wanted, saves) if each is not None)}
+    plain = all(loop.directives == marks.get(loop, ()) and loop.extent.is_constant for loop in loops)
     source = None if bind is None else bind.values[0]
-    if bind is None or not plain or not isinstance(source, Load):
+    if found is None or bind is None or not plain or not isinstance(source, Load):
         raise changed(leaf.stmt)
     (target,) = bind.targets
     here = places.get(source.buffer)
@@ -83,13 +100,12 @@ def step_of(leaf: Leaf, places: Mapping[Buffer, Place]) -> Step | None:
     extent = tuple(1 if loop is None else loop.extent.constant for loop in along)
     if len(box) != len(extent) or sum(loop is not None for loop in along) != len(loops):
         raise changed(leaf.stmt)
-    if stores and not _tests_bounds_alone(body, tensor):
-        raise changed(leaf.stmt)
     steps = tuple(1 if loop is None else _step(e, loop.sym) for e, loop in zip(tensor.index, along, strict=True))
     if 0 in steps:
         raise changed(leaf.stmt)
     boxes = Boxes(extent, tuple(box), tensor.dtype.bytes, Swizzle(swizzle), steps)
-    return Step(leaf, bind, tile, tensor, stores, tuple(None if loop is None else loop.sym for loop in along), boxes)
+    syms = tuple(None if loop is None else loop.sym for loop in along)
+    return Step(leaf, found, tile, tensor, stores, syms, boxes, saves is not None)
 
 
 def _step(index: Expr, along: Sym) -> int:
@@ -98,60 +114,30 @@ def _step(index: Expr, along: Sym) -> int:
     return grown.constant if grown.is_constant and grown.constant > 0 else 0
 
 
-def _bind(body: tuple[ir.Stmt, ...]) -> ir.Bind | None:
-    """What the copy of one element is, whatever is tested: nobody reads what a test would leave out, so it may be loaded."""
-    match body:
-        case (ir.Bind() as bind,):
-            return bind
-        case (ir.If(orelse=()) as test,):
-            return _bind(test.then)
-        case (ir.If() as test,):
-            return filled_with_zero(test)
-        case _:
-            return None
-
-
-def _tests_bounds_alone(body: tuple[ir.Stmt, ...], tensor: Load) -> bool:
-    """Whether every element that a test leaves out is outside of the tensor, where a store writes nothing either."""
-    test = body[0]
-    if not isinstance(test, ir.If):
-        return True
-    bounds = {("ge", e, ZERO) for e in tensor.index} | {
-        ("lt", e, size) for e, size in zip(tensor.index, tensor.buffer.shape, strict=True)
-    }
-    return all(isinstance(part, Op) and _compared(part) in bounds for part in _conjuncts(test.condition))
-
-
-def _compared(test: Op) -> tuple[str, Expr, Expr] | None:
-    match test.args:
-        case (Index(left), Index(right)):
-            return test.name, left, right
-        case _:
-            return None
-
-
-def _conjuncts(condition: Value) -> Iterator[Value]:
-    if isinstance(condition, Op) and condition.name == "and":
-        for part in condition.args:
-            yield from _conjuncts(part)
-    else:
-        yield condition
-
-
 def changed(loop: ir.Loop) -> Limitation:
     """The refusal of a copy whose loops are no longer those that the schedule made."""
     reason = f"the tensor memory accelerator runs the loops over `{loop.sym.base}`, which another directive has changed"
     return limitation("E0916", loop.span, reason, help="leave the loops of the copy as `stage` makes them")
 
 
+def _parted(step: Step) -> Limitation:
+    """The refusal of a copy where tests decide elements of one tile, which the engine moves as a whole (level 3)."""
+    holes = "be zero" if not step.stores else "not be stored"
+    reason = f"a tile of `{step.tile.buffer.name}` is part data and part holes inside of `{step.tensor.buffer.name}` that must {holes}"
+    return limitation("E0916", step.span, reason, help="choose boxes that holes fill, or stage it by via=ld")
+
+
 @dataclass(slots=True)
 class Maps:
-    """The maps of a kernel, made as copies ask for them. `known`: what is known where a copy begins."""
+    """The maps of a kernel, made as copies ask for them. `facts`: what is not negative where a copy begins; `sizes`: of all."""
 
     places: Mapping[Buffer, Place]
     names: Names
-    known: Callable[[ir.Stmt], Known]
+    facts: Callable[[ir.Stmt], tuple[Expr, ...]]
+    sizes: Collection[Sym] = ()
     found: list[k.TensorMap] = field(default_factory=list[k.TensorMap])
+    _planned: dict[Step, Planned] = field(default_factory=dict[Step, Planned])
+    _asked: dict[Step, tuple[Value, ...]] = field(default_factory=dict[Step, "tuple[Value, ...]"])
 
     def of(self, step: Step) -> k.TensorMap:
         """The map that the boxes of a step share."""
@@ -168,12 +154,14 @@ class Maps:
         return named
 
     def _made(self, step: Step, buffer: Buffer) -> k.TensorMap:
-        copy = self._planned(step).copy
+        copy = self.planned(step).copy
         dimensions = copy.dimensions
         return k.TensorMap(
             "",
             buffer,
-            tuple(self._present(each.size, step) for each in dimensions),
+            tuple(
+                each.size if each.size.is_constant and each.size is not ZERO else maximum(each.size, ONE) for each in dimensions
+            ),
             tuple(each.stride * buffer.dtype.bytes for each in dimensions[1:]),
             tuple(each.box.constant for each in dimensions),
             tuple(each.element_stride.constant for each in dimensions),
@@ -182,33 +170,59 @@ class Maps:
             span=step.span,
         )
 
-    def _present(self, size: Expr, step: Step) -> Expr:
-        """A map has no dimension of size 0; where that is so and the copy is not reached then, any other size will do."""
-        return size if size.is_constant or not self.known(step.leaf.stmt).positive(size) else maximum(size, ONE)
+    def planned(self, step: Step) -> Planned:
+        """The copy that every box of a step is, where what is asked before it holds."""
+        if step not in self._planned:
+            first = step.at(step.tensor, tuple(0 for _ in step.loops))
+            where = known((*self.facts(step.leaf.stmt), *uniform(step.tested.tests, step.tensor, step.syms)))
+            found = planned(first.buffer, first.index, step.boxes, where)
+            if isinstance(found, Refusal):
+                raise limitation("E0916", step.span, f"the tensor memory accelerator cannot copy it so: {found}")
+            self._planned[step] = found
+        return self._planned[step]
 
-    def _planned(self, step: Step) -> Planned:
-        first = step.at(step.tensor, tuple(0 for _ in step.loops))
-        found = planned(first.buffer, first.index, step.boxes, self.known(step.bind))
-        assert isinstance(found, Planned), f"{found}: the directive has seen that it is a copy"
-        return found
+    def asked(self, step: Step) -> tuple[Value, ...]:
+        """What must hold for the copies of a step: elsewhere a store is left out, and a load only fills.
+
+        Of a load that fills nothing: that the tensor has elements, and, if it saves, that what it would copy is no hole.
+        """
+        if step not in self._asked:
+            facts = self.facts(step.leaf.stmt)
+            inside = known(facts)
+            sizes = (each.size for each in self.planned(step).copy.dimensions)
+            empty = tuple(present(size) for size in sizes if not inside.positive(size))
+            exact = step.stores or step.tested.fills
+            found = self._holes(step, facts) if exact or step.saves else Asked(())
+            if found.within is not None and exact:
+                raise _parted(step)
+            self._asked[step] = (*empty, *found.predicates)
+        return self._asked[step]
+
+    def _holes(self, step: Step, facts: tuple[Expr, ...]) -> Asked:
+        own = zip(step.loops, step.boxes.extent, strict=True)
+        every = (*facts, *(f for sym, extent in own if sym is not None for f in in_loop(sym, expr(extent))))
+        engine = bounds(step.tensor, self.planned(step).found(step.boxes, known(facts)))
+        return asked(step.tested.tests, engine, every, step.syms, self.sizes)
 
     def bytes(self, step: Step) -> int:
         """What arrives when every box of a step has landed, parts outside of the tensor included."""
         return self.of(step).bytes * len(step.boxes.numbers)
 
-    def loads(self, step: Step, barrier: Load) -> Iterator[k.Stmt]:
+    def loads(self, step: Step, barrier: Load) -> tuple[k.Stmt, ...]:
         """Starts the copies of a step, which arrive at `barrier`."""
-        for tile, at in self._each(step):
-            yield k.CopyTensor(tile, self.of(step).name, at, barrier, step.span)
+        return tuple(k.CopyTensor(tile, self.of(step).name, at, barrier, step.span) for tile, at in self._each(step))
 
-    def stores(self, step: Step) -> Iterator[k.Stmt]:
-        """Starts the stores of a step, as one group."""
-        for tile, at in self._each(step):
-            yield k.StoreTensor(self.of(step).name, at, tile, span=step.span)
-        yield k.CommitBulk(step.span)
+    def fillings(self, step: Step, barrier: Load) -> tuple[k.Stmt, ...]:
+        """The same outside of the tensor, where boxes end before it begins: the engine fills them."""
+        outside = tuple(-each.box for each in self.planned(step).copy.dimensions)
+        return tuple(k.CopyTensor(tile, self.of(step).name, outside, barrier, step.span) for tile, _ in self._each(step))
+
+    def stores(self, step: Step) -> tuple[k.Stmt, ...]:
+        """Starts the stores of a step."""
+        return tuple(k.StoreTensor(self.of(step).name, at, tile, span=step.span) for tile, at in self._each(step))
 
     def _each(self, step: Step) -> Iterator[tuple[Load, tuple[Expr, ...]]]:
-        place, copy = self.places[step.tile.buffer], self._planned(step)
+        place, copy = self.places[step.tile.buffer], self.planned(step)
         for number in step.boxes.numbers:
             tile = step.at(step.tile, number)
             yield replace(tile, buffer=place.buffer, index=place.index(tile.index)), copy.coordinates(number)

@@ -1,7 +1,7 @@
 """What a schedule writes on the loops of a program for mapping and lowering: directives, the same as pragmas in the text.
 
 #bind(grid.x)   #unroll or #unroll(n)   #vector   #async   #tma(128, 64, 32): the swizzle, and what of
-a box lies in memory
+a box lies in memory   #saves
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from texpr.isa.target import Target
 from texpr.support.span import NOWHERE, Span
 
 BIND, UNROLL, VECTOR, ASYNC, TENSOR, PARTITION = "bind", "unroll", "vector", "async", "tma", "partition"
+
+SAVES = "saves"
+"""What a copy says that is not made where nothing of it is needed."""
 
 OFF = "off"
 """What `partition` says of a loop that must stay whole."""

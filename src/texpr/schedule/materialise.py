@@ -23,7 +23,7 @@ from texpr.domain.predicates import Predicates, predicates
 from texpr.ir import program as ir
 from texpr.ir.rewrite import Rewriter, replace_loads, substitute_value
 from texpr.ir.types import BOOL, I64
-from texpr.ir.value import Buffer, Index, Load, Op, Value, conjunction
+from texpr.ir.value import Buffer, Index, Literal, Load, Op, Value, conjunction
 from texpr.presburger.formula import Ge, compare
 from texpr.relation.facts import facts_of, in_loop, known
 from texpr.schedule.marks import UNROLL, VECTOR, level_of, mark
@@ -88,10 +88,11 @@ _Needs = dict[_Need, None]
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A statement and what must hold for it; None for a `new`, which may run anywhere."""
+    """A statement and what must hold for it; None for a `new`, which may run anywhere. `filled`: it asks the rest itself."""
 
     stmt: ir.Stmt
     needs: _Needs | None
+    filled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +121,36 @@ class _Maker:
         """The statements of `body` below the loops `path`, where the predicates `held` hold."""
         computes = any(not isinstance(s, ir.Par | ir.Seq | ir.New) for s in body)
         base: _Needs = {n: None for n in self._around(path).needs if n not in held} if computes else {}
-        entries = [self._entry(stmt, path, {**held, **base}) for stmt in body]
-        return [e if e.needs is None else _Entry(e.stmt, {**base, **e.needs}) for e in entries]
+        entries = [self._filled(stmt, path, base) or self._entry(stmt, path, {**held, **base}) for stmt in body]
+        return [e if e.needs is None or e.filled else replace(e, needs={**base, **e.needs}) for e in entries]
+
+    def _filled(self, stmt: ir.Stmt, path: Path, needs: _Needs) -> _Entry | None:
+        """A copy that fills, with what it tests and what keeps its iteration from being a hole in one condition.
+
+        So the fill is written where loops around reach what is none of their items, too: what is provided is strong.
+        """
+        bind = stmt.then[0] if isinstance(stmt, ir.If) and len(stmt.then) == 1 else stmt
+        if not isinstance(bind, ir.Bind) or (fill := self._fills().get(bind.targets[0].buffer.name)) is None:
+            return None
+        (target,) = bind.targets
+        own = {p.sym for p in path if not any(isinstance(s, ir.New) and s.buffer is target.buffer for s in ir.walk(p.body))}
+        around = {n: None for n in needs if not n.syms.isdisjoint(own)}
+        rewriter = self._rewriter(path)
+        tests = [n.value for n in needs if n not in around]
+        tests += [rewriter.value(stmt.condition)] if isinstance(stmt, ir.If) else []
+        condition, made = conjunction(tests), rewriter.stmt(bind)
+        assert isinstance(made, ir.Bind)
+        self.origin[made] = bind
+        if condition is None:
+            return _Entry(made, around, filled=True)
+        other = replace(made, values=(Literal(fill, target.dtype),))
+        both = ir.If(condition, (made,), (other,), span=stmt.span)
+        self.origin |= {other: bind, both: stmt}
+        return _Entry(both, around, filled=True)
+
+    def _fills(self) -> dict[str, float]:
+        """What fills the holes of staged buffers, by name."""
+        return {staged.name: staged.fill for staged in self.state.staged if staged.fill is not None}
 
     def _entry(self, stmt: ir.Stmt, path: Path, held: _Needs) -> _Entry:
         match stmt:

@@ -130,6 +130,21 @@ class Planned:
         meaning = {sym: value + grown.get(sym, 0) for sym, value in self.first.items()}
         return tuple(each.substitute(meaning) for each in self.copy.coordinates)
 
+    def found(self, boxes: Boxes, known: Known) -> tuple[int, ...]:
+        """The dimensions of the tensor along which the engine finds what is outside, wherever `known` holds.
+
+        Of several that are one to the engine it is the outermost, if boxes stay inside of the others.
+        """
+        names = {domain.sym.name: n for n, domain in enumerate(self.copy.graph.logical)}
+        names |= {f"{name}.room": n for name, n in names.items()}
+        dims: list[int] = []
+        for first, *others in (each.parts for each in self.copy.dimensions):
+            ends = [(part.coordinate.substitute(self.first), part, names[part.domain.sym.name]) for part in others]
+            room = [part.size - at - boxes.extent[n] * boxes.strides[n] for at, part, n in ends]
+            if all(map(known.nonnegative, (*(at for at, _, _ in ends), *room))):
+                dims.append(names[first.domain.sym.name])
+        return tuple(dims)
+
 
 def planned(buffer: Buffer, base: tuple[Expr, ...], boxes: Boxes, known: Known) -> Planned | Refusal:
     """The copy of the boxes of the region at `base`, where `known` holds."""

@@ -25,7 +25,7 @@ from texpr.ir.value import Buffer, Literal
 from texpr.relation.facts import known
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.engine import boxes_asked, require_engine, require_load, require_store, require_zero, with_memory
-from texpr.schedule.marks import ASYNC, TENSOR, marked
+from texpr.schedule.marks import ASYNC, SAVES, TENSOR, marked
 from texpr.schedule.materialise import materialise
 from texpr.schedule.region import Box, NoBox, Use, box, inside, is_met_again, uses, varying
 from texpr.schedule.staging import Staging
@@ -36,7 +36,7 @@ from texpr.support.diagnostic import Note, TexprError
 
 
 def _apply(call: Call) -> State:
-    call.expect(1, keys=("at", "in", "via", "fill", "box", "stride", "swizzle"))
+    call.expect(1, keys=("at", "in", "via", "fill", "box", "stride", "swizzle", "save_traffic"))
     buffer = call.buffer(call.plain[0])
     where = call.key("at")
     if where is None:
@@ -99,15 +99,19 @@ def _stored(call: Call, staging: Staging) -> State:
 
 
 def _by_tma(call: Call, loop: ir.Par, boxes: Boxes) -> ir.Par:
-    return marked(loop, TENSOR, boxes.swizzle.span, *boxes.box, span=call.directive.span)
+    loop = marked(loop, TENSOR, boxes.swizzle.span, *boxes.box, span=call.directive.span)
+    saves = call.key("save_traffic")
+    if saves is None or call.word(saves, ("true", "false")) == "false":
+        return loop
+    return marked(loop, SAVES, span=call.directive.span)
 
 
 def _require_words_of_via(call: Call, via: str) -> None:
-    """`box=`, `stride=` and `swizzle=` are words of `via=tma`, which not every target knows."""
+    """`box=`, `stride=`, `swizzle=` and `save_traffic=` are words of `via=tma`, which not every target knows."""
     if via == "tma":
         require_engine(call)
         require_zero(call)
-    for key in ("box", "stride", "swizzle") if via != "tma" else ():
+    for key in ("box", "stride", "swizzle", "save_traffic") if via != "tma" else ():
         argument = call.key(key)
         if argument is not None:
             raise call.wrong(f"has `{key}=` with `via=tma` alone", argument)
@@ -229,7 +233,7 @@ def _no(call: Call, use: Use, reason: str, other: Use | None = None, help: str |
 
 FORM = (
     "stage(BUFFER, at=LOOP, in=shared|registers, via=ld|cp_async|tma, fill=weak|zero|NUMBER, box=(N, …), "
-    "stride=(N, …), swizzle=none|32B|64B|128B) -> NAME"
+    "stride=(N, …), swizzle=none|32B|64B|128B, save_traffic=true|false) -> NAME"
 )
 
 RULE = Rule("stage", FORM, _apply)

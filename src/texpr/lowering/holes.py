@@ -1,0 +1,134 @@
+"""Which holes of a copy of boxes the engine does not find by itself: what has to be asked before it is started.
+
+    if 3 * k1 + ko < (K + 7) / 8 and a + 16 * bi < M and b + 24 * k1 + 8 * ko < K { As[…] = A[…] } else { As[…] = 0 }
+       ─────────────────────────     ─────────────────────────────────────────── the engine's own test
+       follows from it here: wherever it fails, b + 24 * k1 + 8 * ko ≥ K
+
+What is left decides whole copies, and is asked by who starts them (levels 1 and 2 of docs/theory/tma.md). What would decide
+elements of one tile cannot be asked (level 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from texpr.affine.expr import ZERO, Expr, Sym
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.ir.types import BOOL, I64
+from texpr.ir.value import Index, Literal, Load, Op, Value, walk
+from texpr.presburger.formula import Formula, Ge, conj, negate, syms
+from texpr.presburger.linear import NotAffine
+from texpr.presburger.raw import Undecided
+from texpr.presburger.sets import Set
+from texpr.relation.conditions import condition
+from texpr.relation.facts import facts_of
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """The copy of one element, and what is tested of it. `fills`: zero is written elsewhere, and someone may count on it."""
+
+    bind: ir.Bind
+    tests: tuple[Value, ...]
+    fills: bool = False
+
+
+def tested(body: tuple[ir.Stmt, ...]) -> Tested | None:
+    """What the body of a copy's loops does, if it is the copy of an element and tests around it."""
+    match body:
+        case (ir.Bind() as bind,):
+            return Tested(bind, ())
+        case (ir.If(orelse=()) as test,):
+            inner = tested(test.then)
+            if inner is None or inner.fills:
+                return inner  # where this test fails nothing is promised
+            return Tested(inner.bind, (*conjuncts(test.condition), *inner.tests))
+        case (ir.If(then=(ir.Bind(update=None) as bind,)) as test,) if _is_zero(test.orelse, bind):
+            return Tested(bind, tuple(conjuncts(test.condition)), fills=True)
+        case _:
+            return None
+
+
+def _is_zero(orelse: tuple[ir.Stmt, ...], bind: ir.Bind) -> bool:
+    match orelse:
+        case (ir.Bind(values=(Literal(value=0),), update=None) as other,):
+            return [(t.buffer, t.index) for t in bind.targets] == [(t.buffer, t.index) for t in other.targets]
+        case _:
+            return False
+
+
+def conjuncts(value: Value) -> Iterator[Value]:
+    """The parts of an `and`."""
+    if isinstance(value, Op) and value.name == "and":
+        for part in value.args:
+            yield from conjuncts(part)
+    else:
+        yield value
+
+
+def bounds(tensor: Load, dims: Iterable[int]) -> tuple[Expr, ...]:
+    """What is not negative where an element is inside of the tensor along `dims`."""
+    pairs = [(tensor.index[n], tensor.buffer.shape[n]) for n in dims]
+    return tuple(e for index, size in pairs for e in (index, size - 1 - index))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked before a copy is started, and a test that cannot be, as it parts a tile."""
+
+    predicates: tuple[Value, ...]
+    within: Value | None = None
+
+
+def asked(
+    tests: Sequence[Value], engine: Sequence[Expr], facts: Sequence[Expr], loops: Collection[Sym], sizes: Collection[Sym]
+) -> Asked:
+    """`tests` without those that hold wherever all others and the engine's own do.
+
+    `engine`: what is not negative where the engine finds an element inside. `facts`: the same, of where the copy's loops run,
+    which are `loops`.
+    """
+    own = {Ge(e) for e in engine}
+    kept = [each for each in dict.fromkeys(tests) if condition(each).formula not in own]
+    for each in reversed(kept):
+        others = [other for other in kept if other is not each]
+        given = (*facts, *engine, *(f for other in others for f in facts_of([condition(other).formula])))
+        if _follows(each, given, sizes):
+            kept = others
+    within = next((each for each in kept if not _is_uniform(each, loops)), None)
+    return Asked(tuple(each for each in kept if _is_uniform(each, loops)), within)
+
+
+def _follows(test: Value, given: Sequence[Expr], sizes: Collection[Sym]) -> bool:
+    """Whether `test` holds where `given` are not negative."""
+    meant = condition(test)
+    if not meant.exact:
+        return False
+    formula: Formula = conj((*(Ge(e) for e in given if _is_linear(e)), negate(meant.formula)))
+    dims = tuple(sorted(syms(formula) - frozenset(sizes), key=str))
+    try:
+        return Set.of(dims, formula, params=sorted(sizes, key=str)).is_empty()
+    except (NotAffine, Undecided):
+        return False
+
+
+def uniform(tests: Sequence[Value], tensor: Load, loops: Collection[Sym]) -> tuple[Expr, ...]:
+    """What is not negative where those of `tests` hold that decide whole copies, the engine's own left out."""
+    own = {Ge(e) for e in bounds(tensor, range(tensor.buffer.rank))}
+    meant = [condition(each).formula for each in tests if _is_uniform(each, loops)]
+    return tuple(facts_of([formula for formula in meant if formula not in own]))
+
+
+def _is_linear(e: Expr) -> bool:
+    return all(len(monomial) < 2 for monomial, _ in e.terms)
+
+
+def _is_uniform(test: Value, loops: Collection[Sym]) -> bool:
+    return k.value_symbols(test).isdisjoint(loops) and not any(isinstance(part, Load) for part in walk(test))
+
+
+def present(size: Expr) -> Value:
+    """That a dimension has elements at all."""
+    return Op("lt", (Index(ZERO, I64), Index(size, I64)), BOOL)
