@@ -295,7 +295,7 @@ REFUSED = {
     "tested": (
         f"{GRID} {{ par 64 |c| {{ B[i, c] = 0.0 C[i, c] = 0.0 }} new s: f32[1, 64] par 64 |j| {{ s[0, j] = A[i, j] }} "
         "par 64 |k| #tma(0, 1, 64) { if k < 7 { B[i, k] = s[0, k] } } }",
-        "the tensor memory accelerator runs the loops over `k`, which another directive has changed",
+        "a tile of `s` is part data and part holes inside of `B` that must not be stored",
     ),
 }
 

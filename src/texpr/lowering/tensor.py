@@ -123,7 +123,8 @@ def changed(loop: ir.Loop) -> Limitation:
 def _parted(step: Step) -> Limitation:
     """The refusal of a copy where tests decide elements of one tile, which the engine moves as a whole (level 3)."""
     holes = "be zero" if not step.stores else "not be stored"
-    reason = f"a tile of `{step.tile.buffer.name}` is part data and part holes inside of `{step.tensor.buffer.name}` that must {holes}"
+    names = f"`{step.tile.buffer.name}` is part data and part holes inside of `{step.tensor.buffer.name}`"
+    reason = f"a tile of {names} that must {holes}"
     return limitation("E0916", step.span, reason, help="choose boxes that holes fill, or stage it by via=ld")
 
 

@@ -115,14 +115,16 @@ class Schedule:
         fill: str | float = "weak",
         box: tuple[int, ...] | None = None,
         swizzle: str | None = None,
+        save_traffic: bool = False,
         name: str | None = None,
     ) -> Schedule:
         """What one iteration of `at` touches of a buffer, kept in shared memory or registers meanwhile.
 
-        `box`, `swizzle` ("32B", "64B", "128B"): of copies with `via="tma"`.
+        `box`, `swizzle` ("32B", "64B", "128B"): of copies with `via="tma"`; with `save_traffic` no box is loaded that is all holes.
         """
         boxes = None if box is None else ir.Group(tuple(ir.Argument(_value("stage", extent)) for extent in box))
         keys = {"at": at, "in": into, "via": via, "fill": fill, "box": boxes, "swizzle": swizzle}
+        keys["save_traffic"] = "true" if save_traffic else None
         return self._and("stage", (buffer,), keys, _one(name))
 
     def inline(self, buffer: str) -> Schedule:
