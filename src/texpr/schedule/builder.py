@@ -120,7 +120,7 @@ class Schedule:
     ) -> Schedule:
         """What one iteration of `at` touches of a buffer, kept in shared memory or registers meanwhile.
 
-        `box`, `swizzle` ("32B", "64B", "128B"): of copies with `via="tma"`; with `save_traffic` no box is loaded that is all holes.
+        `box`, `swizzle` ("32B", "64B", "128B"): of copies with `via="tma"`; `save_traffic`: no box of holes alone is loaded.
         """
         boxes = None if box is None else ir.Group(tuple(ir.Argument(_value("stage", extent)) for extent in box))
         keys = {"at": at, "in": into, "via": via, "fill": fill, "box": boxes, "swizzle": swizzle}
