@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.affine.expressions import Tree, build, trees, value_of
 
-from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum, minimum, sym, to_text, xor
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum, minimum, sym, xor
 from texpr.ir.scanner import Scanner
 from texpr.ir.value_parse import index
 from texpr.support.diagnostic import TexprError
@@ -51,7 +51,7 @@ def test_text_reads_back_to_the_same_object(tree: Tree) -> None:
         built = build(tree)
     except ZeroDivisionError:
         return
-    assert index(Scanner(to_text(built), "")) is built
+    assert index(Scanner(str(built), "")) is built
 
 
 @settings(max_examples=120, deadline=None)
@@ -109,7 +109,7 @@ def test_ring_laws_hold_as_identity(x: Tree, y: Tree, z: Tree) -> None:
     ],
 )
 def test_canonical_forms(built: Expr, text: str) -> None:
-    assert to_text(built) == text
+    assert str(built) == text
 
 
 @settings(max_examples=150, deadline=None)

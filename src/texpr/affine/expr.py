@@ -15,14 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from math import gcd
 from typing import TypeAlias
+
+from texpr.affine.interned import Interned
 
 Monomial: TypeAlias = tuple["Atom", ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Sym:
+@dataclass(frozen=True, slots=True, eq=False)
+class Sym(Interned):
     """A symbol: a size, a loop index, a named integer, a hardware coordinate. Equal by name.
 
     Names are unique in a function: where two sibling loops share a name, later ones are called `i'1`, `i'2`, ….
@@ -39,38 +42,38 @@ class Sym:
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
-class FloorDiv:
+@dataclass(frozen=True, slots=True, eq=False)
+class FloorDiv(Interned):
     """⌊num / den⌋."""
 
     num: Expr
     den: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Mod:
+@dataclass(frozen=True, slots=True, eq=False)
+class Mod(Interned):
     """num − den · ⌊num / den⌋."""
 
     num: Expr
     den: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Min:
+@dataclass(frozen=True, slots=True, eq=False)
+class Min(Interned):
     """The least of two or more expressions."""
 
     args: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Max:
+@dataclass(frozen=True, slots=True, eq=False)
+class Max(Interned):
     """The greatest of two or more expressions."""
 
     args: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Xor:
+@dataclass(frozen=True, slots=True, eq=False)
+class Xor(Interned):
     """value − value mod 2^bits + (value mod 2^bits ⊕ mask mod 2^bits): a swizzle of the low `bits` bits."""
 
     value: Expr
@@ -282,6 +285,7 @@ def _atom(atom: Atom) -> Expr:
     return _canonical(0, (((atom,), 1),))
 
 
+@cache
 def _atom_key(atom: Atom) -> tuple[int, str]:
     """A total order on atoms that does not depend on the order of creation (output must be reproducible)."""
     return (0, atom.name) if isinstance(atom, Sym) else (1, _atom_text(atom))
@@ -358,7 +362,7 @@ def _extremum(kind: type[Min] | type[Max], args: tuple[IntoExpr, ...]) -> Expr:
 
 def _extremum_key(arg: Expr) -> tuple[bool, str]:
     """Constants come last, as people write them."""
-    return arg.is_constant, to_text(arg)
+    return arg.is_constant, str(arg)
 
 
 def xor(value: IntoExpr, mask: IntoExpr, bits: int) -> Expr:
@@ -410,7 +414,7 @@ def _low_bits(mask: Expr, size: int) -> Expr:
 
 def _swizzle_key(mask: Expr, bits: int) -> tuple[bool, int, str]:
     """Few bits come innermost, for more can leave them; constants come outermost, where they meet."""
-    return mask.is_constant, bits, to_text(mask)
+    return mask.is_constant, bits, str(mask)
 
 
 def children(atom: Atom) -> tuple[Expr, ...]:
@@ -457,11 +461,6 @@ def _evaluate_atom(atom: Atom, values: Mapping[Sym, int]) -> int:
             return value.evaluate(values) ^ mask.evaluate(values) % (1 << bits)
 
 
-def to_text(value: Expr) -> str:
-    """The expression in the language's own syntax; it parses back to the same expression."""
-    return str(value)
-
-
 def _sum_text(value: Expr) -> str:
     parts: list[str] = []
     for monomial, coefficient in value.terms:
@@ -481,7 +480,7 @@ def _sum_text(value: Expr) -> str:
 
 def _operand(value: Expr) -> str:
     simple = value.as_atom is not None or (value.is_constant and value.constant >= 0)
-    return to_text(value) if simple else f"({to_text(value)})"
+    return str(value) if simple else f"({value})"
 
 
 def _atom_text(atom: Atom) -> str:
@@ -493,8 +492,8 @@ def _atom_text(atom: Atom) -> str:
         case Mod(num, den):
             return f"({_operand(num)} % {_operand(den)})"
         case Min(args):
-            return f"min({', '.join(map(to_text, args))})"
+            return f"min({', '.join(map(str, args))})"
         case Max(args):
-            return f"max({', '.join(map(to_text, args))})"
+            return f"max({', '.join(map(str, args))})"
         case Xor(value, mask, bits):
-            return f"xor({to_text(value)}, {to_text(mask)}, {bits})"
+            return f"xor({value}, {mask}, {bits})"

@@ -140,6 +140,8 @@ def _hull(parts: list[Interval]) -> Interval:
 
 def _quotient(num: Interval, den: Interval) -> Interval:
     """⌊x / d⌋ is monotone in x, and in d on each side of x = 0: the corners decide."""
+    if num[0] >= 0 and 1 <= den[0] <= den[1]:  # most often; it needs no corners
+        return _floor(num[0], den[1]), _floor(num[1], den[0])
     parts: list[Interval] = []
     for negative, least, most in _by_sign(den):
         lo, hi = (-num[1], -num[0]) if negative else num
@@ -150,6 +152,8 @@ def _quotient(num: Interval, den: Interval) -> Interval:
 
 
 def _remainder(num: Interval, den: Interval) -> Interval:
+    if 1 <= den[0] <= den[1]:
+        return _positive_remainder(*num, *den)
     parts: list[Interval] = []
     for negative, least, most in _by_sign(den):
         lo, hi = (-num[1], -num[0]) if negative else num

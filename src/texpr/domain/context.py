@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from texpr.affine.expr import ZERO, Atom, Expr, FloorDiv, Min, Mod, Sym, children, expr, rebuilt, term
 from texpr.affine.facts import Fact, Known
@@ -24,8 +24,9 @@ class Context:
 
     def __init__(self, graph: DomainGraph, known: Known | None = None):
         self.graph = graph
-        self._given = known or Known({})
-        self.known = _inside(graph, graph.leaves, self._given)
+        premises = [Fact(0, each, None) for each in graph.premises() if not each.is_constant]
+        self._given = (known or Known({})).also(premises)
+        self.known = _inside(graph.leaves, self._given)
         self.simple = Simplifier(self.known)
         self._made_into: dict[Sym, Transform] = {d.sym: t for t in graph.transforms for d in t.inputs}
         self._outside = {len(graph.leaves): self.known}
@@ -61,9 +62,13 @@ class Context:
         if not _divides_by_a_size(index):
             return index
         depth = self.innermost(index)
+        return _with_divisors(index, lambda divisor: self._given.positive(divisor) or self._within(depth).positive(divisor))
+
+    def _within(self, depth: int) -> Known:
+        """What is known where only the first `depth` loops run."""
         if depth not in self._outside:
-            self._outside[depth] = _inside(self.graph, self.graph.leaves[:depth], self._given)
-        return _with_divisors(index, self._outside[depth])
+            self._outside[depth] = _inside(self.graph.leaves[:depth], self._given)
+        return self._outside[depth]
 
     def margin(self, bound: Bound) -> Expr:
         """What is ≥ 0 where the comparison holds, in the leaves' symbols."""
@@ -94,11 +99,10 @@ class Context:
         return simple is not value and self.known.nonnegative(simple)
 
 
-def _inside(graph: DomainGraph, leaves: Iterable[IterDomain], known: Known) -> Known:
-    """`known`, and 0 ≤ leaf < extent for each of `leaves`, and that extents inside which something runs are positive."""
+def _inside(leaves: Iterable[IterDomain], outside: Known) -> Known:
+    """`outside`, and 0 ≤ leaf < extent for each of `leaves`, and that extents inside which something runs are positive."""
     ranges: dict[Sym, Range] = {}
-    facts = [Fact(0, each, None) for each in graph.premises() if not each.is_constant]
-    outside = known.also(facts) if facts else known
+    facts: list[Fact] = []
     for leaf in leaves:
         if leaf.extent.is_constant:
             ranges[leaf.sym] = 0, leaf.extent.constant - 1
@@ -106,7 +110,7 @@ def _inside(graph: DomainGraph, leaves: Iterable[IterDomain], known: Known) -> K
             ranges[leaf.sym] = 0, None
             facts.append(Fact(0, leaf.sym, leaf.extent))
             facts.extend(Fact(1, part, None) for part in _positive(leaf.extent, outside))
-    return known.also(facts, ranges)
+    return outside.also(facts, ranges)
 
 
 def _positive(value: Expr, known: Known) -> Iterator[Expr]:
@@ -140,14 +144,14 @@ def _atom_divides_by_a_size(atom: Atom) -> bool:
     return divides or any(map(_divides_by_a_size, children(atom)))
 
 
-def _with_divisors(value: Expr, known: Known) -> Expr:
+def _with_divisors(value: Expr, positive: Callable[[Expr], bool]) -> Expr:
     """The same wherever no divisor is zero: a divisor that is not proved positive becomes max(divisor, 1)."""
     total = expr(value.constant)
     for monomial, coefficient in value.terms:
         product = expr(coefficient)
         for atom in monomial:
-            parts = [_with_divisors(part, known) for part in children(atom)]
-            if isinstance(atom, FloorDiv | Mod) and not known.positive(parts[1]):
+            parts = [_with_divisors(part, positive) for part in children(atom)]
+            if isinstance(atom, FloorDiv | Mod) and not positive(parts[1]):
                 parts[1] = divisor(parts[1])
             product = product * (rebuilt(atom, tuple(parts)) if parts else term((atom,)))
         total = total + product

@@ -170,10 +170,7 @@ class _Selection:
         open_ = [k for k in range(clauses.ensured, len(clauses.bounds)) if k not in loops.found]
         ranged = [k for k in open_ if context.known.nonnegative(self._margin(k))]
         base = clauses.closure(ranged, loops)
-        kept = sorted((k for k in open_ if k not in base.found), key=self._cost)
-        for k in reversed(kept.copy()):
-            if k in clauses.closure((each for each in kept if each != k), base).found:
-                kept.remove(k)
+        kept = self._by_theorems(sorted((k for k in open_ if k not in base.found), key=self._cost), base)
         undecided = self._exactly(kept)
         bounds = clauses.bounds
         proved = dict(reversed(self._proved.items()))
@@ -187,6 +184,17 @@ class _Selection:
             tuple(reasons.values()),
             tuple(bounds[k] for k in undecided),
         )
+
+    def _by_theorems(self, open_: list[int], base: _Closed) -> list[int]:
+        """Those of `open_` that do not follow from the rest and `base`, where the last are dropped first."""
+        before = [base]
+        for k in open_:
+            before.append(self._clauses.closure((k,), before[-1]))
+        kept: list[int] = []
+        for k, others in zip(reversed(open_), reversed(before[:-1]), strict=True):
+            if k not in self._clauses.closure(kept, others).found:
+                kept.append(k)
+        return kept[::-1]
 
     def _exactly(self, kept: list[int]) -> list[int]:
         """Takes out of `kept` what the others imply, by proof; gives back those for which that stays open."""

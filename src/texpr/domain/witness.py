@@ -38,13 +38,15 @@ class Witnesses:
     def needs(self, claim: Expr, others: Sequence[Expr]) -> bool:
         """Whether a point is found at which all of `others` are ≥ 0, and `claim` is not."""
         named = claim.syms()
+        naming: dict[Sym, list[Expr]] = {}  # the others hold at every point, so those that do not name the leaf still do
         for point, extents in self._points():
             for leaf, extent in extents.items():
                 if leaf in named:
                     here = point[leaf]
+                    moving = naming.setdefault(leaf, [each for each in others if leaf in each.syms()])
                     for value in {extent - 1, 0, min(here + 1, extent - 1), max(here - 1, 0)}:
                         moved = {**point, leaf: value}
-                        if claim.evaluate(moved) < 0 and all(each.evaluate(moved) >= 0 for each in others):
+                        if claim.evaluate(moved) < 0 and all(each.evaluate(moved) >= 0 for each in moving):
                             return True
         return False
 
@@ -63,22 +65,26 @@ def _valid(graph: DomainGraph, known: Known) -> Iterator[tuple[dict[Sym, int], d
         return  # extents that vary from one index to the next
     every = trial_sizes([d.extent for d in domains], [d.sym for d in domains], known, _SIZES)
     cases = [(sizes, {d.sym: d.extent.evaluate(sizes) for d in domains}) for sizes in islice(every, _MOST_SIZES)]
+    below = [
+        (made.sym, index)
+        for transform in graph.transforms
+        for made, index in zip(transform.outputs, transform.down(tuple([expr(d.sym) for d in transform.inputs])), strict=True)
+    ]
     for at, (sizes, extents) in product(range(len(_PLACES)), cases):
-        indices = {
+        logical = {
             d.sym: min(extents[d.sym] * _PLACES[(at + k) % len(_PLACES)] // 64, extents[d.sym] - 1)
             for k, d in enumerate(graph.logical)
         }
-        if all(index >= 0 for index in indices.values()) and _descend(graph, indices, extents, sizes):
+        point = {**sizes, **logical}
+        if all(index >= 0 for index in logical.values()) and _descend(below, point, extents):
             leaves = {leaf.sym: extents[leaf.sym] for leaf in graph.leaves}
-            yield {**sizes, **{leaf: indices[leaf] for leaf in leaves}}, leaves
+            yield {**sizes, **{leaf: point[leaf] for leaf in leaves}}, leaves
 
 
-def _descend(graph: DomainGraph, indices: dict[Sym, int], extents: Mapping[Sym, int], sizes: Mapping[Sym, int]) -> bool:
-    """Adds the indices of all other IterDomains; False where one is out of bounds."""
-    for transform in graph.transforms:
-        below = transform.down(tuple([expr(indices[d.sym]) for d in transform.inputs]))
-        for made, value in zip(transform.outputs, below, strict=True):
-            index = indices[made.sym] = value.evaluate(sizes)
-            if not 0 <= index < extents[made.sym]:
-                return False
+def _descend(below: Sequence[tuple[Sym, Expr]], point: dict[Sym, int], extents: Mapping[Sym, int]) -> bool:
+    """Adds the indices of all other IterDomains, each from those before it; False where one is out of bounds."""
+    for made, value in below:
+        index = point[made] = value.evaluate(point)
+        if not 0 <= index < extents[made]:
+            return False
     return True

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, expr, term, to_text
+from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, expr, term
 from texpr.affine.linear import bitwise
 from texpr.presburger.formula import And, Eq, Formula, Ge, Or, conj, disj
 
@@ -78,7 +78,7 @@ def _linear_atom(atom: Atom, whole: Expr) -> Linear:
             if not den.is_constant or den.constant <= 0:
                 raise NotAffine(whole)
             inner = linear(num)
-            quotient = Sym(f"⌊{to_text(num)} / {den.constant}⌋")
+            quotient = Sym(f"⌊{num} / {den.constant}⌋")
             rest = inner.value - expr(quotient) * den
             defined = And((Ge(rest), Ge(den - 1 - rest)))
             return Linear(
@@ -89,7 +89,7 @@ def _linear_atom(atom: Atom, whole: Expr) -> Linear:
         case Min(args) | Max(args):
             inner = [linear(a) for a in args]
             least = isinstance(atom, Min)
-            unknown = Sym(f"{'min' if least else 'max'}({', '.join(map(to_text, args))})")
+            unknown = Sym(f"{'min' if least else 'max'}({', '.join(map(str, args))})")
             gaps = [part.value - unknown if least else unknown - part.value for part in inner]
             return Linear(
                 expr(unknown),
