@@ -7,6 +7,8 @@ for this. A wait names how many later groups may go on:
     copy As; commit; copy Bs; commit      (for the next iteration but one)
     wait 2                                all but the latest two groups have landed
     barrier                               … and everyone knows
+
+A branch that does nothing but copy is one group, and an empty one where it is not taken; so a wait counts it in any case.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from texpr.lowering.barriers import Gap, lists
 from texpr.lowering.copies import is_copy
 from texpr.lowering.needs import Meeting
 from texpr.lowering.places import Place
-from texpr.lowering.team import Leaf, Loop, Node, Team, Who, leaves
+from texpr.lowering.team import Branch, Leaf, Loop, Node, Team, Who, leaves
 from texpr.mapping.bands import band
 from texpr.schedule.marks import ASYNC, VECTOR, mark
 from texpr.support.diagnostic import error
@@ -66,6 +68,21 @@ def _copies(body: tuple[ir.Stmt, ...], places: Mapping[Buffer, Place], width: in
             yield from _copies(block, places, inner)
 
 
+def committing(nodes: tuple[Node, ...], copying: Collection[Leaf]) -> frozenset[Node]:
+    """The nodes behind which a group is committed: a step that copies, or a branch of such steps alone."""
+    found: set[Node] = set()
+    for steps in lists(nodes):
+        found |= {node for node in steps.nodes if _commits(node, copying)}
+    inside = {leaf for node in found if isinstance(node, Branch) for leaf in node.then}
+    return frozenset(found - inside)
+
+
+def _commits(node: Node, copying: Collection[Leaf]) -> bool:
+    if isinstance(node, Branch):
+        return bool(node.then) and not node.orelse and all(isinstance(n, Leaf) and n in copying for n in node.then)
+    return isinstance(node, Leaf) and node in copying
+
+
 @dataclass(slots=True)
 class Wait:
     """One wait: how many groups may go on, what it is there for, and whether a barrier must follow that is not there yet."""
@@ -83,10 +100,10 @@ class Wait:
 
 
 def place_waits(
-    nodes: tuple[Node, ...], meetings: Iterable[Meeting], copying: Collection[Leaf], placed: Mapping[Gap, k.Barrier]
+    nodes: tuple[Node, ...], meetings: Iterable[Meeting], commits: frozenset[Node], placed: Mapping[Gap, k.Barrier]
 ) -> dict[Gap, Wait]:
-    """Waits by gap, each before the barrier that stands there; gap −1 is the start of a list."""
-    waits = _Waits(nodes, frozenset(copying), placed)
+    """Waits by gap, each before the barrier that stands there; gap −1 is the start of a list. `commits`: see `committing`."""
+    waits = _Waits(nodes, commits, placed)
     for meeting in sorted(meetings, key=lambda m: (m.carrier is not None, m.distance)):
         waits.add(meeting)
     waits.finish()
@@ -104,7 +121,7 @@ class _Step:
 @dataclass(slots=True)
 class _Waits:
     nodes: tuple[Node, ...]
-    copying: frozenset[Leaf]
+    commits: frozenset[Node]
     placed: Mapping[Gap, k.Barrier]
     found: dict[Gap, Wait] = field(default_factory=dict[Gap, Wait])
 
@@ -134,7 +151,7 @@ class _Waits:
         """Nothing is left on its way when the kernel ends."""
         for steps in lists(self.nodes):
             for at, node in enumerate(steps.nodes):
-                if node not in self.copying:
+                if node not in self.commits:
                     continue
                 after = range(at, len(steps.nodes))
                 waits = ((gap, self.found.get((steps.number, gap))) for gap in after)
@@ -143,11 +160,11 @@ class _Waits:
                     last.pending = 0
 
     def _way(self, meeting: Meeting) -> tuple[list[_Step], bool]:
-        """The gaps from the copy to what meets it, in order, in the list that holds both; and whether the copy is itself a step
-        of that list: else it lies in a loop or a branch there, and nothing is counted."""
+        """The gaps from the copy to what meets it, in order, in the list that holds both; and whether its group is one
+        of that list: else it lies in a loop or another branch there, and nothing is counted."""
         number, nodes = self._common(meeting)
         start, end = (_index(nodes, leaf) for leaf in (meeting.source, meeting.sink))
-        direct = nodes[start] is meeting.source
+        direct = nodes[start] in self.commits
         if meeting.carrier is None:
             gaps = range(start, end)
             return [_Step((number, gap), self._groups(nodes, start + 1, gap + 1)) for gap in gaps], direct
@@ -187,8 +204,8 @@ class _Waits:
         return any(where in inside for where, _ in self.placed)
 
     def _groups(self, nodes: tuple[Node, ...], first: int, last: int) -> int:
-        """Groups that the nodes first … last − 1 surely commit; those of loops and branches are not counted."""
-        return sum(node in self.copying for node in nodes[first:last])
+        """Groups that the nodes first … last − 1 surely commit; those of loops and other branches are not counted."""
+        return sum(node in self.commits for node in nodes[first:last])
 
 
 def _index(nodes: tuple[Node, ...], leaf: Leaf) -> int:

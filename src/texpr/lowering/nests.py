@@ -13,7 +13,7 @@ from texpr.ir.types import BOOL, I32
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, conjunction
 from texpr.isa.target import Target
 from texpr.lowering import barriers, lanes, points, reduce, vectors
-from texpr.lowering.asynchronous import Wait, copying_leaves, place_waits
+from texpr.lowering.asynchronous import Wait, committing, copying_leaves, place_waits
 from texpr.lowering.emit import Emitter, atomic_binds, unrolling
 from texpr.lowering.names import Names
 from texpr.lowering.needs import Needs
@@ -59,6 +59,7 @@ class _NestLowering:
     reductions: dict[ir.Stmt, reduce.Reduction] = field(default_factory=dict[ir.Stmt, reduce.Reduction])
     placed: dict[barriers.Gap, k.Barrier] = field(default_factory=dict[barriers.Gap, k.Barrier])
     copying: frozenset[Leaf] = frozenset()
+    commits: frozenset[Node] = frozenset()
     waits: dict[barriers.Gap, Wait] = field(default_factory=dict[barriers.Gap, Wait])
     tensors: Tensors = field(init=False)
     numbers: dict[int, int] = field(default_factory=dict[int, int])
@@ -186,7 +187,8 @@ class _NestLowering:
         tensors.place(team.nodes, met, self.placed)
         self.copying = copying_leaves(team, self.placement.places, self.target)
         if self.copying:
-            self.waits = place_waits(team.nodes, self.needs.meetings(self.nest, team, self.copying), self.copying, self.placed)
+            self.commits = committing(team.nodes, self.copying)
+            self.waits = place_waits(team.nodes, self.needs.meetings(self.nest, team, self.copying), self.commits, self.placed)
         self.numbers = {id(steps.nodes): steps.number for steps in barriers.lists(team.nodes)}
 
     def _start(self) -> Iterator[k.Stmt]:
@@ -256,6 +258,8 @@ class _NestLowering:
                 yield self._loop(stmt, self._nodes(body))
             case Branch(stmt, decided, then, orelse):
                 yield k.If(Ref(decided, BOOL), self._nodes(then), self._nodes(orelse), uniform=True, span=stmt.span)
+                if node in self.commits:
+                    yield k.CommitAsync(stmt.span)
 
     def _loop(self, loop: ir.Seq, body: tuple[k.Stmt, ...]) -> k.For:
         """A loop that all threads run together."""
@@ -271,7 +275,7 @@ class _NestLowering:
                 self.emitter.copying = leaf in self.copying
                 body = tuple(self._spread(stmt))
                 yield from body if idle is None else (k.If(idle, body, span=stmt.span),)
-                if self.emitter.copying:
+                if leaf in self.commits:
                     yield k.CommitAsync(stmt.span)
                 self.emitter.copying = False
             case Who.PARTIAL, ir.Par():

@@ -12,6 +12,7 @@ from texpr.schedule.marks import BLOCKS
 from texpr.schedule.materialise import Materialised, materialise
 from texpr.schedule.partition import partitioned
 from texpr.schedule.pragmas import in_place
+from texpr.schedule.ring import pipelined
 from texpr.schedule.rules import RULES
 from texpr.schedule.state import State
 from texpr.schedule.tree import loops
@@ -66,7 +67,7 @@ def apply_schedule(function: ir.Function, schedule: ir.Schedule | None, target: 
 def laid_out(state: State) -> Materialised:
     """The plain program that `state` stands for, with the marks that mapping and lowering follow."""
     made = materialise(state)
-    function = partitioned(made.function)
+    function = partitioned(pipelined(made.function))
     if state.min_blocks:
         bounds = ir.Directive(BLOCKS, (ir.Argument(state.min_blocks),))
         function = replace(function, directives=(*function.directives, bounds))

@@ -141,6 +141,10 @@ class Schedule:
         """A `par` of constant extent whose accesses become vectors; with `width`, split by it first."""
         return self._and("vectorize", (loop, width), {}, names)
 
+    def pipeline(self, loop: str, *buffers: str, stages: int) -> Schedule:
+        """What is staged at `loop` (or `buffers`), copied `stages` − 1 iterations ahead, into a ring of that many slots."""
+        return self._and("pipeline", (loop, *buffers), {"stages": stages}, ())
+
     def partition(self, loop: str, on: bool = True) -> Schedule:
         """Iterations whose predicates all hold, parted from the rest; or a loop kept whole that would be parted unasked."""
         return self._and("partition", (loop, None if on else OFF), {}, ())

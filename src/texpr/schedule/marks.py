@@ -2,6 +2,7 @@
 
 #bind(grid.x)   #unroll or #unroll(n)   #vector   #async   #tma(128, 64, 32): the swizzle, and what of
 a box lies in memory   #saves
+#pipeline(3, As, Bs): slots, and the buffers that have them; gone when the schedule ends
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from texpr.isa.target import Target
 from texpr.support.span import NOWHERE, Span
 
 BIND, UNROLL, VECTOR, ASYNC, TENSOR, PARTITION = "bind", "unroll", "vector", "async", "tma", "partition"
+PIPELINE = "pipeline"
 
 SAVES = "saves"
 """What a copy says that is not made where nothing of it is needed."""

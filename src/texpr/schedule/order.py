@@ -71,12 +71,12 @@ def _require(
     try:
         witness = subject.point(dims, conj((found.formula, broken)))
     except Undecided:
-        raise Limitation([_undecided(found, span, name)]) from None
+        raise Limitation([undecided(found, span, name)]) from None
     if witness is None:
         return
     if not (comparable(found.source, found.sink) and found.source.affine and found.sink.affine):
-        raise Limitation([_undecided(found, span, name)])
-    raise TexprError([_conflict(subject, found, witness, span, name)])
+        raise Limitation([undecided(found, span, name)])
+    raise TexprError([conflict(subject, found, witness, span, name)])
 
 
 def where(body: Body, stmt: ir.Stmt) -> Where:
@@ -116,7 +116,8 @@ def _broken(
         yield conj(same)
 
 
-def _undecided(found: Dependence, span: Span, name: str) -> Diagnostic:
+def undecided(found: Dependence, span: Span, name: str) -> Diagnostic:
+    """What is said where the directive `name` may or may not break a dependence."""
     return Diagnostic(
         "E0914",
         span,
@@ -129,7 +130,15 @@ def _undecided(found: Dependence, span: Span, name: str) -> Diagnostic:
     )
 
 
-def _conflict(subject: Subject, found: Dependence, witness: Witness, span: Span, name: str) -> Diagnostic:
+def conflict(
+    subject: Subject,
+    found: Dependence,
+    witness: Witness,
+    span: Span,
+    name: str,
+    help: str = "leave these loops in their order",
+) -> Diagnostic:
+    """What is said where the directive `name` breaks a dependence, as `witness` shows."""
     first, second = sides(found, witness)
     element = element_at(found.source, first)
     sizes = subject.sizes_text(witness)
@@ -145,7 +154,7 @@ def _conflict(subject: Subject, found: Dependence, witness: Witness, span: Span,
         ),
         f"if updates of `{found.buffer.name}` may come in any order, say `reduce({found.buffer.name})` on the loop"
         if found.source.kind == found.sink.kind == "update"
-        else "leave these loops in their order",
+        else help,
     )
 
 

@@ -7,18 +7,18 @@ from texpr.affine.facts import Known
 from texpr.ir import program as ir
 from texpr.relation.facts import known
 from texpr.schedule.call import Call
-from texpr.schedule.marks import ASYNC, BIND, UNROLL, VECTOR
+from texpr.schedule.marks import ASYNC, BIND, PIPELINE, UNROLL, VECTOR
 from texpr.schedule.materialise import given
 
 
-def free_loop(call: Call, argument: ir.Argument) -> ir.Loop:
-    """The loop that an argument names, which nothing holds in its shape yet."""
+def free_loop(call: Call, argument: ir.Argument, *, copying: bool = False) -> ir.Loop:
+    """The loop that an argument names, which nothing holds in its shape yet. `copying`: one that starts copies may be it."""
     loop = call.loop(argument)
     if isinstance(loop, ir.Par) and loop.fully:
         reason = f"the loop over `{loop.sym.base}` is `fully par`: its iterations are lanes already"
         raise call.refuse("E0905", reason, at=argument)
     for directive in loop.directives:
-        if directive.name in (BIND, UNROLL, VECTOR, ASYNC):
+        if directive.name in (BIND, UNROLL, VECTOR, PIPELINE, *(() if copying else (ASYNC,))):
             reason = f"`{loop.sym.base}` has been given to `{directive.name}` already, so its shape must stay"
             raise call.refuse("E0905", reason, at=argument, help=f"put this directive before `{directive.name}`")
     return loop

@@ -7,7 +7,7 @@ predicates are found once, at the end (`texpr.schedule.materialise`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -26,6 +26,7 @@ class Staged:
     """What a `stage` directive did, for `explain`: `name` holds part of `of` during an iteration of `at`.
 
     `base`: where the part starts in `of`, along each dimension, where it is a box. `fill`: what holes hold, None for anything.
+    `stages`: slots of the ring that it was made, 1 for none.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Staged:
     via: str
     base: tuple[str, ...]
     fill: float | None = None
+    stages: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,11 @@ class State:
     def with_body(self, body: Body) -> State:
         """The same with other statements."""
         return replace(self, function=replace(self.function, body=body))
+
+    def with_ring(self, names: Collection[str], stages: int) -> State:
+        """The same, where what was staged as one of `names` is a ring of so many slots."""
+        made = (replace(each, stages=stages) if each.name in names else each for each in self.staged)
+        return replace(self, staged=tuple(made))
 
     def with_transform(self, transform: Transform) -> State:
         """The same with one more transform."""

@@ -15,6 +15,7 @@ from texpr.domain.transforms.split import Split
 from texpr.ir import program as ir
 from texpr.schedule.allocation import on_allocation
 from texpr.schedule.call import Call, Rule
+from texpr.schedule.marks import ASYNC, unmarked
 from texpr.schedule.shape import free_loop, positive
 from texpr.schedule.state import State
 from texpr.schedule.tree import replaced
@@ -30,7 +31,7 @@ def _apply(call: Call) -> State:
         ("{}_o", "{}_i"),
         lambda graph, old, new: graph.split(old[0], factor, (new[0], new[1]), outer=parts is not None),
     )
-    return found or halves(call, free_loop(call, call.plain[0]), factor, parts is not None)[0]
+    return found or halves(call, free_loop(call, call.plain[0], copying=True), factor, parts is not None)[0]
 
 
 def halves(call: Call, loop: ir.Loop, factor: Expr, parts: bool = False) -> tuple[State, ir.Loop]:
@@ -41,7 +42,7 @@ def halves(call: Call, loop: ir.Loop, factor: Expr, parts: bool = False) -> tupl
     other = (whole.extent + (factor - 1)) // factor
     outer, inner = (factor, other) if parts else (other, factor)
     split = Split(whole, IterDomain(first, outer), IterDomain(second, inner))
-    below = replace(loop, sym=second, extent=inner, label=None)
+    below = unmarked(replace(loop, sym=second, extent=inner, label=None), ASYNC)
     made = replace(loop, sym=first, extent=outer, body=(below,))
     return state.with_transform(split).with_body(replaced(state.function.body, loop, lambda _: (made,))), below
 

@@ -31,7 +31,7 @@ MOST = 16
 
 def _apply(call: Call) -> State:
     call.expect(1, 2)
-    loop = free_loop(call, call.plain[0])
+    loop = free_loop(call, call.plain[0], copying=len(call.plain) == 2)
     _require_par(call, loop)
     state = call.state
     if len(call.plain) == 2:
