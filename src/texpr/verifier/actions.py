@@ -1,0 +1,129 @@
+"""What the program does, statement by statement: over which indices, when, and reading and writing what.
+
+A statement's time is a vector: its place among its neighbours, the index of the loop around it, its place there, and so on.
+Of two instances the one with the lesser vector comes first. Instances that differ first in the index of a `par` are free: the
+program is legal, so no data goes from one to the other, but through what they reduce into.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from texpr.affine.expr import Sym, expr
+from texpr.ir import program as ir
+from texpr.ir.types import BOOL
+from texpr.ir.updates import combine
+from texpr.ir.value import Buffer, Load, Op, Ref, Value
+from texpr.presburger.formula import Formula, between, negate
+from texpr.support.span import Span
+from texpr.verifier.logic import test
+
+Time: TypeAlias = tuple["int | ir.Loop", ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spot:
+    """A place in the program: when a statement runs, over which indices, and under which tests of data, with their times."""
+
+    time: Time
+    loops: tuple[ir.Loop, ...]
+    domain: tuple[Formula, ...]
+    tests: tuple[tuple[Value, Spot], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Action:
+    """One element that is given one value, `value`, in which an update reads what was there. `own`: loops around its `new`.
+
+    `stored` is a buffer, or the symbol of a `let`.
+    """
+
+    spot: Spot
+    target: Load | Ref
+    value: Value
+    update: ir.Update | None
+    stmt: ir.Bind | ir.Let
+    arms: tuple[Value, ...] = ()
+
+    @property
+    def stored(self) -> Buffer | Sym:
+        """What it writes to."""
+        return self.target.buffer if isinstance(self.target, Load) else self.target.sym
+
+    @property
+    def span(self) -> Span:
+        """Where it stands in the text."""
+        return self.stmt.span
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A function's actions. `scopes`: how many loops stand around what makes a buffer or a `let`, whose copies they number."""
+
+    function: ir.Function
+    actions: tuple[Action, ...]
+    scopes: dict[Buffer | Sym, int]
+    lets: dict[Sym, Action]
+
+
+def actions(function: ir.Function) -> Program:
+    """What `function` does."""
+    reader = _Reader({b: 0 for b in (*function.params, *function.results)}, {})
+    found = tuple(reader.block(function.body, Spot((), (), ())))
+    return Program(function, found, reader.scopes, reader.lets)
+
+
+@dataclass(slots=True)
+class _Reader:
+    scopes: dict[Buffer | Sym, int]
+    lets: dict[Sym, Action]
+
+    def block(self, body: tuple[ir.Stmt, ...], around: Spot) -> Iterator[Action]:
+        for at, stmt in enumerate(body):
+            here = Spot((*around.time, 2 * at), around.loops, around.domain, around.tests)
+            match stmt:
+                case ir.Par() | ir.Seq():
+                    inside = (*here.domain, between(0, stmt.sym, stmt.extent))
+                    spot = Spot((*here.time, stmt), (*here.loops, stmt), inside, here.tests)
+                    yield from self.block(stmt.body, spot)
+                case ir.New():
+                    self.scopes.setdefault(stmt.buffer, len(here.loops))
+                case ir.Let():
+                    self.scopes[stmt.sym] = len(here.loops)
+                    action = Action(here, Ref(stmt.sym, stmt.value.dtype), stmt.value, None, stmt)
+                    self.lets[stmt.sym] = action
+                    yield action
+                case ir.Bind():
+                    yield from self.bind(stmt, here)
+                case ir.If():
+                    yield from self.branch(stmt, here)
+                case ir.Anchor():
+                    pass
+                case ir.Instruction():
+                    yield from self.block(stmt.body, here)
+
+    def bind(self, stmt: ir.Bind, here: Spot) -> Iterator[Action]:
+        values = stmt.values if stmt.update is None else combine(stmt.update, stmt.targets, stmt.values)
+        for target, value, arm in zip(stmt.targets, values, stmt.values, strict=True):
+            yield Action(here, target, value, stmt.update, stmt, (arm,))
+
+    def branch(self, stmt: ir.If, here: Spot) -> Iterator[Action]:
+        for number, (body, taken) in enumerate(((stmt.then, True), (stmt.orelse, False))):
+            found = test(stmt.condition)
+            value = stmt.condition if taken else Op("not", (stmt.condition,), BOOL)
+            spot = Spot((*here.time, number), here.loops, here.domain, here.tests)
+            if found is None:
+                spot = Spot(spot.time, here.loops, here.domain, (*here.tests, (value, here)))
+            else:
+                spot = Spot(spot.time, here.loops, (*here.domain, found if taken else negate(found)), here.tests)
+            yield from self.block(body, spot)
+
+
+def indices(spot: Spot) -> tuple[Sym, ...]:
+    """The indices of the loops around."""
+    return tuple(loop.sym for loop in spot.loops)
+
+
+__all__ = ["Action", "Program", "Spot", "Time", "actions", "expr", "indices"]

@@ -1,0 +1,334 @@
+"""What the kernels do, statement by statement: on which threads, when, and reading and writing what.
+
+An instance of an event is a point over the indices of host loops, the axes of the kernel and its loops. Constants of a thread
+are written out; vectors are taken apart into elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import TypeAlias
+
+from texpr.affine.expr import ONE, Expr, FloorDiv, Mod, Sym, expr
+from texpr.ir import kernel as k
+from texpr.ir.rewrite import map_value, substitute_load, substitute_value
+from texpr.ir.types import BOOL
+from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value
+from texpr.isa.levels import Level, Space
+from texpr.presburger.formula import Eq, Formula, Ge, between, compare, negate
+from texpr.support.span import NOWHERE, Span
+from texpr.verifier.logic import test
+
+Host: TypeAlias = tuple["int | k.HostLoop", ...]
+Block: TypeAlias = tuple[k.Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Launch:
+    """One launch: when, and over which coordinates. `domain` has those of the host's loops and of the axes."""
+
+    kernel: k.Kernel
+    time: Host
+    domain: tuple[Formula, ...]
+    blocks: tuple[Sym, ...]
+    threads: tuple[Sym, ...]
+
+    @property
+    def host(self) -> tuple[Sym, ...]:
+        """Indices of the host's loops."""
+        return tuple(step.sym for step in self.time if isinstance(step, k.HostLoop))
+
+    @property
+    def thread(self) -> Expr:
+        """The number of a thread in its block."""
+        total, stride = expr(0), 1
+        for dim in "xyz":
+            for axis in self.kernel.axes:
+                if axis.level is Level.BLOCK and axis.dim == dim:
+                    total, stride = total + expr(axis.sym) * stride, stride * axis.extent.constant
+        return total
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Site:
+    """A place in a kernel: when it runs, in which loops, where, under which tests of data. `path`: the lists it stands in."""
+
+    launch: Launch
+    time: tuple[int | k.For, ...] = ()
+    loops: tuple[k.For, ...] = ()
+    domain: tuple[Formula, ...] = ()
+    tests: tuple[tuple[Value, Site], ...] = ()
+    path: tuple[tuple[Block, int], ...] = ()
+    names: Mapping[Sym, Expr] = field(default_factory=dict[Sym, Expr])
+    bounds: Mapping[k.For, tuple[Expr, Expr]] = field(default_factory=dict[k.For, "tuple[Expr, Expr]"])
+
+    @property
+    def dims(self) -> tuple[Sym, ...]:
+        """The indices of an instance."""
+        launch = self.launch
+        return (*launch.host, *launch.blocks, *launch.threads, *(loop.sym for loop in self.loops))
+
+    @property
+    def where(self) -> tuple[Formula, ...]:
+        """Which instances there are."""
+        return (*self.launch.domain, *self.domain)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Variable:
+    """A register. `value`: what it always holds, None where it is assigned again."""
+
+    sym: Sym
+    site: Site
+    value: Value | None
+    name: Sym
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Event:
+    """One element or variable that is given a value. `kind`: plain, atomic, async, or exchange (of the source's variable).
+
+    `bits`: for an exchange the mask. `stmt` is what does it.
+    """
+
+    site: Site
+    target: Load | Ref
+    value: Value
+    stmt: k.Stmt
+    kind: str = "plain"
+    let: bool = False
+
+    @property
+    def span(self) -> Span:
+        """Where it stands in the text."""
+        return getattr(self.stmt, "span", NOWHERE)
+
+
+@dataclass(slots=True)
+class Reading:
+    """All of a plan. `barriers`: what threads must reach together; `strange`: what is not understood."""
+
+    events: list[Event] = field(default_factory=list[Event])
+    variables: dict[Sym, Variable] = field(default_factory=dict[Sym, Variable])
+    together: list[tuple[k.Stmt, Site]] = field(default_factory=list["tuple[k.Stmt, Site]"])
+    strange: list[tuple[k.Stmt, Site, str]] = field(default_factory=list["tuple[k.Stmt, Site, str]"])
+    launches: list[Launch] = field(default_factory=list[Launch])
+    spaces: dict[Buffer, Space] = field(default_factory=dict[Buffer, Space])
+
+
+def read(plan: k.Plan, lets: Mapping[Sym, object], extents: Sequence[Expr]) -> Reading:
+    """What `plan` does. `lets`: of the program; a register of such a name may be one. `extents`: of the program's loops."""
+    reader = _Reader(lets, extents)
+    reader.steps(plan.steps, (), ())
+    return reader.found
+
+
+@dataclass(slots=True)
+class _Reader:
+    lets: Mapping[Sym, object]
+    extents: Sequence[Expr]
+    found: Reading = field(default_factory=Reading)
+    numbers: Iterator[int] = field(default_factory=count)
+
+    def steps(self, steps: tuple[k.HostStep, ...], time: Host, domain: tuple[Formula, ...]) -> None:
+        for at, step in enumerate(steps):
+            match step:
+                case k.Launch(kernel):
+                    self.kernel(kernel, (*time, at), domain)
+                case k.HostLoop(sym, extent, inner):
+                    self.steps(inner, (*time, at, step), (*domain, between(0, sym, extent)))
+                case k.HostIf(conditions, inner):
+                    facts = tuple(compare(c.op, c.left, c.right) for c in conditions)
+                    self.steps(inner, (*time, at), (*domain, *facts))
+
+    def kernel(self, kernel: k.Kernel, time: Host, domain: tuple[Formula, ...]) -> None:
+        for array in kernel.arrays:
+            self.found.spaces[array.buffer] = array.space
+        blocks: list[Sym] = []
+        threads: list[Sym] = []
+        skip = 0
+        env: dict[Sym, Expr] = {}
+        for axis in kernel.axes:
+            own = threads if axis.level is Level.BLOCK else blocks
+            if axis.level in (Level.GRID, Level.CORE) and (folded := self.folded(axis, kernel.body)):
+                digits, skip, env = folded
+                own.extend(digits)
+                domain = (*domain, *(between(0, sym, extent) for sym, extent in digits.items()))
+            else:
+                own.append(axis.sym)
+                domain = (*domain, between(0, axis.sym, axis.extent))
+        launch = Launch(kernel, time, domain, tuple(blocks), tuple(threads))
+        self.found.launches.append(launch)
+        assigned = {s.sym for s in k.walk(kernel.body) if isinstance(s, k.Assign)}
+        _Body(self, launch, assigned).block(kernel.body, Site(launch), _Scope(dict(env), {}), skip)
+
+    def folded(self, axis: k.Axis, body: Block) -> tuple[dict[Sym, Expr], int, dict[Sym, Expr]] | None:
+        """An axis whose index is taken apart into digits of a mixed radix, by the first statements: the digits with their
+        extents, how many statements that are, and what they name.
+
+        0 ≤ z < e₁ · … · eₙ and the points of 0..e₁ × … × 0..eₙ correspond one to one, by division with remainder.
+        """
+        rest, digits, env, total = expr(axis.sym), dict[Sym, Expr](), dict[Sym, Expr](), ONE
+        last: Expr | None = None
+        for at, stmt in enumerate(body):
+            value = stmt.value.expr if isinstance(stmt, k.Declare) and isinstance(stmt.value, Index) else None
+            if value is None or not isinstance(stmt, k.Declare):
+                break
+            match value.as_atom:
+                case Mod(num, den) if num is rest and last is None:
+                    digits[stmt.sym], total, last = den, total * den, den
+                case FloorDiv(num, den) if num is rest and den is last:
+                    rest, last = expr(stmt.sym), None
+                case Sym() if value is rest and last is None:
+                    env[stmt.sym] = rest
+                case None if value.is_constant and last is None:
+                    env[stmt.sym] = value
+                case _:
+                    break
+            top = rest.as_sym
+            if digits and last is None and top is not None and top is not axis.sym:
+                for extent in self.extents:
+                    if total * extent is axis.extent:
+                        return {**digits, top: extent}, at + 1, env
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    exprs: dict[Sym, Expr]
+    refs: dict[Sym, Sym]
+
+    def copy(self) -> _Scope:
+        return _Scope(dict(self.exprs), dict(self.refs))
+
+
+@dataclass(slots=True)
+class _Body:
+    reader: _Reader
+    launch: Launch
+    assigned: set[Sym]
+
+    def block(self, body: Block, around: Site, scope: _Scope, skip: int = 0) -> None:
+        scope = scope.copy()
+        for at, stmt in enumerate(body):
+            if at >= skip:
+                site = replace(around, time=(*around.time, 2 * at), path=(*around.path, (body, at)), names=scope.exprs)
+                self.stmt(stmt, site, scope)
+
+    def stmt(self, stmt: k.Stmt, site: Site, scope: _Scope) -> None:
+        found = self.reader.found
+        match stmt:
+            case k.For():
+                self.loop(stmt, site, scope)
+            case k.If():
+                self.branch(stmt, site, scope)
+            case k.Declare():
+                self.declare(stmt, site, scope)
+            case k.Assign():
+                ref = Ref(scope.refs[stmt.sym], stmt.value.dtype)
+                found.events.append(Event(site, ref, self.value(stmt.value, scope), stmt))
+            case k.Store():
+                found.events.append(Event(site, self.load(stmt.target, scope), self.value(stmt.value, scope), stmt))
+            case k.Atomic():
+                self.atomic(stmt, site, scope)
+            case k.StoreVector():
+                for target, value in zip(k.consecutive(stmt.target, len(stmt.values)), stmt.values, strict=True):
+                    found.events.append(Event(site, self.load(target, scope), self.value(value, scope), stmt))
+            case k.LoadVector():
+                for sym, source in zip(stmt.targets, k.consecutive(stmt.source, len(stmt.targets)), strict=True):
+                    self.name(sym, site, self.load(source, scope), scope)
+            case k.Barrier():
+                found.together.append((stmt, site))
+            case k.Exchange():
+                found.together.append((stmt, site))
+                source = self.value(stmt.source, scope)
+                made = self.name(stmt.target, site, None, scope)
+                found.events.append(Event(site, Ref(made, stmt.source.dtype), source, stmt, "exchange"))
+            case k.CopyAsync():
+                self.copy(stmt, site, scope)
+            case k.CommitAsync() | k.WaitAsync() | k.PrefetchMap():
+                pass
+            case _:
+                found.strange.append((stmt, site, "a copy of tiles, or a wait for one"))
+
+    def loop(self, stmt: k.For, site: Site, scope: _Scope) -> None:
+        inner = scope.copy()
+        lo, hi = (e.substitute(scope.exprs) for e in (stmt.lo, stmt.hi))
+        domain: list[Formula] = [Ge(expr(stmt.sym) - lo), Ge(hi - stmt.sym - 1)]
+        if stmt.step is not ONE:
+            domain.append(Eq((expr(stmt.sym) - lo) % stmt.step))
+        inner.exprs.pop(stmt.sym, None)
+        time, loops = (*site.time, stmt), (*site.loops, stmt)
+        bounds = {**site.bounds, stmt: (lo, hi)}
+        self.block(stmt.body, replace(site, time=time, loops=loops, domain=(*site.domain, *domain), bounds=bounds), inner)
+
+    def branch(self, stmt: k.If, site: Site, scope: _Scope) -> None:
+        value = self.resolved(self.value(stmt.condition, scope))
+        found = test(value)
+        for number, (body, taken) in enumerate(((stmt.then, True), (stmt.orelse, False))):
+            inside = replace(site, time=(*site.time, number))
+            if found is None:
+                condition = value if taken else Op("not", (value,), BOOL)
+                inside = replace(inside, tests=(*site.tests, (condition, site)))
+            else:
+                inside = replace(inside, domain=(*site.domain, found if taken else negate(found)))
+            self.block(body, inside, scope)
+
+    def resolved(self, value: Value) -> Value:
+        """`value` with a variable that says nothing but a test of indices written out."""
+
+        def leaf(node: Value) -> Value | None:
+            variable = self.reader.found.variables.get(node.sym) if isinstance(node, Ref) else None
+            return variable.value if variable is not None and variable.value is not None and test(variable.value) else None
+
+        return map_value(value, leaf)
+
+    def declare(self, stmt: k.Declare, site: Site, scope: _Scope) -> None:
+        if isinstance(stmt.value, Index) and stmt.sym not in self.assigned:
+            scope.exprs[stmt.sym] = stmt.value.expr.substitute(scope.exprs)
+            scope.refs.pop(stmt.sym, None)
+            return
+        value = self.value(stmt.value, scope)
+        constant = stmt.sym not in self.assigned
+        made = self.name(stmt.sym, site, value if constant else None, scope)
+        if not constant or (stmt.sym in self.reader.lets and not isinstance(value, Load | Ref)):
+            self.reader.found.events.append(Event(site, Ref(made, stmt.dtype), value, stmt, let=constant))
+
+    def name(self, sym: Sym, site: Site, value: Value | None, scope: _Scope) -> Sym:
+        made = Sym(f"{sym.name}#{next(self.reader.numbers)}")
+        self.reader.found.variables[made] = Variable(made, site, value, sym)
+        scope.refs[sym] = made
+        scope.exprs.pop(sym, None)
+        return made
+
+    def atomic(self, stmt: k.Atomic, site: Site, scope: _Scope) -> None:
+        target, value = self.load(stmt.target, scope), self.value(stmt.value, scope)
+        joined = Op(stmt.op, (target, value), target.dtype)
+        self.reader.found.events.append(Event(site, target, joined, stmt, "atomic"))
+
+    def copy(self, stmt: k.CopyAsync, site: Site, scope: _Scope) -> None:
+        targets, sources = (k.consecutive(first, stmt.count) for first in (stmt.target, stmt.source))
+        for target, source in zip(targets, sources, strict=True):
+            value = self.value(source, scope)
+            if stmt.when is not None:
+                self.reader.found.strange.append((stmt, site, "a copy under a condition"))
+            self.reader.found.events.append(Event(site, self.load(target, scope), value, stmt, "async"))
+
+    def value(self, value: Value, scope: _Scope) -> Value:
+        """`value` over coordinates and registers by their unique names."""
+
+        def leaf(node: Value) -> Value | None:
+            if not isinstance(node, Ref):
+                return None
+            if node.sym in scope.exprs:
+                return Index(scope.exprs[node.sym], node.dtype)
+            made = scope.refs.get(node.sym)
+            return None if made is None else Ref(made, node.dtype)
+
+        return map_value(substitute_value(value, scope.exprs), leaf)
+
+    def load(self, load: Load, scope: _Scope) -> Load:
+        moved = substitute_load(load, scope.exprs)
+        return replace(moved, data=tuple((sym, self.value(meaning, scope)) for sym, meaning in moved.data))

@@ -1,0 +1,239 @@
+"""Every read sees the right write: what the instances of a kernel read and write, pair by pair.
+
+Let each event be an instance of a statement that computes the same from the same elements. If any two instances that touch
+one place of memory, one of them writing, come in the order of the program; if a place holds one element of the program at a
+time; and if what was written before a read was written to the place that is read: then every read sees what it sees in the
+program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.ir.value import Buffer, Load, Ref
+from texpr.isa.levels import Space
+from texpr.presburger.formula import Eq, Formula, between, conj, differ, disj, negate, rename
+from texpr.presburger.sets import Set
+from texpr.verifier.actions import Program, Spot
+from texpr.verifier.events import Event, Reading, Site
+from texpr.verifier.logic import Point, affine_formula, witness
+from texpr.verifier.match import Match
+from texpr.verifier.order import Sides, When, cases, equal_all, unordered
+
+Home: TypeAlias = "Buffer | Sym"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Access:
+    """One element that an event touches: the place in memory, `meant` the element of the program, and both times.
+
+    `copies`: which of the program's copies of the memory it is, by the indices of the loops around what makes it.
+    """
+
+    event: Event
+    site: Site
+    home: Home
+    index: tuple[Expr, ...]
+    write: bool
+    when: When
+    stored: Buffer | Sym
+    meant: tuple[Expr, ...]
+    copies: tuple[Expr, ...]
+
+    @property
+    def plain(self) -> bool:
+        """Whether the place is the element itself."""
+        return self.index == self.meant and not self.copies and isinstance(self.home, Buffer)
+
+    def __str__(self) -> str:
+        name = self.home.name
+        return f"{name}[{', '.join(map(str, self.index))}]" if isinstance(self.home, Buffer) else name.split("#")[0]
+
+
+def when(spot: Spot, indices: Mapping[Sym, Expr], last: int) -> When:
+    """The time of an instance in the program, in coordinates of the kernel."""
+    return (*(step if isinstance(step, int) else (step, indices[step.sym]) for step in spot.time), last)
+
+
+@dataclass(slots=True)
+class Flow:
+    """The accesses of a plan, and what must hold between them."""
+
+    program: Program
+    reading: Reading
+    premises: Formula
+
+    def accesses(self, match: Match) -> Iterator[Access]:
+        """What a matched event touches."""
+        event, action = match.event, match.action
+        for operand in match.operands:
+            yield self.access(match, operand.read, operand.site, operand.meant, operand.spot, False)
+        yield self.access(match, event.target, event.site, action.target, action.spot, True)
+
+    def access(self, match: Match, place: Load | Ref, site: Site, meant: Load | Ref, spot: Spot, write: bool) -> Access:
+        found = match.indices
+        stored: Buffer | Sym = meant.buffer if isinstance(meant, Load) else meant.sym
+        element = tuple(e.substitute(found) for e in meant.index) if isinstance(meant, Load) else ()
+        scope = self.program.scopes[stored]
+        copies = tuple(found[loop.sym] for loop in spot.loops[:scope])
+        home: Home = place.buffer if isinstance(place, Load) else place.sym
+        index = place.index if isinstance(place, Load) else ()
+        return Access(match.event, site, home, index, write, when(spot, found, int(write)), stored, element, copies)
+
+    def space(self, home: Home) -> Space:
+        """Where a home is."""
+        return self.reading.spaces.get(home, Space.GLOBAL) if isinstance(home, Buffer) else Space.LOCAL
+
+    def same_place(self, a: Access, b: Access, sides: Sides) -> list[Formula] | None:
+        """That both are at one place, None where they are never."""
+        space = self.space(a.home)
+        found: list[Formula] = [Eq(sides.a(x) - sides.b(y)) for x, y in zip(a.index, b.index, strict=True)]
+        if space is Space.GLOBAL:
+            return found
+        if a.site.launch is not b.site.launch:
+            return None
+        return [*equal_all(self.instance(a.home, a.site), sides), *found]
+
+    def instance(self, home: Home, site: Site) -> tuple[Sym, ...]:
+        """The coordinates that say which block's, thread's or turn's memory it is."""
+        space, launch = self.space(home), site.launch
+        if space is Space.GLOBAL:
+            return ()
+        found = (*launch.host, *launch.blocks)
+        if space is Space.LOCAL:
+            found = (*found, *launch.threads)
+        if isinstance(home, Sym):
+            found = (*found, *(loop.sym for loop in self.reading.variables[home].site.loops))
+        return found
+
+    def misordered(self, a: Access, b: Access) -> Point | None:
+        """Instances at one place that the program has in this order, and the kernels perhaps not. Raises Undecided."""
+        if not (a.write or b.write) or (a.event.kind == "atomic" == b.event.kind):
+            return None
+        plain = a.plain and b.plain
+        sides = sides_of(a.site, b.site)
+        times = _renamed(a.when, sides.left), _renamed(b.when, sides.right)
+        wanted = [formula for free, formula in cases(*times, a.stored) if not (free and plain)]
+        return self._pair(a, b, sides, wanted) if wanted else None
+
+    def _pair(self, a: Access, b: Access, sides: Sides, wanted: Sequence[Formula]) -> Point | None:
+        place = self.same_place(a, b, sides)
+        if place is None:
+            return None
+        space = self.space(a.home)
+        bad = unordered(
+            a.site, b.site, sides,
+            shared_only=space is Space.SHARED, private=space is Space.LOCAL, later=not a.write and b.write,
+        )  # fmt: skip
+        if not bad:
+            return None
+        return witness((*domains(a.site, b.site, sides), *place, disj(wanted), disj(bad)), self.premises)
+
+    def confused(self, a: Access, b: Access) -> Point | None:
+        """Instances at one place that are different elements of one copy of the program's memory. Raises Undecided."""
+        if a.stored != b.stored or not a.meant or (a.plain and b.plain):
+            return None
+        sides = sides_of(a.site, b.site)
+        place = self.same_place(a, b, sides)
+        if place is None:
+            return None
+        copies = [Eq(sides.a(x) - sides.b(y)) for x, y in zip(a.copies, b.copies, strict=True)]
+        apart = differ(map(sides.a, a.meant), map(sides.b, b.meant))
+        return witness((*domains(a.site, b.site, sides), *place, *copies, apart), self.premises)
+
+    def missing(
+        self, r: Access, writers: Iterable[tuple[Spot, Load | Ref]], written: Sequence[tuple[Access, Match]]
+    ) -> Point | None:
+        """Of what the program wrote before `r`, something that was not written to where `r` reads. Raises Undecided.
+
+        `writers`: the program's writes of that memory. `written`: the kernels' writes of the same home.
+        """
+        where = self.instance(r.home, r.site)
+        for spot, target in writers:
+            names = {loop.sym: Sym(f"{loop.sym.name}●") for loop in spot.loops}
+            spot_when = when(spot, {sym: expr(new) for sym, new in names.items()}, 1)
+            before = [f for free, f in cases(spot_when, r.when, r.stored) if not free]
+            if not before:
+                continue
+            index = [e.substitute(names) for e in target.index] if isinstance(target, Load) else []
+            same = [Eq(x - y) for x, y in zip(index, r.meant, strict=True)]
+            copies = [Eq(expr(names[loop.sym]) - c) for loop, c in zip(spot.loops, r.copies, strict=False)]
+            dims = (*names.values(), *where)
+            rest = [sym for sym in r.site.dims if sym not in where]
+            needed = self._set(
+                dims, (*r.site.where, *(rename(f, names) for f in spot.domain), *same, *copies, disj(before)), rest
+            )
+            for access, match in written:
+                if match.action.spot is spot and access.home == r.home:
+                    needed = needed.subtract(self._made(access, match, names, where, dims))
+            found = needed.sample()
+            if found is not None:
+                return found
+        return None
+
+    def _made(self, w: Access, match: Match, names: Mapping[Sym, Sym], where: Sequence[Sym], dims: Sequence[Sym]) -> Set:
+        """Which instances of a statement of the program were written by whom."""
+        own = {sym: Sym(f"{sym.name}○") for sym in w.site.dims}
+        mine = self.instance(w.home, w.site)
+        facts = [rename(f, own) for f in w.site.where]
+        facts += [Eq(expr(new) - match.indices[old].substitute(own)) for old, new in names.items()]
+        facts += [Eq(expr(s) - expr(own[t])) for s, t in zip(where, mine, strict=True)]
+        return self._set(dims, facts, list(own.values()))
+
+    def _set(self, dims: Sequence[Sym], facts: Iterable[Formula], exists: Sequence[Sym]) -> Set:
+        return Set.of(dims, affine_formula(conj((*facts, self.premises))), exists=exists)
+
+    def uncovered(self, spot: Spot, found: Sequence[Match]) -> Point | None:
+        """An instance of a statement that no event does. Raises Undecided."""
+        names = {loop.sym: Sym(f"{loop.sym.name}●") for loop in spot.loops}
+        dims = tuple(names.values())
+        left = self._set(dims, [rename(f, names) for f in spot.domain], ())
+        for match in found:
+            own = {sym: Sym(f"{sym.name}○") for sym in match.event.site.dims}
+            facts = [rename(f, own) for f in match.event.site.where]
+            facts += [Eq(expr(new) - match.indices[old].substitute(own)) for old, new in names.items()]
+            left = left.subtract(self._set(dims, facts, list(own.values())))
+        return left.sample()
+
+    def twice(self, a: Match, b: Match) -> Point | None:
+        """Two instances that do the same of a statement, in one thread if its memory is that thread's own. Raises Undecided."""
+        sides = sides_of(a.event.site, b.event.site)
+        one, two = a.event, b.event
+        same = [Eq(sides.a(a.indices[loop.sym]) - sides.b(b.indices[loop.sym])) for loop in a.action.spot.loops]
+        home: Home = one.target.buffer if isinstance(one.target, Load) else one.target.sym
+        other: Home = two.target.buffer if isinstance(two.target, Load) else two.target.sym
+        if home != other:
+            return None
+        own = self.instance(home, one.site) if self.space(home) is Space.LOCAL else ()
+        facts = [*domains(one.site, two.site, sides), *same, *equal_all(own, sides)]
+        if one is two:
+            facts.append(differ(map(sides.a, one.site.dims), map(sides.b, one.site.dims)))
+        return witness(facts, self.premises)
+
+    def outside(self, access: Access) -> Point | None:
+        """An instance whose element is not in an array of the kernel. Raises Undecided."""
+        if not isinstance(access.home, Buffer):
+            return None
+        if access.index == access.meant and isinstance(access.stored, Buffer) and access.home.shape == access.stored.shape:
+            return None  # the program's own element, in memory of the same shape
+        shape = access.home.shape
+        inside = conj(between(0, e, n) for e, n in zip(access.index, shape, strict=True))
+        return witness((*access.site.where, negate(inside)), self.premises)
+
+
+def sides_of(a: Site, b: Site) -> Sides:
+    """Names for the indices of two instances."""
+    return Sides({s: Sym(f"{s.name}◁") for s in a.dims}, {s: Sym(f"{s.name}▷") for s in b.dims})
+
+
+def domains(a: Site, b: Site, sides: Sides) -> Iterator[Formula]:
+    """That there are both instances."""
+    yield from (rename(f, sides.left) for f in a.where)
+    yield from (rename(f, sides.right) for f in b.where)
+
+
+def _renamed(times: When, names: Mapping[Sym, Sym]) -> When:
+    return tuple(t if isinstance(t, int) else (t[0], t[1].substitute(names)) for t in times)

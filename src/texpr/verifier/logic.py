@@ -1,0 +1,126 @@
+"""Questions to the integer solver: is there a point at which all of this holds?
+
+What is not affine is taken for an unknown of its own, equal wherever its text is. That only adds points, so "there is none"
+remains a proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+
+from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, children, expr, rebuilt, term
+from texpr.affine.linear import bitwise
+from texpr.ir.value import Index, Literal, Op, Value
+from texpr.presburger.formula import FALSE, TRUE, And, Eq, Formula, Ge, Or, compare, conj, disj, negate, rename
+from texpr.presburger.raw import Undecided
+from texpr.presburger.sets import Set
+
+MOST = 2**31 - 1
+"""The greatest size."""
+
+_SYMBOL = {"lt": "<", "ge": ">=", "le": "<=", "gt": ">", "eq": "==", "ne": "!="}
+
+Point = Mapping[Sym, int]
+
+
+@lru_cache(maxsize=1 << 14)
+def affine(value: Expr) -> Expr:
+    """`value` with what is not affine in it as unknowns."""
+    total = expr(value.constant)
+    for monomial, coefficient in value.terms:
+        atoms = [_affine_atom(atom) for atom in monomial]
+        part = atoms[0] if len(atoms) == 1 else expr(Sym(f"⟪{term(monomial)}⟫"))
+        total = total + part * coefficient
+    return total
+
+
+def _affine_atom(atom: Atom) -> Expr:
+    match atom:
+        case Sym():
+            return expr(atom)
+        case FloorDiv(_, den) | Mod(_, den) if not (den.is_constant and den.constant > 0):
+            return expr(Sym(f"⟪{term((atom,))}⟫"))
+        case FloorDiv() | Mod() | Min() | Max():
+            return rebuilt(atom, tuple(map(affine, children(atom))))
+        case Xor():
+            return affine(bitwise(atom))
+
+
+def affine_formula(formula: Formula) -> Formula:
+    """`formula` over affine expressions."""
+    match formula:
+        case Ge(e):
+            return Ge(affine(e))
+        case Eq(e):
+            return Eq(affine(e))
+        case And(parts):
+            return conj(map(affine_formula, parts))
+        case Or(parts):
+            return disj(map(affine_formula, parts))
+
+
+def is_false(formula: Formula) -> bool:
+    """Whether it is plain that `formula` never holds."""
+    match formula:
+        case Ge(e):
+            return e.is_constant and e.constant < 0
+        case Eq(e):
+            return e.is_constant and e.constant != 0
+        case And(parts):
+            return any(map(is_false, parts))
+        case Or(parts):
+            return all(map(is_false, parts))
+
+
+def witness(parts: Iterable[Formula], premises: Formula) -> Point | None:
+    """A point at which `parts` hold, None where there is none. Raises Undecided."""
+    formula = conj(parts)
+    if is_false(formula):
+        return None
+    return Set.of((), affine_formula(conj((formula, premises)))).sample()
+
+
+def holds(parts: Sequence[Formula], goal: Formula, premises: Formula) -> bool:
+    """Whether `goal` follows from `parts`. What is not decided does not."""
+    try:
+        return witness((*parts, negate(goal)), premises) is None
+    except Undecided:
+        return False
+
+
+def test(value: Value) -> Formula | None:
+    """A condition over indices as a formula, None where it asks for data."""
+    match value:
+        case Literal():
+            return TRUE if value.value else FALSE
+        case Op("and", (left, right)):
+            parts = test(left), test(right)
+            return None if parts[0] is None or parts[1] is None else conj((parts[0], parts[1]))
+        case Op("or", (left, right)):
+            parts = test(left), test(right)
+            return None if parts[0] is None or parts[1] is None else disj((parts[0], parts[1]))
+        case Op("not", (inner,)):
+            found = test(inner)
+            return None if found is None else negate(found)
+        case Op(name, (left, right)) if name in _SYMBOL:
+            a, b = index_of(left), index_of(right)
+            return None if a is None or b is None else compare(_SYMBOL[name], a, b)
+        case _:
+            return None
+
+
+def index_of(value: Value) -> Expr | None:
+    """The index expression that a value is, if it is one."""
+    match value:
+        case Index(e):
+            return e
+        case Literal(number) if isinstance(number, int) and value.dtype.is_integer:
+            return expr(number)
+        case _:
+            return None
+
+
+def renamed(formulas: Iterable[Formula], names: Mapping[Sym, Sym]) -> list[Formula]:
+    """Formulas with other symbols."""
+    return [rename(formula, names) for formula in formulas]

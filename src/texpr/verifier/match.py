@@ -1,0 +1,231 @@
+"""Which statement of the program an event of a kernel is an instance of, and of which indices.
+
+A guess is made from the text: values are built alike, indices of the same elements are equal, symbols have kept their names.
+All of it is then proved: for every instance of the event the indices are some of the statement's, and each index expression in
+it means the same number on both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from texpr.affine.expr import Expr, Sym, expr, term
+from texpr.ir.structure import same
+from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
+from texpr.presburger.formula import Eq, Formula, rename
+from texpr.verifier.actions import Action, Program, Spot, indices
+from texpr.verifier.events import Event, Reading, Site
+from texpr.verifier.logic import holds
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operand:
+    """What an event reads, and what the statement reads there: an element or a variable, at a place and at a time."""
+
+    read: Load | Ref
+    site: Site
+    meant: Load | Ref
+    spot: Spot
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Match:
+    """An event as instances of an action: `indices` gives those of the loops around it. `operands`: what is read."""
+
+    event: Event
+    action: Action
+    indices: Mapping[Sym, Expr]
+    operands: tuple[Operand, ...]
+
+
+class _Unlike(Exception):
+    pass
+
+
+@dataclass(slots=True)
+class Matcher:
+    """Matches events of one plan with actions of one program."""
+
+    program: Program
+    reading: Reading
+    premises: Formula
+    arrays: frozenset[str] = frozenset()
+
+    def match(self, event: Event, candidates: Sequence[Action]) -> Match | None:
+        """The first of `candidates` that `event` provably does."""
+        for action in candidates:
+            found = self.attempt(event, action)
+            if found is not None:
+                return found
+        return None
+
+    def attempt(self, event: Event, action: Action) -> Match | None:
+        """`event` as instances of `action`, None where it surely is not, or it cannot be proved."""
+        pairing = _Pairing(self, event.site, action.spot)
+        try:
+            pairing.run(event, action)
+        except _Unlike:
+            return None
+        for names_first in (True, False):
+            solution = pairing.solve(indices(action.spot), names_first)
+            if solution is not None and self._proved(event, action, pairing.equations, solution):
+                return Match(event, action, solution, tuple(pairing.operands))
+        return None
+
+    def _proved(self, event: Event, action: Action, equations: Sequence[tuple[Expr, Expr]], found: Mapping[Sym, Expr]) -> bool:
+        where = event.site.where
+        for meant, given in equations:
+            difference = meant.substitute(found) - given
+            if not (difference.is_constant and difference.constant == 0) and not holds(where, Eq(difference), self.premises):
+                return False
+        for fact in action.spot.domain:
+            wanted = rename(fact, found)
+            if wanted not in where and not holds(where, wanted, self.premises):
+                return False
+        return True
+
+
+@dataclass(slots=True)
+class _Pairing:
+    """Equations that indices must satisfy, collected while two values are compared."""
+
+    matcher: Matcher
+    site: Site
+    spot: Spot
+    equations: list[tuple[Expr, Expr]] = field(default_factory=list[tuple[Expr, Expr]])
+    hints: list[tuple[Expr, Expr]] = field(default_factory=list[tuple[Expr, Expr]])
+    operands: list[Operand] = field(default_factory=list[Operand])
+    data: dict[Sym, Sym] = field(default_factory=dict[Sym, Sym])
+
+    def run(self, event: Event, action: Action) -> None:
+        """Compares targets, tests and values."""
+        tests = list(event.site.tests)
+        wanted = action.spot.tests
+        value = event.value
+        while len(tests) > len(wanted):  # what is stored under a test of data is chosen by it
+            condition, _ = tests.pop()
+            value = Op("select", (condition, value, event.target), event.target.dtype)
+        if len(tests) != len(wanted):
+            raise _Unlike
+        self.place(event.target, action.target, event.site, action.spot, reading=False)
+        for (given, site), (meant, spot) in zip(tests, wanted, strict=True):
+            self.value(given, meant, site, spot)
+        self.value(value, action.value, event.site, action.spot)
+
+    def place(self, given: Load | Ref, meant: Load | Ref, site: Site, spot: Spot, *, reading: bool = True) -> None:
+        """An element or a variable on both sides."""
+        if given.dtype != meant.dtype:
+            raise _Unlike
+        if reading:
+            self.operands.append(Operand(given, site, meant, spot))
+        if not isinstance(given, Load) or not isinstance(meant, Load):
+            return
+        if len(given.data) != len(meant.data):
+            raise _Unlike
+        for (mine, value), (theirs, other) in zip(given.data, meant.data, strict=True):
+            self.value(value, other, site, spot)
+            self.data[theirs] = mine
+        if given.buffer.name == meant.buffer.name and len(given.index) == len(meant.index):
+            into = self.equations if given.buffer is meant.buffer or given.buffer.role != "local" else self.hints
+            into.extend(zip(meant.index, given.index, strict=True))
+
+    def value(self, given: Value, meant: Value, site: Site, spot: Spot) -> None:
+        """A value on both sides."""
+        match given, meant:
+            case Literal(), Literal():
+                if not same(given, meant) and not _same_number(given, meant):
+                    raise _Unlike
+            case Index(), Index() if given.dtype == meant.dtype:
+                self.equations.append((meant.expr, given.expr))
+            case Op(), Op() if given.name == meant.name and given.dtype == meant.dtype and len(given.args) == len(meant.args):
+                for mine, theirs in zip(given.args, meant.args, strict=True):
+                    self.value(mine, theirs, site, spot)
+            case Cast(), Cast() if given.dtype == meant.dtype:
+                self.value(given.arg, meant.arg, site, spot)
+            case _:
+                self.indirect(given, meant, site, spot)
+
+    def indirect(self, given: Value, meant: Value, site: Site, spot: Spot) -> None:
+        """Where one side has a name for what the other writes out, or both name memory."""
+        variable = self.matcher.reading.variables.get(given.sym) if isinstance(given, Ref) else None
+        let = self.matcher.program.lets.get(meant.sym) if isinstance(meant, Ref) else None
+        if let is not None and variable is not None and variable.name == let.stored and not isinstance(variable.value, Load):
+            self.place(_ref(given), _ref(meant), site, spot)
+            return
+        if variable is not None and variable.value is not None:
+            self.value(variable.value, meant, variable.site, spot)
+        elif isinstance(given, Load | Ref) and isinstance(meant, Load | Ref):
+            self.place(given, meant, site, spot)
+        elif let is not None:
+            self.value(given, let.value, site, let.spot)
+        else:
+            raise _Unlike
+
+    def solve(self, wanted: Sequence[Sym], names_first: bool) -> Mapping[Sym, Expr] | None:
+        """What the indices are: by name, or by equations with one unknown."""
+        known = {sym for dim in (self.site.dims,) for sym in dim}
+        found: dict[Sym, Expr] = {theirs: expr(mine) for theirs, mine in self.data.items()}
+        if names_first:
+            found |= {sym: expr(sym) for sym in wanted if sym in known}
+            found |= {sym: meaning for sym, meaning in self.named().items() if sym in wanted and sym not in found}
+        for equations in (self.equations, self.hints):
+            for _ in wanted:
+                for meant, given in equations:
+                    _solve_one(meant.substitute(found) - given, frozenset(wanted) - found.keys(), found)
+        found |= {sym: expr(sym) for sym in wanted if sym not in found and sym in known}
+        found |= {sym: meaning for sym, meaning in self.named().items() if sym in wanted and sym not in found}
+        for loop in self.spot.loops:
+            if loop.sym not in found and loop.extent.is_constant and loop.extent.constant == 1:
+                found[loop.sym] = expr(0)
+        return found if all(sym in found for sym in wanted) else None
+
+    def named(self) -> Mapping[Sym, Expr]:
+        """Constants of the thread in scope, by name."""
+        return self.site.names
+
+
+def _solve_one(difference: Expr, unknown: frozenset[Sym], found: dict[Sym, Expr]) -> None:
+    inside = difference.syms() & unknown
+    if len(inside) != 1:
+        return
+    (sym,) = inside
+    for monomial, coefficient in difference.terms:
+        if monomial == (sym,) and coefficient in (1, -1):
+            rest = difference - term(monomial, coefficient)
+            if sym not in rest.syms():
+                found[sym] = rest * -coefficient
+            return
+
+
+def _same_number(a: Literal, b: Literal) -> bool:
+    if a.dtype != b.dtype or not a.dtype.is_float:
+        return False
+    x, y = float(a.value), float(b.value)
+    return x.hex() == y.hex() or (x != x and y != y)
+
+
+def _ref(value: Value) -> Load | Ref:
+    assert isinstance(value, Load | Ref)
+    return value
+
+
+def operand_loads(value: Value) -> Iterator[Load | Ref]:
+    """Memory that a value reads."""
+    match value:
+        case Load():
+            yield value
+            for _, meaning in value.data:
+                yield from operand_loads(meaning)
+        case Ref():
+            yield value
+        case Op():
+            for arg in value.args:
+                yield from operand_loads(arg)
+        case Cast():
+            yield from operand_loads(value.arg)
+        case Literal() | Index():
+            return
+
+
+__all__ = ["Buffer", "Match", "Matcher", "Operand", "operand_loads"]

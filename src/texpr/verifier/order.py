@@ -1,0 +1,207 @@
+"""Which of two instances comes first: in the program, and on the threads of a kernel.
+
+In a kernel one instance comes before another where its launch does; in one launch where one thread runs both, in that order;
+and where all threads of both meet at a barrier in between. Different blocks of a launch never meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.ir.value import Buffer
+from texpr.presburger.formula import FALSE, Eq, Formula, Ge, compare, conj, differ, disj
+from texpr.verifier.events import Site
+
+When: TypeAlias = tuple["int | tuple[ir.Loop, Expr]", ...]
+Case: TypeAlias = tuple[bool, Formula]
+
+
+def cases(a: When, b: When, free: Buffer | Sym | None) -> Iterator[Case]:
+    """When `a` comes before `b` in the program: whether they first differ in a `par` that does not reduce into `free`."""
+    before: list[Formula] = []
+    for mine, theirs in zip(a, b, strict=False):
+        if isinstance(mine, int) or isinstance(theirs, int):
+            if mine == theirs:
+                continue
+            if isinstance(mine, int) and isinstance(theirs, int) and mine < theirs:
+                yield False, conj(before)
+            return
+        (loop, x), (_, y) = mine, theirs
+        parallel = isinstance(loop, ir.Par) and free not in loop.reduce
+        yield parallel, conj((*before, compare("<", x, y)))
+        before.append(Eq(x - y))
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The two instances' own names of the indices of their sites."""
+
+    left: Mapping[Sym, Sym]
+    right: Mapping[Sym, Sym]
+
+    def a(self, value: Expr | Sym) -> Expr:
+        """As the first instance has it."""
+        return expr(value).substitute(self.left)
+
+    def b(self, value: Expr | Sym) -> Expr:
+        """As the second instance has it."""
+        return expr(value).substitute(self.right)
+
+
+def unordered(a: Site, b: Site, sides: Sides, *, shared_only: bool, private: bool, later: bool) -> list[Formula]:
+    """When `a` does not surely come before `b` in the kernels, case by case.
+
+    `shared_only`: both touch memory of one block, `private`: of one thread. `later`: in one instance `b` is behind `a`.
+    """
+    found = list(_host(a, b, sides))
+    if a.launch is not b.launch:
+        return found
+    same_host = [Eq(sides.a(s) - sides.b(s)) for s in a.launch.host]
+    blocks, threads = a.launch.blocks, a.launch.threads
+    if not (shared_only or private) and blocks:
+        found.append(conj((*same_host, differ(map(sides.a, blocks), map(sides.b, blocks)))))
+    here = [*same_host, *equal_all(blocks, sides)]
+    if threads and not private:
+        apart = differ(map(sides.a, threads), map(sides.b, threads))
+        found.extend(conj((*here, apart, case)) for case in _unmet(a, b, sides))
+    here += equal_all(threads, sides)
+    found.extend(conj((*here, case)) for case in _not_behind(a, b, sides, later))
+    return found
+
+
+def equal_all(syms: Sequence[Sym], sides: Sides) -> list[Formula]:
+    """That coordinates are the same on both sides."""
+    return [Eq(sides.a(s) - sides.b(s)) for s in syms]
+
+
+def _host(a: Site, b: Site, sides: Sides) -> Iterator[Formula]:
+    """When the launch of `a` is later than that of `b`."""
+    before: list[Formula] = []
+    for mine, theirs in zip(a.launch.time, b.launch.time, strict=False):
+        if isinstance(mine, int) or isinstance(theirs, int):
+            if mine == theirs:
+                continue
+            if isinstance(mine, int) and isinstance(theirs, int) and mine > theirs:
+                yield conj(before)
+            return
+        yield conj((*before, compare(">", sides.a(mine.sym), sides.b(mine.sym))))
+        before.append(Eq(sides.a(mine.sym) - sides.b(mine.sym)))
+
+
+def _not_behind(a: Site, b: Site, sides: Sides, later: bool) -> Iterator[Formula]:
+    """When one thread runs `b` first, or both at once, or in lanes of a vector."""
+    before: list[Formula] = []
+    for mine, theirs in zip(a.time, b.time, strict=False):
+        if isinstance(mine, int) or isinstance(theirs, int):
+            if mine == theirs:
+                continue
+            if isinstance(mine, int) and isinstance(theirs, int) and mine > theirs:
+                yield conj(before)
+            return
+        x, y = sides.a(mine.sym), sides.b(mine.sym)
+        yield conj((*before, compare("!=" if mine.kind == "simd" else ">", x, y)))
+        before.append(Eq(x - y))
+    if not later:
+        yield conj(before)
+
+
+def _unmet(a: Site, b: Site, sides: Sides) -> Iterator[Formula]:
+    """When two threads of a block do not meet behind `a` and before `b`, given that `a` is to come first."""
+    before: list[Formula] = []
+    for depth, (mine, theirs) in enumerate(zip(a.path, b.path, strict=False)):
+        (block, at), (other, to) = mine, theirs
+        if block is not other:
+            yield conj(before)  # in the two arms of a branch
+            return
+        if at != to or depth + 1 in (len(a.path), len(b.path)):
+            between = [(_met(block[at + 1 : to]), FALSE)] if at < to else None
+            yield from _missed(between, before, a, b, depth, sides)
+            return
+        node = block[at]
+        if isinstance(node, k.For):
+            if not node.uniform:
+                break
+            x, y = sides.a(node.sym), sides.b(node.sym)
+            yield conj((*before, compare(">", x, y)))
+            whole = [(_met(node.body), Eq(y - x - node.step))]  # where a whole turn lies in between, they meet in it
+            yield from _missed(whole, [*before, compare("<", x, y)], a, b, depth, sides, carried=True)
+            before.append(Eq(x - y))
+    yield conj(before)
+
+
+BLOCK = 1 << 16
+"""More lanes than a warp has: all threads of a block."""
+
+
+def _missed(
+    between: Sequence[tuple[int, Formula]] | None,
+    before: Sequence[Formula],
+    a: Site,
+    b: Site,
+    depth: int,
+    sides: Sides,
+    *,
+    carried: bool = False,
+) -> Iterator[Formula]:
+    """When no barrier lies on the way, where all of `before` holds and `between` is given with what is missed else.
+
+    A way of None: `b` stands before `a`. Each barrier on the way is for a number of threads, and is missed in some case.
+    """
+    if between is None:
+        yield conj(before)
+        return
+    ways = [*between, *_behind(a, depth, carried, sides), *_ahead(b, depth, carried, sides)]
+    number = a.launch.thread
+    missed: list[Formula] = []
+    for width, unless in ways:
+        if width >= BLOCK:
+            missed.append(unless)
+        elif width > 1:
+            missed.append(disj((unless, compare("!=", sides.a(number) // width, sides.b(number) // width))))
+    yield conj((*before, *missed))
+
+
+def _behind(a: Site, depth: int, carried: bool, sides: Sides) -> Iterator[tuple[int, Formula]]:
+    """Barriers behind `a`, below the list `depth`: in what follows there, or in a later turn of a loop around `a`."""
+    for block, at in a.path[depth + 1 :]:
+        yield _met(block[at + 1 :]), FALSE
+    for node in _loops(a, depth + carried):
+        yield _met(node.body), Ge(sides.a(node.sym) + node.step - sides.a(a.bounds[node][1]))
+
+
+def _ahead(b: Site, depth: int, carried: bool, sides: Sides) -> Iterator[tuple[int, Formula]]:
+    """The same, before `b`."""
+    for block, at in b.path[depth + 1 :]:
+        yield _met(block[:at]), FALSE
+    for node in _loops(b, depth + carried):
+        yield _met(node.body), Ge(sides.b(b.bounds[node][0]) + node.step - 1 - sides.b(node.sym))
+
+
+def _loops(site: Site, depth: int) -> Iterator[k.For]:
+    """The loops around `site` that all threads run alike, from those of the list `depth` on."""
+    for block, at in site.path[depth:-1]:
+        node = block[at]
+        if isinstance(node, k.For) and node.uniform:
+            yield node
+
+
+def _met(stmts: Sequence[k.Stmt]) -> int:
+    """How many threads surely meet in `stmts`: a block, some lanes, or none."""
+    return max(map(_meets, stmts), default=0)
+
+
+def _meets(stmt: k.Stmt) -> int:
+    match stmt:
+        case k.Barrier():
+            return BLOCK if stmt.level is k.Level.BLOCK else stmt.lanes
+        case k.If():
+            return min(_met(stmt.then), _met(stmt.orelse))
+        case k.For() if stmt.lo.is_constant and stmt.hi.is_constant and stmt.lo.constant < stmt.hi.constant:
+            return _met(stmt.body)
+        case _:
+            return 0

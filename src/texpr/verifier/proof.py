@@ -1,0 +1,80 @@
+"""What was to be shown of a plan, and what became of it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import Enum
+
+from texpr.support.diagnostic import CompilerBug
+from texpr.support.span import NOWHERE, Span
+
+FORMAT = "texpr proof 1"
+
+
+class Verdict(Enum):
+    """What became of an obligation."""
+
+    PROVED = "proved"
+    RUN = "checked at run time"
+    UNDECIDED = "undecided"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Obligation:
+    """One thing that must hold. `what`: its kind; `about`: of which statements and memory; `how`: why it does, or does not."""
+
+    kernel: str
+    what: str
+    about: str
+    verdict: Verdict
+    how: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """All obligations of one plan, in order, and what they rest on."""
+
+    plan: str
+    premises: tuple[str, ...]
+    obligations: tuple[Obligation, ...]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many obligations have which verdict."""
+        found = Counter(each.verdict for each in self.obligations)
+        return {verdict.value: found[verdict] for verdict in Verdict}
+
+    def of(self, verdict: Verdict) -> tuple[Obligation, ...]:
+        """The obligations with that verdict."""
+        return tuple(each for each in self.obligations if each.verdict is verdict)
+
+    @property
+    def data(self) -> dict[str, object]:
+        """As it is written into an artifact."""
+        listed = [
+            {
+                "kernel": o.kernel,
+                "what": o.what,
+                "about": o.about,
+                "verdict": o.verdict.value,
+                "how": o.how,
+                "line": o.span.line,
+            }
+            for o in self.obligations
+        ]
+        return {"function": self.plan, "premises": list(self.premises), "counts": self.counts, "obligations": listed}
+
+    def require(self) -> None:
+        """Raises CompilerBug for the first obligation that was refused."""
+        for each in self.of(Verdict.REFUSED):
+            raise CompilerBug(f"kernel {each.kernel} is not what the program says: {each.what}, {each.about}: {each.how}")
+
+
+def proof_text(proofs: dict[str, list[Proof]]) -> str:
+    """`proof.json`: the proofs of an artifact, by target."""
+    data = {"format": FORMAT, "targets": {target: [p.data for p in each] for target, each in sorted(proofs.items())}}
+    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
