@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from types import NoneType
@@ -22,11 +22,14 @@ from texpr.interp.facts import broken_where
 from texpr.ir.kernel import Plan
 from texpr.ir.program import Function, Program, Schedule
 from texpr.ir.rewrite import specialize, specialize_schedule
+from texpr.ir.selection import Selected
 from texpr.isa.registry import resolve
 from texpr.isa.target import Target
 from texpr.lowering.lower import lower as lower_function
 from texpr.lowering.notes import Notes
+from texpr.planner.plan import Planned, plan
 from texpr.schedule.apply import apply_schedule
+from texpr.schedule.apply import laid_out as follow_state
 from texpr.schedule.materialise import Materialised
 from texpr.sources import read_source
 from texpr.support.diagnostic import Diagnostic, TexprError, error
@@ -40,7 +43,8 @@ After: TypeAlias = Callable[[str, Stage], None]
 @dataclass(frozen=True, slots=True)
 class Compiled:
     """A function for one target: the function as it is laid out, its sizes fixed; its plan, what was decided, the source for a
-    compiler. `laid_out`: what `schedule`, or pragmas, did, if there were any."""
+    compiler. `laid_out`: what `schedule`, or pragmas, did, if there were any. `planned`: how `schedule` was found, where it was
+    not written."""
 
     function: Function
     target: Target
@@ -49,6 +53,7 @@ class Compiled:
     source: str
     laid_out: Materialised | None = None
     schedule: Schedule | None = None
+    planned: Planned | None = None
 
 
 def parse(source: Source | str, consts: Mapping[str, int] | None = None) -> Program:
@@ -119,26 +124,53 @@ def lower(
     target: str,
     sizes: Mapping[str, int] | None = None,
     *,
-    schedule: Schedule | None = None,
+    schedule: Selected = None,
     after: After = lambda name, stage: None,
 ) -> Compiled:
     """`function` for `target`, laid out by `schedule` and, where that leaves something open, by the compiler.
 
-    Raises TexprError where it is wrong, Limitation where it cannot be decided or lowered.
+    `schedule`: `AUTO` for one that the compiler finds, None for no schedule at all. Raises TexprError where it is wrong,
+    Limitation where it cannot be decided or lowered.
     """
     machine = resolve(target)
     function, fixed = fix(function, sizes)
     after("fixed", function)
     refuse(check_function(function))
+    if isinstance(schedule, str):
+        return _planned(function, machine, fixed, after)
     laid_out = apply_schedule(function, schedule and fix_schedule(schedule, fixed), machine)
+    return _lowered(function, machine, fixed, laid_out, schedule, after)
+
+
+def _planned(function: Function, machine: Target, fixed: Mapping[Sym, int], after: After) -> Compiled:
+    """`function` by the schedule that is found for it; without one where that cannot be lowered, and then it is told why."""
+    planned = plan(function, machine)
+    if planned.schedule is not None:
+        try:
+            made = _lowered(function, machine, fixed, follow_state(planned.state), planned.schedule, after)
+            return replace(made, planned=planned)
+        except TexprError as reason:
+            planned = planned.without(reason)
+    made = _lowered(function, machine, fixed, apply_schedule(function, None, machine), None, after)
+    return replace(made, planned=planned)
+
+
+def _lowered(
+    function: Function,
+    machine: Target,
+    fixed: Mapping[Sym, int],
+    laid_out: Materialised | None,
+    schedule: Schedule | None,
+    after: After,
+) -> Compiled:
     if laid_out is not None:
         function = laid_out.function
         after("scheduled", function)
-    plan, notes = lower_function(function, machine, fixed)
-    after("plan", plan)
-    source = print_cpu(plan) if machine.family == "cpu" else print_kernels(plan, machine)
+    steps, notes = lower_function(function, machine, fixed)
+    after("plan", steps)
+    source = print_cpu(steps) if machine.family == "cpu" else print_kernels(steps, machine)
     after("source", source)
-    return Compiled(function, machine, plan, notes, source, laid_out, schedule)
+    return Compiled(function, machine, steps, notes, source, laid_out, schedule)
 
 
 def fix_schedule(schedule: Schedule, fixed: Mapping[Sym, int]) -> Schedule:

@@ -13,7 +13,7 @@ from texpr.cli import main
 from texpr.driver import lower
 from texpr.ir.kernel import kernels
 from texpr.ir.program import Schedule
-from texpr.ir.selection import select_schedule
+from texpr.ir.selection import Selected, select_schedule
 from texpr.isa.levels import Level
 from texpr.isa.registry import resolve
 from texpr.support.diagnostic import TexprError, error
@@ -61,8 +61,8 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     """Each function that is lowered, its target, its schedule; compiling stops there."""
     found: Seen = []
 
-    def stop(function: object, target: str, sizes: object = None, *, schedule: Schedule | None = None) -> None:
-        called = None if schedule is None else f"{schedule.name} {schedule.target}"
+    def stop(function: object, target: str, sizes: object = None, *, schedule: Selected = None) -> None:
+        called = f"{schedule.name} {schedule.target}" if isinstance(schedule, Schedule) else schedule
         found.append((getattr(function, "name", "?"), target, called))
         raise error("E0999", None, "stop")
 
@@ -92,7 +92,7 @@ def test_run(on: str, schedule: list[str], target: str, reached: str | None, pro
 
 def test_run_without_a_schedule_of_its_own(program: Path, command: Call, seen: Seen) -> None:
     command("run", program, "twice", *RUN)
-    assert seen == [("twice", "cpu", None)]
+    assert seen == [("twice", "cpu", "auto")]
 
 
 def test_the_interpreter_needs_no_schedule(program: Path, command: Call) -> None:

@@ -21,6 +21,7 @@ from texpr.ir import program as ir
 from texpr.ir.selection import select_schedule
 from texpr.isa.registry import resolve
 from texpr.isa.target import Target
+from texpr.planner.plan import plan
 from texpr.relation.facts import known
 from texpr.schedule.apply import followed, start
 from texpr.schedule.materialise import given
@@ -113,6 +114,8 @@ def command(
     with console.working(f"drawing {function.name}"):
         chosen = select_schedule(function, schedule, machine)
         function, fixed = fix(function, given_sizes)
+        if isinstance(chosen, str):
+            chosen = plan(function, machine).schedule
         picture = KINDS[what](function, chosen and fix_schedule(chosen, fixed), machine)
     write_whole(output, lambda stream: stream.write(picture.encode()))
     console.say(f"{output}: {what} of {function.name}")

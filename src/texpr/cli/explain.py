@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -13,6 +14,7 @@ from texpr.driver import lower
 from texpr.explain import Data, explain
 from texpr.ir.selection import select_schedule
 from texpr.isa.registry import resolve
+from texpr.planner.nest import NOMINAL
 from texpr.toolchain.machine import this_machine
 
 
@@ -55,6 +57,8 @@ def _show(console: Console, data: Data) -> None:
     )
     _entry(console, "checked before a launch", data["requires"])
     _entry(console, "workspace", data["workspace"])
+    if data["planned"] is not None:
+        _planned(console, data["planned"])
     if data["layout"] is not None and any(data["layout"].values()):
         console.say("")
         _layout(console, data["layout"])
@@ -65,6 +69,31 @@ def _show(console: Console, data: Data) -> None:
 
 def _scheduled(name: str | None) -> str:
     return "" if name is None else f', schedule "{name}"' if name else ", by its schedule"
+
+
+def _planned(console: Console, data: Data) -> None:
+    if data["text"] is None and data["failed"] is None and all(nest["tile"] is None for nest in data["nests"]):
+        return
+    console.say("")
+    console.say("automatic schedule")
+    for nest in data["nests"]:
+        _entry(console, f"nest of line {nest['line']}", [nest["reason"]] if nest["tile"] is None else list(_tile_lines(nest)))
+        _entry(console, "  refused", nest["refused"])
+    _entry(console, "given up", [data["failed"]] if data["failed"] else [])
+    if data["text"] is not None:
+        console.say("")
+        console.say(data["text"].rstrip())
+
+
+def _tile_lines(nest: Data) -> Iterator[str]:
+    own = {name: size for name, size in nest["own"].items() if size > 1}
+    thread = f", {' × '.join(f'{size} {name}' for name, size in own.items())} a thread" if own else ""
+    yield f"tile {' × '.join(f'{size} {name}' for name, size in nest['tile'].items())}{thread}"
+    for each in nest["staged"]:
+        box = " × ".join(map(str, each["box"]))
+        yield f"{each['buffer']}: box {box}, {each['bytes']} bytes, brought {each['times']} times"
+    read, moved = f"{nest['reuse']:.3g}", f"{nest['bytes_moved']:.3g}"
+    yield f"each element brought is read {read} times; {moved} bytes of global memory (open sizes: {NOMINAL})"
 
 
 def _layout(console: Console, data: Data) -> None:

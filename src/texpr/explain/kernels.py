@@ -13,6 +13,7 @@ from typing import Any
 from texpr.backends.cuda import headers
 from texpr.driver import Compiled
 from texpr.explain.layout import layout
+from texpr.explain.planned import planned
 from texpr.ir import kernel as k
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Level, Space
@@ -32,7 +33,8 @@ _SIGNS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", 
 def explain(compiled: Compiled, machine: Machine) -> Data:
     """The decisions on `compiled`. `machine` is asked for a CUDA compiler; without one the last three entries are None.
 
-    `schedule`: its name, empty where it has none; None where no schedule was used.
+    `schedule`: its name, empty where it has none; None where no schedule was used. `planned`: how it was found, where it was
+    not written.
     """
     resources = _resources(compiled, machine)
     by_name = {note.kernel: note for note in compiled.notes}
@@ -45,6 +47,7 @@ def explain(compiled: Compiled, machine: Machine) -> Data:
         "fixed": {s.name: value for s, value in compiled.plan.fixed},
         "workspace": [_buffer_text(b) for b in compiled.plan.workspace],
         "requires": [f"{c.left} {c.op} {c.right}" for c in compiled.plan.requires if c.left.syms() | c.right.syms()],
+        "planned": planned(compiled),
         "layout": None if compiled.laid_out is None else layout(compiled.laid_out),
         "kernels": [_kernel(kernel, by_name[name], resources.get(name), compiled.laid_out) for name, kernel in found.items()],
     }

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from typing import Final, Literal, TypeAlias
 
 from texpr.ir.program import Function, Schedule
 from texpr.isa.target import Target
 from texpr.support.diagnostic import Note, error
 
-AUTO, NONE = "auto", "none"
-"""What may be asked for in place of a name: the schedule that fits best; no schedule."""
+AUTO: Final = "auto"
+NONE: Final = "none"
+"""What may be asked for in place of a name: the schedule that fits best, and one that the compiler finds where the file has
+none; no schedule."""
+
+Selected: TypeAlias = Schedule | Literal["auto"] | None
+"""A schedule, `AUTO` for one that the compiler is to find, or None for no schedule at all."""
 
 
-def select_schedule(function: Function, wanted: Schedule | str, target: Target) -> Schedule | None:
-    """The schedule of `function` that is `wanted` for `target`, None where the compiler is to choose everything.
+def select_schedule(function: Function, wanted: Schedule | str, target: Target) -> Selected:
+    """The schedule of `function` that is `wanted` for `target`, `AUTO` where the compiler is to find one.
 
     `wanted`: a schedule, the name of one, `none`, or `auto`: of those for this very target, else those for its family, else
-    those for any target, the only one; of several the one without a name. Raises TexprError for a name that is unknown
-    (E0860), for a schedule of another target (E0861) or function (E0863), and where several fit (E0862).
+    those for any target, the only one; of several the one without a name; `AUTO` where there is none. Raises TexprError for a
+    name that is unknown (E0860), for a schedule of another target (E0861) or function (E0863), and where several fit (E0862).
     """
     if wanted == NONE:
         return None
     if wanted == AUTO:
-        return _fitting(function, target)
+        return _fitting(function, target) or AUTO
     schedule = find_schedule(function, wanted) if isinstance(wanted, str) else wanted
     if schedule.function != function.name:
         raise error("E0863", schedule.span, f"{_called(schedule)} is for `{schedule.function}`, not for `{function.name}`")

@@ -1,0 +1,42 @@
+"""The schedule that the compiler found, as text for the file, and what its model says of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from texpr.driver import Compiled
+from texpr.ir.text import print_schedule
+from texpr.planner.plan import Chosen
+
+Data = dict[str, Any]
+
+
+def planned(compiled: Compiled) -> Data | None:
+    """`text`: the schedule, None where there is none; `nests`: the tile of each and what it moves, or why it has none.
+
+    None where the schedule was not to be found: it is written, or was not wanted.
+    """
+    found = compiled.planned
+    if found is None:
+        return None
+    text = None if found.schedule is None else print_schedule(found.schedule, compiled.function)
+    return {"text": text, "failed": found.failed or None, "nests": [_nest(each) for each in found.nests]}
+
+
+def _nest(chosen: Chosen) -> Data:
+    found = chosen.candidate
+    data: Data = {"line": chosen.line, "reason": chosen.reason or None, "refused": list(chosen.refused)}
+    if found is None:
+        return {**data, "tile": None}
+    return {
+        **data,
+        "tile": {str(sym): size for sym, size in found.tile.items()},
+        "own": {str(sym): size for sym, size in found.own.items()},
+        "staged": [
+            {"buffer": s.form.buffer.name, "box": list(s.box), "bytes": s.bytes, "times": s.times} for s in found.staged
+        ],
+        "bytes_moved": found.moved + found.direct,
+        "reuse": found.reuse,
+        "shared_bytes": found.shared,
+        "registers": found.registers,
+    }

@@ -1,0 +1,74 @@
+"""How many elements a row of a staged box is made longer, so that lanes of a warp meet in no bank of shared memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice, product
+from math import prod
+
+from texpr.affine.expr import Sym
+from texpr.isa.memories import SHARED
+from texpr.planner.nest import Nest
+from texpr.planner.search import Candidate, Staging
+
+MOST = 16
+"""Elements that a row may grow by."""
+
+WARP = 32
+
+
+def padding(nest: Nest, candidate: Candidate, staging: Staging) -> int:
+    """The least growth of rows with the fewest conflicts of the banks, of reads and of the copy into the box."""
+    if len(staging.box) < 2:
+        return 0
+    return min(range(MOST + 1), key=lambda pad: (_conflicts(nest, candidate, staging, pad), pad))
+
+
+def _conflicts(nest: Nest, candidate: Candidate, staging: Staging, pad: int) -> int:
+    size = staging.form.buffer.dtype.bytes
+    strides = _strides((*staging.box[:-1], staging.box[-1] + pad))
+    total = 0
+    for touch in nest.of(staging.form.buffer):
+        assert touch.index is not None, "only what is affine is staged"
+        for lanes in _warps(nest, candidate):
+            at = [
+                sum(
+                    stride * sum(step * lane.get(sym, 0) for sym, step in part.steps.items())
+                    for stride, part in zip(strides, touch.index, strict=True)
+                )
+                for lane in lanes
+            ]
+            total += conflicts([each * size for each in at], size)
+    cells = islice(product(*map(range, staging.box)), WARP)
+    total += conflicts([size * sum(s * c for s, c in zip(strides, cell, strict=True)) for cell in cells], size)
+    return total
+
+
+def _warps(nest: Nest, candidate: Candidate) -> Iterator[list[dict[Sym, int]]]:
+    """The lanes of the first two warps, with the iterations of each."""
+    order = [candidate.lane, *(p.sym for p in reversed(nest.pars) if p.sym != candidate.lane)]
+    threads = [(sym, candidate.tile[sym] // candidate.own.get(sym, 1)) for sym in order]
+    every = prod(width for _, width in threads)
+    for first in range(0, min(every, 2 * WARP), WARP):
+        lanes: list[dict[Sym, int]] = []
+        for number in range(first, min(first + WARP, every)):
+            lane: dict[Sym, int] = {}
+            for sym, width in threads:
+                lane[sym], number = number % width, number // width
+            lanes.append(lane)
+        yield lanes
+
+
+def conflicts(starts: Sequence[int], size: int) -> int:
+    """Rounds of the banks beyond the first, for accesses of `size` bytes (up to a word's) at these bytes."""
+    words = {start // SHARED.bank_width + at for start in starts for at in range(max(1, size // SHARED.bank_width))}
+    busiest = max(Counter(word % SHARED.banks for word in words).values(), default=0)
+    return busiest - -(-len(words) // SHARED.banks)
+
+
+def _strides(box: Sequence[int]) -> list[int]:
+    strides = [1]
+    for extent in reversed(box[1:]):
+        strides.append(strides[-1] * extent)
+    return list(reversed(strides))

@@ -1,0 +1,97 @@
+"""What a tile of a nest touches and moves, in closed form: boxes, bytes, sectors, and accesses for each element brought.
+
+A tile gives each loop a number of iterations. The box of a buffer is, along each dimension, the spread of its subscripts over
+them:  1 + Σ |step| · (tile − 1) + (greatest − least constant).  One row of it, of w bytes, takes w / 32 sectors, or one more
+where it does not begin at one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, prod
+
+from texpr.affine.expr import Sym
+from texpr.ir.value import Buffer
+from texpr.isa.memories import GLOBAL
+from texpr.planner.nest import NOMINAL, Nest, Touch
+
+Tile = Mapping[Sym, int]
+"""Iterations of each loop that a block makes between two barriers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The box of a buffer as a function of the tile: for each dimension the sizes of its steps by loop, and its own spread."""
+
+    buffer: Buffer
+    dims: tuple[tuple[tuple[Sym, int], ...], ...]
+    spread: tuple[int, ...]
+    low: int
+    """The least constant of the last subscript."""
+    along: frozenset[Sym]
+
+    def box(self, tile: Tile) -> tuple[int, ...]:
+        """Extents."""
+        return tuple(
+            1 + wide + sum(step * (tile[sym] - 1) for sym, step in steps)
+            for steps, wide in zip(self.dims, self.spread, strict=True)
+        )
+
+    def bytes_moved(self, tile: Tile) -> float:
+        """What the box costs of global memory: sectors of its rows, those that end early or begin late counted whole."""
+        *outer, width = self.box(tile)
+        size, sector = self.buffer.dtype.bytes, GLOBAL.sector
+        row, pitch = width * size, self.buffer.shape[-1]
+        whole = (not pitch.is_constant or pitch.constant * size % sector == 0) and self.low * size % sector == 0
+        if whole and all(step * tile[sym] * size % sector == 0 for sym, step in self.dims[-1] if tile[sym] > 1):
+            return prod(outer) * ceil(row / sector) * sector
+        return prod(outer) * (row + sector - size)
+
+
+def form(touches: Sequence[Touch]) -> Form | None:
+    """The box that holds what all of `touches`, accesses of one buffer, touch; None where it is none."""
+    first = touches[0]
+    if any(t.index is None for t in touches) or not first.index:
+        return None
+    dims: list[tuple[tuple[Sym, int], ...]] = []
+    spread: list[int] = []
+    for dim in range(len(first.index)):
+        subscripts = [t.index[dim] for t in touches if t.index is not None]
+        steps, fixed = subscripts[0].steps, subscripts[0].fixed
+        if any(s.steps != steps or s.fixed is not fixed for s in subscripts):
+            return None
+        constants = [s.base.constant for s in subscripts]
+        dims.append(tuple((sym, abs(step)) for sym, step in steps.items()))
+        spread.append(max(constants) - min(constants))
+    along = frozenset(sym for steps in dims for sym, _ in steps)
+    low = min(t.index[-1].base.constant for t in touches if t.index)
+    return Form(first.buffer, tuple(dims), tuple(spread), low, along)
+
+
+def accesses(nest: Nest, buffer: Buffer, tile: Tile) -> int:
+    """How many accesses of `buffer` a tile makes, those of one thread that come again at once counted as one."""
+    seqs = {loop.sym for loop in nest.seqs}
+    every = nest.of(buffer)
+    return sum(prod(tile[s] for s in t.around if s not in seqs or t.along(s)) for t in every)
+
+
+def warp_bytes(touch: Touch, lanes: Sequence[Mapping[Sym, int]]) -> int:
+    """What one request of a warp, its lanes at these iterations, moves of global memory for `touch`."""
+    size, sector = touch.buffer.dtype.bytes, GLOBAL.sector
+    if touch.index is None:
+        return len(lanes) * sector
+    strides: list[int] = [1]
+    for extent in reversed(touch.buffer.shape[1:]):
+        strides.append(strides[-1] * (extent.constant if extent.is_constant else NOMINAL))
+    given = touch.buffer.strides
+    if given is not None:
+        strides = [s.constant if s.is_constant else NOMINAL for s in reversed(given)]
+    start = touch.index[-1].base.constant if touch.index else 0
+    found: set[int] = set()
+    for lane in lanes:
+        at = start
+        for part, stride in zip(touch.index, reversed(strides), strict=True):
+            at += stride * sum(step * lane.get(sym, 0) for sym, step in part.steps.items())
+        found.add(at * size // sector)
+    return len(found) * sector

@@ -1,0 +1,188 @@
+"""A nest as a planner sees it: its loops, and for each buffer which elements an iteration touches, as affine forms.
+
+    par M |i| { par N |j| { C[i, j] = 0; seq K |k| { C[i, j] += A[i, k] * B[k, j] } } }
+
+Loops of the way to the innermost statement: i, j (`par`) and k (`seq`). Touched each turn of k: A[i, k], B[k, j], C[i, j]. What
+an access does not depend on, or moves along by less than it is wide, is reuse: a tile touches fewer elements than it makes
+accesses. All of this is read off the instances and accesses of the relation; what they compute is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from texpr.affine.expr import ZERO, Expr, Sym, term
+from texpr.ir import program as ir
+from texpr.ir.value import Buffer
+from texpr.relation.collect import model
+from texpr.relation.model import Access, Branch, Instance
+
+NOMINAL = 4096
+"""What an extent that is not known is taken to be."""
+
+
+class NoPlan(Exception):
+    """Why a nest is left to the mapping that needs no schedule: a whole sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subscript:
+    """Σ steps[loop] · loop + base: one subscript, in the loops of the nest; `base` does not vary in it but for a constant."""
+
+    steps: Mapping[Sym, int]
+    base: Expr
+
+    @property
+    def fixed(self) -> Expr:
+        """The base without its constant."""
+        return self.base - self.base.constant
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Touch:
+    """One access in the body of the nest. `index`: its subscripts, None where one is data or not affine in the loops.
+
+    `around`: the loops of the nest around it; `times`: how often it happens, over all of the nest.
+    """
+
+    buffer: Buffer
+    reads: bool
+    writes: bool
+    updates: bool
+    index: tuple[Subscript, ...] | None
+    around: frozenset[Sym]
+    times: int
+
+    def along(self, sym: Sym) -> bool:
+        """Whether the element depends on `sym`."""
+        return self.index is None or any(sym in each.steps for each in self.index)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Nest:
+    """`loops`: the way from the outermost `par` to the innermost statement. `trips`: their extents, or `NOMINAL`."""
+
+    loops: tuple[ir.Loop, ...]
+    touches: tuple[Touch, ...]
+    trips: Mapping[Sym, int]
+    local: frozenset[Buffer]
+    """Buffers that are made in the nest."""
+
+    @property
+    def pars(self) -> tuple[ir.Loop, ...]:
+        """The loops whose iterations may be shared out."""
+        return tuple(loop for loop in self.loops if isinstance(loop, ir.Par))
+
+    @property
+    def seqs(self) -> tuple[ir.Loop, ...]:
+        """The loops that come in order."""
+        return tuple(loop for loop in self.loops if isinstance(loop, ir.Seq))
+
+    @property
+    def points(self) -> int:
+        """Iterations of the innermost statement, with sizes that are not known taken as `NOMINAL`."""
+        return prod(self.trips.values())
+
+    @property
+    def line(self) -> int:
+        """Where it stands in the text."""
+        return self.loops[0].span.line
+
+    def read_only(self) -> tuple[Buffer, ...]:
+        """Buffers from outside that the nest reads and does not write, in order of appearance."""
+        written = {t.buffer for t in self.touches if t.writes}
+        read = (t.buffer for t in self.touches if t.reads and t.buffer not in written and t.buffer not in self.local)
+        return tuple(dict.fromkeys(read))
+
+    def of(self, buffer: Buffer) -> tuple[Touch, ...]:
+        """The accesses of `buffer`."""
+        return tuple(t for t in self.touches if t.buffer is buffer)
+
+
+def outermost(body: Sequence[ir.Stmt]) -> Iterator[ir.Par]:
+    """Every `par` that stands in no other one, in textual order."""
+    for stmt in body:
+        if isinstance(stmt, ir.Par):
+            yield stmt
+        else:
+            for block in ir.blocks(stmt):
+                yield from outermost(block)
+
+
+def nests(function: ir.Function) -> Iterator[tuple[ir.Par, Nest | NoPlan]]:
+    """Each nest of `function`, or why there is no plan for it."""
+    instances = model(function).instances
+    for par in outermost(function.body):
+        inside = [i for i in instances if par in i.loops]
+        try:
+            yield par, _nest(par, inside)
+        except NoPlan as reason:
+            yield par, reason
+
+
+def _nest(par: ir.Par, instances: Sequence[Instance]) -> Nest:
+    if not instances:
+        raise NoPlan("nothing is computed in it")
+    ways = {i: i.loops[i.loops.index(par) :] for i in instances}
+    loops = max(ways.values(), key=len)
+    _require_one_way(loops, ways, instances)
+    trips = {loop.sym: max(1, loop.extent.constant) if loop.extent.is_constant else NOMINAL for loop in loops}
+    touches = tuple(
+        _touch(access, frozenset(loop.sym for loop in way), trips) for i, way in ways.items() for access in i.accesses
+    )
+    local = frozenset(s.buffer for s in ir.walk((par,)) if isinstance(s, ir.New))
+    return Nest(loops, touches, trips, local)
+
+
+def _require_one_way(
+    loops: tuple[ir.Loop, ...], ways: Mapping[Instance, tuple[ir.Loop, ...]], instances: Sequence[Instance]
+) -> None:
+    """Raises NoPlan unless all statements lie on one way of plain loops, none of which depends on another."""
+    names = {loop.sym for loop in loops}
+    for loop in loops:
+        if isinstance(loop, ir.Par) and (loop.reduce or loop.fully):
+            raise NoPlan(f"the iterations of `{loop.sym.base}` meet, or are lanes already")
+        if loop.directives:
+            raise NoPlan(f"the text says where `{loop.sym.base}` runs")
+        if loop.extent.syms() & names:
+            raise NoPlan(f"the extent of `{loop.sym.base}` depends on a loop around it")
+    for instance in instances:
+        way = ways[instance]
+        if loops[: len(way)] != way:
+            raise NoPlan("its statements lie in several loops, one beside the other")
+        if not isinstance(instance.stmt, ir.Bind | ir.If | ir.Let):
+            raise NoPlan("a statement must stay where it is")
+        start = instance.path.index(loops[0])
+        inside = instance.path[start:]
+        last = next(n for n, step in enumerate(inside) if step is way[-1])
+        if any(isinstance(step, Branch) for step in inside[:last]):
+            raise NoPlan("an `if` stands between its loops")
+        if any(not isinstance(step, ir.Par | ir.Seq | Branch) for step in inside):
+            raise NoPlan("a statement must stay where it is")
+
+
+def _touch(access: Access, around: frozenset[Sym], trips: Mapping[Sym, int]) -> Touch:
+    index = None
+    if not access.hidden:
+        parts = [_subscript(each, around) for each in access.load.index]
+        if all(part is not None for part in parts):
+            index = tuple(part for part in parts if part is not None)
+    times = prod(trips[s] for s in around)
+    return Touch(access.buffer, access.reads, access.writes, access.kind == "update", index, around, times)
+
+
+def _subscript(index: Expr, around: frozenset[Sym]) -> Subscript | None:
+    """`index` as an affine form of the loops `around`, None where it is none."""
+    steps: dict[Sym, int] = {}
+    base = ZERO + index.constant
+    for monomial, coefficient in index.terms:
+        part = term(monomial, coefficient)
+        if not part.syms() & around:
+            base = base + part
+        elif len(monomial) == 1 and isinstance(monomial[0], Sym):
+            steps[monomial[0]] = coefficient
+        else:
+            return None
+    return Subscript(steps, base)

@@ -1,0 +1,85 @@
+"""The schedule of a function that has none: nest by nest, the best candidate that every directive of is proved.
+
+A candidate that is refused gives way to the next best one; a nest without any stays as it is, and the reason is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from texpr.ir import program as ir
+from texpr.ir.value import Buffer
+from texpr.isa.target import Target
+from texpr.planner.budget import budget
+from texpr.planner.nest import Nest, NoPlan, nests
+from texpr.planner.script import Refused, Script
+from texpr.planner.search import Candidate, Search
+from texpr.schedule.apply import start
+from texpr.schedule.state import State
+from texpr.support.diagnostic import TexprError
+
+ATTEMPTS = 4
+"""Candidates of a nest that are tried, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What became of the nest at `line`: `candidate` by model, or `reason` why it has none. `refused`: what was tried first."""
+
+    line: int
+    nest: Nest | None
+    candidate: Candidate | None
+    reason: str = ""
+    refused: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """`schedule`: None where no nest is worth one. `state`: the function after it. `failed`: why it was given up as a whole."""
+
+    schedule: ir.Schedule | None
+    nests: tuple[Chosen, ...]
+    state: State
+    failed: str = ""
+
+    def without(self, reason: TexprError) -> Planned:
+        """The same for a function whose schedule could be followed, but not lowered."""
+        first = reason.diagnostics[0]
+        return replace(self, schedule=None, failed=f"{first.code}: {first.message}")
+
+
+def plan(function: ir.Function, target: Target) -> Planned:
+    """The automatic schedule of `function`, a checked one with its sizes as far fixed as they are, for `target`."""
+    if not target.is_gpu or any(s.directives for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq)):
+        return Planned(None, (), start(function, target))
+    state, directives, chosen = start(function, target), list[ir.Directive](), list[Chosen]()
+    for par, nest in nests(function):
+        if isinstance(nest, NoPlan):
+            chosen.append(Chosen(par.span.line, None, None, str(nest)))
+            continue
+        found, script = _laid_out(nest, state)
+        chosen.append(found)
+        if script is not None:
+            state = script.state
+            directives += script.directives
+    schedule = ir.Schedule(function.name, "automatic", target.name, tuple(directives)) if directives else None
+    return Planned(schedule, tuple(chosen), state)
+
+
+def _laid_out(nest: Nest, state: State) -> tuple[Chosen, Script | None]:
+    limits, banned, refused = budget(state.target), frozenset[Buffer](), list[str]()
+    for _ in range(ATTEMPTS):
+        try:
+            candidate = Search(nest, limits, banned).best()
+            script = Script(nest, candidate, state)
+            script.run()
+        except NoPlan as reason:
+            return Chosen(nest.line, nest, None, str(reason), tuple(refused)), None
+        except Refused as reason:
+            refused.append(str(reason))
+            if reason.buffer is None:
+                break
+            banned |= {reason.buffer}
+        else:
+            return Chosen(nest.line, nest, candidate, "", (*refused, *script.dropped)), script
+    return Chosen(nest.line, nest, None, "every candidate was refused", tuple(refused)), None

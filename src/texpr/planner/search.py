@@ -1,0 +1,305 @@
+"""Tile sizes chosen: the least modelled cost that the budgets of a target allow, found by bounded descent.
+
+What a tile costs for each iteration of the nest is counted, in bytes of the second-level cache: boxes brought from global
+memory, accesses that go there directly, what threads read of shared memory for their own part of the tile, and the barriers
+around it; times the iterations that do not exist at the rim of sizes that are known, and times idle multiprocessors. The same
+program gives the same answer everywhere: there is no clock and no chance in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from math import ceil, inf, prod
+
+from texpr.affine.expr import Sym
+from texpr.ir import program as ir
+from texpr.ir.value import Buffer
+from texpr.planner.budget import MULTIPROCESSORS, SHARED_COST, Budget
+from texpr.planner.model import Form, accesses, form, warp_bytes
+from texpr.planner.nest import Nest, NoPlan
+
+WIDEST = 128
+"""Iterations of one loop in a tile, at most."""
+
+OWN = (1, 2, 4, 8)
+MOST_OWN = 64
+"""Iterations of a loop that a thread keeps for itself, and how many of all loops together: each is a register or more."""
+
+WHOLE = 8
+"""A `seq` of so few iterations lies whole in a tile."""
+
+SYNC = 2048
+"""What two barriers cost a block, in bytes: about forty clocks of 128 bytes, in which other blocks do half the work."""
+
+LEAST_REUSE = 1.5
+"""Accesses for each element brought, and bytes without the tile for each with it, from which on a nest is worth a tile."""
+
+LEAST_THREADS, LANES = 64, 16
+
+MOST_STEPS = 64
+
+GAIN = 0.98
+"""A step of the descent is taken where it leaves this much of the cost, or less: small gains do not pay for larger tiles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """`form`'s box is brought to shared memory in each iteration of the outer loop `at`; None: of the innermost grid loop."""
+
+    form: Form
+    at: Sym | None
+    box: tuple[int, ...]
+    times: int
+
+    @property
+    def bytes(self) -> int:
+        """Shared memory that the box takes, before rows are made longer."""
+        return -(-prod(self.box) * self.form.buffer.dtype.bytes // 16) * 16
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """`tile`: iterations of each loop in a block's tile. `own`: of these, those of one thread. `lane`: the loop along which
+    neighbouring threads lie. `moved`, `direct`: bytes of global memory, by boxes and otherwise; `untiled`: without boxes.
+    `reuse`: accesses of what is staged for each element brought. `cost`: as above, for one iteration."""
+
+    tile: Mapping[Sym, int]
+    own: Mapping[Sym, int]
+    lane: Sym
+    staged: tuple[Staging, ...]
+    moved: float
+    direct: float
+    untiled: float
+    reuse: float
+    shared: int
+    registers: int
+    cost: float
+
+
+@dataclass(eq=False)
+class Search:
+    """`nest` under `budget`; buffers in `banned` are not staged."""
+
+    nest: Nest
+    budget: Budget
+    banned: frozenset[Buffer] = frozenset()
+    forms: dict[Buffer, Form] = field(init=False)
+    lane: Sym = field(init=False)
+    tiled: tuple[Sym, ...] = field(init=False)
+    _found: dict[tuple[int, ...], Candidate | None] = field(default_factory=dict[tuple[int, ...], "Candidate | None"])
+    _direct: dict[tuple[Buffer, int], float] = field(default_factory=dict[tuple[Buffer, int], float])
+
+    def __post_init__(self) -> None:
+        found = {b: form(self.nest.of(b)) for b in self.nest.read_only() if b not in self.banned}
+        self.forms = {b: f for b, f in found.items() if f is not None}
+        self.lane = self._lane()
+        self.tiled = tuple(p.sym for p in self.nest.pars if self._has_reuse(p.sym) or p.sym == self.lane)
+        self.own = tuple(sorted(self._owns(), key=lambda pair: pair[0]))
+
+    def _has_reuse(self, sym: Sym) -> bool:
+        """Whether neighbouring iterations of `sym` share elements of some buffer."""
+        for found in self.forms.values():
+            if sym not in found.along:
+                return True
+            for steps, wide in zip(found.dims, found.spread, strict=True):
+                if any(s == sym for s, _ in steps) and (len(steps) > 1 or wide):
+                    return True
+        return False
+
+    def _lane(self) -> Sym:
+        """The `par` along which most accesses are contiguous, what is written counted twice; the innermost of equals."""
+        votes = {p.sym: 0 for p in self.nest.pars}
+        for touch in self.nest.touches:
+            if touch.index and touch.buffer not in self.nest.local:
+                for sym, step in touch.index[-1].steps.items():
+                    elsewhere = any(sym in part.steps for part in touch.index[:-1])
+                    if sym in votes and abs(step) == 1 and not elsewhere:
+                        votes[sym] += 1 + touch.writes
+        return max(reversed(votes), key=lambda sym: votes[sym])
+
+    def _owns(self) -> Iterator[tuple[float, int, Mapping[Sym, int]]]:
+        """Parts of a tile for one thread, with the words that each of its iterations reads of shared memory, and registers."""
+        for values in product(OWN, repeat=len(self.tiled)):
+            if prod(values) <= MOST_OWN and sum(v > 1 for v in values) <= 3:
+                own: Mapping[Sym, int] = dict(zip(self.tiled, values, strict=True))
+                kept, read = self._fragments(own)
+                registers = prod(values) * self._accumulators() + kept
+                if registers <= self.budget.registers:
+                    yield read / prod(values), registers, own
+
+    def _accumulators(self) -> int:
+        """Words that each iteration of a thread keeps over the loops in order."""
+        seqs = {loop.sym for loop in self.nest.seqs}
+        every = {t.buffer for t in self.nest.touches if t.writes and t.around & seqs}
+        return sum(max(1, b.dtype.bytes // 4) for b in every) or 1
+
+    def _fragments(self, own: Mapping[Sym, int]) -> tuple[int, int]:
+        """Registers for what a thread reads at a time, and how many reads that is."""
+        kept, read = 0, 0
+        for buffer in self.forms:
+            for touch in self.nest.of(buffer):
+                size = prod(v for s, v in own.items() if touch.along(s))
+                read += size
+                kept = kept + max(1, size * buffer.dtype.bytes // 4)
+        return kept, read
+
+    def best(self) -> Candidate:
+        """The cheapest candidate. Raises NoPlan where none is worth it."""
+        if not self.forms:
+            raise NoPlan("nothing that it reads over and over could be kept in a tile")
+        if not self.tiled or not any(self._has_reuse(sym) for sym in self.tiled):
+            raise NoPlan("no element is read by two iterations of its `par`s")
+        found = self._descend()
+        if found is None:
+            raise NoPlan("no tile of it fits the target")
+        if found.reuse < LEAST_REUSE:
+            raise NoPlan(f"an element is read {found.reuse:.2g} times, too seldom for a tile to pay")
+        if found.untiled < LEAST_REUSE * (found.moved + found.direct):
+            less = found.untiled / (found.moved + found.direct)
+            raise NoPlan(f"a tile would move {less:.2g} times less, too little to pay")
+        return found
+
+    def _descend(self) -> Candidate | None:
+        """From the first start that is possible, the steps that lower the cost most, until there is none."""
+        start = next((place for place in self._starts() if self._at(place) is not None), None)
+        best = None if start is None else self._at(start)
+        at = start or ()
+        for _ in range(MOST_STEPS):
+            tried = [(c.cost, place, c) for place in self._near(at) if (c := self._at(place)) is not None]
+            if best is None or not tried:
+                break
+            cost, place, candidate = min(tried, key=lambda each: each[:2])
+            if cost > best.cost * GAIN:
+                break
+            at, best = place, candidate
+        return best
+
+    @property
+    def _moving(self) -> tuple[Sym, ...]:
+        """Loops whose tile is chosen."""
+        return (*self.tiled, *(s.sym for s in self.nest.seqs if self._is_split(s)))
+
+    def _is_split(self, loop: ir.Loop) -> bool:
+        return not loop.extent.is_constant or loop.extent.constant > WHOLE
+
+    def _starts(self) -> Iterator[tuple[int, ...]]:
+        """Tiles to begin with: threads enough, first with many iterations of loops in order, then with few, then with more
+        threads along the lane."""
+        even = 1 << -(-8 // len(self.tiled))
+        for pars in (
+            {},
+            {s: 32 if s == self.lane else 4 for s in self.tiled},
+            {s: 64 if s == self.lane else 1 for s in self.tiled},
+        ):
+            for seq in (16, 4, 1):
+                sizes = (pars.get(sym, max(even, 16)) if sym in self.tiled else seq for sym in self._moving)
+                yield tuple(min(size, self._widest(sym)) for size, sym in zip(sizes, self._moving, strict=True))
+
+    def _widest(self, sym: Sym) -> int:
+        return min(WIDEST, 1 << (self.nest.trips[sym] - 1).bit_length())
+
+    def _near(self, at: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        """`at`, and what is one or two steps of a factor of two away."""
+        steps = [()] + [((n, f),) for n in range(len(at)) for f in (0.5, 2.0)]
+        steps += [((n, 2.0), (m, f)) for n in range(len(at)) for m in range(len(at)) if n != m for f in (0.5, 2.0)]
+        for changes in steps:
+            made = list(at)
+            for n, factor in changes:
+                made[n] = int(made[n] * factor)
+            if all(1 <= size <= self._widest(sym) for size, sym in zip(made, self._moving, strict=True)):
+                yield tuple(made)
+
+    def _at(self, place: tuple[int, ...]) -> Candidate | None:
+        if place not in self._found:
+            self._found[place] = self._candidate(dict(zip(self._moving, place, strict=True)))
+        return self._found[place]
+
+    def _candidate(self, moving: Mapping[Sym, int]) -> Candidate | None:
+        nest = self.nest
+        tile = {loop.sym: moving.get(loop.sym, 1 if isinstance(loop, ir.Par) else nest.trips[loop.sym]) for loop in nest.loops}
+        chosen = self._thread(tile)
+        if chosen is None:
+            return None
+        read, registers, own = chosen
+        threads = {s: tile[s] // own[s] for s in self.tiled}
+        counts = {sym: ceil(nest.trips[sym] / size) for sym, size in tile.items()}
+        staged: list[Staging] = []
+        moved = direct = untiled = 0.0
+        brought = used = 0
+        for buffer in dict.fromkeys(t.buffer for t in nest.touches if t.buffer not in nest.local):
+            straight = self._straight(buffer, threads)
+            untiled += straight
+            staging = self._staging(buffer, tile, counts)
+            box = inf if staging is None else staging.form.bytes_moved(tile) * staging.times
+            if staging is None or box >= 0.75 * straight:
+                direct += straight
+                continue
+            staged.append(staging)
+            moved += box
+            brought += prod(staging.box)
+            used += accesses(nest, buffer, tile)
+        shared = sum(s.bytes for s in staged)
+        if not staged or shared > self.budget.shared:
+            return None
+        steps = prod(counts.values())
+        local = (4 * read * nest.points + 2 * moved) * SHARED_COST + steps * SYNC
+        blocks = prod(counts[p.sym] for p in nest.pars)
+        idle = max(1.0, MULTIPROCESSORS / blocks)
+        holes = prod(counts[s] * tile[s] / nest.trips[s] for s in tile)
+        cost = (moved + direct + local) / nest.points * idle * holes
+        return Candidate(tile, own, self.lane, tuple(staged), moved, direct, untiled, used / brought, shared, registers, cost)
+
+    def _thread(self, tile: Mapping[Sym, int]) -> tuple[float, int, Mapping[Sym, int]] | None:
+        """The cheapest part of the tile for a thread, such that there are threads enough and not too many."""
+        best, least = None, inf
+        for read, registers, own in self.own:
+            if 4 * read * SHARED_COST >= least:
+                break
+            if any(tile[s] % v for s, v in own.items()):
+                continue
+            threads = {s: tile[s] // v for s, v in own.items()}
+            every, lanes = prod(threads.values()), threads[self.lane]
+            if not LEAST_THREADS <= every <= self.budget.threads or lanes < min(LANES, self._widest(self.lane)):
+                continue
+            cost = 4 * read * SHARED_COST + self._written(threads) / self.nest.points
+            if sum(t > 1 for t in threads.values()) <= 3 and cost < least:
+                best, least = (read, registers, own), cost
+        return best
+
+    def _written(self, threads: Mapping[Sym, int]) -> float:
+        """Bytes that go to global memory without a tile."""
+        return sum(self._straight(b, threads) for b in dict.fromkeys(t.buffer for t in self.nest.touches if t.writes))
+
+    def _staging(self, buffer: Buffer, tile: Mapping[Sym, int], counts: Mapping[Sym, int]) -> Staging | None:
+        found = self.forms.get(buffer)
+        if found is None:
+            return None
+        outer = [loop.sym for loop in self.nest.seqs if counts[loop.sym] > 1]
+        last = max((n for n, sym in enumerate(outer) if sym in found.along), default=-1)
+        times = prod(counts[p.sym] for p in self.nest.pars) * prod(counts[s] for s in outer[: last + 1])
+        return Staging(found, outer[last] if last >= 0 else None, found.box(tile), times)
+
+    def _straight(self, buffer: Buffer, threads: Mapping[Sym, int]) -> float:
+        """Bytes of global memory where `buffer` is accessed there. What is written is kept in a thread over loops in order."""
+        if buffer in self.nest.local:
+            return 0.0
+        width = threads[self.lane]
+        known = self._direct.get((buffer, width))
+        if known is not None:
+            return known
+        others = [s for s in reversed(self.tiled) if s != self.lane]
+        lanes = [{self.lane: t % width, **({others[0]: t // width} if others else {})} for t in range(self.budget.warp)]
+        total = 0.0
+        seqs = {loop.sym for loop in self.nest.seqs}
+        seen: set[tuple[bool, bool, int]] = set()
+        for touch in self.nest.of(buffer):
+            around = [s for s in touch.around if s not in seqs or touch.along(s)]
+            key = (touch.reads and not touch.writes, touch.writes, len(around))
+            if touch.writes and key in seen:
+                continue
+            seen.add(key)
+            total += warp_bytes(touch, lanes) / self.budget.warp * prod(self.nest.trips[s] for s in around)
+        self._direct[buffer, width] = total
+        return total

@@ -1,0 +1,118 @@
+"""Which nests are tiled, and how: what a plan may take, what it says, that its text is a schedule like any other."""
+
+from __future__ import annotations
+
+import pytest
+from tests.planner.programs import CONV, IN_ORDER, JACOBI, MATMUL, MATVEC, PAIRS, built, function
+
+from references import EXAMPLES, FOLDER
+from texpr.driver import load, lower, parse
+from texpr.ir import kernel as k
+from texpr.ir.selection import AUTO
+from texpr.ir.text import print_schedule
+from texpr.isa.levels import Space
+from texpr.isa.registry import resolve
+from texpr.planner.plan import Planned, plan
+
+TILED = {"matmul": 1, "conv2d": 1, "jacobi": 2}
+"""Programs of the gallery that are tiled, with the number of their nests that are."""
+
+
+TRANSPOSE = """
+fn transposed(x: f32[m, n]): f32[n, m] {
+    new y: f32[n, m]
+    par n |i| { par m |j| { y[i, j] = x[j, i] } }
+    return y
+}
+"""
+
+
+def planned(text: str, target: str = "sm_90a") -> Planned:
+    return plan(function(text), resolve(target))
+
+
+@pytest.mark.parametrize("name", sorted({e.path.stem for e in EXAMPLES}))
+def test_which_programs_are_tiled(name: str) -> None:
+    for found in load(FOLDER / f"{name}.te").functions:
+        made = plan(found, resolve("sm_90a"))
+        assert sum(each.candidate is not None for each in made.nests) == TILED.get(name, 0)
+        assert all(bool(each.reason) != (each.candidate is not None) for each in made.nests), "a reason or a tile"
+
+
+@pytest.mark.parametrize("text", [MATMUL, CONV, JACOBI, MATVEC, IN_ORDER.replace("TYPE", "f64")])
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a", "sm_120a"])
+def test_budgets_are_kept(text: str, target: str) -> None:
+    compiled = built(text, (), target)
+    assert compiled.schedule is not None
+    for kernel in k.kernels(compiled.plan.steps):
+        taken = sum(count(a) * a.buffer.dtype.bytes for a in kernel.arrays if a.space is Space.SHARED)
+        assert 2 * (taken + 1024) <= compiled.target.shared_multiprocessor, "two blocks fit a multiprocessor"
+        assert kernel.threads <= 256
+
+
+def count(array: k.Array) -> int:
+    total = 1
+    for extent in array.buffer.shape:
+        total *= extent.constant
+    return total
+
+
+@pytest.mark.parametrize("text", [MATMUL, CONV, JACOBI])
+def test_the_text_of_a_plan_is_a_schedule(text: str) -> None:
+    """Pasted into the file it gives the same code."""
+    compiled = built(text)
+    assert compiled.schedule is not None
+    pasted = parse(f"{text}\n{print_schedule(compiled.schedule, function(text))}")
+    (again,) = pasted.functions
+    assert strip(lower(again, "sm_90a", schedule=again.schedules[0]).source) == strip(compiled.source)
+
+
+def strip(source: str) -> str:
+    """Without what speaks of places in a text."""
+    return "\n".join(line.split("//")[0] for line in source.splitlines() if "TX_AT" not in line)
+
+
+def test_the_same_plan_every_time() -> None:
+    first, again = planned(MATMUL), planned(MATMUL)
+    assert first.schedule == again.schedule
+
+
+def test_a_written_schedule_and_pragmas_come_first() -> None:
+    written = parse(f"{MATMUL}\nschedule matmul for cuda {{ split(i, 8) -> (a, b) }}")["matmul"]
+    assert written.schedules
+    told = parse(MATMUL.replace("par M |i|", "par M |i| #grid"))["matmul"]
+    compiled = lower(told, "sm_90a", schedule=AUTO)
+    assert compiled.schedule is None
+    assert compiled.planned is not None
+    assert compiled.planned.schedule is None
+
+
+def test_without_a_schedule_nothing_is_tiled() -> None:
+    compiled = lower(function(MATMUL), "sm_90a")
+    assert compiled.planned is None
+    assert compiled.laid_out is None
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (PAIRS, "nothing that it reads over and over could be kept in a tile"),
+        (TRANSPOSE, "no element is read by two iterations of its `par`s"),
+        (MATMUL.replace("seq K |k|", "par K |k|"), "the iterations of `k` meet, or are lanes already"),
+        (
+            MATMUL.replace("seq K |k|", "seq i + 1 |k|").replace("[M, K]", "[M, M]").replace("[K, N]", "[M, N]"),
+            "the extent of `k`",
+        ),
+    ],
+)
+def test_why_a_nest_is_left_alone(text: str, reason: str) -> None:
+    made = planned(text)
+    assert made.schedule is None
+    assert [each.reason[: len(reason)] for each in made.nests] == [reason]
+
+
+def test_a_buffer_that_cannot_be_staged_is_left_out_and_told() -> None:
+    """`B` lies flat, and rows of open length are no box: A is staged alone, or there is no tile; either is said."""
+    text = MATMUL.replace("B: f32[K, N]", "B: f32[K * N]").replace("B[k, j]", "B[k * N + j]")
+    (chosen,) = planned(text).nests
+    assert chosen.candidate is None or [s.form.buffer.name for s in chosen.candidate.staged] == ["A"]
