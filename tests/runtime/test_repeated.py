@@ -116,3 +116,32 @@ def test_calls_at_once_do_not_meet() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_a_repeated_call_looks_at_where_arrays_lie(scale: Kernel) -> None:
+    """After a call that was taken as it lay: what may not be taken so is refused, or copied, as in a first call."""
+    room = np.arange(25, dtype=np.float32)
+    x, table = room[:12].reshape(3, 4), np.zeros(2, np.int32)
+    bytes_ = np.zeros(12 * 4 + 1, np.uint8)[1:].view(np.float32).reshape(3, 4)
+    fixed = np.zeros((3, 4), np.float32)
+    fixed.flags.writeable = False
+    outs: dict[str, tuple[object, str]] = {
+        "itself": (x, "E0779"),
+        "a part": (room[4:16].reshape(3, 4), "E0779"),
+        "odd bytes": (bytes_, "E0774"),
+        "read only": (fixed, "E0775"),
+        "other strides": (np.zeros((4, 3), np.float32).T, "E0773"),
+        "other type": (np.zeros((3, 4), np.float64), "E0777"),
+        "two": ((fixed, fixed), "E0777"),
+        "none": ((), "E0777"),
+        "no array": ("y", "E0772"),
+    }
+    for out, code in outs.values():
+        mine = np.zeros((3, 4), np.float32)
+        assert scale(2.0, x, table, out=mine) is mine and scale(2.0, x, table, out=[mine]) is mine
+        with pytest.raises(TexprError) as refused:
+            scale(2.0, x, table, out=out)
+        assert refused.value.diagnostics[0].code == code
+    np.testing.assert_array_equal(scale(2.0, np.asfortranarray(x), table), 2 * x)
+    np.testing.assert_array_equal(scale(2.0, x, table), 2 * x)
+    assert scale(3.0, x, table) is not scale(3.0, x, table)
