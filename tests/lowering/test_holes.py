@@ -25,7 +25,7 @@ Change = Callable[[k.Stmt], tuple[k.Stmt, ...]]
 
 
 def tiles(test: str, more: str = "else { s[a, b] = 0.0 }", read: str = "", marks: str = "") -> str:
-    """Tiles of 4 × 32 elements at row 8 · g + 4 · r, for r below 4, where `test` holds; all of each is read, or where `read`."""
+    """Tiles of 4 × 32 elements at row 8 · g + 4 · r, for r below 4, where `test` holds; all is read, or where `read`."""
     result = "z[g, r, c, d] = s[c, 31 - d]"
     result = f"{read} {{ {result} }} else {{ z[g, r, c, d] = 7.0 }}" if read else result
     return f"""fn f(x: f32[n, 32] align(16), p: i32[4]): f32[(n + 7) / 8, 4, 4, 32] {{
@@ -284,7 +284,7 @@ def _mapped(body: tuple[k.Stmt, ...], change: Change) -> tuple[k.Stmt, ...]:
     return tuple(found)
 
 
-def _map(**changes: Any) -> Callable[[k.Kernel], k.Kernel]:
+def _map(**changes: Callable[[Any], Any]) -> Callable[[k.Kernel], k.Kernel]:
     return lambda kernel: replace(
         kernel,
         maps=tuple(replace(m, **{name: change(getattr(m, name)) for name, change in changes.items()}) for m in kernel.maps),
@@ -311,7 +311,9 @@ fn f(x: f32[n, 36]): f32[n, 36] {
     par (n + 7) / 8 |g| #bind(grid.x) {
         seq 2 |r| {
             new s: f32[8, 32]
-            par 8 |c| { par 32 |d| { if 8 * g + c < n and 32 * r + d < 36 { s[c, d] = x[8 * g + c, 32 * r + d] } else { s[c, d] = 9.0 } } }
+            par 8 |c| { par 32 |d| {
+                if 8 * g + c < n and 32 * r + d < 36 { s[c, d] = x[8 * g + c, 32 * r + d] } else { s[c, d] = 9.0 }
+            } }
             par 8 |a| #tma(0, 8, 32) { par 32 |b| {
                 if 8 * g + a < n and 32 * r + b < 36 { z[8 * g + a, 32 * r + b] = s[a, b] }
             } }
