@@ -29,7 +29,7 @@ from texpr.presburger.maps import left, right
 from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
 from texpr.relation.conditions import condition
-from texpr.relation.facts import facts_of, in_loop
+from texpr.relation.facts import facts_of, in_loop, unfloored
 from texpr.relation.model import Access, Model
 from texpr.relation.model import Branch as Side
 
@@ -95,7 +95,7 @@ class Needs:
                 case ir.Par() | ir.Seq() if ancestor not in within:
                     facts += in_loop(ancestor.sym, ancestor.extent)
                 case Side() if ancestor.stmt not in within:
-                    facts += facts_of([condition(ancestor.stmt.condition, holds=ancestor.taken).formula])
+                    facts += unfloored(facts_of([condition(ancestor.stmt.condition, holds=ancestor.taken).formula]))
                 case _:
                     pass
         return tuple(facts)

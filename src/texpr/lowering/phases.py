@@ -6,53 +6,64 @@
     fence; barrier;  if (thread == 0) { store C_map[…] = Cs;  commit;  wait read }        wait for the rest at the kernel's end
 
 How often the phases of a barrier completed before is read off the loops around, so the parity is an index expression. Who
-waits looks at the parity alone: a copy starts a phase only when every thread has seen the last one.
+waits looks at the parity alone: a copy starts a phase only when every thread has seen the last one. Copies that later turns of
+a loop use fill rings of slots, with a barrier each (`texpr.lowering.turns`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from texpr.affine.expr import ZERO, Expr, Sym, expr
+from texpr.affine.expr import ZERO, Expr, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.types import U64
-from texpr.ir.value import Buffer, Load, conjunction, walk
+from texpr.ir.value import Buffer, Load, conjunction
 from texpr.lowering.barriers import Gap, Need, lists
 from texpr.lowering.names import Names
 from texpr.lowering.needs import WARP, Meeting, Needs
 from texpr.lowering.places import Place
-from texpr.lowering.team import Branch, Leaf, Loop, Node, leaves
-from texpr.lowering.tensor import Maps, Step, changed, first, step_of
+from texpr.lowering.team import Leaf, Loop, Node, leaves
+from texpr.lowering.tensor import Maps, Step, changed, step_of
+from texpr.lowering.turns import Phase, Ring, around, completed, reached, ring
+from texpr.relation.facts import known
 from texpr.schedule.marks import TENSOR, mark
-from texpr.support.diagnostic import Limitation, limitation
+from texpr.support.diagnostic import limitation
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Group:
     """Copies that one barrier is for: neighbours in the list `number`, the last of them step `last` of it.
 
-    `count`: how often its phases have completed when they start.
+    `barrier`: one for each slot of their ring, if they have one. `phase`: which of them, and which of its phases.
     """
 
     members: tuple[Step, ...]
     number: int
     last: int
     barrier: Buffer
-    count: Expr
+    phase: Phase
+
+    def at(self, phase: Phase) -> Load:
+        """The barrier of a phase."""
+        return Load(self.barrier, (phase.slot,))
 
 
 @dataclass(slots=True)
 class Tensors:
-    """The copies of one nest, by step. `team`: what holds all threads that run them.
+    """The copies of one nest, by step. `team`: what holds all threads that run them. `given`: what is not negative anywhere.
 
+    `rings`: of loads that later turns of a loop alone use, in slots.
     `before`: what all threads do in a gap, ahead of the barrier that may stand there.
     """
 
     steps: Mapping[Leaf, Step]
     maps: Maps
     team: k.Level
+    given: tuple[Expr, ...]
+    rings: dict[Leaf, Ring] = field(default_factory=dict[Leaf, Ring])
     before: dict[Gap, list[k.Stmt]] = field(default_factory=dict[Gap, "list[k.Stmt]"])
     groups: list[_Group] = field(default_factory=list[_Group])
     reused: dict[Step, tuple[k.Covered, ...]] = field(default_factory=dict[Step, "tuple[k.Covered, ...]"])
@@ -72,7 +83,7 @@ class Tensors:
             raise changed(loop)
         steps = {leaf: found for leaf in leaves(nodes) if (found := step_of(leaf, places))}
         maps = Maps(places, names, needs.around, needs.model.params)
-        return cls(steps, maps, k.Level.WARP if threads <= WARP else k.Level.BLOCK)
+        return cls(steps, maps, k.Level.WARP if threads <= WARP else k.Level.BLOCK, needs.model.given)
 
     @property
     def loads(self) -> dict[Leaf, Step]:
@@ -85,27 +96,39 @@ class Tensors:
         return {leaf: step for leaf, step in self.steps.items() if step.stores}
 
     def turns(self, meetings: Iterable[Meeting], nodes: tuple[Node, ...]) -> Iterator[Need]:
-        """From the first step behind a wait to the copy that starts the next phase."""
+        """From the first step behind a wait to the copy that starts the next phase, in a ring for each distance of a use."""
         found = tuple(meetings)
-        for leaf in self.loads:
-            loops = [node.stmt for node in _around(nodes, leaf) if isinstance(node, Loop)]
-            sink = next((m.sink for m in found if m.source is leaf and m.carrier is None), None)
+        for leaf, step in self.loads.items():
+            loops = [node.stmt for node in around(nodes, leaf) if isinstance(node, Loop)]
+            mine = [m for m in found if m.source is leaf]
+            sink = next((m.sink for m in mine if m.carrier is None), None)
+            later = [m for m in mine if sink is None and m.carrier is not None and m.covered.kind == "RAW"]
             if loops and sink is not None:
-                covered = k.Covered("WAR", "the phase of a barrier", sink.stmt.span, leaf.stmt.span, loops[-1].sym)
-                yield Need(sink, leaf, loops[-1], self.team, covered)
+                yield Need(sink, leaf, loops[-1], self.team, _turn(sink, leaf, loops[-1]))
+            for meeting in later:
+                assert meeting.carrier is not None
+                found_ring = self.rings.setdefault(leaf, ring(nodes, step, meeting.carrier.sym, self.given))
+                left = found_ring.slots - meeting.distance
+                covered = _turn(meeting.sink, leaf, meeting.carrier)
+                yield Need(meeting.sink, leaf, meeting.carrier, self.team, covered, distant=left > 1)
 
     def place(self, nodes: tuple[Node, ...], meetings: Iterable[Meeting], placed: Mapping[Gap, k.Barrier]) -> None:
         """Decides which copies share a barrier, where threads wait, and where they pass a fence."""
         met = tuple(meetings)
         self._require_quiet(nodes)
         for steps in lists(nodes):
-            for begin, end in _runs(steps.nodes, steps.number, self.loads, placed, self._is_left_out):
+            for begin, end in _runs(steps.nodes, steps.number, self.loads, placed, self._is_parted):
                 members = tuple(self.steps[leaf] for leaf in steps.nodes[begin : end + 1] if isinstance(leaf, Leaf))
                 name = self.maps.names.name("_".join((*(m.tile.buffer.name for m in members), "full")))
-                barrier = Buffer(name, U64, (expr(1),), "local", span=members[0].span)
-                group = _Group(members, steps.number, end, barrier, _completed(nodes, members[0]))
+                own = self.rings.get(members[0].leaf)
+                barrier = Buffer(name, U64, (expr(own.slots if own else 1),), "local", span=members[0].span)
+                phase = own.phase if own else Phase(ZERO, completed(nodes, members[0]))
+                group = _Group(members, steps.number, end, barrier, phase)
                 self.groups.append(group)
-                self._wait(group, steps.nodes, met)
+                if own is None:
+                    self._wait(group, steps.nodes, met)
+                else:
+                    self._wait_later(group, own, nodes, met)
             for at, node in enumerate(steps.nodes):
                 if isinstance(node, Leaf) and node in self.stores:
                     self._fence(self.steps[node], steps.nodes, steps.number, at, placed)
@@ -126,8 +149,28 @@ class Tensors:
         after = range(group.last + 1, len(nodes))
         before = next((at for at in after if not sinks.isdisjoint(leaves((nodes[at],)))), len(nodes))
         covers = tuple(dict.fromkeys(m.covered for m in mine))
-        wait = k.BarrierWait(first(group.barrier), group.count % 2, covers, group.members[0].span)
-        self.before.setdefault((group.number, before - 1), []).append(wait)
+        self._wait_at((group.number, before - 1), group, group.phase, covers)
+
+    def _wait_later(self, group: _Group, own: Ring, nodes: tuple[Node, ...], meetings: tuple[Meeting, ...]) -> None:
+        """Whoever uses in a turn what came turns before waits for the phase of that one."""
+        leaves_of = {member.leaf for member in group.members}
+        mine = [m for m in meetings if m.source in leaves_of and m.sink not in leaves_of and m.carrier is not None]
+        uses = [m for m in mine if m.covered.kind == "RAW"]
+        body = next(steps for steps in lists(nodes) if steps.loop is not None and steps.loop.sym == own.sym)
+        numbers = {id(steps.nodes): steps.number for steps in lists(nodes)}
+        for distance in sorted({m.distance for m in uses}):
+            turn = expr(own.sym) - distance
+            sinks = frozenset(m.sink for m in uses if m.distance == distance)
+            covers = tuple(dict.fromkeys(m.covered for m in mine if m.distance == distance))
+            for list, gap in reached(group.members[0], body.nodes, sinks, partial(self._was_filled, own, turn)):
+                self._wait_at((numbers[id(list)], gap), group, own.phase.at(own.sym, turn), covers)
+
+    def _was_filled(self, own: Ring, turn: Expr, node: Node) -> bool:
+        return own.was_filled(turn, known(self.maps.facts(node.stmt)))
+
+    def _wait_at(self, gap: Gap, group: _Group, phase: Phase, covers: tuple[k.Covered, ...]) -> None:
+        wait = k.BarrierWait(group.at(phase), phase.completed % 2, covers, group.members[0].span)
+        self.before.setdefault(gap, []).append(wait)
 
     def _fence(self, step: Step, nodes: tuple[Node, ...], number: int, at: int, placed: Mapping[Gap, k.Barrier]) -> None:
         """What threads wrote comes before the store: they pass a fence, then a barrier, one that is there already if any."""
@@ -165,7 +208,8 @@ class Tensors:
 
     def start(self) -> tuple[k.Stmt, ...]:
         """What one thread does before all else: the barriers are made, and known to the copies."""
-        made = (k.BarrierInit(first(g.barrier), 1, g.members[0].span) for g in self.groups)
+        every = ((g, g.at(Phase(expr(slot), ZERO))) for g in self.groups for slot in range(g.barrier.shape[0].constant))
+        made = (k.BarrierInit(barrier, 1, g.members[0].span) for g, barrier in every)
         return (*made, k.Fence("init")) if self.groups else ()
 
     @property
@@ -185,7 +229,7 @@ class Tensors:
                 yield k.WaitBulk(0, read=True, covers=self.reused[step], span=step.span)
             return
         group = next(g for g in self.groups if step in g.members)
-        barrier = first(group.barrier)
+        barrier = group.at(group.phase)
         expect = k.BarrierExpect(barrier, sum(map(self.maps.bytes, group.members)), step.span)
         loads = self.maps.loads(step, barrier)
         if needed is not None and self._is_left_out(step):
@@ -200,9 +244,17 @@ class Tensors:
         """Whether a load is left out where it is not needed; its phase then completes with no bytes."""
         return not step.tested.fills and bool(self.maps.asked(step))
 
+    def _is_parted(self, one: Step, other: Step) -> bool:
+        """Whether two copies that are neighbours cannot share a barrier."""
+        return self._is_left_out(one) or self._is_left_out(other) or self.rings.get(one.leaf) != self.rings.get(other.leaf)
+
     def finish(self) -> tuple[k.Stmt, ...]:
         """What one thread does after all else: what it stored has arrived."""
         return (k.WaitBulk(0),) if self.stores else ()
+
+
+def _turn(sink: Leaf, leaf: Leaf, carrier: ir.Seq) -> k.Covered:
+    return k.Covered("WAR", "the phase of a barrier", sink.stmt.span, leaf.stmt.span, carrier.sym)
 
 
 def _writes(leaf: Leaf, buffer: Buffer) -> bool:
@@ -215,49 +267,14 @@ def _runs(
     number: int,
     steps: Mapping[Leaf, Step],
     placed: Mapping[Gap, k.Barrier],
-    alone: Callable[[Step], bool],
+    parted: Callable[[Step, Step], bool],
 ) -> Iterator[tuple[int, int]]:
-    """Where runs of neighbouring copies, between which no thread waits, begin and end; of some, each is `alone`."""
+    """Where runs of neighbouring copies, between which no thread waits, begin and end."""
     found = {at: steps[node] for at, node in enumerate(nodes) if isinstance(node, Leaf) and node in steps}
     begin: int | None = None
     for at, step in found.items():
         begin = at if begin is None else begin
         follows = at + 1 in found and (number, at) not in placed
-        if not follows or alone(step) or alone(found[at + 1]):
+        if not follows or parted(step, found[at + 1]):
             yield begin, at
             begin = None
-
-
-def _around(nodes: tuple[Node, ...], leaf: Leaf) -> tuple[Loop | Branch, ...]:
-    """The loops and branches around a leaf, outermost first."""
-    for node in nodes:
-        if isinstance(node, Leaf) or not any(each is leaf for each in leaves((node,))):
-            continue
-        inner = node.body if isinstance(node, Loop) else (*node.then, *node.orelse)
-        return (node, *_around(inner, leaf))
-    return ()
-
-
-def _completed(nodes: tuple[Node, ...], step: Step) -> Expr:
-    """How many phases of its barrier have completed when a copy starts. Refuses what the indices of loops do not tell."""
-    count = ZERO
-    loops: list[Sym] = []
-    for node in _around(nodes, step.leaf):
-        if isinstance(node, Branch):
-            condition = node.stmt.condition
-            data = any(isinstance(part, Load) for part in walk(condition))
-            if loops and (data or not k.value_symbols(condition).isdisjoint(loops)):
-                raise _uncounted(step, f"whether it runs is decided anew in each iteration of `{loops[-1].base}`")
-            continue
-        inner = node.stmt.extent.syms() & set(loops)
-        if inner:
-            name = min(s.base for s in inner)
-            raise _uncounted(step, f"how often `{node.stmt.sym.base}` runs depends on `{name}`")
-        count = count * node.stmt.extent + node.stmt.sym
-        loops.append(node.stmt.sym)
-    return count
-
-
-def _uncounted(step: Step, why: str) -> Limitation:
-    reason = f"how often `{step.tile.buffer.name}` was copied before is not a function of the loops around: {why}"
-    return limitation("E0916", step.span, reason, help="stage it by via=cp_async")

@@ -231,8 +231,3 @@ class Maps:
 
 def _content(map: k.TensorMap) -> tuple[object, ...]:
     return map.buffer, map.sizes, map.strides, map.box, map.steps, map.swizzle, map.offset
-
-
-def first(barrier: Buffer) -> Load:
-    """The only barrier of an array."""
-    return Load(barrier, (ZERO,))

@@ -24,6 +24,16 @@ def facts_of(formulas: Iterable[Formula]) -> Iterator[Expr]:
                 pass
 
 
+def unfloored(facts: Iterable[Expr]) -> Iterator[Expr]:
+    """`facts`, and of each ⌊x / d⌋ + e ≥ 0 also that x + d · e ≥ 0."""
+    for fact in facts:
+        yield fact
+        for monomial, coefficient in fact.terms:
+            atom = monomial[0] if len(monomial) == 1 and coefficient == 1 else None
+            if isinstance(atom, FloorDiv) and atom.den.is_constant and atom.den.constant > 0:
+                yield atom.num + (fact - term(monomial)) * atom.den
+
+
 def in_loop(sym: Sym, extent: Expr) -> Iterator[Expr]:
     """What is ≥ 0 in a loop of `sym` below `extent`; of an extent ⌊x / d⌋ also that d · (sym + 1) ≤ x."""
     yield expr(sym)
