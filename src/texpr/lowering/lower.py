@@ -25,6 +25,7 @@ from texpr.lowering.placement import require_sizes
 from texpr.lowering.promote import promote
 from texpr.mapping.default import for_grid, map_nest
 from texpr.mapping.reductions import BLOCK_CHUNK, CORE_CHUNK, arrange
+from texpr.mapping.streams import representatives
 from texpr.relation.collect import model
 from texpr.schedule.marks import BLOCKS
 
@@ -39,7 +40,8 @@ def lower(function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None
     names = Names(arranged)
     arranged = replace(arranged, body=promote(arranged.body, names))
     host = divide(arranged, names, for_grid)
-    lowering = _Lowering(function, target, names, Needs(model(arranged)), host.lets)
+    values = representatives(function.sizes, function.where)
+    lowering = _Lowering(function, target, names, Needs(model(arranged)), host.lets, values)
     steps = tuple(lowering.steps(host.items))
     kept = [b for b in host.locals if b not in function.results]
     for buffer in kept:
@@ -67,6 +69,7 @@ class _Lowering:
     names: Names
     needs: Needs
     lets: Mapping[Sym, Buffer]
+    values: Mapping[Sym, int]
     workspace: list[Buffer] = field(default_factory=list[Buffer])
     notes: list[Notes] = field(default_factory=list[Notes])
     loops: tuple[Sym, ...] = ()
@@ -87,7 +90,7 @@ class _Lowering:
 
     def _kernel(self, body: tuple[ir.Stmt, ...]) -> k.Kernel:
         known = frozenset((*self.function.sizes, *self.loops))
-        nest = map_nest(body, self.target, known)
+        nest = map_nest(body, self.target, known, self.values)
         own = self.names.fork()
         lowered = lower_nest(nest, self.target, own, self.needs, frozenset(self.function.sizes), self.lets)
         self.workspace.extend(lowered.placement.workspace)

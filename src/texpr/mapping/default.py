@@ -9,7 +9,7 @@ one core's, and a tile is a run of the contiguous loop, long enough to vectorise
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import prod
 
@@ -30,8 +30,9 @@ from texpr.mapping.bound import (
     widths,
 )
 from texpr.mapping.distribute import distributes
-from texpr.mapping.nest import LoopMap, Nest, Role, one_digit
+from texpr.mapping.nest import LoopMap, Nest, Role, Solved, one_digit
 from texpr.mapping.reductions import is_atomic
+from texpr.mapping.sigma import by_solving
 from texpr.support.diagnostic import error
 
 THREADS = 256
@@ -48,10 +49,14 @@ LINE, ROWS = 64, 4
 """A tile kept in a CPU core's registers: bytes of the contiguous loop (a cache line) by iterations of the next one."""
 
 
-def map_nest(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym]) -> Nest:
-    """The nest that `body`, standing outside every `par`, becomes. `known`: symbols whose values the host has."""
+def map_nest(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym], values: Mapping[Sym, int] | None = None) -> Nest:
+    """The nest that `body`, standing outside every `par`, becomes.
+
+    `known`: symbols whose values the host has. `values`: numbers that stand for open sizes where costs are counted.
+    """
+    values = values or {}
     if is_bound(body):
-        return _bound(body, target, known)
+        return _bound(body, target, known, values)
     loops: tuple[ir.Par, ...] = ()
     if len(body) == 1 and isinstance(body[0], ir.Par) and for_grid(body[0], known):
         loops, body = band(body[0])
@@ -62,9 +67,9 @@ def map_nest(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym]) -
     if target.family == "cpu":
         return _cpu(loops, body, inner)
     if not inner:
-        return _own(loops, body)
+        return _own(loops, body, values)
     body, anew = ordered(body)
-    return replace(_shared(loops, body, tuple(_team_bands(body))), anew=anew)
+    return replace(_shared(loops, body, tuple(_team_bands(body)), values), anew=anew)
 
 
 def for_grid(par: ir.Par, known: frozenset[Sym]) -> bool:
@@ -72,7 +77,7 @@ def for_grid(par: ir.Par, known: frozenset[Sym]) -> bool:
     return (not par.reduce or is_atomic(par)) and not par.fully and par.extent.syms() <= known
 
 
-def _bound(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym]) -> Nest:
+def _bound(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym], values: Mapping[Sym, int]) -> Nest:
     """What a schedule bound, and bands beside that dealt out over the same threads."""
     loops, body = grid_band(body, lambda par: for_grid(par, known))
     require_outside(body)
@@ -88,15 +93,16 @@ def _bound(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym]) -> 
         maps.update((p, LoopMap(p, _role(p))) for found in inner for p in found)
         return Nest(grid, body, 1, 1, maps)
     team = asked.threads if bands else max((LANES, *(_wanted(found) for found in inner))) if inner else 1
+    solved: list[Solved] = []
     for found in inner:
-        maps.update((m.loop, m) for m in _digits(_by_contiguity(found, found[-1].body), team, _role(found[0])))
+        maps.update((m.loop, m) for m in _dealt_out(found, team, loops, body, values, solved))
         if _role(found[0]) is Role.REDUCE and (team & (team - 1) or team < LANES):
             name = found[0].sym.base
             reason = (
                 f"a parallel reduction over `{name}` needs a power of two of threads, {LANES} or more, and {team} are bound"
             )
             raise error("E0910", found[0].span, reason, help="bind so many, or make the reduction a `seq`")
-    return Nest(grid, body, team, team, maps, asked.digits, anew)
+    return Nest(grid, body, team, team, maps, asked.digits, anew, tuple(solved))
 
 
 def _role(par: ir.Par) -> Role:
@@ -115,15 +121,54 @@ def _team_bands(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Par, ...]]:
                 yield from _team_bands(block)
 
 
-def _own(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> Nest:
+def _own(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], values: Mapping[Sym, int]) -> Nest:
     """Each thread runs its own iterations of the grid band."""
-    order = _by_contiguity(loops, body)
-    threads = THREADS if loops else 1
-    maps = {m.loop: m for m in _digits(order, threads, Role.GRID)}
-    return Nest(tuple(maps[p] for p in loops), body, 1, threads, maps)
+    if not loops:
+        return Nest((), body, 1, 1, {})
+    shape = tuple(_digits(_by_contiguity(loops, body), THREADS, Role.GRID))
+    found, solved = by_solving(loops, body, shape, values)
+    maps = {m.loop: m for m in found}
+    threads = prod(m.radix for m in found)
+    return Nest(tuple(maps[p] for p in loops), body, 1, threads, maps, solved=(solved,))
 
 
-def _shared(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], inner: tuple[tuple[ir.Par, ...], ...]) -> Nest:
+def _dealt_out(
+    loops: tuple[ir.Par, ...],
+    threads: int,
+    grid: tuple[ir.Par, ...],
+    body: tuple[ir.Stmt, ...],
+    values: Mapping[Sym, int],
+    solved: list[Solved],
+) -> tuple[LoopMap, ...]:
+    """A band that a team shares out. One that touches the team's own arrays keeps to shape: bands that agree on which thread
+    has an element leave it in registers."""
+    role = _role(loops[0])
+    shape = tuple(_digits(_by_contiguity(loops, loops[-1].body), threads, role))
+    inside = frozenset(ir.walk(loops[0].body))
+    local = {s.buffer for s in ir.walk(body) if isinstance(s, ir.New) and s not in inside and s.buffer.rank}
+    if any(load.buffer in local for s in inside for load in loads(s)):
+        return shape
+    found, result = by_solving(loops, loops[-1].body, shape, values, (*grid, *_around(body, loops[0])))
+    solved.append(result)
+    return found
+
+
+def _around(body: tuple[ir.Stmt, ...], inner: ir.Stmt) -> Iterator[ir.Loop]:
+    """The loops of `body` around `inner`, outermost first."""
+    for stmt in body:
+        if stmt is not inner and any(inner is s for s in ir.walk((stmt,))):
+            if isinstance(stmt, ir.Par | ir.Seq):
+                yield stmt
+            for block in ir.blocks(stmt):
+                yield from _around(block, inner)
+
+
+def _shared(
+    loops: tuple[ir.Par, ...],
+    body: tuple[ir.Stmt, ...],
+    inner: tuple[tuple[ir.Par, ...], ...],
+    values: Mapping[Sym, int],
+) -> Nest:
     """A team of threads shares each iteration of the grid band."""
     team = max(LANES, *(_wanted(loops) for loops in inner))
     slots = max(1, 128 // team) if team <= LANES and loops else 1
@@ -131,10 +176,10 @@ def _shared(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], inner: tuple[t
     if slots > 1:
         grid[-1] = LoopMap(loops[-1], Role.GRID, tile=slots, digits=one_digit(slots, team))
     maps = {m.loop: m for m in grid}
+    solved: list[Solved] = []
     for found in inner:
-        role = _role(found[0])
-        maps.update((m.loop, m) for m in _digits(_by_contiguity(found, found[-1].body), team, role))
-    return Nest(tuple(grid), body, team, team * slots, maps)
+        maps.update((m.loop, m) for m in _dealt_out(found, team, loops, body, values, solved))
+    return Nest(tuple(grid), body, team, team * slots, maps, solved=tuple(solved))
 
 
 def _cpu(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], inner: tuple[tuple[ir.Par, ...], ...]) -> Nest:

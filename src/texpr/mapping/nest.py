@@ -15,6 +15,8 @@ from math import prod
 
 from texpr.affine.expr import ZERO, Expr, expr
 from texpr.ir import program as ir
+from texpr.mapping.solve import Solution
+from texpr.mapping.streams import Band
 
 
 class Role(Enum):
@@ -83,6 +85,15 @@ def one_digit(radix: int, stride: int = 1) -> tuple[Digit, ...]:
     return (Digit(radix, stride),) if radix > 1 else ()
 
 
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """What the solver of σ found for one band of loops."""
+
+    loops: tuple[ir.Par, ...]
+    band: Band
+    solution: Solution
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Nest:
     """One kernel's worth of program: a grid band and what each of its iterations does.
@@ -90,7 +101,7 @@ class Nest:
     `team` threads share an iteration of the grid band (1: each thread runs its own), `threads` make a block. `loops` maps
     every GRID, TEAM and REDUCE loop. `digits`: radix and stride of each digit of the thread number where a schedule named
     them; a band that leaves one out is run by the threads in which that digit is 0. `anew`: for statements that mapping made
-    anew, those of the program.
+    anew, those of the program. `solved`: what the solver said of bands that it was asked for.
     """
 
     grid: tuple[LoopMap, ...]
@@ -100,3 +111,4 @@ class Nest:
     loops: Mapping[ir.Par, LoopMap]
     digits: tuple[tuple[int, int], ...] = ()
     anew: Mapping[ir.Stmt, ir.Stmt] = field(default_factory=dict[ir.Stmt, ir.Stmt])
+    solved: tuple[Solved, ...] = ()

@@ -1,0 +1,274 @@
+"""A cost that no mapping of a band goes below, whatever its bijection of iterations to lanes.
+
+A warp runs n ≤ 32 iterations. If at most m_a of all iterations touch one and the same sector of stream a, the warp touches k_a
+sectors with k_a · m_a ≥ n. If at most μ_ab of them touch one sector of a and one of b, then k_a · k_b · μ_ab ≥ n, since each
+iteration of the warp lies in one of the k_a · k_b pairs. The same holds for lines, and for a sector of one stream with a line
+of another. The least Σ weight · k over all whole numbers that meet these inequalities, c(n), is found by branch and bound. A
+band of N iterations then costs at least Σ c(n_w) over its warps. Where as few warps as can be run them, at most 31 lanes are
+idle in all, and the least such sum is a bound for every mapping that idles no more. For one that idles as it likes,
+N · min c(n) / n is.
+
+m and μ are counted from the differences of iterations whose addresses lie within a window of so many bytes: wherever the window
+begins, all of what is in it lies within such differences of any one of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import product
+from math import prod
+
+from texpr.mapping.streams import Band
+from texpr.mapping.warps import INSIDE, LINE, REMEMBERED, SECTOR, WARP, WEIGHTS
+
+DIFFERENCES = 12_000
+"""How many differences are looked at for one pair of windows before one bound is given up for it."""
+
+SMALL = 16
+"""Loops up to this extent have the place of the first iteration in them told apart; `PLACES` in all."""
+PLACES = 128
+
+BRANCHES = 20000
+"""How many values are tried for the inequalities before the bound is left at what is known by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """So many bytes of one stream: a sector or a line of it."""
+
+    steps: tuple[int, ...]
+    width: int
+    size: int
+
+    @property
+    def reach(self) -> int:
+        """How far apart two elements in it may begin."""
+        return self.size - self.width
+
+
+@dataclass(frozen=True, slots=True)
+class Least:
+    """Bounds on what a band costs: `sectors` alone, and `weighted` as `Cost.weighted` is, conflicts of banks left out.
+
+    They hold where no more lanes are idle than must be; `idling`, below `weighted`, holds for every mapping. `proved`: False
+    where some stream is no sum, so that nothing is known of it.
+    """
+
+    sectors: Fraction
+    weighted: Fraction
+    idling: Fraction
+    proved: bool
+
+
+def least(band: Band) -> Least:
+    """The bounds for `band`."""
+    iterations = prod((INSIDE if e is None else e for e in band.extents), start=1)
+    if iterations == 0:
+        return Least(Fraction(0), Fraction(0), Fraction(0), True)
+    groups: dict[tuple[tuple[int, ...], int], int] = {}
+    for stream in band.streams:
+        if not stream.shared and stream.index is None:
+            key = (stream.steps, stream.width)
+            groups[key] = groups.get(key, 0) + stream.trips
+    requests = WEIGHTS[2] * sum(stream.trips for stream in band.streams)
+    windows = [Window(*key, SECTOR) for key in groups] + [Window(*key, LINE) for key in groups]
+    table = _table(windows, band.spans)
+    times = tuple(groups.values())
+    sectors = _by_lanes((*times, *(0 for _ in times)), table, iterations)
+    weighted = [w * n for w in WEIGHTS[:2] for n in times]
+    every = tuple(requests + part for part in _by_lanes(weighted, table, iterations))
+    idling = iterations * min(Fraction(part, n) for n, part in enumerate(every, 1))
+    known = all(stream.index is None for stream in band.streams)
+    return Least(Fraction(_of_warps(sectors, iterations)), Fraction(_of_warps(every, iterations)), idling, known)
+
+
+def _by_lanes(weights: Sequence[int], table: tuple[tuple[int, ...], ...], iterations: int) -> tuple[int, ...]:
+    """c(1), c(2), …: what a warp of so many lanes costs at least."""
+    return tuple(_solve(weights, table, n) for n in range(1, min(WARP, iterations) + 1))
+
+
+def _of_warps(by_lanes: tuple[int, ...], iterations: int) -> int:
+    """The least Σ c(n) over as few warps as run all iterations: lanes that must idle do so where most is saved."""
+    if iterations < WARP:
+        return by_lanes[-1]
+    warps = -(-iterations // WARP)
+    idle = warps * WARP - iterations
+    saved = [0] * (idle + 1)
+    for lanes in range(1, idle + 1):
+        saved[lanes] = max(by_lanes[-1] - by_lanes[-1 - n] + saved[lanes - n] for n in range(1, lanes + 1))
+    return warps * by_lanes[-1] - saved[idle]
+
+
+def _table(windows: Sequence[Window], spans: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """μ for each pair of windows, and m on the diagonal; at most `WARP`, which says nothing."""
+    alone = [together(w, w, spans) for w in windows]
+    return tuple(
+        tuple(
+            alone[i] if i == j else min(alone[i], alone[j], together(min(a, b, key=_key), max(a, b, key=_key), spans))
+            for j, b in enumerate(windows)
+        )
+        for i, a in enumerate(windows)
+    )
+
+
+def _key(window: Window) -> tuple[tuple[int, ...], int, int]:
+    return window.steps, window.width, window.size
+
+
+@lru_cache(REMEMBERED)
+def together(one: Window, other: Window, spans: tuple[int, ...]) -> int:
+    """At most how many iterations lie in one window of `one` and one of `other`; `WARP` stands for that many and more."""
+    free = prod((n for n, a, b in zip(spans, one.steps, other.steps, strict=True) if not a and not b), start=1)
+    if free >= WARP or any(_run(a, b, n, one, other) >= WARP for a, b, n in zip(one.steps, other.steps, spans, strict=True)):
+        return WARP
+    loops = [n for n, (a, b) in enumerate(zip(one.steps, other.steps, strict=True)) if a or b]
+    loops.sort(key=lambda n: -max(abs(one.steps[n]) * other.size, abs(other.steps[n]) * one.size))
+    found = _differences(one, other, tuple(loops), spans)
+    if found is None:
+        return WARP
+    small = _small(loops, spans)
+    most = 0
+    kept = [list(_within(found, place, spans)) for place in _places(small, spans)]
+    same = max(sum(1 for _, a, b in each if a == 0 and b == 0) for each in kept)
+    for each in kept:
+        counts = Counter((a, b) for _, a, b in each)
+        most = max(most, _fullest({at: min(same, n) for at, n in counts.items()}, one.reach, other.reach))
+        if most * free >= WARP:
+            return WARP
+    return min(WARP, most * free)
+
+
+def _run(step: int, step2: int, span: int, one: Window, other: Window) -> int:
+    """How many iterations along one loop lie in both windows."""
+    if not step and not step2:
+        return span
+    ends = (w.reach // abs(s) for w, s in ((one, step), (other, step2)) if s)
+    return min(span, 1 + min(ends))
+
+
+_Difference = tuple[dict[int, int], int, int]
+
+
+def _differences(one: Window, other: Window, loops: tuple[int, ...], spans: tuple[int, ...]) -> list[_Difference] | None:
+    """Each difference of two iterations with its differences of addresses, where both are in reach; None where too many."""
+    found: list[_Difference] = []
+    rests = [
+        tuple(sum(abs(w.steps[n]) * (spans[n] - 1) for n in loops[at:]) for w in (one, other)) for at in range(len(loops) + 1)
+    ]
+    left = DIFFERENCES
+    stack: list[tuple[int, dict[int, int], int, int]] = [(0, {}, 0, 0)]
+    while stack:
+        at, point, a, b = stack.pop()
+        left -= 1
+        if left < 0:
+            return None
+        if at == len(loops):
+            found.append((point, a, b))
+            continue
+        loop = loops[at]
+        lo, hi = 1 - spans[loop], spans[loop] - 1
+        for window, value, rest in ((one, a, rests[at + 1][0]), (other, b, rests[at + 1][1])):
+            step, far = window.steps[loop], window.reach + rest
+            if step:
+                near, end = (-far - value, far - value) if step > 0 else (far - value, -far - value)
+                lo, hi = max(lo, -(-near // step)), min(hi, end // step)
+        if hi - lo > left:
+            return None
+        step, step2 = one.steps[loop], other.steps[loop]
+        stack.extend((at + 1, {**point, loop: n}, a + n * step, b + n * step2) for n in range(lo, hi + 1))
+    return found
+
+
+def _small(loops: Sequence[int], spans: tuple[int, ...]) -> tuple[int, ...]:
+    """The loops in which places are told apart, as far as there are not too many."""
+    chosen: list[int] = []
+    total = 1
+    for loop in sorted(loops, key=lambda n: spans[n]):
+        total *= spans[loop]
+        if spans[loop] > SMALL or total > PLACES:
+            break
+        chosen.append(loop)
+    return tuple(chosen)
+
+
+def _places(small: tuple[int, ...], spans: tuple[int, ...]) -> Iterator[dict[int, int]]:
+    for place in product(*(range(spans[loop]) for loop in small)):
+        yield dict(zip(small, place, strict=True))
+
+
+def _within(found: list[_Difference], place: dict[int, int], spans: tuple[int, ...]) -> Iterator[_Difference]:
+    """Differences that lead from `place` to an iteration that is there."""
+    for each in found:
+        if all(0 <= at + each[0][loop] < spans[loop] for loop, at in place.items()):
+            yield each
+
+
+def _fullest(counts: dict[tuple[int, int], int], reach: int, reach2: int) -> int:
+    """The most that any pair of windows around (0, 0) holds, by sums over a grid of the addresses."""
+    rows, columns = sorted({a for a, _ in counts}), sorted({b for _, b in counts})
+    row, column = {a: n for n, a in enumerate(rows)}, {b: n for n, b in enumerate(columns)}
+    sums = [[0] * (len(columns) + 1) for _ in range(len(rows) + 1)]
+    cells = [[0] * len(columns) for _ in rows]
+    for (a, b), count in counts.items():
+        cells[row[a]][column[b]] = count
+    for i, line in enumerate(cells):
+        running = 0
+        for j, count in enumerate(line):
+            running += count
+            sums[i + 1][j + 1] = sums[i][j + 1] + running
+    tops = [(i, _after(rows, a + reach)) for i, a in enumerate(rows) if -reach <= a <= 0]
+    lefts = [(j, _after(columns, b + reach2)) for j, b in enumerate(columns) if -reach2 <= b <= 0]
+    return max(sums[k][m] - sums[i][m] - sums[k][j] + sums[i][j] for i, k in tops for j, m in lefts)
+
+
+def _after(values: list[int], end: int) -> int:
+    return sum(1 for value in values if value <= end)
+
+
+def _solve(weights: Sequence[int], table: tuple[tuple[int, ...], ...], lanes: int) -> int:
+    """The least Σ weight · k with k_i · table[i][i] ≥ lanes and k_i · k_j · table[i][j] ≥ lanes."""
+    order = sorted((n for n, w in enumerate(weights) if w), key=lambda n: -weights[n])
+    search = _Inequalities([weights[n] for n in order], [[table[i][j] for j in order] for i in order], lanes)
+    search.visit(0, [])
+    return search.best if search.best is not None and search.left >= 0 else search.alone
+
+
+@dataclass(slots=True)
+class _Inequalities:
+    weights: list[int]
+    table: list[list[int]]
+    lanes: int
+    best: int | None = None
+    left: int = BRANCHES
+
+    @property
+    def alone(self) -> int:
+        """What each stream costs by itself: always a bound."""
+        return sum(w * -(-self.lanes // self.table[n][n]) for n, w in enumerate(self.weights))
+
+    def visit(self, at: int, chosen: list[int]) -> None:
+        """Values for the variables from `at` on."""
+        self.left -= 1
+        if self.left < 0:
+            return
+        needed = [self._needed(n, chosen) for n in range(at, len(self.weights))]
+        total = sum(w * k for w, k in zip(self.weights, (*chosen, *needed), strict=True))
+        if self.best is not None and total >= self.best:
+            return
+        if at == len(self.weights):
+            self.best = total
+            return
+        rest = total - self.weights[at] * needed[0]
+        for value in range(needed[0], WARP + 1):
+            if self.best is not None and rest + self.weights[at] * value >= self.best:
+                break
+            self.visit(at + 1, [*chosen, value])
+
+    def _needed(self, at: int, chosen: list[int]) -> int:
+        """The least value that the variables chosen leave to `at`."""
+        own = -(-self.lanes // self.table[at][at])
+        return max((own, *(-(-self.lanes // (k * self.table[at][n])) for n, k in enumerate(chosen))))

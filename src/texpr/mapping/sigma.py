@@ -1,0 +1,61 @@
+"""The maps of a band as the solver has them, where the mapping by shape is dearer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from texpr.affine.expr import Sym
+from texpr.ir import program as ir
+from texpr.mapping.nest import Digit, LoopMap, Role, Solved
+from texpr.mapping.solve import Solution, solve
+from texpr.mapping.streams import Band, band_of
+from texpr.mapping.warps import Digits
+
+REMEMBERED = 256
+
+
+def by_solving(
+    loops: tuple[ir.Par, ...],
+    body: tuple[ir.Stmt, ...],
+    shape: tuple[LoopMap, ...],
+    values: Mapping[Sym, int],
+    around: Iterable[ir.Loop] = (),
+) -> tuple[tuple[LoopMap, ...], Solved]:
+    """Maps of the band `loops` around `body`, and what was found. `shape`: the maps by shape alone, with every thread.
+
+    A block of a grid band may get another number of threads. `values`: numbers for sizes; `around`: loops around the band.
+    """
+    band = band_of(loops, body, values, around)
+    first = _digits(loops, shape)
+    threads = 1
+    for _, radix in first:
+        threads *= radix
+    role = shape[0].role
+    found = _solved(band, threads, first, role is Role.GRID)
+    maps = shape if found.digits == first else _maps(loops, found.digits, role)
+    return maps, Solved(loops, band, found)
+
+
+@lru_cache(REMEMBERED)
+def _solved(band: Band, threads: int, shape: Digits, free: bool) -> Solution:
+    """`solve`, once for equal bands."""
+    return solve(band, threads, shape, free)
+
+
+def _digits(loops: tuple[ir.Par, ...], maps: tuple[LoopMap, ...]) -> Digits:
+    """The digits of `maps`, fastest first."""
+    every = sorted((digit.stride, loops.index(m.loop), digit.radix) for m in maps for digit in m.digits)
+    return tuple((loop, radix) for _, loop, radix in every)
+
+
+def _maps(loops: tuple[ir.Par, ...], digits: Digits, role: Role) -> tuple[LoopMap, ...]:
+    own: list[list[Digit]] = [[] for _ in loops]
+    weights = [1] * len(loops)
+    stride = 1
+    for loop, radix in digits:
+        own[loop].append(Digit(radix, stride, weights[loop]))
+        weights[loop] *= radix
+        stride *= radix
+    pairs = zip(loops, weights, own, strict=True)
+    return tuple(LoopMap(p, role, tile=n if role is Role.GRID else 1, digits=tuple(d)) for p, n, d in pairs)

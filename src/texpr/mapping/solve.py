@@ -1,0 +1,285 @@
+"""σ found by solving: which digits of which loops are the lanes of a warp, and which the warps of a block.
+
+First every box of lanes, 2^a × 2^b × …, is met by branch and bound: a box within another one touches no more, so what a part of
+the lanes touches already bounds what all will. Where rows are short and no power of two, digits of just their length are tried
+too: lanes then run on from one row to the next. The search ends early where it meets the bound that no mapping goes below
+(`least`). Then the rest of a block's threads go where the block as a whole touches least, so that its warps share what
+they fetch. Of equals the first is taken, and the mapping by shape comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from itertools import permutations
+from math import gcd, prod
+
+from texpr.mapping.least import Least, least
+from texpr.mapping.streams import Band
+from texpr.mapping.warps import INSIDE, LINE, REMEMBERED, SECTOR, WARP, WEIGHTS, Cost, Digits, Warps, box_of, sums, touched
+
+WORK = 60_000
+"""Sets of lanes looked at before the search ends with what it has."""
+
+NARROW = 3
+"""Short loops that lanes may run on across, at most."""
+
+NEAR = 5
+"""Loops that the warps of a block are dealt out over, at most."""
+
+FRONT = 6
+"""Of mappings that differ in what they are good for, so many are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """The digits of a block's threads, fastest first, what they cost, and how good that is.
+
+    `shape`: what the mapping by shape alone costs. `front`: digits of warps that are nowhere worse than others, with their
+    costs. `cut`: the search was ended by its limit.
+    """
+
+    digits: Digits
+    cost: Cost
+    least: Least
+    shape: Cost
+    front: tuple[tuple[Digits, Cost], ...]
+    cut: bool
+    work: int
+
+    @property
+    def gap(self) -> Fraction:
+        """The weighted cost over the bound: 1 where nothing is better."""
+        own = self.cost.weighted - WEIGHTS[3] * self.cost.conflicts
+        return own / self.least.weighted if self.least.weighted else Fraction(1)
+
+    @property
+    def certificate(self) -> str:
+        """What is proved: the mapping is the best there is, or at most so many times as dear."""
+        if not self.least.proved:
+            return "not proved: an access is no sum of its indices"
+        if self.gap <= 1:
+            return "globally optimal"
+        return f"at most {float(self.gap):.2f} times the least"
+
+
+def solve(band: Band, threads: int, shape: Digits, free: bool) -> Solution:
+    """The best digits for a block of `threads`, a power of two. `shape`: the mapping by shape, which wins ties.
+
+    `free`: whether the block may have another number of threads.
+    """
+    search = _Search(band, Warps(band), least(band), shape)
+    search.meet(shape)
+    search.boxes()
+    if free:
+        for digits in _narrow(band, threads):
+            search.meet(digits)
+    best, cost = search.best
+    if best is not shape and prod(radix for _, radix in best) == WARP:
+        best = _block(band, best, threads, shape)
+    return Solution(best, cost, search.least, search.shape_cost, search.front(), search.is_cut, search.warps.work)
+
+
+@dataclass(slots=True)
+class _Search:
+    band: Band
+    warps: Warps
+    least: Least
+    shape: Digits
+    found: dict[Digits, Cost] = field(default_factory=dict[Digits, Cost])
+    _best: tuple[Fraction, Digits] | None = None
+
+    @property
+    def best(self) -> tuple[Digits, Cost]:
+        """The digits that cost least, the first of equals."""
+        assert self._best is not None
+        return self._best[1], self.found[self._best[1]]
+
+    @property
+    def boxes_of_all(self) -> Fraction:
+        """Warps that run all iterations, if none idles."""
+        return Fraction(prod((INSIDE if e is None else e for e in self.band.extents), start=1), WARP)
+
+    @property
+    def shape_cost(self) -> Cost:
+        """What the mapping by shape costs."""
+        return self.found[self.shape]
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the search has done all that it may."""
+        return self.warps.work > WORK
+
+    def meet(self, digits: Digits) -> None:
+        """Counts what `digits` cost."""
+        if digits not in self.found and not self.is_cut:
+            self.found[digits] = self.warps.cost(digits)
+            weighted = self.found[digits].weighted
+            if self._best is None or weighted < self._best[0]:
+                self._best = weighted, digits
+
+    def done(self) -> bool:
+        """Whether nothing can be better than what was found."""
+        return self.is_cut or self.best[1].weighted <= self.least.idling
+
+    def boxes(self) -> None:
+        """Every box of a warp's lanes that may be better than the best."""
+        loops = _order(self.band)
+        room = [_room(self.band, loop) for loop in loops]
+        total = min(WARP, prod(room))
+        self._boxes(loops, room, 0, (), total)
+
+    def _boxes(self, loops: tuple[int, ...], room: list[int], at: int, chosen: Digits, left: int) -> None:
+        if self.done() or self._is_hopeless(chosen):
+            return
+        if left == 1:
+            self.meet(chosen)
+            return
+        if at == len(loops) or prod(room[at:]) < left:
+            return
+        radix = min(left, room[at])
+        while radix:
+            part = ((loops[at], radix),) if radix > 1 else ()
+            self._boxes(loops, room, at + 1, (*chosen, *part), left // radix)
+            radix //= 2
+
+    def _is_hopeless(self, lanes: Digits) -> bool:
+        """Whether all boxes around `lanes` cost at least what was found already."""
+        box = box_of(lanes, len(self.band.loops))
+        total = 0
+        for stream in self.band.streams:
+            each = WEIGHTS[2]
+            if stream.index is None and not stream.shared:
+                steps = tuple((s, n) for s, n in zip(stream.steps, box, strict=True) if s and n > 1)
+                each += _fewest(steps, stream.width)
+            total += stream.trips * each
+        return total * self.boxes_of_all >= self.best[1].weighted
+
+    def front(self) -> tuple[tuple[Digits, Cost], ...]:
+        """The mappings that no other one is better than in every way, cheapest first."""
+        costs = list(self.found.items())
+        kept = [(d, c) for d, c in costs if not any(other.dominates(c) for _, other in costs)]
+        seen: set[tuple[Fraction, ...]] = set()
+        first: list[tuple[Digits, Cost]] = []
+        for digits, cost in sorted(kept, key=lambda item: item[1].weighted):
+            if cost.vector not in seen:
+                seen.add(cost.vector)
+                first.append((digits, cost))
+        return tuple(first[:FRONT])
+
+
+@lru_cache(REMEMBERED)
+def _fewest(steps: tuple[tuple[int, int], ...], width: int) -> int:
+    """The least weighted sectors and lines of a box, wherever it begins."""
+    offsets = sums(steps)
+    sectors = min(touched(offsets, start)[0] for start in range(0, SECTOR, width))
+    return WEIGHTS[0] * sectors + WEIGHTS[1] * max(1, -(-sectors * SECTOR // LINE))
+
+
+def _room(band: Band, loop: int) -> int:
+    """The most lanes along a loop, a power of two."""
+    extent = band.extents[loop]
+    return WARP if extent is None else min(WARP, _above(extent))
+
+
+def _above(extent: int) -> int:
+    """The power of two that is not below `extent`."""
+    return 1 << max(0, extent - 1).bit_length()
+
+
+def _order(band: Band) -> tuple[int, ...]:
+    """Loops whose lanes lie closest in memory first; of equals the inner ones."""
+
+    def closeness(loop: int) -> int:
+        return sum(s.trips for s in band.streams if 0 < abs(s.steps[loop]) <= SECTOR)
+
+    return tuple(sorted(range(len(band.loops)), key=lambda n: (-closeness(n), -n)))
+
+
+def _narrow(band: Band, threads: int) -> Iterator[Digits]:
+    """Digits as long as short rows are, in every order, with blocks of about `threads`."""
+    short = [
+        n for n, extent in enumerate(band.extents) if extent is not None and 2 < extent <= 4 * WARP and extent & (extent - 1)
+    ]
+    small = [n for n, extent in enumerate(band.extents) if extent is not None and 1 < extent <= 4 * WARP]
+    for count in range(1, NARROW + 1):
+        for rows in permutations(small, count):
+            if not any(n in short for n in rows) or not _is_close(band, rows[0]):
+                continue
+            radices = [band.extents[n] or 1 for n in rows]
+            length = prod(radices)
+            first = tuple(zip(rows, radices, strict=True))
+            if length > 4 * threads:
+                continue
+            if length % WARP == 0 or len(rows) == len(band.loops):
+                yield first
+            for loop in (n for n in range(len(band.loops)) if n not in rows):
+                for more in _lengths(length, threads, band.extents[loop]):
+                    yield (*first, (loop, more))
+
+
+def _is_close(band: Band, loop: int) -> bool:
+    """Whether neighbours along a loop lie in one sector of some stream."""
+    return any(0 < abs(s.steps[loop]) < SECTOR for s in band.streams)
+
+
+def _lengths(length: int, threads: int, extent: int | None) -> Iterator[int]:
+    """Radices that make blocks of whole warps, or nearly, out of rows of that length; none beyond the extent."""
+    whole = WARP // gcd(length, WARP)
+    most = 4 * threads // length
+    found = (whole * max(1, threads // (length * whole)), threads // length, most)
+    yield from dict.fromkeys(n for n in found if 1 < n <= most and (extent is None or n <= extent))
+
+
+def _block(band: Band, lanes: Digits, threads: int, shape: Digits) -> Digits:
+    """The rest of a block's threads, dealt out so that it touches least."""
+    loops = len(band.loops)
+    box = box_of(lanes, loops)
+    room = [max(1, (threads if e is None else _above(e)) // n) for e, n in zip(band.extents, box, strict=True)]
+    outer = sorted((n for n in range(loops) if box[n] == 1 and room[n] > 1), reverse=True)
+    order = tuple(dict.fromkeys((*(loop for loop, _ in reversed(lanes)), *outer)))[:NEAR]
+    best: tuple[int, int] | None = None
+    made = joined((*lanes, (min(n for n, _ in shape), threads // WARP)))
+    for parts in _parts(threads // WARP, [room[n] for n in order]):
+        more = joined((*lanes, *((loop, radix) for loop, radix in zip(order, parts, strict=True) if radix > 1)))
+        key = (_footprint(band, more), len(more))
+        if best is None or key < best:
+            best, made = key, more
+    return made
+
+
+def _footprint(band: Band, digits: Digits) -> int:
+    """What a block touches in all, weighted."""
+    box = box_of(digits, len(band.loops))
+    total = 0
+    for stream in band.streams:
+        if stream.index is None and not stream.shared:
+            found = touched(sums(tuple((s, n) for s, n in zip(stream.steps, box, strict=True) if n > 1)), 0)
+            total += stream.trips * (WEIGHTS[0] * found[0] + WEIGHTS[1] * found[1])
+    return total
+
+
+def _parts(left: int, room: list[int]) -> Iterator[tuple[int, ...]]:
+    """Every way to write `left` as a product of powers of two, none above its room."""
+    if not room:
+        if left == 1:
+            yield ()
+        return
+    radix = 1
+    while radix <= min(left, room[0]):
+        for rest in _parts(left // radix, room[1:]):
+            yield (radix, *rest)
+        radix *= 2
+
+
+def joined(digits: Digits) -> Digits:
+    """Digits of one loop that follow each other as one."""
+    found: list[tuple[int, int]] = []
+    for loop, radix in digits:
+        if found and found[-1][0] == loop:
+            found[-1] = (loop, found[-1][1] * radix)
+        elif radix > 1:
+            found.append((loop, radix))
+    return tuple(found)

@@ -1,0 +1,230 @@
+"""The accesses of a band as functions from iterations to bytes: all that the solver of σ looks at.
+
+A *stream* is one access of the band's body: `address = first + Σ step · index`, in bytes, over the band's loops and over the
+loops inside of it that a thread runs in order. Sizes that are open are taken as numbers of which only what the text promises
+is special (`representatives`); a row of such a size begins at any multiple of what divides it.
+
+An index that depends on data (`A[I[i]]`) steps as far as it may: another row for each value of what it depends on. An access
+whose index is no sum (a swizzle, a floor that no cut took away) is kept as it is, and evaluated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from texpr.affine.expr import ZERO, Expr, Sym, expr
+from texpr.affine.facts import Fact, Known
+from texpr.affine.linear import coefficients
+from texpr.ir import program as ir
+from texpr.ir.uses import loads, used
+from texpr.ir.value import Buffer, Load, walk
+
+OPEN = 4099
+"""About what an open size is taken to be: larger than any tile, odd, and not near a power of two times a small number."""
+
+FAR = 1009
+"""How many rows apart an index that depends on data steps."""
+
+Outer = tuple[tuple[int, int | None], ...]
+"""Steps in bytes and extents of loops that are not the band's; None: an extent that is open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One access. `steps`: bytes that an iteration of each of the band's loops moves it on; `first`: where it begins.
+
+    `outer`: the loops inside of the band around it, with the extents that weigh it. `times`: how often the text has it.
+    `index`: its address in bytes where that is no sum. `shared`: it is to memory that threads of a block share.
+    """
+
+    name: str
+    width: int
+    steps: tuple[int, ...]
+    first: int = 0
+    outer: Outer = ()
+    times: int = 1
+    index: Expr | None = None
+    shared: bool = False
+    kind: str = "load"
+
+    @property
+    def trips(self) -> int:
+        """How often one iteration of the band makes the access."""
+        total = self.times
+        for _, extent in self.outer:
+            total *= OPEN if extent is None else extent
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """What σ is solved for: names and extents of the loops of a band (None: open), and the accesses below them.
+
+    `spans`: what open extents are taken to be where a number is needed.
+    """
+
+    loops: tuple[Sym, ...]
+    extents: tuple[int | None, ...]
+    spans: tuple[int, ...]
+    streams: tuple[Stream, ...]
+
+
+def representatives(sizes: Iterable[Sym], where: Iterable[ir.Compare]) -> dict[Sym, int]:
+    """A number for each open size: about `OPEN`, with the divisors and in the range that `where` promises, no two alike."""
+    names = tuple(sizes)
+    known = Known({s: (0, None) for s in names}, tuple(_facts(where)))
+    found: dict[Sym, int] = {}
+    for number, sym in enumerate(names):
+        divisor = next(d for d in (1024 >> n for n in range(11)) if known.multiple(expr(sym), d))
+        lo, hi = known.bounds(expr(sym))
+        value = max(1, OPEN // divisor + 4 * number) // 2 * 2 + 1
+        least, most = -(-(lo or 0) // divisor), None if hi is None else hi // divisor
+        if value < least:
+            value = least | 1
+        if most is not None and value > most:
+            value = most
+        found[sym] = divisor * value
+    return found
+
+
+def _facts(where: Iterable[ir.Compare]) -> Iterator[Fact]:
+    for fact in where:
+        match fact.op:
+            case "==":
+                yield Fact(0, fact.left - fact.right, 1)
+            case "<":
+                yield Fact(0, fact.right - fact.left - 1, None)
+            case "<=":
+                yield Fact(0, fact.right - fact.left, None)
+            case ">":
+                yield Fact(0, fact.left - fact.right - 1, None)
+            case ">=":
+                yield Fact(0, fact.left - fact.right, None)
+            case _:
+                pass
+
+
+def band_of(
+    loops: tuple[ir.Par, ...],
+    body: tuple[ir.Stmt, ...],
+    values: Mapping[Sym, int],
+    around: Iterable[ir.Loop] = (),
+    own: Collection[Buffer] = (),
+    shared: Collection[Buffer] = (),
+) -> Band:
+    """The streams of a band of `loops` around `body`, which runs once for each iteration of the loops `around`.
+
+    `values`: numbers for sizes. Buffers of `own` cost nothing (registers); those of `shared` lie in memory of the block.
+    """
+    syms = tuple(p.sym for p in loops)
+    local = {s.buffer for s in ir.walk(body) if isinstance(s, ir.New)} | set(own)
+    builder = _Builder(syms, dict(values), frozenset(local), frozenset(shared))
+    builder.visit(body, tuple(map(_trips, around)))
+    extents = tuple(p.extent.constant if p.extent.is_constant else None for p in loops)
+    spans = tuple(max(1, _number(p.extent, values)) for p in loops)
+    return Band(syms, extents, spans, builder.merged())
+
+
+def _number(value: Expr, values: Mapping[Sym, int]) -> int:
+    """`value`, symbols without a number taken as 0."""
+    try:
+        return value.evaluate({**dict.fromkeys(value.syms(), 0), **values})
+    except ZeroDivisionError:
+        return 0
+
+
+def _trips(loop: ir.Loop) -> tuple[Sym, int | None]:
+    return loop.sym, max(0, loop.extent.constant) if loop.extent.is_constant else None
+
+
+_Inner = tuple[tuple[Sym, int | None], ...]
+
+
+@dataclass(slots=True)
+class _Builder:
+    syms: tuple[Sym, ...]
+    values: dict[Sym, int]
+    local: frozenset[Buffer]
+    shared: frozenset[Buffer]
+    found: dict[Stream, int] = field(default_factory=dict[Stream, int])
+
+    def visit(self, body: tuple[ir.Stmt, ...], inner: _Inner) -> None:
+        for stmt in body:
+            seen: set[tuple[Buffer, tuple[Expr, ...], str]] = set()
+            for load, kind in _touched(stmt):
+                key = (load.buffer, load.index, kind)
+                if load.buffer not in self.local and load.buffer.rank and key not in seen:
+                    seen.add(key)
+                    stream = self.stream(load, kind, inner)
+                    self.found[stream] = self.found.get(stream, 0) + 1
+            if isinstance(stmt, ir.Par | ir.Seq):
+                self.visit(stmt.body, (*inner, _trips(stmt)))
+            else:
+                for block in ir.blocks(stmt):
+                    self.visit(block, inner)
+
+    def merged(self) -> tuple[Stream, ...]:
+        """Each stream once, with how often it comes."""
+        return tuple(replace(stream, times=times) for stream, times in self.found.items())
+
+    def stream(self, load: Load, kind: str, inner: _Inner) -> Stream:
+        """The stream of one access."""
+        width = load.dtype.bytes
+        far = self._far(load, width)
+        address = self._flat(load) * width
+        moving = (*self.syms, *(sym for sym, _ in inner))
+        linear = coefficients(address, moving)
+        is_shared = load.buffer in self.shared
+        name = load.buffer.name
+        if linear is None or not all(c.is_constant for c in linear[0].values()):
+            trips = tuple((0, extent) for _, extent in inner)
+            return Stream(name, width, (0,) * len(self.syms), 0, trips, 1, address, is_shared, kind)
+        steps, rest = linear
+        moved = tuple(steps[s].constant + far.get(s, 0) for s in self.syms)
+        outer = tuple((steps[s].constant + far.get(s, 0), extent) for s, extent in inner)
+        return Stream(name, width, moved, _number(rest, self.values), outer, 1, None, is_shared, kind)
+
+    def _far(self, load: Load, width: int) -> dict[Sym, int]:
+        """Bytes that an index depending on data adds for each symbol that it depends on."""
+        far: dict[Sym, int] = {}
+        rows = _rows(load.buffer, self.values)
+        for at, index in enumerate(load.index):
+            data = (meaning for sym, meaning in load.data if sym in index.syms())
+            depends = {s for value in data for node in walk(value) if isinstance(node, Load) for s in used(node)}
+            for number, sym in enumerate(sorted(depends, key=str)):
+                far[sym] = far.get(sym, 0) + (FAR + 2 * number) * rows[at] * width
+        return far
+
+    def _flat(self, load: Load) -> Expr:
+        data = {sym: ZERO for sym, _ in load.data}
+        total = ZERO
+        for index, row in zip(load.index, _rows(load.buffer, self.values), strict=True):
+            own = index.substitute(data)
+            fixed = {s: self.values[s] for s in own.syms() if s in self.values and s not in self.syms}
+            with suppress(ZeroDivisionError):
+                total = total + own.substitute(fixed) * row
+        return total
+
+
+def _rows(buffer: Buffer, values: Mapping[Sym, int]) -> tuple[int, ...]:
+    """Elements between neighbours along each dimension."""
+    if buffer.strides is not None:
+        return tuple(_number(s, values) for s in buffer.strides)
+    found: list[int] = []
+    total = 1
+    for extent in reversed(buffer.shape):
+        found.append(total)
+        total *= max(1, _number(extent, values))
+    return tuple(reversed(found))
+
+
+def _touched(stmt: ir.Stmt) -> Iterator[tuple[Load, str]]:
+    """Elements that `stmt` itself reads, and those it writes."""
+    targets = stmt.targets if isinstance(stmt, ir.Bind) else ()
+    for load in loads(stmt):
+        yield load, "store" if isinstance(stmt, ir.Bind) and stmt.update is None and any(load is t for t in targets) else "load"
+    if isinstance(stmt, ir.Bind) and stmt.update is not None:
+        for target in targets:
+            yield target, "store"

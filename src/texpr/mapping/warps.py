@@ -1,0 +1,317 @@
+"""What a mapping costs, counted: sectors, lines and requests of every warp of a band, without running one.
+
+A mapping is a list of digits of the thread number, fastest first: (loop, radix). Digits of one loop weigh the product of those
+before them, so a block has a box of iterations, and so has a warp wherever the first digits multiply to 32.
+
+What a warp touches depends on where its lanes stand among each other and on where its first one falls within a line. The first
+is the same for all whole boxes; the second takes each value of a subgroup of the integers mod 128 equally often, or, for loops
+of known extent, as often as is counted here. Warps at the end of a loop of known extent have a smaller box of their own. So the
+counts are exact for known extents; for open ones they are those of the inside.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise, product
+from math import gcd, prod
+from typing import TypeAlias
+
+from texpr.mapping.streams import OPEN, Band, Stream
+
+SECTOR, LINE, WARP = 32, 128, 32
+BANKS, WORD = 32, 4
+
+Digits: TypeAlias = tuple[tuple[int, int], ...]
+"""Loop (its place in the band) and radix of each digit of a thread number, fastest first."""
+
+Box: TypeAlias = tuple[int, ...]
+"""Iterations along each loop of a band."""
+
+REMEMBERED = 1 << 14
+
+INSIDE = 1 << 15
+"""Iterations that an open extent is counted as: so many that its ends do not matter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of a whole band, or of one stream in it. `conflicts`: further rounds of the banks of shared memory."""
+
+    sectors: Fraction = Fraction(0)
+    lines: Fraction = Fraction(0)
+    requests: Fraction = Fraction(0)
+    conflicts: Fraction = Fraction(0)
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.sectors + other.sectors,
+            self.lines + other.lines,
+            self.requests + other.requests,
+            self.conflicts + other.conflicts,
+        )
+
+    def dominates(self, other: Cost) -> bool:
+        """Whether this is nowhere worse, and somewhere better."""
+        own, others = self.vector, other.vector
+        return own != others and all(a <= b for a, b in zip(own, others, strict=True))
+
+    @property
+    def vector(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+        """The parts in the order that they are written."""
+        return self.sectors, self.lines, self.requests, self.conflicts
+
+    @property
+    def weighted(self) -> Fraction:
+        """One number: see `WEIGHTS`."""
+        return sum((w * part for w, part in zip(WEIGHTS, self.vector, strict=True)), start=Fraction(0))
+
+
+WEIGHTS = (4, 3, 1, 4)
+"""Of a sector, a line, a request and a bank conflict.
+
+A sector is 32 bytes that travel. A line is a tag that the cache looks up, one a cycle, in which it can hand out four sectors:
+so a line of one sector costs nearly what two sectors do, and a full one little more than its sectors. A round of the banks
+takes a cycle too. A request takes its slot of an instruction, whatever it moves.
+"""
+
+
+@dataclass(slots=True)
+class Warps:
+    """Counts for one band; it remembers what it has counted. `work`: sets of lanes looked at, which limits count.
+
+    `lanes`: threads whose requests count as one: those of a warp, or of a block, for what it touches in all.
+    """
+
+    band: Band
+    lanes: int = WARP
+    work: int = 0
+    _found: dict[tuple[Stream, Digits], Cost] = field(default_factory=dict[tuple[Stream, Digits], Cost])
+
+    def cost(self, digits: Digits) -> Cost:
+        """Of all warps of the band, over all streams."""
+        return sum((self.of(stream, digits) for stream in self.band.streams), start=Cost())
+
+    def of(self, stream: Stream, digits: Digits) -> Cost:
+        """What one stream costs all warps of the band."""
+        key = (stream, digits)
+        if key not in self._found:
+            self._found[key] = self._counted(stream, digits) if stream.index is None else self._sampled(stream, digits)
+        return self._found[key]
+
+    def _counted(self, stream: Stream, digits: Digits) -> Cost:
+        sectors = lines = requests = conflicts = 0
+        lanes = lane_box(digits, len(self.band.loops), self.lanes)
+        tile = box_of(digits, len(self.band.loops)) if lanes is None else lanes
+        for inside, blocks in self._kinds(tile):
+            starts = _starts(stream, tile, blocks)
+            each = sum(starts.values())
+            for offsets in self._offsets(stream, digits, lanes, inside):
+                requests += each
+                if stream.shared:
+                    conflicts += each * _conflicts(offsets, stream.width)
+                    continue
+                self.work += 1
+                found = _touched(offsets, starts)
+                sectors += found[0]
+                lines += found[1]
+        share = Fraction(stream.times * INSIDE ** sum(1 for e in self.band.extents if e is None), LINE * self._open(tile))
+        return Cost(sectors * share, lines * share, requests * share, conflicts * share)
+
+    def _open(self, tile: Box) -> int:
+        """Iterations of a box along loops of open extent."""
+        return prod(radix for radix, extent in zip(tile, self.band.extents, strict=True) if extent is None)
+
+    def _kinds(self, tile: Box) -> Iterator[tuple[Box, tuple[int | None, ...]]]:
+        """Each kind of box, whole or cut short along some loops, and how many of them along each loop, as in `_starts`."""
+        ways: list[list[tuple[int, int | None]]] = []
+        for extent, radix in zip(self.band.extents, tile, strict=True):
+            if extent is None:
+                ways.append([(radix, None)])
+                continue
+            whole, rest = divmod(extent, radix)
+            way: list[tuple[int, int | None]] = [(radix, whole)] if whole else []
+            ways.append([*way, *([(rest, -whole)] if rest else [])])
+        for kind in product(*ways):
+            yield tuple(k[0] for k in kind), tuple(k[1] for k in kind)
+
+    def _offsets(self, stream: Stream, digits: Digits, lanes: Box | None, inside: Box) -> Iterator[tuple[int, ...]]:
+        """For each warp that a box has: where its lanes are, in bytes from the box's first iteration, each place once."""
+        if lanes is not None:
+            yield sums(tuple((step, count) for step, count in zip(stream.steps, inside, strict=True) if count > 1))
+            return
+        points = _points(digits, len(inside))
+        for first in range(0, len(points), self.lanes):
+            warp = (p for p in points[first : first + self.lanes] if all(i < n for i, n in zip(p, inside, strict=True)))
+            places = {sum(i * s for i, s in zip(p, stream.steps, strict=True)) for p in warp}
+            if places:
+                yield tuple(sorted(places))
+
+    def _sampled(self, stream: Stream, digits: Digits) -> Cost:
+        """What a stream that is no sum costs a warp, in the first boxes, the second ones and some further on."""
+        assert stream.index is not None
+        points = _points(digits, len(self.band.loops))[: self.lanes]
+        tile = box_of(digits, len(self.band.loops))
+        ends = [INSIDE if e is None else e for e in self.band.extents]
+        sectors = lines = requests = Fraction(0)
+        for block in (0, 1, 5):
+            begin = [min(block, (e - 1) // r) * r for e, r in zip(ends, tile, strict=True)]
+            warp = [[b + i for b, i in zip(begin, p, strict=True)] for p in points]
+            inside = [p for p in warp if all(i < e for i, e in zip(p, ends, strict=True))]
+            places = {_evaluate(stream, self.band, tuple(p)) for p in inside}
+            self.work += len(inside)
+            if places:
+                found = touched(tuple(sorted(places)), 0)
+                sectors, lines, requests = sectors + found[0], lines + found[1], requests + 1
+        boxes = Fraction(prod(ends), max(1, len(points)))
+        each = boxes * stream.trips / max(1, requests)
+        return Cost(sectors * each, lines * each, requests * each)
+
+
+def _evaluate(stream: Stream, band: Band, point: tuple[int, ...]) -> int:
+    assert stream.index is not None
+    values = dict.fromkeys(stream.index.syms(), 0) | dict(zip(band.loops, point, strict=True))
+    try:
+        return stream.index.evaluate(values)
+    except ZeroDivisionError:
+        return 0
+
+
+@lru_cache(REMEMBERED)
+def touched(offsets: tuple[int, ...], start: int) -> tuple[int, int]:
+    """Sectors and lines of elements at `offsets` from a byte `start`."""
+    sectors = {(at + start) // SECTOR for at in offsets}
+    return len(sectors), len({sector * SECTOR // LINE for sector in sectors})
+
+
+FEW = 4
+"""Places up to which each is looked at for itself."""
+
+
+def _touched(offsets: tuple[int, ...], starts: dict[int, int]) -> tuple[int, int]:
+    """Sectors and lines of elements at `offsets` from a byte that begins at each of `starts` that often."""
+    if len(starts) <= FEW:
+        found = [(touched(offsets, start), often) for start, often in starts.items()]
+        return sum(f[0] * n for f, n in found), sum(f[1] * n for f, n in found)
+    unit = gcd(LINE, *starts)
+    sectors, lines = _profile(offsets, unit, SECTOR), _profile(offsets, unit, LINE)
+    return (
+        sum(sectors[start % SECTOR // unit] * often for start, often in starts.items()),
+        sum(lines[start // unit] * often for start, often in starts.items()),
+    )
+
+
+@lru_cache(REMEMBERED)
+def _profile(offsets: tuple[int, ...], unit: int, size: int) -> tuple[int, ...]:
+    """How many windows of `size` bytes elements at `offsets` touch, for each start that is a multiple of `unit`.
+
+    Each element is in the window of the one before it, or, where a window ends between them, in another.
+    """
+    found = [1] * (size // unit)
+    far = 0
+    for one, other in pairwise(offsets):
+        if other - one >= size:
+            far += 1
+            continue
+        for past in range(other % unit, other - one, unit):
+            found[(past - other) % size // unit] += 1
+    return tuple(n + far for n in found)
+
+
+@lru_cache(REMEMBERED)
+def sums(steps: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
+    """Every Σ step · index, each once, in order."""
+    found = {0}
+    for step, count in steps:
+        if step:
+            found = {at + step * n for at in found for n in range(count)}
+    return tuple(sorted(found))
+
+
+@lru_cache(REMEMBERED)
+def box_of(digits: Digits, loops: int) -> Box:
+    """Iterations along each loop that a block has side by side."""
+    box = [1] * loops
+    for loop, radix in digits:
+        box[loop] *= radix
+    return tuple(box)
+
+
+@lru_cache(REMEMBERED)
+def lane_box(digits: Digits, loops: int, lanes: int = WARP) -> Box | None:
+    """The box of a warp, where the first digits multiply to one."""
+    first: list[tuple[int, int]] = []
+    total = 1
+    for loop, radix in digits:
+        if total == lanes:
+            break
+        part = radix if total * radix <= lanes else lanes // total
+        if lanes % (total * part) or radix % part:
+            return None
+        first.append((loop, part))
+        total *= part
+    return box_of(tuple(first), loops)
+
+
+@lru_cache(REMEMBERED)
+def _points(digits: Digits, loops: int) -> tuple[tuple[int, ...], ...]:
+    """The iteration of each thread of a block, from the first of its box."""
+    found: list[tuple[int, ...]] = []
+    for thread in range(prod(radix for _, radix in digits)):
+        point, weight = [0] * loops, [1] * loops
+        for loop, radix in digits:
+            point[loop] += thread % radix * weight[loop]
+            weight[loop] *= radix
+            thread //= radix
+        found.append(tuple(point))
+    return tuple(found)
+
+
+def _starts(stream: Stream, tile: Box, blocks: tuple[int | None, ...]) -> dict[int, int]:
+    """How often a box begins at each byte of a line, times `LINE`.
+
+    `blocks`: how many boxes there are along each loop; 0 or less for the one box after so many whole ones.
+    """
+    spread, first = LINE, stream.first
+    found = {0: 1}
+    for step, radix, count in zip(stream.steps, tile, blocks, strict=True):
+        if count is None:
+            spread = gcd(spread, step * radix)
+        elif count <= 0:
+            first += step * radix * -count
+        else:
+            found = _moved(found, step * radix, count, LINE)
+    times = 1
+    for step, extent in stream.outer:
+        if extent is None:
+            spread = gcd(spread, step)
+            times *= OPEN
+        else:
+            found = _moved(found, step, extent, LINE)
+    total: dict[int, int] = {}
+    for at, often in found.items():
+        for other in range((at + first) % spread, LINE, spread):
+            total[other] = total.get(other, 0) + often * spread * times
+    return total
+
+
+def _moved(found: dict[int, int], step: int, count: int, line: int) -> dict[int, int]:
+    """`found` from each of `count` places, `step` bytes apart, mod `line`."""
+    period = line // gcd(line, step)
+    total: dict[int, int] = {}
+    for number in range(min(period, count)):
+        often = (count - number + period - 1) // period
+        for at, times in found.items():
+            place = (at + number * step) % line
+            total[place] = total.get(place, 0) + often * times
+    return total
+
+
+def _conflicts(offsets: tuple[int, ...], width: int) -> int:
+    """Rounds of the banks beyond the least, for one access of each lane."""
+    words = {at // WORD + n for at in offsets for n in range(max(1, width // WORD))}
+    busiest = max(Counter(word % BANKS for word in words).values(), default=0)
+    return busiest - -(-len(words) // BANKS)
