@@ -57,6 +57,19 @@ fn conv(X: f32[H, W], K: f32[3, 3]): f32[H, W] {
 }
 """
 
+VALID = """
+fn valid(X: f32[H, W], K: f32[3, 3]): f32[H - 2, W - 2]
+    where H >= 2, W >= 2
+{
+    new Y: f32[H - 2, W - 2]
+    par H - 2 |p| { par W - 2 |q| {
+        Y[p, q] = 0.0
+        seq 3 |r| { seq 3 |s| { Y[p, q] += X[p + r, q + s] * K[r, s] } }
+    } }
+    return Y
+}
+"""
+
 JACOBI = """
 fn jacobi(A: f32[H, W], const T: i32 = 2): f32[H, W] {
     new now: f32[H, W]

@@ -6,6 +6,7 @@ out, and both are told.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 
@@ -14,7 +15,8 @@ from texpr.ir import program as ir
 from texpr.ir.text import print_directive
 from texpr.ir.value import Buffer
 from texpr.isa.cuda import ASYNC_COPY
-from texpr.planner.banks import padding
+from texpr.planner.banks import WARP, padding
+from texpr.planner.budget import STAGES
 from texpr.planner.nest import Nest
 from texpr.planner.search import Candidate, Staging
 from texpr.schedule.apply import follow
@@ -76,6 +78,10 @@ class Script:
             at = grid[-1] if staging.at is None else parts[staging.at].outer
             assert at is not None, "a loop that a box is brought in lies outside of the tile"
             self._shared(staging, at)
+        for at in dict.fromkeys(s.at for s in self.candidate.staged if s.at is not None):
+            loop = parts[at].outer
+            assert loop is not None, "as above"
+            self._may("pipeline", loop, stages=STAGES)
         for seq in seqs:
             loop = self._loop(seq.own) if seq.own else None
             if loop is not None and loop.extent.is_constant and loop.extent.constant <= UNROLLED and self._few(loop):
@@ -131,6 +137,18 @@ class Script:
         pad = padding(self.nest, self.candidate, staging)
         if pad:
             self._must("resize", f"{name}.d{len(staging.box) - 1}", 0, pad)
+        elif len(staging.box) > 1 and staging.box[-1] % WARP and WARP % staging.box[-1]:
+            loops = [f"{name}_{dim}" for dim, extent in enumerate(staging.box) if extent > 1]
+            self._merged(loops)
+
+    def _merged(self, loops: list[str]) -> None:
+        """Rows that do not suit a warp are dealt out element by element."""
+        while len(loops) > 1:
+            *loops, outer, inner = loops
+            (made,) = self._fresh(outer, "m")
+            if not self._may("merge", outer, inner, results=(made,)):
+                return
+            loops.append(made)
 
     def _few(self, loop: ir.Loop) -> bool:
         """Whether `loop` written out, with the loops inside of it, is not too much code."""
@@ -151,8 +169,8 @@ class Script:
         except TexprError as reason:
             raise Refused(directive, reason, of) from None
 
-    def _may(self, name: str, *plain: str | int, results: tuple[str, ...] = ()) -> bool:
-        directive = _directive(name, plain, results, {}, self.nest.loops[0].span)
+    def _may(self, name: str, *plain: str | int, results: tuple[str, ...] = (), **keys: int) -> bool:
+        directive = _directive(name, plain, results, keys, self.nest.loops[0].span)
         try:
             self._follow(directive)
         except TexprError as reason:
@@ -166,7 +184,7 @@ class Script:
 
 
 def _directive(
-    name: str, plain: tuple[str | int, ...], results: tuple[str, ...], keys: dict[str, str], span: Span
+    name: str, plain: tuple[str | int, ...], results: tuple[str, ...], keys: Mapping[str, str | int], span: Span
 ) -> ir.Directive:
     given = [ir.Argument(value) for value in plain]
     keyed = [ir.Argument(value, "in" if key == "space" else key) for key, value in keys.items()]

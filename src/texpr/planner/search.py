@@ -96,7 +96,7 @@ class Search:
         self.forms = {b: f for b, f in found.items() if f is not None}
         self.lane = self._lane()
         self.tiled = tuple(p.sym for p in self.nest.pars if self._has_reuse(p.sym) or p.sym == self.lane)
-        self.own = tuple(sorted(self._owns(), key=lambda pair: pair[0]))
+        self.own = tuple(sorted(self._owns(), key=lambda each: (each[0], each[2][self.lane])))
 
     def _has_reuse(self, sym: Sym) -> bool:
         """Whether neighbouring iterations of `sym` share elements of some buffer."""

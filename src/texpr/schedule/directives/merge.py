@@ -24,7 +24,7 @@ def _apply(call: Call) -> State:
     found = on_allocation(call, 2, ("{}_m",), lambda graph, old, new: graph.merge(old[0], old[1], new[0]))
     if found is not None:
         return found
-    outer, inner = (free_loop(call, argument) for argument in call.plain)
+    outer, inner = (free_loop(call, argument, copying=True) for argument in call.plain)
     names = f"`{outer.sym.base}` and `{inner.sym.base}`"
     if len(outer.body) != 1 or outer.body[0] is not inner:
         help = "`reorder` brings them together, `distribute` takes other statements away"
