@@ -15,7 +15,7 @@ from texpr.affine.expr import Expr, Sym
 from texpr.backends.cuda.tensors import ELEMENTS, FILLS, INTERLEAVES, SWIZZLES
 from texpr.emulator import Emulated, Report
 from texpr.ir.kernel import Kernel, TensorMap
-from texpr.ir.tensor_map import element
+from texpr.ir.tensor_map import element_of
 
 
 def encode(
@@ -56,7 +56,7 @@ def encoded(emulated: Emulated, map: TensorMap, args: Mapping[str, Any]) -> np.v
 
     found = encode(
         emulated.emulator.library,
-        ELEMENTS[element(map.buffer.dtype).name],
+        ELEMENTS[element_of(map).name],
         args[map.buffer.name].ctypes.data + number(map.offset) * map.buffer.dtype.bytes,
         [number(e) for e in map.sizes],
         [number(e) for e in map.strides],

@@ -54,10 +54,11 @@ store_{t}_{rank}(TX_GLOBAL({t}_t) room, const __grid_constant__ tx_tensor_map ma
 TX_EXPORT(store_{t}_{rank})
 """
 
-_REDUCTIONS = (None, Reduction.ADD, Reduction.MIN, Reduction.MAX, Reduction.AND, Reduction.OR, Reduction.XOR)
+_REDUCTIONS = (None, Reduction.ADD, Reduction.MIN, Reduction.MAX, Reduction.AND, Reduction.OR, Reduction.XOR,
+               Reduction.INC, Reduction.DEC)  # fmt: skip
 
 _ALL = ("add", "min", "max", "and", "or", "xor")
-_OPS = {1: (), 2: _ALL[:3], 4: _ALL, 8: _ALL}
+_OPS = {1: (), 2: _ALL[:3], 4: (*_ALL, "inc", "dec"), 8: _ALL}
 """What elements of so many bytes can be combined by."""
 
 
@@ -148,6 +149,8 @@ def _any_copy(random: Random) -> Copy:
         strides.append(-(-reach // align) * align + align * random.randint(0, 2))
         reach = strides[-1] * sizes[at]
     reduction = random.choice([None, None, 0, 1, 2, 3, 4, 5, 6])
+    if reduction is not None and element.name == "uint32":
+        reduction = random.choice([7, 8, 8])
     if reduction and element.name not in TYPES[_REDUCTIONS[reduction] or Reduction.ADD]:
         reduction = 0
     fill = random.choice(list(Fill)) if element.is_float else Fill.ZERO
@@ -233,4 +236,4 @@ def test_the_random_copies_are_of_every_kind() -> None:
     assert {len(copy.sizes) for copy in copies} == {1, 2, 3, 4, 5}
     assert {copy.swizzle for copy in copies} == set(Swizzle) and {copy.slice_bytes for copy in copies} == {0, 16, 32}
     assert {copy.fill for copy in copies} == set(Fill) and {copy.element for copy in copies} == set(ELEMENTS)
-    assert {copy.reduction for copy in copies} == {None, *range(7)} and any(max(copy.steps) > 1 for copy in copies)
+    assert {copy.reduction for copy in copies} == {None, *range(9)} and any(max(copy.steps) > 1 for copy in copies)

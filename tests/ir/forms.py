@@ -210,6 +210,7 @@ class Forms:
         return k.TensorMap(
             name, buffer, self.indices(), self.indices(), self.numbers(), self.numbers(), self.random.choice([0, 32, 64, 128]),
             self.random.choice([0, 16, 32]), self.random.choice(["zero", "nan"]), self.random.choice([ZERO, self.index()]),
+            self.random.choice(["", "uint64"]),
         )  # fmt: skip
 
     def axis(self) -> k.Axis:

@@ -262,8 +262,9 @@ class _KernelParser:
         swizzle = scan.integer() if scan.accept("swizzle") else 0
         interleave = scan.integer() if scan.accept("interleave") else 0
         fill = scan.name() if scan.accept("fill") else "zero"
+        kind = scan.name() if scan.accept("as") else ""
         return k.TensorMap(
-            name, buffer, sizes, strides, box, steps, swizzle, interleave, fill, offset, scan.span(start)
+            name, buffer, sizes, strides, box, steps, swizzle, interleave, fill, offset, kind, scan.span(start)
         )  # fmt: skip
 
     def _after(self, word: str, read: Callable[[Scanner], _Item]) -> _Item:

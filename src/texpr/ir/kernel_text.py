@@ -10,7 +10,7 @@
     clause  = "buffer" buffer | "scalar" buffer | "size" NAME, … | "writes" NAME, … | "blocks" INT
             | "axis" LEVEL ["." DIM] NAME "<" index ["base" NAME] | "array" SPACE buffer ["at" INT] ["barriers"] [STRING]
             | "map" NAME "of" (buffer | NAME) ["from" index] "sizes" "[" [index, …] "]" "strides" "[" [index, …] "]"
-              "box" "[" [INT, …] "]" "steps" "[" [INT, …] "]" ["swizzle" INT] ["interleave" INT] ["fill" NAME]
+              "box" "[" [INT, …] "]" "steps" "[" [INT, …] "]" ["swizzle" INT] ["interleave" INT] ["fill" NAME] ["as" NAME]
     buffer  = NAME ":" TYPE "[" [index, …] "]" ["strides" "[" [index, …] "]"] ["align" INT] ["role" ROLE]
 
     stmt    = "for" NAME "in" index ".." index ["by" index] [KIND [INT]] ["reduce" "(" NAME OP, … ")"] ["uniform"] block
@@ -165,7 +165,8 @@ def _map(map: k.TensorMap) -> str:
     swizzle = f" swizzle {map.swizzle}" if map.swizzle else ""
     interleave = f" interleave {map.interleave}" if map.interleave else ""
     fill = "" if map.fill == "zero" else f" fill {map.fill}"
-    return f"{start}{tensor}{box}{swizzle}{interleave}{fill}"
+    kind = f" as {map.element}" if map.element else ""
+    return f"{start}{tensor}{box}{swizzle}{interleave}{fill}{kind}"
 
 
 def _buffer(buffer: Buffer, clause: str) -> str:

@@ -27,6 +27,11 @@ def element(dtype: DType) -> Element:
     return ELEMENTS[_ELEMENTS.get(dtype.name, f"uint{dtype.bits}")]
 
 
+def element_of(map: TensorMap) -> Element:
+    """The type of elements of a map."""
+    return ELEMENTS[map.element] if map.element else element(map.buffer.dtype)
+
+
 def base(map: TensorMap) -> Expr:
     """The address of the first element of the tensor in bytes, as a multiple of what its buffer is aligned to."""
     start = Sym(f"address of {map.buffer.name}")
@@ -40,9 +45,11 @@ def _alignment(buffer: Buffer) -> int:
 
 
 def describe(map: TensorMap) -> descriptor.TensorMap:
-    """The descriptor. Raises ValueError for a swizzle, an interleave or a fill that there is not."""
+    """The descriptor. Raises ValueError for a type, a swizzle, an interleave or a fill that there is not."""
+    if map.element and (map.element not in ELEMENTS or ELEMENTS[map.element].size != map.buffer.dtype.bytes):
+        raise ValueError(f"{map.element!r} is no type of elements of {map.buffer.dtype.bytes} bytes")
     return descriptor.TensorMap(
-        element(map.buffer.dtype),
+        element_of(map),
         base(map),
         map.sizes,
         map.strides,

@@ -10,7 +10,7 @@ from texpr.affine.facts import Known
 from texpr.affine.ranges import Range
 from texpr.ir import kernel as k
 from texpr.ir.place import Place, Rule
-from texpr.ir.tensor_map import element, judged
+from texpr.ir.tensor_map import element, element_of, judged
 from texpr.ir.types import U64
 from texpr.ir.value import Buffer, Load, Value
 from texpr.ir.value import walk as value_walk
@@ -27,7 +27,7 @@ MOST_COUNT = 2**20 - 1
 BULK = 16
 """Bytes of which a bulk copy's addresses and size are multiples."""
 
-BULK_REDUCTIONS = ("add", "min", "max", "and", "or", "xor")
+BULK_REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 
 _MOST = 2**31 - 1
 
@@ -176,9 +176,11 @@ def reduction_is_of_the_type(stmt: k.Stmt, at: Place) -> Iterator[str]:
     """The engine combines by these operations, of these types."""
     if not isinstance(stmt, k.StoreTensor) or stmt.reduce is None:
         return
+    map = _map(stmt.map, at)
+    kind = element(stmt.source.dtype) if map is None else element_of(map)
     if stmt.reduce not in BULK_REDUCTIONS:
         yield f"no tile is reduced by {stmt.reduce}"
-    elif element(stmt.source.dtype).name not in TYPES[Reduction(stmt.reduce)] or stmt.source.dtype.name in ("tf32", "bool"):
+    elif kind.name not in TYPES[Reduction(stmt.reduce)] or stmt.source.dtype.name in ("tf32", "bool"):
         yield f"no tile of {stmt.source.dtype} is reduced by {stmt.reduce}"
 
 

@@ -95,6 +95,7 @@ class TensorMap:
     `strides` in bytes, of dimensions 1 and up; both in sizes of the plan. `box`: elements along each dimension; `steps`: from
     one element to the next. `swizzle` is 0, 32, 64 or 128, `interleave` 0, 16 or 32 bytes; `fill`, "zero" or "nan", is what a
     load writes for elements outside of the tensor. `offset`: elements from the start of `buffer` to the first of the tensor.
+    `element`: the driver's name of their type, where it is another one of that size than the buffer's own.
     """
 
     name: str
@@ -107,6 +108,7 @@ class TensorMap:
     interleave: int = 0
     fill: str = "zero"
     offset: Expr = ZERO
+    element: str = ""
     span: Span = NOWHERE
 
     @property
@@ -194,7 +196,8 @@ class StoreTensor:
     """Starts a copy of the tile that `source` is the first of to the box of `map` at coordinates `at`, innermost first.
 
     Elements outside of the tensor are not written. `reduce`: add, min, max, and, or, xor, by which each element is combined
-    with what is there. Nobody writes the tile until the thread has waited for it, by `WaitBulk`.
+    with what is there; of u32 also inc and dec, which wrap at the tile's element. Nobody writes the tile until the thread has
+    waited for it, by `WaitBulk`.
     """
 
     map: str

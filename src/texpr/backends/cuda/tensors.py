@@ -8,7 +8,7 @@ from texpr.affine.expr import Expr
 from texpr.backends.c.index import index_text
 from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import Binds
-from texpr.ir.tensor_map import element
+from texpr.ir.tensor_map import element_of
 from texpr.ir.transfer import TensorMap
 
 ELEMENTS: Mapping[str, int] = {
@@ -34,7 +34,7 @@ def tensor_text(map: TensorMap, scope: Scope) -> str:
     dtype = map.buffer.dtype
     base = f"(texpr_wide)(uintptr_t){scope.named[map.buffer]} + {index_text(map.offset * dtype.bytes, scope).at(Binds.ADD)}"
     strides = _listed(map.strides, scope) if map.strides else "0"
-    numbers = (ELEMENTS[element(dtype).name], INTERLEAVES[map.interleave], SWIZZLES[map.swizzle], FILLS[map.fill])
+    numbers = (ELEMENTS[element_of(map).name], INTERLEAVES[map.interleave], SWIZZLES[map.swizzle], FILLS[map.fill])
     fields = (
         base,
         f"{{{_listed(map.sizes, scope)}}}",

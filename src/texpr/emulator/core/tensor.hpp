@@ -174,7 +174,7 @@ inline std::vector<Piece> pieces(const Tensor &tensor, const long long *at, char
 
 /* ---- combining ------------------------------------------------------------------------------------------------------------ */
 
-enum class Combine : std::uint8_t { none, add, min, max, bit_and, bit_or, bit_xor };
+enum class Combine : std::uint8_t { none, add, min, max, bit_and, bit_or, bit_xor, increment, decrement };
 
 inline float widened(std::uint16_t bits, bool brain) {
     std::uint32_t word = (std::uint32_t)bits << 16;
@@ -235,6 +235,8 @@ template <class T, class Bits> void combine_bits(Combine how, char *far, const c
     case Combine::bit_and: old &= given; break;
     case Combine::bit_or: old |= given; break;
     case Combine::bit_xor: old ^= given; break;
+    case Combine::increment: old = old >= given ? 0 : (Bits)(old + 1); break;
+    case Combine::decrement: old = old == 0 || old > given ? given : (Bits)(old - 1); break;
     default: {
         T result = combined(how, a, b);
         std::memcpy(&old, &result, sizeof old);
@@ -279,6 +281,8 @@ inline bool combines(Combine how, Element element) {
     case Combine::add: return (word && element != Element::i64) || half || element == Element::f32 || element == Element::f64;
     case Combine::min:
     case Combine::max: return word || half;
+    case Combine::increment:
+    case Combine::decrement: return element == Element::u32;
     default: return word;
     }
 }

@@ -65,6 +65,8 @@ TX_EMU_STORE_TENSOR(tx_reduce_max_tensor, 3)
 TX_EMU_STORE_TENSOR(tx_reduce_and_tensor, 4)
 TX_EMU_STORE_TENSOR(tx_reduce_or_tensor, 5)
 TX_EMU_STORE_TENSOR(tx_reduce_xor_tensor, 6)
+TX_EMU_STORE_TENSOR(tx_reduce_inc_tensor, 7)
+TX_EMU_STORE_TENSOR(tx_reduce_dec_tensor, 8)
 #undef TX_EMU_STORE_TENSOR
 
 template <int N, class A, class G, class B>

@@ -10,7 +10,7 @@ from texpr.isa.levels import Level
 MOST_PENDING = 7
 """Groups in flight that there are records for: the number is an immediate."""
 
-REDUCTIONS = ("add", "min", "max", "and", "or", "xor")
+REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 """By which a tile is combined with what is in the tensor."""
 
 _BARRIER = Operand("b", "u64", inout=True)
