@@ -66,6 +66,7 @@ class Outgoing:
 
     group: int
     moves: tuple[tuple[Memory, Element, tuple[Memory, Element]], ...]
+    reduce: str | None = None
     read: bool = False
 
 
@@ -205,15 +206,19 @@ class Engine:
                 raise Fault(f"{memory.name}{list(element)} is stored, but its writer has passed no fence")
             self.reading.add((id(memory), element))
             moves.append((memory, element, self.tensor(map, index)))
-        thread.stores.append(Outgoing(thread.bulk_groups, tuple(moves)))
+        thread.stores.append(Outgoing(thread.bulk_groups, tuple(moves), stmt.reduce))
 
     def finish(self, thread: Thread, pending: int, read: bool) -> None:
         """Groups but the last `pending` have read their tiles; without `read` they have written too."""
         done = [each for each in thread.stores if each.group < thread.bulk_groups - pending]
         for each in done:
             for memory, element, (target, at) in () if each.read else each.moves:
-                target.touch(at, thread.touch(), writes=True)
-                target.values[at] = memory.values[element]
+                if each.reduce is None:
+                    target.touch(at, thread.touch(), writes=True)
+                    target.values[at] = memory.values[element]
+                else:  # at once, whoever else combines there
+                    old, new = target.values[at], memory.values[element]
+                    target.values[at] = {"add": old + new, "min": min(old, new), "max": max(old, new)}[each.reduce]
                 self.reading.remove((id(memory), element))
             each.read = True
             if not read:

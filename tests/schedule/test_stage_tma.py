@@ -166,4 +166,4 @@ def test_a_store_of_what_is_not_written_is_refused() -> None:
     """A box larger than what is computed would store what nobody wrote."""
     schedule = multiplying(out="stage(C, at=bj, in=shared, via=tma, box=(16, 64)) -> Cs")
     text = refusal(MATMUL, schedule)
-    assert "an element is read, or stored with its box, before it is written" in text
+    assert "an element of its box is read, or stored with it, that another iteration may write" in text

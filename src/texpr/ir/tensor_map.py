@@ -10,6 +10,7 @@ from texpr.ir.types import DType
 from texpr.ir.value import Buffer
 from texpr.tma import descriptor
 from texpr.tma.elements import ELEMENTS, Element, Fill
+from texpr.tma.reduce import TYPES, Reduction
 from texpr.tma.rules import Findings, findings
 from texpr.tma.swizzle import Swizzle
 
@@ -25,6 +26,17 @@ _ELEMENTS = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bflo
 def element(dtype: DType) -> Element:
     """The type of elements under which values of `dtype` travel: where the driver has no such type, bytes of the same size."""
     return ELEMENTS[_ELEMENTS.get(dtype.name, f"uint{dtype.bits}")]
+
+
+def combined_as(op: str, dtype: DType) -> str | None:
+    """The driver's name of the type under which the engine combines elements of `dtype` by `op`, None where it does not.
+
+    Sums of i64 are those of u64: both wrap.
+    """
+    if op not in (each.value for each in Reduction) or dtype.name in ("tf32", "bool") or dtype.bits < 16:
+        return None
+    name = "uint64" if (op, dtype.name) == ("add", "i64") else element(dtype).name
+    return name if name in TYPES[Reduction(op)] else None
 
 
 def element_of(map: TensorMap) -> Element:

@@ -14,6 +14,14 @@ EXACTLY_ONCE_FREE = frozenset({"max", "min", "and", "or"})
 """Updates that give the same result however often a value joins."""
 
 
+ATOMIC = frozenset({"add", "sub", "max", "min", "and", "or"})
+
+
+def may_meet(update: Update, dtype: DType, asked: bool) -> bool:
+    """Whether results do not depend on the order in which updates meet, or the text asks for them in any (`#atomic`)."""
+    return isinstance(update, str) and update in ATOMIC and (dtype.is_integer or (dtype.is_float and asked))
+
+
 def identity(update: Update, dtypes: Sequence[DType]) -> tuple[Value, ...]:
     """The values that change nothing when they join: 0 for a sum, −∞ or the least integer for a maximum, …
 

@@ -67,6 +67,7 @@ class Tensors:
     before: dict[Gap, list[k.Stmt]] = field(default_factory=dict[Gap, "list[k.Stmt]"])
     groups: list[_Group] = field(default_factory=list[_Group])
     reused: dict[Step, tuple[k.Covered, ...]] = field(default_factory=dict[Step, "tuple[k.Covered, ...]"])
+    followed: dict[Step, tuple[k.Covered, ...]] = field(default_factory=dict[Step, "tuple[k.Covered, ...]"])
 
     @classmethod
     def of(
@@ -134,11 +135,13 @@ class Tensors:
                     self._fence(self.steps[node], steps.nodes, steps.number, at, placed)
         for leaf, step in self.stores.items():
             self._reuse(step, [m for m in met if m.source is leaf and m.sink is not leaf])
+            again = (m for m in met if m.source is m.sink is leaf and m.covered.buffer == step.tensor.buffer.name)
+            self.followed[step] = tuple(dict.fromkeys(m.covered for m in again if _in_order(step, m)))
 
     def _require_quiet(self, nodes: tuple[Node, ...]) -> None:
         """What a kernel writes by its threads, no copy of the same kernel reads: that would take fences for global memory."""
         for step in self.loads.values():
-            if any(_writes(leaf, step.tensor.buffer) for leaf in leaves(nodes)):
+            if any(_writes(leaf, step.tensor.buffer) for leaf in leaves(nodes) if leaf not in self.stores):
                 reason = f"`{step.tensor.buffer.name}` is written in the kernel whose copies load it"
                 raise limitation("E0916", step.span, reason, help="stage it by via=ld")
 
@@ -225,7 +228,9 @@ class Tensors:
             stores = self.maps.stores(step)
             yield from stores if needed is None else (k.If(needed, stores, span=step.span),)
             yield k.CommitBulk(step.span)
-            if self.reused[step]:
+            if self.followed[step]:
+                yield k.WaitBulk(0, covers=(*self.followed[step], *self.reused[step]), span=step.span)
+            elif self.reused[step]:
                 yield k.WaitBulk(0, read=True, covers=self.reused[step], span=step.span)
             return
         group = next(g for g in self.groups if step in g.members)
@@ -255,6 +260,12 @@ class Tensors:
 
 def _turn(sink: Leaf, leaf: Leaf, carrier: ir.Seq) -> k.Covered:
     return k.Covered("WAR", "the phase of a barrier", sink.stmt.span, leaf.stmt.span, carrier.sym)
+
+
+def _in_order(step: Step, meeting: Meeting) -> bool:
+    """Whether a store that meets an earlier one of its own must come after it: not where results join in any order."""
+    free = meeting.carrier is not None and step.tensor.buffer in meeting.carrier.reduce
+    return step.reduce is None or (step.tensor.dtype.is_float and not free)
 
 
 def _writes(leaf: Leaf, buffer: Buffer) -> bool:

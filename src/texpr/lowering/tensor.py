@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.tensor_map import combined_as, element
 from texpr.ir.value import Buffer, Load, Value
 from texpr.lowering.holes import Asked, Tested, asked, bounds, present, tested, uniform
 from texpr.lowering.names import Names
@@ -35,7 +36,7 @@ class Step:
     """A step as copies of boxes between the shared array `tile` and `tensor`, in either direction: an element, in its loops.
 
     `loops`: the index that walks along each dimension, None for one of a single element. `saves`: whether a copy of holes that
-    nobody needs is left out.
+    nobody needs is left out. `reduce`: by which a store combines elements with what is there.
     """
 
     leaf: Leaf
@@ -46,6 +47,7 @@ class Step:
     loops: tuple[Sym | None, ...]
     boxes: Boxes
     saves: bool = False
+    reduce: str | None = None
 
     @property
     def span(self) -> Span:
@@ -105,7 +107,10 @@ def step_of(leaf: Leaf, places: Mapping[Buffer, Place]) -> Step | None:
         raise changed(leaf.stmt)
     boxes = Boxes(extent, tuple(box), tensor.dtype.bytes, Swizzle(swizzle), steps)
     syms = tuple(None if loop is None else loop.sym for loop in along)
-    return Step(leaf, found, tile, tensor, stores, syms, boxes, saves is not None)
+    reduce = bind.update
+    if not (reduce is None or (stores and isinstance(reduce, str) and combined_as(reduce, tensor.dtype))):
+        raise changed(leaf.stmt)
+    return Step(leaf, found, tile, tensor, stores, syms, boxes, saves is not None, reduce)
 
 
 def _step(index: Expr, along: Sym) -> int:
@@ -168,6 +173,7 @@ class Maps:
             tuple(each.element_stride.constant for each in dimensions),
             step.boxes.swizzle.span,
             offset=copy.skipped,
+            element=_travels_as(step),
             span=step.span,
         )
 
@@ -220,7 +226,7 @@ class Maps:
 
     def stores(self, step: Step) -> tuple[k.Stmt, ...]:
         """Starts the stores of a step."""
-        return tuple(k.StoreTensor(self.of(step).name, at, tile, span=step.span) for tile, at in self._each(step))
+        return tuple(k.StoreTensor(self.of(step).name, at, tile, step.reduce, step.span) for tile, at in self._each(step))
 
     def _each(self, step: Step) -> Iterator[tuple[Load, tuple[Expr, ...]]]:
         place, copy = self.places[step.tile.buffer], self.planned(step)
@@ -230,4 +236,10 @@ class Maps:
 
 
 def _content(map: k.TensorMap) -> tuple[object, ...]:
-    return map.buffer, map.sizes, map.strides, map.box, map.steps, map.swizzle, map.offset
+    return map.buffer, map.sizes, map.strides, map.box, map.steps, map.swizzle, map.offset, map.element
+
+
+def _travels_as(step: Step) -> str:
+    """The type that a map has in place of the buffer's own, so that the engine combines its elements; empty for that one."""
+    name = None if step.reduce is None else combined_as(step.reduce, step.tensor.dtype)
+    return "" if name is None or name == element(step.tensor.dtype).name else name

@@ -20,17 +20,16 @@ from itertools import count
 from texpr.affine.expr import Expr, Sym, expr, minimum
 from texpr.ir import program as ir
 from texpr.ir.rewrite import Rewriter, replace_loads, substitute_block
-from texpr.ir.updates import identity
+from texpr.ir.updates import identity, may_meet
 from texpr.ir.uses import bound, loads, used
 from texpr.ir.value import Buffer, Load
 from texpr.mapping.bands import band, contiguous, rebuild
 from texpr.mapping.bound import is_own
-from texpr.schedule.marks import level_of
+from texpr.schedule.marks import BIND, TENSOR, asked_at, level_of, mark
+from texpr.support.diagnostic import limitation
 
 BLOCK_CHUNK, CORE_CHUNK = 4096, 65536
 """Iterations of a reduction at the top of a program that one block, or one CPU core, takes at a time."""
-
-ATOMIC_UPDATES = frozenset({"add", "sub", "max", "min", "and", "or"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +145,7 @@ class _Arranger:
         below: Callable[[tuple[ir.Stmt, ...]], tuple[ir.Stmt, ...]],
     ) -> tuple[ir.Stmt, ...]:
         """Iterations meet in elements that depend on the reduced index: atomics, or in order."""
-        if all(_may_be_atomic(a, reducing) for a in found):
+        if all(_may_be_atomic(a, reducing, body) for a in found):
             return rebuild(plain, rebuild(tuple(map(_atomic, reducing)), serial(body)))
         if plain:
             return rebuild(plain, rebuild(_as_seq(reducing), serial(body)))
@@ -216,7 +215,7 @@ def _in_place(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> tuple[ir.
     """Reductions where they stand: with atomics where iterations meet and may do so, in order otherwise."""
     _, reducing = _parted(loops)
     found = accumulators(body, _buffers(reducing))
-    if not _invariant(found, reducing, body) and all(_may_be_atomic(a, reducing) for a in found):
+    if not _invariant(found, reducing, body) and all(_may_be_atomic(a, reducing, body) for a in found):
         return rebuild(tuple(_atomic(p) if p.reduce else p for p in loops), serial(body))
     return rebuild(tuple(_as_seq((p,))[0] if p.reduce else p for p in loops), serial(body))
 
@@ -242,15 +241,22 @@ def _invariant(found: tuple[Accumulator, ...], reducing: tuple[ir.Par, ...], bod
     )
 
 
-def _may_be_atomic(accumulator: Accumulator, reducing: tuple[ir.Par, ...]) -> bool:
-    update = accumulator.update
-    if len(accumulator.targets) != 1 or not isinstance(update, str) or update not in ATOMIC_UPDATES:
-        return False
-    dtype = accumulator.targets[0].dtype
-    if dtype.is_integer:
-        return dtype.bits >= 32
+def _may_be_atomic(accumulator: Accumulator, reducing: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> bool:
+    update, dtype = accumulator.update, accumulator.targets[0].dtype
     asked = any(is_atomic(loop) for loop in reducing)
-    return dtype.is_float and update in ("add", "sub") and dtype.bits >= 32 and dtype.name != "tf32" and asked
+    if len(accumulator.targets) != 1 or not may_meet(update, dtype, asked):
+        return False
+    if _is_engine_s(accumulator, body):
+        return True
+    return dtype.bits >= 32 and (dtype.is_integer or (update in ("add", "sub") and dtype.name != "tf32"))
+
+
+def _is_engine_s(accumulator: Accumulator, body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether the tensor memory accelerator makes every such update, which combines more types than threads do."""
+    copies = [s for s in ir.walk(body) if isinstance(s, ir.Par) and mark(s, TENSOR)]
+    inside = {id(s) for copy in copies for s in ir.walk(copy.body)}
+    binds = (s for s in ir.walk(body) if isinstance(s, ir.Bind) and s.targets[0].buffer is accumulator.targets[0].buffer)
+    return all(id(s) in inside for s in binds)
 
 
 def _prefers_team(thread: ir.Par, reduced: ir.Par, body: tuple[ir.Stmt, ...]) -> bool:
@@ -269,6 +275,12 @@ def _chunk(inner: list[ir.Par], most: int) -> int:
 
 
 def _as_seq(loops: tuple[ir.Par, ...]) -> tuple[ir.Seq, ...]:
+    """The loops in order. Raises Limitation E0909 for one that a schedule gave to blocks."""
+    bound = next((p for p in loops if (level_of(p) or "").startswith("grid")), None)
+    if bound is not None:
+        reason = f"blocks that share `{bound.sym.base}` would meet in elements that threads do not combine so"
+        help = "stage what they meet in by via=tma, or leave the loop unbound"
+        raise limitation("E0909", asked_at(bound, BIND), reason, help=help)
     return tuple(
         ir.Seq(p.sym, p.extent, p.body, reduce=p.reduce, label=p.label, directives=p.directives, span=p.span) for p in loops
     )

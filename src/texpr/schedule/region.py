@@ -177,12 +177,14 @@ def inside(state: State, around: Sequence[ir.Loop]) -> tuple[Expr, ...]:
     return tuple(facts)
 
 
-def is_met_again(state: State, like: Use, chosen: Sequence[ir.Loop]) -> bool:
+def is_met_again(state: State, like: Use, chosen: Sequence[ir.Loop], free: bool = False) -> bool:
     """Whether the element of `like` may be that of another iteration of the loops `chosen` inside, or of a `par` around.
 
-    Loops around that the buffer lives in count, not those that make it anew. Also True where that cannot be decided.
+    Loops around that the buffer lives in count, not those that make it anew, nor, where `free`, those whose iterations meet in
+    it by right. Also True where that cannot be decided.
     """
-    around = tuple(loop for loop in like.outer if not _makes(loop, like.load.buffer))
+    buffer = like.load.buffer
+    around = tuple(loop for loop in like.outer if not (_makes(loop, buffer) or (free and buffer in loop.reduce)))
     every = (*like.outer, *chosen)
     syms_of = {loop: state.domain(loop).sym for loop in every}
     one = {s: expr(left(s)) for s in syms_of.values()}

@@ -74,6 +74,31 @@ class Staging:
         after = nested(part.loops, self._where(part.test, bind))
         return self._rebuilt(self._noted(self.state, part.base, None), part.made, (), after, part.where)
 
+    def through_box(
+        self, region: Box, names: tuple[Sequence[Sym], Sequence[Sym]], mark: Callable[[ir.Par], ir.Par]
+    ) -> tuple[State, Use]:
+        """The box is copied in, and out at the end, but for elements outside of the buffer; also the access on the way out."""
+        first, part = self._part(region, names[0], mark), self._part(region, names[1], mark)
+        load = ir.Bind((replace(first.own, buffer=part.made),), (first.theirs,), span=self.span)
+        store = ir.Bind((part.theirs,), (part.own,), span=self.span)
+        before, after = (nested(p.loops, self._where(p.test, b)) for p, b in ((first, load), (part, store)))
+        state = self._rebuilt(self._noted(self.state, part.base, None), part.made, before, after, part.where)
+        return state, Use(store, part.theirs, True, self.outer, part.loops, part.theirs.index, False)
+
+    def to_join(
+        self, region: Box, names: tuple[Sequence[Sym], Sequence[Sym]], mark: Callable[[ir.Par], ir.Par], op: str, start: Literal
+    ) -> tuple[State, Use]:
+        """The box begins as `start` everywhere, and joins the buffer at the end by `op`; `names`: of the loops of both.
+
+        Also the access by which it joins.
+        """
+        first, part = self._part(region, names[0], lambda loop: loop), self._part(region, names[1], mark)
+        before = nested(first.loops, (ir.Bind((replace(first.own, buffer=part.made),), (start,), span=self.span),))
+        join = ir.Bind((part.theirs,), (part.own,), op, span=self.span)
+        after = nested(part.loops, self._where(part.test, join))
+        state = self._rebuilt(self._noted(self.state, part.base, None), part.made, before, after, part.where, joins=True)
+        return state, Use(join, part.theirs, True, self.outer, part.loops, part.theirs.index, False)
+
     def _part(self, region: Box, names: Sequence[Sym], mark: Callable[[ir.Par], ir.Par]) -> _Part:
         every = tuple(zip(names, region.extent, strict=True))
         looped = tuple(each for each in every if each[1] > 1) or every[:1]
@@ -128,9 +153,11 @@ class Staging:
     def _made(self, shape: tuple[Expr, ...]) -> Buffer:
         return Buffer(self.name, self.buffer.dtype, shape, "local", span=self.span)
 
-    def _rebuilt(self, state: State, made: Buffer, before: Body, after: Body, where: Mapping[int, tuple[Expr, ...]]) -> State:
-        """The loop with the new buffer, the copies, and accesses turned to it. Loops around free no order of updates any more:
-        there are none of the old buffer that could be reordered."""
+    def _rebuilt(
+        self, state: State, made: Buffer, before: Body, after: Body, where: Mapping[int, tuple[Expr, ...]], joins: bool = False
+    ) -> State:
+        """The loop with the new buffer, the copies, and accesses turned to it. Loops around free no order of updates any more,
+        unless the copy `joins` the old buffer: there are none of that which could be reordered."""
 
         def load(old: Load) -> Load | None:
             index = where.get(id(old))
@@ -146,10 +173,10 @@ class Staging:
 
         rewriter = Rewriter(value=value, target=target, buffer=lambda b: made if b is self.buffer else b)
         new = ir.New(made, self.space, span=self.span)
-        freed = tuple(b for b in self.at.reduce if b is not self.buffer)
+        freed = tuple(b for b in self.at.reduce if joins or b is not self.buffer)
         at = replace(self.at, body=(new, *before, *rewriter.block(self.at.body), *after), reduce=freed)
         body = replaced(state.function.body, self.at, lambda _: (at,))
-        if after:
+        if after and not joins:
             body = _unfreed(body, at, self.buffer)
         return state.with_body(body)
 

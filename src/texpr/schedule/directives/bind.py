@@ -2,14 +2,16 @@
 
 Levels of a GPU: `grid.x` `grid.y` `grid.z`, `block.x` `block.y` `block.z`, or `warp` and `lane` in place of the block's; of a
 CPU: `core`. The loops of the grid are outermost and directly nested. Copies of a loop, which distribution made, are bound with
-it. What is not bound, or bound to `auto`, the compiler maps.
+it. What is not bound, or bound to `auto`, the compiler maps. Iterations that meet in a `reduce` may go to the grid where their
+updates may come in any order: integers, extrema, and floating-point sums of a loop that is marked `#atomic`.
 """
 
 from __future__ import annotations
 
 from texpr.ir import program as ir
+from texpr.ir.updates import may_meet
 from texpr.schedule.call import Call, Rule
-from texpr.schedule.marks import AUTO, BIND, BLOCK, UNROLL, VECTOR, WARPS, level_of, levels, mark, marked, unmarked
+from texpr.schedule.marks import AUTO, BIND, BLOCK, GRID, UNROLL, VECTOR, WARPS, level_of, levels, mark, marked, unmarked
 from texpr.schedule.state import State
 from texpr.schedule.tree import loops, path_to
 from texpr.support.diagnostic import Note
@@ -26,7 +28,11 @@ def _apply(call: Call) -> State:
     if level not in known:
         reason = f"{call.state.target.name} has no level `{level}`"
         raise call.refuse("E0908", reason, at=call.plain[1], help=f"its levels are {', '.join((*known, AUTO))}")
-    _require_par(call, loop)
+    meeting = isinstance(loop, ir.Par) and level in GRID and bool(loop.reduce) and not loop.fully
+    if isinstance(loop, ir.Par) and meeting:
+        _require_any_order(call, loop)
+    else:
+        _require_par(call, loop)
     _require_unbound(call, loop)
     for copy in call.state.copies(loop):
         _require_free(call, copy, level)
@@ -34,7 +40,12 @@ def _apply(call: Call) -> State:
         _require_threads(call, loop, level)
     else:
         _require_outermost(call, loop)
-    return call.state.changed(loop, lambda copy: marked(copy, BIND, level, span=call.directive.span))
+
+    def bound(copy: ir.Loop) -> ir.Loop:
+        found = marked(copy, BIND, level, span=call.directive.span)
+        return marked(found, "atomic") if meeting else found
+
+    return call.state.changed(loop, bound)
 
 
 def _require_par(call: Call, loop: ir.Loop) -> None:
@@ -48,6 +59,19 @@ def _require_par(call: Call, loop: ir.Loop) -> None:
     for other in (UNROLL, VECTOR):
         if mark(loop, other):
             raise call.refuse("E0908", f"`{name}` is given to `{other}` already", at=call.plain[0])
+
+
+def _require_any_order(call: Call, loop: ir.Par) -> None:
+    """Iterations that meet may go to blocks where their updates may come in any order."""
+    asked = mark(loop, "atomic") is not None
+    for stmt in ir.walk(loop.body):
+        if isinstance(stmt, ir.Bind) and stmt.update is not None and stmt.targets[0].buffer in loop.reduce:
+            target = stmt.targets[0]
+            if len(stmt.targets) > 1 or not may_meet(stmt.update, target.dtype, asked):
+                reason = f"blocks that share `{loop.sym.base}` meet in `{target.buffer.name}` in no order that is known"
+                note = Note("this update", stmt.span)
+                help = f"if any order will do, mark the loop: par … |{loop.sym.base}| reduce({target.buffer.name}) #atomic"
+                raise call.refuse("E0909", reason, note, help=help if target.dtype.is_float else None)
 
 
 def _require_unbound(call: Call, loop: ir.Loop) -> None:

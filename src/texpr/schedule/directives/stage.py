@@ -24,6 +24,7 @@ from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Literal
 from texpr.relation.facts import known
 from texpr.schedule.call import Call, Rule
+from texpr.schedule.combining import are_updates, neutral, operation
 from texpr.schedule.engine import boxes_asked, require_engine, require_load, require_store, require_zero, with_memory
 from texpr.schedule.marks import ASYNC, SAVES, TENSOR, marked
 from texpr.schedule.materialise import materialise
@@ -88,14 +89,45 @@ def _by_engine(call: Call, staging: Staging, region: Box, names: tuple[Sym, ...]
 
 def _stored(call: Call, staging: Staging) -> State:
     """Elements kept while they are written, and then stored by the tensor memory accelerator, boxes at a time."""
+    if are_updates(staging.uses):
+        return _joined(call, staging)
     like = _own(call, staging)
     region, boxes = boxes_asked(call, staging.buffer, _box(call, staging))
     require_store(call, staging.buffer, region, boxes, known(inside(staging.state, staging.outer)))
     names = _copy_loops(call, f"{staging.name}_out", len(region.extent))
     state = staging.to_box(region, names, lambda loop: _by_tma(call, loop, boxes))
     if reads_undefined(Subject(materialise(state).function), staging.name):
-        raise _no(call, like, "an element is read, or stored with its box, before it is written")
+        return _exchanged(call, staging, like, region, boxes)
     return with_memory(state, staging.name, boxes)
+
+
+def _exchanged(call: Call, staging: Staging, like: Use, region: Box, boxes: Boxes) -> State:
+    """Elements that are read before they are written: their box is loaded first. It has nothing beside what is written."""
+    promised = known(inside(staging.state, staging.outer))
+    require_load(call, staging.buffer, region, boxes, promised, None)
+    names = tuple(_copy_loops(call, f"{staging.name}{part}", len(region.extent)) for part in ("", "_out"))
+    state, use = staging.through_box(region, (names[0], names[1]), lambda loop: _by_tma(call, loop, boxes))
+    if is_met_again(state, use, use.inner):
+        raise _no(call, like, "an element of its box is read, or stored with it, that another iteration may write")
+    return with_memory(_defined(call, staging, like, state), staging.name, boxes)
+
+
+def _joined(call: Call, staging: Staging) -> State:
+    """Partial results collected in a tile, which the engine combines with the buffer."""
+    buffer = staging.buffer
+    try:
+        op = operation(staging.state, staging.uses)
+    except ValueError as reason:
+        raise _no(call, staging.uses[0], str(reason), help="stage it in registers, or by via=ld") from None
+    region, boxes = boxes_asked(call, buffer, _box(call, staging))
+    require_store(call, buffer, region, boxes, known(inside(staging.state, staging.outer)))
+    names = tuple(_copy_loops(call, f"{staging.name}{part}", len(region.extent)) for part in ("", "_out"))
+    state, use = staging.to_join(
+        region, (names[0], names[1]), lambda loop: _by_tma(call, loop, boxes), op, neutral(op, buffer.dtype)
+    )
+    if is_met_again(state, use, use.inner, free=True):
+        raise _no(call, staging.uses[0], "its box may touch elements of another iteration that does not meet this one by right")
+    return with_memory(_defined(call, staging, staging.uses[0], state), staging.name, boxes)
 
 
 def _by_tma(call: Call, loop: ir.Par, boxes: Boxes) -> ir.Par:
