@@ -67,8 +67,8 @@ class Meeting:
 
 
 WARP = 32
-FAR = 8
-"""The most iterations between a copy and its use that are told apart: rings of buffers are shorter."""
+FAR = 16
+"""The most iterations between a copy and its use that are told apart: twice round the longest ring."""
 
 
 @dataclass(slots=True)
@@ -127,11 +127,11 @@ class Needs:
                 yield Meeting(source.leaf, sink.leaf, None, 0, _covered(one, other, None))
             fresh = self.model.scope_syms(one.buffer) if not other.writes else frozenset[Sym]()
             for carrier in (loop for loop in common if loop.sym not in fresh):
+                if not self._meet(source, sink, carrier, common, nest):
+                    continue
                 apart = expr(right(carrier.sym)) - expr(left(carrier.sym))
                 near = (n for n in range(1, FAR) if self._meet(source, sink, carrier, common, nest, compare("==", apart, n)))
-                distance = next(near, FAR)
-                if distance < FAR or self._meet(source, sink, carrier, common, nest, compare(">=", apart, FAR)):
-                    yield Meeting(source.leaf, sink.leaf, carrier, distance, _covered(one, other, carrier))
+                yield Meeting(source.leaf, sink.leaf, carrier, next(near, FAR), _covered(one, other, carrier))
 
     def _meet(
         self,

@@ -109,7 +109,7 @@ class Tensors:
             for meeting in later:
                 assert meeting.carrier is not None
                 found_ring = self.rings.setdefault(leaf, ring(nodes, step, meeting.carrier.sym, self.given))
-                left = found_ring.slots - meeting.distance
+                left = found_ring.slots - found_ring.latest(step, meeting.distance)
                 covered = _turn(meeting.sink, leaf, meeting.carrier)
                 yield Need(meeting.sink, leaf, meeting.carrier, self.team, covered, distant=left > 1)
 
@@ -161,10 +161,11 @@ class Tensors:
         uses = [m for m in mine if m.covered.kind == "RAW"]
         body = next(steps for steps in lists(nodes) if steps.loop is not None and steps.loop.sym == own.sym)
         numbers = {id(steps.nodes): steps.number for steps in lists(nodes)}
-        for distance in sorted({m.distance for m in uses}):
+        latest = {m: own.latest(group.members[0], m.distance) for m in mine if m in uses}
+        for distance in sorted(set(latest.values())):
             turn = expr(own.sym) - distance
-            sinks = frozenset(m.sink for m in uses if m.distance == distance)
-            covers = tuple(dict.fromkeys(m.covered for m in mine if m.distance == distance))
+            sinks = frozenset(m.sink for m, d in latest.items() if d == distance)
+            covers = tuple(dict.fromkeys(m.covered for m, d in latest.items() if d == distance))
             for list, gap in reached(group.members[0], body.nodes, sinks, partial(self._was_filled, own, turn)):
                 self._wait_at((numbers[id(list)], gap), group, own.phase.at(own.sym, turn), covers)
 

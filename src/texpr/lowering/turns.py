@@ -16,6 +16,7 @@ from texpr.affine.expr import ZERO, Expr, Sym, expr, maximum
 from texpr.affine.facts import Known
 from texpr.ir import kernel as k
 from texpr.ir.value import Load, walk
+from texpr.lowering.needs import FAR
 from texpr.lowering.team import Branch, Leaf, Loop, Node, leaves
 from texpr.lowering.tensor import Step
 from texpr.presburger.formula import Or
@@ -45,6 +46,12 @@ class Ring:
     sym: Sym
     first: Expr
     end: Expr
+
+    def latest(self, step: Step, distance: int) -> int:
+        """How many turns ago the slot was filled last, if it was filled so many turns ago; every copy fills the whole slot."""
+        if distance >= FAR:
+            raise uncounted(step, "it is used many turns later")
+        return (distance - 1) % self.slots + 1
 
     def was_filled(self, turn: Expr, inside: Known) -> bool:
         """Whether the copy has surely been made in that turn, where `inside` holds."""

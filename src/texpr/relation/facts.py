@@ -35,12 +35,9 @@ def unfloored(facts: Iterable[Expr]) -> Iterator[Expr]:
 
 
 def in_loop(sym: Sym, extent: Expr) -> Iterator[Expr]:
-    """What is ≥ 0 in a loop of `sym` below `extent`; of an extent ⌊x / d⌋ also that d · (sym + 1) ≤ x."""
+    """What is ≥ 0 in a loop of `sym` below `extent`; of an extent ⌊x / d⌋ + e also that d · (sym + 1 − e) ≤ x."""
     yield expr(sym)
-    yield extent - 1 - sym
-    atom = extent.as_atom
-    if isinstance(atom, FloorDiv) and atom.den.is_constant and atom.den.constant > 0:
-        yield atom.num - (expr(sym) + 1) * atom.den
+    yield from unfloored((extent - 1 - sym,))
 
 
 def known(facts: Iterable[Expr]) -> Known:
