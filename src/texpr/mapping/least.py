@@ -23,7 +23,7 @@ from itertools import product
 from math import prod
 
 from texpr.mapping.streams import Band
-from texpr.mapping.warps import INSIDE, LINE, REMEMBERED, SECTOR, WARP, WEIGHTS
+from texpr.mapping.warps import REMEMBERED, WEIGHTS
 
 DIFFERENCES = 12_000
 """How many differences are looked at for one pair of windows before one bound is given up for it."""
@@ -31,6 +31,9 @@ DIFFERENCES = 12_000
 SMALL = 16
 """Loops up to this extent have the place of the first iteration in them told apart; `PLACES` in all."""
 PLACES = 128
+
+MANY = 32
+"""More iterations than this are not told apart: no warp has more lanes."""
 
 BRANCHES = 20000
 """How many values are tried for the inequalities before the bound is left at what is known by then."""
@@ -66,7 +69,7 @@ class Least:
 
 def least(band: Band) -> Least:
     """The bounds for `band`."""
-    iterations = prod((INSIDE if e is None else e for e in band.extents), start=1)
+    iterations = prod(band.counted)
     if iterations == 0:
         return Least(Fraction(0), Fraction(0), Fraction(0), True)
     groups: dict[tuple[tuple[int, ...], int], int] = {}
@@ -75,28 +78,28 @@ def least(band: Band) -> Least:
             key = (stream.steps, stream.width)
             groups[key] = groups.get(key, 0) + stream.trips
     requests = WEIGHTS[2] * sum(stream.trips for stream in band.streams)
-    windows = [Window(*key, SECTOR) for key in groups] + [Window(*key, LINE) for key in groups]
+    windows = [Window(*key, size) for size in (band.request.sector, band.request.line) for key in groups]
     table = _table(windows, band.spans)
     times = tuple(groups.values())
-    sectors = _by_lanes((*times, *(0 for _ in times)), table, iterations)
+    most = min(iterations, band.request.lanes)
+    sectors = _by_lanes((*times, *(0 for _ in times)), table, most)
     weighted = [w * n for w in WEIGHTS[:2] for n in times]
-    every = tuple(requests + part for part in _by_lanes(weighted, table, iterations))
+    every = tuple(requests + part for part in _by_lanes(weighted, table, most))
     idling = iterations * min(Fraction(part, n) for n, part in enumerate(every, 1))
     known = all(stream.index is None for stream in band.streams)
     return Least(Fraction(_of_warps(sectors, iterations)), Fraction(_of_warps(every, iterations)), idling, known)
 
 
-def _by_lanes(weights: Sequence[int], table: tuple[tuple[int, ...], ...], iterations: int) -> tuple[int, ...]:
+def _by_lanes(weights: Sequence[int], table: tuple[tuple[int, ...], ...], most: int) -> tuple[int, ...]:
     """c(1), c(2), …: what a warp of so many lanes costs at least."""
-    return tuple(_solve(weights, table, n) for n in range(1, min(WARP, iterations) + 1))
+    return tuple(_solve(weights, table, n) for n in range(1, most + 1))
 
 
 def _of_warps(by_lanes: tuple[int, ...], iterations: int) -> int:
     """The least Σ c(n) over as few warps as run all iterations: lanes that must idle do so where most is saved."""
-    if iterations < WARP:
-        return by_lanes[-1]
-    warps = -(-iterations // WARP)
-    idle = warps * WARP - iterations
+    lanes_of_all = len(by_lanes)
+    warps = -(-iterations // lanes_of_all)
+    idle = warps * lanes_of_all - iterations
     saved = [0] * (idle + 1)
     for lanes in range(1, idle + 1):
         saved[lanes] = max(by_lanes[-1] - by_lanes[-1 - n] + saved[lanes - n] for n in range(1, lanes + 1))
@@ -104,7 +107,7 @@ def _of_warps(by_lanes: tuple[int, ...], iterations: int) -> int:
 
 
 def _table(windows: Sequence[Window], spans: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-    """μ for each pair of windows, and m on the diagonal; at most `WARP`, which says nothing."""
+    """μ for each pair of windows, and m on the diagonal; at most `MANY`, which says nothing."""
     alone = [together(w, w, spans) for w in windows]
     return tuple(
         tuple(
@@ -121,15 +124,15 @@ def _key(window: Window) -> tuple[tuple[int, ...], int, int]:
 
 @lru_cache(REMEMBERED)
 def together(one: Window, other: Window, spans: tuple[int, ...]) -> int:
-    """At most how many iterations lie in one window of `one` and one of `other`; `WARP` stands for that many and more."""
+    """At most how many iterations lie in one window of `one` and one of `other`; `MANY` stands for that many and more."""
     free = prod((n for n, a, b in zip(spans, one.steps, other.steps, strict=True) if not a and not b), start=1)
-    if free >= WARP or any(_run(a, b, n, one, other) >= WARP for a, b, n in zip(one.steps, other.steps, spans, strict=True)):
-        return WARP
+    if free >= MANY or any(_run(a, b, n, one, other) >= MANY for a, b, n in zip(one.steps, other.steps, spans, strict=True)):
+        return MANY
     loops = [n for n, (a, b) in enumerate(zip(one.steps, other.steps, strict=True)) if a or b]
     loops.sort(key=lambda n: -max(abs(one.steps[n]) * other.size, abs(other.steps[n]) * one.size))
     found = _differences(one, other, tuple(loops), spans)
     if found is None:
-        return WARP
+        return MANY
     small = _small(loops, spans)
     most = 0
     kept = [list(_within(found, place, spans)) for place in _places(small, spans)]
@@ -137,9 +140,9 @@ def together(one: Window, other: Window, spans: tuple[int, ...]) -> int:
     for each in kept:
         counts = Counter((a, b) for _, a, b in each)
         most = max(most, _fullest({at: min(same, n) for at, n in counts.items()}, one.reach, other.reach))
-        if most * free >= WARP:
-            return WARP
-    return min(WARP, most * free)
+        if most * free >= MANY:
+            return MANY
+    return min(MANY, most * free)
 
 
 def _run(step: int, step2: int, span: int, one: Window, other: Window) -> int:
@@ -263,7 +266,7 @@ class _Inequalities:
             self.best = total
             return
         rest = total - self.weights[at] * needed[0]
-        for value in range(needed[0], WARP + 1):
+        for value in range(needed[0], MANY + 1):
             if self.best is not None and rest + self.weights[at] * value >= self.best:
                 break
             self.visit(at + 1, [*chosen, value])

@@ -17,8 +17,8 @@ from itertools import permutations
 from math import gcd, prod
 
 from texpr.mapping.least import Least, least
-from texpr.mapping.streams import Band
-from texpr.mapping.warps import INSIDE, LINE, REMEMBERED, SECTOR, WARP, WEIGHTS, Cost, Digits, Warps, box_of, sums, touched
+from texpr.mapping.streams import Band, Request
+from texpr.mapping.warps import REMEMBERED, WEIGHTS, Cost, Digits, Warps, box_of, sums, touched
 
 WORK = 60_000
 """Sets of lanes looked at before the search ends with what it has."""
@@ -77,7 +77,7 @@ def solve(band: Band, threads: int, shape: Digits, free: bool) -> Solution:
         for digits in _narrow(band, threads):
             search.meet(digits)
     best, cost = search.best
-    if best is not shape and prod(radix for _, radix in best) == WARP:
+    if best is not shape and prod(radix for _, radix in best) == band.request.lanes:
         best = _block(band, best, threads, shape)
     return Solution(best, cost, search.least, search.shape_cost, search.front(), search.is_cut, search.warps.work)
 
@@ -100,7 +100,7 @@ class _Search:
     @property
     def boxes_of_all(self) -> Fraction:
         """Warps that run all iterations, if none idles."""
-        return Fraction(prod((INSIDE if e is None else e for e in self.band.extents), start=1), WARP)
+        return Fraction(prod(self.band.counted), self.band.request.lanes)
 
     @property
     def shape_cost(self) -> Cost:
@@ -128,7 +128,7 @@ class _Search:
         """Every box of a warp's lanes that may be better than the best."""
         loops = _order(self.band)
         room = [_room(self.band, loop) for loop in loops]
-        total = min(WARP, prod(room))
+        total = min(self.band.request.lanes, prod(room))
         self._boxes(loops, room, 0, (), total)
 
     def _boxes(self, loops: tuple[int, ...], room: list[int], at: int, chosen: Digits, left: int) -> None:
@@ -153,7 +153,7 @@ class _Search:
             each = WEIGHTS[2]
             if stream.index is None and not stream.shared:
                 steps = tuple((s, n) for s, n in zip(stream.steps, box, strict=True) if s and n > 1)
-                each += _fewest(steps, stream.width)
+                each += _fewest(steps, stream.width, self.band.request)
             total += stream.trips * each
         return total * self.boxes_of_all >= self.best[1].weighted
 
@@ -171,17 +171,17 @@ class _Search:
 
 
 @lru_cache(REMEMBERED)
-def _fewest(steps: tuple[tuple[int, int], ...], width: int) -> int:
+def _fewest(steps: tuple[tuple[int, int], ...], width: int, request: Request) -> int:
     """The least weighted sectors and lines of a box, wherever it begins."""
     offsets = sums(steps)
-    sectors = min(touched(offsets, start)[0] for start in range(0, SECTOR, width))
-    return WEIGHTS[0] * sectors + WEIGHTS[1] * max(1, -(-sectors * SECTOR // LINE))
+    sectors = min(touched(offsets, start, request)[0] for start in range(0, request.sector, width))
+    return WEIGHTS[0] * sectors + WEIGHTS[1] * max(1, -(-sectors * request.sector // request.line))
 
 
 def _room(band: Band, loop: int) -> int:
     """The most lanes along a loop, a power of two."""
     extent = band.extents[loop]
-    return WARP if extent is None else min(WARP, _above(extent))
+    return band.request.lanes if extent is None else min(band.request.lanes, _above(extent))
 
 
 def _above(extent: int) -> int:
@@ -193,17 +193,16 @@ def _order(band: Band) -> tuple[int, ...]:
     """Loops whose lanes lie closest in memory first; of equals the inner ones."""
 
     def closeness(loop: int) -> int:
-        return sum(s.trips for s in band.streams if 0 < abs(s.steps[loop]) <= SECTOR)
+        return sum(s.trips for s in band.streams if 0 < abs(s.steps[loop]) <= band.request.sector)
 
     return tuple(sorted(range(len(band.loops)), key=lambda n: (-closeness(n), -n)))
 
 
 def _narrow(band: Band, threads: int) -> Iterator[Digits]:
     """Digits as long as short rows are, in every order, with blocks of about `threads`."""
-    short = [
-        n for n, extent in enumerate(band.extents) if extent is not None and 2 < extent <= 4 * WARP and extent & (extent - 1)
-    ]
-    small = [n for n, extent in enumerate(band.extents) if extent is not None and 1 < extent <= 4 * WARP]
+    most = 4 * band.request.lanes
+    small = [n for n, extent in enumerate(band.extents) if extent is not None and 1 < extent <= most]
+    short = [n for n in small if (band.extents[n] or 0) & ((band.extents[n] or 0) - 1)]
     for count in range(1, NARROW + 1):
         for rows in permutations(small, count):
             if not any(n in short for n in rows) or not _is_close(band, rows[0]):
@@ -213,21 +212,21 @@ def _narrow(band: Band, threads: int) -> Iterator[Digits]:
             first = tuple(zip(rows, radices, strict=True))
             if length > 4 * threads:
                 continue
-            if length % WARP == 0 or len(rows) == len(band.loops):
+            if length % band.request.lanes == 0 or len(rows) == len(band.loops):
                 yield first
             for loop in (n for n in range(len(band.loops)) if n not in rows):
-                for more in _lengths(length, threads, band.extents[loop]):
+                for more in _lengths(length, threads, band.extents[loop], band.request.lanes):
                     yield (*first, (loop, more))
 
 
 def _is_close(band: Band, loop: int) -> bool:
     """Whether neighbours along a loop lie in one sector of some stream."""
-    return any(0 < abs(s.steps[loop]) < SECTOR for s in band.streams)
+    return any(0 < abs(s.steps[loop]) < band.request.sector for s in band.streams)
 
 
-def _lengths(length: int, threads: int, extent: int | None) -> Iterator[int]:
+def _lengths(length: int, threads: int, extent: int | None, lanes: int) -> Iterator[int]:
     """Radices that make blocks of whole warps, or nearly, out of rows of that length; none beyond the extent."""
-    whole = WARP // gcd(length, WARP)
+    whole = lanes // gcd(length, lanes)
     most = 4 * threads // length
     found = (whole * max(1, threads // (length * whole)), threads // length, most)
     yield from dict.fromkeys(n for n in found if 1 < n <= most and (extent is None or n <= extent))
@@ -241,8 +240,8 @@ def _block(band: Band, lanes: Digits, threads: int, shape: Digits) -> Digits:
     outer = sorted((n for n in range(loops) if box[n] == 1 and room[n] > 1), reverse=True)
     order = tuple(dict.fromkeys((*(loop for loop, _ in reversed(lanes)), *outer)))[:NEAR]
     best: tuple[int, int] | None = None
-    made = joined((*lanes, (min(n for n, _ in shape), threads // WARP)))
-    for parts in _parts(threads // WARP, [room[n] for n in order]):
+    made = joined((*lanes, (min(n for n, _ in shape), threads // band.request.lanes)))
+    for parts in _parts(threads // band.request.lanes, [room[n] for n in order]):
         more = joined((*lanes, *((loop, radix) for loop, radix in zip(order, parts, strict=True) if radix > 1)))
         key = (_footprint(band, more), len(more))
         if best is None or key < best:
@@ -256,7 +255,7 @@ def _footprint(band: Band, digits: Digits) -> int:
     total = 0
     for stream in band.streams:
         if stream.index is None and not stream.shared:
-            found = touched(sums(tuple((s, n) for s, n in zip(stream.steps, box, strict=True) if n > 1)), 0)
+            found = touched(sums(tuple((s, n) for s, n in zip(stream.steps, box, strict=True) if n > 1)), 0, band.request)
             total += stream.trips * (WEIGHTS[0] * found[0] + WEIGHTS[1] * found[1])
     return total
 

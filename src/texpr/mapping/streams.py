@@ -24,11 +24,23 @@ from texpr.ir.value import Buffer, Load, walk
 OPEN = 4099
 """About what an open size is taken to be: larger than any tile, odd, and not near a power of two times a small number."""
 
+INSIDE = 1 << 15
+"""Iterations that an open extent is counted as."""
+
 FAR = 1009
 """How many rows apart an index that depends on data steps."""
 
 Outer = tuple[tuple[int, int | None], ...]
 """Steps in bytes and extents of loops that are not the band's; None: an extent that is open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the memory of a machine answers at once: lanes of a warp, and bytes of a sector and of a line."""
+
+    lanes: int = 32
+    sector: int = 32
+    line: int = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +81,12 @@ class Band:
     extents: tuple[int | None, ...]
     spans: tuple[int, ...]
     streams: tuple[Stream, ...]
+    request: Request = Request()
+
+    @property
+    def counted(self) -> tuple[int, ...]:
+        """Extents as they are counted: so much of an open one that its ends do not matter."""
+        return tuple(INSIDE if e is None else e for e in self.extents)
 
 
 def representatives(sizes: Iterable[Sym], where: Iterable[ir.Compare]) -> dict[Sym, int]:

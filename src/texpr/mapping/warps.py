@@ -20,9 +20,8 @@ from itertools import pairwise, product
 from math import gcd, prod
 from typing import TypeAlias
 
-from texpr.mapping.streams import OPEN, Band, Stream
+from texpr.mapping.streams import INSIDE, OPEN, Band, Request, Stream
 
-SECTOR, LINE, WARP = 32, 128, 32
 BANKS, WORD = 32, 4
 
 Digits: TypeAlias = tuple[tuple[int, int], ...]
@@ -32,9 +31,6 @@ Box: TypeAlias = tuple[int, ...]
 """Iterations along each loop of a band."""
 
 REMEMBERED = 1 << 14
-
-INSIDE = 1 << 15
-"""Iterations that an open extent is counted as: so many that its ends do not matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +79,18 @@ takes a cycle too. A request takes its slot of an instruction, whatever it moves
 class Warps:
     """Counts for one band; it remembers what it has counted. `work`: sets of lanes looked at, which limits count.
 
-    `lanes`: threads whose requests count as one: those of a warp, or of a block, for what it touches in all.
+    `lanes`: threads whose requests count as one, where that is not a warp.
     """
 
     band: Band
-    lanes: int = WARP
+    lanes: int = 0
     work: int = 0
     _found: dict[tuple[Stream, Digits], Cost] = field(default_factory=dict[tuple[Stream, Digits], Cost])
+
+    @property
+    def side(self) -> int:
+        """How many threads ask at once."""
+        return self.lanes or self.band.request.lanes
 
     def cost(self, digits: Digits) -> Cost:
         """Of all warps of the band, over all streams."""
@@ -104,10 +105,10 @@ class Warps:
 
     def _counted(self, stream: Stream, digits: Digits) -> Cost:
         sectors = lines = requests = conflicts = 0
-        lanes = lane_box(digits, len(self.band.loops), self.lanes)
+        lanes = lane_box(digits, len(self.band.loops), self.side)
         tile = box_of(digits, len(self.band.loops)) if lanes is None else lanes
         for inside, blocks in self._kinds(tile):
-            starts = _starts(stream, tile, blocks)
+            starts = _starts(stream, tile, blocks, self.band.request.line)
             each = sum(starts.values())
             for offsets in self._offsets(stream, digits, lanes, inside):
                 requests += each
@@ -115,10 +116,11 @@ class Warps:
                     conflicts += each * _conflicts(offsets, stream.width)
                     continue
                 self.work += 1
-                found = _touched(offsets, starts)
+                found = _touched(offsets, starts, self.band.request)
                 sectors += found[0]
                 lines += found[1]
-        share = Fraction(stream.times * INSIDE ** sum(1 for e in self.band.extents if e is None), LINE * self._open(tile))
+        line = self.band.request.line
+        share = Fraction(stream.times * INSIDE ** sum(1 for e in self.band.extents if e is None), line * self._open(tile))
         return Cost(sectors * share, lines * share, requests * share, conflicts * share)
 
     def _open(self, tile: Box) -> int:
@@ -144,8 +146,8 @@ class Warps:
             yield sums(tuple((step, count) for step, count in zip(stream.steps, inside, strict=True) if count > 1))
             return
         points = _points(digits, len(inside))
-        for first in range(0, len(points), self.lanes):
-            warp = (p for p in points[first : first + self.lanes] if all(i < n for i, n in zip(p, inside, strict=True)))
+        for first in range(0, len(points), self.side):
+            warp = (p for p in points[first : first + self.side] if all(i < n for i, n in zip(p, inside, strict=True)))
             places = {sum(i * s for i, s in zip(p, stream.steps, strict=True)) for p in warp}
             if places:
                 yield tuple(sorted(places))
@@ -153,9 +155,9 @@ class Warps:
     def _sampled(self, stream: Stream, digits: Digits) -> Cost:
         """What a stream that is no sum costs a warp, in the first boxes, the second ones and some further on."""
         assert stream.index is not None
-        points = _points(digits, len(self.band.loops))[: self.lanes]
+        points = _points(digits, len(self.band.loops))[: self.side]
         tile = box_of(digits, len(self.band.loops))
-        ends = [INSIDE if e is None else e for e in self.band.extents]
+        ends = self.band.counted
         sectors = lines = requests = Fraction(0)
         for block in (0, 1, 5):
             begin = [min(block, (e - 1) // r) * r for e, r in zip(ends, tile, strict=True)]
@@ -164,7 +166,7 @@ class Warps:
             places = {_evaluate(stream, self.band, tuple(p)) for p in inside}
             self.work += len(inside)
             if places:
-                found = touched(tuple(sorted(places)), 0)
+                found = touched(tuple(sorted(places)), 0, self.band.request)
                 sectors, lines, requests = sectors + found[0], lines + found[1], requests + 1
         boxes = Fraction(prod(ends), max(1, len(points)))
         each = boxes * stream.trips / max(1, requests)
@@ -181,25 +183,25 @@ def _evaluate(stream: Stream, band: Band, point: tuple[int, ...]) -> int:
 
 
 @lru_cache(REMEMBERED)
-def touched(offsets: tuple[int, ...], start: int) -> tuple[int, int]:
+def touched(offsets: tuple[int, ...], start: int, request: Request) -> tuple[int, int]:
     """Sectors and lines of elements at `offsets` from a byte `start`."""
-    sectors = {(at + start) // SECTOR for at in offsets}
-    return len(sectors), len({sector * SECTOR // LINE for sector in sectors})
+    sectors = {(at + start) // request.sector for at in offsets}
+    return len(sectors), len({sector * request.sector // request.line for sector in sectors})
 
 
 FEW = 4
 """Places up to which each is looked at for itself."""
 
 
-def _touched(offsets: tuple[int, ...], starts: dict[int, int]) -> tuple[int, int]:
+def _touched(offsets: tuple[int, ...], starts: dict[int, int], request: Request) -> tuple[int, int]:
     """Sectors and lines of elements at `offsets` from a byte that begins at each of `starts` that often."""
     if len(starts) <= FEW:
-        found = [(touched(offsets, start), often) for start, often in starts.items()]
+        found = [(touched(offsets, start, request), often) for start, often in starts.items()]
         return sum(f[0] * n for f, n in found), sum(f[1] * n for f, n in found)
-    unit = gcd(LINE, *starts)
-    sectors, lines = _profile(offsets, unit, SECTOR), _profile(offsets, unit, LINE)
+    unit = gcd(request.line, request.sector, *starts)
+    sectors, lines = _profile(offsets, unit, request.sector), _profile(offsets, unit, request.line)
     return (
-        sum(sectors[start % SECTOR // unit] * often for start, often in starts.items()),
+        sum(sectors[start % request.sector // unit] * often for start, often in starts.items()),
         sum(lines[start // unit] * often for start, often in starts.items()),
     )
 
@@ -241,7 +243,7 @@ def box_of(digits: Digits, loops: int) -> Box:
 
 
 @lru_cache(REMEMBERED)
-def lane_box(digits: Digits, loops: int, lanes: int = WARP) -> Box | None:
+def lane_box(digits: Digits, loops: int, lanes: int) -> Box | None:
     """The box of a warp, where the first digits multiply to one."""
     first: list[tuple[int, int]] = []
     total = 1
@@ -270,12 +272,12 @@ def _points(digits: Digits, loops: int) -> tuple[tuple[int, ...], ...]:
     return tuple(found)
 
 
-def _starts(stream: Stream, tile: Box, blocks: tuple[int | None, ...]) -> dict[int, int]:
-    """How often a box begins at each byte of a line, times `LINE`.
+def _starts(stream: Stream, tile: Box, blocks: tuple[int | None, ...], line: int) -> dict[int, int]:
+    """How often a box begins at each byte of a line, times `line`.
 
     `blocks`: how many boxes there are along each loop; 0 or less for the one box after so many whole ones.
     """
-    spread, first = LINE, stream.first
+    spread, first = line, stream.first
     found = {0: 1}
     for step, radix, count in zip(stream.steps, tile, blocks, strict=True):
         if count is None:
@@ -283,17 +285,17 @@ def _starts(stream: Stream, tile: Box, blocks: tuple[int | None, ...]) -> dict[i
         elif count <= 0:
             first += step * radix * -count
         else:
-            found = _moved(found, step * radix, count, LINE)
+            found = _moved(found, step * radix, count, line)
     times = 1
     for step, extent in stream.outer:
         if extent is None:
             spread = gcd(spread, step)
             times *= OPEN
         else:
-            found = _moved(found, step, extent, LINE)
+            found = _moved(found, step, extent, line)
     total: dict[int, int] = {}
     for at, often in found.items():
-        for other in range((at + first) % spread, LINE, spread):
+        for other in range((at + first) % spread, line, spread):
             total[other] = total.get(other, 0) + often * spread * times
     return total
 

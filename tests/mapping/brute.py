@@ -1,0 +1,253 @@
+"""What mappings cost, by trying: every bijection of few iterations, every digit permutation and box of many.
+
+Nothing of the compiler is used. A program is the addresses of its accesses as arrays over its iterations. The cost of a warp is
+what the text of `docs/theory/mapping.md` says: 4 for a sector, 3 for a line, 1 for a request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations, product
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A program for the solver and for the oracle. `accesses`: addresses in bytes over all iterations, each with how often.
+
+    `text`: the program; its `par`s have the extents `shape`, in this order.
+    """
+
+    name: str
+    text: str
+    shape: tuple[int, ...]
+    accesses: tuple[tuple[Ints, int], ...]
+
+
+@dataclass(frozen=True)
+class Machine:
+    lanes: int = 32
+    sector: int = 32
+    line: int = 128
+
+
+def warp_cost(addresses: list[Ints], times: list[int], machine: Machine) -> tuple[int, int, int]:
+    """Sectors, lines and requests of a warp whose lanes make accesses at `addresses`."""
+    sectors = sum(len({int(a) // machine.sector for a in each}) * n for each, n in zip(addresses, times, strict=True))
+    lines = sum(len({int(a) // machine.line for a in each}) * n for each, n in zip(addresses, times, strict=True))
+    return sectors, lines, sum(times)
+
+
+def weighted(cost: tuple[int, int, int]) -> int:
+    return 4 * cost[0] + 3 * cost[1] + cost[2]
+
+
+def total(subject: Subject, warps: list[list[int]], machine: Machine) -> tuple[int, int, int]:
+    """The cost of warps that run these iterations, numbered in the order of the program's loops."""
+    flat = [(a.reshape(-1), n) for a, n in subject.accesses]
+    found = [0, 0, 0]
+    for warp in warps:
+        if warp:
+            cost = warp_cost([a[warp] for a, _ in flat], [n for _, n in flat], machine)
+            found = [x + y for x, y in zip(found, cost, strict=True)]
+    return found[0], found[1], found[2]
+
+
+def best_of_all(subject: Subject, machine: Machine, by_sectors: bool = False) -> int:
+    """The least cost over every way to part the iterations into full warps (and one that is not, if they do not divide)."""
+    flat = [(a.reshape(-1), n) for a, n in subject.accesses]
+    count = flat[0][0].size
+
+    @lru_cache(None)
+    def of(warp: tuple[int, ...]) -> int:
+        cost = warp_cost([a[list(warp)] for a, _ in flat], [n for _, n in flat], machine)
+        return cost[0] if by_sectors else weighted(cost)
+
+    rest = count % machine.lanes
+    starts = combinations(range(count), rest) if rest else [()]
+    everything = (1 << count) - 1
+
+    @lru_cache(None)
+    def least(left: int) -> int:
+        if not left:
+            return 0
+        items = [n for n in range(count) if left >> n & 1]
+        first, others = items[0], items[1:]
+        found: int | None = None
+        for more in combinations(others, machine.lanes - 1):
+            warp = (first, *more)
+            cost = of(warp) + least(left & ~sum(1 << n for n in warp))
+            found = cost if found is None else min(found, cost)
+        assert found is not None
+        return found
+
+    return min((of(tuple(part)) if part else 0) + least(everything & ~sum(1 << n for n in part)) for part in starts)
+
+
+def by_bits(subject: Subject, machine: Machine) -> int:
+    """The least cost over every choice of bits of the indices as lanes; all extents are powers of two."""
+    widths = [int(n).bit_length() - 1 for n in subject.shape]
+    bits = sum(widths)
+    lanes = machine.lanes.bit_length() - 1
+    best: int | None = None
+    arrays = [(a.reshape((2,) * bits), n) for a, n in subject.accesses]
+    for chosen in combinations(range(bits), lanes):
+        order = (*(b for b in range(bits) if b not in chosen), *chosen)
+        cost = 0
+        for array, times in arrays:
+            rows = array.transpose(order).reshape(-1, machine.lanes)
+            cost += times * (4 * distinct(rows // machine.sector) + 3 * distinct(rows // machine.line) + len(rows))
+        best = cost if best is None else min(best, cost)
+    assert best is not None
+    return best
+
+
+def distinct(rows: Ints) -> int:
+    """How many numbers each row has, summed over rows."""
+    ordered = np.sort(rows, axis=1)
+    return int((np.diff(ordered, axis=1) != 0).sum()) + len(rows)
+
+
+def boxes(lanes: int, rank: int) -> Iterator[tuple[int, ...]]:
+    """Every box of so many lanes, powers of two along each loop."""
+    for box in product(*([2**n for n in range(lanes.bit_length())],) * rank):
+        if prod(box) == lanes:
+            yield box
+
+
+def by_boxes(subject: Subject, machine: Machine) -> int:
+    """The least cost over every box of lanes, guarded where it is ragged."""
+    return min(weighted(of_box(subject, box, machine)) for box in boxes(machine.lanes, len(subject.shape)))
+
+
+def of_box(subject: Subject, box: tuple[int, ...], machine: Machine) -> tuple[int, int, int]:
+    """The cost of one box of lanes, dealt out over all iterations."""
+    numbers = np.arange(prod(subject.shape)).reshape(subject.shape)
+    places = product(*(range(0, n, b) for n, b in zip(subject.shape, box, strict=True)))
+    warps = [numbers[tuple(slice(p, p + b) for p, b in zip(place, box, strict=True))].reshape(-1) for place in places]
+    return total(subject, [list(map(int, w)) for w in warps], machine)
+
+
+def of_digits(subject: Subject, digits: tuple[tuple[int, int], ...], machine: Machine) -> tuple[int, int, int]:
+    """The cost of digits (loop, radix) of the thread number, fastest first, warps numbered through a block."""
+    tile = [1] * len(subject.shape)
+    threads: list[tuple[int, ...]] = []
+    for loop, radix in digits:
+        tile[loop] *= radix
+    for number in range(prod(radix for _, radix in digits)):
+        at, weight = [0] * len(subject.shape), [1] * len(subject.shape)
+        for loop, radix in digits:
+            at[loop] += number % radix * weight[loop]
+            weight[loop] *= radix
+            number //= radix
+        threads.append(tuple(at))
+    numbers = np.arange(prod(subject.shape)).reshape(subject.shape)
+    warps: list[list[int]] = []
+    for place in product(*(range(0, n, t) for n, t in zip(subject.shape, tile, strict=True))):
+        points = [tuple(p + a for p, a in zip(place, at, strict=True)) for at in threads]
+        for first in range(0, len(points), machine.lanes):
+            warp = points[first : first + machine.lanes]
+            warps.append([int(numbers[p]) for p in warp if all(i < n for i, n in zip(p, subject.shape, strict=True))])
+    return total(subject, warps, machine)
+
+
+# Programs.
+
+BYTES = {"f64": 8, "f32": 4, "bf16": 2, "f16": 2, "u8": 1, "f8e4m3": 1}
+
+
+def array(shape: tuple[int, ...], dtype: str) -> Ints:
+    """The addresses of a dense array's elements."""
+    return np.arange(prod(shape), dtype=np.int64).reshape(shape) * BYTES[dtype]
+
+
+def permute(order: tuple[int, ...], shape: tuple[int, ...], dtype: str = "f32") -> Subject:
+    """`B` has the axes of `A` in another order, and is walked in its own."""
+    made = tuple(shape[n] for n in order)
+    source = ", ".join(f"i{n}" for n in range(len(shape)))
+    target = ", ".join(f"i{n}" for n in order)
+    loops = " ".join(f"par {shape[n]} |i{n}| {{" for n in order)
+    a, b = (f"{dtype}[{', '.join(map(str, s))}]" for s in (shape, made))
+    text = f"fn f(A: {a}): {b} {{ new B: {b} {loops} B[{target}] = A[{source}] {'}' * len(shape)} return B }}"
+    read = array(shape, dtype).transpose(order)
+    return Subject(f"permute {order} {dtype}", text, made, ((read, 1), (array(made, dtype), 1)))
+
+
+def matmul(kind: str, m: int, n: int, k: int, dtype: str = "f32") -> Subject:
+    """`C = A B`, either factor transposed where `kind` says T; the first product of each sum stands for all."""
+    a, b = ((m, k) if kind[0] == "n" else (k, m)), ((k, n) if kind[1] == "n" else (n, k))
+    left, right = ("A[i, k]" if kind[0] == "n" else "A[k, i]"), ("B[k, j]" if kind[1] == "n" else "B[j, k]")
+    text = f"""fn f(A: {dtype}[{a[0]}, {a[1]}], B: {dtype}[{b[0]}, {b[1]}]): {dtype}[{m}, {n}] {{
+        new C: {dtype}[{m}, {n}]
+        par {m} |i| {{ par {n} |j| {{
+            new s: {dtype} = 0.0
+            seq {k} |k| {{ s += {left} * {right} }}
+            C[i, j] = s
+        }} }}
+        return C
+    }}"""
+    reads: list[tuple[Ints, int]] = []
+    for at in range(k):
+        row = array(a, dtype)[:, at] if kind[0] == "n" else array(a, dtype)[at, :]
+        column = array(b, dtype)[at, :] if kind[1] == "n" else array(b, dtype)[:, at]
+        reads += [(np.repeat(row[:, None], n, 1), 1), (np.repeat(column[None, :], m, 0), 1)]
+    return Subject(f"matmul {kind} {dtype}", text, (m, n), (*reads, (array((m, n), dtype), 1)))
+
+
+def im2col(h: int, w: int, r: int, dtype: str = "f32") -> Subject:
+    """Each window of r × r of an image as a row."""
+    p, q = h - r + 1, w - r + 1
+    y = f"{dtype}[{p}, {q}, {r}, {r}]"
+    text = f"""fn f(x: {dtype}[{h}, {w}]): {y} {{
+        new y: {y}
+        par {p} |p| {{ par {q} |q| {{ par {r} |r| {{ par {r} |s| {{ y[p, q, r, s] = x[p + r, q + s] }} }} }} }}
+        return y
+    }}"""
+    image = array((h, w), dtype)
+    pp, qq, rr, ss = np.ix_(*(np.arange(n) for n in (p, q, r, r)))
+    return Subject(f"im2col {r} {dtype}", text, (p, q, r, r), ((image[pp + rr, qq + ss], 1), (array((p, q, r, r), dtype), 1)))
+
+
+def strided(n: int, step: int, dtype: str = "f32") -> Subject:
+    """Every so many elements, gathered."""
+    text = (
+        f"fn f(x: {dtype}[{n * step}]): {dtype}[{n}] {{ new y: {dtype}[{n}] par {n} |i| {{ y[i] = x[i * {step}] }} return y }}"
+    )
+    return Subject(f"strided {step} {dtype}", text, (n,), ((array((n * step,), dtype)[::step], 1), (array((n,), dtype), 1)))
+
+
+def blocked(rows: int, block: int, dtype: str = "f32") -> Subject:
+    """Blocks of a row each, as they lie one after the other: `y[b, i, j] = x[i, b, j]`."""
+    return permute((1, 0, 2), (rows, rows, block), dtype)
+
+
+def bias(m: int, n: int, dtype: str = "f32") -> Subject:
+    """A row added to each row."""
+    x = f"{dtype}[{m}, {n}]"
+    text = f"""fn f(x: {x}, b: {dtype}[{n}]): {x} {{
+        new y: {x}
+        par {m} |i| {{ par {n} |j| {{ y[i, j] = x[i, j] + b[j] }} }}
+        return y
+    }}"""
+    row = np.repeat(array((n,), dtype)[None, :], m, 0)
+    return Subject(f"bias {dtype}", text, (m, n), ((array((m, n), dtype), 1), (row, 1), (array((m, n), dtype), 1)))
+
+
+def stencil(h: int, w: int, dtype: str = "f32") -> Subject:
+    """The sum of four neighbours."""
+    p, q = h - 2, w - 2
+    text = f"""fn f(x: {dtype}[{h}, {w}]): {dtype}[{p}, {q}] {{
+        new y: {dtype}[{p}, {q}]
+        par {p} |i| {{ par {q} |j| {{ y[i, j] = x[i, j + 1] + x[i + 2, j + 1] + x[i + 1, j] + x[i + 1, j + 2] }} }}
+        return y
+    }}"""
+    x = array((h, w), dtype)
+    reads = (x[:-2, 1:-1], x[2:, 1:-1], x[1:-1, :-2], x[1:-1, 2:])
+    return Subject(f"stencil {dtype}", text, (p, q), (*((r, 1) for r in reads), (array((p, q), dtype), 1)))
