@@ -1,26 +1,32 @@
-"""The fewest barriers that cover every dependence between threads of a team.
+"""Barriers of least total cost that cover every dependence between threads of a team.
 
-A dependence is covered by a barrier at any of some gaps of one list of steps: those between its ends, or, where a loop carries
-it, those after its source and those before its sink. Lists are treated from the inside out, so that a barrier that an
-inner loop needs anyway serves the outer list too. In each list the gaps form a least hitting set.
+A dependence is covered where a barrier that joins both ends lies on every way between them (`lowering.ways`). Any gap of any
+list of the tree may hold one: in a loop or before it, in both sides of a branch or around it. What a barrier costs is the
+weight of its scope × how often it runs; the sum is made least, then the number of barriers, by the exact `lowering.cover`,
+which proves it.
 
-A barrier of an inner list counts where it stands between its end of the dependence and the other end.
-
-A gap `g` of a list of n steps lies after step g; gap n − 1 is the end (of the loop body, where the list is one).
+How often a barrier runs is estimated where it is open: a size counts as 1024, an index as half of its loop, a side of a branch
+as every other time. Nothing but the choice among right answers depends on that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
 
+from texpr.affine.expr import Expr, Sym
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.lowering.cover import TRIES, cover
 from texpr.lowering.team import Branch, Leaf, Loop, Node
+from texpr.lowering.ways import Gap, Way, Ways, lists
 
-EXHAUSTIVE = 4
-"""Hitting sets up to this size are found by trying all; larger ones greedily."""
+__all__ = ["OPEN", "Gap", "Need", "Placed", "Proof", "lists", "place", "weight"]
+
+WARP = 32
+OPEN = 1024
+"""What a size counts as that is not known when the kernel is built."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,161 +46,139 @@ class Need:
     within: ir.Seq | None = None
 
 
-Gap = tuple[int, int]
-"""A list of steps (its number in the order of `lists`) and a gap in it."""
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """That no other choice costs less: `cost` and `bound` are equal. `by`: "payments" (each dependence pays some of what
+    barriers cost, in all the bound), "search" (every other choice was ruled out), or "limit", where better may be possible.
+
+    `number` of barriers; `needs`: dependences; `tried`: nodes of the search.
+    """
+
+    cost: Fraction
+    bound: Fraction
+    number: int
+    needs: int
+    tried: int
+    by: str
 
 
 @dataclass(frozen=True, slots=True)
-class _List:
-    number: int
-    nodes: tuple[Node, ...]
-    loop: ir.Seq | None
+class Placed:
+    """Barriers by gap, and the proof that they cost least."""
+
+    barriers: Mapping[Gap, k.Barrier] = field(default_factory=dict[Gap, k.Barrier])
+    proof: Proof | None = None
 
 
-def lists(nodes: tuple[Node, ...]) -> tuple[_List, ...]:
-    """Every list of steps of a tree, outer before inner."""
-    found: list[_List] = []
+def weight(level: k.Level, threads: int) -> int:
+    """What one barrier costs, in arrivals of a warp: those it joins, and four more where they wait for each other."""
+    return 1 if level is k.Level.WARP else 4 + -(-threads // WARP)
 
-    def visit(nodes: tuple[Node, ...], loop: ir.Seq | None) -> None:
-        found.append(_List(len(found), nodes, loop))
+
+def surely_runs(loop: ir.Seq) -> bool:
+    """Whether the text alone says that a loop runs."""
+    return loop.extent.is_constant and loop.extent.constant > 0
+
+
+def place(
+    nodes: tuple[Node, ...],
+    needs: Sequence[Need],
+    team: int,
+    runs: Callable[[ir.Seq], bool] = surely_runs,
+    limit: int = TRIES,
+) -> Placed:
+    """Barriers by gap, so that every need is covered. Numbers of lists are those of `lists(nodes)`.
+
+    `team`: threads that run `nodes` together. Fewer than a warp that are no power of two are a block, and meet as one. `runs`:
+    whether a loop surely runs where it is reached.
+    """
+    lanes = min(WARP, team)
+    odd = lanes & (lanes - 1) != 0
+    ways = Ways(nodes, runs)
+    asked = [(need, way) for need in needs for way in _ways(need, ways)]
+    if not asked:
+        return Placed()
+    levels = {need: k.Level.BLOCK if odd else need.level for need, _ in asked}
+    offered = sorted(set(levels.values()), key=_reach)
+    trips, unit = _trips(nodes)
+    places = [(gap, level) for gap in _in_order(nodes) for level in offered]
+    number = {place: at for at, place in enumerate(places)}
+    once = len(places) + 1
+    costs = [int(weight(level, team) * trips[gap[0]] / unit) * once + 1 for gap, level in places]
+    enough = {level: [each for each in offered if _reach(each) >= _reach(level)] for level in offered}
+    sets = [frozenset(number[gap, level] for gap in way for level in enough[levels[need]]) for need, way in asked]
+    best = cover(sets, costs, limit)
+    proved = best.bound == best.cost and not ways.coarse
+    by = ("payments" if best.paid == best.cost else "search") if proved else "limit"
+    cost, bound = (each // once * unit for each in (best.cost, best.bound))
+    proof = Proof(cost, bound, len(best.chosen), len(levels), best.tried, by)
+    found: dict[Gap, k.Barrier] = {}
+    for chosen in best.chosen:
+        gap, level = places[chosen]
+        covers = (need.covered for (need, _), each in zip(asked, sets, strict=True) if chosen in each)
+        found[gap] = k.Barrier(level, tuple(dict.fromkeys(covers)), WARP if odd else lanes)
+    return Placed(found, proof)
+
+
+def _ways(need: Need, ways: Ways) -> tuple[Way, ...]:
+    if need.carrier is None:
+        return ways.within(need.source, need.sink, need.within)
+    return ways.carried(need.source, need.sink, need.carrier, need.distant)
+
+
+def _reach(level: k.Level) -> int:
+    return 1 if level is k.Level.BLOCK else 0
+
+
+def _in_order(nodes: tuple[Node, ...]) -> list[Gap]:
+    """Every gap, as the text has them."""
+    every = {id(steps.nodes): steps for steps in lists(nodes)}
+
+    def visit(nodes: tuple[Node, ...]) -> Iterator[Gap]:
+        for at, gap in enumerate(every[id(nodes)].gaps):
+            if at:
+                yield from _inner(nodes[at - 1])
+            yield gap
+
+    def _inner(node: Node) -> Iterator[Gap]:
+        match node:
+            case Leaf():
+                pass
+            case Loop():
+                yield from visit(node.body)
+            case Branch():
+                yield from visit(node.then)
+                yield from visit(node.orelse)
+
+    return list(visit(nodes))
+
+
+def _trips(nodes: tuple[Node, ...]) -> tuple[dict[int, Fraction], Fraction]:
+    """How often each list of steps runs, and what all of that is a multiple of."""
+    every = {id(steps.nodes): steps.number for steps in lists(nodes)}
+    found: dict[int, Fraction] = {}
+
+    def visit(nodes: tuple[Node, ...], times: Fraction, index: dict[Sym, int]) -> None:
+        found[every[id(nodes)]] = times
         for node in nodes:
             match node:
                 case Leaf():
                     pass
-                case Loop():
-                    visit(node.body, node.stmt)
+                case Loop(stmt, body):
+                    trips = _extent(stmt.extent, index)
+                    visit(body, times * trips, {**index, stmt.sym: trips // 2})
                 case Branch():
-                    visit(node.then, None)
-                    visit(node.orelse, None)
+                    visit(node.then, times / 2, index)
+                    visit(node.orelse, times / 2, index)
 
-    visit(nodes, None)
-    return tuple(found)
-
-
-def place(nodes: tuple[Node, ...], needs: Sequence[Need], lanes: int) -> dict[Gap, k.Barrier]:
-    """Barriers by gap, so that every need is covered. Numbers of lists are those of `lists(nodes)`.
-
-    `lanes`: threads that run `nodes` together, of one warp. Where that is no power of two they are a block, and meet as one.
-    """
-    odd = lanes & (lanes - 1) != 0
-    every = lists(nodes)
-    where = _positions(every)
-    placed: dict[Gap, k.Barrier] = {}
-    synchronising: dict[int, k.Level] = {}
-    loops: dict[ir.Seq | None, bool] = {}
-    for steps in reversed(every):
-        asked = (need for need in needs if not loops.get(need.within) and not _met_inside(need, placed, where))
-        here = [(need, gaps) for need in asked if (gaps := _gaps(need, steps, where)) is not None]
-        open_needs = [(need, gaps) for need, gaps in here if not _passes(need, gaps, steps, where, synchronising, every)]
-        for gap in _hitting([gaps for _, gaps in open_needs]):
-            met = [need for need, gaps in open_needs if gap in gaps]
-            block = odd or any(need.level is k.Level.BLOCK for need in met)
-            if steps.loop is not None and (block or all(need.level is k.Level.WARP for need in needs)):
-                loops[steps.loop] = True
-            covers = tuple(dict.fromkeys(need.covered for need in met))
-            level = k.Level.BLOCK if block else k.Level.WARP
-            placed[steps.number, gap] = k.Barrier(level, covers, 32 if odd else lanes)
-            synchronising[steps.number] = k.Level.BLOCK if k.Level.BLOCK in (level, synchronising.get(steps.number)) else level
-    return placed
+    visit(nodes, Fraction(1), {})
+    return found, Fraction(1, max(times.denominator for times in found.values()))
 
 
-def _met_inside(need: Need, placed: dict[Gap, k.Barrier], where: dict[Leaf, dict[int, int]]) -> bool:
-    """Whether a barrier of a list around one end alone lies between that end and the other."""
-    source, sink = where[need.source], where[need.sink]
-    for (number, gap), barrier in placed.items():
-        if need.level is k.Level.BLOCK and barrier.level is not k.Level.BLOCK:
-            continue
-        after = number in source and number not in sink and gap >= source[number]
-        before = number in sink and number not in source and gap < sink[number]
-        if after or before:
-            return True
-    return False
-
-
-def _positions(every: Sequence[_List]) -> dict[Leaf, dict[int, int]]:
-    """For each leaf, the lists it lies in and the step of each that it lies in."""
-    where: dict[Leaf, dict[int, int]] = {}
-
-    def visit(steps: _List, path: dict[int, int]) -> None:
-        for at, node in enumerate(steps.nodes):
-            here = {**path, steps.number: at}
-            match node:
-                case Leaf():
-                    where[node] = here
-                case Loop():
-                    visit(_of(node.body, every), here)
-                case Branch():
-                    visit(_of(node.then, every), here)
-                    visit(_of(node.orelse, every), here)
-
-    visit(every[0], {})
-    return where
-
-
-def _of(nodes: tuple[Node, ...], every: Sequence[_List]) -> _List:
-    if not nodes:
-        return _List(-1, (), None)
-    return next(steps for steps in every if steps.nodes is nodes)
-
-
-def _gaps(need: Need, steps: _List, where: dict[Leaf, dict[int, int]]) -> frozenset[int] | None:
-    """The gaps of `steps` that cover `need`, or None where it is another list's to cover."""
-    source, sink = where[need.source], where[need.sink]
-    last = len(steps.nodes) - 1
-    if need.carrier is not None:
-        if steps.loop is not need.carrier:
-            return None
-        if need.distant:
-            return frozenset(range(last + 1))
-        after = range(source[steps.number], last + 1)
-        before = (last, *range(sink[steps.number]))
-        return frozenset((*after, *before))
-    if steps.number not in source or steps.number not in sink:
-        return None
-    first, second = source[steps.number], sink[steps.number]
-    return frozenset(range(first, second)) if first < second else None
-
-
-def _passes(
-    need: Need,
-    gaps: frozenset[int],
-    steps: _List,
-    where: dict[Leaf, dict[int, int]],
-    synchronising: dict[int, k.Level],
-    every: Sequence[_List],
-) -> bool:
-    """Whether `need`, with these gaps, passes over a step that itself always meets a barrier."""
-    last = len(steps.nodes) - 1
-    source, sink = where[need.source].get(steps.number), where[need.sink].get(steps.number)
-    for at, node in enumerate(steps.nodes):
-        if not (isinstance(node, Loop) and node.stmt.extent.is_constant and node.stmt.extent.constant > 0):
-            continue
-        level = synchronising.get(_of(node.body, every).number)
-        if level is None or (need.level is k.Level.BLOCK and level is not k.Level.BLOCK):
-            continue
-        around = {at - 1 if at else last, at}
-        ends_inside = at == source == sink and not need.distant
-        if around <= gaps and (at or steps.loop) and not ends_inside:
-            return True
-    return False
-
-
-def _hitting(sets: list[frozenset[int]]) -> tuple[int, ...]:
-    """A least set of gaps that meets each of `sets`; among those of equal size the latest gaps, as barriers then wait least."""
-    if not sets:
-        return ()
-    gaps = sorted({gap for each in sets for gap in each}, reverse=True)
-    for size in range(1, EXHAUSTIVE + 1):
-        for chosen in combinations(gaps, size):
-            if all(s & frozenset(chosen) for s in sets):
-                return tuple(sorted(chosen))
-    return tuple(sorted(_greedy(sets)))
-
-
-def _greedy(sets: list[frozenset[int]]) -> Iterator[int]:
-    while sets:
-        left = sets
-        gaps = sorted({gap for each in left for gap in each})
-        best = max(gaps, key=lambda gap: sum(gap in each for each in left))
-        yield best
-        sets = [each for each in left if best not in each]
+def _extent(extent: Expr, index: Mapping[Sym, int]) -> int:
+    if extent.is_constant:
+        return max(extent.constant, 0)
+    try:
+        return max(extent.evaluate({sym: index.get(sym, OPEN) for sym in extent.syms()}), 1)
+    except ZeroDivisionError:
+        return OPEN

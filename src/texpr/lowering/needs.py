@@ -100,6 +100,11 @@ class Needs:
                     pass
         return tuple(facts)
 
+    def running(self, nest: Nest, nodes: tuple[Node, ...]) -> frozenset[ir.Seq]:
+        """The loops of a team that surely run wherever they are reached."""
+        grid = (fact for m in nest.grid for fact in in_loop(m.loop.sym, m.loop.extent))
+        return frozenset(_running(nodes, (*self.model.given, *grid)))
+
     def between(self, nest: Nest, team: Team, placement: Placement, landing: Collection[Leaf] = ()) -> tuple[Need, ...]:
         """Every dependence of `nest` that needs a barrier, those of reductions' scratch memory included.
 
@@ -143,8 +148,22 @@ class Needs:
         given: Formula = TRUE,
     ) -> bool:
         """Whether the dependence is there, whatever the threads of its ends."""
-        formula = conj((self.model.facts, given, *_ordered(carrier, common), *self._same_element(source, sink, nest)))
-        return not _never_meet(source.access, sink.access) and not self._impossible(formula, source, sink)
+        conflict = self._conflict(source, sink, carrier, common, nest, given)
+        return conflict is not None and not self._impossible(conflict)
+
+    def _conflict(
+        self,
+        source: _End,
+        sink: _End,
+        carrier: ir.Seq | None,
+        common: tuple[ir.Seq, ...],
+        nest: Nest,
+        given: Formula,
+    ) -> Formula | None:
+        """The pairs of instances that touch one element, in this order, where `given` holds. None: there are none."""
+        if _never_meet(source.access, sink.access):
+            return None
+        return conj((self.model.facts, given, *_ordered(carrier, common), *self._same_element(source, sink, nest)))
 
     def slots(self, nest: Nest, team: Team, buffer: Buffer) -> tuple[int, ...] | None:
         """How the dimensions of a team's local are dealt out to threads, if each element is one thread's; else None.
@@ -167,10 +186,8 @@ class Needs:
             return False
         scope = [s for s in one.access.instance.syms if s in self.model.scope_syms(one.access.buffer)]
         fresh = equal([expr(left(s)) for s in scope], [expr(right(s)) for s in scope])
-        threads = (*_thread(one, _ONE, left, nest.team), *_thread(other, _OTHER, right, nest.team))
-        apart = disj((compare("<", _ONE, _OTHER), compare(">", _ONE, _OTHER)))
-        same = self._same_element(one, other, nest)
-        return self._impossible(conj((self.model.facts, fresh, *same, *threads, apart)), one, other)
+        conflict = self._conflict(one, other, None, (), nest, fresh)
+        return conflict is None or self._impossible(conj((conflict, *_apart(one, other, nest.team, 1))))
 
     def _ends(self, nest: Nest, team: Team) -> Iterator[_End]:
         leaf_of: dict[ir.Stmt, Leaf] = {}
@@ -213,8 +230,7 @@ class Needs:
                     continue
                 if any(_implies(near, (source, sink, carrier), around) for near in found):
                     continue
-                need = self._need(source, sink, carrier, common, nest, outer, inner)
-                if need is not None:
+                for need in self._need(source, sink, carrier, common, nest, outer, inner):
                     near = need.within is None and not need.distant
                     if near and (need.level is k.Level.BLOCK or nest.team <= WARP):
                         found.append((source, sink, carrier))
@@ -229,24 +245,28 @@ class Needs:
         nest: Nest,
         outer: tuple[ir.Seq, ...],
         inner: tuple[ir.Seq, ...],
-    ) -> Need | None:
-        """The need of one dependence, as narrow as iterations at its ends allow, or None where there is none."""
+    ) -> Iterator[Need]:
+        """The needs of one dependence, as narrow as iterations at its ends allow."""
         covered = _covered(source.access, sink.access, carrier)
         if carrier is not None:
             apart = expr(right(carrier.sym)) - expr(left(carrier.sym))
             near = self._level(source, sink, carrier, common, nest, compare("==", apart, 1))
+            if near is not None:
+                yield Need(source.leaf, sink.leaf, carrier, near, covered)
             if near is k.Level.BLOCK or (near is not None and nest.team <= WARP):
-                return Need(source.leaf, sink.leaf, carrier, near, covered)
+                return
             far = self._level(source, sink, carrier, common, nest, compare(">", apart, 1))
-            level = k.Level.BLOCK if far is k.Level.BLOCK else near or far
-            return None if level is None else Need(source.leaf, sink.leaf, carrier, level, covered, distant=near is None)
+            if far is not None and far is not near:
+                yield Need(source.leaf, sink.leaf, carrier, far, covered, distant=True)
+            return
         level = self._level(source, sink, None, common, nest)
         if level is None:
-            return None
+            return
         for loop, nearest in _edges(source.access, outer[len(common) :], inner[len(common) :]):
             if self._level(source, sink, None, common, nest, nearest) is None:
-                return Need(source.leaf, sink.leaf, None, level, covered, within=loop)
-        return Need(source.leaf, sink.leaf, None, level, covered)
+                yield Need(source.leaf, sink.leaf, None, level, covered, within=loop)
+                return
+        yield Need(source.leaf, sink.leaf, None, level, covered)
 
     def _level(
         self,
@@ -258,18 +278,12 @@ class Needs:
         given: Formula = TRUE,
     ) -> k.Level | None:
         """The narrowest level that holds both ends of the dependence, or None where one thread does or there is none."""
-        if _never_meet(source.access, sink.access):
+        conflict = self._conflict(source, sink, carrier, common, nest, given)
+        if conflict is None or self._impossible(conj((conflict, *_apart(source, sink, nest.team, 1)))):
             return None
-        formula = conj((self.model.facts, given, *_ordered(carrier, common), *self._same_element(source, sink, nest)))
-        threads = (*_thread(source, _ONE, left, nest.team), *_thread(sink, _OTHER, right, nest.team))
-        one, other = expr(_ONE), expr(_OTHER)
-        apart = disj((compare("<", one, other), compare(">", one, other)))
-        if self._impossible(conj((formula, *threads, apart)), source, sink):
-            return None
-        if nest.team <= WARP:
+        if nest.team <= WARP or self._impossible(conj((conflict, *_apart(source, sink, nest.team, WARP)))):
             return k.Level.WARP
-        warps = disj((compare("<", one // WARP, other // WARP), compare(">", one // WARP, other // WARP)))
-        return k.Level.WARP if self._impossible(conj((formula, *threads, warps)), source, sink) else k.Level.BLOCK
+        return k.Level.BLOCK
 
     def _same_element(self, source: _End, sink: _End, nest: Nest) -> Iterator[Formula]:
         first, at = source.access.as_source
@@ -282,7 +296,7 @@ class Needs:
         both = [s for s in source.access.instance.syms if s in grid and s in sink.access.instance.syms]
         yield equal([expr(left(s)) for s in both], [expr(right(s)) for s in both])
 
-    def _impossible(self, formula: Formula, source: _End, sink: _End) -> bool:
+    def _impossible(self, formula: Formula) -> bool:
         dims = tuple(sorted(syms(formula) - frozenset(self.model.params), key=str))
         try:
             return Set.of(dims, formula, params=self.model.params).is_empty()
@@ -336,6 +350,14 @@ def _thread(end: _End, name: Sym, side: object, team: int) -> Iterator[Formula]:
         yield compare("==", name, renamed)
 
 
+def _apart(source: _End, sink: _End, team: int, width: int) -> Iterator[Formula]:
+    """Both ends' threads, in different groups of `width` of them."""
+    yield from _thread(source, _ONE, left, team)
+    yield from _thread(sink, _OTHER, right, team)
+    one, other = expr(_ONE) // width, expr(_OTHER) // width
+    yield disj((compare("<", one, other), compare(">", one, other)))
+
+
 def _implies(near: _Pair, far: _Pair, around: Mapping[Leaf, _Around]) -> bool:
     """Whether every barrier that covers `near` covers `far`: steps of one list, the one pair within the other."""
     parents = {around[end.leaf].list for end in (near[0], near[1], far[0], far[1])}
@@ -347,6 +369,20 @@ def _implies(near: _Pair, far: _Pair, around: Mapping[Leaf, _Around]) -> bool:
     if near[2] is None:
         return around[near[0].leaf].loops[-1:] == (far[2],) and (after or before)
     return near[2] is far[2] and after and before
+
+
+def _running(nodes: tuple[Node, ...], facts: tuple[Expr, ...]) -> Iterator[ir.Seq]:
+    """Loops of a tree that `facts`, and those of the loops around, show to run."""
+    for node in nodes:
+        match node:
+            case Leaf():
+                pass
+            case Loop(stmt, body):
+                if known(facts).positive(stmt.extent):
+                    yield stmt
+                yield from _running(body, (*facts, *in_loop(stmt.sym, stmt.extent)))
+            case Branch():
+                yield from _running((*node.then, *node.orelse), facts)
 
 
 def _around(nodes: tuple[Node, ...], loops: tuple[ir.Seq, ...] = ()) -> dict[Leaf, _Around]:

@@ -34,6 +34,7 @@ class Lowered:
     placement: Placement
     body: tuple[k.Stmt, ...]
     maps: tuple[k.TensorMap, ...] = ()
+    proof: barriers.Proof | None = None
 
 
 def lower_nest(
@@ -57,7 +58,8 @@ class _NestLowering:
     emitter: Emitter = field(init=False)
     placement: Placement = field(init=False)
     reductions: dict[ir.Stmt, reduce.Reduction] = field(default_factory=dict[ir.Stmt, reduce.Reduction])
-    placed: dict[barriers.Gap, k.Barrier] = field(default_factory=dict[barriers.Gap, k.Barrier])
+    placed: Mapping[barriers.Gap, k.Barrier] = field(default_factory=dict[barriers.Gap, k.Barrier])
+    proof: barriers.Proof | None = None
     copying: frozenset[Leaf] = frozenset()
     commits: frozenset[Node] = frozenset()
     waits: dict[barriers.Gap, Wait] = field(default_factory=dict[barriers.Gap, Wait])
@@ -94,7 +96,7 @@ class _NestLowering:
         placed = map(self.tensors.aligned, self.placement.arrays)
         arrays = (*placed, *self.emitter.arrays, *self._scratch(), *self.tensors.arrays)
         loads = tuple(self._let_loads(body))
-        return Lowered(axes, arrays, self.placement, (*prelude, *loads, *body), tuple(self.tensors.maps.found))
+        return Lowered(axes, arrays, self.placement, (*prelude, *loads, *body), tuple(self.tensors.maps.found), self.proof)
 
     def _axes(self) -> tuple[tuple[k.Axis, ...], tuple[k.Stmt, ...]]:
         """Hardware coordinates, and the grid indices in them."""
@@ -183,7 +185,9 @@ class _NestLowering:
         tensors = self.tensors
         met = tuple(self.needs.meetings(self.nest, team, tensors.steps))
         found = (*self.needs.between(self.nest, team, self.placement, tensors.loads), *tensors.turns(met, team.nodes))
-        self.placed = barriers.place(team.nodes, found, min(32, self.nest.team))
+        runs = self.needs.running(self.nest, team.nodes)
+        best = barriers.place(team.nodes, found, self.nest.team, runs.__contains__)
+        self.placed, self.proof = best.barriers, best.proof
         tensors.place(team.nodes, met, self.placed)
         self.copying = copying_leaves(team, self.placement.places, self.target)
         if self.copying:
@@ -220,7 +224,7 @@ class _NestLowering:
         found: list[k.Stmt] = []
         leading: list[k.Stmt] = []
         number = self.numbers.get(id(nodes), -1)
-        found.extend(self._waits((number, -1)))
+        found.extend(self._meeting((number, -1)))
         for at, node in enumerate(nodes):
             if isinstance(node, Leaf) and node.who is Who.LEADER:
                 copy = self.tensors.steps.get(node)
@@ -228,18 +232,21 @@ class _NestLowering:
             else:
                 self._flush(leading, found)
                 found.extend(self._node(node, nodes[at + 1 :]))
-            wait, barrier = tuple(self._waits((number, at))), self.placed.get((number, at))
-            if wait or barrier is not None:
+            meeting = tuple(self._meeting((number, at)))
+            if meeting:
                 self._flush(leading, found)
-                found.extend((*wait, *(() if barrier is None else (barrier,))))
+                found.extend(meeting)
         self._flush(leading, found)
         return tuple(found)
 
-    def _waits(self, gap: barriers.Gap) -> Iterator[k.Stmt]:
-        wait = self.waits.get(gap)
+    def _meeting(self, gap: barriers.Gap) -> Iterator[k.Stmt]:
+        """What all threads do in a gap: they wait for their own copies, then for each other."""
+        wait, barrier = self.waits.get(gap), self.placed.get(gap)
         if wait is not None:
             yield from wait.statements()
         yield from self.tensors.before.get(gap, ())
+        if barrier is not None:
+            yield barrier
 
     def _flush(self, leading: list[k.Stmt], found: list[k.Stmt]) -> None:
         if leading:
