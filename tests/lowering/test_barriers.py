@@ -21,7 +21,7 @@ from texpr.ir.types import BOOL
 from texpr.ir.value import Literal
 from texpr.lowering import barriers
 from texpr.lowering.barriers import Gap, Need, Placed, place
-from texpr.lowering.team import Branch, Leaf, Loop, Node, Who
+from texpr.lowering.team import Branch, Leaf, Loop, Node, Who, leaves
 from texpr.support.span import NOWHERE
 
 COVERED = k.Covered("RAW", "v", NOWHERE, NOWHERE)
@@ -123,15 +123,26 @@ def speaks_of(need: Need, source: Visit, sink: Visit) -> bool:
     return need.carrier is None
 
 
-def between(events: tuple[Event, ...], extents: dict[ir.Seq, int], need: Need) -> Iterator[frozenset[Gap]]:
-    """For each pair of ends of `need` in a run, the gaps between them."""
+def meeting_list(nodes: tuple[Node, ...], need: Need) -> int:
+    """The list whose order has the ends apart: the carrier's body, or the innermost that holds both."""
+    every = barriers.lists(nodes)
+    if need.carrier is not None:
+        return next(steps.number for steps in every if steps.loop is need.carrier)
+    return [steps.number for steps in every if {need.source, need.sink} <= set(leaves(steps.nodes))][-1]
+
+
+def between(events: tuple[Event, ...], extents: dict[ir.Seq, int], need: Need, meets: int) -> Iterator[frozenset[Gap]]:
+    """For each pair of ends of `need` in a run, the gaps between them; where the source must have landed, those from the first
+    one of the list `meets` on."""
     for at, source in enumerate(events):
         if not isinstance(source, Visit) or source.leaf is not need.source:
             continue
         passed: set[Gap] = set()
+        landed = not need.landed
         for event in events[at + 1 :]:
             if not isinstance(event, Visit):
-                passed.add(event)
+                landed = landed or event[0] == meets
+                passed.update([event] if landed else ())
             elif event.leaf is need.sink and _asks(need, source, event, extents):
                 yield frozenset(passed)
 
@@ -139,9 +150,10 @@ def between(events: tuple[Event, ...], extents: dict[ir.Seq, int], need: Need) -
 def ways(nodes: tuple[Node, ...], needs: list[Need]) -> dict[Need, set[frozenset[Gap]]]:
     """By need, what is passed between two ends of it, in any run."""
     found: dict[Need, set[frozenset[Gap]]] = {need: set() for need in needs}
+    meets = {need: meeting_list(nodes, need) for need in needs}
     for events, extents in runs(nodes):
         for need in needs:
-            found[need].update(between(events, extents, need))
+            found[need].update(between(events, extents, need, meets[need]))
     return {need: {way for way in each if not any(less < way for less in each)} for need, each in found.items()}
 
 
@@ -185,7 +197,8 @@ def random_needs(tree: Tree, levels: tuple[k.Level, ...]) -> list[Need]:
         alone = [*outer[len(common) : len(common) + 1], *inner[len(common) : len(common) + 1]]
         within = tree.random.choice([None, *alone]) if carrier is None else None
         distant = carrier is not None and tree.random.random() < 0.25
-        found.append(Need(source, sink, carrier, tree.random.choice(levels), COVERED, distant, within))
+        landed = tree.random.random() < 0.2
+        found.append(Need(source, sink, carrier, tree.random.choice(levels), COVERED, distant, within, landed))
     return found
 
 
@@ -337,6 +350,10 @@ def _everywhere(nodes: tuple[Node, ...], needs: list[Need]) -> Placed:
     return place(nodes, [replace(need, within=None) for need in needs], 128)
 
 
+def _at_once(nodes: tuple[Node, ...], needs: list[Need]) -> Placed:
+    return place(nodes, [replace(need, landed=False) for need in needs], 128)
+
+
 def _one_level(nodes: tuple[Node, ...], needs: list[Need]) -> Placed:
     return place(nodes, [replace(need, level=k.Level.BLOCK) for need in needs], 128)
 
@@ -345,7 +362,7 @@ def _narrow(nodes: tuple[Node, ...], needs: list[Need]) -> Placed:
     return place(nodes, [replace(need, level=k.Level.WARP) for need in needs], 128)
 
 
-@pytest.mark.parametrize("wrong", [_sure, _unsure, _everywhere, _one_level, _narrow])
+@pytest.mark.parametrize("wrong", [_sure, _unsure, _everywhere, _at_once, _one_level, _narrow])
 def test_a_wrong_question_is_noticed(wrong: Solve) -> None:
     assert any(dearer(range(1500), 2, wrong))
 

@@ -27,7 +27,7 @@ from texpr.lowering.barriers import Gap, lists
 from texpr.lowering.copies import is_copy
 from texpr.lowering.needs import Meeting
 from texpr.lowering.places import Place
-from texpr.lowering.team import Branch, Leaf, Loop, Node, Team, Who, leaves
+from texpr.lowering.team import Branch, Leaf, Loop, Node, Team, Who, below, leaves
 from texpr.mapping.bands import band
 from texpr.schedule.marks import ASYNC, VECTOR, mark
 from texpr.support.diagnostic import error
@@ -85,18 +85,14 @@ def _commits(node: Node, copying: Collection[Leaf]) -> bool:
 
 @dataclass(slots=True)
 class Wait:
-    """One wait: how many groups may go on, what it is there for, and whether a barrier must follow that is not there yet."""
+    """One wait: how many groups may go on, and what it is there for."""
 
     pending: int
     covers: dict[k.Covered, None] = field(default_factory=dict[k.Covered, None])
-    meets: bool = False
 
-    def statements(self) -> Iterator[k.Stmt]:
+    def statement(self) -> k.Stmt:
         """What the kernel has for it."""
-        covers = tuple(self.covers)
-        yield k.WaitAsync(self.pending, covers)
-        if self.meets:
-            yield k.Barrier(k.Level.BLOCK, covers)
+        return k.WaitAsync(self.pending, tuple(self.covers))
 
 
 def place_waits(
@@ -104,7 +100,7 @@ def place_waits(
 ) -> dict[Gap, Wait]:
     """Waits by gap, each before the barrier that stands there; gap −1 is the start of a list. `commits`: see `committing`."""
     waits = _Waits(nodes, commits, placed)
-    for meeting in sorted(meetings, key=lambda m: (m.carrier is not None, m.distance)):
+    for meeting in sorted(meetings, key=lambda m: (waits.enters(m), m.carrier is not None, m.distance)):
         waits.add(meeting)
     waits.finish()
     return waits.found
@@ -128,24 +124,27 @@ class _Waits:
     def add(self, meeting: Meeting) -> None:
         """Sees to it that `meeting` finds its copy landed."""
         steps, direct = self._way(meeting)
-        for step in steps:
+        chosen = self._chosen(steps) if direct else _Step(steps[0].gap, 0)
+        early = steps.index(chosen) if direct else 0
+        for at, step in enumerate((*steps, *self._entering(meeting, steps[-1].groups))):
             there = self.found.get(step.gap)
-            if there is not None and there.pending <= step.groups and (direct or self._is_met(step.gap)):
+            if there is not None and there.pending <= step.groups and (at <= early or self._is_met(step.gap)):
                 there.covers[meeting.covered] = None
                 return
-        if direct:
-            chosen = self._chosen(steps)
-            wait = self.found.setdefault(chosen.gap, Wait(chosen.groups))
-            wait.pending = min(wait.pending, chosen.groups)
-        else:
-            wait = self.found.setdefault(steps[0].gap, Wait(0))
-            wait.pending, wait.meets = 0, wait.meets or not self._is_met(steps[0].gap)
+        wait = self.found.setdefault(chosen.gap, Wait(chosen.groups))
+        wait.pending = min(wait.pending, chosen.groups)
         wait.covers[meeting.covered] = None
 
+    def enters(self, meeting: Meeting) -> bool:
+        """Whether what meets the copy lies in a loop that copies and waits anyway."""
+        _, nodes = self._common(meeting)
+        inside = lists((nodes[_index(nodes, meeting.sink)],))
+        return meeting.carrier is None and any(node in self.commits for steps in inside[1:] for node in steps.nodes)
+
     def _is_met(self, gap: Gap) -> bool:
-        """Whether a barrier for the whole block follows a wait there."""
-        wait, barrier = self.found.get(gap), self.placed.get(gap)
-        return (wait is not None and wait.meets) or (barrier is not None and barrier.level is k.Level.BLOCK)
+        """Whether a barrier follows a wait there that joins all who meet at any."""
+        barrier, block = self.placed.get(gap), any(b.level is k.Level.BLOCK for b in self.placed.values())
+        return barrier is not None and (barrier.level is k.Level.BLOCK or not block)
 
     def finish(self) -> None:
         """Nothing is left on its way when the kernel ends."""
@@ -176,6 +175,18 @@ class _Waits:
         head = [_Step((number, gap), turns + rest + self._groups(nodes, 0, gap + 1)) for gap in range(-1, end)]
         return [*full, *tail, *head], direct
 
+    def _entering(self, meeting: Meeting, groups: int) -> Iterator[_Step]:
+        """The gaps before what meets the copy, in the lists below the one that holds both: passed each time, after `groups`."""
+        _, nodes = self._common(meeting)
+        numbers = {id(steps.nodes): steps.number for steps in lists(self.nodes)}
+        while (node := nodes[_index(nodes, meeting.sink)]) is not meeting.sink:
+            nodes = next(inner for inner in below(node) if _holds(inner, meeting.sink))
+            if isinstance(node, Loop) and node.stmt is meeting.within:
+                groups += self._groups(nodes, 0, len(nodes))
+            for gap in range(-1, _index(nodes, meeting.sink)):
+                yield _Step((numbers[id(nodes)], gap), groups + self._groups(nodes, 0, gap + 1))
+            groups += self._groups(nodes, 0, _index(nodes, meeting.sink))
+
     def _common(self, meeting: Meeting) -> tuple[int, tuple[Node, ...]]:
         """The list of steps whose order decides: the carrier's body, or the innermost that holds both ends."""
         every = lists(self.nodes)
@@ -185,8 +196,8 @@ class _Waits:
         return both[-1].number, both[-1].nodes
 
     def _chosen(self, steps: list[_Step]) -> _Step:
-        """The latest gap with a barrier for the whole block; or, without one, the last before anything that might meet."""
-        barriers = [step for step in steps if (b := self.placed.get(step.gap)) is not None and b.level is k.Level.BLOCK]
+        """The latest gap with a barrier for all; or, without one, the last before anything that might meet."""
+        barriers = [step for step in steps if self._is_met(step.gap)]
         if barriers:
             return barriers[-1]
         for step, following in pairwise(steps):
@@ -218,11 +229,4 @@ def _holds(nodes: tuple[Node, ...], leaf: Leaf) -> bool:
 
 def _is_within(node: Node, nodes: tuple[Node, ...]) -> bool:
     """Whether the list `nodes` is one of the lists below `node`."""
-    match node:
-        case Leaf():
-            return False
-        case Loop(_, body):
-            blocks = (body,)
-        case _:
-            blocks = (node.then, node.orelse)
-    return any(block is nodes or any(_is_within(inner, nodes) for inner in block) for block in blocks)
+    return any(block is nodes or any(_is_within(inner, nodes) for inner in block) for block in below(node))

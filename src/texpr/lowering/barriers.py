@@ -19,7 +19,7 @@ from texpr.affine.expr import Expr, Sym
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.lowering.cover import TRIES, cover
-from texpr.lowering.team import Branch, Leaf, Loop, Node
+from texpr.lowering.team import Branch, Leaf, Loop, Node, below
 from texpr.lowering.ways import Gap, Way, Ways, lists
 
 __all__ = ["OPEN", "Gap", "Need", "Placed", "Proof", "lists", "place", "weight"]
@@ -35,6 +35,7 @@ class Need:
 
     `distant`: its ends are two or more iterations of the carrier apart, so that a barrier anywhere in the loop covers it.
     `within`: a loop around one end alone, whose nearest iteration is not met by the other end: any barrier in it will do.
+    `landed`: the source starts copies; threads wait for them in the list that holds both ends, and only then may they meet.
     """
 
     source: Leaf
@@ -44,6 +45,7 @@ class Need:
     covered: k.Covered
     distant: bool = False
     within: ir.Seq | None = None
+    landed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +124,8 @@ def place(
 
 def _ways(need: Need, ways: Ways) -> tuple[Way, ...]:
     if need.carrier is None:
-        return ways.within(need.source, need.sink, need.within)
-    return ways.carried(need.source, need.sink, need.carrier, need.distant)
+        return ways.within(need.source, need.sink, need.within, need.landed)
+    return ways.carried(need.source, need.sink, need.carrier, need.distant, need.landed)
 
 
 def _reach(level: k.Level) -> int:
@@ -136,19 +138,9 @@ def _in_order(nodes: tuple[Node, ...]) -> list[Gap]:
 
     def visit(nodes: tuple[Node, ...]) -> Iterator[Gap]:
         for at, gap in enumerate(every[id(nodes)].gaps):
-            if at:
-                yield from _inner(nodes[at - 1])
+            for inner in below(nodes[at - 1]) if at else ():
+                yield from visit(inner)
             yield gap
-
-    def _inner(node: Node) -> Iterator[Gap]:
-        match node:
-            case Leaf():
-                pass
-            case Loop():
-                yield from visit(node.body)
-            case Branch():
-                yield from visit(node.then)
-                yield from visit(node.orelse)
 
     return list(visit(nodes))
 

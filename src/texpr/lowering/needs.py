@@ -8,7 +8,7 @@ isl cannot decide counts as a need.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement, product
 from math import prod
 from typing import TypeAlias
@@ -29,7 +29,7 @@ from texpr.presburger.maps import left, right
 from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
 from texpr.relation.conditions import condition
-from texpr.relation.facts import facts_of, in_loop, unfloored
+from texpr.relation.facts import facts_of, in_loop, known, unfloored
 from texpr.relation.model import Access, Model
 from texpr.relation.model import Branch as Side
 
@@ -57,13 +57,17 @@ class _Around:
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """A step that touches what an earlier one may still touch, in any threads, `distance` iterations of `carrier` on."""
+    """A step that touches what an earlier one may still touch, in any threads, `distance` iterations of `carrier` on.
+
+    `within`: a loop around the step alone, in whose first iteration it does not.
+    """
 
     source: Leaf
     sink: Leaf
     carrier: ir.Seq | None
     distance: int
     covered: k.Covered
+    within: ir.Seq | None = None
 
 
 WARP = 32
@@ -105,10 +109,18 @@ class Needs:
         grid = (fact for m in nest.grid for fact in in_loop(m.loop.sym, m.loop.extent))
         return frozenset(_running(nodes, (*self.model.given, *grid)))
 
-    def between(self, nest: Nest, team: Team, placement: Placement, landing: Collection[Leaf] = ()) -> tuple[Need, ...]:
+    def between(
+        self,
+        nest: Nest,
+        team: Team,
+        placement: Placement,
+        landing: Collection[Leaf] = (),
+        copying: Collection[Leaf] = (),
+    ) -> tuple[Need, ...]:
         """Every dependence of `nest` that needs a barrier, those of reductions' scratch memory included.
 
-        `landing`: steps whose effects every thread waits for by other means.
+        `landing`: steps whose effects every thread waits for by other means. `copying`: steps that start copies, for which
+        threads wait before they meet.
         """
         around = _around(team.nodes)
         ends: dict[Buffer, list[_End]] = {}
@@ -116,8 +128,9 @@ class Needs:
             place = placement.places.get(end.access.buffer)
             if place is None or place.space is not k.Space.LOCAL:
                 ends.setdefault(end.access.buffer, []).append(end)
-        found = [need for same in ends.values() for need in self._pairs(same, nest, around, landing)]
-        return (*found, *_scratch_needs(team, nest, around))
+        found = [need for same in ends.values() for need in self._pairs(same, nest, around, landing, copying)]
+        landed = (replace(need, landed=need.source in copying) for need in found)
+        return (*landed, *_scratch_needs(team, nest, around))
 
     def meetings(self, nest: Nest, team: Team, sources: Collection[Leaf]) -> Iterator[Meeting]:
         """What touches the same elements after `sources`, whose effects last: what they write, or write over what they read."""
@@ -127,9 +140,12 @@ class Needs:
             one, other = source.access, sink.access
             if one.buffer is not other.buffer or not (one.writes or other.writes):
                 continue
-            common = tuple(a for a, b in zip(around[source.leaf].loops, around[sink.leaf].loops, strict=False) if a is b)
+            inner = around[sink.leaf].loops
+            common = tuple(a for a, b in zip(around[source.leaf].loops, inner, strict=False) if a is b)
             if source.order < sink.order and self._meet(source, sink, None, common, nest):
-                yield Meeting(source.leaf, sink.leaf, None, 0, _covered(one, other, None))
+                edges = _edges(one, (), inner[len(common) :])
+                late = (loop for loop, first in edges if not self._meet(source, sink, None, common, nest, first))
+                yield Meeting(source.leaf, sink.leaf, None, 0, _covered(one, other, None), next(late, None))
             fresh = self.model.scope_syms(one.buffer) if not other.writes else frozenset[Sym]()
             for carrier in (loop for loop in common if loop.sym not in fresh):
                 if not self._meet(source, sink, carrier, common, nest):
@@ -214,7 +230,14 @@ class Needs:
                 else:
                     yield _End(access, leaf, order[leaf], ZERO if leaf.who is Who.LEADER else None)
 
-    def _pairs(self, ends: list[_End], nest: Nest, around: Mapping[Leaf, _Around], landing: Collection[Leaf]) -> Iterator[Need]:
+    def _pairs(
+        self,
+        ends: list[_End],
+        nest: Nest,
+        around: Mapping[Leaf, _Around],
+        landing: Collection[Leaf],
+        copying: Collection[Leaf],
+    ) -> Iterator[Need]:
         """The needs among accesses of one buffer, nearest ends first; what an earlier one implies is not asked again."""
         atomics = self._atomics(nest)
         found: list[_Pair] = []
@@ -228,7 +251,8 @@ class Needs:
             for carrier in (None, *common):
                 if carrier is None and source.order >= sink.order:
                     continue
-                if any(_implies(near, (source, sink, carrier), around) for near in found):
+                late = carrier is not None and source.leaf in copying
+                if not late and any(_implies(near, (source, sink, carrier), around) for near in found):
                     continue
                 for need in self._need(source, sink, carrier, common, nest, outer, inner):
                     near = need.within is None and not need.distant

@@ -184,12 +184,13 @@ class _NestLowering:
     def _barriers(self, team: Team) -> None:
         tensors = self.tensors
         met = tuple(self.needs.meetings(self.nest, team, tensors.steps))
-        found = (*self.needs.between(self.nest, team, self.placement, tensors.loads), *tensors.turns(met, team.nodes))
+        self.copying = copying_leaves(team, self.placement.places, self.target)
+        between = self.needs.between(self.nest, team, self.placement, tensors.loads, self.copying)
+        found = (*between, *tensors.turns(met, team.nodes))
         runs = self.needs.running(self.nest, team.nodes)
         best = barriers.place(team.nodes, found, self.nest.team, runs.__contains__)
         self.placed, self.proof = best.barriers, best.proof
         tensors.place(team.nodes, met, self.placed)
-        self.copying = copying_leaves(team, self.placement.places, self.target)
         if self.copying:
             self.commits = committing(team.nodes, self.copying)
             self.waits = place_waits(team.nodes, self.needs.meetings(self.nest, team, self.copying), self.commits, self.placed)
@@ -243,7 +244,7 @@ class _NestLowering:
         """What all threads do in a gap: they wait for their own copies, then for each other."""
         wait, barrier = self.waits.get(gap), self.placed.get(gap)
         if wait is not None:
-            yield from wait.statements()
+            yield wait.statement()
         yield from self.tensors.before.get(gap, ())
         if barrier is not None:
             yield barrier

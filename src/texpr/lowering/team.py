@@ -153,6 +153,17 @@ def _par(par: ir.Par, nest: Nest, copies: frozenset[Buffer]) -> Iterator[Node]:
     yield Leaf(Who.TOTAL, par, found, own)
 
 
+def below(node: Node) -> tuple[tuple[Node, ...], ...]:
+    """The lists of steps directly below a node."""
+    match node:
+        case Leaf():
+            return ()
+        case Loop():
+            return (node.body,)
+        case Branch():
+            return (node.then, node.orelse)
+
+
 def leaves(nodes: tuple[Node, ...]) -> Iterator[Leaf]:
     """Every leaf of a tree, in textual order."""
     for node in nodes:

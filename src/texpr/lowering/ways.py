@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from texpr.ir import program as ir
-from texpr.lowering.team import Branch, Leaf, Loop, Node
+from texpr.lowering.team import Branch, Leaf, Loop, Node, below
 
 Gap: TypeAlias = tuple[int, int]
 """A list of steps (its number in the order of `lists`) and a gap in it."""
@@ -88,27 +88,32 @@ class Ways:
             here = (*outer, (self._lists[id(nodes)], at))
             if isinstance(node, Leaf):
                 self._stops[node] = here
-            for inner in _below(node):
+            for inner in below(node):
                 self._visit(inner, here)
 
-    def within(self, source: Leaf, sink: Leaf, around: ir.Seq | None = None) -> tuple[Way, ...]:
+    def within(self, source: Leaf, sink: Leaf, around: ir.Seq | None = None, landed: bool = False) -> tuple[Way, ...]:
         """The ways from `source` to `sink`, later in the text, in one iteration of the loops around both; none from one side of
-        a branch to the other. `around`: a loop around one of them alone, which runs another iteration in between."""
+        a branch to the other. `around`: a loop around one of them alone, which runs another iteration in between. `landed`: a
+        way begins where the list that holds both goes on after `source`."""
         outer, inner = self._stops[source], self._stops[sink]
         depth = next((d for d, (a, b) in enumerate(zip(outer, inner, strict=False)) if a != b), 0)
         (steps, first), (other, second) = outer[depth], inner[depth]
         if steps is not other or first >= second:
             return ()
-        again = self._turn(around) if around is not None else _NOTHING
+        left = () if landed else outer[depth + 1 :]
+        passed = {each.loop for each, _ in (*left, *inner[depth + 1 :])}
+        again = self._turn(around) if around is not None and around in passed else _NOTHING
         over = (self._pass(steps.nodes[first + 1 : second]), (frozenset(steps.between(first, second)),))
-        return self._all((*self._after(outer[depth + 1 :]), *self._before(inner[depth + 1 :]), *over, again))
+        return self._all((*self._after(left), *self._before(inner[depth + 1 :]), *over, again))
 
-    def carried(self, source: Leaf, sink: Leaf, carrier: ir.Seq, distant: bool = False) -> tuple[Way, ...]:
+    def carried(
+        self, source: Leaf, sink: Leaf, carrier: ir.Seq, distant: bool = False, landed: bool = False
+    ) -> tuple[Way, ...]:
         """The ways from `source` to `sink` in the next iteration of `carrier`; where `distant`, in the next but one."""
         ends = [[stop for stop in self._stops[leaf]] for leaf in (source, sink)]
         outer, inner = (stops[_level(stops, carrier) :] for stops in ends)
         again = self._turn(carrier) if distant else _NOTHING
-        return self._all((*self._after(outer), *self._before(inner), again))
+        return self._all((*self._after(outer[:1] if landed else outer), *self._before(inner), again))
 
     def _after(self, stops: Iterable[_Stop]) -> Iterator[tuple[Way, ...]]:
         """From a step to the ends of its lists."""
@@ -141,7 +146,7 @@ class Ways:
             case Loop():
                 return self._list(self._lists[id(node.body)]) if self.runs(node.stmt) else _NOTHING
             case Branch():
-                return self._few(way for side in _below(node) for way in self._list(self._lists[id(side)]))
+                return self._few(way for side in below(node) for way in self._list(self._lists[id(side)]))
 
     def _all(self, parts: Iterable[tuple[Way, ...]]) -> tuple[Way, ...]:
         """The ways that pass one of each of `parts`."""
@@ -163,16 +168,6 @@ class Ways:
 
 
 _NOTHING: tuple[Way, ...] = (frozenset(),)
-
-
-def _below(node: Node) -> tuple[tuple[Node, ...], ...]:
-    match node:
-        case Leaf():
-            return ()
-        case Loop():
-            return (node.body,)
-        case Branch():
-            return (node.then, node.orelse)
 
 
 def _level(stops: Sequence[_Stop], carrier: ir.Seq) -> int:
