@@ -12,7 +12,10 @@ from texpr.verifier import Proof, Verdict, prove
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TARGETS = ("cpu", "sm_90a")
 
-PROVED = ("cholesky", "gather", "histogram", "jacobi", "permute5d", "saxpy", "transpose")
+PROVED = (
+    "argmax", "attention", "cholesky", "conv2d", "gather", "histogram", "jacobi", "layernorm", "matmul", "matmul_flat", "permute5d",
+    "prefix_sum", "rmsnorm", "saxpy", "softmax", "sum", "transpose",
+)  # fmt: skip
 """The programs that are proved with no schedule."""
 
 

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym, expr
+from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Load, Ref
 from texpr.isa.levels import Space
 from texpr.presburger.formula import Eq, Formula, between, conj, differ, disj, negate, rename
 from texpr.presburger.sets import Set
 from texpr.verifier.actions import Program, Spot
 from texpr.verifier.events import Event, Reading, Site
-from texpr.verifier.logic import Point, affine_formula, witness
+from texpr.verifier.logic import Point, points, witness
 from texpr.verifier.match import Match
 from texpr.verifier.order import Sides, When, cases, equal_all, unordered
 
@@ -53,9 +54,22 @@ class Access:
         return f"{name}[{', '.join(map(str, self.index))}]" if isinstance(self.home, Buffer) else name.split("#")[0]
 
 
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where memory of the program is put: by events that do its statements, and by copies."""
+
+    written: Sequence[tuple[Access, Match]]
+    copies: Sequence[Access]
+
+
 def when(spot: Spot, indices: Mapping[Sym, Expr], last: int) -> When:
-    """The time of an instance in the program, in coordinates of the kernel."""
-    return (*(step if isinstance(step, int) else (step, indices[step.sym]) for step in spot.time), last)
+    """The time of an instance in the program, in coordinates of the kernel; of a whole loop where its index is not given."""
+    found: list[int | tuple[ir.Loop, Expr]] = []
+    for step in spot.time:
+        if not isinstance(step, int) and step.sym not in indices:
+            break
+        found.append(step if isinstance(step, int) else (step, indices[step.sym]))
+    return (*found, last)
 
 
 @dataclass(slots=True)
@@ -69,6 +83,8 @@ class Flow:
     def accesses(self, match: Match) -> Iterator[Access]:
         """What a matched event touches."""
         event, action = match.event, match.action
+        if any(loop.sym not in match.indices for loop in action.spot.loops):  # what all turns of a loop did to one element
+            yield self.access(match, event.target, event.site, action.target, action.spot, False)
         for operand in match.operands:
             yield self.access(match, operand.read, operand.site, operand.meant, operand.spot, False)
         yield self.access(match, event.target, event.site, action.target, action.spot, True)
@@ -144,70 +160,90 @@ class Flow:
         apart = differ(map(sides.a, a.meant), map(sides.b, b.meant))
         return witness((*domains(a.site, b.site, sides), *place, *copies, apart), self.premises)
 
-    def missing(
-        self, r: Access, writers: Iterable[tuple[Spot, Load | Ref]], written: Sequence[tuple[Access, Match]]
-    ) -> Point | None:
-        """Of what the program wrote before `r`, something that was not written to where `r` reads. Raises Undecided.
+    def missing(self, r: Access, spot: Spot | None, target: Load | Ref, sources: Sources) -> Point | None:
+        """Of what a statement of the program wrote before `r`, something that is not where `r` reads. Raises Undecided.
 
-        `writers`: the program's writes of that memory. `written`: the kernels' writes of the same home.
+        With no statement: what the memory holds when all begins.
         """
-        where = self.instance(r.home, r.site)
-        for spot, target in writers:
-            names = {loop.sym: Sym(f"{loop.sym.name}●") for loop in spot.loops}
-            spot_when = when(spot, {sym: expr(new) for sym, new in names.items()}, 1)
-            before = [f for free, f in cases(spot_when, r.when, r.stored) if not free]
+        names = {} if spot is None else {loop.sym: Sym(f"{loop.sym.name}●") for loop in spot.loops}
+        facts = [*r.site.where]
+        begun: When | None = None
+        if spot is not None:
+            begun = when(spot, {sym: expr(new) for sym, new in names.items()}, 1)
+            before = [f for free, f in cases(begun, r.when, r.stored, whole=True) if not free]
             if not before:
-                continue
+                return None
             index = [e.substitute(names) for e in target.index] if isinstance(target, Load) else []
-            same = [Eq(x - y) for x, y in zip(index, r.meant, strict=True)]
-            copies = [Eq(expr(names[loop.sym]) - c) for loop, c in zip(spot.loops, r.copies, strict=False)]
-            dims = (*names.values(), *where)
-            rest = [sym for sym in r.site.dims if sym not in where]
-            needed = self._set(
-                dims, (*r.site.where, *(rename(f, names) for f in spot.domain), *same, *copies, disj(before)), rest
-            )
-            for access, match in written:
-                if match.action.spot is spot and access.home == r.home:
-                    needed = needed.subtract(self._made(access, match, names, where, dims))
-            found = needed.sample()
-            if found is not None:
-                return found
-        return None
+            facts += [rename(f, names) for f in spot.domain]
+            facts += [Eq(x - y) for x, y in zip(index, r.meant, strict=True)]
+            facts += [Eq(expr(names[loop.sym]) - c) for loop, c in zip(spot.loops, r.copies, strict=False)]
+            facts.append(disj(before))
+        copies = [c for c in sources.copies if c.home == r.home and c.stored == r.stored]
+        where = r.site.dims if copies or spot is None else self.instance(r.home, r.site)
+        dims = (*names.values(), *where)
+        needed = self.points(dims, facts, [sym for sym in r.site.dims if sym not in where])
+        for access, match in sources.written:
+            if access.home == r.home and (match.action.spot is spot or (spot is None and access.stored == r.stored)):
+                made = self._made(access, match, names, r, dims) if spot is not None else self._earlier(access, r, None, dims)
+                needed = needed.subtract(made)
+        for copy in copies:
+            needed = needed.subtract(self._earlier(copy, r, begun, dims))
+        return needed.sample()
 
-    def _made(self, w: Access, match: Match, names: Mapping[Sym, Sym], where: Sequence[Sym], dims: Sequence[Sym]) -> Set:
+    def _made(self, w: Access, match: Match, names: Mapping[Sym, Sym], r: Access, dims: Sequence[Sym]) -> Set:
         """Which instances of a statement of the program were written by whom."""
         own = {sym: Sym(f"{sym.name}○") for sym in w.site.dims}
-        mine = self.instance(w.home, w.site)
         facts = [rename(f, own) for f in w.site.where]
-        facts += [Eq(expr(new) - match.indices[old].substitute(own)) for old, new in names.items()]
-        facts += [Eq(expr(s) - expr(own[t])) for s, t in zip(where, mine, strict=True)]
-        return self._set(dims, facts, list(own.values()))
+        facts += [Eq(expr(new) - match.indices[old].substitute(own)) for old, new in names.items() if old in match.indices]
+        facts += self._same_instance(w, r, own)
+        return self.points(dims, facts, list(own.values()))
 
-    def _set(self, dims: Sequence[Sym], facts: Iterable[Formula], exists: Sequence[Sym]) -> Set:
-        return Set.of(dims, affine_formula(conj((*facts, self.premises))), exists=exists)
+    def _earlier(self, w: Access, r: Access, begun: When | None, dims: Sequence[Sym]) -> Set:
+        """Reads whose element was put where they read, behind `begun` and before them."""
+        own = {sym: Sym(f"{sym.name}○") for sym in w.site.dims}
+        moved = _renamed(w.when, own)
+        facts = [rename(f, own) for f in w.site.where]
+        facts += [Eq(x.substitute(own) - y) for x, y in zip(w.meant, r.meant, strict=True)]
+        facts += self._same_instance(w, r, own)
+        facts.append(disj(f for _, f in cases(moved, r.when, r.stored, whole=True)))
+        if begun is not None:
+            facts.append(disj(f for _, f in cases(begun, moved, r.stored, whole=True)))
+        return self.points(dims, facts, list(own.values()))
+
+    def _same_instance(self, w: Access, r: Access, own: Mapping[Sym, Sym]) -> list[Formula]:
+        pairs = zip(self.instance(r.home, r.site), self.instance(w.home, w.site), strict=True)
+        return [Eq(expr(s) - expr(own[t])) for s, t in pairs]
+
+    def points(self, dims: Sequence[Sym], facts: Iterable[Formula], exists: Sequence[Sym]) -> Set:
+        """The points over `dims` for which there are some over `exists` with all of `facts`."""
+        return points(dims, facts, exists, self.premises)
 
     def uncovered(self, spot: Spot, found: Sequence[Match]) -> Point | None:
         """An instance of a statement that no event does. Raises Undecided."""
         names = {loop.sym: Sym(f"{loop.sym.name}●") for loop in spot.loops}
         dims = tuple(names.values())
-        left = self._set(dims, [rename(f, names) for f in spot.domain], ())
+        left = self.points(dims, [rename(f, names) for f in spot.domain], ())
         for match in found:
             own = {sym: Sym(f"{sym.name}○") for sym in match.event.site.dims}
             facts = [rename(f, own) for f in match.event.site.where]
-            facts += [Eq(expr(new) - match.indices[old].substitute(own)) for old, new in names.items()]
-            left = left.subtract(self._set(dims, facts, list(own.values())))
+            facts += [Eq(expr(new) - match.indices[old].substitute(own)) for old, new in names.items() if old in match.indices]
+            left = left.subtract(self.points(dims, facts, list(own.values())))
         return left.sample()
 
-    def twice(self, a: Match, b: Match) -> Point | None:
+    def twice(self, a: Match, b: Match, anywhere: bool) -> Point | None:
         """Two instances that do the same of a statement, in one thread if its memory is that thread's own. Raises Undecided."""
         sides = sides_of(a.event.site, b.event.site)
         one, two = a.event, b.event
-        same = [Eq(sides.a(a.indices[loop.sym]) - sides.b(b.indices[loop.sym])) for loop in a.action.spot.loops]
+        same = [
+            Eq(sides.a(a.indices[loop.sym]) - sides.b(b.indices[loop.sym]))
+            for loop in a.action.spot.loops
+            if loop.sym in a.indices
+        ]
         home: Home = one.target.buffer if isinstance(one.target, Load) else one.target.sym
         other: Home = two.target.buffer if isinstance(two.target, Load) else two.target.sym
         if home != other:
             return None
-        own = self.instance(home, one.site) if self.space(home) is Space.LOCAL else ()
+        own = self.instance(home, one.site) if self.space(home) is Space.LOCAL and not anywhere else ()
         facts = [*domains(one.site, two.site, sides), *same, *equal_all(own, sides)]
         if one is two:
             facts.append(differ(map(sides.a, one.site.dims), map(sides.b, one.site.dims)))

@@ -6,13 +6,13 @@ remains a proof.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, children, expr, rebuilt, term
 from texpr.affine.linear import bitwise
 from texpr.ir.value import Index, Literal, Op, Value
-from texpr.presburger.formula import FALSE, TRUE, And, Eq, Formula, Ge, Or, compare, conj, disj, negate, rename
+from texpr.presburger.formula import FALSE, TRUE, And, Eq, Formula, Ge, Or, compare, conj, disj, negate, rename, syms
 from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
 
@@ -75,10 +75,68 @@ def is_false(formula: Formula) -> bool:
 
 def witness(parts: Iterable[Formula], premises: Formula) -> Point | None:
     """A point at which `parts` hold, None where there is none. Raises Undecided."""
-    formula = conj(parts)
-    if is_false(formula):
+    facts = list(_flat(parts))
+    known = syms(premises)
+    facts, solved = eliminated(facts, lambda sym: sym not in known)
+    if any(map(is_false, facts)):
         return None
-    return Set.of((), affine_formula(conj((formula, premises)))).sample()
+    found = Set.of((), affine_formula(conj((*facts, premises)))).sample()
+    if found is None:
+        return None
+    for sym, value in reversed(solved):
+        found[sym] = value.evaluate({s: found.get(s, 0) for s in value.syms()})
+    return found
+
+
+def points(dims: Sequence[Sym], facts: Iterable[Formula], exists: Sequence[Sym], premises: Formula) -> Set:
+    """The points over `dims` for which there are some over `exists` with all of `facts`. Raises Undecided."""
+    hidden = frozenset(exists)
+    left, solved = eliminated(list(_flat(facts)), hidden.__contains__)
+    gone = {sym for sym, _ in solved}
+    formula = affine_formula(conj((*left, premises)))
+    return Set.of(dims, formula, exists=[sym for sym in exists if sym not in gone])
+
+
+def _flat(parts: Iterable[Formula]) -> Iterator[Formula]:
+    for part in parts:
+        if isinstance(part, And):
+            yield from _flat(part.parts)
+        else:
+            yield part
+
+
+def eliminated(facts: list[Formula], may: Callable[[Sym], bool]) -> tuple[list[Formula], list[tuple[Sym, Expr]]]:
+    """`facts` without symbols that an equation among them defines by others, and what those are, each over later ones.
+
+    Products of symbols become comparable by it: i = i' makes i * n and i' * n the same.
+    """
+    solved: list[tuple[Sym, Expr]] = []
+    at = 0
+    while at < len(facts):
+        fact = facts[at]
+        found = _defined(fact.expr, may) if isinstance(fact, Eq) else None
+        if found is None:
+            at += 1
+            continue
+        sym, value = found
+        solved.append(found)
+        facts = [rename(f, {sym: value}) for number, f in enumerate(facts) if number != at]
+        facts = [f for f in facts if f != _ZERO]
+        at = 0
+    return facts, solved
+
+
+_ZERO = Eq(expr(0))
+
+
+def _defined(value: Expr, may: Callable[[Sym], bool]) -> tuple[Sym, Expr] | None:
+    for monomial, coefficient in value.terms:
+        (atom, *more) = monomial
+        if coefficient in (1, -1) and not more and isinstance(atom, Sym) and may(atom):
+            rest = (value - term(monomial, coefficient)) * -coefficient
+            if atom not in rest.syms():
+                return atom, rest
+    return None
 
 
 def holds(parts: Sequence[Formula], goal: Formula, premises: Formula) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from texpr.affine.expr import Expr, Sym, expr, term
+from texpr.affine.expr import Expr, Min, Sym, expr, term
 from texpr.ir.structure import same
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
 from texpr.presburger.formula import Eq, Formula, rename
@@ -39,6 +39,27 @@ class Match:
     operands: tuple[Operand, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """That memory of a kernel holds, at `index`, the element `meant` of the program's `stored`."""
+
+    home: Buffer | Sym
+    index: tuple[Expr, ...]
+    stored: Buffer | Sym
+    meant: tuple[Expr, ...]
+
+    def applied(self, given: Load | Ref, meant: Load | Ref) -> Iterator[tuple[Expr, Expr]]:
+        """The equations which that suggests of another element there."""
+        if home_of(given) != self.home or not isinstance(meant, Load) or meant.buffer != self.stored:
+            return
+        values: dict[Sym, Expr] = {}
+        for own, other in zip(self.index, given.index if isinstance(given, Load) else (), strict=True):
+            sym = own.as_sym
+            if sym is not None and sym not in values:
+                values[sym] = other
+        yield from ((theirs, mine.substitute(values)) for theirs, mine in zip(meant.index, self.meant, strict=True))
+
+
 class _Unlike(Exception):
     pass
 
@@ -52,25 +73,43 @@ class Matcher:
     premises: Formula
     arrays: frozenset[str] = frozenset()
 
-    def match(self, event: Event, candidates: Sequence[Action]) -> Match | None:
-        """The first of `candidates` that `event` provably does."""
+    def match(self, event: Event, candidates: Sequence[Action], known: Sequence[Kept] = ()) -> Match | None:
+        """The first of `candidates` that `event` provably does. `known`: which elements its target keeps, by other events."""
         for action in candidates:
-            found = self.attempt(event, action)
+            found = self.attempt(event, action, known)
             if found is not None:
                 return found
         return None
 
-    def attempt(self, event: Event, action: Action) -> Match | None:
+    def attempt(self, event: Event, action: Action, known: Sequence[Kept] = ()) -> Match | None:
         """`event` as instances of `action`, None where it surely is not, or it cannot be proved."""
         pairing = _Pairing(self, event.site, action.spot)
         try:
             pairing.run(event, action)
         except _Unlike:
             return None
-        for names_first in (True, False):
+        pairing.hints += [pair for kept in known for pair in kept.applied(event.target, action.target)]
+        for names_first in (True, False, None):
             solution = pairing.solve(indices(action.spot), names_first)
             if solution is not None and self._proved(event, action, pairing.equations, solution):
                 return Match(event, action, solution, tuple(pairing.operands))
+        return None
+
+    def outer(self, event: Event, place: Load | Ref, action: Action, loops: Sequence[Sym]) -> Mapping[Sym, Expr] | None:
+        """The indices of some of the loops around `action`, where `event` has the element `place`. To be proved by who asks."""
+        pairing = _Pairing(self, event.site, action.spot)
+        try:
+            pairing.place(place, action.target, event.site, action.spot, reading=False)
+        except _Unlike:
+            return None
+        for names_first in (True, False, None):
+            found = pairing.solve(loops, names_first)
+            if found is not None and all(
+                meant.substitute(found) is given
+                for meant, given in pairing.equations
+                if meant.syms() <= {*found, *event.site.dims}
+            ):
+                return found
         return None
 
     def _proved(self, event: Event, action: Action, equations: Sequence[tuple[Expr, Expr]], found: Mapping[Sym, Expr]) -> bool:
@@ -119,6 +158,8 @@ class _Pairing:
             raise _Unlike
         if reading:
             self.operands.append(Operand(given, site, meant, spot))
+        if isinstance(meant, Load) and meant.buffer.role == "input" and _name(given) != meant.buffer.name:
+            raise _Unlike  # what is only read stays where it is
         if not isinstance(given, Load) or not isinstance(meant, Load):
             return
         if len(given.data) != len(meant.data):
@@ -162,31 +203,49 @@ class _Pairing:
         else:
             raise _Unlike
 
-    def solve(self, wanted: Sequence[Sym], names_first: bool) -> Mapping[Sym, Expr] | None:
-        """What the indices are: by name, or by equations with one unknown."""
+    def solve(self, wanted: Sequence[Sym], names_first: bool | None) -> Mapping[Sym, Expr] | None:
+        """What the indices are: by name, or by equations with one unknown; with None, of loops that were cut, by their ends."""
         known = {sym for dim in (self.site.dims,) for sym in dim}
-        found: dict[Sym, Expr] = {theirs: expr(mine) for theirs, mine in self.data.items()}
+        data: dict[Sym, Expr] = {theirs: expr(mine) for theirs, mine in self.data.items()}
+        found = dict(data)
+        names = {sym: Sym(f"{sym.name}●") for sym in wanted}  # the kernel may have the same names for something else
         if names_first:
             found |= {sym: expr(sym) for sym in wanted if sym in known}
             found |= {sym: meaning for sym, meaning in self.named().items() if sym in wanted and sym not in found}
-        for equations in (self.equations, self.hints):
+        if names_first is None:
+            found |= self.cut()
+        for equations in (self.equations, (), self.equations, self.hints):
             for _ in wanted:
                 for meant, given in equations:
-                    _solve_one(meant.substitute(found) - given, frozenset(wanted) - found.keys(), found)
-        found |= {sym: expr(sym) for sym in wanted if sym not in found and sym in known}
-        found |= {sym: meaning for sym, meaning in self.named().items() if sym in wanted and sym not in found}
+                    theirs = meant.substitute({sym: found.get(sym, expr(own)) for sym, own in names.items()} | data)
+                    _solve_one(theirs - given, {own: sym for sym, own in names.items() if sym not in found}, found)
+            if not equations:
+                found |= {sym: expr(sym) for sym in wanted if sym not in found and sym in known}
+                found |= {sym: meaning for sym, meaning in self.named().items() if sym in wanted and sym not in found}
         for loop in self.spot.loops:
             if loop.sym not in found and loop.extent.is_constant and loop.extent.constant == 1:
                 found[loop.sym] = expr(0)
         return found if all(sym in found for sym in wanted) else None
+
+    def cut(self) -> dict[Sym, Expr]:
+        """Indices of loops over a part of the program's, which ends where that does: i < n and i' < n - c say i = i' + c."""
+        found: dict[Sym, Expr] = {}
+        for mine in self.site.loops:
+            hi = self.site.bounds[mine][1]
+            ends = atom.args if isinstance(atom := hi.as_atom, Min) else (hi,)
+            for theirs in self.spot.loops:
+                for end in ends if theirs.sym == mine.sym else ():
+                    if theirs.extent.syms() & end.syms():
+                        found[mine.sym] = expr(mine.sym) + theirs.extent - end
+        return found
 
     def named(self) -> Mapping[Sym, Expr]:
         """Constants of the thread in scope, by name."""
         return self.site.names
 
 
-def _solve_one(difference: Expr, unknown: frozenset[Sym], found: dict[Sym, Expr]) -> None:
-    inside = difference.syms() & unknown
+def _solve_one(difference: Expr, unknown: Mapping[Sym, Sym], found: dict[Sym, Expr]) -> None:
+    inside = difference.syms() & unknown.keys()
     if len(inside) != 1:
         return
     (sym,) = inside
@@ -194,7 +253,7 @@ def _solve_one(difference: Expr, unknown: frozenset[Sym], found: dict[Sym, Expr]
         if monomial == (sym,) and coefficient in (1, -1):
             rest = difference - term(monomial, coefficient)
             if sym not in rest.syms():
-                found[sym] = rest * -coefficient
+                found[unknown[sym]] = rest * -coefficient
             return
 
 
@@ -205,9 +264,23 @@ def _same_number(a: Literal, b: Literal) -> bool:
     return x.hex() == y.hex() or (x != x and y != y)
 
 
+def _name(place: Load | Ref) -> str:
+    return place.buffer.name if isinstance(place, Load) else ""
+
+
 def _ref(value: Value) -> Load | Ref:
     assert isinstance(value, Load | Ref)
     return value
+
+
+def memory_of(value: Value) -> Load | Ref | None:
+    """The place that a value is, if it is no more than that."""
+    return value if isinstance(value, Load | Ref) else None
+
+
+def home_of(place: Load | Ref) -> Buffer | Sym:
+    """The memory that a place is in."""
+    return place.buffer if isinstance(place, Load) else place.sym
 
 
 def operand_loads(value: Value) -> Iterator[Load | Ref]:

@@ -15,20 +15,29 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.presburger.formula import FALSE, Eq, Formula, Ge, compare, conj, differ, disj
+from texpr.presburger.raw import Undecided
 from texpr.verifier.events import Site
 
 When: TypeAlias = tuple["int | tuple[ir.Loop, Expr]", ...]
 Case: TypeAlias = tuple[bool, Formula]
 
 
-def cases(a: When, b: When, free: Buffer | Sym | None) -> Iterator[Case]:
-    """When `a` comes before `b` in the program: whether they first differ in a `par` that does not reduce into `free`."""
+def cases(a: When, b: When, free: Buffer | Sym | None, *, whole: bool = False) -> Iterator[Case]:
+    """When `a` comes before `b` in the program: whether they first differ in a `par` that does not reduce into `free`.
+
+    Where one stands for all turns of a loop that reduces into `free`, and the other for one of them, they are updates whose
+    order is free. That is not decided, or with `whole` says that neither comes first.
+    """
     before: list[Formula] = []
     for mine, theirs in zip(a, b, strict=False):
         if isinstance(mine, int) or isinstance(theirs, int):
             if mine == theirs:
                 continue
-            if isinstance(mine, int) and isinstance(theirs, int) and mine < theirs:
+            if not (isinstance(mine, int) and isinstance(theirs, int)):
+                if whole:
+                    return
+                raise Undecided("one stands for a whole loop of which the other is a part")
+            if mine < theirs:
                 yield False, conj(before)
             return
         (loop, x), (_, y) = mine, theirs
@@ -71,6 +80,16 @@ def unordered(a: Site, b: Site, sides: Sides, *, shared_only: bool, private: boo
         found.extend(conj((*here, apart, case)) for case in _unmet(a, b, sides))
     here += equal_all(threads, sides)
     found.extend(conj((*here, case)) for case in _not_behind(a, b, sides, later))
+    return found
+
+
+def textual(a: Site, b: Site, sides: Sides) -> list[Formula]:
+    """When `b` stands behind `a` in what is launched, or runs in a later turn of a loop around both."""
+    turned = Sides(sides.right, sides.left)
+    found = list(_host(b, a, turned))
+    if a.launch is b.launch:
+        same = [Eq(sides.a(s) - sides.b(s)) for s in a.launch.host]
+        found += [conj((*same, case)) for case in _not_behind(b, a, turned, True)]
     return found
 
 

@@ -9,17 +9,20 @@ from typing import TypeVarTuple, Unpack
 
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.ir.value import Buffer, Load
+from texpr.ir.value import Buffer, Literal, Load
 from texpr.presburger.formula import Formula, compare, conj
 from texpr.presburger.linear import NotAffine
 from texpr.presburger.raw import Undecided
 from texpr.support.span import Span
 from texpr.verifier.actions import Action, Program, actions
+from texpr.verifier.copies import Copy, copy_of, untouched
 from texpr.verifier.events import Event, Reading, read
-from texpr.verifier.flow import Access, Flow, Home
+from texpr.verifier.flow import Access, Flow, Home, Sources
 from texpr.verifier.logic import MOST, Point
-from texpr.verifier.match import Match, Matcher
+from texpr.verifier.match import Kept, Match, Matcher, home_of
 from texpr.verifier.proof import Obligation, Proof, Verdict
+from texpr.verifier.reductions import Reductions, Wrong
+from texpr.verifier.totals import Totals
 
 Ts = TypeVarTuple("Ts")
 
@@ -58,7 +61,13 @@ class _Prover:
     found: list[Obligation] = field(default_factory=list[Obligation])
     matches: dict[Event, Match] = field(default_factory=dict[Event, Match])
     by_action: dict[Action, list[Match]] = field(default_factory=lambda: defaultdict(list[Match]))
-    by_home: dict[Home, list[tuple[Access, Match]]] = field(default_factory=lambda: defaultdict(list["tuple[Access, Match]"]))
+    totals: list[Match] = field(default_factory=list[Match])
+    leaves: list[Match] = field(default_factory=list[Match])
+    parts: set[Home] = field(default_factory=set[Home])
+    by_home: dict[Home, list[tuple[Access, Match | None]]] = field(
+        default_factory=lambda: defaultdict(list["tuple[Access, Match | None]"])
+    )
+    copies: dict[Event, Copy] = field(default_factory=dict[Event, Copy])
 
     def run(self) -> None:
         self.match()
@@ -67,9 +76,22 @@ class _Prover:
                 site.launch.kernel.name, "understood", type(stmt).__name__, Verdict.UNDECIDED, why, getattr(stmt, "span", None)
             )
         self.covered()
-        for match in self.matches.values():
+        for copy in self.copies.values():
+            kernel = copy.event.site.launch.kernel.name
+            told = (
+                kernel,
+                "a copy keeps to its iterations",
+                described(copy.event),
+                "the program writes there",
+                copy.event.span,
+            )
+            self.ask(told, untouched, copy, self.flow)
+            for access in (copy.read, copy.write):
+                self.by_home[access.home].append((access, None))
+        for match in (*self.matches.values(), *self.leaves, *self.totals):
             for access in self.flow.accesses(match):
-                self.by_home[access.home].append((access, match))
+                if access.home not in self.parts:
+                    self.by_home[access.home].append((access, match))
         self.memory()
         self.reads()
 
@@ -91,19 +113,59 @@ class _Prover:
             self.say(kernel, what, about, Verdict.REFUSED, f"not at {values}", span)
 
     def match(self) -> None:
-        """Which statement each event does."""
+        """Which statement each event does, or which part in a sum it has."""
         for event in sorted(self.reading.events, key=lambda e: not e.let):
-            found = self.matcher.match(event, self.candidates(event))
-            kernel = event.site.launch.kernel.name
-            if found is None:
-                self.say(
-                    kernel, "is a statement", described(event), Verdict.UNDECIDED, "of none that could be found", event.span
-                )
-                continue
-            self.matches[event] = found
+            found = None if event.kind == "exchange" else self.matcher.match(event, self.candidates(event))
+            if found is not None:
+                self.matches[event] = found
+        updates = tuple(dict.fromkeys(a.update for a in self.program.actions if a.update is not None))
+        reductions = Reductions(self.reading, self.flow, updates)
+        reductions.find(self.matches)
+        self.sums(reductions)
+        for found in (*self.matches.values(), *self.leaves):
             self.by_action[found.action].append(found)
+        loose = [e for e in self.reading.events if e not in self.matches and home_of(e.target) not in self.parts]
+        known = [kept for match in self.matches.values() for kept in keeps(match)]
+        for event in loose:
+            found = None if event in reductions.joins else self.matcher.match(event, self.candidates(event), known)
+            source = reductions.source(event)
+            if found is not None:
+                self.matches[event] = found
+                self.by_action[found.action].append(found)
+            elif source is not None and event not in reductions.joins:
+                copy = copy_of(event, source, tuple(self.matches.values()), self.flow, self.matcher)
+                if copy is not None:
+                    self.copies[event] = copy
+        for event in self.reading.events:
+            self.told(event, reductions)
+
+    def sums(self, reductions: Reductions) -> None:
+        """What threads sum in parts."""
+        totals = Totals(reductions, self.matcher, self.flow)
+        try:
+            totals.follow()
+            for event, what, question, args in totals.questions():
+                kernel = event.site.launch.kernel.name
+                self.ask((kernel, what, described(event), "for all sizes", event.span), question, *args)
+        except Wrong as why:
+            self.say("", "a sum in parts", "", Verdict.REFUSED, str(why))
+        self.totals, self.leaves, self.parts = totals.matches, list(reductions.leaves.values()), reductions.parts
+
+    def told(self, event: Event, reductions: Reductions) -> None:
+        """Says what an event is."""
+        kernel, about = event.site.launch.kernel.name, described(event)
+        found = self.matches.get(event) or reductions.leaves.get(event)
+        if found is not None:
             how = ", ".join(f"{sym} = {value}" for sym, value in found.indices.items())
-            self.say(kernel, "is a statement", described(event), Verdict.PROVED, f"with {how}" if how else "once", event.span)
+            self.say(kernel, "is a statement", about, Verdict.PROVED, f"with {how}" if how else "once", event.span)
+        elif event in reductions.joins or home_of(event.target) in reductions.parts:
+            self.say(kernel, "is a statement", about, Verdict.PROVED, "a step of a sum in parts", event.span)
+        elif event in self.copies:
+            self.say(kernel, "is a statement", about, Verdict.PROVED, "a copy of an element", event.span)
+        elif isinstance(event.stmt, k.Declare) and isinstance(event.value, Literal):
+            self.say(kernel, "is a statement", about, Verdict.PROVED, "a first value that nobody reads", event.span)
+        else:
+            self.say(kernel, "is a statement", about, Verdict.UNDECIDED, "of none that could be found", event.span)
 
     def candidates(self, event: Event) -> list[Action]:
         """Statements that an event may be, likely ones first."""
@@ -126,9 +188,17 @@ class _Prover:
             about, span = f"line {action.span.line}, {action.stored.name}", action.span
             told = (kernel, "each instance is done", about, "no index is left out", span)
             self.ask(told, self.flow.uncovered, action.spot, found)
-            for at, one in enumerate(found):
-                for two in found[at:]:
-                    self.ask((kernel, "no instance is done twice", about, "indices differ", span), self.flow.twice, one, two)
+            summed = [m for m in self.totals if m.action is action]
+            if summed:
+                self.ask(
+                    (kernel, "each sum is made", about, "no index is left out", span), self.flow.uncovered, action.spot, summed
+                )
+            for group in (found, summed):
+                for at, one in enumerate(group):
+                    for two in group[at:]:
+                        own = one.event.target
+                        told = (kernel, "no instance is done twice", about, "indices differ", span)
+                        self.ask(told, self.flow.twice, one, two, home_of(own) in self.parts)
 
     def memory(self) -> None:
         """Accesses to one place come in the order of the program, of one element at a time, in bounds."""
@@ -154,14 +224,18 @@ class _Prover:
         for action in self.program.actions:
             writers[action.stored].append(action)
         for home, touched in self.by_home.items():
-            written = [(access, match) for access, match in touched if access.write]
+            written = [(access, match) for access, match in touched if access.write and match is not None]
+            copies = [access for access, match in touched if access.write and match is None]
             for access, _ in touched:
                 if access.write or self.plain(home, writers[access.stored]):
                     continue
-                needed = [(a.spot, a.target) for a in writers[access.stored]]
                 kernel, span = access.site.launch.kernel.name, access.event.span
                 told = (kernel, "what is read is there", str(access), "written before, in the same memory", span)
-                self.ask(told, self.flow.missing, access, needed, written)
+                for action in writers[access.stored]:
+                    self.ask(told, self.flow.missing, access, action.spot, action.target, Sources(written, copies))
+                if access.stored in self.program.function.params and access.stored != home:
+                    place = Load(access.stored, access.meant)
+                    self.ask(told, self.flow.missing, access, None, place, Sources(written, copies))
 
     def plain(self, home: Home, writers: Iterable[Action]) -> bool:
         """Whether all that is written to some memory of the program is written to `home`, which all threads share."""
@@ -169,6 +243,16 @@ class _Prover:
         return from_space and all(
             m.event.target.buffer is home for a in writers for m in self.by_action[a] if isinstance(m.event.target, Load)
         )
+
+
+def keeps(match: Match) -> Iterator[Kept]:
+    """What is known of memory by a match."""
+    pairs = [(match.event.target, match.action.target), *((o.read, o.meant) for o in match.operands)]
+    for given, meant in pairs:
+        if isinstance(meant, Load):
+            index = given.index if isinstance(given, Load) else ()
+            element = tuple(e.substitute(match.indices) for e in meant.index)
+            yield Kept(home_of(given), index, meant.buffer, element)
 
 
 def described(event: Event) -> str:

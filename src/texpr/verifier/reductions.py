@@ -1,0 +1,334 @@
+"""Sums that threads make in parts: that each update of the program ends up, exactly once, in the element that it is meant for.
+
+A *part* is memory that the program does not have: a register or an array that starts at the identity, takes updates (*leaves*),
+and is joined with other parts, until a *final* joins it into an element of the program. Which leaves a part holds is followed
+step by step over all threads of a block, each thread's own leaves being one unit: copies, joins and exchanges between lanes are
+executed on sets of units. That the units hold the right updates, and all of them, is a question for the solver. Parts that one
+launch stores and a later one joins are followed through both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+from texpr.affine.expr import Sym
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.ir.rewrite import map_value
+from texpr.ir.structure import same
+from texpr.ir.updates import EXACTLY_ONCE_FREE, combine, identity
+from texpr.ir.value import Literal, Load, Op, Ref, Value
+from texpr.isa.levels import Space
+from texpr.presburger.formula import Formula, holds
+from texpr.verifier.actions import Action
+from texpr.verifier.events import Event, Launch, Reading
+from texpr.verifier.flow import Flow, Home
+from texpr.verifier.match import Match, home_of, memory_of
+
+Unit = tuple[Home, int, int]
+Held = frozenset[Unit]
+
+
+class Wrong(Exception):
+    """A reduction that is not one; says why."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Join:
+    """An event that joins `source` into its target, by `update`."""
+
+    event: Event
+    update: ir.Update
+    source: Load | Ref
+
+
+@dataclass(slots=True)
+class Reductions:
+    """The parts of a plan, and what joins them."""
+
+    reading: Reading
+    flow: Flow
+    updates: Sequence[ir.Update]
+    joins: dict[Event, Join] = field(default_factory=dict[Event, Join])
+    parts: set[Home] = field(default_factory=set[Home])
+    leaves: dict[Event, Match] = field(default_factory=dict[Event, Match])
+
+    def find(self, matches: dict[Event, Match]) -> None:
+        """Finds parts among events without a match; what was taken for the start of something else loses its match."""
+        own = {a.stored for a in self.flow.program.actions} | {*self.flow.program.function.params}
+        loose = [e for e in self.reading.events if e not in matches]
+        for event in loose:
+            if event.kind == "exchange":
+                self.parts |= {home_of(event.target), home_of(_place(event.value))}
+            elif (join := self._join(event)) is not None:
+                self.joins[event] = join
+                self.parts.add(home_of(join.source))
+        before = -1
+        while before != len(self.parts):
+            before = len(self.parts)
+            for event in loose:
+                source = self.source(event)
+                if source is not None and home_of(event.target) in self.parts:
+                    self.parts.add(home_of(source))
+        self.parts -= {home for home in self.parts if home in own}
+        for event in list(matches):
+            if home_of(event.target) in self.parts:
+                match = matches.pop(event)
+                if match.action.update is not None:
+                    self.leaves[event] = match
+
+    def source(self, event: Event) -> Load | Ref | None:
+        """What an event copies or joins, None where it computes something else."""
+        join = self.joins.get(event)
+        return join.source if join is not None else memory_of(self.resolved(event.value))
+
+    def resolved(self, value: Value) -> Value:
+        """`value` with registers that never change written out."""
+
+        def leaf(node: Value) -> Value | None:
+            variable = self.reading.variables.get(node.sym) if isinstance(node, Ref) else None
+            return None if variable is None or variable.value is None else self.resolved(variable.value)
+
+        return map_value(value, leaf)
+
+    def _join(self, event: Event) -> Join | None:
+        """`event` as a join of two places, by one of the program's updates."""
+        value = self.resolved(event.value)
+        for update in self.updates:
+            joined: ir.Update = "add" if update == "sub" else update
+            for source in dict.fromkeys(memory_in(value)):
+                if source != event.target and same(value, combine(joined, (event.target,), (source,))[0]):
+                    return Join(event, joined, source)
+        source = memory_of(value)
+        if source is not None and event.site.tests and self._chosen(event, source):
+            return Join(event, self._tuple_update(event), source)
+        return None
+
+    def _tuple_update(self, event: Event) -> ir.Update:
+        condition = self.resolved(event.site.tests[-1][0])
+        return next(u for u in self.updates if isinstance(u, str) and self._taken(event, u, condition))
+
+    def _chosen(self, event: Event, source: Load | Ref) -> bool:
+        """Whether an element of a tuple is stored where the tuple wins."""
+        condition = self.resolved(event.site.tests[-1][0])
+        return any(isinstance(u, str) and u in ("max", "min") and self._taken(event, u, condition) for u in self.updates)
+
+    def _taken(self, event: Event, update: str, condition: Value) -> bool:
+        together = self.together(event)
+        olds = [e.target for e in together]
+        news = [self.resolved(e.value) for e in together]
+        wanted = combine(update, olds, news)
+        return len(together) > 1 and all(isinstance(w, Op) and same(w.args[0], condition) for w in wanted)
+
+    def together(self, event: Event) -> list[Event]:
+        """The events of the arm of a branch that `event` stands in: the elements of a tuple."""
+        block = event.site.path[-1][0]
+        return [e for e in self.reading.events if e.site.path[-1][0] is block and e.site.launch is event.site.launch]
+
+    def finals(self) -> Iterator[Join]:
+        """Joins into memory of the program."""
+        yield from (join for event, join in self.joins.items() if home_of(event.target) not in self.parts)
+
+    def is_stored(self, home: Home) -> bool:
+        """Whether a part is kept from one launch to the next."""
+        return home in self.parts and self.flow.space(home) is Space.GLOBAL
+
+    def concerned(self, launch: Launch) -> list[Event]:
+        """The events of a launch that touch parts, in textual order."""
+        finals = {join.event for join in self.finals()}
+        return [
+            e for e in self.reading.events
+            if e.site.launch is launch and (home_of(e.target) in self.parts or e in finals)
+        ]  # fmt: skip
+
+
+def memory_in(value: Value) -> Iterator[Load | Ref]:
+    """The places that a value reads."""
+    match value:
+        case Load() | Ref():
+            yield value
+        case Op():
+            for arg in value.args:
+                yield from memory_in(arg)
+        case _:
+            return
+
+
+def _place(value: Value) -> Load | Ref:
+    assert isinstance(value, Load | Ref)
+    return value
+
+
+@dataclass(slots=True)
+class Follower:
+    """Executes the steps of one launch on sets of units. `parts`: those whose leaves are units."""
+
+    reductions: Reductions
+    launch: Launch
+    events: list[Event]
+    common: frozenset[Formula] = field(init=False)
+    loops: tuple[k.For, ...] = field(init=False)
+    state: dict[tuple[Home, int, int], Held] = field(default_factory=dict[tuple[Home, int, int], Held])
+    final: dict[Event, dict[int, Held]] = field(default_factory=dict[Event, dict[int, Held]])
+    symbolic: set[Event] = field(default_factory=set[Event])
+
+    def __post_init__(self) -> None:
+        joins = self.reductions.joins
+        self.symbolic |= {e for e in self.events if e in joins and self.reductions.is_stored(home_of(joins[e].source))}
+        steps = [e for e in self.events if not self.is_leaf(e)]
+        first = steps[0].site.domain if steps else ()
+        self.common = frozenset(f for f in first if all(f in e.site.domain for e in steps))
+        shared = steps[0].site.loops if steps else ()
+        for event in steps:
+            kept = [a for a, b in zip(shared, event.site.loops, strict=False) if a is b]
+            shared = shared[: len(kept)] if list(shared[: len(kept)]) == kept else ()
+        self.loops = tuple(shared)
+
+    def is_leaf(self, event: Event) -> bool:
+        return event in self.reductions.leaves or event in self.symbolic
+
+    def threads(self) -> Iterator[tuple[int, dict[Sym, int]]]:
+        """The threads of a block, by number and by coordinates."""
+        axes = [a for dim in "xyz" for a in self.launch.kernel.axes if a.level is k.Level.BLOCK and a.dim == dim]
+        extents = [range(a.extent.constant) for a in reversed(axes)]
+        for number, at in enumerate(product(*extents)):
+            yield number, dict(zip((a.sym for a in reversed(axes)), at, strict=True))
+
+    def run(self) -> None:
+        """Follows all steps. Raises Wrong where one is not understood, or joins something twice."""
+        everyone = list(self.threads())
+        steps: list[tuple[tuple[int, ...], int, Event, dict[Sym, int]]] = []
+        depth = len(self.loops)
+        for number, event in enumerate(self.events):
+            inner = () if self.is_leaf(event) else event.site.loops[depth:]
+            for at in product(*(self._turns(event, loop) for loop in inner)):
+                env = dict(zip((loop.sym for loop in inner), at, strict=True))
+                steps.append((self._key(event, env), number, event, env))
+        for _, _, event, env in sorted(steps, key=lambda s: (s[0], s[1])):
+            self.step(event, env, everyone)
+
+    def _turns(self, event: Event, loop: k.For) -> range:
+        lo, hi = event.site.bounds[loop]
+        if not (lo.is_constant and hi.is_constant and loop.step.is_constant) or hi.constant - lo.constant > 1024:
+            raise Wrong(f"the loop over {loop.sym} has no constant bounds")
+        return range(lo.constant, hi.constant, loop.step.constant)
+
+    def _key(self, event: Event, env: Mapping[Sym, int]) -> tuple[int, ...]:
+        return tuple(t if isinstance(t, int) else env.get(t.sym, 0) for t in event.site.time)
+
+    def step(self, event: Event, env: Mapping[Sym, int], everyone: Iterable[tuple[int, dict[Sym, int]]]) -> None:
+        """One step of all threads that take it, what they read being read before anything is written."""
+        home = home_of(event.target)
+        if self.is_leaf(event):
+            self._leaf(event, home)
+            return
+        found: list[tuple[tuple[Home, int, int], Held | None]] = []
+        for number, coordinates in everyone:
+            at = {**env, **coordinates}
+            if self._takes(event, at):
+                found.append(self._result(event, number, at))
+        for place, held in found:
+            if held is None:
+                self.state.pop(place, None)
+            else:
+                self.state[place] = held
+
+    def _takes(self, event: Event, at: Mapping[Sym, int]) -> bool:
+        try:
+            return all(holds(f, at) for f in event.site.domain if f not in self.common)
+        except KeyError as unknown:
+            raise Wrong(f"whether a thread takes part depends on {unknown.args[0]}") from None
+
+    def _leaf(self, event: Event, home: Home) -> None:
+        """Each thread's own updates are its unit; nothing may have been joined into the part before."""
+        for place, held in list(self.state.items()):
+            if place[0] == home:
+                if held - {place}:
+                    raise Wrong(f"{_name(home)} takes updates after it was joined")
+                self.state[place] = frozenset({place})
+
+    def _result(self, event: Event, number: int, at: Mapping[Sym, int]) -> tuple[tuple[Home, int, int], Held | None]:
+        place = self._at(event.target, number, at)
+        join = self.reductions.joins.get(event)
+        if event.kind == "exchange":
+            assert isinstance(event.stmt, k.Exchange)
+            return place, self._exchanged(event, event.stmt, number, at)
+        source = self.reductions.source(event)
+        if join is not None:
+            added = self._held(join.source, number, at)
+            if home_of(event.target) not in self.reductions.parts:
+                self.final.setdefault(event, {})[number] = added
+                return place, None
+            old = self._held(event.target, number, at)
+            if old & added and join.update not in EXACTLY_ONCE_FREE and not isinstance(join.update, ir.Combiner):
+                raise Wrong(f"what thread {min(old & added, key=str)[1]} has is joined twice in thread {number}")
+            if old & added and isinstance(join.update, ir.Combiner):
+                raise Wrong(f"something is joined twice in thread {number}")
+            return place, old | added
+        if source is not None:
+            held = self._held(source, number, at)
+            if self.reductions.flow.space(home_of(event.target)) is Space.GLOBAL:
+                self.final.setdefault(event, {})[number] = held
+            return place, held
+        return place, frozenset() if self._starts(event) else None
+
+    def _exchanged(self, event: Event, stmt: k.Exchange, number: int, at: Mapping[Sym, int]) -> Held:
+        if stmt.width != 32 or not 0 < stmt.mask < 32:
+            raise Wrong(f"lanes are exchanged by {stmt.mask} of {stmt.width}")
+        return self._held(_place(event.value), number ^ stmt.mask, at)
+
+    def _starts(self, event: Event) -> bool:
+        """Whether a value is the identity of every update that this part takes."""
+        home = home_of(event.target)
+        taken = {j.update for e, j in self.reductions.joins.items() if home_of(e.target) == home}
+        taken |= {u for e, m in self.reductions.leaves.items() if home_of(e.target) == home and (u := m.action.update)}
+        value = self.reductions.resolved(event.value)
+        return bool(taken) and all(self._is_identity(event, value, "add" if u == "sub" else u) for u in taken)
+
+    def _is_identity(self, event: Event, value: Value, update: ir.Update) -> bool:
+        dtype = event.target.dtype
+        first, second = (identity(update, dtypes)[-1] for dtypes in ((dtype,), (dtype, dtype)))
+        usual = [first] if isinstance(update, ir.Combiner) or update not in ("max", "min") else [first, second]
+        return any(same(value, other) or _equal(value, other) for other in usual)
+
+    def _at(self, target: Load | Ref, number: int, at: Mapping[Sym, int]) -> tuple[Home, int, int]:
+        space = self.reductions.flow.space(home_of(target))
+        place = 0
+        if isinstance(target, Load):
+            try:
+                for extent, index in zip(target.buffer.shape, target.index, strict=True):
+                    known = extent.constant if extent.is_constant else 1
+                    place = place * known + (index.evaluate(at) if space is not Space.GLOBAL else 0)
+            except KeyError:
+                raise Wrong(f"which element of {target.buffer.name} is meant is not known") from None
+        return home_of(target), number if space is Space.LOCAL else 0, place
+
+    def _held(self, source: Load | Ref, number: int, at: Mapping[Sym, int]) -> Held:
+        place = self._at(source, number, at)
+        held = self.state.get(place)
+        if held is None:
+            raise Wrong(f"{_name(place[0])} is joined in thread {number} before it holds anything")
+        return held
+
+
+def _name(home: Home) -> str:
+    return home.name.split("#")[0]
+
+
+def _equal(a: Value, b: Value) -> bool:
+    return (
+        isinstance(a, Literal)
+        and isinstance(b, Literal)
+        and a.dtype == b.dtype
+        and float(a.value).hex() == float(b.value).hex()
+    )
+
+
+def outer_loops(action: Action) -> tuple[ir.Loop, ...]:
+    """The loops around those whose order is free for what `action` updates."""
+    for at, loop in enumerate(action.spot.loops):
+        if action.stored in loop.reduce:
+            return action.spot.loops[:at]
+    raise Wrong(f"the order of the updates of `{action.stored.name}` is not free")

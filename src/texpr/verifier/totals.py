@@ -1,0 +1,252 @@
+"""That what threads sum in parts is the sum that the program means: all of it, once, in the right element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.ir import program as ir
+from texpr.ir.value import Buffer, Load
+from texpr.isa.levels import Space
+from texpr.presburger.formula import TRUE, Eq, Formula, conj, differ, disj, negate, rename
+from texpr.presburger.sets import Set
+from texpr.verifier.actions import Action
+from texpr.verifier.events import Event, Site
+from texpr.verifier.flow import Flow, Home, domains, sides_of
+from texpr.verifier.logic import Point, witness
+from texpr.verifier.match import Match, Matcher, home_of
+from texpr.verifier.order import Sides, equal_all, textual, unordered
+from texpr.verifier.reductions import Follower, Held, Join, Reductions, Unit, Wrong, outer_loops
+
+Question: TypeAlias = "tuple[Event, str, Callable[..., Point | None], tuple[object, ...]]"
+"""What must not happen at any point: of which event, in a word, and how to ask."""
+
+
+@dataclass(slots=True)
+class Totals:
+    """What is joined in the end. `matches`: each as all turns of the loops that it sums up."""
+
+    reductions: Reductions
+    matcher: Matcher
+    flow: Flow
+    matches: list[Match] = field(default_factory=list[Match])
+    followed: list[Follower] = field(default_factory=list[Follower])
+
+    def follow(self) -> None:
+        """Follows the parts of every launch. Raises Wrong."""
+        for launch in self.flow.reading.launches:
+            events = self.reductions.concerned(launch)
+            if events:
+                follower = Follower(self.reductions, launch, events)
+                follower.run()
+                self.followed.append(follower)
+
+    def questions(self) -> Iterator[Question]:
+        """What remains to be proved. Raises Wrong."""
+        for join in self.reductions.joins.values():
+            wanted = self._updates(home_of(join.source))
+            if wanted and wanted != {join.update}:
+                raise Wrong(f"{home_of(join.source).name} is joined in another way than it was made")
+        for follower in self.followed:
+            yield from self._apart(follower)
+            for event, held in follower.final.items():
+                join = self.reductions.joins.get(event)
+                if join is None:
+                    yield from self._stored(follower, event, held)
+                else:
+                    yield from self._final(follower, event, join, held)
+
+    def _updates(self, home: Home) -> set[ir.Update]:
+        found: set[ir.Update] = {j.update for e, j in self.reductions.joins.items() if home_of(e.target) == home}
+        for event, match in self.reductions.leaves.items():
+            update = match.action.update
+            if home_of(event.target) == home and update is not None:
+                found.add("add" if update == "sub" else update)
+        return found
+
+    def _apart(self, follower: Follower) -> Iterator[Question]:
+        """Parts that threads share are written before they are read, and read before they are written again."""
+        touched: list[tuple[Event, Load, bool]] = []
+        for event in follower.events:
+            source = self.reductions.source(event)
+            for place, write in ((event.target, True), (source, False)):
+                if isinstance(place, Load) and place.buffer in self.reductions.parts:
+                    touched.append((event, place, write))
+        for a, x, first in touched:
+            for b, y, second in touched:
+                if x.buffer is y.buffer and (first or second):
+                    yield a, f"{x.buffer.name} in turn", self._race, (a, b, x, y)
+
+    def _race(self, a: Event, b: Event, x: Load, y: Load) -> Point | None:
+        sides = sides_of(a.site, b.site)
+        where = self.flow.instance(x.buffer, a.site)
+        place = [*equal_all(where, sides), *(Eq(sides.a(i) - sides.b(j)) for i, j in zip(x.index, y.index, strict=True))]
+        space = self.flow.space(x.buffer)
+        bad = unordered(a.site, b.site, sides, shared_only=space is Space.SHARED, private=space is Space.LOCAL, later=True)
+        wanted = textual(a.site, b.site, sides)
+        return witness((*domains(a.site, b.site, sides), *place, disj(wanted), disj(bad)), self.flow.premises)
+
+    def _together(self, a: Site, b: Site, follower: Follower, sides: Sides) -> list[Formula]:
+        """That two instances are in one activation of the steps of `follower`."""
+        syms = (*a.launch.host, *a.launch.blocks, *(loop.sym for loop in follower.loops))
+        return equal_all(syms, sides)
+
+    def _group(self, follower: Follower, held: Mapping[int, Held]) -> int:
+        """How many neighbouring threads' units each thread of `held` has; 0 for those of all. Raises Wrong."""
+        homes = {unit[0] for units in held.values() for unit in units}
+        every = frozenset(p for p in follower.state if p[0] in homes)
+        if not every:
+            raise Wrong("nothing is joined")
+        if all(units == every for units in held.values()):
+            return 0
+        group = next(iter(held.values()))
+        width = len({unit[1] for unit in group})
+        for number, units in held.items():
+            lost = frozenset(u for u in every if u[1] // width == number // width) - units
+            if lost or len({u[1] for u in units}) != width:
+                raise Wrong(f"thread {number} has not what thread {self._first(lost or every - units)} has")
+        return width
+
+    def _first(self, units: Iterable[Unit]) -> int:
+        return min((unit[1] for unit in units), default=0)
+
+    def _among(self, follower: Follower, held: Mapping[int, Held], sides: Sides) -> Formula:
+        """That the unit of the first instance is among those that the second has."""
+        width = self._group(follower, held)
+        number = follower.launch.thread
+        return TRUE if width == 0 else Eq(sides.a(number) // width - sides.b(number) // width)
+
+    def _leaves(self, follower: Follower, held: Mapping[int, Held]) -> list[Event]:
+        homes = {unit[0] for units in held.values() for unit in units}
+        return [e for e in follower.events if home_of(e.target) in homes and follower.is_leaf(e)]
+
+    def _final(self, follower: Follower, event: Event, join: Join, held: Mapping[int, Held]) -> Iterator[Question]:
+        """A join into memory of the program."""
+        leaves = self._leaves(follower, held)
+        for leaf in leaves:
+            if leaf in follower.symbolic:
+                yield from self._final_of_stored(follower, event, join, held, leaf)
+                continue
+            match = self.reductions.leaves[leaf]
+            outer = tuple(loop.sym for loop in outer_loops(match.action))
+            theirs = self._summed(event, match.action, outer, join)
+            sides = sides_of(leaf.site, event.site)
+            one = [sides.a(match.indices[s]) for s in outer]
+            two = [sides.b(theirs.indices[s]) for s in outer]
+            here = conj((*self._together(leaf.site, event.site, follower, sides), self._among(follower, held, sides)))
+            both = tuple(domains(leaf.site, event.site, sides))
+            lost = (*both, *(Eq(x - y) for x, y in zip(one, two, strict=True)), negate(here))
+            yield event, "no update is lost", witness, (lost, self.flow.premises)
+            if outer:
+                yield event, "no update of another element", witness, ((*both, here, differ(one, two)), self.flow.premises)
+
+    def _summed(self, event: Event, action: Action, outer: Sequence[Sym], join: Join) -> Match:
+        """`event` as all turns of the loops of `action` whose order is free. Raises Wrong."""
+        indices = self.matcher.outer(event, event.target, action, outer)
+        update = "add" if action.update == "sub" else action.update
+        if indices is None or update != join.update or action.stored != self._meant(event, action):
+            raise Wrong(f"what is joined is not what is summed into `{action.stored.name}`")
+        match = Match(event, action, {s: indices[s] for s in outer}, ())
+        if all(m.event is not event or m.action is not action for m in self.matches):
+            self.matches.append(match)
+        return match
+
+    def _meant(self, event: Event, action: Action) -> Buffer | Sym:
+        """The program's memory that a target is, where that can be seen: global memory is itself."""
+        home = home_of(event.target)
+        return (
+            home
+            if isinstance(home, Buffer) and home not in self.flow.reading.spaces and home.role != "local"
+            else action.stored
+        )
+
+    def _stored(self, follower: Follower, event: Event, held: Mapping[int, Held]) -> Iterator[Question]:
+        """A part that is kept for a later launch: each unit is in one element, each element written once."""
+        target = event.target
+        assert isinstance(target, Load)
+        premises = self.flow.premises
+        sides = sides_of(event.site, event.site)
+        same = equal_all(event.site.launch.host, sides)
+        both = tuple(domains(event.site, event.site, sides))
+        apart = differ(map(sides.a, event.site.dims), map(sides.b, event.site.dims))
+        element = [Eq(sides.a(e) - sides.b(e)) for e in target.index]
+        yield event, "one part in an element", witness, ((*both, *same, *element, apart), premises)
+        together = (*self._together(event.site, event.site, follower, sides), self._among(follower, held, sides))
+        yield event, "a part in one element", witness, ((*both, *together, apart), premises)
+        for leaf in self._leaves(follower, held):
+            sides = sides_of(leaf.site, event.site)
+            here = (*self._together(leaf.site, event.site, follower, sides), self._among(follower, held, sides))
+            facts = [rename(f, sides.right) for f in event.site.where]
+            yield event, "every update is in a part", self._beyond, (leaf.site, sides.left, (*facts, *here), sides.right)
+
+    def _beyond(
+        self, site: Site, names: Mapping[Sym, Sym], facts: Iterable[Formula], others: Mapping[Sym, Sym]
+    ) -> Point | None:
+        """An instance of `site` for which no `others` satisfy `facts`."""
+        dims = tuple(names.values())
+        every = self.flow.points(dims, [rename(f, names) for f in site.where], ())
+        return every.subtract(self.flow.points(dims, facts, tuple(others.values()))).sample()
+
+    def _final_of_stored(
+        self, follower: Follower, event: Event, join: Join, held: Mapping[int, Held], taking: Event
+    ) -> Iterator[Question]:
+        """A join of parts that an earlier launch stored: each element is taken once, and all of the updates are in them."""
+        source = self.reductions.joins[taking].source
+        assert isinstance(source, Load)
+        premises = self.flow.premises
+        sides = sides_of(taking.site, event.site)
+        both = tuple(domains(taking.site, event.site, sides))
+        here = conj((*self._together(taking.site, event.site, follower, sides), self._among(follower, held, sides)))
+        same = equal_all(event.site.launch.host, sides)
+        yield event, "no part is lost", witness, ((*both, *same, negate(here)), premises)
+        for other in self._leaves(follower, held):
+            again = self.reductions.joins[other].source
+            assert isinstance(again, Load)
+            sides = sides_of(taking.site, other.site)
+            facts = [*domains(taking.site, other.site, sides), *equal_all(event.site.launch.host, sides)]
+            facts += [Eq(sides.a(x) - sides.b(y)) for x, y in zip(source.index, again.index, strict=True)]
+            if other is taking:
+                facts.append(differ(map(sides.a, taking.site.dims), map(sides.b, taking.site.dims)))
+            yield taking, "no part is taken twice", witness, (tuple(facts), premises)
+        yield taking, "every part is taken", self._untaken, (taking, source, held, follower)
+        for action, indices in self._behind(source.buffer):
+            outer = tuple(loop.sym for loop in outer_loops(action))
+            theirs = self._summed(event, action, outer, join)
+            if any(theirs.indices[s] is not indices[s] or not indices[s].syms() <= {*event.site.launch.host} for s in outer):
+                raise Wrong("parts of different elements are mixed")
+
+    def _behind(self, buffer: Buffer) -> Iterator[tuple[Action, Mapping[Sym, Expr]]]:
+        """The actions whose updates are in the parts kept in `buffer`, with their indices."""
+        for follower in self.followed:
+            for event, held in follower.final.items():
+                if home_of(event.target) is buffer:
+                    for leaf in self._leaves(follower, held):
+                        if leaf in follower.symbolic:
+                            raise Wrong("parts of parts are stored")
+                        match = self.reductions.leaves[leaf]
+                        yield match.action, match.indices
+
+    def _untaken(self, taking: Event, source: Load, held: Mapping[int, Held], follower: Follower) -> Point | None:
+        """An element that is written and not taken, or taken and not written."""
+        names = tuple(Sym(f"element {at}") for at in range(len(source.index)))
+        dims = (*taking.site.launch.host, *names)
+        taken, written = self._none(dims), self._none(dims)
+        for other in self._leaves(follower, held):
+            place = self.reductions.joins[other].source
+            assert isinstance(place, Load)
+            taken = taken.union(self._elements(other.site, place, names, dims))
+        for earlier in self.followed:
+            for event in earlier.final:
+                if home_of(event.target) is source.buffer and isinstance(event.target, Load):
+                    written = written.union(self._elements(event.site, event.target, names, dims))
+        left = written.subtract(taken).sample()
+        return taken.subtract(written).sample() if left is None else left
+
+    def _none(self, dims: Sequence[Sym]) -> Set:
+        return Set.empty(dims)
+
+    def _elements(self, site: Site, place: Load, names: Sequence[Sym], dims: Sequence[Sym]) -> Set:
+        facts = [*site.where, *(Eq(expr(n) - e) for n, e in zip(names, place.index, strict=True))]
+        return self.flow.points(dims, facts, [s for s in site.dims if s not in dims])
