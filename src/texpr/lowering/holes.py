@@ -114,13 +114,6 @@ def _follows(test: Value, given: Sequence[Expr], sizes: Collection[Sym]) -> bool
         return False
 
 
-def uniform(tests: Sequence[Value], tensor: Load, loops: Collection[Sym]) -> tuple[Expr, ...]:
-    """What is not negative where those of `tests` hold that decide whole copies, the engine's own left out."""
-    own = {Ge(e) for e in bounds(tensor, range(tensor.buffer.rank))}
-    meant = [condition(each).formula for each in tests if _is_uniform(each, loops)]
-    return tuple(facts_of([formula for formula in meant if formula not in own]))
-
-
 def _is_linear(e: Expr) -> bool:
     return all(len(monomial) < 2 for monomial, _ in e.terms)
 

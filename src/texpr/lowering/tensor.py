@@ -17,7 +17,7 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.tensor_map import combined_as, element
 from texpr.ir.value import Buffer, Load, Value
-from texpr.lowering.holes import Asked, Tested, asked, bounds, present, tested, uniform
+from texpr.lowering.holes import Asked, Tested, asked, bounds, present, tested
 from texpr.lowering.names import Names
 from texpr.lowering.places import Place
 from texpr.lowering.team import Leaf
@@ -178,11 +178,10 @@ class Maps:
         )
 
     def planned(self, step: Step) -> Planned:
-        """The copy that every box of a step is, where what is asked before it holds."""
+        """The copy that every box of a step is, whatever is tested: what follows from the engine's own test is not asked."""
         if step not in self._planned:
             first = step.at(step.tensor, tuple(0 for _ in step.loops))
-            where = known((*self.facts(step.leaf.stmt), *uniform(step.tested.tests, step.tensor, step.syms)))
-            found = planned(first.buffer, first.index, step.boxes, where)
+            found = planned(first.buffer, first.index, step.boxes, known(self.facts(step.leaf.stmt)))
             if isinstance(found, Refusal):
                 raise limitation("E0916", step.span, f"the tensor memory accelerator cannot copy it so: {found}")
             self._planned[step] = found

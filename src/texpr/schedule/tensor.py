@@ -11,7 +11,7 @@ box may begin anywhere: at `at · covers − shift` with 0 ≤ shift ≤ covers,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
@@ -201,5 +201,7 @@ def ruled(planned: Planned, buffer: Buffer, boxes: Boxes, known: Known) -> Findi
     number = Sym("which box")
     last = prod(boxes.counts) - 1
     shared = expr(number) * boxes.bytes if last else ZERO
-    use = Use(planned.copy.tensor_map(expr(Sym("base")) * begins), planned.coordinates(tuple(0 for _ in boxes.box)), shared)
+    map = planned.copy.tensor_map(expr(Sym("base")) * begins)
+    some = replace(map, sizes=tuple(ONE if size is ZERO else size for size in map.sizes))  # of what is empty nothing is copied
+    use = Use(some, planned.coordinates(tuple(0 for _ in boxes.box)), shared)
     return findings(use, known.also((Fact(0, number, last + 1),)))
