@@ -226,6 +226,17 @@ def test_a_store_of_holes_is_left_out() -> None:
         assert wrong(found, {"x": integers(rows, 32)}, {"n": rows}, SHORT) is None
 
 
+def test_coordinates_are_right_in_holes_too() -> None:
+    """One box is the tensor: only in its iteration is the coordinate 0. Elsewhere what is at 0 is another tile's."""
+    text = "fn f(x: f32[32] align(16)): f32[32] { new y: f32[32] par 32 |i| { y[i] = x[31 - i] } return y }"
+    cut = "split(i, 32) -> (b, t)  split(b, 3) -> (o, q)  bind(o, grid.y)  bind(q, grid.x)  bind(t, block.x)"
+    found = laid(text, f"{cut}\nstage(y, at=q, in=shared, via=tma) -> ys")
+    (store,) = (s for s in found.statements if isinstance(s, k.StoreTensor))
+    assert [str(e) for e in store.at] == ["32 * q"]
+    assert not any(s.orelse for s in questions(found))
+    assert wrong(found, {"x": integers(32)}, {}, SHORT) is None
+
+
 # A tensor that may be empty where a copy of it is made.
 
 EMPTY = """
