@@ -12,6 +12,7 @@ from texpr.domain.visits import visits
 from texpr.draw.allocation import Cells, allocation_picture
 from texpr.draw.domain import Marks, describe, domain_picture, draw_domain
 from texpr.draw.picture import arrow, beside, captioned, document, stacked
+from texpr.draw.tensor import Seen, draw_tensor
 from texpr.tma.correctness import Plain, analysis
 from texpr.tma.elements import ELEMENTS
 from texpr.tma.execute import load
@@ -52,6 +53,8 @@ NOT_STRONG = (
     .reorder("I3", "I6", "I5", "I2")
 )
 CONTIGUITY = "TTTFTTTTT"
+DENSE_TILE = Seen(sizes=(12, 16), box=(6, 4), steps=(1, 1), corner=(8, 4), pitch=14)
+STRIDED_TILE = Seen(sizes=(12, 16), box=(6, 4), steps=(1, 3), corner=(8, 4), pitch=14)
 
 
 def copied(graph: DomainGraph, bulk: str) -> Copy:
@@ -70,6 +73,11 @@ def loaded(copy: Copy) -> Cells:
     kinds = np.where(item, "value", np.where(place >= 0, "filled", "zero"))
     shape = tuple(leaf.extent.constant for leaf in copy.graph.leaves)
     return Cells(texts.reshape(shape), kinds.reshape(shape))
+
+
+def dense_and_strided_tile() -> str:
+    """Introduction, figures 1 and 2: two boxes on a tensor with two columns of padding, and the tiles that they leave."""
+    return draw_tensor((DENSE_TILE, STRIDED_TILE), "Figures 1 and 2: dense and strided tile")
 
 
 def matmul_tma_domain() -> str:

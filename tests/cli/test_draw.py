@@ -91,7 +91,15 @@ def test_sizes_may_be_fixed(program: Path, tmp_path: Path, texpr: Call) -> None:
     ("arguments", "code", "word"),
     [
         (["--what", "domain", "-o", "a.png"], 2, "-o takes a name that ends in .svg, not `a.png`; `rsvg-convert` makes PNG"),
-        (["--what", "timeline", "-o", "a.svg"], 2, "Invalid value for '--what': 'timeline' is not 'domain'"),
+        (["--what", "time", "-o", "a.svg"], 2, "Invalid value for '--what': 'time' is not one of 'domain', 'layout'"),
+        (["--what", "tma", "-o", "a.svg"], 2, "`f` copies nothing by TMA; say so with `stage(…, via=tma)`"),
+        (["--what", "layout", "-o", "a.svg"], 2, "no directive changes how a buffer of `f` lies in memory"),
+        (["--what", "mapping", "-o", "a.svg"], 2, "sizes that are open: give --size n=… --size m=…"),
+        (
+            ["--what", "mapping", "-o", "a.svg", "--for", "cpu", "--size", "n=9", "--size", "m=9"],
+            2,
+            "has no threads",
+        ),
         (["-o", "a.svg"], 2, "Missing option '--what'"),
         (["--what", "domain"], 2, "Missing option '-o'"),
         (["--what", "domain", "-o", "no/such/a.svg"], 2, "error[E0855]: `no/such/a.svg` cannot be written"),
@@ -124,3 +132,30 @@ def test_what_is_wrong_in_the_program_is_said(tmp_path: Path, texpr: Call) -> No
     code, _, err = texpr("draw", path, "--what", "domain", "-o", tmp_path / "g.svg")
     assert code == 2 and "`g` has no loops to draw" in err
     assert not (tmp_path / "g.svg").exists()
+
+
+TILES = Path(__file__).parents[2] / "examples" / "tma"
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "sizes", "expected"),
+    [
+        (
+            "transpose",
+            "tma",
+            ["M=100", "N=100"],
+            {"partitioned IterDomain", "copied by the box", "filled with zero", "A.d0{100}"},
+        ),
+        ("transpose", "tma", [], {"sizes are open: give them (--size) to see a box on the tensor"}),
+        ("strided_copy", "tma", ["H=9", "W=10", "C=8"], {"in the box, stepped over"}),
+        ("transpose", "layout", [], {"As"}),
+        ("transpose", "mapping", ["M=64", "N=64"], {"0.0", "5.31", "bank"}),
+        ("transpose", "timeline", [], {"As (shared)", "B (global)"}),
+    ],
+)
+def test_kernels_are_drawn(name: str, what: str, sizes: list[str], expected: set[str], tmp_path: Path, texpr: Call) -> None:
+    out = tmp_path / "f.svg"
+    fixed = [word for size in sizes for word in ("--size", size)]
+    code, said, err = texpr("draw", TILES / f"{name}.te", "--what", what, "-o", out, *fixed)
+    assert (code, err) == (0, "") and what in said
+    assert expected <= set(texts(out.read_text(encoding="utf-8")))

@@ -13,11 +13,17 @@ from texpr.cli.files import write_whole
 from texpr.cli.program import FILE, FUNCTION, JSON, SCHEDULE, SIZE, legal_function, parse_sizes
 from texpr.domain.graph import DomainGraph
 from texpr.domain.predicates import Predicates, predicates
+from texpr.draw.allocation import allocation_picture, held
+from texpr.draw.allocation import describe as describe_allocation
+from texpr.draw.copies import draw_copies
 from texpr.draw.domain import NO_LOWER, Marks, describe, domain_picture
+from texpr.draw.mapping import draw_mapping
 from texpr.draw.picture import captioned, document, line, stacked
 from texpr.draw.text import CAPTION
-from texpr.driver import fix, fix_schedule
+from texpr.draw.timeline import draw_timeline
+from texpr.driver import fix, fix_schedule, lower
 from texpr.ir import program as ir
+from texpr.ir.kernel import kernels
 from texpr.ir.selection import select_schedule
 from texpr.isa.registry import resolve
 from texpr.isa.target import Target
@@ -77,9 +83,54 @@ def draw_loops(function: ir.Function, schedule: ir.Schedule | None, target: Targ
     return document(stacked(pictures), f"{function.name}: the IterDomains of its loops", words)
 
 
+def draw_allocations(function: ir.Function, schedule: ir.Schedule | None, target: Target) -> str:
+    """How each buffer lies whose memory a schedule changed. Raises click.UsageError where there is none, or it has no sizes."""
+    state = start(function, target) if schedule is None else followed(function, schedule, target)
+    found = sorted(state.allocations.items(), key=lambda item: item[0].name)
+    if not found:
+        raise click.UsageError(f"no directive changes how a buffer of `{function.name}` lies in memory")
+    try:
+        pictures = [captioned(buffer.name, allocation_picture(graph)) for buffer, graph in found]
+    except ValueError as reason:
+        raise click.UsageError(f"the memory cannot be drawn: {reason}") from None
+    words = " ".join(f"{buffer.name}: {describe_allocation(graph, held(graph))}" for buffer, graph in found)
+    return document(stacked(pictures), f"{function.name}: how its buffers lie", words)
+
+
+def draw_tma(function: ir.Function, schedule: ir.Schedule | None, target: Target) -> str:
+    """The copies of boxes that the tensor memory accelerator makes. Raises click.UsageError where there are none."""
+    built = lower(function, target.name, schedule=schedule)
+    every = tuple(kernels(built.plan.steps))
+    if not any(kernel.maps for kernel in every):
+        raise click.UsageError(f"`{function.name}` copies nothing by TMA; say so with `stage(…, via=tma)`")
+    return draw_copies(function.name, every, {name: copy for note in built.notes for name, copy in note.copies})
+
+
+def draw_owners(function: ir.Function, schedule: ir.Schedule | None, target: Target) -> str:
+    """Which thread touches which element. Raises click.UsageError for sizes that are open, or a target without threads."""
+    if function.sizes:
+        names = " ".join(f"--size {size}=…" for size in function.sizes)
+        raise click.UsageError(f"who owns what depends on sizes that are open: give {names}")
+    if target.family == "cpu":
+        raise click.UsageError("a CPU's code has no threads of a block to draw; take a GPU for --for")
+    every = tuple(kernels(lower(function, target.name, schedule=schedule).plan.steps))
+    return draw_mapping(function.name, every, {size: 0 for kernel in every for size in kernel.sizes})
+
+
+def draw_time(function: ir.Function, schedule: ir.Schedule | None, target: Target) -> str:
+    """Buffers and barriers in the order of statements."""
+    return draw_timeline(function.name, tuple(kernels(lower(function, target.name, schedule=schedule).plan.steps)))
+
+
 Draw = Callable[[ir.Function, ir.Schedule | None, Target], str]
 
-KINDS: Mapping[str, Draw] = {"domain": draw_loops}
+KINDS: Mapping[str, Draw] = {
+    "domain": draw_loops,
+    "layout": draw_allocations,
+    "mapping": draw_owners,
+    "tma": draw_tma,
+    "timeline": draw_time,
+}
 """What can be drawn, by the word for it."""
 
 
@@ -104,7 +155,12 @@ def command(
     schedule: str,
     json: bool,
 ) -> int:
-    """Draw a function as SVG: its IterDomains, from the loops as written to the loops that run, and what guards them."""
+    """Draw a function as SVG.
+
+    domain: its IterDomains, from the loops as written to those that run, and what guards them; layout: how buffers lie whose
+    memory a schedule changes; mapping: which thread touches which element, and what one warp's requests meet; tma: copies of
+    boxes, with their graphs, tiles and banks; timeline: where buffers live, and which dependences each barrier covers.
+    """
     if output.suffix != ".svg":
         raise click.UsageError(
             f"-o takes a name that ends in .svg, not `{output.name}`; `rsvg-convert` makes PNG and PDF of it"

@@ -48,8 +48,20 @@ BOXES: dict[str, Box] = {
     "filled": Box(Paint("#fbdcd9", "#5a1f1c"), GRID),
     "zero": Box(Paint("#e6e9ed", "#323942"), GRID),
     "hole": Box(Paint("#f4f5f7", "#1f242b"), GRID, hatched=True),
+    "loaded": Box(Paint("#ecdffb", "#3a2558"), GRID),
+    "skipped": Box(Paint("#b6bec8", "#565f6a"), GRID),
+    "gap": Box(PAGE, GRID),
+    "plain": Box(PAGE, GRID),
+    "owner0": Box(Paint("#dcebff", "#17345c"), GRID),
+    "owner1": Box(Paint("#fff1c9", "#4a3d10"), GRID),
+    "owner2": Box(Paint("#daf1de", "#17402a"), GRID),
+    "owner3": Box(Paint("#f9dedc", "#5a1f1c"), GRID),
+    "owner4": Box(Paint("#ecdffb", "#3a2558"), GRID),
+    "owner5": Box(Paint("#fbe3cd", "#4d3216"), GRID),
+    "owner6": Box(Paint("#d3f0f2", "#123f43"), GRID),
+    "owner7": Box(Paint("#e6e9ed", "#323942"), GRID),
 }
-"""Every area by its class. The middle ones are roles of IterDomains, the last ones cells of an allocation."""
+"""Every area by its class: roles of IterDomains, cells of an allocation, cells of a tensor, and who owns a cell."""
 
 ROLES: dict[str, str] = {
     "partitioned": "partitioned IterDomain",
@@ -68,7 +80,19 @@ CELLS: dict[str, str] = {
 }
 """The classes that a cell may have, with their words in a legend."""
 
-LINES: dict[str, Paint] = {"edge": LINE, "strike": ALARM, "hatch": Paint("#a3abb5", "#59626d")}
+TENSOR: dict[str, str] = {
+    "value": "in global memory",
+    "loaded": "copied by the box",
+    "skipped": "in the box, stepped over",
+    "gap": "no element of the tensor",
+    "zero": "filled with zero",
+}
+"""The classes that a cell of a tensor or tile may have, with their words in a legend."""
+
+OWNERS = tuple(name for name in BOXES if name.startswith("owner"))
+"""Classes for cells of different owners, taken in turn."""
+
+LINES: dict[str, Paint] = {"edge": LINE, "strike": ALARM, "hatch": Paint("#a3abb5", "#59626d"), "frame": ALARM}
 INKS: dict[str, Paint] = {font.name: SOFT if font.name in ("reason", "removed", "small", "caption") else INK for font in FONTS}
 
 _THIN = 1.25

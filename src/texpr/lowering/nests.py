@@ -23,6 +23,7 @@ from texpr.lowering.team import Branch, Leaf, Loop, Node, Team, Who, build
 from texpr.mapping.bands import band
 from texpr.mapping.nest import Nest
 from texpr.support.diagnostic import limitation
+from texpr.tma.model import Copy
 
 
 @dataclass(slots=True)
@@ -34,6 +35,7 @@ class Lowered:
     placement: Placement
     body: tuple[k.Stmt, ...]
     maps: tuple[k.TensorMap, ...] = ()
+    copies: tuple[tuple[str, Copy], ...] = ()
     proof: barriers.Proof | None = None
 
 
@@ -95,8 +97,8 @@ class _NestLowering:
         body = (*self._start(), *self._guarded(body), *self._finish())
         placed = map(self.tensors.aligned, self.placement.arrays)
         arrays = (*placed, *self.emitter.arrays, *self._scratch(), *self.tensors.arrays)
-        loads = tuple(self._let_loads(body))
-        return Lowered(axes, arrays, self.placement, (*prelude, *loads, *body), tuple(self.tensors.maps.found), self.proof)
+        loads, maps = tuple(self._let_loads(body)), self.tensors.maps
+        return Lowered(axes, arrays, self.placement, (*prelude, *loads, *body), tuple(maps.found), maps.copies(), self.proof)
 
     def _axes(self) -> tuple[tuple[k.Axis, ...], tuple[k.Stmt, ...]]:
         """Hardware coordinates, and the grid indices in them."""

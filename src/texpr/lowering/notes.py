@@ -12,6 +12,7 @@ from texpr.isa.levels import Space
 from texpr.lowering.placement import Placement, count
 from texpr.mapping.nest import LoopMap, Nest, Role
 from texpr.mapping.reductions import is_atomic
+from texpr.tma.model import Copy
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +40,17 @@ class BufferNote:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """Of one kernel."""
+    """Of one kernel. `copies`: for each map's name, how its copy was found."""
 
     kernel: str
     loops: tuple[LoopNote, ...]
     buffers: tuple[BufferNote, ...]
+    copies: tuple[tuple[str, Copy], ...] = ()
 
 
-def notes(kernel: k.Kernel, nest: Nest, placement: Placement) -> Notes:
+def notes(kernel: k.Kernel, nest: Nest, placement: Placement, copies: tuple[tuple[str, Copy], ...] = ()) -> Notes:
     """The notes on `kernel`."""
-    return Notes(kernel.name, tuple(_loops(nest)), tuple(_buffers(placement)))
+    return Notes(kernel.name, tuple(_loops(nest)), tuple(_buffers(placement)), copies)
 
 
 def _loops(nest: Nest) -> Iterator[LoopNote]:

@@ -27,7 +27,7 @@ from texpr.schedule.marks import SAVES, TENSOR, mark
 from texpr.schedule.tensor import Boxes, Planned, planned
 from texpr.support.diagnostic import Limitation, limitation
 from texpr.support.span import Span
-from texpr.tma.model import Refusal
+from texpr.tma.model import Copy, Refusal
 from texpr.tma.swizzle import Swizzle
 
 
@@ -209,6 +209,13 @@ class Maps:
         every = (*facts, *(f for sym, extent in own if sym is not None for f in in_loop(sym, expr(extent))))
         engine = bounds(step.tensor, self.planned(step).found(step.boxes, known(facts)))
         return asked(step.tested.tests, engine, every, step.syms, self.sizes)
+
+    def copies(self) -> tuple[tuple[str, Copy], ...]:
+        """Each map's name, with the copy that it was made for first."""
+        found: dict[str, Copy] = {}
+        for step, made in tuple(self._planned.items()):
+            found.setdefault(self.of(step).name, made.copy)
+        return tuple(found.items())
 
     def bytes(self, step: Step) -> int:
         """What arrives when every box of a step has landed, parts outside of the tensor included."""

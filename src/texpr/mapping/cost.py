@@ -23,7 +23,8 @@ BANKS, WORD = 32, 4
 SIZE = 4096
 """What an open size is taken to be."""
 
-_Lane = dict[Sym, int]
+Point = dict[Sym, int]
+"""Where one thread is: its coordinates, and the indices of the loops that it runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,49 +45,78 @@ class Access:
     conflicts: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One load, store or atomic of one warp: the first element that each lane touches, `count` of them side by side."""
+
+    load: Load
+    kind: str
+    count: int
+    space: Space
+    lanes: list[Point]
+    line: int
+
+    @property
+    def width(self) -> int:
+        """Bytes that one lane touches."""
+        return self.load.dtype.bytes * self.count
+
+    @property
+    def starts(self) -> list[int] | None:
+        """The first byte of each lane, from the start of the buffer; None where one depends on data."""
+        found = [address(self.load, lane) for lane in self.lanes]
+        known = [at * self.load.dtype.bytes for at in found if at is not None]
+        return None if self.load.data or len(known) < len(found) else known
+
+
 def accesses(kernel: k.Kernel) -> tuple[Access, ...]:
+    """What every access of memory in `kernel` that is not a thread's own costs, in textual order."""
+    return tuple(map(_cost, requests(kernel)))
+
+
+def requests(kernel: k.Kernel) -> Iterator[Request]:
     """Every access of memory in `kernel` that is not a thread's own, in textual order."""
     spaces = {a.buffer: a.space for a in kernel.arrays}
     sizes = {s: SIZE for s in kernel.sizes} | {a.base: 0 for a in kernel.axes if a.base is not None}
-    lanes: list[_Lane] = []
+    lanes: list[Point] = []
     for lane in range(min(WARP, kernel.threads)):
-        point: _Lane = {a.sym: lane if a.level is Level.BLOCK and a.dim == "x" else 0 for a in kernel.axes}
+        point: Point = {a.sym: lane if a.level is Level.BLOCK and a.dim == "x" else 0 for a in kernel.axes}
         lanes.append({**sizes, **point})
-    return tuple(_block(kernel.body, lanes, spaces, kernel))
+    yield from _block(kernel.body, lanes, spaces, kernel)
 
 
-def _block(body: tuple[k.Stmt, ...], lanes: list[_Lane], spaces: Mapping[Buffer, Space], kernel: k.Kernel) -> Iterator[Access]:
+def _block(body: tuple[k.Stmt, ...], lanes: list[Point], spaces: Mapping[Buffer, Space], kernel: k.Kernel) -> Iterator[Request]:
     for stmt in body:
-        for load, kind, count in _touched(stmt):
+        for load, kind, count in touched(stmt):
             space = spaces.get(load.buffer, Space.GLOBAL)
             if space is not Space.LOCAL and load.buffer not in kernel.scalars:
-                yield _cost(load, count, kind, space, lanes, stmt.span.line)
+                yield Request(load, kind, count, space, lanes, stmt.span.line)
         match stmt:
             case k.For():
                 yield from _block(stmt.body, list(_entering(stmt, lanes)), spaces, kernel)
             case k.If():
-                yield from _block(stmt.then, [lane for lane in lanes if _holds(stmt.condition, lane, True)], spaces, kernel)
+                yield from _block(stmt.then, [lane for lane in lanes if holds(stmt.condition, lane, True)], spaces, kernel)
                 yield from _block(
-                    stmt.orelse, [lane for lane in lanes if not _holds(stmt.condition, lane, False)], spaces, kernel
+                    stmt.orelse, [lane for lane in lanes if not holds(stmt.condition, lane, False)], spaces, kernel
                 )
             case k.Declare(value=Index(value)):
                 for lane in lanes:
-                    number = _number(value, lane)
-                    if number is not None:
-                        lane[stmt.sym] = number
+                    known = number(value, lane)
+                    if known is not None:
+                        lane[stmt.sym] = known
             case _:
                 pass
 
 
-def _entering(loop: k.For, lanes: list[_Lane]) -> Iterator[_Lane]:
+def _entering(loop: k.For, lanes: list[Point]) -> Iterator[Point]:
     """The lanes that run the loop's first iteration."""
     for lane in lanes:
-        lo, hi = _number(loop.lo, lane), _number(loop.hi, lane)
+        lo, hi = number(loop.lo, lane), number(loop.hi, lane)
         if lo is not None and (hi is None or lo < hi):
             yield {**lane, loop.sym: lo}
 
 
-def _touched(stmt: k.Stmt) -> Iterator[tuple[Load, str, int]]:
+def touched(stmt: k.Stmt) -> Iterator[tuple[Load, str, int]]:
     """The first elements of what `stmt` touches, how, and how many each lane touches at once."""
     match stmt:
         case k.Store():
@@ -123,19 +153,22 @@ def _loads(value: Value) -> Iterator[tuple[Load, str, int]]:
             yield node, "load", 1
 
 
-def _cost(load: Load, count: int, kind: str, space: Space, lanes: list[_Lane], line: int) -> Access:
-    title = load.buffer.name
-    width = load.dtype.bytes * count
-    found = [_address(load, lane) for lane in lanes]
-    if load.data or None in found:
-        return Access(title, kind, space.value, line, len(lanes))
-    starts = [at * load.dtype.bytes for at in found if at is not None]
-    if space is Space.SHARED:
-        return Access(title, kind, space.value, line, len(lanes), conflicts=_conflicts(starts, width))
+def _cost(request: Request) -> Access:
+    starts, width, lanes = request.starts, request.width, len(request.lanes)
+    head = (request.load.buffer.name, request.kind, request.space.value, request.line, lanes)
+    if starts is None:
+        return Access(*head)
+    if request.space is Space.SHARED:
+        return Access(*head, conflicts=_conflicts(starts, width))
     size = len(set(starts)) * width
-    sectors = {byte // SECTOR for start in starts for byte in (start, start + width - 1)}
-    lines = {sector * SECTOR // LINE for sector in sectors}
-    return Access(title, kind, space.value, line, len(lanes), len(sectors), -(-size // SECTOR), len(lines))
+    touched = sectors(starts, width)
+    lines = {sector * SECTOR // LINE for sector in touched}
+    return Access(*head, len(touched), -(-size // SECTOR), len(lines))
+
+
+def sectors(starts: list[int], width: int) -> set[int]:
+    """The numbers of the sectors that hold `width` bytes from each of `starts` on."""
+    return {byte // SECTOR for start in starts for byte in (start, start + width - 1)}
 
 
 def _conflicts(starts: list[int], width: int) -> int:
@@ -149,33 +182,35 @@ def _conflicts(starts: list[int], width: int) -> int:
     return total
 
 
-def _address(load: Load, lane: _Lane) -> int | None:
+def address(load: Load, lane: Point) -> int | None:
     """The element's offset from the start of its buffer, in elements."""
     strides = load.buffer.strides
     total = 0
     for at, index in enumerate(load.index):
-        value = _number(index, lane)
+        value = number(index, lane)
         if value is None:
             return None
         if strides is not None:
-            step = _number(strides[at], lane)
+            step = number(strides[at], lane)
             if step is None:
                 return None
             total += value * step
         else:
-            extent = _number(load.buffer.shape[at], lane)
+            extent = number(load.buffer.shape[at], lane)
             total = total * (SIZE if extent is None else extent) + value
     return total
 
 
-def _number(value: Expr, lane: _Lane) -> int | None:
+def number(value: Expr, lane: Point) -> int | None:
+    """The value at a point, None where a symbol in it has none there."""
     return value.evaluate(lane) if value.syms() <= lane.keys() else None
 
 
-def _holds(condition: Value, lane: _Lane, unknown: bool) -> bool:
+def holds(condition: Value, lane: Point, unknown: bool) -> bool:
+    """Whether a condition on indices is true at a point; `unknown` where it depends on data."""
     match condition:
         case Op("and", (one, other)):
-            return _holds(one, lane, unknown) and _holds(other, lane, unknown)
+            return holds(one, lane, unknown) and holds(other, lane, unknown)
         case Op("lt" | "eq" | "le" | "gt" | "ge" | "ne" as name, (Index() | Literal() as one, Index() | Literal() as other)):
             left, right = _side(one, lane), _side(other, lane)
             if left is None or right is None:
@@ -188,5 +223,5 @@ def _holds(condition: Value, lane: _Lane, unknown: bool) -> bool:
             return unknown
 
 
-def _side(value: Index | Literal, lane: _Lane) -> int | None:
-    return int(value.value) if isinstance(value, Literal) else _number(value.expr, lane)
+def _side(value: Index | Literal, lane: Point) -> int | None:
+    return int(value.value) if isinstance(value, Literal) else number(value.expr, lane)

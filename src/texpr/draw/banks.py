@@ -1,0 +1,75 @@
+"""Where a tile's chunks of 16 bytes lie in shared memory, line by line of all 32 banks, and what a read of a column meets."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from texpr.draw.grid import Axis, Cell, grid
+from texpr.draw.picture import Picture, captioned, document, line, stacked
+from texpr.draw.style import OWNERS
+from texpr.draw.text import CAPTION
+from texpr.tma.swizzle import CHUNK, LINE, Swizzle
+
+WORD = 4
+"""Bytes of a bank's word."""
+
+MOST_LINES = 64
+"""More lines of memory repeat what has been seen: a swizzle has a period of at most eight."""
+
+CHUNKS = LINE // CHUNK
+
+
+def draw_banks(rows: int, row: int, swizzle: Swizzle) -> str:
+    """The map of a tile of `rows` rows of `row` bytes as a document of SVG. Raises ValueError as `banks_picture` does."""
+    conflicts = column_conflicts(rows, row, swizzle)
+    title = f"{rows} rows of {row} bytes, {_named(swizzle)}"
+    return document(banks_picture(rows, row, swizzle), title, f"{title}: {_said(conflicts)}.")
+
+
+def banks_picture(rows: int, row: int, swizzle: Swizzle) -> Picture:
+    """A line of the picture is a line of memory; a cell says which row and chunk of it lies there, one colour a chunk.
+
+    Raises ValueError for rows that are no whole number of chunks, or longer than the swizzle's span.
+    """
+    places = chunk_places(rows, row, swizzle)
+    shown = min(max(places.values(), default=0) // CHUNKS + 1, MOST_LINES)
+    cells = [[Cell("", "hole") for _ in range(CHUNKS)] for _ in range(shown)]
+    for (at, chunk), place in places.items():
+        if place // CHUNKS < shown:
+            cells[place // CHUNKS][place % CHUNKS] = Cell(f"{at}.{chunk}", OWNERS[chunk % len(OWNERS)])
+    banks = tuple(f"{n * CHUNK // WORD}-{(n + 1) * CHUNK // WORD - 1}" for n in range(CHUNKS))
+    picture = grid(cells, Axis("line", tuple(map(str, range(shown)))), Axis("banks", banks))
+    said = line(_said(column_conflicts(rows, row, swizzle)), CAPTION)
+    left = max(places.values(), default=0) // CHUNKS + 1 - shown
+    more = (line(f"{left} further lines go on so", CAPTION),) if left else ()
+    return captioned(f"row.chunk in shared memory: {_named(swizzle)}", stacked((picture, said, *more), 10))
+
+
+def chunk_places(rows: int, row: int, swizzle: Swizzle) -> dict[tuple[int, int], int]:
+    """The place of each chunk in memory, in chunks, by its row and its number in the row."""
+    if row % CHUNK or row <= 0:
+        raise ValueError(f"a row of {row} bytes is no whole number of chunks of {CHUNK}")
+    if swizzle is not Swizzle.NONE and row > swizzle.span:
+        raise ValueError(f"a row of {row} bytes is longer than the {swizzle.span} of the swizzle")
+    pitch = swizzle.pitch(row)
+    return {(at, n): swizzle(at * pitch + n * CHUNK) // CHUNK for at in range(rows) for n in range(row // CHUNK)}
+
+
+def column_conflicts(rows: int, row: int, swizzle: Swizzle) -> int:
+    """Further rounds of the banks, at most, where eight threads read one chunk each of eight rows, one below the other."""
+    places = chunk_places(rows, row, swizzle)
+    worst = 1
+    for first in range(0, rows, CHUNKS):
+        for n in range(row // CHUNK):
+            hit = Counter(places[at, n] % CHUNKS for at in range(first, min(first + CHUNKS, rows)))
+            worst = max(worst, *hit.values())
+    return worst - 1
+
+
+def _named(swizzle: Swizzle) -> str:
+    return "no swizzle" if swizzle is Swizzle.NONE else f"swizzle of {swizzle.span} bytes"
+
+
+def _said(conflicts: int) -> str:
+    rounds = "no conflict" if conflicts == 0 else f"{conflicts + 1} rounds instead of one"
+    return f"a column of chunks, read by eight threads at once: {rounds}"

@@ -1,0 +1,103 @@
+"""Where buffers live over time: a row for each statement of a kernel in its order, a column for each buffer that it touches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from texpr.draw.grid import Axis, Cell, grid
+from texpr.draw.picture import Picture, captioned, document, line, stacked
+from texpr.draw.text import CAPTION, fit
+from texpr.ir import kernel as k
+from texpr.ir.value import Buffer
+from texpr.isa.levels import Space
+
+MOST_ROWS = 160
+"""More statements make no picture that anyone can read."""
+
+_TITLES = {Space.SHARED: "shared", Space.LOCAL: "local", Space.GLOBAL: "global"}
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One statement: its words, what it reads and writes; `waits`: whether threads wait there, and for which dependences."""
+
+    words: str
+    reads: frozenset[Buffer]
+    writes: frozenset[Buffer]
+    waits: bool = False
+
+
+def draw_timeline(name: str, kernels: Sequence[k.Kernel]) -> str:
+    """The timeline of each kernel of the function `name` as a document of SVG."""
+    pictures: list[Picture] = []
+    words: list[str] = []
+    for kernel in kernels:
+        found = tuple(moments(kernel.body))
+        pictures.append(captioned(f"{kernel.name}: its statements in order", _kernel(kernel, found)))
+        words.append(f"{kernel.name}: {'; '.join(moment.words.strip() for moment in found)}.")
+    return document(stacked(pictures), f"{name}: buffers and barriers over time", " ".join(words))
+
+
+def moments(body: tuple[k.Stmt, ...], depth: int = 0) -> Iterator[Moment]:
+    """What happens, in textual order; loops and tests stand before what is in them, which is indented."""
+    for stmt in body:
+        indent = "· " * depth
+        read, written = (frozenset(load.buffer for load in loads) for loads in k.memory((_bare(stmt),)))
+        match stmt:
+            case k.For():
+                yield Moment(f"{indent}for {stmt.sym} in {stmt.lo}..{stmt.hi}", read, written)
+                yield from moments(stmt.body, depth + 1)
+            case k.If():
+                yield Moment(f"{indent}if", read, written)
+                yield from moments(stmt.then, depth + 1)
+                if stmt.orelse:
+                    yield Moment(f"{indent}else", frozenset(), frozenset())
+                    yield from moments(stmt.orelse, depth + 1)
+            case k.Barrier():
+                yield Moment(f"{indent}{stmt.level.value} barrier{_covers(stmt.covers)}", read, written, waits=True)
+            case k.WaitAsync():
+                yield Moment(f"{indent}wait, {stmt.pending} pending{_covers(stmt.covers)}", read, written, waits=True)
+            case k.WaitBulk() | k.BarrierWait():
+                yield Moment(f"{indent}wait{_covers(stmt.covers)}", read, written, waits=True)
+            case _:
+                if read or written:
+                    yield Moment(f"{indent}{type(stmt).__name__} (line {stmt.span.line})", read, written)
+
+
+def _bare(stmt: k.Stmt) -> k.Stmt:
+    """The statement without those below it."""
+    match stmt:
+        case k.For():
+            return k.For(stmt.sym, stmt.lo, stmt.hi, (), stmt.step)
+        case k.If():
+            return k.If(stmt.condition, ())
+        case _:
+            return stmt
+
+
+def _covers(covers: tuple[k.Covered, ...]) -> str:
+    told = [f"{each.kind} {each.buffer}, {each.source.line} → {each.sink.line}" for each in covers]
+    return ": " + "; ".join(told) if told else ""
+
+
+def _kernel(kernel: k.Kernel, found: Sequence[Moment]) -> Picture:
+    spaces = {array.buffer: array.space for array in kernel.arrays if not array.barrier}
+    hidden = {array.buffer for array in kernel.arrays if array.barrier} | set(kernel.scalars)
+    buffers = [b for b in dict.fromkeys(b for m in found for b in sorted(m.reads | m.writes, key=lambda b: b.name))]
+    shown = [b for b in buffers if b not in hidden]
+    lives = {b: [at for at, m in enumerate(found) if b in m.reads | m.writes] for b in shown}
+    rows = [[_cell(b, at, m, lives[b]) for b in shown] for at, m in enumerate(found[:MOST_ROWS])]
+    heads = tuple(f"{b.name} ({_TITLES[spaces.get(b, Space.GLOBAL)]})" for b in shown)
+    picture = grid(rows, Axis("", tuple(fit(m.words, 72) for m in found[:MOST_ROWS])), Axis("", heads))
+    left = len(found) - MOST_ROWS
+    return stacked((picture, line(f"{left} further statements", CAPTION)), 6) if left > 0 else picture
+
+
+def _cell(buffer: Buffer, at: int, moment: Moment, life: Sequence[int]) -> Cell:
+    does = "".join(word for word, of in (("r", moment.reads), ("w", moment.writes)) if buffer in of)
+    if moment.waits:
+        return Cell(does, "skipped")
+    if does:
+        return Cell(does, "owner3" if "w" in does else "owner0")
+    return Cell("", "owner7" if life[0] < at < life[-1] else "plain")
