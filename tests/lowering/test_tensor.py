@@ -233,6 +233,10 @@ EXAMPLES: dict[str, tuple[Arrays, Mapping[str, int]]] = {
         {"A": integers(19, 150), "B": integers(150, 36, seed=1), "C": integers(19, 36, seed=2)},
         {"M": 19, "K": 150, "N": 36},
     ),
+    "padded_batch": (
+        {"A": integers(3, 37, 40), "rows": np.array([37, 0, 20], np.int32), "W": integers(40, 36, seed=1)},
+        {"B": 3, "M": 37, "K": 40, "N": 36},
+    ),
 }
 
 
