@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 import pytest
 from tests.lowering.tiled import BLUR, COPY, MATMUL, SLABS, SLICING, copying, multiplying
-from tests.schedule.laid import integers, laid, refusal
+from tests.schedule.laid import integers, laid, refusal, wrong
 
 from texpr.interp import run as interpret
 from texpr.ir import text
@@ -167,3 +167,32 @@ def test_a_store_of_what_is_not_written_is_refused() -> None:
     schedule = multiplying(out="stage(C, at=bj, in=shared, via=tma, box=(16, 64)) -> Cs")
     text = refusal(MATMUL, schedule)
     assert "an element of its box is read, or stored with it, that another iteration may write" in text
+
+
+NORM = """
+fn norm(x: f32[m, n] align(16)): f32[m, n]
+    where n % 4 == 0, n <= 256
+{
+    new y: f32[m, n]
+    par m |i| {
+        new s: f32 = 0.0
+        seq n |j| reduce(s) { s += x[i, j] }
+        par n |k| { y[i, k] = x[i, k] + s }
+    }
+    return y
+}"""
+
+
+@pytest.mark.parametrize("words", ["ld", "cp_async", "tma", "tma, fill=zero"])
+def test_a_box_is_as_large_as_its_extent_may_be(words: str) -> None:
+    """`where n <= 256` makes a row of any length one box; at n = 0 the tensor is empty, and nothing of it is touched."""
+    made = laid(NORM, f"split(i, 4) -> (b, t)  bind(b, grid.x)  stage(x, at=b, in=shared, via={words}) -> xs  bind(t, block.y)")
+    assert "new xs: f32[4, 256]" in text.print_function(made.function)
+    for m, n in ((5, 36), (0, 4), (3, 0), (9, 256)):
+        assert wrong(made, {"x": integers(m, n)}, {"m": m, "n": n}, (None, 0)) is None
+
+
+def test_without_a_promise_there_is_no_box() -> None:
+    reason = refusal(NORM.replace(", n <= 256", ""), "split(i, 4) -> (b, t)  stage(x, at=b, in=shared, via=tma) -> xs")
+    assert "its subscript 1 varies with `j`, whose extent is not a constant" in reason
+    assert "split the loop over `j` by a number, and stage at the outer part; or promise how large it may be" in reason

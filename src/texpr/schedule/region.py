@@ -138,7 +138,8 @@ def _parted(state: State, use: Use, dim: int) -> tuple[Expr, Expr, tuple[int, in
     domains = {state.domain(loop).sym: state.domain(loop) for loop in use.inner}
     ranges: dict[Sym, tuple[int | None, int | None]] = {}
     for sym, domain in domains.items():
-        ranges[sym] = (0, domain.extent.constant - 1) if domain.extent.is_constant else (0, None)
+        most = _most(state, use, domain.extent)
+        ranges[sym] = (0, None if most is None else most - 1)
     base, offset = use.index[dim], ZERO
     for monomial, coefficient in use.index[dim].terms:
         part = term(monomial, coefficient)
@@ -152,8 +153,14 @@ def _parted(state: State, use: Use, dim: int) -> tuple[Expr, Expr, tuple[int, in
     if low is None or high is None:
         open_ends = sorted(s.base for s in offset.syms() if ranges[s][1] is None)
         reason = f"its subscript {dim} varies with `{open_ends[0]}`, whose extent is not a constant"
-        raise NoBox(use, reason, f"split the loop over `{open_ends[0]}` by a number, and stage at the outer part")
+        help = f"split the loop over `{open_ends[0]}` by a number, and stage at the outer part; or promise how large it may be"
+        raise NoBox(use, reason, help)
     return base, offset, (low, high)
+
+
+def _most(state: State, use: Use, extent: Expr) -> int | None:
+    """A number that an extent inside is at most, where one is promised: the box is then as large as that."""
+    return extent.constant if extent.is_constant else known(inside(state, use.outer)).bounds(extent)[1]
 
 
 def varying(state: State, use: Use) -> tuple[ir.Loop, ...]:
