@@ -199,10 +199,11 @@ class _NestLowering:
         self.numbers = {id(steps.nodes): steps.number for steps in barriers.lists(team.nodes)}
 
     def _start(self) -> Iterator[k.Stmt]:
-        """The barriers of copies, made by one thread before any other needs them."""
-        made = self.tensors.start()
+        """The barriers of copies, made by one thread before any other needs them; it asks for the maps, too."""
+        made, asked = self.tensors.start(), self.tensors.maps.prefetches()
+        if made or asked:
+            yield k.If(self._leads(), (*asked, *made))
         if made:
-            yield k.If(self._leads(), made)
             yield k.Barrier(k.Level.BLOCK, self.tensors.made)
 
     def _finish(self) -> Iterator[k.Stmt]:

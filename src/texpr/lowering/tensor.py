@@ -210,6 +210,10 @@ class Maps:
         engine = bounds(step.tensor, self.planned(step).found(step.boxes, known(facts)))
         return asked(step.tested.tests, engine, every, step.syms, self.sizes)
 
+    def prefetches(self) -> tuple[k.Stmt, ...]:
+        """Asks for every map before the first copy does."""
+        return tuple(k.PrefetchMap(map.name, map.span) for map in self.found)
+
     def copies(self) -> tuple[tuple[str, Copy], ...]:
         """Each map's name, with the copy that it was made for first."""
         found: dict[str, Copy] = {}
