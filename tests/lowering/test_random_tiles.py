@@ -21,6 +21,8 @@ from tests.schedule.laid import Laid, laid, wrong
 
 from texpr.affine.expr import Sym
 from texpr.backends.cuda import print_kernels
+from texpr.domain import DomainGraph
+from texpr.domain.contiguity import Memory
 from texpr.interp.dtypes import numpy_dtype
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
@@ -30,6 +32,7 @@ from texpr.ir.value import Index, Load, Op, Value
 from texpr.schedule.marks import TENSOR, mark
 from texpr.support.diagnostic import TexprError
 from texpr.tma.elements import Fill
+from texpr.tma.model import Copy, plan
 from texpr.tma.reference import Address, Direction, Mode, tma
 from texpr.tma.swizzle import Swizzle
 
@@ -181,11 +184,14 @@ def flat(load: Load, at: Mapping[Sym, int]) -> int:
     return found
 
 
-def check_reference(case: Case, made: Laid) -> int:
-    """Each tile by the reference function is what the program says it is; and all of a step's bytes are expected."""
+def check_reference(case: Case, made: Laid) -> tuple[int, int]:
+    """Each tile by the reference function is what the program says it is, and all of a step's bytes are expected.
+
+    How many elements were looked at, and how many tiles were brought by splits made by hand, too.
+    """
     sizes = {Sym(n): v for n, v in case.sizes.items()}
     (kernel,) = k.kernels(made.plan.steps)
-    checked = 0
+    checked = by_hand = 0
     for staged in copies(made.function.body):
         target = next(s for s in ir.walk(staged.body) if isinstance(s, ir.Bind)).targets[0]
         if not any(isinstance(s, k.CopyTensor) and s.target.buffer.name == target.buffer.name for s in k.walk(kernel.body)):
@@ -198,12 +204,46 @@ def check_reference(case: Case, made: Laid) -> int:
             assert sum(maps[s.map].bytes for s in issued) in ((expect,) if staged.fills else (expect, 0))
             for each in issued:
                 _load(each, maps[each.map], case, at, room)
+            corner = next(staged.elements(at), None)
+            hand = None if corner is None or not issued else _by_hand(case, corner)
+            if hand is not None:
+                assert np.array_equal(room, hand), (case.seed, at)
+                by_hand += 1
             tile = room.view(numpy_dtype(case.dtype))
             for to, source, here in staged.elements(at):
                 want = 0 if source is None else case.arrays["x"].reshape(-1)[flat(source, here)]
                 assert tile[flat(to, here)] == want, (case.seed, at)
                 checked += 1
-    return checked
+    return checked, by_hand
+
+
+def _by_hand(case: Case, corner: tuple[Load, Load | None, dict[Sym, int]]) -> NDArray[np.uint8] | None:
+    """The tile by splits made by hand, whose roles are inferred: what another map, of what is known here, brings there."""
+    _, source, here = corner
+    shape = case.arrays["x"].shape
+    if source is None or "swizzle" in case.schedule or 0 in shape:
+        return None
+    names = [f"d{n}" for n in range(len(shape))]
+    graph = DomainGraph.of(*zip(names, shape, strict=True))
+    for name, size in zip(names, case.cuts, strict=True):
+        graph = graph.split(name, size, (f"c{name}", f"b{name}"))
+    graph = graph.reorder(*(f"c{n}" for n in names), *(f"b{n}" for n in names))
+    copy = plan(Memory.dense(graph), [f"b{n}" for n in names], element(case.dtype))
+    assert isinstance(copy, Copy), str(copy)
+    at = {Sym(f"c{n}"): e.evaluate(here) // cut for n, e, cut in zip(names, source.index, case.cuts, strict=True)}
+    room = np.zeros(prod(case.cuts) * case.dtype.bytes, np.uint8)
+    tma(
+        [e.evaluate(at) for e in copy.coordinates],
+        Address(room),
+        ga=Address(case.arrays["x"].reshape(-1).view(np.uint8)),
+        gs=[d.size.evaluate(at) for d in copy.dimensions],
+        bs=[d.box.constant for d in copy.dimensions],
+        gr=[d.stride.evaluate(at) for d in copy.dimensions],
+        er=[d.element_stride.constant for d in copy.dimensions],
+        op=Direction.LOAD,
+        mode=Mode(element(case.dtype)),
+    )
+    return room
 
 
 def _started(body: tuple[k.Stmt, ...], at: Mapping[Sym, int]) -> Iterator[k.CopyTensor]:
@@ -252,7 +292,9 @@ def check_cases(seeds: range, orders: tuple[int | None, ...] = (None, 0)) -> Cou
     text = print_kernels(replace(longest, steps=tuple(step for _, each in found for step in each.plan.steps)))
     for case, made in found:
         assert wrong(made, case.arrays, case.sizes, orders, text) is None, (case.text, case.schedule, case.sizes)
-        seen["elements"] += check_reference(case, made)
+        elements, by_hand = check_reference(case, made)
+        seen["elements"] += elements
+        seen["by hand"] += by_hand
         seen["kernels"] += 1
         seen[f"rank {case.arrays['x'].ndim}"] += 1
     return seen
@@ -263,6 +305,7 @@ def test_random_tiles() -> None:
     seen = check_cases(range(15))
     assert seen["refused"] == 0 and seen["kernels"] == 15, seen
     assert min(seen[f"rank {n}"] for n in range(1, 6)) == 3 and seen["elements"] > 1000, seen
+    assert seen["by hand"] > 10, seen
 
 
 @pytest.mark.long
