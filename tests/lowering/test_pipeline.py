@@ -306,9 +306,9 @@ def test_planted_bugs_are_seen(name: str) -> None:
     text = re.sub(bug.old, bug.new, made.text)
     assert text != made.text
     given = {"A": integers(16, 40) + 1, "B": integers(40, 32, seed=1)}
-    found = {wrong(made, given, {"M": 16, "K": 40, "N": 32}, (order,), text) for order in FEW}
+    found = {wrong(made, given, {"M": 16, "K": 40, "N": 32}, (order,), text) for order in (None, LOCKSTEP, 0, 1, 2)}
     assert None not in found
-    assert bug.seen in {each.split(" in order")[0] for each in found if each}
+    assert {each.split(" in order")[0] for each in found if each} <= bug.checks
 
 
 # For machines.
