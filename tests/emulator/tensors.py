@@ -31,15 +31,23 @@ def encode(
     promotion: int = 0,
     fill: int = 0,
     rank: int | None = None,
+    corners: Sequence[tuple[int, int]] = (),
 ) -> np.void | str:
-    """The 128 bytes of a map, or the rule for which it is refused. Numbers are those of cuda.h."""
+    """The 128 bytes of a map, or the rule for which it is refused. Numbers are those of cuda.h.
+
+    With `corners` it is one in im2col mode, whose box is channels and pixels.
+    """
     room = ctypes.create_string_buffer(256)
     place = ctypes.addressof(room) + -ctypes.addressof(room) % 64
     words, halves = ctypes.c_uint64 * 8, ctypes.c_uint32 * 8
-    code = library.cuTensorMapEncodeTiled(
-        ctypes.c_void_p(place), element, len(sizes) if rank is None else rank, ctypes.c_void_p(base), words(*sizes),
-        words(*strides), halves(*box), halves(*steps), interleave, swizzle, promotion, fill,
-    )  # fmt: skip
+    dimensions = len(sizes) if rank is None else rank
+    begin = (ctypes.c_void_p(place), element, dimensions, ctypes.c_void_p(base), words(*sizes), words(*strides))
+    rest = (halves(*steps), interleave, swizzle, promotion, fill)
+    if corners:
+        lower, upper = ((ctypes.c_int * 3)(*(corner[end] for corner in corners)) for end in (0, 1))
+        code = library.cuTensorMapEncodeIm2col(*begin, lower, upper, *box, *rest)
+    else:
+        code = library.cuTensorMapEncodeTiled(*begin, halves(*box), *rest)
     if code == 0:
         return np.void(ctypes.string_at(place, 128))
     text = ctypes.create_string_buffer(256)
@@ -66,6 +74,7 @@ def encoded(emulated: Emulated, map: TensorMap, args: Mapping[str, Any]) -> np.v
         SWIZZLES[map.swizzle],
         0,
         FILLS[map.fill],
+        corners=map.corners,
     )
     assert isinstance(found, np.void), found
     return found

@@ -191,7 +191,9 @@ class Forms:
     def tile_stmt(self) -> k.Stmt:
         name, at, element = self.random.choice(NAMES), self.indices(), self.load(1)
         return self.random.choice([
-            k.CopyTensor(element, name, at, self.load()),
+            k.CopyTensor(
+                element, name, at, self.load(), offsets=self.indices(), rows=self.some(lambda: self.value(1), 4),
+            ),
             k.StoreTensor(name, at, element, self.maybe(lambda: self.random.choice(["add", "xor"]))),
             k.CopyBulk(element, self.load(1), self.random.randrange(99), self.maybe(self.load)),
         ])  # fmt: skip
@@ -210,7 +212,7 @@ class Forms:
         return k.TensorMap(
             name, buffer, self.indices(), self.indices(), self.numbers(), self.numbers(), self.random.choice([0, 32, 64, 128]),
             self.random.choice([0, 16, 32]), self.random.choice(["zero", "nan"]), self.random.choice([ZERO, self.index()]),
-            self.random.choice(["", "uint64"]),
+            self.random.choice(["", "uint64"]), self.some(lambda: (self.random.randint(-9, 9), self.random.randint(-9, 9)), 3),
         )  # fmt: skip
 
     def axis(self) -> k.Axis:

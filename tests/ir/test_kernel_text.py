@@ -133,7 +133,7 @@ def test_parse_after_print_is_identity(first: int) -> None:
 
 def test_random_forms_are_not_trivial() -> None:
     """The generator reaches every kind of statement and value, deeply enough."""
-    text = "".join(plan_text(Forms(seed).plan()) for seed in range(50))
+    text = "".join(plan_text(Forms(seed).plan()) for seed in range(100))
     for word in ("for ", "if ", "else", "let ", "atomic", "barrier", "exchange", " as ", "select", "min(", "; ", "+inf", "nan"):
         assert word in text, word
 

@@ -127,6 +127,46 @@ class Engine:
                 raise AssertionError(stmt)
         return True
 
+    def pixels(self, map: k.TensorMap, at: Element, offsets: list[int], sizes: list[int]) -> list[Element]:
+        """The index of channel `at[0]` of each pixel of a column: their numbers in the box are counted up, W fastest."""
+        low, high = (tuple(corner[end] for corner in map.corners) for end in (0, 1))
+        steps = map.steps[1:-1]
+        counts = [(s - 1 + h - b) // e + 1 for s, b, h, e in zip(sizes[1:-1], low, high, steps, strict=True)]
+        number, weight = 0, 1
+        for first, b, e, count in zip(at[1:-1], low, steps, counts, strict=True):
+            if (first - b) % e or not 0 <= (first - b) // e < count:
+                raise Fault(f"{map.name}: a column begins at {at}, outside of the box")
+            number, weight = number + (first - b) // e * weight, weight * count
+        found: list[Element] = []
+        for pixel in range(number, number + map.box[1]):
+            index = [at[0]]
+            for b, e, count, offset in zip(low, steps, counts, offsets, strict=True):
+                index.append(b + pixel % count * e + offset)
+                pixel //= count
+            found.append((*index, at[-1] + pixel))
+        return found
+
+    def column(self, thread: Thread, stmt: k.CopyTensor) -> list[tuple[Memory, Element, Element | None]]:
+        """The tile of a copy in im2col mode, or of four rows."""
+        map, (memory, element) = self.maps[stmt.map], thread.place(stmt.target)
+        size, at = map.buffer.dtype.bytes, tuple(map_index(thread, stmt.at))
+        sizes = [e.evaluate(self.machine.sizes) for e in map.sizes]
+        if map.corners:
+            starts = self.pixels(map, at, map_index(thread, stmt.offsets), sizes)
+        else:
+            starts = [(at[0], int(thread.value(row))) for row in stmt.rows]
+        start = _linear(element, memory.shape) * size
+        found: list[tuple[Memory, Element, Element | None]] = []
+        for number, begin in enumerate(starts):
+            for own in range(map.box[0]):
+                byte = start + number * max(map.box[0] * size, map.swizzle) + own * size
+                if map.swizzle:
+                    byte ^= (byte >> 7) % (map.swizzle // 16) << 4
+                there = (begin[0] + own, *begin[1:])
+                inside = all(0 <= i < n for i, n in zip(there, sizes, strict=True))
+                found.append((memory, _unravelled(byte // size, memory.shape), there if inside else None))
+        return found
+
     def tile(self, map: k.TensorMap, at: Element, thread: Thread, first: Any) -> list[tuple[Memory, Element, Element | None]]:
         """Each element of the tile in shared memory, and its index in the tensor, dimension 0 first; None outside of it."""
         memory, element = thread.place(first)
@@ -157,7 +197,9 @@ class Engine:
         map = self.maps[stmt.map]
         barrier, phases = self.spot(thread, stmt.barrier), self.phases(thread, stmt.barrier)
         values: list[tuple[Memory, Element, Any]] = []
-        for memory, element, index in self.tile(map, tuple(map_index(thread, stmt.at)), thread, stmt.target):
+        further = bool(stmt.offsets or stmt.rows)
+        tile = self.column(thread, stmt) if further else self.tile(map, tuple(map_index(thread, stmt.at)), thread, stmt.target)
+        for memory, element, index in tile:
             self.check(thread, memory, element)
             memory.touch(element, thread.touch(), writes=True)
             value: Any = 0
@@ -171,7 +213,7 @@ class Engine:
             memory.writes.pop(element, None)  # whoever comes next is ordered by the phase
             memory.reads.pop(element, None)
             self.landed[id(memory), element] = barrier, phases.completed + 1
-        self.flights.append(Flight(tuple(values), barrier, map.bytes))
+        self.flights.append(Flight(tuple(values), barrier, map.bytes * max(1, len(stmt.rows))))
 
     def land(self) -> bool:
         """One copy comes to its end, if there is any."""

@@ -259,12 +259,15 @@ class _KernelParser:
         offset = index(scan) if scan.accept("from") else ZERO
         sizes, strides = self._after("sizes", index_list), self._after("strides", index_list)
         box, steps = self._after("box", integer_list), self._after("steps", integer_list)
+        lower = integer_list(scan) if scan.accept("lower") else ()
+        corners = tuple(zip(lower, self._after("upper", integer_list), strict=True)) if lower else ()
         swizzle = scan.integer() if scan.accept("swizzle") else 0
         interleave = scan.integer() if scan.accept("interleave") else 0
         fill = scan.name() if scan.accept("fill") else "zero"
         kind = scan.name() if scan.accept("as") else ""
         return k.TensorMap(
-            name, buffer, sizes, strides, box, steps, swizzle, interleave, fill, offset, kind, scan.span(start)
+            name, buffer, sizes, strides, box, steps, swizzle, interleave, fill, offset, kind, corners,
+            scan.span(start),
         )  # fmt: skip
 
     def _after(self, word: str, read: Callable[[Scanner], _Item]) -> _Item:

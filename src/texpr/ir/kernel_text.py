@@ -10,7 +10,8 @@
     clause  = "buffer" buffer | "scalar" buffer | "size" NAME, … | "writes" NAME, … | "blocks" INT
             | "axis" LEVEL ["." DIM] NAME "<" index ["base" NAME] | "array" SPACE buffer ["at" INT] ["barriers"] [STRING]
             | "map" NAME "of" (buffer | NAME) ["from" index] "sizes" "[" [index, …] "]" "strides" "[" [index, …] "]"
-              "box" "[" [INT, …] "]" "steps" "[" [INT, …] "]" ["swizzle" INT] ["interleave" INT] ["fill" NAME] ["as" NAME]
+              "box" "[" [INT, …] "]" "steps" "[" [INT, …] "]" ["lower" "[" INT, … "]" "upper" "[" INT, … "]"]
+              ["swizzle" INT] ["interleave" INT] ["fill" NAME] ["as" NAME]
     buffer  = NAME ":" TYPE "[" [index, …] "]" ["strides" "[" [index, …] "]"] ["align" INT] ["role" ROLE]
 
     stmt    = "for" NAME "in" index ".." index ["by" index] [KIND [INT]] ["reduce" "(" NAME OP, … ")"] ["uniform"] block
@@ -22,7 +23,8 @@
             | "vector" NAME, … "=" element | "vector" element "=" value, …
             | "copy" element "=" element ["when" value] "count" INT
             | "commit" | "wait" INT ["covers" …]
-            | "tensor" "load" element "=" NAME "[" [index, …] "]" "arrives" element ["to" "[" INT, … "]" "from" index]
+            | "tensor" "load" element "=" NAME "[" [index, …] "]" ["offsets" "[" index, … "]"] ["rows" value, …]
+              "arrives" element ["to" "[" INT, … "]" "from" index]
             | "tensor" ("store" | "reduce" OP) NAME "[" [index, …] "]" "=" element
             | "bulk" element "=" element "count" INT ["arrives" element] | "commit_bulk" | "wait_bulk" INT ["read"] ["covers" …]
             | "mbarrier" ("init" element "count" INT | "expect" element "bytes" INT | "arrive" element)
@@ -162,6 +164,9 @@ def _map(map: k.TensorMap) -> str:
     start = "" if map.offset is ZERO else f" from {map.offset}"
     tensor = f" sizes {list_text(map.sizes)} strides {list_text(map.strides)}"
     box = f" box {list_text(map.box)} steps {list_text(map.steps)}"
+    if map.corners:
+        lower, upper = zip(*map.corners, strict=True)
+        box += f" lower {list_text(lower)} upper {list_text(upper)}"
     swizzle = f" swizzle {map.swizzle}" if map.swizzle else ""
     interleave = f" interleave {map.interleave}" if map.interleave else ""
     fill = "" if map.fill == "zero" else f" fill {map.fill}"

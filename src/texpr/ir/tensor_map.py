@@ -65,12 +65,21 @@ def describe(map: TensorMap) -> descriptor.TensorMap:
         base(map),
         map.sizes,
         map.strides,
-        descriptor.Tiled(descriptor.exprs(*map.box)),
+        _traversal(map),
         descriptor.exprs(*map.steps),
         descriptor.Interleave(map.interleave),
         Swizzle(map.swizzle),
         fill=Fill(map.fill),
     )
+
+
+def _traversal(map: TensorMap) -> descriptor.Traversal:
+    if not map.corners:
+        return descriptor.Tiled(descriptor.exprs(*map.box))
+    if len(map.box) != 2:
+        raise ValueError("in im2col mode a box is channels and pixels")
+    lower, upper = zip(*map.corners, strict=True)
+    return descriptor.Im2col(descriptor.exprs(*lower), descriptor.exprs(*upper), *descriptor.exprs(*map.box))
 
 
 def judged(map: TensorMap) -> Findings:

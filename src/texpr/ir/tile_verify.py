@@ -11,7 +11,7 @@ from texpr.affine.ranges import Range
 from texpr.ir import kernel as k
 from texpr.ir.place import Place, Rule
 from texpr.ir.tensor_map import element, element_of, judged
-from texpr.ir.types import U64
+from texpr.ir.types import I32, U64
 from texpr.ir.value import Buffer, Load, Value
 from texpr.ir.value import walk as value_walk
 from texpr.isa.levels import Level, Space
@@ -45,7 +45,7 @@ def arrays_lie_right(kernel: k.Kernel) -> Iterator[str]:
 def maps_keep_the_rules(kernel: k.Kernel) -> Iterator[str]:
     """The hardware takes each map, at some sizes at least; the rest is checked before a launch."""
     for map in kernel.maps:
-        if len(map.sizes) != len(map.box) or len(map.box) != len(map.steps):
+        if len(map.sizes) != (len(map.corners) + 2 if map.corners else len(map.box)) or len(map.sizes) != len(map.steps):
             yield f"{map.name} has {len(map.sizes)} sizes, {len(map.box)} extents of a box and {len(map.steps)} steps"
             continue
         try:
@@ -132,11 +132,22 @@ def tile_fits_its_map(stmt: k.Stmt, at: Place) -> Iterator[str]:
     map, tile = _map(stmt.map, at), stmt.target if isinstance(stmt, k.CopyTensor) else stmt.source
     if map is None:
         return
-    if len(stmt.at) != map.rank:
+    rows, offsets = (stmt.rows, stmt.offsets) if isinstance(stmt, k.CopyTensor) else ((), ())
+    if len(stmt.at) != (1 if rows else map.rank):
         yield f"{map.name} has {map.rank} dimensions, and is given {len(stmt.at)} coordinates"
+    if len(offsets) != len(map.corners):
+        yield f"{map.name} takes {len(map.corners)} offsets, and is given {len(offsets)}"
+    if map.corners and isinstance(stmt, k.StoreTensor):
+        yield f"{map.name} is in im2col mode, and no tile is stored so"
+    if rows and (len(rows) != 4 or map.rank != 2 or map.tile[1] != 1 or map.interleave):
+        yield f"four rows of a matrix are copied, in boxes of one row, and not {len(rows)} of {map.name}"
+    if (rows or offsets) and isinstance(stmt, k.CopyTensor) and stmt.peers:
+        yield "columns of pixels, and rows, go to one block alone"
+    if any(row.dtype != I32 for row in rows):
+        yield "rows are numbered by i32"
     if tile.dtype != map.buffer.dtype:
         yield f"{tile.buffer.name} holds {tile.dtype}, {map.buffer.name} {map.buffer.dtype}"
-    yield from _shared_run(tile, map.room, max(LINE, LINE * map.swizzle // BULK), at)
+    yield from _shared_run(tile, map.room * max(1, len(rows)), max(LINE, LINE * map.swizzle // BULK), at)
 
 
 def peers_are_there(stmt: k.Stmt, at: Place) -> Iterator[str]:

@@ -96,6 +96,10 @@ class TensorMap:
     one element to the next. `swizzle` is 0, 32, 64 or 128, `interleave` 0, 16 or 32 bytes; `fill`, "zero" or "nan", is what a
     load writes for elements outside of the tensor. `offset`: elements from the start of `buffer` to the first of the tensor.
     `element`: the driver's name of their type, where it is another one of that size than the buffer's own.
+
+    With `corners` the map is in im2col mode (`cuTensorMapEncodeIm2col`): `box` is the channels of a pixel and the pixels of a
+    column. Pixels walk, `steps` apart, through a bounding box that begins and ends as far from the first and from the last one
+    as the two numbers for each dimension of space say, W first; then through that of the next image.
     """
 
     name: str
@@ -109,6 +113,7 @@ class TensorMap:
     fill: str = "zero"
     offset: Expr = ZERO
     element: str = ""
+    corners: tuple[tuple[int, int], ...] = ()
     span: Span = NOWHERE
 
     @property
@@ -118,7 +123,9 @@ class TensorMap:
 
     @property
     def tile(self) -> tuple[int, ...]:
-        """Elements along each dimension of what one copy moves: ⌈box / step⌉."""
+        """Elements along each dimension of what one copy moves: ⌈box / step⌉, or channels and pixels."""
+        if self.corners:
+            return self.box
         return tuple(-(-box // step) for box, step in zip(self.box, self.steps, strict=True))
 
     @property
@@ -180,6 +187,9 @@ class CopyTensor:
 
     With `peers` the box goes to several blocks of the cluster, whose ranks are `first` + each of `peers`: to the same tile in
     each, and its bytes to the same barrier in each.
+
+    In im2col mode `offsets`, one a dimension of space, W first, are added to every pixel; `at` is a channel, a pixel of the
+    bounding box, and an image. With `rows` four rows of a matrix are copied, one behind the other: `at` is a column alone.
     """
 
     target: Load
@@ -189,6 +199,8 @@ class CopyTensor:
     span: Span = NOWHERE
     peers: tuple[int, ...] = ()
     first: Expr = ZERO
+    offsets: tuple[Expr, ...] = ()
+    rows: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -285,7 +297,7 @@ def transfer_values(stmt: Transfer) -> tuple[Value, ...]:
         case CopyAsync():
             return (stmt.target, stmt.source, *_given(stmt.when))
         case CopyTensor():
-            return (stmt.target, stmt.barrier)
+            return (stmt.target, stmt.barrier, *stmt.rows)
         case StoreTensor():
             return (stmt.source,)
         case CopyBulk():
@@ -304,7 +316,7 @@ def transfer_exprs(stmt: Transfer) -> tuple[Expr, ...]:
     """The index expressions that a transfer holds outside of its values."""
     match stmt:
         case CopyTensor():
-            return (*stmt.at, stmt.first)
+            return (*stmt.at, *stmt.offsets, stmt.first)
         case StoreTensor():
             return stmt.at
         case BarrierWait():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from texpr.affine.expr import Sym
+from texpr.affine.expr import ZERO, Sym
 from texpr.ir import transfer as t
 from texpr.ir.scanner import Scanner
 from texpr.ir.value_parse import ValueParser, index, index_list, integer_list, separated
@@ -100,13 +100,15 @@ class TransferParser:
                 target = self.values.element()
                 scan.expect("=")
                 map, at = scan.name(), index_list(scan)
+                offsets = index_list(scan) if scan.accept("offsets") else ()
+                rows = tuple(separated(scan, lambda _: self.values.value())) if scan.accept("rows") else ()
                 scan.expect("arrives")
                 barrier = self.values.element()
-                if not scan.accept("to"):
-                    return t.CopyTensor(target, map, at, barrier, scan.span(start))
-                peers = integer_list(scan)
-                scan.expect("from")
-                return t.CopyTensor(target, map, at, barrier, scan.span(start), peers, index(scan))
+                peers = integer_list(scan) if scan.accept("to") else ()
+                if peers:
+                    scan.expect("from")
+                first = index(scan) if peers else ZERO
+                return t.CopyTensor(target, map, at, barrier, scan.span(start), peers, first, offsets, rows)
             case "store" | "reduce" as verb:
                 op = scan.name("an operation") if verb == "reduce" else None
                 map, at = scan.name(), index_list(scan)

@@ -28,7 +28,9 @@ def transfer_text(stmt: t.Transfer, types: Types) -> str:
         case t.WaitAsync():
             return f"wait {stmt.pending}{covers_text(stmt.covers)}"
         case t.CopyTensor():
-            box = f"{stmt.map}{list_text(stmt.at)}"
+            offsets = f" offsets {list_text(stmt.offsets)}" if stmt.offsets else ""
+            rows = f" rows {', '.join(value_text(row, types) for row in stmt.rows)}" if stmt.rows else ""
+            box = f"{stmt.map}{list_text(stmt.at)}{offsets}{rows}"
             peers = f" to {list_text(stmt.peers)} from {stmt.first}" if stmt.peers else ""
             return f"tensor load {value_text(stmt.target, types)} = {box} arrives {value_text(stmt.barrier, types)}{peers}"
         case t.StoreTensor():

@@ -44,6 +44,8 @@ def tensor_text(map: TensorMap, scope: Scope) -> str:
         f"{{{', '.join(str(step) for step in map.steps)}}}",
         *(str(number) for number in numbers),
     )
+    lower, upper = (", ".join(str(corner[end]) for corner in map.corners) or "0" for end in (0, 1))
+    fields += (str(int(bool(map.corners))), f"{{{lower}}}", f"{{{upper}}}")
     return f"{{{', '.join(fields)}}}"
 
 

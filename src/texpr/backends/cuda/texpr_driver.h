@@ -98,6 +98,10 @@ enum {
     F(FuncSetAttribute, cuFuncSetAttribute, (tx_function function, int attribute, int value)) \
     F(LaunchKernelEx, cuLaunchKernelEx, \
       (struct tx_config const *config, tx_function function, void **arguments, void **extra)) \
+    F(TensorMapEncodeIm2col, cuTensorMapEncodeIm2col, \
+      (struct tx_tensor_map * map, int element, unsigned rank, void *base, uint64_t const *sizes, uint64_t const *strides, \
+       int const *lower, int const *upper, unsigned channels, unsigned pixels, uint32_t const *steps, int interleave, int swizzle, \
+       int promotion, int fill)) \
     F(TensorMapEncodeTiled, cuTensorMapEncodeTiled, \
       (struct tx_tensor_map * map, int element, unsigned rank, void *base, uint64_t const *sizes, uint64_t const *strides, \
        unsigned const *box, unsigned const *steps, int interleave, int swizzle, int promotion, int fill))
@@ -389,11 +393,13 @@ static inline texpr_status tx_launch(struct tx_loaded const *loaded, texpr_strea
 /* ---- tensor maps ---------------------------------------------------------------------------------------------------------- */
 
 /* A tensor that is copied in tiles, dimension 0 the innermost: `strides` in bytes, of dimensions 1 and up. The other fields are
-   numbers of cuda.h, constants that a compiler has checked. */
+   numbers of cuda.h, constants that a compiler has checked. With `columns` it is copied in im2col mode: `box` is channels and
+   pixels, and the corners are those of the bounding box, W first. */
 struct tx_tensor {
     texpr_wide base, sizes[5], strides[4];
     unsigned rank, box[5], steps[5];
     int element, interleave, swizzle, fill;
+    int columns, lower[3], upper[3];
 };
 
 /* The rules of the hardware for what is known at a launch alone. CUDA driver API, "cuTensorMapEncodeTiled". */
@@ -406,7 +412,10 @@ static inline texpr_status tx_check_tensor(struct tx_tensor const *tensor) {
         texpr_wide stride = tensor->strides[at];
         if (stride < 0 || stride % align != 0 || stride >= (texpr_wide)1 << 40) return TEXPR_TENSOR_STRIDE;
     }
-    return tx_driver.TensorMapEncodeTiled == NULL ? TEXPR_NO_TENSOR_MAPS : TEXPR_OK;
+    for (unsigned at = 0; tensor->columns && at + 2 < tensor->rank; at++)
+        if (tensor->sizes[at + 1] + tensor->upper[at] - tensor->lower[at] < 1) return TEXPR_TENSOR_SIZE;
+    int const lacks = tensor->columns ? tx_driver.TensorMapEncodeIm2col == NULL : tx_driver.TensorMapEncodeTiled == NULL;
+    return lacks ? TEXPR_NO_TENSOR_MAPS : TEXPR_OK;
 }
 
 /* Encode the map for a launch; with `dry` it is only said whether it could be. */
@@ -419,6 +428,10 @@ static inline texpr_status tx_encode(struct tx_launch const *launch, int dry, st
         sizes[at] = (uint64_t)tensor->sizes[at];
         strides[at] = at < 4 ? (uint64_t)tensor->strides[at] : 0;
     }
+    if (tensor->columns)
+        return tx_driver.TensorMapEncodeIm2col(map, tensor->element, tensor->rank, (void *)(uintptr_t)tensor->base, sizes, strides,
+                                               tensor->lower, tensor->upper, tensor->box[0], tensor->box[1], tensor->steps,
+                                               tensor->interleave, tensor->swizzle, 2, tensor->fill);
     return tx_driver.TensorMapEncodeTiled(map, tensor->element, tensor->rank, (void *)(uintptr_t)tensor->base, sizes, strides,
                                           tensor->box, tensor->steps, tensor->interleave, tensor->swizzle, 2, tensor->fill);
 }

@@ -114,6 +114,33 @@ TX_EACH_RANK(TX_LOAD_TENSOR)
     }
 TX_EACH_RANK(TX_LOAD_TENSOR_MULTICAST)
 
+/* Starts a copy of a column of pixels, each moved by the offsets, W first, to a tile. PTX ISA, "cp.async.bulk.tensor", ".im2col". */
+#define TX_LOAD_COLUMNS(RANK, OFFSETS, COORDINATES, ...) \
+    template <class T> \
+    TX_FN void tx_load_columns(T *to, long long at, tx_tensor_map const &map, uint64_t *barriers, long long barrier, \
+                               TX_UNPACK COORDINATES) { \
+        TX_ASM("cp.async.bulk.tensor." #RANK "d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, " \
+               TX_TENSOR_##RANK "], [%2], " OFFSETS ";" ::"r"(tx_shared_address(to, at)), "l"(&map), \
+               "r"(tx_shared_address(barriers, barrier)), __VA_ARGS__ \
+               : "memory"); \
+    }
+#define TX_OFFSET(VALUE) "h"((unsigned short)(VALUE))
+TX_LOAD_COLUMNS(3, "{%6}", (int c0, int c1, int c2, int o0), "r"(c0), "r"(c1), "r"(c2), TX_OFFSET(o0))
+TX_LOAD_COLUMNS(4, "{%7, %8}", (int c0, int c1, int c2, int c3, int o0, int o1), "r"(c0), "r"(c1), "r"(c2), "r"(c3), TX_OFFSET(o0),
+                TX_OFFSET(o1))
+TX_LOAD_COLUMNS(5, "{%8, %9, %10}", (int c0, int c1, int c2, int c3, int c4, int o0, int o1, int o2), "r"(c0), "r"(c1), "r"(c2),
+                "r"(c3), "r"(c4), TX_OFFSET(o0), TX_OFFSET(o1), TX_OFFSET(o2))
+
+/* Starts a copy of four rows of a matrix to a tile, one behind the other; sm_100a. PTX ISA, "cp.async.bulk.tensor", ".tile::gather4". */
+template <class T>
+TX_FN void tx_load_rows(T *to, long long at, tx_tensor_map const &map, uint64_t *barriers, long long barrier, int column, int a, int b,
+                        int c, int d) {
+    TX_ASM("cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes [%0], [%1, "
+           TX_TENSOR_5 "], [%2];" ::"r"(tx_shared_address(to, at)), "l"(&map), "r"(tx_shared_address(barriers, barrier)), "r"(column),
+           "r"(a), "r"(b), "r"(c), "r"(d)
+           : "memory");
+}
+
 /* Starts a copy of a tile to a box. PTX ISA, "cp.async.bulk.tensor". */
 #define TX_STORE_TENSOR(RANK, COORDINATES, ...) \
     template <class T> \

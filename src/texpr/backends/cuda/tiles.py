@@ -9,7 +9,7 @@ from texpr.affine.expr import Expr
 from texpr.backends.c.index import index_text
 from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import Binds, comment, line_of
-from texpr.backends.c.value import place_text
+from texpr.backends.c.value import place_text, value_text
 from texpr.ir import transfer as t
 from texpr.ir.kernel import Kernel
 from texpr.ir.value import Load
@@ -44,6 +44,11 @@ def _call(stmt: t.Waited | t.Tiles, kernel: Kernel, scope: Scope) -> str:
             ends = f"{_place(stmt.target, scope)}, {_map(stmt.map, kernel, scope)}, {_place(stmt.barrier, scope)}"
             if stmt.peers:
                 return f"tx_load_tensor_multicast({ends}, {_mask(stmt, scope)}, {_coordinates(stmt.at, scope)})"
+            if stmt.rows:
+                rows = ", ".join(str(value_text(row, scope)) for row in stmt.rows)
+                return f"tx_load_rows({ends}, {_coordinates(stmt.at, scope)}, {rows})"
+            if stmt.offsets:
+                return f"tx_load_columns({ends}, {_coordinates((*stmt.at, *stmt.offsets), scope)})"
             return f"tx_load_tensor({ends}, {_coordinates(stmt.at, scope)})"
         case t.StoreTensor():
             verb = "store" if stmt.reduce is None else f"reduce_{stmt.reduce}"

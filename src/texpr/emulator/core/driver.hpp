@@ -253,6 +253,22 @@ TX_API int cuTensorMapEncodeTiled(
     return DONE;
 }
 
+TX_API int cuTensorMapEncodeIm2col(
+    void *map, int element, unsigned rank, void *base, const std::uint64_t *sizes, const std::uint64_t *strides, const int *lower,
+    const int *upper, unsigned channels, unsigned pixels, const std::uint32_t *steps, int interleave, int swizzle, int promotion, int fill
+) {
+    if (!initialized) return NOT_INITIALIZED;
+    const std::uint32_t box[2] = {channels, pixels};
+    static const int nowhere[3] = {};
+    Encoding given{map, element, rank, base, sizes, strides, box, steps, interleave, swizzle, promotion, fill, lower ? lower : nowhere, upper};
+    std::lock_guard<std::mutex> lock(one_at_a_time);
+    refused = !lower ? "arrays: none is null" : broken_rule(given);
+    if (refused.empty() && interleave != 0) refused = "interleave: not emulated in im2col mode";
+    if (!refused.empty()) return INVALID_VALUE;
+    encode(given);
+    return DONE;
+}
+
 TX_API int cuLaunchKernel(
     const Function *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
     unsigned block_z, unsigned shared, void *, void **arguments, void **extra

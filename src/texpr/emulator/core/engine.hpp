@@ -265,15 +265,36 @@ inline void multicast(const TileOrder &order, const Tensor &tensor, const Tile &
     }
 }
 
+/* What is wrong with the coordinates of a copy for its map, or null. */
+inline const char *misfit(const TileOrder &order, const Tensor &tensor) {
+    bool rows = !tensor.columns && order.more > 0;
+    if (order.rank != (rows ? 1u : tensor.rank)) return "gave another number of coordinates than its map has dimensions";
+    if (tensor.columns && order.more != tensor.rank - 2u) return "gave another number of offsets than its map has dimensions of space";
+    if (tensor.columns && !order.barrier) return "stored a column of pixels";
+    if (rows && (tensor.rank != 2 || tensor.box[1] != 1 || tensor.interleave)) return "copied rows by a map that is not of rows";
+    for (unsigned at = 0; at < order.rank; ++at)
+        if (order.at[at] < INT32_MIN || order.at[at] > INT32_MAX) return "gave a coordinate beyond 32 bits";
+    const long long most = tensor.rank == 3 ? 65535 : tensor.rank == 4 ? 255 : 31;
+    for (unsigned at = 0; tensor.columns && at < order.more; ++at) {
+        if (order.further[at] < 0 || order.further[at] > most) return "gave an offset beyond the range of its rank";
+        long long past = (long long)tensor.last[at + 1] + tensor.upper[at];
+        if (order.at[at + 1] < tensor.lower[at] || order.at[at + 1] > past) return "began a column outside of its bounding box";
+    }
+    return nullptr;
+}
+
+inline std::vector<Piece> pieces_of(const TileOrder &order, const Tensor &tensor, char *near) {
+    if (tensor.columns) return column(tensor, order.at, order.further, near);
+    return order.more ? four_rows(tensor, order.at[0], order.further, near) : pieces(tensor, order.at, near);
+}
+
 inline void copy_tile(const TileOrder &order) {
     before_access();
     Tensor tensor;
     View *far = tensor_view(order.map), &near = *order.near;
     if (!decode(order.map, tensor) || !far) return bad_tensor("used a map that was not encoded");
-    if (order.rank != tensor.rank) return bad_tensor("gave another number of coordinates than its map has dimensions");
     if (near.size != tensor.size) return bad_tensor("copied elements of another size than its map has");
-    for (unsigned at = 0; at < order.rank; ++at)
-        if (order.at[at] < INT32_MIN || order.at[at] > INT32_MAX) return bad_tensor("gave a coordinate beyond 32 bits");
+    if (const char *wrong = misfit(order, tensor)) return bad_tensor(wrong);
     if (!aligned(near, order.place, tensor.swizzle ? tensor.swizzle * 8u : 128u)) return;
     Tile tile{};
     tile.store = order.barrier == nullptr;
@@ -284,7 +305,7 @@ inline void copy_tile(const TileOrder &order) {
     if (!combines(tile.how, tile.element)) return bad_tensor("combined elements of a type that the engine does not combine so");
     if (order.mask != 0) return multicast(order, tensor, tile, far);
     if (!tile.store && !(tile.barrier = barrier_of_copy(order.barrier, order.barrier_at))) return;
-    tile.pieces = pieces(tensor, order.at, address_in(near, order.place));
+    tile.pieces = pieces_of(order, tensor, address_in(near, order.place));
     start(std::move(tile), near, far);
 }
 

@@ -20,6 +20,8 @@ struct Tensor {
     std::uint16_t box[MOST_RANK];
     std::uint64_t base, strides[MOST_RANK - 1];
     std::uint32_t last[MOST_RANK]; /* the greatest index along each dimension: sizes are up to 2^32 */
+    std::int16_t lower[MOST_RANK - 2], upper[MOST_RANK - 2];
+    std::uint8_t columns; /* whether in im2col mode: then the box is channels and pixels */
 
     unsigned tile(unsigned at) const { return (box[at] + steps[at] - 1u) / steps[at]; }
 };
@@ -34,7 +36,7 @@ enum class Element : std::uint8_t { u8, u16, u32, i32, u64, i64, f16, f32, f64, 
 
 inline bool floating(unsigned element) { return element >= (unsigned)Element::f16; }
 
-/* What cuTensorMapEncodeTiled is given. */
+/* What cuTensorMapEncodeTiled is given, or, with corners, cuTensorMapEncodeIm2col: `box` is then channels and pixels. */
 struct Encoding {
     void *map;
     int element;
@@ -43,7 +45,24 @@ struct Encoding {
     const std::uint64_t *sizes, *strides;
     const std::uint32_t *box, *steps;
     int interleave, swizzle, promotion, fill;
+    const int *lower = nullptr, *upper = nullptr;
 };
+
+/* The rule of im2col mode that an encoding breaks, or empty. The corners' ranges depend on the rank. */
+inline std::string broken_column(const Encoding &given) {
+    auto field = [](const char *name, unsigned at) { return std::string(name) + " " + std::to_string(at) + ": "; };
+    const int most = given.rank == 3 ? 32767 : given.rank == 4 ? 127 : 15;
+    if (!given.upper) return "arrays: none is null";
+    for (unsigned at = 0; at + 2 < given.rank; ++at) {
+        int low = given.lower[at], high = given.upper[at];
+        if (low < -most - 1 || low > most) return field("lower corner", at) + std::to_string(-most - 1) + " to " + std::to_string(most);
+        if (high < -most - 1 || high > most) return field("upper corner", at) + std::to_string(-most - 1) + " to " + std::to_string(most);
+        if ((std::int64_t)given.sizes[at + 1] + high - low < 1) return field("bounding box", at) + "not empty";
+    }
+    if (given.box[0] < 1 || given.box[0] > 256) return "channels: 1 to 256";
+    if (given.box[1] < 1 || given.box[1] > 1024) return "pixels: 1 to 1024";
+    return "";
+}
 
 /* The rule that an encoding breaks, with the field, or empty. */
 inline std::string broken_rule(const Encoding &given) {
@@ -54,8 +73,8 @@ inline std::string broken_rule(const Encoding &given) {
     if (given.swizzle < 0 || given.swizzle > 3) return "swizzle: none, 32, 64 or 128 bytes";
     if (given.promotion < 0 || given.promotion > 3) return "promotion: none, 64, 128 or 256 bytes";
     if (given.fill < 0 || given.fill > 1) return "fill: zero or nan";
-    unsigned least = given.interleave ? 3 : 1, size = ELEMENT_SIZES[given.element], align = given.interleave == 2 ? 32 : 16;
-    if (given.rank < least || given.rank > MOST_RANK) return "rank: 1 to 5, 3 to 5 if interleaved";
+    unsigned least = given.interleave || given.lower ? 3 : 1, size = ELEMENT_SIZES[given.element], align = given.interleave == 2 ? 32 : 16;
+    if (given.rank < least || given.rank > MOST_RANK) return "rank: 1 to 5, 3 to 5 if interleaved or in im2col mode";
     if (given.fill == 1 && !floating((unsigned)given.element)) return "fill: nan for floating-point elements alone";
     if (given.interleave == 2 && given.swizzle != 1) return "swizzle: of 32 bytes where slices have 32";
     auto base = reinterpret_cast<std::uintptr_t>(given.base);
@@ -68,8 +87,12 @@ inline std::string broken_rule(const Encoding &given) {
         if (given.strides[at] >= (1ull << 40)) return field("stride", at + 1) + "less than 2^40";
     }
     for (unsigned at = 0; at < given.rank; ++at) {
-        if (given.box[at] < 1 || given.box[at] > 256) return field("box", at) + "1 to 256";
+        if (!given.lower && (given.box[at] < 1 || given.box[at] > 256)) return field("box", at) + "1 to 256";
         if (given.steps[at] < 1 || given.steps[at] > 8) return field("step", at) + "1 to 8";
+    }
+    if (given.lower) {
+        std::string broken = broken_column(given);
+        if (!broken.empty()) return broken;
     }
     if (given.interleave == 0) {
         unsigned row = given.box[0] * size;
@@ -92,9 +115,14 @@ inline void encode(const Encoding &given) {
     tensor.base = reinterpret_cast<std::uintptr_t>(given.base);
     for (unsigned at = 0; at < given.rank; ++at) {
         tensor.last[at] = (std::uint32_t)(given.sizes[at] - 1);
-        tensor.box[at] = (std::uint16_t)given.box[at];
+        tensor.box[at] = (std::uint16_t)(!given.lower || at < 2 ? given.box[at] : 1);
         tensor.steps[at] = (std::uint8_t)given.steps[at];
         if (at > 0) tensor.strides[at - 1] = given.strides[at - 1];
+    }
+    tensor.columns = given.lower != nullptr;
+    for (unsigned at = 0; given.lower && at + 2 < given.rank; ++at) {
+        tensor.lower[at] = (std::int16_t)given.lower[at];
+        tensor.upper[at] = (std::int16_t)given.upper[at];
     }
     std::memset(given.map, 0, 128);
     std::memcpy(given.map, &tensor, sizeof tensor);
@@ -170,6 +198,55 @@ inline std::vector<Piece> pieces(const Tensor &tensor, const long long *at, char
         while (d < dimensions.size() && ++index[d] == dimensions[d].count) index[d++] = 0;
         if (d >= dimensions.size()) return found;
     }
+}
+
+/* The elements of a column of pixels in im2col mode: `at` is a channel, the first pixel, which lies in the bounding box, and an
+   image; offsets are added to each. PTX ISA, "im2col mode". */
+inline std::vector<Piece> column(const Tensor &tensor, const long long *at, const long long *offsets, char *near) {
+    unsigned channels = tensor.box[0], row = channels * tensor.size, pitch = row < tensor.swizzle ? tensor.swizzle : row;
+    std::vector<Piece> found;
+    std::int64_t pixel[MOST_RANK];
+    for (unsigned d = 0; d < tensor.rank; ++d) pixel[d] = at[d];
+    auto start = reinterpret_cast<std::uintptr_t>(near);
+    for (unsigned number = 0; number < tensor.box[1]; ++number) {
+        bool there = true;
+        std::int64_t offset = 0;
+        for (unsigned d = 1; d < tensor.rank; ++d) {
+            std::int64_t place = pixel[d] + (d + 1 < tensor.rank ? offsets[d - 1] : 0);
+            there = there && place >= 0 && place <= (std::int64_t)tensor.last[d];
+            offset += place * (std::int64_t)tensor.strides[d - 1];
+        }
+        for (unsigned c = 0; c < channels; ++c) {
+            std::int64_t channel = pixel[0] + c;
+            bool inside = there && channel >= 0 && channel <= (std::int64_t)tensor.last[0];
+            std::uintptr_t linear = start + number * pitch + c * tensor.size;
+            found.push_back({reinterpret_cast<char *>(swizzled(linear, tensor.swizzle)),
+                             inside ? reinterpret_cast<char *>(tensor.base + (std::uint64_t)(offset + channel * tensor.size)) : nullptr});
+        }
+        unsigned d = 1;
+        for (; d + 1 < tensor.rank; ++d) { /* to the next pixel of the box, W first, and from the last one to the next image */
+            pixel[d] += tensor.steps[d];
+            if (pixel[d] <= (std::int64_t)tensor.last[d] + tensor.upper[d - 1]) break;
+            pixel[d] = tensor.lower[d - 1];
+        }
+        if (d + 1 == tensor.rank) ++pixel[d];
+    }
+    return found;
+}
+
+/* The elements of four rows, one behind the other. */
+inline std::vector<Piece> four_rows(const Tensor &tensor, long long from, const long long *rows, char *near) {
+    unsigned row = tensor.box[0] * tensor.size, pitch = row < tensor.swizzle ? tensor.swizzle : row;
+    std::vector<Piece> found;
+    for (unsigned number = 0; number < 4; ++number)
+        for (unsigned c = 0; c < tensor.box[0]; ++c) {
+            std::int64_t place = from + c;
+            bool inside = place >= 0 && place <= (std::int64_t)tensor.last[0] && rows[number] >= 0 && rows[number] <= (std::int64_t)tensor.last[1];
+            std::uintptr_t linear = reinterpret_cast<std::uintptr_t>(near) + number * pitch + c * tensor.size;
+            std::uint64_t far = tensor.base + (std::uint64_t)(rows[number] * (std::int64_t)tensor.strides[0] + place * tensor.size);
+            found.push_back({reinterpret_cast<char *>(swizzled(linear, tensor.swizzle)), inside ? reinterpret_cast<char *>(far) : nullptr});
+        }
+    return found;
 }
 
 /* ---- combining ------------------------------------------------------------------------------------------------------------ */

@@ -6,7 +6,7 @@
 
 namespace tx_emu {
 
-constexpr unsigned ABI = 4;
+constexpr unsigned ABI = 5;
 
 struct Dim {
     unsigned x, y, z;
@@ -69,6 +69,8 @@ struct TileOrder {
     long long barrier_at;
     unsigned char how;
     unsigned mask;
+    unsigned more;        /* how many offsets of a filter, or rows, there are */
+    long long further[4]; /* offsets, W first, of a map in im2col mode; rows of a matrix otherwise */
 };
 
 /* A run of elements between shared and global memory; loaded with a barrier, else stored. */

@@ -22,7 +22,15 @@ template <class T> Place global_place(View &made, T *array, long long index) {
 }
 
 template <class... C> void copy_tile(Place near, const void *map, Place barrier, unsigned char how, unsigned mask, C... coordinates) {
-    TileOrder order{near.view, near.index, map, sizeof...(C), {static_cast<long long>(coordinates)...}, barrier.view, barrier.index, how, mask};
+    TileOrder order{near.view, near.index, map, sizeof...(C), {static_cast<long long>(coordinates)...}, barrier.view, barrier.index, how, mask, 0, {}};
+    core->copy_tile(order);
+}
+
+/* A copy with coordinates `given`, the first `rank` of which say where it begins; the others are offsets, or rows. */
+inline void copy_further(Place near, const void *map, Place barrier, unsigned rank, const long long *given, unsigned more) {
+    TileOrder order{near.view, near.index, map, rank, {}, barrier.view, barrier.index, 0, 0, more, {}};
+    for (unsigned at = 0; at < rank; ++at) order.at[at] = given[at];
+    for (unsigned at = 0; at < more; ++at) order.further[at] = given[rank + at];
     core->copy_tile(order);
 }
 
@@ -52,6 +60,18 @@ TX_FN void tx_load_tensor(A to, long long at, tx_tensor_map const &map, B barrie
 template <class A, class B, class... C>
 TX_FN void tx_load_tensor_multicast(A to, long long at, tx_tensor_map const &map, B barriers, long long barrier, unsigned mask, C... coordinates) {
     tx_emu::copy_tile(tx_emu::shared_place(to, at), &map, tx_emu::shared_place(barriers, barrier), 0, mask, coordinates...);
+}
+
+template <class A, class B, class... C>
+TX_FN void tx_load_columns(A to, long long at, tx_tensor_map const &map, B barriers, long long barrier, C... given) {
+    constexpr unsigned rank = (sizeof...(C) + 2) / 2; /* that many coordinates, and two less offsets */
+    const long long numbers[] = {static_cast<long long>(given)...};
+    tx_emu::copy_further(tx_emu::shared_place(to, at), &map, tx_emu::shared_place(barriers, barrier), rank, numbers, rank - 2);
+}
+template <class A, class B>
+TX_FN void tx_load_rows(A to, long long at, tx_tensor_map const &map, B barriers, long long barrier, int column, int a, int b, int c, int d) {
+    const long long numbers[] = {column, a, b, c, d};
+    tx_emu::copy_further(tx_emu::shared_place(to, at), &map, tx_emu::shared_place(barriers, barrier), 1, numbers, 4);
 }
 
 #define TX_EMU_STORE_TENSOR(NAME, HOW) \

@@ -35,6 +35,19 @@ def _load(rank: int) -> Instruction:
     )  # fmt: skip
 
 
+def _columns(rank: int) -> Instruction:
+    offsets = ", ".join(f"{{o{at}}}" for at in range(rank - 2))
+    verb = f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
+    return _plain(
+        f"cp_async_bulk_tensor_{rank}d_load_im2col",
+        f"starts a copy of a column of pixels in {rank} dimensions, from the one at c on, each moved by o, to a tile y",
+        f"{verb} [{{y}}], [{{map}}, {_corner(rank)}], [{{b}}], {{ {offsets} }}",
+        "arrives at barrier with its bytes, by the async proxy",
+        "cp.async.bulk.tensor",
+        _MAP, Operand("c", "i32", (rank,)), Operand("o", "u16", (rank - 2,)), _BARRIER, Operand("y", "u8", (16,), inout=True),
+    )  # fmt: skip
+
+
 def _store(rank: int, op: str | None) -> Instruction:
     combined = "" if op is None else f", each element combined by {op}"
     verb = "cp.async" if op is None else "cp.reduce.async"
@@ -80,6 +93,14 @@ INSTRUCTIONS = (
     _plain("fence_mbarrier_init", "barriers that this thread made are known to copies", "fence.mbarrier_init.release.cluster",
            "orders proxies", "membar, fence"),
     *(_load(rank) for rank in range(1, 6)),
+    *(_columns(rank) for rank in range(3, 6)),
+    Instruction("cp_async_bulk_tensor_2d_load_gather4",
+                "starts a copy of four rows of a matrix, c their column and rows, to a tile y", Level.THREAD,
+                (_MAP, Operand("c", "i32", (5,)), _BARRIER, Operand("y", "u8", (16,), inout=True)),
+                (("sm_100a", "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes [{y}], "
+                             f"[{{map}}, {_corner(5)}], [{{b}}];"),),
+                "", effect="arrives at barrier with its bytes, by the async proxy",
+                source='PTX ISA 8.6, "cp.async.bulk.tensor": .tile::gather4'),
     *(_store(rank, None) for rank in range(1, 6)),
     *(_store(rank, op) for op in REDUCTIONS for rank in range(1, 6)),
     _plain("cp_async_bulk_commit_group", "the stores that this thread started since its last commit are one bulk group",
