@@ -35,7 +35,7 @@ def test_each_lock_holds_what_the_project_asks_for() -> None:
     extras = PROJECT["project"]["optional-dependencies"]
     needs = {"requirements.lock": [*PROJECT["project"]["dependencies"], *extras["build"]]}
     needs["requirements-dev.lock"] = needs["requirements.lock"] + [n for n in extras["dev"] if "texpr" not in n]
-    for extra in ("cuda", "zig", "bench"):
+    for extra in ("cuda", "zig", "bench", "solver"):
         needs[f"requirements-{extra}.lock"] = extras[extra]
     assert sorted(needs) == [lock.name for lock in LOCKS]
     for name, wanted in needs.items():

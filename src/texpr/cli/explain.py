@@ -126,6 +126,7 @@ def _kernel(console: Console, kernel: Data) -> None:
     shape = "; ".join(f"{level} {_shape(extents)}" for level, extents in launch.items() if extents)
     console.say(f"kernel {kernel['name']} (line {kernel['line']}): {shape or 'one thread'}")
     _entry(console, "mapping", [_loop(loop) for loop in kernel["mapping"]])
+    _entry(console, "σ", [_sigma(each) for each in kernel["sigma"] if each["requests"]])
     _entry(console, "buffers", [f"{b['buffer']} in {b['space']}, {b['bytes']} bytes: {b['reason']}" for b in kernel["buffers"]])
     _entry(console, "barriers", [_barrier(barrier) for barrier in kernel["barriers"]])
     _entry(console, "copies", [_copy(copy) for copy in kernel["copies"]])
@@ -153,6 +154,14 @@ def _loop(loop: Data) -> str:
     steps = "1 step" if loop["steps"] == "1" else f"{loop['steps']} steps"
     shared = f"{loop['threads']} threads, {steps} each" if loop["threads"] > 1 else steps
     return f"{loop['loop']} < {loop['extent']} (line {loop['line']}): {loop['level']}; {shared}; σ = {loop['sigma']}"
+
+
+def _sigma(each: Data) -> str:
+    least = (
+        "" if each["least"] is None else f" (least {each['least']:g}, by φ {each['by_phi']:g}, by shape {each['by_shape']:g})"
+    )
+    moved = f"a warp moves {each['sectors']:g} sectors{least} of {each['lines']:g} lines"
+    return f"threads are {' · '.join(each['lanes'])}, fastest first; {moved}: {each['certificate']}"
 
 
 def _barrier(barrier: Data) -> str:

@@ -1,7 +1,7 @@
 """Every decision on a function, kernel by kernel.
 
-Per kernel: `launch`, `mapping`, `buffers`, `barriers`, `predicates`, `copies`, `vectors`, `accesses`, and, where a compiler is
-at hand, `registers`, `spill_bytes` and `shared_bytes` as it reports them.
+Per kernel: `launch`, `mapping`, `sigma`, `buffers`, `barriers`, `predicates`, `copies`, `vectors`, `accesses`, and, where a
+compiler is at hand, `registers`, `spill_bytes` and `shared_bytes` as it reports them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from texpr.backends.cuda import headers
 from texpr.driver import Compiled
 from texpr.explain.layout import layout
 from texpr.explain.planned import planned
+from texpr.explain.sigma import sigma
 from texpr.ir import kernel as k
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Level, Space
@@ -72,6 +73,7 @@ def _kernel(kernel: k.Kernel, note: Notes, resources: Resources | None, made: Ma
         "line": kernel.span.line,
         "launch": _launch(kernel),
         "mapping": [asdict(loop) for loop in note.loops],
+        "sigma": [sigma(each) for each in note.solved],
         "buffers": [asdict(buffer) for buffer in note.buffers],
         "barriers": list(barriers(kernel)),
         "predicates": {"kept": list(_predicates(kernel.body)), "removed": list(_removed(kernel, made))},

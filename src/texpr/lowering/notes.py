@@ -10,7 +10,7 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.isa.levels import Space
 from texpr.lowering.placement import Placement, count
-from texpr.mapping.nest import LoopMap, Nest, Role
+from texpr.mapping.nest import LoopMap, Nest, Role, Solved
 from texpr.mapping.reductions import is_atomic
 from texpr.tma.model import Copy
 
@@ -46,11 +46,12 @@ class Notes:
     loops: tuple[LoopNote, ...]
     buffers: tuple[BufferNote, ...]
     copies: tuple[tuple[str, Copy], ...] = ()
+    solved: tuple[Solved, ...] = ()
 
 
 def notes(kernel: k.Kernel, nest: Nest, placement: Placement, copies: tuple[tuple[str, Copy], ...] = ()) -> Notes:
     """The notes on `kernel`."""
-    return Notes(kernel.name, tuple(_loops(nest)), tuple(_buffers(placement)), copies)
+    return Notes(kernel.name, tuple(_loops(nest)), tuple(_buffers(placement)), copies, nest.solved)
 
 
 def _loops(nest: Nest) -> Iterator[LoopNote]:

@@ -43,6 +43,11 @@ def _solved(band: Band, threads: int, shape: Digits, free: bool) -> Solution:
     return solve(band, threads, shape, free)
 
 
+def forget() -> None:
+    """Forgets what was solved, so that the next answer takes the time it takes."""
+    _solved.cache_clear()
+
+
 def _digits(loops: tuple[ir.Par, ...], maps: tuple[LoopMap, ...]) -> Digits:
     """The digits of `maps`, fastest first."""
     every = sorted((digit.stride, loops.index(m.loop), digit.radix) for m in maps for digit in m.digits)

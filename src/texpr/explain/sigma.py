@@ -1,0 +1,48 @@
+"""What the solver of σ found for a band, beside the mapping by shape and the seed's φ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from texpr.mapping.nest import Solved
+from texpr.mapping.phi import least_phi
+from texpr.mapping.streams import Band
+from texpr.mapping.warps import Cost, Digits, Warps
+
+
+def sigma(solved: Solved) -> dict[str, Any]:
+    """Costs are of a warp whose lanes all run, once through the innermost loop; open sizes stand for large odd numbers, with
+    the divisors that the text promises.
+
+    `lanes`: the digits of the thread number, fastest first, as loop and radix. `least`: no bijection moves fewer sectors.
+    `certificate`: what is proved of sectors, lines and requests, weighted. `by_shape`, `by_phi`: sectors of other mappings.
+    """
+    band, found = solved.band, solved.solution
+    seed = least_phi(band)
+    return {
+        "loops": [p.sym.base for p in solved.loops],
+        "line": solved.loops[0].span.line,
+        "lanes": _digits(band, found.digits),
+        "least": per_warp(band, Cost(found.least.sectors))["sectors"] if found.least.proved else None,
+        **per_warp(band, found.cost),
+        "certificate": found.certificate,
+        "searched": "all" if not found.cut else "as far as the limit of work went",
+        "by_shape": per_warp(band, found.shape)["sectors"],
+        "by_phi": None if seed is None else per_warp(band, Warps(band).cost(seed.digits))["sectors"],
+        "phi": None if seed is None else seed.value,
+        "front": [{"lanes": _digits(band, digits), **per_warp(band, cost)} for digits, cost in found.front],
+    }
+
+
+def per_warp(band: Band, cost: Cost) -> dict[str, float]:
+    """A cost, of one full warp and once through the innermost loop."""
+    turns = max((stream.trips // stream.times for stream in band.streams), default=1)
+    warps = 1.0 * turns / band.request.lanes
+    for extent in band.counted:
+        warps *= extent
+    names = ("sectors", "lines", "requests", "conflicts")
+    return {name: round(float(part) / warps, 2) if warps else 0.0 for name, part in zip(names, cost.vector, strict=True)}
+
+
+def _digits(band: Band, digits: Digits) -> list[str]:
+    return [f"{band.loops[loop].base}:{radix}" for loop, radix in digits]
