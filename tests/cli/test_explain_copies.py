@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.backends.tiles import TILED
 from tests.backends.transfers import STAGES
+from tests.lowering.test_holes import ROWS, figure_2
+from tests.schedule.laid import laid
 
 from texpr.explain.kernels import barriers, copies
 from texpr.ir import kernel as k
@@ -14,7 +17,15 @@ from texpr.mapping.cost import accesses
 def test_copies_and_waits_are_named() -> None:
     kernel = next(k.kernels(parse_plan(STAGES).steps))
     first, other = copies(kernel)
-    assert first == {"engine": "cp.async", "from": "x", "to": "stage", "bytes": 16, "when": "0 < c", "line": 17}
+    assert first == {
+        "engine": "cp.async",
+        "from": "x",
+        "to": "stage",
+        "bytes": 16,
+        "when": "0 < c",
+        "otherwise": "zeros",
+        "line": 17,
+    }
     assert (other["when"], other["line"]) == ("i + 1 < c", 24)
     found = list(barriers(kernel))
     assert [(each["kind"], each["pending"]) for each in found] == [
@@ -30,8 +41,8 @@ def test_copies_of_tiles_name_their_maps() -> None:
     (copy,) = copies(TILED["transpose"].kernel)
     map = {"name": "xm", "rank": 2, "sizes": ["n", "m"], "strides": ["4 * n"], "box": [32, 32], "steps": [1, 1], "swizzle": 128}
     whole = {**map, "interleave": 0, "fill": "zero"}
-    ends = {"engine": "tma", "from": "x", "to": "tile", "bytes": 4096, "when": None, "line": 30, "map": whole, "reduce": None}
-    assert copy == ends
+    ends = {"engine": "tma", "from": "x", "to": "tile", "bytes": 4096, "when": None, "otherwise": None, "line": 30}
+    assert copy == {**ends, "map": whole, "reduce": None}
     assert [each["kind"] for each in barriers(TILED["transpose"].kernel)] == ["block", "phase"]
     (added,) = copies(TILED["reduce"].kernel)
     assert (added["from"], added["to"], added["reduce"], added["bytes"]) == ("tile", "z", "add", 256)
@@ -41,3 +52,12 @@ def test_copies_of_tiles_name_their_maps() -> None:
 
 def test_copies_of_tiles_cost_threads_nothing() -> None:
     assert {access.buffer for access in accesses(TILED["ring"].kernel)} == {"stage", "z"}
+
+
+@pytest.mark.parametrize(("word", "otherwise"), [("fill=zero", "zeros"), ("save_traffic=true", "nothing")])
+def test_what_is_asked_before_a_tile_is_named(word: str, otherwise: str) -> None:
+    """Once: the copy that only fills is no other one."""
+    (kernel,) = k.kernels(laid(ROWS, figure_2(f", {word}", "stage(y, at=i7, in=shared, via=tma) -> ys")).plan.steps)
+    into, out = copies(kernel)
+    assert (into["when"], into["otherwise"]) == ("i7 < 2", otherwise)
+    assert (out["when"], out["otherwise"]) == ("i7 < 2", "nothing")

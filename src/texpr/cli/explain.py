@@ -171,7 +171,7 @@ def _barrier(barrier: Data) -> str:
 
 
 def _copy(copy: Data) -> str:
-    when = "" if copy["when"] is None else f", zeros but where {copy['when']}"
+    when = "" if copy["when"] is None else f", {copy['otherwise']} but where {copy['when']}"
     copied = f"{copy['from']} to {copy['to']} (line {copy['line']}): {copy['engine']} of {copy['bytes']} bytes{when}"
     return f"{copied}{_tile(copy)}" if "map" in copy else copied
 

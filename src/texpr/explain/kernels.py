@@ -123,28 +123,49 @@ def _covered(covered: k.Covered) -> Data:
 
 
 def copies(kernel: k.Kernel) -> Iterator[Data]:
-    """Asynchronous copies. `when`: where not, zeros are written. Those of tiles name their map, and how they combine."""
+    """Asynchronous copies. `when`: if that is asked; `otherwise` what is done then. Those of tiles name map and combination."""
     maps = {map.name: map for map in kernel.maps}
+    asked, fillings = _asked(kernel)
     for stmt in k.walk(kernel.body):
         match stmt:
             case k.CopyAsync(target, source, count, when):
                 condition = None if when is None else condition_text(when)
-                yield _copy("cp.async", source.buffer, target.buffer, count * source.dtype.bytes, condition, stmt)
+                otherwise = None if when is None else "zeros"
+                yield _copy("cp.async", source.buffer, target.buffer, count * source.dtype.bytes, condition, otherwise, stmt)
             case k.CopyBulk(target, source, count):
-                yield _copy("bulk", source.buffer, target.buffer, count * source.dtype.bytes, None, stmt)
-            case k.CopyTensor(target, name):
+                yield _copy("bulk", source.buffer, target.buffer, count * source.dtype.bytes, None, None, stmt)
+            case k.CopyTensor(target, name) if stmt not in fillings:
                 map = maps[name]
-                yield {**_copy("tma", map.buffer, target.buffer, map.bytes, None, stmt), "map": _map(map), "reduce": None}
+                ends = _copy("tma", map.buffer, target.buffer, map.bytes, *asked.get(stmt, (None, None)), stmt)
+                yield {**ends, "map": _map(map), "reduce": None}
             case k.StoreTensor(name, _, source, reduce):
                 map = maps[name]
-                yield {**_copy("tma", source.buffer, map.buffer, map.bytes, None, stmt), "map": _map(map), "reduce": reduce}
+                ends = _copy("tma", source.buffer, map.buffer, map.bytes, *asked.get(stmt, (None, None)), stmt)
+                yield {**ends, "map": _map(map), "reduce": reduce}
             case _:
                 pass
 
 
-def _copy(engine: str, source: Buffer, target: Buffer, size: int, when: str | None, stmt: k.Stmt) -> Data:
+def _asked(kernel: k.Kernel) -> tuple[dict[k.Stmt, tuple[str, str]], frozenset[k.Stmt]]:
+    """What is asked before copies of tiles, and what is done otherwise; and the copies that only fill."""
+    threads = {axis.sym for axis in kernel.axes if axis.level is k.Level.BLOCK}
+    found: dict[k.Stmt, tuple[str, str]] = {}
+    fillings: set[k.Stmt] = set()
+    for stmt in k.walk(kernel.body):
+        if isinstance(stmt, k.If) and threads.isdisjoint(k.value_symbols(stmt.condition)):
+            tiles, others = (
+                [s for s in side if isinstance(s, k.CopyTensor | k.StoreTensor)] for side in (stmt.then, stmt.orelse)
+            )
+            fillings |= set(others)
+            found |= dict.fromkeys(tiles, (condition_text(stmt.condition), "zeros" if others else "nothing"))
+    return found, frozenset(fillings)
+
+
+def _copy(
+    engine: str, source: Buffer, target: Buffer, size: int, when: str | None, otherwise: str | None, stmt: k.Stmt
+) -> Data:
     ends = {"engine": engine, "from": source.name, "to": target.name}
-    return {**ends, "bytes": size, "when": when, "line": stmt.span.line}
+    return {**ends, "bytes": size, "when": when, "otherwise": otherwise, "line": stmt.span.line}
 
 
 def _map(map: k.TensorMap) -> Data:
