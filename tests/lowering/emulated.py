@@ -107,6 +107,8 @@ def _launch(kernel: k.Kernel, run: Run, emulated: Emulated) -> None:
     grid, block = [1, 1, 1], [1, 1, 1]
     values = dict(run.sizes)
     for axis in kernel.axes:
+        if axis.level is Level.CLUSTER:
+            continue  # said in the text
         into = grid if axis.level is Level.GRID else block
         into["xyz".index(axis.dim)] = axis.extent.evaluate(values)
         if axis.base is not None:

@@ -143,8 +143,8 @@ class _Waits:
 
     def _is_met(self, gap: Gap) -> bool:
         """Whether a barrier follows a wait there that joins all who meet at any."""
-        barrier, block = self.placed.get(gap), any(b.level is k.Level.BLOCK for b in self.placed.values())
-        return barrier is not None and (barrier.level is k.Level.BLOCK or not block)
+        barrier, block = self.placed.get(gap), any(b.level is not k.Level.WARP for b in self.placed.values())
+        return barrier is not None and (barrier.level is not k.Level.WARP or not block)
 
     def finish(self) -> None:
         """Nothing is left on its way when the kernel ends."""

@@ -73,8 +73,13 @@ class Placed:
 
 
 def weight(level: k.Level, threads: int) -> int:
-    """What one barrier costs, in arrivals of a warp: those it joins, and four more where they wait for each other."""
-    return 1 if level is k.Level.WARP else 4 + -(-threads // WARP)
+    """What one barrier costs, in arrivals of a warp: those it joins, and four more where they wait for each other.
+
+    One of a cluster as much as eight of a block, the most that a cluster has.
+    """
+    if level is k.Level.WARP:
+        return 1
+    return (4 + -(-threads // WARP)) * (8 if level is k.Level.CLUSTER else 1)
 
 
 def surely_runs(loop: ir.Seq) -> bool:
@@ -82,17 +87,24 @@ def surely_runs(loop: ir.Seq) -> bool:
     return loop.extent.is_constant and loop.extent.constant > 0
 
 
+def is_alike(node: Loop | Branch) -> bool:
+    """Whether all blocks of a cluster run a node alike, where nobody says."""
+    return False
+
+
 def place(
     nodes: tuple[Node, ...],
     needs: Sequence[Need],
     team: int,
     runs: Callable[[ir.Seq], bool] = surely_runs,
+    alike: Callable[[Loop | Branch], bool] = is_alike,
     limit: int = TRIES,
 ) -> Placed:
     """Barriers by gap, so that every need is covered. Numbers of lists are those of `lists(nodes)`.
 
     `team`: threads that run `nodes` together. Fewer than a warp that are no power of two are a block, and meet as one. `runs`:
-    whether a loop surely runs where it is reached.
+    whether a loop surely runs where it is reached. `alike`: whether all blocks of a cluster run a node alike; they meet in
+    no other.
     """
     lanes = min(WARP, team)
     odd = lanes & (lanes - 1) != 0
@@ -103,12 +115,17 @@ def place(
     levels = {need: k.Level.BLOCK if odd else need.level for need, _ in asked}
     offered = sorted(set(levels.values()), key=_reach)
     trips, unit = _trips(nodes)
-    places = [(gap, level) for gap in _in_order(nodes) for level in offered]
+    together = frozenset(_together(nodes, alike))
+    meets = {level: level is not k.Level.CLUSTER for level in offered}
+    places = [(gap, level) for gap in _in_order(nodes) for level in offered if meets[level] or gap[0] in together]
     number = {place: at for at, place in enumerate(places)}
     once = len(places) + 1
     costs = [int(weight(level, team) * trips[gap[0]] / unit) * once + 1 for gap, level in places]
     enough = {level: [each for each in offered if _reach(each) >= _reach(level)] for level in offered}
-    sets = [frozenset(number[gap, level] for gap in way for level in enough[levels[need]]) for need, way in asked]
+    sets = [
+        frozenset(number[gap, level] for gap in way for level in enough[levels[need]] if (gap, level) in number)
+        for need, way in asked
+    ]
     best = cover(sets, costs, limit)
     proved = best.bound == best.cost and not ways.coarse
     by = ("payments" if best.paid == best.cost else "search") if proved else "limit"
@@ -129,7 +146,21 @@ def _ways(need: Need, ways: Ways) -> tuple[Way, ...]:
 
 
 def _reach(level: k.Level) -> int:
-    return 1 if level is k.Level.BLOCK else 0
+    return (k.Level.WARP, k.Level.BLOCK, k.Level.CLUSTER).index(level)
+
+
+def _together(nodes: tuple[Node, ...], alike: Callable[[Loop | Branch], bool]) -> Iterator[int]:
+    """The lists that all blocks of a cluster run together."""
+    every = {id(steps.nodes): steps.number for steps in lists(nodes)}
+
+    def visit(nodes: tuple[Node, ...]) -> Iterator[int]:
+        yield every[id(nodes)]
+        for node in nodes:
+            if not isinstance(node, Leaf) and alike(node):
+                for inner in below(node):
+                    yield from visit(inner)
+
+    return visit(nodes)
 
 
 def _in_order(nodes: tuple[Node, ...]) -> list[Gap]:

@@ -38,12 +38,16 @@ _ONE, _OTHER = Sym("thread'left"), Sym("thread'right")
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """One access, the step it belongs to, and the thread that makes it (None: every thread)."""
+    """One access, the step it belongs to, and the thread that makes it (None: every thread).
+
+    `crosses`: another block of the cluster may be the one that makes it.
+    """
 
     access: Access
     leaf: Leaf
     order: int
     thread: Expr | None
+    crosses: bool = False
 
 
 _Pair: TypeAlias = tuple[_End, _End, ir.Seq | None]
@@ -116,15 +120,16 @@ class Needs:
         placement: Placement,
         landing: Collection[Leaf] = (),
         copying: Collection[Leaf] = (),
+        crossing: Collection[Leaf] = (),
     ) -> tuple[Need, ...]:
         """Every dependence of `nest` that needs a barrier, those of reductions' scratch memory included.
 
         `landing`: steps whose effects every thread waits for by other means. `copying`: steps that start copies, for which
-        threads wait before they meet.
+        threads wait before they meet. `crossing`: steps that write to other blocks of the cluster, too.
         """
         around = _around(team.nodes)
         ends: dict[Buffer, list[_End]] = {}
-        for end in self._ends(nest, team):
+        for end in self._ends(nest, team, crossing):
             place = placement.places.get(end.access.buffer)
             if place is None or place.space is not k.Space.LOCAL:
                 ends.setdefault(end.access.buffer, []).append(end)
@@ -205,7 +210,7 @@ class Needs:
         conflict = self._conflict(one, other, None, (), nest, fresh)
         return conflict is None or self._impossible(conj((conflict, *_apart(one, other, nest.team, 1))))
 
-    def _ends(self, nest: Nest, team: Team) -> Iterator[_End]:
+    def _ends(self, nest: Nest, team: Team, crossing: Collection[Leaf] = ()) -> Iterator[_End]:
         leaf_of: dict[ir.Stmt, Leaf] = {}
         totals: dict[ir.Stmt, Leaf] = {}
         order: dict[Leaf, int] = {}
@@ -228,7 +233,8 @@ class Needs:
                 elif leaf.who in (Who.SPREAD, Who.PARTIAL):
                     yield _End(access, leaf, order[leaf], thread_of(nest, instance.loops))
                 else:
-                    yield _End(access, leaf, order[leaf], ZERO if leaf.who is Who.LEADER else None)
+                    crosses = leaf in crossing and access.writes
+                    yield _End(access, leaf, order[leaf], ZERO if leaf.who is Who.LEADER else None, crosses)
 
     def _pairs(
         self,
@@ -252,11 +258,13 @@ class Needs:
                 if carrier is None and source.order >= sink.order:
                     continue
                 late = carrier is not None and source.leaf in copying
-                if not late and any(_implies(near, (source, sink, carrier), around) for near in found):
+                crosses = source.crosses or sink.crosses
+                wide = (near for near in found if not crosses or near[0].crosses or near[1].crosses)
+                if not late and any(_implies(near, (source, sink, carrier), around) for near in wide):
                     continue
                 for need in self._need(source, sink, carrier, common, nest, outer, inner):
                     near = need.within is None and not need.distant
-                    if near and (need.level is k.Level.BLOCK or nest.team <= WARP):
+                    if near and (need.level is not k.Level.WARP or nest.team <= WARP):
                         found.append((source, sink, carrier))
                     yield need
 
@@ -277,7 +285,7 @@ class Needs:
             near = self._level(source, sink, carrier, common, nest, compare("==", apart, 1))
             if near is not None:
                 yield Need(source.leaf, sink.leaf, carrier, near, covered)
-            if near is k.Level.BLOCK or (near is not None and nest.team <= WARP):
+            if near is not None and (near is not k.Level.WARP or nest.team <= WARP):
                 return
             far = self._level(source, sink, carrier, common, nest, compare(">", apart, 1))
             if far is not None and far is not near:
@@ -303,6 +311,8 @@ class Needs:
     ) -> k.Level | None:
         """The narrowest level that holds both ends of the dependence, or None where one thread does or there is none."""
         conflict = self._conflict(source, sink, carrier, common, nest, given)
+        if conflict is not None and (source.crosses or sink.crosses):
+            return None if self._impossible(conflict) else k.Level.CLUSTER
         if conflict is None or self._impossible(conj((conflict, *_apart(source, sink, nest.team, 1)))):
             return None
         if nest.team <= WARP or self._impossible(conj((conflict, *_apart(source, sink, nest.team, WARP)))):

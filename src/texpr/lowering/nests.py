@@ -14,6 +14,7 @@ from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, conjunc
 from texpr.isa.target import Target
 from texpr.lowering import barriers, lanes, points, reduce, vectors
 from texpr.lowering.asynchronous import Wait, committing, copying_leaves, place_waits
+from texpr.lowering.cluster import WHOLE, Cluster, each_where, only_where
 from texpr.lowering.emit import Emitter, atomic_binds, unrolling
 from texpr.lowering.names import Names
 from texpr.lowering.needs import Needs
@@ -22,6 +23,7 @@ from texpr.lowering.placement import Placement, Placer
 from texpr.lowering.team import Branch, Leaf, Loop, Node, Team, Who, build
 from texpr.mapping.bands import band
 from texpr.mapping.nest import Nest
+from texpr.relation.facts import known
 from texpr.support.diagnostic import limitation
 from texpr.tma.model import Copy
 
@@ -68,8 +70,11 @@ class _NestLowering:
     tensors: Tensors = field(init=False)
     numbers: dict[int, int] = field(default_factory=dict[int, int])
     blocks: tuple[Expr, ...] = ()
+    cluster: Cluster = field(default_factory=Cluster)
 
     def run(self) -> Lowered:
+        if any(m.cluster > 1 for m in self.nest.grid):
+            self.cluster = Cluster.of(self.nest.grid, self.names, known(self.needs.model.given))
         axes, prelude = self._axes()
         self.tree = team = self._team()
         self.placement = Placer(
@@ -87,7 +92,8 @@ class _NestLowering:
         cpu = self.target.family == "cpu"
         self.emitter = Emitter(self.placement.places, self.names, simd=cpu, atomics=atomics, known=self.needs.known)
         self.emitter.vector = None if cpu else vectors.in_lanes
-        self.tensors = Tensors.of(team.nodes, self.placement.places, self.names, self.needs, self.nest.team)
+        places = self.placement.places
+        self.tensors = Tensors.of(team.nodes, places, self.names, self.needs, self.nest.team, self.cluster)
         if self.nest.team == 1:
             self.emitter.reduce = lanes.reduce_in_lanes if cpu else None
             body = points.around(self._tiles(), self.nest.body, self.emitter)
@@ -118,7 +124,7 @@ class _NestLowering:
 
     def _block_coordinates(self, axes: list[k.Axis], prelude: list[k.Stmt]) -> tuple[Expr, ...]:
         syms = tuple(m.loop.sym if m.tile == 1 else self.names.sym(f"{m.loop.sym.base}_block") for m in self.nest.grid)
-        extents = tuple(m.blocks() for m in self.nest.grid)
+        extents = tuple(map(self.cluster.extent, self.nest.grid))
         if self.target.family == "cpu":
             axes.extend(k.Axis(s, k.Level.CORE, e) for s, e in zip(syms, extents, strict=True))
             return tuple(map(expr, syms))
@@ -126,6 +132,7 @@ class _NestLowering:
         for place, dim in self._dimensions(len(syms), direct):
             base = None if dim == "x" else self.names.sym(f"{syms[place].base}_base")
             axes.append(k.Axis(syms[place], k.Level.GRID, extents[place], dim, base))
+        axes.extend(self.cluster.axes)
         folded = len(syms) - direct
         if folded > 0:
             self._fold(syms[:folded], extents[:folded], axes, prelude)
@@ -168,6 +175,8 @@ class _NestLowering:
             divides = extent.is_constant and extent.constant % loop_map.tile == 0
             if loop_map.tile > 1 and loop_map.points == 1 and not divides:
                 tests.append(Op("lt", (Index(expr(loop_map.loop.sym), I32), Index(extent, I32)), BOOL))
+        if self.nest.team == 1 and self.cluster.runs is not None:
+            tests.append(self.cluster.runs)
         condition = conjunction(tests)
         return body if condition is None else (k.If(condition, body, uniform=self.nest.team > 1),)
 
@@ -187,10 +196,10 @@ class _NestLowering:
         tensors = self.tensors
         met = tuple(self.needs.meetings(self.nest, team, tensors.steps))
         self.copying = copying_leaves(team, self.placement.places, self.target)
-        between = self.needs.between(self.nest, team, self.placement, tensors.loads, self.copying)
+        between = self.needs.between(self.nest, team, self.placement, tensors.loads, self.copying, tensors.shared)
         found = (*between, *tensors.turns(met, team.nodes))
         runs = self.needs.running(self.nest, team.nodes)
-        best = barriers.place(team.nodes, found, self.nest.team, runs.__contains__)
+        best = barriers.place(team.nodes, found, self.nest.team, runs.__contains__, self.cluster.is_alike)
         self.placed, self.proof = best.barriers, best.proof
         tensors.place(team.nodes, met, self.placed)
         if self.copying:
@@ -204,7 +213,7 @@ class _NestLowering:
         if made or asked:
             yield k.If(self._leads(), (*asked, *made))
         if made:
-            yield k.Barrier(k.Level.BLOCK, self.tensors.made)
+            yield k.Barrier(k.Level.CLUSTER if self.tensors.shared else k.Level.BLOCK, self.tensors.made)
 
     def _finish(self) -> Iterator[k.Stmt]:
         """Copies that a thread started do not outlive it."""
@@ -232,16 +241,29 @@ class _NestLowering:
         for at, node in enumerate(nodes):
             if isinstance(node, Leaf) and node.who is Who.LEADER:
                 copy = self.tensors.steps.get(node)
-                leading.extend(self.emitter.stmt(node.stmt) if copy is None else self.tensors.issue(copy))
+                own = copy is None or copy.stores
+                issued = self.emitter.stmt(node.stmt) if copy is None else self.tensors.issue(copy)
+                leading.extend(only_where(self.cluster.runs, issued) if own else issued)
             else:
                 self._flush(leading, found)
-                found.extend(self._node(node, nodes[at + 1 :]))
+                found.extend(self._kept_out(node, self._node(node, nodes[at + 1 :])))
             meeting = tuple(self._meeting((number, at)))
             if meeting:
                 self._flush(leading, found)
                 found.extend(meeting)
         self._flush(leading, found)
         return tuple(found)
+
+    def _kept_out(self, node: Node, made: Iterator[k.Stmt]) -> Iterator[k.Stmt]:
+        """A step as blocks that fill up a cluster run it too: not at all, but for what blocks do together."""
+        runs = self.cluster.runs
+        if runs is None or not isinstance(node, Leaf):
+            return made
+        if isinstance(node.stmt, ir.If) and self.cluster.alike(node.stmt.condition):
+            return made
+        return (
+            only_where(runs, made) if isinstance(node.stmt, ir.Par | ir.Seq) and node.who in WHOLE else each_where(runs, made)
+        )
 
     def _meeting(self, gap: barriers.Gap) -> Iterator[k.Stmt]:
         """What all threads do in a gap: they wait for their own copies, then for each other."""

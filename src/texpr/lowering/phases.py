@@ -22,6 +22,7 @@ from texpr.ir import program as ir
 from texpr.ir.types import U64
 from texpr.ir.value import Buffer, Load, conjunction
 from texpr.lowering.barriers import Gap, Need, lists
+from texpr.lowering.cluster import Cluster
 from texpr.lowering.names import Names
 from texpr.lowering.needs import WARP, Meeting, Needs
 from texpr.lowering.places import Place
@@ -77,19 +78,30 @@ class Tensors:
         names: Names,
         needs: Needs,
         threads: int,
+        cluster: Cluster,
     ) -> Tensors:
         """Those among the steps of a team of `threads`."""
         shared = (each.loop for each in lists(nodes) if each.loop is not None and mark(each.loop, TENSOR))
         if (loop := next(shared, None)) is not None:
             raise changed(loop)
         steps = {leaf: found for leaf in leaves(nodes) if (found := step_of(leaf, places))}
-        maps = Maps(places, names, needs.around, needs.model.params)
+        for leaf, step in steps.items():
+            if step.among:
+                corner = step.at(step.tensor, tuple(0 for _ in step.loops)).index
+                cluster.require_same(corner, step.among, needs.around(leaf.stmt), step.span)
+                cluster.require_alike(around(nodes, leaf), f"copy `{step.tensor.buffer.name}`", step.span)
+        maps = Maps(places, names, needs.around, needs.model.params, cluster)
         return cls(steps, maps, k.Level.WARP if threads <= WARP else k.Level.BLOCK, needs.model.given)
 
     @property
     def loads(self) -> dict[Leaf, Step]:
         """The copies to shared memory."""
         return {leaf: step for leaf, step in self.steps.items() if not step.stores}
+
+    @property
+    def shared(self) -> frozenset[Leaf]:
+        """The copies that blocks of a cluster make for each other: they write the tiles of all of them."""
+        return frozenset(leaf for leaf, step in self.loads.items() if step.among)
 
     @property
     def stores(self) -> dict[Leaf, Step]:
@@ -104,14 +116,15 @@ class Tensors:
             mine = [m for m in found if m.source is leaf]
             sink = next((m.sink for m in mine if m.carrier is None), None)
             later = [m for m in mine if sink is None and m.carrier is not None and m.covered.kind == "RAW"]
+            level = k.Level.CLUSTER if leaf in self.shared else self.team
             if loops and sink is not None:
-                yield Need(sink, leaf, loops[-1], self.team, _turn(sink, leaf, loops[-1]))
+                yield Need(sink, leaf, loops[-1], level, _turn(sink, leaf, loops[-1]))
             for meeting in later:
                 assert meeting.carrier is not None
                 found_ring = self.rings.setdefault(leaf, ring(nodes, step, meeting.carrier.sym, self.given))
                 left = found_ring.slots - found_ring.latest(step, meeting.distance)
                 covered = _turn(meeting.sink, leaf, meeting.carrier)
-                yield Need(meeting.sink, leaf, meeting.carrier, self.team, covered, distant=left > 1)
+                yield Need(meeting.sink, leaf, meeting.carrier, level, covered, distant=left > 1)
 
     def place(self, nodes: tuple[Node, ...], meetings: Iterable[Meeting], placed: Mapping[Gap, k.Barrier]) -> None:
         """Decides which copies share a barrier, where threads wait, and where they pass a fence."""
@@ -180,7 +193,7 @@ class Tensors:
         """What threads wrote comes before the store: they pass a fence, then a barrier, one that is there already if any."""
         for gap in range(at - 1, -2, -1):
             barrier = placed.get((number, gap))
-            if barrier is not None and barrier.level in (k.Level.BLOCK, self.team):
+            if barrier is not None and barrier.level in (k.Level.CLUSTER, k.Level.BLOCK, self.team):
                 self.before.setdefault((number, gap), []).append(k.Fence("async", step.span))
                 return
             if gap >= 0 and any(_writes(leaf, step.tile.buffer) for leaf in leaves((nodes[gap],))):
@@ -225,6 +238,9 @@ class Tensors:
     def issue(self, step: Step) -> Iterator[k.Stmt]:
         """What one thread does where the copy stands."""
         needed = conjunction(self.maps.asked(step))
+        if step.among and needed is not None and not self.maps.cluster.alike(needed):
+            reason = "whether there is anything to copy may differ from one block of a cluster to another"
+            raise limitation("E0918", step.span, reason, help="leave `multicast=` out")
         if step.stores:
             stores = self.maps.stores(step)
             yield from stores if needed is None else (k.If(needed, stores, span=step.span),)

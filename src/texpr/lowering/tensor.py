@@ -9,7 +9,7 @@ copy As[1, …] = A_map[64 * ko + 32, 128 * bi]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum
@@ -17,13 +17,14 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.tensor_map import combined_as, element
 from texpr.ir.value import Buffer, Load, Value
+from texpr.lowering.cluster import Cluster
 from texpr.lowering.holes import Asked, Tested, asked, bounds, present, tested
 from texpr.lowering.names import Names
 from texpr.lowering.places import Place
 from texpr.lowering.team import Leaf
 from texpr.mapping.bands import band
 from texpr.relation.facts import in_loop, known
-from texpr.schedule.marks import SAVES, TENSOR, mark
+from texpr.schedule.marks import MULTICAST, SAVES, TENSOR, mark
 from texpr.schedule.tensor import Boxes, Planned, planned
 from texpr.support.diagnostic import Limitation, limitation
 from texpr.support.span import Span
@@ -36,7 +37,8 @@ class Step:
     """A step as copies of boxes between the shared array `tile` and `tensor`, in either direction: an element, in its loops.
 
     `loops`: the index that walks along each dimension, None for one of a single element. `saves`: whether a copy of holes that
-    nobody needs is left out. `reduce`: by which a store combines elements with what is there.
+    nobody needs is left out. `reduce`: by which a store combines elements with what is there. `among`: the dimensions of the
+    grid along which blocks of a cluster share the copy.
     """
 
     leaf: Leaf
@@ -48,6 +50,7 @@ class Step:
     boxes: Boxes
     saves: bool = False
     reduce: str | None = None
+    among: tuple[str, ...] = ()
 
     @property
     def span(self) -> Span:
@@ -70,10 +73,10 @@ class Step:
         """Bytes of which the address of the shared array is a multiple."""
         return self.boxes.swizzle.period
 
-    def at(self, load: Load, number: tuple[int, ...]) -> Load:
+    def at(self, load: Load, number: tuple[int | Expr, ...]) -> Load:
         """The first element of the box `number`, in shared or in global memory."""
         starts = zip(self.loops, number, self.boxes.box, strict=True)
-        first = {sym: expr(n * box) for sym, n, box in starts if sym is not None}
+        first = {sym: expr(n) * box for sym, n, box in starts if sym is not None}
         return replace(load, index=tuple(e.substitute(first) for e in load.index))
 
 
@@ -88,8 +91,8 @@ def step_of(leaf: Leaf, places: Mapping[Buffer, Place]) -> Step | None:
     swizzle, *box = (a.value for a in wanted.args if isinstance(a.value, int))
     found = tested(body)
     bind = None if found is None else found.bind
-    saves = mark(leaf.stmt, SAVES)
-    marks = {leaf.stmt: tuple(each for each in (wanted, saves) if each is not None)}
+    saves, shares = mark(leaf.stmt, SAVES), mark(leaf.stmt, MULTICAST)
+    marks = {leaf.stmt: tuple(each for each in (wanted, saves, shares) if each is not None)}
     plain = all(loop.directives == marks.get(loop, ()) and loop.extent.is_constant for loop in loops)
     source = None if bind is None else bind.values[0]
     if found is None or bind is None or not plain or not isinstance(source, Load):
@@ -110,7 +113,8 @@ def step_of(leaf: Leaf, places: Mapping[Buffer, Place]) -> Step | None:
     reduce = bind.update
     if not (reduce is None or (stores and isinstance(reduce, str) and combined_as(reduce, tensor.dtype))):
         raise changed(leaf.stmt)
-    return Step(leaf, found, tile, tensor, stores, syms, boxes, saves is not None, reduce)
+    among = () if shares is None else tuple(str(a.value) for a in shares.args)
+    return Step(leaf, found, tile, tensor, stores, syms, boxes, saves is not None, reduce, among)
 
 
 def _step(index: Expr, along: Sym) -> int:
@@ -141,6 +145,7 @@ class Maps:
     names: Names
     facts: Callable[[ir.Stmt], tuple[Expr, ...]]
     sizes: Collection[Sym] = ()
+    cluster: Cluster = field(default_factory=Cluster)
     found: list[k.TensorMap] = field(default_factory=list[k.TensorMap])
     _planned: dict[Step, Planned] = field(default_factory=dict[Step, Planned])
     _asked: dict[Step, tuple[Value, ...]] = field(default_factory=dict[Step, "tuple[Value, ...]"])
@@ -226,8 +231,14 @@ class Maps:
         return self.of(step).bytes * len(step.boxes.numbers)
 
     def loads(self, step: Step, barrier: Load) -> tuple[k.Stmt, ...]:
-        """Starts the copies of a step, which arrive at `barrier`."""
-        return tuple(k.CopyTensor(tile, self.of(step).name, at, barrier, step.span) for tile, at in self._each(step))
+        """Starts the copies of a step, which arrive at `barrier`; of those that blocks share, this block's part."""
+        map = self.of(step).name
+        if not step.among:
+            return tuple(k.CopyTensor(tile, map, at, barrier, step.span) for tile, at in self._each(step))
+        share = self.cluster.share(step.boxes.numbers, step.boxes.counts, step.among)
+        to = self.cluster.peers(step.among), self.cluster.first(step.among)
+        copies = tuple(k.CopyTensor(tile, map, at, barrier, step.span, *to) for tile, at in self._each(step, share.numbers))
+        return copies if share.when is None else (k.If(share.when, copies, span=step.span),)
 
     def fillings(self, step: Step, barrier: Load) -> tuple[k.Stmt, ...]:
         """The same outside of the tensor, where boxes end before it begins: the engine fills them."""
@@ -238,9 +249,11 @@ class Maps:
         """Starts the stores of a step."""
         return tuple(k.StoreTensor(self.of(step).name, at, tile, step.reduce, step.span) for tile, at in self._each(step))
 
-    def _each(self, step: Step) -> Iterator[tuple[Load, tuple[Expr, ...]]]:
+    def _each(
+        self, step: Step, numbers: Iterable[tuple[int | Expr, ...]] | None = None
+    ) -> Iterator[tuple[Load, tuple[Expr, ...]]]:
         place, copy = self.places[step.tile.buffer], self.planned(step)
-        for number in step.boxes.numbers:
+        for number in step.boxes.numbers if numbers is None else numbers:
             tile = step.at(step.tile, number)
             yield replace(tile, buffer=place.buffer, index=place.index(tile.index)), copy.coordinates(number)
 

@@ -16,6 +16,7 @@ from texpr.ir import program as ir
 from texpr.isa.target import Target
 from texpr.mapping.bands import band
 from texpr.mapping.nest import LoopMap, Role, one_digit
+from texpr.schedule.cluster import blocks
 from texpr.schedule.marks import BIND, UNROLL, VECTOR, asked_at, level_of, mark
 from texpr.schedule.tree import with_blocks
 from texpr.support.diagnostic import Note, error
@@ -155,5 +156,5 @@ def bound_maps(loops: tuple[ir.Par, ...], asked: Widths) -> Iterator[LoopMap]:
 
 
 def grid_maps(loops: tuple[ir.Par, ...]) -> tuple[LoopMap, ...]:
-    """One block for each iteration of the grid loops, in the dimensions that were asked for."""
-    return tuple(LoopMap(p, Role.GRID, dim=(level_of(p) or "").removeprefix("grid.")) for p in loops)
+    """One block for each iteration of the grid loops, in the dimensions and clusters that were asked for."""
+    return tuple(LoopMap(p, Role.GRID, dim=(level_of(p) or "").removeprefix("grid."), cluster=blocks(p)) for p in loops)

@@ -42,7 +42,7 @@ class LoopMap:
 
     `tile`: iterations a block coordinate spans; `digits`: of the thread number, the weight of each the product of the radices
     before it. `lane`: its points go innermost, side by side in vector lanes. `dim`: the dimension of the grid that is asked
-    for, if any.
+    for, if any. `cluster`: how many of its blocks run together.
     """
 
     loop: ir.Par
@@ -51,6 +51,7 @@ class LoopMap:
     digits: tuple[Digit, ...] = ()
     lane: bool = False
     dim: str = ""
+    cluster: int = 1
 
     @property
     def radix(self) -> int:

@@ -101,6 +101,10 @@ class Schedule:
         """A `par` shared out over `grid.x`, `block.y`, `warp`, `lane`, `core`, …"""
         return self._and("bind", (loop, level), {}, ())
 
+    def cluster(self, loop: str, blocks: int) -> Schedule:
+        """Every `blocks` blocks along a loop of the grid, which run together."""
+        return self._and("cluster", (loop, blocks), {}, ())
+
     def place(self, buffer: str, space: str) -> Schedule:
         """Where a local lives: shared, registers or workspace."""
         return self._and("place", (buffer, space), {}, ())
@@ -116,6 +120,7 @@ class Schedule:
         box: tuple[int, ...] | None = None,
         swizzle: str | None = None,
         save_traffic: bool = False,
+        multicast: str | tuple[str, ...] | None = None,
         name: str | None = None,
     ) -> Schedule:
         """What one iteration of `at` touches of a buffer, kept in shared memory or registers meanwhile.
@@ -123,7 +128,8 @@ class Schedule:
         `box`, `swizzle` ("32B", "64B", "128B"): of copies with `via="tma"`; `save_traffic`: no box of holes alone is loaded.
         """
         boxes = None if box is None else ir.Group(tuple(ir.Argument(_value("stage", extent)) for extent in box))
-        keys = {"at": at, "in": into, "via": via, "fill": fill, "box": boxes, "swizzle": swizzle}
+        among = ir.Group(tuple(map(ir.Argument, multicast))) if isinstance(multicast, tuple) else multicast
+        keys = {"at": at, "in": into, "via": via, "fill": fill, "box": boxes, "swizzle": swizzle, "multicast": among}
         keys["save_traffic"] = "true" if save_traffic else None
         return self._and("stage", (buffer,), keys, _one(name))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import gcd, prod
 
 from texpr.affine.expr import Expr
 from texpr.affine.facts import Known
@@ -19,7 +20,7 @@ from texpr.support.diagnostic import Note
 from texpr.tma.boxing import MOST_BOX, MOST_ELEMENT_STRIDE
 from texpr.tma.correctness import Plain, lower_load, lower_store
 from texpr.tma.model import Refusal
-from texpr.tma.rules import Finding
+from texpr.tma.rules import Finding, Findings
 from texpr.tma.swizzle import CHUNK, Swizzle
 
 SWIZZLES = {"none": Swizzle.NONE, "32B": Swizzle.B32, "64B": Swizzle.B64, "128B": Swizzle.B128}
@@ -85,6 +86,30 @@ def _inferred(region: Box, covers: tuple[int, ...] | None) -> tuple[int, ...]:
     return tuple(found)
 
 
+def shared_out(buffer: Buffer, region: Box, boxes: Boxes, known: Known, among: int) -> Boxes:
+    """Boxes cut so that `among` blocks can bring as many each, along the outermost dimension where the rules allow it.
+
+    The same boxes where they can be dealt out already, or cannot be cut: then one block brings them all.
+    """
+    parts = among // gcd(among, prod(boxes.counts))
+    for dim, extent in enumerate(boxes.box):
+        if parts > 1 and extent % parts == 0:
+            cut = replace(boxes, box=(*boxes.box[:dim], extent // parts, *boxes.box[dim + 1 :]))
+            made = planned(buffer, region.base, cut, known)
+            fits = not isinstance(made, Refusal) and not _broken(ruled(made, buffer, cut, known))
+            if fits and (cut.swizzle is Swizzle.NONE or cut.row == cut.swizzle.span):
+                return cut
+    return boxes
+
+
+def _broken(found: Findings) -> tuple[Finding, ...]:
+    """Rules that a copy breaks, or would have to be promised to keep.
+
+    Ranges of sizes are what the driver looks at when it encodes the map before a launch.
+    """
+    return (*found.violated, *(f for f in found.checked if isinstance(f.asked.condition, Eq)))
+
+
 def with_memory(state: State, name: str, boxes: Boxes) -> State:
     """`state` with the memory of the staged buffer `name` as the engine has it."""
     buffer = next(b for b in ir.buffers(state.function) if b.name == name)
@@ -134,9 +159,7 @@ def _planned(call: Call, buffer: Buffer, region: Box, boxes: Boxes, known: Known
     made = planned(buffer, region.base, boxes, known)
     if isinstance(made, Refusal):
         raise _impossible(call, buffer, made)
-    found = ruled(made, buffer, boxes, known)
-    for finding in (*found.violated, *(f for f in found.checked if isinstance(f.asked.condition, Eq))):
-        # Ranges of sizes, the others, are what the driver looks at when it encodes the map before a launch.
+    for finding in _broken(ruled(made, buffer, boxes, known)):
         help = _help(finding, made, buffer, boxes)
         note = Note(f"`{buffer.name}` is declared here", buffer.span)
         reason = f"the tensor memory accelerator cannot copy `{buffer.name}`: {finding.asked.subject}: {finding.rule.says}"

@@ -1,7 +1,7 @@
 """What a schedule writes on the loops of a program for mapping and lowering: directives, the same as pragmas in the text.
 
-#bind(grid.x)   #unroll or #unroll(n)   #vector   #async   #tma(128, 64, 32): the swizzle, and what of
-a box lies in memory   #saves
+#bind(grid.x)   #cluster(2)   #unroll or #unroll(n)   #vector   #async   #tma(128, 64, 32): the swizzle, and what of
+a box lies in memory   #saves   #multicast(x): the dimensions of the grid along which blocks of a cluster share these boxes
 #pipeline(3, As, Bs): slots, and the buffers that have them; gone when the schedule ends
 """
 
@@ -19,6 +19,8 @@ PIPELINE = "pipeline"
 
 SAVES = "saves"
 """What a copy says that is not made where nothing of it is needed."""
+
+CLUSTER, MULTICAST = "cluster", "multicast"
 
 OFF = "off"
 """What `partition` says of a loop that must stay whole."""

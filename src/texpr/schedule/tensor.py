@@ -27,6 +27,9 @@ from texpr.tma.model import Copy, Refusal, plan
 from texpr.tma.rules import Findings, findings
 from texpr.tma.swizzle import CHUNK, LINE, Swizzle
 
+ATOM = 8
+"""Rows after which every swizzle begins anew (PTX ISA, "Swizzling Modes")."""
+
 ALLOCATED = 256
 """Bytes of which results and workspace begin at a multiple."""
 
@@ -81,14 +84,22 @@ class Boxes:
         """Whether a swizzle moves anything: in the first line of memory it does not."""
         return self.swizzle is not Swizzle.NONE and prod(self.box[:-1]) > 1
 
+    @property
+    def _is_whole(self) -> bool:
+        """Whether boxes lie one behind the other as the rows of the region do, and chunks move in each as they would in all."""
+        return prod(self.counts[1:]) == 1 and not (self._is_moved and prod(self.box[:-1]) % ATOM)
+
     def allocation(self, name: str) -> DomainGraph:
-        """The memory of the staged buffer `name`, from its dimensions `name.d0`, …: boxes outermost."""
+        """The memory of the staged buffer `name`, from its dimensions `name.d0`, …: boxes outermost.
+
+        Boxes of whole rows, one below the other, lie there as the rows do, which are not parted for them.
+        """
         graph = DomainGraph.of(*((f"{name}.d{n}", e) for n, e in enumerate(self.extent)))
         outer: list[str] = []
         inner: list[str] = []
         for n, (extent, box) in enumerate(zip(self.extent, self.box, strict=True)):
             own = f"{name}.d{n}"
-            if box < extent:
+            if box < extent and (n or not self._is_whole):
                 graph = graph.split(own, box, (f"{own}_box", f"{own}_in"))
                 outer.append(f"{own}_box")
                 own = f"{own}_in"
@@ -124,9 +135,9 @@ class Planned:
     first: dict[Sym, Expr]
     steps: tuple[tuple[Sym, int] | None, ...]
 
-    def coordinates(self, number: tuple[int, ...]) -> tuple[Expr, ...]:
+    def coordinates(self, number: tuple[int | Expr, ...]) -> tuple[Expr, ...]:
         """Of the box `number`, innermost first, in the symbols of the region's base."""
-        grown = {step[0]: step[1] * n for step, n in zip(self.steps, number, strict=True) if step is not None}
+        grown = {step[0]: expr(n) * step[1] for step, n in zip(self.steps, number, strict=True) if step is not None}
         meaning = {sym: value + grown.get(sym, 0) for sym, value in self.first.items()}
         return tuple(each.substitute(meaning) for each in self.copy.coordinates)
 

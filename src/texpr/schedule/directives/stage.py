@@ -10,7 +10,8 @@ out at the end by loops like those that write it, and copied in only where a rea
 stays in registers over a whole loop. By tma it is stored from shared memory, a box at a time.
 
 `in`: shared or registers. `via`: ld (loads and stores), cp_async, or tma: boxes of `box=(128, 16)` elements that the tensor
-memory accelerator copies, with `swizzle=32B|64B|128B`; with `stride=(2, 1)` every other row. `fill`: what the elements of the
+memory accelerator copies, with `swizzle=32B|64B|128B`; with `stride=(2, 1)` every other row; with `multicast=bj` once for all
+blocks of a cluster along bj, each of which brings its share. `fill`: what the elements of the
 region outside of A become: weak (nothing: no read sees them), zero, or a number. Proved: no other iteration writes what is
 copied in, and what is copied out was written; or refused.
 """
@@ -24,9 +25,18 @@ from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Literal
 from texpr.relation.facts import known
 from texpr.schedule.call import Call, Rule
+from texpr.schedule.cluster import dimension, many, peers
 from texpr.schedule.combining import are_updates, neutral, operation
-from texpr.schedule.engine import boxes_asked, require_engine, require_load, require_store, require_zero, with_memory
-from texpr.schedule.marks import ASYNC, SAVES, TENSOR, marked
+from texpr.schedule.engine import (
+    boxes_asked,
+    require_engine,
+    require_load,
+    require_store,
+    require_zero,
+    shared_out,
+    with_memory,
+)
+from texpr.schedule.marks import ASYNC, MULTICAST, SAVES, TENSOR, marked
 from texpr.schedule.materialise import materialise
 from texpr.schedule.region import Box, NoBox, Use, box, inside, is_met_again, uses, varying
 from texpr.schedule.staging import Staging
@@ -37,7 +47,7 @@ from texpr.support.diagnostic import Note, TexprError
 
 
 def _apply(call: Call) -> State:
-    call.expect(1, keys=("at", "in", "via", "fill", "box", "stride", "swizzle", "save_traffic"))
+    call.expect(1, keys=("at", "in", "via", "fill", "box", "stride", "swizzle", "save_traffic", "multicast"))
     buffer = call.buffer(call.plain[0])
     where = call.key("at")
     if where is None:
@@ -83,7 +93,10 @@ def _by_engine(call: Call, staging: Staging, region: Box, names: tuple[Sym, ...]
     region, boxes = boxes_asked(call, staging.buffer, region)
     promised = known(inside(staging.state, staging.outer))
     require_load(call, staging.buffer, region, boxes, promised, fill)
-    state = staging.from_box(region, names, fill, lambda loop: _by_tma(call, loop, boxes))
+    along = call.key("multicast")
+    among = () if along is None else peers(call, along, staging.outer, region)
+    boxes = shared_out(staging.buffer, region, boxes, promised, many(among))
+    state = staging.from_box(region, names, fill, lambda loop: _multicast(call, _by_tma(call, loop, boxes), among))
     return with_memory(state, staging.name, boxes)
 
 
@@ -138,12 +151,16 @@ def _by_tma(call: Call, loop: ir.Par, boxes: Boxes) -> ir.Par:
     return marked(loop, SAVES, span=call.directive.span)
 
 
+def _multicast(call: Call, loop: ir.Par, among: tuple[ir.Loop, ...]) -> ir.Par:
+    return marked(loop, MULTICAST, *map(dimension, among), span=call.directive.span) if among else loop
+
+
 def _require_words_of_via(call: Call, via: str) -> None:
-    """`box=`, `stride=`, `swizzle=` and `save_traffic=` are words of `via=tma`, which not every target knows."""
+    """Words of `via=tma`, which not every target knows."""
     if via == "tma":
         require_engine(call)
         require_zero(call)
-    for key in ("box", "stride", "swizzle", "save_traffic") if via != "tma" else ():
+    for key in ("box", "stride", "swizzle", "save_traffic", "multicast") if via != "tma" else ():
         argument = call.key(key)
         if argument is not None:
             raise call.wrong(f"has `{key}=` with `via=tma` alone", argument)
@@ -265,7 +282,7 @@ def _no(call: Call, use: Use, reason: str, other: Use | None = None, help: str |
 
 FORM = (
     "stage(BUFFER, at=LOOP, in=shared|registers, via=ld|cp_async|tma, fill=weak|zero|NUMBER, box=(N, …), "
-    "stride=(N, …), swizzle=none|32B|64B|128B, save_traffic=true|false) -> NAME"
+    "stride=(N, …), swizzle=none|32B|64B|128B, save_traffic=true|false, multicast=LOOP) -> NAME"
 )
 
 RULE = Rule("stage", FORM, _apply)

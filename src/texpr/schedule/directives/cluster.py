@@ -1,0 +1,53 @@
+"""`cluster(bj, 2)`: every two blocks along bj, a loop of the grid, run together and can reach each other's shared memory.
+
+Loops keep their iterations and their order: a cluster is where blocks run, not what they compute. So it is always legal; what
+makes use of it (`stage(…, multicast=bj)`) is proved there. Where the loop's extent is no multiple, the last cluster has blocks
+that compute nothing.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from texpr.ir import program as ir
+from texpr.isa.levels import Level
+from texpr.schedule.call import Call, Rule
+from texpr.schedule.cluster import blocks, dimension
+from texpr.schedule.marks import CLUSTER, mark, marked
+from texpr.schedule.state import State
+from texpr.schedule.tree import loops, path_to
+from texpr.support.diagnostic import Note
+
+
+def _apply(call: Call) -> State:
+    call.expect(2)
+    call.no_results()
+    loop, target = call.loop(call.plain[0]), call.state.target
+    name = loop.sym.base
+    if Level.CLUSTER not in target.levels:
+        other = "build for sm_90 or later" if target.is_gpu else None
+        raise call.refuse("E0908", f"{target.name} has no clusters of blocks", help=other)
+    count = call.number(call.plain[1])
+    if not dimension(loop):
+        reason = f"`{name}` is not bound to the grid, so there are no blocks along it"
+        raise call.refuse("E0918", reason, at=call.plain[0], help=f"say before: bind({name}, grid.x)")
+    if mark(loop, CLUSTER):
+        raise call.refuse("E0908", f"`{name}` has clusters of {blocks(loop)} blocks already", at=call.plain[0])
+    for copy in call.state.copies(loop):
+        _require_room(call, copy, count)
+    return call.state.changed(loop, lambda copy: marked(copy, CLUSTER, count, span=call.directive.span))
+
+
+def _require_room(call: Call, loop: ir.Loop, count: int) -> None:
+    """No more blocks than every device of the target takes, with those along other loops of the nest."""
+    outer = (s for s in (path_to(call.state.function.body, loop) or ())[:-1] if isinstance(s, ir.Par))
+    others = [s for s in (*outer, *loops(loop.body)) if blocks(s) > 1]
+    whole, target = count * prod(map(blocks, others)), call.state.target
+    if whole <= target.max_cluster:
+        return
+    notes = [Note(f"{blocks(s)} of them lie along `{s.sym.base}`", s.span) for s in others]
+    reason = f"a cluster would have {whole} blocks, and every {target.name} takes {target.max_cluster}; more is not portable"
+    raise call.refuse("E0918", reason, *notes, at=call.plain[1], help="make it smaller")
+
+
+RULE = Rule("cluster", "cluster(LOOP, BLOCKS)", _apply)
