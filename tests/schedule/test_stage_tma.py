@@ -11,6 +11,7 @@ from tests.lowering.tiled import BLUR, COPY, MATMUL, SLABS, SLICING, copying, mu
 from tests.schedule.laid import integers, laid, refusal, wrong
 
 from texpr.interp import run as interpret
+from texpr.ir import kernel as k
 from texpr.ir import text
 from texpr.schedule.tensor import Boxes
 from texpr.tma.swizzle import Swizzle
@@ -196,3 +197,36 @@ def test_without_a_promise_there_is_no_box() -> None:
     reason = refusal(NORM.replace(", n <= 256", ""), "split(i, 4) -> (b, t)  stage(x, at=b, in=shared, via=tma) -> xs")
     assert "its subscript 1 varies with `j`, whose extent is not a constant" in reason
     assert "split the loop over `j` by a number, and stage at the outer part; or promise how large it may be" in reason
+
+
+BELOW = {
+    "the last line of a swizzle is not full": (
+        "fill=zero, box=(3, 8), swizzle=32B",
+        "cannot copy `A` so: 8 holes lie below the tile, where the engine never writes",
+    ),
+    "another tile begins in it": (
+        "box=(3, 16), swizzle=64B",
+        "cannot copy `A`: shared address: a tile begins at a multiple of 128 bytes, or of what its swizzle repeats after",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BELOW)
+def test_room_below_a_tile_is_refused(name: str) -> None:
+    words, reason = BELOW[name]
+    first, _ = said(COPY, copying(words, (3, 8 if "32B" in words else 32)))
+    assert first == f"error[E0916]: the tensor memory accelerator {reason}"
+
+
+def test_room_below_a_tile_that_nobody_reads_is_left_as_it_is() -> None:
+    made = laid(COPY, copying("box=(3, 8), swizzle=32B", (3, 8)))
+    assert "new As: f32[1, 4, 2, 4]" in text.print_function(made.function)
+    assert wrong(made, {"A": integers(7, 44)}, {"M": 7, "K": 44}, (None, 0)) is None
+
+
+def test_a_single_row_is_not_moved() -> None:
+    """A swizzle goes by the address: boxes of one row, one behind the other, would each be moved otherwise."""
+    made = laid(COPY, copying("fill=zero, box=(1, 32), swizzle=128B", (3, 32)))
+    (kernel,) = k.kernels(made.plan.steps)
+    assert [map.swizzle for map in kernel.maps] == [0]
+    assert wrong(made, {"A": integers(7, 44)}, {"M": 7, "K": 44}, (None, 0)) is None

@@ -56,6 +56,8 @@ def boxes_asked(call: Call, buffer: Buffer, region: Box) -> tuple[Box, Boxes]:
     if swizzle is not Swizzle.NONE and made.row != swizzle.span:
         reason = f"with `swizzle={swizzle.span}B` a row of a box has {swizzle.span} bytes, and here it has {made.row}"
         raise call.refuse("E0916", reason, at=asked, help=_advice(made))
+    if not made.is_moved:
+        made = replace(made, swizzle=Swizzle.NONE)  # a single row lies in the first line of memory
     return replace(region, extent=extent), made
 
 

@@ -76,11 +76,11 @@ class Boxes:
     def bytes(self) -> int:
         """What one box takes of shared memory; with a swizzle rows come in whole lines of 128 bytes."""
         rows = prod(self.box[:-1])
-        lines = LINE // self.swizzle.span if self._is_moved else 1
+        lines = LINE // self.swizzle.span if self.is_moved else 1
         return -(-rows // lines) * lines * self.row
 
     @property
-    def _is_moved(self) -> bool:
+    def is_moved(self) -> bool:
         """Whether a swizzle moves anything: in the first line of memory it does not."""
         return self.swizzle is not Swizzle.NONE and prod(self.box[:-1]) > 1
 
@@ -110,7 +110,7 @@ class Boxes:
 
     def moved(self, graph: DomainGraph, name: str, inner: list[str]) -> DomainGraph:
         """`graph` with the leaves `inner`, those of one box, as the swizzle has them; new ones are called `name`.…"""
-        if not self._is_moved:
+        if not self.is_moved:
             return graph
         *rows, column = inner
         row = rows[0]
