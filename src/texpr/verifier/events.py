@@ -15,7 +15,7 @@ from texpr.affine.expr import ONE, Expr, FloorDiv, Mod, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir.rewrite import map_value, substitute_load, substitute_value
 from texpr.ir.types import BOOL
-from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value
+from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Level, Space
 from texpr.presburger.formula import Eq, Formula, Ge, between, compare, negate
 from texpr.support.span import NOWHERE, Span
@@ -88,9 +88,9 @@ class Variable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Event:
-    """One element or variable that is given a value. `kind`: plain, atomic, async, or exchange (of the source's variable).
+    """One element or variable that is given a value. `kind`: plain, atomic, async, or exchange; `stmt` is what does it.
 
-    `bits`: for an exchange the mask. `stmt` is what does it.
+    `let`: a register that never changes, which the program may have too, or not.
     """
 
     site: Site
@@ -114,6 +114,7 @@ class Reading:
     variables: dict[Sym, Variable] = field(default_factory=dict[Sym, Variable])
     together: list[tuple[k.Stmt, Site]] = field(default_factory=list["tuple[k.Stmt, Site]"])
     strange: list[tuple[k.Stmt, Site, str]] = field(default_factory=list["tuple[k.Stmt, Site, str]"])
+    waits: list[tuple[int, Site]] = field(default_factory=list["tuple[int, Site]"])
     launches: list[Launch] = field(default_factory=list[Launch])
     spaces: dict[Buffer, Space] = field(default_factory=dict[Buffer, Space])
 
@@ -248,7 +249,9 @@ class _Body:
                 found.events.append(Event(site, Ref(made, stmt.source.dtype), source, stmt, "exchange"))
             case k.CopyAsync():
                 self.copy(stmt, site, scope)
-            case k.CommitAsync() | k.WaitAsync() | k.PrefetchMap():
+            case k.WaitAsync():
+                found.waits.append((stmt.pending, site))
+            case k.CommitAsync() | k.PrefetchMap():
                 pass
             case _:
                 found.strange.append((stmt, site, "a copy of tiles, or a wait for one"))
@@ -293,7 +296,7 @@ class _Body:
         value = self.value(stmt.value, scope)
         constant = stmt.sym not in self.assigned
         made = self.name(stmt.sym, site, value if constant else None, scope)
-        if not constant or (stmt.sym in self.reader.lets and not isinstance(value, Load | Ref)):
+        if not constant or not isinstance(value, Load | Ref):
             self.reader.found.events.append(Event(site, Ref(made, stmt.dtype), value, stmt, let=constant))
 
     def name(self, sym: Sym, site: Site, value: Value | None, scope: _Scope) -> Sym:
@@ -309,12 +312,24 @@ class _Body:
         self.reader.found.events.append(Event(site, target, joined, stmt, "atomic"))
 
     def copy(self, stmt: k.CopyAsync, site: Site, scope: _Scope) -> None:
+        """A copy as its elements; one under a condition also as zeros where that is false."""
+        taken = None if stmt.when is None else self.resolved(self.value(stmt.when, scope))
+        fact = None if taken is None else test(taken)
         targets, sources = (k.consecutive(first, stmt.count) for first in (stmt.target, stmt.source))
         for target, source in zip(targets, sources, strict=True):
-            value = self.value(source, scope)
-            if stmt.when is not None:
-                self.reader.found.strange.append((stmt, site, "a copy under a condition"))
-            self.reader.found.events.append(Event(site, self.load(target, scope), value, stmt, "async"))
+            place, value = self.load(target, scope), self.value(source, scope)
+            if taken is None:
+                self.reader.found.events.append(Event(site, place, value, stmt, "async"))
+                continue
+            zero = Literal(0.0 if target.dtype.is_float else 0, target.dtype)
+            arms = ((value, fact, taken), (zero, fact and negate(fact), Op("not", (taken,), BOOL)))
+            for number, (moved, holds, asked) in enumerate(arms):
+                inside = replace(site, time=(*site.time, number))
+                if holds is not None:
+                    inside = replace(inside, domain=(*site.domain, holds))
+                else:
+                    inside = replace(inside, tests=(*site.tests, (asked, site)))
+                self.reader.found.events.append(Event(inside, place, moved, stmt, "async"))
 
     def value(self, value: Value, scope: _Scope) -> Value:
         """`value` over coordinates and registers by their unique names."""

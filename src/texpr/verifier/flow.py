@@ -20,6 +20,7 @@ from texpr.presburger.formula import Eq, Formula, between, conj, differ, disj, n
 from texpr.presburger.sets import Set
 from texpr.verifier.actions import Program, Spot
 from texpr.verifier.events import Event, Reading, Site
+from texpr.verifier.landing import landings, not_landed
 from texpr.verifier.logic import Point, points, witness
 from texpr.verifier.match import Match
 from texpr.verifier.order import Sides, When, cases, equal_all, unordered
@@ -140,10 +141,13 @@ class Flow:
         if place is None:
             return None
         space = self.space(a.home)
-        bad = unordered(
-            a.site, b.site, sides,
-            shared_only=space is Space.SHARED, private=space is Space.LOCAL, later=not a.write and b.write,
-        )  # fmt: skip
+        shared, later = space is Space.SHARED, not a.write and b.write
+        if a.event.kind == "async" and a.site.launch is b.site.launch:
+            found = tuple(landings(a.site, self.reading.waits))
+            bad = [not_landed(a.site, b.site, found, sides, shared_only=shared, later=later)]
+        else:
+            private = space is Space.LOCAL
+            bad = unordered(a.site, b.site, sides, shared_only=shared, private=private, later=later)
         if not bad:
             return None
         return witness((*domains(a.site, b.site, sides), *place, disj(wanted), disj(bad)), self.premises)
@@ -190,7 +194,31 @@ class Flow:
             needed = needed.subtract(self._earlier(copy, r, begun, dims))
         return needed.sample()
 
-    def _made(self, w: Access, match: Match, names: Mapping[Sym, Sym], r: Access, dims: Sequence[Sym]) -> Set:
+    def lost(self, result: Buffer, spot: Spot, target: Load, sources: Sources) -> Point | None:
+        """Something that the program writes to a result, and that is not there in the end. Raises Undecided."""
+        names = {loop.sym: Sym(f"{loop.sym.name}●") for loop in spot.loops}
+        dims = tuple(names.values())
+        left = self.points(dims, [rename(f, names) for f in spot.domain], ())
+        begun = when(spot, {sym: expr(new) for sym, new in names.items()}, 1)
+        for access, match in sources.written:
+            if access.home == result and match.action.spot is spot:
+                own = {sym: Sym(f"{sym.name}○") for sym in access.site.dims}
+                facts = [rename(f, own) for f in access.site.where]
+                facts += [
+                    Eq(expr(new) - match.indices[old].substitute(own)) for old, new in names.items() if old in match.indices
+                ]
+                left = left.subtract(self.points(dims, facts, list(own.values())))
+        for copy in sources.copies:
+            if copy.home == result:
+                own = {sym: Sym(f"{sym.name}○") for sym in copy.site.dims}
+                facts = [rename(f, own) for f in copy.site.where]
+                element = [e.substitute(names) for e in target.index]
+                facts += [Eq(x.substitute(own) - y) for x, y in zip(copy.meant, element, strict=True)]
+                facts.append(disj(f for _, f in cases(begun, _renamed(copy.when, own), result, whole=True)))
+                left = left.subtract(self.points(dims, facts, list(own.values())))
+        return left.sample()
+
+    def _made(self, w: Access, match: Match, names: Mapping[Sym, Sym | Expr], r: Access, dims: Sequence[Sym]) -> Set:
         """Which instances of a statement of the program were written by whom."""
         own = {sym: Sym(f"{sym.name}○") for sym in w.site.dims}
         facts = [rename(f, own) for f in w.site.where]
@@ -210,7 +238,7 @@ class Flow:
             facts.append(disj(f for _, f in cases(begun, moved, r.stored, whole=True)))
         return self.points(dims, facts, list(own.values()))
 
-    def _same_instance(self, w: Access, r: Access, own: Mapping[Sym, Sym]) -> list[Formula]:
+    def _same_instance(self, w: Access, r: Access, own: Mapping[Sym, Sym | Expr]) -> list[Formula]:
         pairs = zip(self.instance(r.home, r.site), self.instance(w.home, w.site), strict=True)
         return [Eq(expr(s) - expr(own[t])) for s, t in pairs]
 
@@ -271,5 +299,5 @@ def domains(a: Site, b: Site, sides: Sides) -> Iterator[Formula]:
     yield from (rename(f, sides.right) for f in b.where)
 
 
-def _renamed(times: When, names: Mapping[Sym, Sym]) -> When:
+def _renamed(times: When, names: Mapping[Sym, Sym | Expr]) -> When:
     return tuple(t if isinstance(t, int) else (t[0], t[1].substitute(names)) for t in times)

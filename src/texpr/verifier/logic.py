@@ -179,6 +179,6 @@ def index_of(value: Value) -> Expr | None:
             return None
 
 
-def renamed(formulas: Iterable[Formula], names: Mapping[Sym, Sym]) -> list[Formula]:
+def renamed(formulas: Iterable[Formula], names: Mapping[Sym, Sym | Expr]) -> list[Formula]:
     """Formulas with other symbols."""
     return [rename(formula, names) for formula in formulas]

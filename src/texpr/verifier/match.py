@@ -8,15 +8,15 @@ it means the same number on both sides.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from texpr.affine.expr import Expr, Min, Sym, expr, term
 from texpr.ir.structure import same
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
-from texpr.presburger.formula import Eq, Formula, rename
+from texpr.presburger.formula import Eq, Formula, negate, rename
 from texpr.verifier.actions import Action, Program, Spot, indices
-from texpr.verifier.events import Event, Reading, Site
-from texpr.verifier.logic import holds
+from texpr.verifier.events import Event, Launch, Reading, Site, Variable
+from texpr.verifier.logic import holds, test
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,14 +41,14 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """That memory of a kernel holds, at `index`, the element `meant` of the program's `stored`."""
+    """That memory of a kernel holds, at `index`, the element `meant` of the program's `stored`, its copies' indices first."""
 
     home: Buffer | Sym
     index: tuple[Expr, ...]
     stored: Buffer | Sym
     meant: tuple[Expr, ...]
 
-    def applied(self, given: Load | Ref, meant: Load | Ref) -> Iterator[tuple[Expr, Expr]]:
+    def applied(self, given: Load | Ref, meant: Load | Ref, around: Sequence[Sym]) -> Iterator[tuple[Expr, Expr]]:
         """The equations which that suggests of another element there."""
         if home_of(given) != self.home or not isinstance(meant, Load) or meant.buffer != self.stored:
             return
@@ -57,7 +57,8 @@ class Kept:
             sym = own.as_sym
             if sym is not None and sym not in values:
                 values[sym] = other
-        yield from ((theirs, mine.substitute(values)) for theirs, mine in zip(meant.index, self.meant, strict=True))
+        element = (*map(expr, around), *meant.index)
+        yield from ((theirs, mine.substitute(values)) for theirs, mine in zip(element, self.meant, strict=True))
 
 
 class _Unlike(Exception):
@@ -71,7 +72,8 @@ class Matcher:
     program: Program
     reading: Reading
     premises: Formula
-    arrays: frozenset[str] = frozenset()
+    turns: dict[Launch, list[tuple[Sym, Expr]]] = field(default_factory=dict["Launch", "list[tuple[Sym, Expr]]"])
+    """Indices of the program's loops, as other events of a launch have them."""
 
     def match(self, event: Event, candidates: Sequence[Action], known: Sequence[Kept] = ()) -> Match | None:
         """The first of `candidates` that `event` provably does. `known`: which elements its target keeps, by other events."""
@@ -88,7 +90,8 @@ class Matcher:
             pairing.run(event, action)
         except _Unlike:
             return None
-        pairing.hints += [pair for kept in known for pair in kept.applied(event.target, action.target)]
+        around = indices(action.spot)[: self.program.scopes[action.stored]]
+        pairing.hints += [pair for kept in known for pair in kept.applied(event.target, action.target, around)]
         for names_first in (True, False, None):
             solution = pairing.solve(indices(action.spot), names_first)
             if solution is not None and self._proved(event, action, pairing.equations, solution):
@@ -179,6 +182,12 @@ class _Pairing:
                     raise _Unlike
             case Index(), Index() if given.dtype == meant.dtype:
                 self.equations.append((meant.expr, given.expr))
+            case Op("select", (mine, *arms)), Op("select", (theirs, *others)):
+                self.value(mine, theirs, site, spot)
+                fact = test(mine)
+                for arm, other, taken in zip(arms, others, (fact, fact and negate(fact)), strict=True):
+                    inside = site if taken is None else replace(site, domain=(*site.domain, taken))
+                    self.value(arm, other, inside, spot)
             case Op(), Op() if given.name == meant.name and given.dtype == meant.dtype and len(given.args) == len(meant.args):
                 for mine, theirs in zip(given.args, meant.args, strict=True):
                     self.value(mine, theirs, site, spot)
@@ -195,13 +204,27 @@ class _Pairing:
             self.place(_ref(given), _ref(meant), site, spot)
             return
         if variable is not None and variable.value is not None:
-            self.value(variable.value, meant, variable.site, spot)
+            self.written_out(given, variable, meant, site, spot)
         elif isinstance(given, Load | Ref) and isinstance(meant, Load | Ref):
             self.place(given, meant, site, spot)
         elif let is not None:
             self.value(given, let.value, site, let.spot)
         else:
             raise _Unlike
+
+    def written_out(self, given: Value, variable: Variable, meant: Value, site: Site, spot: Spot) -> None:
+        """A register that never changes: what it holds is compared, or the register itself stands for memory."""
+        kept = len(self.equations), len(self.hints), len(self.operands), dict(self.data)
+        value = variable.value
+        assert value is not None
+        try:
+            self.value(value, meant, replace(variable.site, domain=site.domain), spot)
+        except _Unlike:
+            if not isinstance(given, Ref) or not isinstance(meant, Load) or isinstance(value, Load | Ref) or meant.buffer.rank:
+                raise
+            del self.equations[kept[0] :], self.hints[kept[1] :], self.operands[kept[2] :]
+            self.data = kept[3]
+            self.place(given, meant, site, spot)
 
     def solve(self, wanted: Sequence[Sym], names_first: bool | None) -> Mapping[Sym, Expr] | None:
         """What the indices are: by name, or by equations with one unknown; with None, of loops that were cut, by their ends."""
@@ -222,6 +245,9 @@ class _Pairing:
             if not equations:
                 found |= {sym: expr(sym) for sym in wanted if sym not in found and sym in known}
                 found |= {sym: meaning for sym, meaning in self.named().items() if sym in wanted and sym not in found}
+                for sym, meaning in self.matcher.turns.get(self.site.launch, ()):
+                    if sym in wanted and sym not in found and meaning.syms() <= known:
+                        found[sym] = meaning
         for loop in self.spot.loops:
             if loop.sym not in found and loop.extent.is_constant and loop.extent.constant == 1:
                 found[loop.sym] = expr(0)

@@ -50,8 +50,8 @@ def cases(a: When, b: When, free: Buffer | Sym | None, *, whole: bool = False) -
 class Sides:
     """The two instances' own names of the indices of their sites."""
 
-    left: Mapping[Sym, Sym]
-    right: Mapping[Sym, Sym]
+    left: Mapping[Sym, Sym | Expr]
+    right: Mapping[Sym, Sym | Expr]
 
     def a(self, value: Expr | Sym) -> Expr:
         """As the first instance has it."""

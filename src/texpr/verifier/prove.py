@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVarTuple, Unpack
 
+from texpr.affine.expr import Sym
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Literal, Load
 from texpr.presburger.formula import Formula, compare, conj
 from texpr.presburger.linear import NotAffine
 from texpr.presburger.raw import Undecided
-from texpr.support.span import Span
+from texpr.support.span import NOWHERE, Span
 from texpr.verifier.actions import Action, Program, actions
 from texpr.verifier.copies import Copy, copy_of, untouched
 from texpr.verifier.events import Event, Reading, read
 from texpr.verifier.flow import Access, Flow, Home, Sources
+from texpr.verifier.landing import diverging, landings, never_lands
 from texpr.verifier.logic import MOST, Point
 from texpr.verifier.match import Kept, Match, Matcher, home_of
 from texpr.verifier.proof import Obligation, Proof, Verdict
@@ -75,6 +77,7 @@ class _Prover:
             self.say(
                 site.launch.kernel.name, "understood", type(stmt).__name__, Verdict.UNDECIDED, why, getattr(stmt, "span", None)
             )
+        self.together()
         self.covered()
         for copy in self.copies.values():
             kernel = copy.event.site.launch.kernel.name
@@ -94,6 +97,7 @@ class _Prover:
                     self.by_home[access.home].append((access, match))
         self.memory()
         self.reads()
+        self.results()
 
     def say(self, kernel: str, what: str, about: str, verdict: Verdict, how: str, span: Span | None = None) -> None:
         self.found.append(Obligation(kernel, what, about, verdict, how, *(() if span is None else (span,))))
@@ -103,7 +107,7 @@ class _Prover:
         kernel, what, about, how, span = told
         try:
             point = question(*args)
-        except (Undecided, NotAffine) as why:
+        except (Undecided, NotAffine, ValueError) as why:
             self.say(kernel, what, about, Verdict.UNDECIDED, str(why), span)
             return
         if point is None:
@@ -114,10 +118,15 @@ class _Prover:
 
     def match(self) -> None:
         """Which statement each event does, or which part in a sum it has."""
-        for event in sorted(self.reading.events, key=lambda e: not e.let):
-            found = None if event.kind == "exchange" else self.matcher.match(event, self.candidates(event))
-            if found is not None:
-                self.matches[event] = found
+        for round in range(2):
+            for event in sorted(self.reading.events, key=lambda e: not e.let):
+                if event.kind == "exchange" or event in self.matches:
+                    continue
+                found = self.matcher.match(event, self.candidates(event))
+                if found is not None:
+                    self.matches[event] = found
+                    turns = self.matcher.turns.setdefault(event.site.launch, [])
+                    turns.extend((s, e) for s, e in found.indices.items() if e.syms() and (s, e) not in turns and not round)
         updates = tuple(dict.fromkeys(a.update for a in self.program.actions if a.update is not None))
         reductions = Reductions(self.reading, self.flow, updates)
         reductions.find(self.matches)
@@ -125,7 +134,7 @@ class _Prover:
         for found in (*self.matches.values(), *self.leaves):
             self.by_action[found.action].append(found)
         loose = [e for e in self.reading.events if e not in self.matches and home_of(e.target) not in self.parts]
-        known = [kept for match in self.matches.values() for kept in keeps(match)]
+        known = [kept for match in self.matches.values() for kept in keeps(match, self.program.scopes)]
         for event in loose:
             found = None if event in reductions.joins else self.matcher.match(event, self.candidates(event), known)
             source = reductions.source(event)
@@ -162,6 +171,8 @@ class _Prover:
             self.say(kernel, "is a statement", about, Verdict.PROVED, "a step of a sum in parts", event.span)
         elif event in self.copies:
             self.say(kernel, "is a statement", about, Verdict.PROVED, "a copy of an element", event.span)
+        elif event.let:
+            return  # a name for what is written out
         elif isinstance(event.stmt, k.Declare) and isinstance(event.value, Literal):
             self.say(kernel, "is a statement", about, Verdict.PROVED, "a first value that nobody reads", event.span)
         else:
@@ -169,16 +180,36 @@ class _Prover:
 
     def candidates(self, event: Event) -> list[Action]:
         """Statements that an event may be, likely ones first."""
+        every = list(self.program.actions)
         if event.let and not isinstance(event.target, Load):
             let = self.program.lets.get(self.reading.variables[event.target.sym].name)
-            return [] if let is None else [let]
-        every = list(self.program.actions)
+            own = [a for a in every if isinstance(a.target, Load) and not a.target.index and a.target.buffer.role == "local"]
+            every = own if let is None else [let]
         if isinstance(event.target, Load) and any(a.stored == event.target.buffer for a in every):
             every = [a for a in every if a.stored == event.target.buffer]
         name = (
             event.target.buffer.name if isinstance(event.target, Load) else self.reading.variables[event.target.sym].name.name
         )
-        return sorted(every, key=lambda a: (a.span != event.span, a.stored.name != name))
+        return sorted(every, key=lambda a: (a.span != event.span, a.span.line != event.span.line, a.stored.name != name))
+
+    def together(self) -> None:
+        """Threads reach barriers together, and wait for what they started."""
+        known = (*self.matches.values(), *self.leaves)
+        for stmt, site in self.reading.together:
+            width = 0
+            if isinstance(stmt, k.Exchange):
+                width = 32
+            elif isinstance(stmt, k.Barrier) and stmt.level is not k.Level.BLOCK:
+                width = stmt.lanes
+            kernel, span = site.launch.kernel.name, getattr(stmt, "span", NOWHERE)
+            told = (kernel, "threads meet", type(stmt).__name__.lower(), "all of them, as often", span)
+            self.ask(told, diverging, site, width, known, self.premises)
+        for event in self.reading.events:
+            if event.kind == "async":
+                found = tuple(landings(event.site, self.reading.waits))
+                kernel = event.site.launch.kernel.name
+                told = (kernel, "a copy lands", described(event), "a wait comes behind it", event.span)
+                self.ask(told, never_lands, event.site, found, self.premises)
 
     def covered(self) -> None:
         """Each statement is done for each of its indices, once."""
@@ -237,6 +268,18 @@ class _Prover:
                     place = Load(access.stored, access.meant)
                     self.ask(told, self.flow.missing, access, None, place, Sources(written, copies))
 
+    def results(self) -> None:
+        """What is written to results is there in the end."""
+        function = self.program.function
+        for result in dict.fromkeys((*function.results, *(b for b in function.params if b.role == "inout"))):
+            found = self.by_home[result]
+            written = [(access, match) for access, match in found if access.write and match is not None]
+            copies = [access for access, match in found if access.write and match is None]
+            for action in self.program.actions:
+                if action.stored == result and isinstance(action.target, Load):
+                    told = ("", "a result is there", f"line {action.span.line}, {result.name}", "it is stored", action.span)
+                    self.ask(told, self.flow.lost, result, action.spot, action.target, Sources(written, copies))
+
     def plain(self, home: Home, writers: Iterable[Action]) -> bool:
         """Whether all that is written to some memory of the program is written to `home`, which all threads share."""
         from_space = isinstance(home, Buffer) and home not in self.reading.spaces
@@ -245,14 +288,15 @@ class _Prover:
         )
 
 
-def keeps(match: Match) -> Iterator[Kept]:
+def keeps(match: Match, scopes: Mapping[Buffer | Sym, int]) -> Iterator[Kept]:
     """What is known of memory by a match."""
     pairs = [(match.event.target, match.action.target), *((o.read, o.meant) for o in match.operands)]
     for given, meant in pairs:
         if isinstance(meant, Load):
             index = given.index if isinstance(given, Load) else ()
             element = tuple(e.substitute(match.indices) for e in meant.index)
-            yield Kept(home_of(given), index, meant.buffer, element)
+            around = tuple(match.indices[loop.sym] for loop in match.action.spot.loops[: scopes[meant.buffer]])
+            yield Kept(home_of(given), index, meant.buffer, (*around, *element))
 
 
 def described(event: Event) -> str:

@@ -10,7 +10,7 @@ from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Load
 from texpr.isa.levels import Space
-from texpr.presburger.formula import TRUE, Eq, Formula, conj, differ, disj, negate, rename
+from texpr.presburger.formula import TRUE, Eq, Formula, between, conj, differ, disj, negate, rename
 from texpr.presburger.sets import Set
 from texpr.verifier.actions import Action
 from texpr.verifier.events import Event, Site
@@ -75,6 +75,8 @@ class Totals:
                 if isinstance(place, Load) and place.buffer in self.reductions.parts:
                     touched.append((event, place, write))
         for a, x, first in touched:
+            inside = conj(between(0, e, n) for e, n in zip(x.index, x.buffer.shape, strict=True))
+            yield a, f"{x.buffer.name} in bounds", witness, ((*a.site.where, negate(inside)), self.flow.premises)
             for b, y, second in touched:
                 if x.buffer is y.buffer and (first or second):
                     yield a, f"{x.buffer.name} in turn", self._race, (a, b, x, y)
@@ -86,6 +88,9 @@ class Totals:
         space = self.flow.space(x.buffer)
         bad = unordered(a.site, b.site, sides, shared_only=space is Space.SHARED, private=space is Space.LOCAL, later=True)
         wanted = textual(a.site, b.site, sides)
+        if a is b and a.site.launch.threads:  # two threads that write at once
+            here = equal_all([s for s in a.site.dims if s not in a.site.launch.threads], sides)
+            wanted.append(conj((*here, differ(map(sides.a, a.site.launch.threads), map(sides.b, a.site.launch.threads)))))
         return witness((*domains(a.site, b.site, sides), *place, disj(wanted), disj(bad)), self.flow.premises)
 
     def _together(self, a: Site, b: Site, follower: Follower, sides: Sides) -> list[Formula]:
@@ -178,16 +183,15 @@ class Totals:
         for leaf in self._leaves(follower, held):
             sides = sides_of(leaf.site, event.site)
             here = (*self._together(leaf.site, event.site, follower, sides), self._among(follower, held, sides))
-            facts = [rename(f, sides.right) for f in event.site.where]
-            yield event, "every update is in a part", self._beyond, (leaf.site, sides.left, (*facts, *here), sides.right)
+            facts = [*domains(leaf.site, event.site, sides), *here]
+            yield event, "every update is in a part", self._beyond, (leaf.site, event.site, facts)
 
-    def _beyond(
-        self, site: Site, names: Mapping[Sym, Sym], facts: Iterable[Formula], others: Mapping[Sym, Sym]
-    ) -> Point | None:
-        """An instance of `site` for which no `others` satisfy `facts`."""
-        dims = tuple(names.values())
-        every = self.flow.points(dims, [rename(f, names) for f in site.where], ())
-        return every.subtract(self.flow.points(dims, facts, tuple(others.values()))).sample()
+    def _beyond(self, site: Site, other: Site, facts: Iterable[Formula]) -> Point | None:
+        """An instance of `site` for which no instance of `other` satisfies `facts`, over the names of `sides_of`."""
+        mine, theirs = ({s: Sym(f"{s.name}{side}") for s in at.dims} for at, side in ((site, "◁"), (other, "▷")))
+        dims = tuple(mine.values())
+        every = self.flow.points(dims, [rename(f, mine) for f in site.where], ())
+        return every.subtract(self.flow.points(dims, facts, tuple(theirs.values()))).sample()
 
     def _final_of_stored(
         self, follower: Follower, event: Event, join: Join, held: Mapping[int, Held], taking: Event
