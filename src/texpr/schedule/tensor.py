@@ -87,7 +87,7 @@ class Boxes:
     @property
     def _is_whole(self) -> bool:
         """Whether boxes lie one behind the other as the rows of the region do, and chunks move in each as they would in all."""
-        return prod(self.counts[1:]) == 1 and not (self._is_moved and prod(self.box[:-1]) % ATOM)
+        return prod(self.counts[1:]) == 1 and not (self.is_moved and prod(self.box[:-1]) % ATOM)
 
     def allocation(self, name: str) -> DomainGraph:
         """The memory of the staged buffer `name`, from its dimensions `name.d0`, …: boxes outermost.
