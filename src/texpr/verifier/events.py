@@ -6,12 +6,12 @@ are written out; vectors are taken apart into elements.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeAlias
 
-from texpr.affine.expr import ONE, Expr, FloorDiv, Mod, Sym, expr
+from texpr.affine.expr import ONE, Expr, FloorDiv, Mod, Sym, expr, term, without
 from texpr.ir import kernel as k
 from texpr.ir.rewrite import map_value, substitute_load, substitute_value
 from texpr.ir.types import BOOL
@@ -119,9 +119,9 @@ class Reading:
     spaces: dict[Buffer, Space] = field(default_factory=dict[Buffer, Space])
 
 
-def read(plan: k.Plan, lets: Mapping[Sym, object], extents: Sequence[Expr]) -> Reading:
-    """What `plan` does. `lets`: of the program; a register of such a name may be one. `extents`: of the program's loops."""
-    reader = _Reader(lets, extents)
+def read(plan: k.Plan, lets: Mapping[Sym, object]) -> Reading:
+    """What `plan` does. `lets`: of the program; a register of such a name may be one."""
+    reader = _Reader(lets)
     reader.steps(plan.steps, (), ())
     return reader.found
 
@@ -129,7 +129,6 @@ def read(plan: k.Plan, lets: Mapping[Sym, object], extents: Sequence[Expr]) -> R
 @dataclass(slots=True)
 class _Reader:
     lets: Mapping[Sym, object]
-    extents: Sequence[Expr]
     found: Reading = field(default_factory=Reading)
     numbers: Iterator[int] = field(default_factory=count)
 
@@ -173,6 +172,7 @@ class _Reader:
         """
         rest, digits, env, total = expr(axis.sym), dict[Sym, Expr](), dict[Sym, Expr](), ONE
         last: Expr | None = None
+        found: tuple[dict[Sym, Expr], int, dict[Sym, Expr]] | None = None
         for at, stmt in enumerate(body):
             value = stmt.value.expr if isinstance(stmt, k.Declare) and isinstance(stmt.value, Index) else None
             if value is None or not isinstance(stmt, k.Declare):
@@ -190,10 +190,23 @@ class _Reader:
                     break
             top = rest.as_sym
             if digits and last is None and top is not None and top is not axis.sym:
-                for extent in self.extents:
-                    if total * extent is axis.extent:
-                        return {**digits, top: extent}, at + 1, env
-        return None
+                extent = divided(axis.extent, total)
+                if extent is not None:
+                    found = {**digits, top: extent}, at + 1, dict(env)
+        return found
+
+
+def divided(product: Expr, factor: Expr) -> Expr | None:
+    """The other factor of a product, None where there is none that can be seen."""
+    for monomial, coefficient in factor.terms:
+        found = expr(0)
+        for whole, number in product.terms:
+            rest = without(whole, monomial)
+            if rest is not None and number % coefficient == 0:
+                found = found + term(rest, number // coefficient)
+        if factor * found is product:
+            return found
+    return None
 
 
 @dataclass(frozen=True, slots=True)

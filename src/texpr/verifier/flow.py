@@ -215,6 +215,8 @@ class Flow:
                 element = [e.substitute(names) for e in target.index]
                 facts += [Eq(x.substitute(own) - y) for x, y in zip(copy.meant, element, strict=True)]
                 facts.append(disj(f for _, f in cases(begun, _renamed(copy.when, own), result, whole=True)))
+                turns = (step for step in copy.when if not isinstance(step, int) and step[0].sym in names)
+                facts += [Eq(expr(names[loop.sym]) - at.substitute(own)) for loop, at in turns]  # in the same iterations
                 left = left.subtract(self.points(dims, facts, list(own.values())))
         return left.sample()
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, children, expr, rebuilt, term
 from texpr.affine.linear import bitwise
 from texpr.ir.value import Index, Literal, Op, Value
-from texpr.presburger.formula import FALSE, TRUE, And, Eq, Formula, Ge, Or, compare, conj, disj, negate, rename, syms
+from texpr.presburger.formula import FALSE, TRUE, And, Eq, Formula, Ge, Or, compare, conj, disj, leaves, negate, rename, syms
 from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
 
@@ -93,8 +93,16 @@ def points(dims: Sequence[Sym], facts: Iterable[Formula], exists: Sequence[Sym],
     hidden = frozenset(exists)
     left, solved = eliminated(list(_flat(facts)), hidden.__contains__)
     gone = {sym for sym, _ in solved}
+    for fact in list(left):  # what defines a dimension must stay, but products of it are written out
+        found = _defined(fact.expr, frozenset(dims).__contains__) if isinstance(fact, Eq) else None
+        if found is not None:
+            left = [f if f is fact or not _in_product(found[0], f) else rename(f, {found[0]: found[1]}) for f in left]
     formula = affine_formula(conj((*left, premises)))
     return Set.of(dims, formula, exists=[sym for sym in exists if sym not in gone])
+
+
+def _in_product(sym: Sym, formula: Formula) -> bool:
+    return any(sym in monomial and len(monomial) > 1 for e in leaves(formula) for monomial, _ in e.terms)
 
 
 def _flat(parts: Iterable[Formula]) -> Iterator[Formula]:

@@ -32,8 +32,7 @@ Ts = TypeVarTuple("Ts")
 def prove(function: ir.Function, plan: k.Plan) -> Proof:
     """What can be shown of `plan`: that it does what `function`, laid out and legal, says, for all sizes that are allowed."""
     program = actions(function)
-    extents = [loop.extent for action in program.actions for loop in action.spot.loops]
-    reading = read(plan, program.lets, list(dict.fromkeys(extents)))
+    reading = read(plan, program.lets)
     premises = _premises(plan, reading)
     prover = _Prover(program, reading, premises, Flow(program, reading, premises), Matcher(program, reading, premises))
     prover.run()
