@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from tests.backends.tiles import TILED
 from tests.backends.transfers import STAGES
 from tests.lowering.test_holes import ROWS, figure_2
 from tests.schedule.laid import laid
 
+from texpr.cli import main
 from texpr.explain.kernels import barriers, copies
 from texpr.ir import kernel as k
 from texpr.ir.kernel_parse import parse_plan
 from texpr.mapping.cost import accesses
+
+RING = Path(__file__).parents[2] / "examples" / "tma" / "matmul_ring.te"
 
 
 def test_copies_and_waits_are_named() -> None:
@@ -61,3 +67,12 @@ def test_what_is_asked_before_a_tile_is_named(word: str, otherwise: str) -> None
     into, out = copies(kernel)
     assert (into["when"], into["otherwise"]) == ("i7 < 2", otherwise)
     assert (out["when"], out["otherwise"]) == ("i7 < 2", "nothing")
+
+
+def test_rings_say_how_far_ahead(capsys: pytest.CaptureFixture[str]) -> None:
+    """In words, and in data."""
+    assert main(["explain", str(RING), "--for", "sm_90a"]) == 0
+    assert "part of A at ko, from (64 * bi, 32 * ko), by tma, 3 turns ahead in a ring of 4 slots" in capsys.readouterr().out
+    assert main(["explain", str(RING), "--for", "sm_90a", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [each["stages"] for each in found["layout"]["staged"]] == [1, 4, 4]

@@ -141,6 +141,15 @@ CASES = (
         _each("M N K", (0, 128, 16), (128, 128, 0), (128, 128, 16)), _each("M N K", (384, 384, 32)),
     ),
     Scheduled(
+        "matmul_ring", "matmul_ring", ("ring",), _matmul,
+        _each("M N K", (0, 4, 4), (2, 4, 0), (1, 4, 4), (13, 12, 20), (64, 64, 16), (5, 8, 32), (9, 8, 100)),
+        _each("M N K", (131, 140, 36), (192, 192, 80)),
+    ),
+    Scheduled(
+        "matmul_ring", "whole_ring", ("ring",), _matmul,
+        _each("M N K", (0, 128, 16), (128, 128, 0), (128, 128, 16), (128, 128, 80)), _each("M N K", (384, 384, 32)),
+    ),
+    Scheduled(
         "jacobi", "jacobi", (None,), _jacobi,
         _each("H W", (0, 0), (1, 1), (2, 5), (7, 5), (18, 34)), _each("H W", (37, 71), (50, 98)),
     ),

@@ -60,6 +60,7 @@ def _rows() -> tuple[Row, ...]:
         row("matmul", "tiles", "k", "ki", 16, cube),
         row("matmul/whole", "loads", "k", "ko", 1024, cube),
         row("matmul/whole", "copies", "k", "ko", 1024, cube),
+        row("matmul_ring/whole_ring", "ring", "k", "ko", 1024, cube),
         row("jacobi", None, None, None, 2, {"H": 130, "W": 130}),
         row("conv2d", None, "s", "ci", 144, {"B": 1, "H": 16, "W": 32, "C": 16, "F": 64}),
         row("softmax", None, "k", "k_quad", 4, {"M": 64, "N": 1024}),
@@ -221,7 +222,8 @@ def test_vectors_of_a_transpose_ask_a_quarter_as_often() -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "schedule", "tile"), [("matmul", "tiles", 64), ("whole", "loads", 128), ("whole", "copies", 128)]
+    ("function", "schedule", "tile"),
+    [("matmul", "tiles", 64), ("whole", "loads", 128), ("whole", "copies", 128), ("whole_ring", "ring", 128)],
 )
 def test_matmul_moves_what_its_tiles_say(function: str, schedule: str, tile: int) -> None:
     (case,) = (c for c in CASES if c.function == function)

@@ -111,10 +111,19 @@ def _layout(console: Console, data: Data) -> None:
     for each in data["staged"]:
         start = f", from ({', '.join(each['base'])})" if each["base"] else ""
         lines = [
-            f"part of {each['of']} at {each['at']}{start}, by {each['via']}",
+            f"part of {each['of']} at {each['at']}{start}, by {each['via']}{_ahead(each)}",
             f"holes: {each['fill']}; needed: {each['needed']}",
         ]
         _entry(console, each["buffer"], lines)
+
+
+def _ahead(each: Data) -> str:
+    stages = each["stages"]
+    return "" if stages == 1 else f", {_counted(stages - 1, 'turn')} ahead in a ring of {stages} slots"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' if number > 1 else ''}"
 
 
 def _removed(each: Data) -> str:

@@ -29,6 +29,7 @@ def layout(made: Materialised) -> Data:
                 "of": s.of,
                 "at": s.at,
                 "via": s.via,
+                "stages": s.stages,
                 "base": list(s.base),
                 "fill": "weak" if s.fill is None else s.fill,
                 "needed": "weak: every read is in bounds",
