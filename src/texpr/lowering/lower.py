@@ -23,7 +23,8 @@ from texpr.lowering.nests import Lowered, lower_nest
 from texpr.lowering.notes import Notes, notes
 from texpr.lowering.placement import require_sizes
 from texpr.lowering.promote import promote
-from texpr.mapping.default import for_grid, map_nest
+from texpr.mapping.cut import cut
+from texpr.mapping.default import THREADS, for_grid, map_nest
 from texpr.mapping.reductions import BLOCK_CHUNK, CORE_CHUNK, arrange
 from texpr.mapping.streams import representatives
 from texpr.relation.collect import model
@@ -37,10 +38,12 @@ def lower(function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None
     """
     arranged = arrange(function, CORE_CHUNK if target.family == "cpu" else BLOCK_CHUNK)
     arranged = fuse(arranged, model(arranged))
+    values = representatives(function.sizes, function.where)
+    if target.is_gpu:
+        arranged = cut(arranged, function.sizes, values, THREADS)
     names = Names(arranged)
     arranged = replace(arranged, body=promote(arranged.body, names))
     host = divide(arranged, names, for_grid)
-    values = representatives(function.sizes, function.where)
     lowering = _Lowering(function, target, names, Needs(model(arranged)), host.lets, values)
     steps = tuple(lowering.steps(host.items))
     kept = [b for b in host.locals if b not in function.results]
