@@ -239,11 +239,12 @@ def _block(band: Band, lanes: Digits, threads: int, shape: Digits) -> Digits:
     room = [max(1, (threads if e is None else _above(e)) // n) for e, n in zip(band.extents, box, strict=True)]
     outer = sorted((n for n in range(loops) if box[n] == 1 and room[n] > 1), reverse=True)
     order = tuple(dict.fromkeys((*(loop for loop, _ in reversed(lanes)), *outer)))[:NEAR]
-    best: tuple[int, int] | None = None
+    folded = loops - 2 if loops > 3 else 0  # these share a dimension of the grid, and their indices take divisions
+    best: tuple[int, int, int] | None = None
     made = joined((*lanes, (min(n for n, _ in shape), threads // band.request.lanes)))
     for parts in _parts(threads // band.request.lanes, [room[n] for n in order]):
         more = joined((*lanes, *((loop, radix) for loop, radix in zip(order, parts, strict=True) if radix > 1)))
-        key = (_footprint(band, more), len(more))
+        key = (_footprint(band, more), sum(1 for loop, _ in more if loop < folded), len(more))
         if best is None or key < best:
             best, made = key, more
     return made
@@ -261,16 +262,16 @@ def _footprint(band: Band, digits: Digits) -> int:
 
 
 def _parts(left: int, room: list[int]) -> Iterator[tuple[int, ...]]:
-    """Every way to write `left` as a product of powers of two, none above its room."""
+    """Every way to write `left` as a product of powers of two, none above its room, the first ones large first."""
     if not room:
         if left == 1:
             yield ()
         return
-    radix = 1
-    while radix <= min(left, room[0]):
+    radix = min(left, room[0])
+    while radix:
         for rest in _parts(left // radix, room[1:]):
             yield (radix, *rest)
-        radix *= 2
+        radix //= 2
 
 
 def joined(digits: Digits) -> Digits:
