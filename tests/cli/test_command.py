@@ -296,10 +296,12 @@ def test_interrupt_is_quiet(scale: Path, texpr: Call, monkeypatch: pytest.Monkey
 
 
 STARTED = """
-import os, signal, sys, texpr.support.lazy
+import os, signal, sys, time, texpr.support.lazy
 from texpr.cli import main
 def load(name):
     os.kill(os.getpid(), signal.{name})
+    while True:
+        time.sleep(0.01)  # another thread may have been given the signal: it comes a moment later
 texpr.cli.resolve = load
 sys.exit(main(["check", "x.te"]))
 """

@@ -6,7 +6,7 @@ import pytest
 
 from texpr.frontend import parse
 from texpr.ir.program import Function, Schedule
-from texpr.ir.selection import find_schedule, select_schedule
+from texpr.ir.selection import Selected, find_schedule, select_schedule
 from texpr.isa.registry import resolve
 from texpr.support.diagnostic import TexprError
 
@@ -18,10 +18,10 @@ def function(*heads: str) -> Function:
     return parse(COPY + "\n".join(f"schedule f {head} {{ }}" for head in heads))["f"]
 
 
-def head(schedule: Schedule | None) -> str | None:
-    """A schedule as its head."""
-    if schedule is None:
-        return None
+def head(schedule: Selected) -> str | None:
+    """A schedule as its head, what is none as it is."""
+    if not isinstance(schedule, Schedule):
+        return schedule
     name = "" if schedule.name is None else f'"{schedule.name}"'
     return f"{name} for {schedule.target}".strip() if schedule.target is not None else name
 
@@ -41,17 +41,17 @@ NAMED, FAST, SLOW = '"any"', '"fast" for sm_90a', '"slow" for sm_90a'
 @pytest.mark.parametrize(
     ("heads", "wanted", "target", "expected"),
     [
-        ([], "auto", "cpu", None),
+        ([], "auto", "cpu", "auto"),
         ([], "none", "cpu", None),
         ([PLAIN, EXACT], "none", "sm_90a", None),
-        # auto: the very target, then its family, then any target, then nothing; the order of the file does not count
+        # auto: the very target, then its family, then any target, then the compiler's; the order of the file does not count
         ([PLAIN, FAMILY, EXACT], "auto", "sm_90a", EXACT),
         ([EXACT, FAMILY, PLAIN], "auto", "sm_90a", EXACT),
         ([PLAIN, FAMILY, EXACT], "auto", "sm_80", FAMILY),
         ([PLAIN, FAMILY, EXACT], "auto", "cpu", PLAIN),
         ([PLAIN, EXACT], "auto", "sm_90", PLAIN),
-        ([FAMILY, EXACT], "auto", "cpu", None),
-        ([EXACT], "auto", "sm_90", None),
+        ([FAMILY, EXACT], "auto", "cpu", "auto"),
+        ([EXACT], "auto", "sm_90", "auto"),
         # the only one needs no name to be left out, and the one without a name wins
         ([FAST], "auto", "sm_90a", FAST),
         ([NAMED], "auto", "cpu", NAMED),
