@@ -89,6 +89,10 @@ def _tile_lines(nest: Data) -> Iterator[str]:
     own = {name: size for name, size in nest["own"].items() if size > 1}
     thread = f", {' × '.join(f'{size} {name}' for name, size in own.items())} a thread" if own else ""
     yield f"tile {' × '.join(f'{size} {name}' for name, size in nest['tile'].items())}{thread}"
+    if "panels" in nest:
+        yield f"{', '.join(nest['panels'])}: {nest['panel_bytes']} bytes, packed for each block"
+        yield f"{nest['reads']:.2g} reads of memory for each vector of products"
+        return
     for each in nest["staged"]:
         box = " × ".join(map(str, each["box"]))
         yield f"{each['buffer']}: box {box}, {each['bytes']} bytes, brought {each['times']} times"

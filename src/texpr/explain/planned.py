@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from texpr.affine.expr import Sym
 from texpr.driver import Compiled
 from texpr.ir.text import print_schedule
+from texpr.planner.cores import Panel
 from texpr.planner.plan import Chosen
+from texpr.planner.search import Candidate
 
 Data = dict[str, Any]
 
@@ -24,14 +28,20 @@ def planned(compiled: Compiled) -> Data | None:
 
 
 def _nest(chosen: Chosen) -> Data:
-    found = chosen.candidate
     data: Data = {"line": chosen.line, "reason": chosen.reason or None, "refused": list(chosen.refused)}
-    if found is None:
-        return {**data, "tile": None}
+    match chosen.candidate:
+        case None:
+            return {**data, "tile": None}
+        case Candidate() as found:
+            return {**data, **_tile(found)}
+        case Panel() as found:
+            return {**data, **_panel(found)}
+
+
+def _tile(found: Candidate) -> Data:
     return {
-        **data,
-        "tile": {str(sym): size for sym, size in found.tile.items()},
-        "own": {str(sym): size for sym, size in found.own.items()},
+        "tile": _named(found.tile),
+        "own": _named(found.own),
         "staged": [
             {"buffer": s.form.buffer.name, "box": list(s.box), "bytes": s.bytes, "times": s.times} for s in found.staged
         ],
@@ -40,3 +50,17 @@ def _nest(chosen: Chosen) -> Data:
         "shared_bytes": found.shared,
         "registers": found.registers,
     }
+
+
+def _panel(found: Panel) -> Data:
+    return {
+        "tile": _named(found.tile),
+        "own": _named({found.row: found.rows, found.lane: found.lanes}),
+        "panels": [each.buffer.name for each in found.panels],
+        "panel_bytes": found.bytes,
+        "reads": found.reads,
+    }
+
+
+def _named(sizes: Mapping[Sym, int]) -> dict[str, int]:
+    return {str(sym): size for sym, size in sizes.items()}

@@ -31,6 +31,8 @@ class Target:
     max_grid: tuple[int, int, int] = (1, 1, 1)
     max_cluster: int = 1
     """Blocks of a cluster that every device of this target can hold."""
+    caches: tuple[int, ...] = ()
+    """Bytes of the caches that a core has for itself, nearest first; empty where threads of many share them."""
     shared_static: int = 0
     """Shared memory of a block without asking."""
     shared: int = 0

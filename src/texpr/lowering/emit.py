@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from texpr.affine.expr import ONE, ZERO, Sym
 from texpr.affine.facts import Known
@@ -27,6 +28,9 @@ from texpr.support.diagnostic import limitation
 
 MOST_UNROLLED = 64
 """The longest loop that is unrolled so that a thread's own array can live in registers."""
+
+MOST_REGISTERS = 8192
+"""Bytes of the largest array that is taken to live in registers: more than any thread has."""
 
 
 @dataclass(slots=True)
@@ -122,11 +126,12 @@ class Emitter:
         return any(place is not None and place.register is not None for place in places)
 
     def _indexes_own(self, loop: ir.Loop) -> bool:
+        """Whether `loop` goes through an array of the thread's own that registers could hold."""
         for stmt in ir.walk(loop.body):
             for load in loads(stmt):
                 place = self.places.get(load.buffer)
                 own = place is not None and place.space is k.Space.LOCAL and place.register is None
-                if own and any(loop.sym in e.syms() for e in load.index):
+                if place is not None and own and _is_small(place) and any(loop.sym in e.syms() for e in load.index):
                     return True
         return False
 
@@ -204,6 +209,12 @@ class Emitter:
 def _is_first(bind: ir.Bind, mentioned: list[Load], buffer: Buffer) -> bool:
     """Whether `bind` gives `buffer` its first value and does nothing else."""
     return bind.update is None and len(bind.targets) == 1 and len(mentioned) == 1 and bind.targets[0].buffer is buffer
+
+
+def _is_small(place: Place) -> bool:
+    """Whether the array may be registers; what is larger stays in memory, however its loops are written."""
+    extents, size = place.buffer.shape, place.buffer.dtype.bytes
+    return all(e.is_constant for e in extents) and prod(e.constant for e in extents) * size <= MOST_REGISTERS
 
 
 def unrolling(loop: ir.Loop) -> int | None:

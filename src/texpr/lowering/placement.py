@@ -80,7 +80,7 @@ class Placer:
                     raise self._misplaced(new, why, "place it in shared memory, or bind the loops that write and read it alike")
                 shape = tuple((extent + (s - 1)) // s for extent, s in zip(buffer.shape, slots, strict=True))
                 kept = count(shape)
-                if kept is not None and kept * buffer.dtype.bytes > OWN_BYTES:
+                if kept is not None and kept * buffer.dtype.bytes > max((OWN_BYTES, *self.target.caches[-1:])):
                     raise self._misplaced(new, f"each thread would keep {kept} elements", "make its tiles smaller")
                 if kept == 1:
                     return self._register(buffer, reason)

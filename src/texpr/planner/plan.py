@@ -11,8 +11,10 @@ from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
 from texpr.planner.budget import budget
+from texpr.planner.cores import CoreScript, Panel, panel
+from texpr.planner.follow import Follower, Refused
 from texpr.planner.nest import Nest, NoPlan, nests
-from texpr.planner.script import Refused, Script
+from texpr.planner.script import Script
 from texpr.planner.search import Candidate, Search
 from texpr.schedule.apply import start
 from texpr.schedule.state import State
@@ -27,8 +29,7 @@ class Chosen:
     """What became of the nest at `line`: `candidate` by model, or `reason` why it has none. `refused`: what was tried first."""
 
     line: int
-    nest: Nest | None
-    candidate: Candidate | None
+    candidate: Candidate | Panel | None
     reason: str = ""
     refused: tuple[str, ...] = ()
 
@@ -50,12 +51,12 @@ class Planned:
 
 def plan(function: ir.Function, target: Target) -> Planned:
     """The automatic schedule of `function`, a checked one with its sizes as far fixed as they are, for `target`."""
-    if not target.is_gpu or any(s.directives for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq)):
+    if any(s.directives for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq)):
         return Planned(None, (), start(function, target))
     state, directives, chosen = start(function, target), list[ir.Directive](), list[Chosen]()
     for par, nest in nests(function):
         if isinstance(nest, NoPlan):
-            chosen.append(Chosen(par.span.line, None, None, str(nest)))
+            chosen.append(Chosen(par.span.line, None, str(nest)))
             continue
         found, script = _laid_out(nest, state)
         chosen.append(found)
@@ -66,20 +67,29 @@ def plan(function: ir.Function, target: Target) -> Planned:
     return Planned(schedule, tuple(chosen), state)
 
 
-def _laid_out(nest: Nest, state: State) -> tuple[Chosen, Script | None]:
-    limits, banned, refused = budget(state.target), frozenset[Buffer](), list[str]()
+def _laid_out(nest: Nest, state: State) -> tuple[Chosen, Follower | None]:
+    banned, refused = frozenset[Buffer](), list[str]()
     for _ in range(ATTEMPTS):
         try:
-            candidate = Search(nest, limits, banned).best()
-            script = Script(nest, candidate, state)
+            found, script = _attempt(nest, state, banned)
             script.run()
         except NoPlan as reason:
-            return Chosen(nest.line, nest, None, str(reason), tuple(refused)), None
+            return Chosen(nest.line, None, str(reason), tuple(refused)), None
         except Refused as reason:
             refused.append(str(reason))
             if reason.buffer is None:
                 break
             banned |= {reason.buffer}
         else:
-            return Chosen(nest.line, nest, candidate, "", (*refused, *script.dropped)), script
-    return Chosen(nest.line, nest, None, "every candidate was refused", tuple(refused)), None
+            return Chosen(nest.line, found, "", (*refused, *script.dropped)), script
+    return Chosen(nest.line, None, "every candidate was refused", tuple(refused)), None
+
+
+def _attempt(nest: Nest, state: State, banned: frozenset[Buffer]) -> tuple[Candidate | Panel, Script | CoreScript]:
+    """The best candidate that stages none of `banned`, and its directives, not followed yet. Raises NoPlan."""
+    span = nest.loops[0].span
+    if state.target.is_gpu:
+        candidate = Search(nest, budget(state.target), banned).best()
+        return candidate, Script(state, span, nest=nest, candidate=candidate)
+    chosen = panel(nest, state.target, banned)
+    return chosen, CoreScript(state, span, nest=nest, panel=chosen)

@@ -1,44 +1,27 @@
-"""A candidate said as directives, each followed as it is said: what is refused is known at once, and why.
+"""A candidate for a GPU said as directives.
 
-A step that the tile rests on ends the attempt (`Refused`); one that is only better with (vectors, asynchronous copies) is left
-out, and both are told.
+split, split, …        blocks, and in each threads with iterations of their own
+reorder, bind          grid, steps of the loops in order, threads, steps inside of the tile, a thread's own
+stage … in=registers   what is updated over the loops in order
+stage … in=shared      what is read over and over, copied ahead (`pipeline`); rows padded, or dealt out by element
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
-from texpr.ir.text import print_directive
-from texpr.ir.value import Buffer
 from texpr.isa.cuda import ASYNC_COPY
 from texpr.planner.banks import WARP, padding
 from texpr.planner.budget import STAGES
+from texpr.planner.follow import Follower
 from texpr.planner.nest import Nest
 from texpr.planner.search import Candidate, Staging
-from texpr.schedule.apply import follow
-from texpr.schedule.state import State
-from texpr.support.diagnostic import TexprError
-from texpr.support.span import Span
 
 UNROLLED = 16
 """A `seq` inside a tile of so few iterations is written out."""
-
-
-class Refused(Exception):
-    """A directive that the candidate needs was refused; `buffer` where it was to be staged."""
-
-    def __init__(self, directive: ir.Directive, reason: TexprError, buffer: Buffer | None):
-        self.directive, self.buffer = directive, buffer
-        super().__init__(told(directive, reason))
-
-
-def told(directive: ir.Directive, reason: TexprError) -> str:
-    """What was refused, and why, in one line."""
-    return f"{print_directive(directive)}: {reason.diagnostics[0].code}: {reason.diagnostics[0].message}"
 
 
 @dataclass(slots=True)
@@ -50,15 +33,12 @@ class Loops:
     own: str | None = None
 
 
-@dataclass(slots=True)
-class Script:
-    """`state` after `directives`, which lay `nest` out as `candidate` has it. `dropped`: what was refused and left out."""
+@dataclass(slots=True, kw_only=True)
+class Script(Follower):
+    """Lays `nest` out over blocks and threads as `candidate` has it."""
 
     nest: Nest
     candidate: Candidate
-    state: State
-    directives: list[ir.Directive] = field(default_factory=list[ir.Directive])
-    dropped: list[str] = field(default_factory=list[str])
 
     def run(self) -> None:
         """Follows every directive. Raises Refused."""
@@ -70,9 +50,9 @@ class Script:
         order = [*grid, *(s.outer for s in seqs if s.outer), *reversed(lanes), *(s.own for s in seqs if s.own)]
         order += [p.own for p in pars if p.own]
         if len(order) > 1:
-            self._must("reorder", *order)
+            self.must("reorder", *order)
         for lane, level in zip(lanes, ("block.x", "block.y", "block.z"), strict=False):
-            self._must("bind", lane, level)
+            self.must("bind", lane, level)
         self._accumulators(grid[-1])
         for staging in self.candidate.staged:
             at = grid[-1] if staging.at is None else parts[staging.at].outer
@@ -81,14 +61,14 @@ class Script:
         for at in dict.fromkeys(s.at for s in self.candidate.staged if s.at is not None):
             loop = parts[at].outer
             assert loop is not None, "as above"
-            self._may("pipeline", loop, stages=STAGES)
+            self.may("pipeline", loop, stages=STAGES)
         for seq in seqs:
-            loop = self._loop(seq.own) if seq.own else None
+            loop = self.loop(seq.own) if seq.own else None
             if loop is not None and loop.extent.is_constant and loop.extent.constant <= UNROLLED and self._few(loop):
-                self._may("unroll", loop.sym.name)
+                self.may("unroll", loop.sym.name)
         for par in pars:
             if par.own:
-                self._may("unroll", par.own)
+                self.may("unroll", par.own)
 
     def _parts(self, loop: ir.Loop) -> Loops:
         """`loop` split as the tile asks."""
@@ -97,20 +77,20 @@ class Script:
         if isinstance(loop, ir.Seq):
             if loop.extent.is_constant and trips <= size:
                 return Loops(own=name)
-            outer, inner = self._fresh(name, "o", "i")
-            self._must("split", name, size, results=(outer, inner))
+            outer, inner = self.fresh(name, "o", "i")
+            self.must("split", name, size, results=(outer, inner))
             return Loops(outer, own=inner)
         own = self.candidate.own.get(loop.sym, 1)
         if size == 1:
             return Loops(name)
-        outer, inner = self._fresh(name, "b", "t" if own == 1 else "v" if own == size else "e")
-        self._must("split", name, size, results=(outer, inner))
+        outer, inner = self.fresh(name, "b", "t" if own == 1 else "v" if own == size else "e")
+        self.must("split", name, size, results=(outer, inner))
         if own == 1:
             return Loops(outer, thread=inner)
         if own == size:
             return Loops(outer, own=inner)
-        kept, thread = self._fresh(name, "v", "t")
-        self._must("split", inner, size // own, results=(kept, thread))
+        kept, thread = self.fresh(name, "v", "t")
+        self.must("split", inner, size // own, results=(kept, thread))
         return Loops(outer, thread, kept)
 
     def _lanes(self, parts: dict[Sym, Loops]) -> list[str]:
@@ -123,20 +103,20 @@ class Script:
         seqs = {loop.sym for loop in self.nest.seqs}
         kept = (t.buffer for t in self.nest.touches if t.updates and t.around & seqs and t.buffer not in self.nest.local)
         for buffer in dict.fromkeys(kept):
-            (name,) = self._fresh(buffer.name, "acc")
-            self._must("stage", buffer.name, at=at, space="registers", results=(name,))
+            (name,) = self.fresh(buffer.name, "acc")
+            self.must("stage", buffer.name, at=at, space="registers", results=(name,))
 
     def _shared(self, staging: Staging, at: str) -> None:
         buffer = staging.form.buffer
-        (name,) = self._fresh(buffer.name, "s")
+        (name,) = self.fresh(buffer.name, "s")
         asked = {"at": at, "in": "shared"}
         if ASYNC_COPY not in self.state.target.features or buffer.dtype.bytes < 4:
-            self._must("stage", buffer.name, results=(name,), of=buffer, **asked)
+            self.must("stage", buffer.name, results=(name,), of=buffer, **asked)
         else:
-            self._must("stage", buffer.name, results=(name,), of=buffer, via="cp_async", **asked)
+            self.must("stage", buffer.name, results=(name,), of=buffer, via="cp_async", **asked)
         pad = padding(self.nest, self.candidate, staging)
         if pad:
-            self._must("resize", f"{name}.d{len(staging.box) - 1}", 0, pad)
+            self.must("resize", f"{name}.d{len(staging.box) - 1}", 0, pad)
         elif len(staging.box) > 1 and staging.box[-1] % WARP and WARP % staging.box[-1]:
             loops = [f"{name}_{dim}" for dim, extent in enumerate(staging.box) if extent > 1]
             self._merged(loops)
@@ -145,8 +125,8 @@ class Script:
         """Rows that do not suit a warp are dealt out element by element."""
         while len(loops) > 1:
             *loops, outer, inner = loops
-            (made,) = self._fresh(outer, "m")
-            if not self._may("merge", outer, inner, results=(made,)):
+            (made,) = self.fresh(outer, "m")
+            if not self.may("merge", outer, inner, results=(made,)):
                 return
             loops.append(made)
 
@@ -154,38 +134,3 @@ class Script:
         """Whether `loop` written out, with the loops inside of it, is not too much code."""
         inside = [s.extent for s in ir.walk((loop,)) if isinstance(s, ir.Par | ir.Seq)]
         return all(e.is_constant for e in inside) and prod(max(1, e.constant) for e in inside) <= 256
-
-    def _loop(self, name: str) -> ir.Loop:
-        return next(s for s in ir.walk(self.state.function.body) if isinstance(s, ir.Par | ir.Seq) and s.sym.name == name)
-
-    def _fresh(self, base: str, *suffixes: str) -> tuple[str, ...]:
-        name = base.replace("'", "_")
-        return tuple(self.state.fresh(f"{name}_{suffix}") for suffix in suffixes)
-
-    def _must(self, name: str, *plain: str | int, results: tuple[str, ...] = (), of: Buffer | None = None, **keys: str) -> None:
-        directive = _directive(name, plain, results, keys, self.nest.loops[0].span)
-        try:
-            self._follow(directive)
-        except TexprError as reason:
-            raise Refused(directive, reason, of) from None
-
-    def _may(self, name: str, *plain: str | int, results: tuple[str, ...] = (), **keys: int) -> bool:
-        directive = _directive(name, plain, results, keys, self.nest.loops[0].span)
-        try:
-            self._follow(directive)
-        except TexprError as reason:
-            self.dropped.append(told(directive, reason))
-            return False
-        return True
-
-    def _follow(self, directive: ir.Directive) -> None:
-        self.state = follow(self.state, directive)
-        self.directives.append(directive)
-
-
-def _directive(
-    name: str, plain: tuple[str | int, ...], results: tuple[str, ...], keys: Mapping[str, str | int], span: Span
-) -> ir.Directive:
-    given = [ir.Argument(value) for value in plain]
-    keyed = [ir.Argument(value, "in" if key == "space" else key) for key, value in keys.items()]
-    return ir.Directive(name, (*given, *keyed), results, span)

@@ -39,6 +39,15 @@ INDENT = "    "
 WIDTH = 120
 
 
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A loop over lanes that goes a vector at a time: the line before it, lanes of a vector as C text, the statements."""
+
+    before: str
+    step: str
+    lines: tuple[str, ...]
+
+
 class Dialect(Protocol):
     """How a machine's C differs."""
 
@@ -53,6 +62,10 @@ class Dialect(Protocol):
 
     def before_loop(self, loop: For, scope: Scope) -> list[str]:
         """Lines, pragmas, put before a loop."""
+        ...
+
+    def rows(self, loop: For, scope: Scope) -> Rows | None:
+        """The loop a vector at a time; None where it goes lane by lane."""
         ...
 
     def in_loop(self, loop: For, scope: Scope) -> list[str]:
@@ -164,11 +177,21 @@ class Body:
         name = variable.text
         advance = f"++{name}" if loop.step.is_constant and loop.step.constant == 1 else f"{name} += {step}"
         head = f"{indent}for ({variable.type.ctype} {name} = {lo}; {name} < {hi}; {advance}) {{"
+        vectors = self.dialect.rows(loop, inner)
+        if vectors is not None:
+            head = f"{indent}for ({variable.type.ctype} {name} = {lo}; {name} < {hi}; {name} += {vectors.step}) {{"
+            told = [] if line_of(loop.body[0].span) in (None, place.shown) else [self._place(loop.body[0], depth + 1)]
+            return [indent + vectors.before, head, *told, *(indent + INDENT + line for line in vectors.lines), f"{indent}}}"]
         pragmas = [indent + line for line in self.dialect.before_loop(loop, scope)]
         place = place if _all_from(loop, place.told) else Place(None, place.shown)
         first = [indent + INDENT + line for line in self.dialect.in_loop(loop, inner)]
         body = self.lines(loop.body, inner, depth + 1, place)
         return [*pragmas, head, *first, *body, f"{indent}}}"]
+
+    def _place(self, stmt: Stmt, depth: int) -> str:
+        line = line_of(stmt.span)
+        assert line is not None, "the caller looked"
+        return INDENT * depth + self.dialect.place(line)
 
     def _if(self, stmt: If, scope: Scope, depth: int, place: Place) -> list[str]:
         indent = INDENT * depth

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from texpr.affine.expr import Sym
+from texpr.backends.c.body import Rows
 from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import comment
 from texpr.backends.c.types import OPERATOR_TYPES, SMALL_FLOATS
 from texpr.backends.c.value import element_text, value_text
 from texpr.backends.cpu.ahead import fetch_ahead
+from texpr.backends.cpu.lanes import head, is_rows, rows
 from texpr.ir.kernel import Assign, Atomic, Barrier, CommitAsync, Exchange, For, WaitAsync, walk
 from texpr.ir.transfer import Tiles, Waited
 from texpr.ir.types import BOOL, DType
@@ -44,6 +46,13 @@ class Cpu:
                 return _simd(loop, scope)
             case _:
                 raise CompilerBug(f"a {loop.kind} loop in a CPU kernel")
+
+    def rows(self, loop: For, scope: Scope) -> Rows | None:
+        """A loop over lanes as operations on whole vectors."""
+        if not is_rows(loop):
+            return None
+        count, lanes = head(loop)
+        return Rows(f"TX_UNROLL({count})", lanes, tuple(rows(loop, scope)))
 
     def in_loop(self, loop: For, scope: Scope) -> list[str]:
         """Fetches of what later turns read."""

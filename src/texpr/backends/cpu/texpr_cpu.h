@@ -32,6 +32,33 @@ template <int COUNT, class T> TX_FN void tx_fetch_ahead(T const *now) {
     for (uintptr_t at = 0; at < COUNT * sizeof(T); at += 64) __builtin_prefetch((void const *)((uintptr_t)now + 1024 + at));
 }
 
+/* ---- vectors ------------------------------------------------------------------------------------------------------------- */
+
+/* Bytes of a vector: what one instruction of the machine works on. */
+#if defined(__AVX512F__)
+#define TX_VECTOR_BYTES 64
+#elif defined(__AVX__)
+#define TX_VECTOR_BYTES 32
+#else
+#define TX_VECTOR_BYTES 16
+#endif
+#define TX_LANES(T) (int)(TX_VECTOR_BYTES / sizeof(T))
+
+template <class T> struct tx_vector {
+    typedef T type __attribute__((vector_size(TX_VECTOR_BYTES), aligned(alignof(T)), may_alias));
+};
+
+/* The vector of elements from `first` on. */
+template <class T> TX_FN typename tx_vector<T>::type &tx_row(T &first) {
+    return reinterpret_cast<typename tx_vector<T>::type &>(first);
+}
+template <class T> TX_FN typename tx_vector<T>::type const &tx_row(T const &first) {
+    return reinterpret_cast<typename tx_vector<T>::type const &>(first);
+}
+
+/* A vector of equal elements. Taking nothing away keeps the sign of a zero. */
+template <class T> TX_FN typename tx_vector<T>::type tx_same(T value) { return value - typename tx_vector<T>::type{}; }
+
 /* ---- sums and extremes over SIMD lanes that OpenMP itself does not have --------------------------------------------------- */
 
 #pragma omp declare reduction(tx_max : float, double : omp_out = tx_max(omp_out, omp_in)) initializer(omp_priv = -INFINITY)

@@ -205,6 +205,10 @@ class _Cuda:
             case _:
                 raise CompilerBug(f"a {loop.kind} loop in a CUDA kernel")
 
+    def rows(self, loop: For, scope: Scope) -> None:
+        """Lanes are threads."""
+        return
+
     def in_loop(self, loop: For, scope: Scope) -> list[str]:
         """Nothing: other warps run while one waits for memory."""
         return []

@@ -10,4 +10,5 @@ TARGET = Target(
     levels=(Level.CORE, Level.THREAD, Level.LANE),
     align=64,  # a cache line, and the widest vector there is (AVX-512, SVE at 512 bits)
     vector=64,
+    caches=(32 * 1024, 512 * 1024),  # the least of server and desktop cores of the last ten years, but for a few
 )

@@ -1,0 +1,164 @@
+"""A plan for a CPU: a tile of results in vector registers, over a panel that is kept in a cache.
+
+    par j_b { par i_b { seq k_o {
+        panel of B: the rows that k_o reaches, beside one another     -- packed once, used by every tile of the block
+        par i_o {
+            tile of C in registers
+            seq k_i { par 4 |i_v| { par 64 |j_v| { tile[i_v, j_v] += A[i, k] * panel[k_i, j_v] } } }
+    } } } }
+
+Which loop is the lane, which the row, and what is worth a panel is read off the accesses, as for a GPU: a panel is of what
+neighbouring lanes read and rows do not differ in, so that each element is read again by every row of the block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from texpr.affine.expr import Sym
+from texpr.ir import program as ir
+from texpr.ir.value import Buffer
+from texpr.isa.target import Target
+from texpr.planner.follow import Follower
+from texpr.planner.model import Form, form
+from texpr.planner.nest import Nest, NoPlan, Subscript
+from texpr.planner.search import WHOLE
+
+VECTORS = 16
+"""Vectors of results that a tile has: half of the 32 registers that machines with the widest vectors have."""
+
+ROWS = (1, 2, 4, 8)
+BLOCK = 256
+"""Rows of a block, which use one panel: what packing costs, a load and a store, is spread over so many products."""
+
+STEPS = (512, 256, 128, 64, 32, 16, 8)
+"""Steps of a loop in order that a panel may hold."""
+
+KINDS = ("f32", "f64")
+"""Types that are computed in vectors as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """`rows` × `lanes` results in registers, `steps` of each split loop in order at a time, over `panels` in the cache.
+
+    `reads`: of memory, in vectors or single elements, for each vector of products.
+    """
+
+    lane: Sym
+    lanes: int
+    row: Sym
+    rows: int
+    steps: dict[Sym, int]
+    panels: tuple[Form, ...]
+    bytes: int
+    reads: float
+
+    @property
+    def tile(self) -> dict[Sym, int]:
+        """Iterations of each loop that is cut, in a block."""
+        return {self.row: BLOCK, self.lane: self.lanes, **self.steps}
+
+
+def panel(nest: Nest, target: Target, banned: frozenset[Buffer]) -> Panel:
+    """The panel and tile for `nest`. Raises NoPlan where none is worth it."""
+    seqs = {loop.sym for loop in nest.seqs}
+    if not any(t.updates and t.around & seqs for t in nest.touches):
+        raise NoPlan("nothing is summed up over a loop in order, so no tile of results stays in registers")
+    if any(t.buffer.dtype.name not in KINDS or t.index is None for t in nest.touches):
+        raise NoPlan("it is not all plain arithmetic of f32 or f64 at places that are known")
+    lane = _lane(nest)
+    shared = {b: f for b in nest.read_only() if b not in banned and (f := form(nest.of(b))) is not None and lane in f.along}
+    rows = [p.sym for p in nest.pars if p.sym != lane and any(p.sym not in f.along for f in shared.values())]
+    if not rows:
+        raise NoPlan("no two rows read the same vectors")
+    return min((_sized(nest, target, lane, row, shared) for row in rows), key=lambda each: each.reads)
+
+
+def _lane(nest: Nest) -> Sym:
+    """The `par` along which what is written is contiguous, the innermost of several."""
+    for par in reversed(nest.pars):
+        written = [t for t in nest.touches if t.writes and t.buffer not in nest.local]
+        if written and all(t.index and _is_contiguous(t.index, par.sym) for t in written):
+            return par.sym
+    raise NoPlan("what it writes is contiguous along none of its `par`s")
+
+
+def _is_contiguous(index: tuple[Subscript, ...], sym: Sym) -> bool:
+    return index[-1].steps.get(sym) == 1 and all(sym not in part.steps for part in index[:-1])
+
+
+def _sized(nest: Nest, target: Target, lane: Sym, row: Sym, shared: dict[Buffer, Form]) -> Panel:
+    """The cheapest tile with `row` for its rows, and the longest panel that the caches hold."""
+    panels = tuple(f for f in shared.values() if row not in f.along)
+    size = max(t.buffer.dtype.bytes for t in nest.touches)
+    each = target.vector // size
+    found: list[tuple[float, int, int]] = []
+    for rows, wide in product(ROWS, (1, 2, 4, 8)):
+        if rows * wide <= VECTORS:
+            vectors = sum(wide * (rows if t.along(row) else 1) for t in nest.touches if t.buffer in shared)
+            singles = sum(rows if t.along(row) else 1 for t in nest.touches if not t.writes and t.buffer not in shared)
+            found.append(((vectors + singles) / (rows * wide), rows, wide * each))
+    reads, rows, lanes = min(found)
+    split = [s for s in nest.seqs if not s.extent.is_constant or s.extent.constant > WHOLE]
+    whole = {s.sym: nest.trips[s.sym] for s in nest.seqs if s not in split}
+    for step in STEPS:
+        steps = {s.sym: step if n == len(split) - 1 else 1 for n, s in enumerate(split)}
+        tile = {**{p.sym: 1 for p in nest.pars}, lane: lanes, row: BLOCK, **whole, **steps}
+        taken = sum(prod(f.box(tile)) * f.buffer.dtype.bytes for f in panels)
+        if 4 * taken <= target.caches[-1]:
+            return Panel(lane, lanes, row, rows, steps, panels, taken, reads)
+    raise NoPlan("no panel of it fits the cache")
+
+
+@dataclass(slots=True, kw_only=True)
+class CoreScript(Follower):
+    """Lays `nest` out over cores and lanes as `panel` has it."""
+
+    nest: Nest
+    panel: Panel
+
+    def run(self) -> None:
+        """Follows every directive. Raises Refused."""
+        chosen = self.panel
+        j_o, j_v = self._split(chosen.lane, chosen.lanes, "b", "v")
+        block, rest = self._split(chosen.row, BLOCK, "b", "e")
+        i_o, i_v = self.fresh(chosen.row.name, "o", "v")
+        self.must("split", rest, chosen.rows, results=(i_o, i_v))
+        steps = {sym: self._split(sym, size, "o", "i") for sym, size in chosen.steps.items()}
+        others = [p.sym.name for p in self.nest.pars if p.sym not in (chosen.lane, chosen.row)]
+        outer = [steps[s.sym][0] for s in self.nest.seqs if s.sym in steps]
+        inner = [steps[s.sym][1] if s.sym in steps else s.sym.name for s in self.nest.seqs]
+        self.must("reorder", *others, j_o, block, *outer, i_o, *inner, i_v, j_v)
+        for each in chosen.panels:
+            reached = [steps[s.sym][0] for s in self.nest.seqs if s.sym in steps and s.sym in each.along]
+            (name,) = self.fresh(each.buffer.name, "p")
+            at = reached[-1] if reached else block
+            self.must("stage", each.buffer.name, results=(name,), of=each.buffer, at=at, space="registers")
+            first = next((s for s in self.loops() if s.sym.name == f"{name}_0"), None)
+            if first is not None:
+                self.may("partition", first.sym.name)
+        self._accumulators(i_o)
+        self.may("unroll", i_v)
+        self.may("partition", i_o)
+
+    def _split(self, sym: Sym, size: int, *suffixes: str) -> tuple[str, str]:
+        outer, inner = self.fresh(sym.name, *suffixes)
+        self.must("split", sym.name, size, results=(outer, inner))
+        return outer, inner
+
+    def _accumulators(self, at: str) -> None:
+        """What is updated over the loops in order: in registers during a tile, and what is the nest's own in the cache."""
+        seqs = {loop.sym for loop in self.nest.seqs}
+        kept = (t.buffer for t in self.nest.touches if t.updates and t.around & seqs)
+        for buffer in dict.fromkeys(kept):
+            (name,) = self.fresh(buffer.name, "acc")
+            self.must("stage", buffer.name, at=at, space="registers", results=(name,))
+            if buffer in self.nest.local:
+                self.may("place", buffer.name, "registers")
+
+    def loops(self) -> tuple[ir.Loop, ...]:
+        """Every loop, as it is now."""
+        return tuple(s for s in ir.walk(self.state.function.body) if isinstance(s, ir.Par | ir.Seq))

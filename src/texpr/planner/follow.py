@@ -1,0 +1,79 @@
+"""Directives followed as they are said: what is refused is known at once, and why.
+
+A step that a plan rests on ends the attempt (`Refused`); one that is only better with is left out, and both are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from texpr.ir import program as ir
+from texpr.ir.text import print_directive
+from texpr.ir.value import Buffer
+from texpr.schedule.apply import follow
+from texpr.schedule.state import State
+from texpr.support.diagnostic import TexprError
+from texpr.support.span import Span
+
+
+class Refused(Exception):
+    """A directive that the candidate needs was refused; `buffer` where it was to be staged."""
+
+    def __init__(self, directive: ir.Directive, reason: TexprError, buffer: Buffer | None):
+        self.directive, self.buffer = directive, buffer
+        super().__init__(told(directive, reason))
+
+
+def told(directive: ir.Directive, reason: TexprError) -> str:
+    """What was refused, and why, in one line."""
+    return f"{print_directive(directive)}: {reason.diagnostics[0].code}: {reason.diagnostics[0].message}"
+
+
+@dataclass(slots=True)
+class Follower:
+    """`state` after `directives`, which are told to stand at `span`. `dropped`: what was refused and left out."""
+
+    state: State
+    span: Span
+    directives: list[ir.Directive] = field(default_factory=list[ir.Directive])
+    dropped: list[str] = field(default_factory=list[str])
+
+    def loop(self, name: str) -> ir.Loop:
+        """The loop of that name, as it is now."""
+        return next(s for s in ir.walk(self.state.function.body) if isinstance(s, ir.Par | ir.Seq) and s.sym.name == name)
+
+    def fresh(self, base: str, *suffixes: str) -> tuple[str, ...]:
+        """Free names, `base` with each of `suffixes`."""
+        name = base.replace("'", "_")
+        return tuple(self.state.fresh(f"{name}_{suffix}") for suffix in suffixes)
+
+    def must(self, name: str, *plain: str | int, results: tuple[str, ...] = (), of: Buffer | None = None, **keys: str) -> None:
+        """Follows the directive `name`. Raises Refused, with the buffer `of`."""
+        directive = _directive(name, plain, results, keys, self.span)
+        try:
+            self._follow(directive)
+        except TexprError as reason:
+            raise Refused(directive, reason, of) from None
+
+    def may(self, name: str, *plain: str | int, results: tuple[str, ...] = (), **keys: int) -> bool:
+        """Follows the directive `name` unless it is refused, and says whether it did."""
+        directive = _directive(name, plain, results, keys, self.span)
+        try:
+            self._follow(directive)
+        except TexprError as reason:
+            self.dropped.append(told(directive, reason))
+            return False
+        return True
+
+    def _follow(self, directive: ir.Directive) -> None:
+        self.state = follow(self.state, directive)
+        self.directives.append(directive)
+
+
+def _directive(
+    name: str, plain: tuple[str | int, ...], results: tuple[str, ...], keys: Mapping[str, str | int], span: Span
+) -> ir.Directive:
+    given = [ir.Argument(value) for value in plain]
+    keyed = [ir.Argument(value, "in" if key == "space" else key) for key, value in keys.items()]
+    return ir.Directive(name, (*given, *keyed), results, span)
