@@ -33,9 +33,9 @@ static void matmul_0(
             // 12: seq K |k| reduce(C) { C[i, j] += A[i, k] * B[k, j] }
             TX_UNROLL(4)
             for (int ti = 0; ti < 4; ++ti) {
-                #pragma omp simd
-                for (int tj = 0; tj < 16; ++tj) {
-                    tile[ti * 16 + tj] = 0.0f;
+                TX_UNROLL(4)
+                for (int tj = 0; tj < 16; tj += TX_LANES(float)) {
+                    tx_row(tile[ti * 16 + tj]) = tx_same(0.0f);
                 }
             }
             for (int k = 0; k < K; ++k) {
@@ -49,9 +49,9 @@ static void matmul_0(
             }
             TX_UNROLL(4)
             for (int ti = 0; ti < 4; ++ti) {
-                #pragma omp simd
-                for (int tj = 0; tj < 16; ++tj) {
-                    C[(long long)(4 * bi + ti) * N + 16 * bj + tj] = tile[ti * 16 + tj];
+                TX_UNROLL(4)
+                for (int tj = 0; tj < 16; tj += TX_LANES(float)) {
+                    tx_row(C[(long long)(4 * bi + ti) * N + 16 * bj + tj]) = tx_row(tile[ti * 16 + tj]);
                 }
             }
         }
