@@ -11,8 +11,11 @@ from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transform import Transform
 from texpr.ir import program as ir
+from texpr.ir.uses import loads
 from texpr.relation.facts import known
+from texpr.schedule.marks import UNGUARD, mark
 from texpr.schedule.materialise import Guarded, Materialised, given
+from texpr.schedule.state import Staged
 
 Data = dict[str, Any]
 
@@ -32,11 +35,20 @@ def layout(made: Materialised) -> Data:
                 "stages": s.stages,
                 "base": list(s.base),
                 "fill": "weak" if s.fill is None else s.fill,
-                "needed": "weak: every read is in bounds",
+                "needed": _needed(s, made.state.function),
             }
             for s in made.state.staged
         ],
     }
+
+
+def _needed(staged: Staged, function: ir.Function) -> str:
+    """What consumers ask of holes: of those that run over holes, their fill."""
+    for loop in ir.walk(function.body):
+        if isinstance(loop, ir.Par | ir.Seq) and mark(loop, UNGUARD):
+            if any(load.buffer.name == staged.name for s in ir.walk(loop.body) for load in loads(s)):
+                return f"strong({staged.fill}): holes of {loop.sym.base} compute, too"
+    return "weak: every read is in bounds"
 
 
 def _whole(guards: tuple[Guarded, ...]) -> Iterator[Guarded]:

@@ -155,6 +155,10 @@ class Schedule:
         """Iterations whose predicates all hold, parted from the rest; or a loop kept whole that would be parted unasked."""
         return self._and("partition", (loop, None if on else OFF), {}, ())
 
+    def unguard(self, loop: str) -> Schedule:
+        """A loop whose holes compute as well, on the fills of staged buffers."""
+        return self._and("unguard", (loop,), {}, ())
+
     def launch_bounds(self, blocks: int) -> Schedule:
         """How many blocks a multiprocessor should hold."""
         return self._and("launch_bounds", (blocks,), {}, ())

@@ -22,6 +22,9 @@ SAVES = "saves"
 
 CLUSTER, MULTICAST = "cluster", "multicast"
 
+UNGUARD = "unguard"
+"""A loop that runs over holes, too."""
+
 OFF = "off"
 """What `partition` says of a loop that must stay whole."""
 

@@ -24,11 +24,13 @@ from texpr.ir import program as ir
 from texpr.ir.rewrite import Rewriter, replace_loads, substitute_value
 from texpr.ir.types import BOOL, I64
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Value, conjunction
-from texpr.presburger.formula import Ge, compare
+from texpr.presburger.formula import Formula, Ge, compare, conj, disj, negate
 from texpr.relation.facts import facts_of, in_loop, known
-from texpr.schedule.marks import UNROLL, VECTOR, level_of, mark
+from texpr.schedule.marks import UNGUARD, UNROLL, VECTOR, level_of, mark, unmarked
+from texpr.schedule.overrun import Filling, Holes, Matters, fillings
 from texpr.schedule.state import State
 from texpr.schedule.tree import Body
+from texpr.support.diagnostic import error
 
 Path = tuple[ir.Loop, ...]
 
@@ -78,6 +80,10 @@ class _Need:
         return self.left.syms() | self.right.syms()
 
     @property
+    def formula(self) -> Formula:
+        return compare(self.op, self.left, self.right)
+
+    @property
     def value(self) -> Value:
         return Op(self.op, (Index(self.left, I64), Index(self.right, I64)), BOOL)
 
@@ -121,6 +127,8 @@ class _Maker:
         """The statements of `body` below the loops `path`, where the predicates `held` hold."""
         computes = any(not isinstance(s, ir.Par | ir.Seq | ir.New) for s in body)
         base: _Needs = {n: None for n in self._around(path).needs if n not in held} if computes else {}
+        free = self._free(body, path, {**held, **base})
+        base = {n: None for n in base if n not in free}
         entries = [self._filled(stmt, path, base) or self._entry(stmt, path, {**held, **base}) for stmt in body]
         return [e if e.needs is None or e.filled else replace(e, needs={**base, **e.needs}) for e in entries]
 
@@ -152,6 +160,35 @@ class _Maker:
         """What fills the holes of staged buffers, by name."""
         return {staged.name: staged.fill for staged in self.state.staged if staged.fill is not None}
 
+    def _free(self, body: Body, path: Path, needs: _Needs) -> frozenset[_Need]:
+        """Comparisons of a loop that runs over holes, which are not made: what holes compute is proved to change nothing."""
+        asked = {loop.sym: found for loop in path if (found := mark(loop, UNGUARD))}
+        free = frozenset(n for n in needs if not n.syms.isdisjoint(asked))
+        statements = [s for s in body if not isinstance(s, ir.Par | ir.Seq | ir.New)]
+        if not free or not statements:
+            return frozenset()
+        around = self._around(path)
+        facts = [Ge(e) for e in self.given]
+        for loop in path:
+            facts += [Ge(e) for e in in_loop(loop.sym, loop.extent.substitute(around.indices))]
+        kept = [n.formula for n in needs if n not in free]
+        failing = disj([negate(n.formula) for n in free])
+        holes = Holes(self.state, conj((*facts, *kept, failing)), around.indices)
+        copies = fillings(self.state)
+        try:
+            for stmt in statements:
+                holes.require_neutral(stmt, copies, {name: self._reached(copy) for name, copy in copies.items()})
+        except Matters as reason:
+            (span, *_) = (found.span for found in asked.values())
+            raise error("E0906", span, f"holes cannot be computed: {reason}", help=reason.help) from None
+        return free
+
+    def _reached(self, copy: Filling) -> Formula:
+        """Where a copy's iteration is no hole."""
+        own = copy.target.index
+        needs = (n for n in self._around(copy.around).needs if all(n.syms.isdisjoint(e.syms()) for e in own))
+        return conj([n.formula for n in needs])
+
     def _entry(self, stmt: ir.Stmt, path: Path, held: _Needs) -> _Entry:
         match stmt:
             case ir.Par() | ir.Seq():
@@ -182,7 +219,8 @@ class _Maker:
             outside = {n: None for n in (every or [{}])[0] if loop.sym not in n.syms and all(n in m for m in every)}
         reduce = tuple(dict.fromkeys(map(self._buffer, loop.reduce)))
         extent = self._around(path).index(loop.extent)
-        return _Entry(replace(loop, extent=extent, body=_wrapped(inner, outside), reduce=reduce), outside)
+        bare = unmarked(loop, UNGUARD)
+        return _Entry(replace(bare, extent=extent, body=_wrapped(inner, outside), reduce=reduce), outside)
 
     def _around(self, path: Path) -> _Around:
         found = self.arounds.get(path)

@@ -1,0 +1,27 @@
+"""`unguard(ki)`: iterations of ki that are holes compute, too, on what staged buffers hold there: proved to change nothing.
+
+Before: seq 32 |ki| { if 32 * ko + ki < K { acc += As[ti, ki] * Bs[ki, tj] } }
+After:  seq 32 |ki| { acc += As[ti, ki] * Bs[ki, tj] }
+
+Needs copies that fill with the neutral value (`stage(…, fill=zero)`), so that they are strong. Refused where a hole could
+matter.
+"""
+
+from __future__ import annotations
+
+from texpr.schedule.call import Call, Rule
+from texpr.schedule.marks import UNGUARD, marked
+from texpr.schedule.materialise import materialise
+from texpr.schedule.state import State
+
+
+def _apply(call: Call) -> State:
+    call.expect(1)
+    call.no_results()
+    loop = call.loop(call.plain[0])
+    state = call.state.changed(loop, lambda copy: marked(copy, UNGUARD, span=call.directive.span))
+    materialise(state)  # which proves it, or refuses
+    return state
+
+
+RULE = Rule("unguard", "unguard(LOOP)", _apply)
