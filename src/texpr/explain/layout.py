@@ -44,10 +44,10 @@ def layout(made: Materialised) -> Data:
 
 def _needed(staged: Staged, function: ir.Function) -> str:
     """What consumers ask of holes: of those that run over holes, their fill."""
-    for loop in ir.walk(function.body):
-        if isinstance(loop, ir.Par | ir.Seq) and mark(loop, UNGUARD):
-            if any(load.buffer.name == staged.name for s in ir.walk(loop.body) for load in loads(s)):
-                return f"strong({staged.fill}): holes of {loop.sym.base} compute, too"
+    loops = (s for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq) and mark(s, UNGUARD))
+    for loop in loops:
+        if any(load.buffer.name == staged.name for s in ir.walk(loop.body) for load in loads(s)):
+            return f"strong({staged.fill}): holes of {loop.sym.base} compute, too"
     return "weak: every read is in bounds"
 
 

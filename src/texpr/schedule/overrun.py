@@ -26,7 +26,6 @@ from texpr.presburger.sets import Set
 from texpr.relation.conditions import condition
 from texpr.schedule.state import State
 
-
 EXACT = (0, 1, math.inf, -math.inf)
 """Numbers with which every type computes alike."""
 
