@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from texpr.affine.expr import expr
+from texpr.affine.expr import ZERO, Expr, expr
 from texpr.ir import kernel as k
 from texpr.ir.value import Index, Op, Value
-from texpr.isa.levels import Space
+from texpr.isa.levels import Level, Space
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,10 @@ def _changes(kernel: k.Kernel) -> Iterator[tuple[str, str, k.Kernel]]:
 
 def _changes_of(stmt: k.Stmt) -> Iterator[tuple[str, str, Change]]:
     match stmt:
+        case k.Barrier() if stmt.level is Level.CLUSTER:
+            yield "barrier", f"barrier of the cluster dropped ({_covers(stmt.covers)})", lambda _: ()
+            block = replace(stmt, level=Level.BLOCK)
+            yield "barrier", f"barrier of the block for that of the cluster ({_covers(stmt.covers)})", lambda _: (block,)
         case k.Barrier():
             yield "barrier", f"barrier dropped ({_covers(stmt.covers)})", lambda _: ()
         case k.WaitAsync():
@@ -69,8 +73,23 @@ def _changes_of(stmt: k.Stmt) -> Iterator[tuple[str, str, Change]]:
             yield "commit", f"commit at line {stmt.span.line} dropped", lambda _: ()
         case k.If() if (longer := _longer(stmt.condition)) is not None:
             yield "guard", f"guard at line {stmt.span.line} one too long", lambda _: (replace(stmt, condition=longer),)
+        case k.For() if (rank := _rank(stmt)) is not None:
+            early = replace(stmt, hi=stmt.hi - rank)
+            yield "exit", f"loop {stmt.sym} at line {stmt.span.line} left early by some blocks", lambda _: (early,)
         case k.For():
             yield "loop", f"loop {stmt.sym} at line {stmt.span.line} one too long", lambda _: (replace(stmt, hi=stmt.hi + 1),)
+        case k.CopyTensor() if stmt.peers:
+            fewer = replace(stmt, peers=stmt.peers[:-1])
+            yield "mask", f"tile at line {stmt.span.line} for one block less", lambda _: (fewer,)
+            ranks = [sym for e in stmt.target.index for sym in e.syms()]
+            same = replace(stmt.target, index=tuple(e.substitute(dict.fromkeys(ranks, ZERO)) for e in stmt.target.index))
+            yield (
+                "share",
+                f"tile at line {stmt.span.line} where another block puts its own",
+                lambda _: (replace(stmt, target=same),),
+            )
+            moved = (stmt.at[0] + 4, *stmt.at[1:])
+            yield "coordinate", f"tile at line {stmt.span.line} 4 elements on", lambda _: (replace(stmt, at=moved),)
         case k.CopyTensor() | k.StoreTensor():
             moved = (stmt.at[0] + 4, *stmt.at[1:])
             yield "coordinate", f"tile at line {stmt.span.line} 4 elements on", lambda _: (replace(stmt, at=moved),)
@@ -78,6 +97,12 @@ def _changes_of(stmt: k.Stmt) -> Iterator[tuple[str, str, Change]]:
             yield "made", f"barrier at line {stmt.span.line} not made", lambda _: ()
         case _:
             pass
+
+
+def _rank(loop: k.For) -> Expr | None:
+    """Which block of a cluster it is that brings its share of a tile in a loop."""
+    shared = [s for s in k.walk(loop.body) if isinstance(s, k.CopyTensor) and s.peers]
+    return next((expr(sym) for s in shared for e in s.target.index for sym in e.syms()), None)
 
 
 def _covers(covers: tuple[k.Covered, ...]) -> str:

@@ -224,6 +224,7 @@ def test_what_a_split_leaves_out_is_copied_all_the_same() -> None:
 
 
 EXAMPLES: dict[str, tuple[Arrays, Mapping[str, int]]] = {
+    "cluster": ({"A": integers(70, 36), "B": integers(36, 136, seed=1)}, {"M": 70, "K": 36, "N": 136}),
     "copy": ({"A": integers(37, 68), "a": np.array(3, np.float32)}, {"M": 37, "K": 68}),
     "matmul": ({"A": integers(70, 36), "B": integers(36, 72, seed=1)}, {"M": 70, "K": 36, "N": 72}),
     "matmul_ring": ({"A": integers(70, 180), "B": integers(180, 72, seed=1)}, {"M": 70, "K": 180, "N": 72}),

@@ -194,7 +194,15 @@ def _tile(copy: Data) -> str:
     box = " × ".join(map(str, of["box"]))
     swizzle = f", swizzle of {of['swizzle']} bytes" if of["swizzle"] else ""
     combined = "" if copy["reduce"] is None else f", combined by {copy['reduce']}"
-    return f", box {box} of {of['name']}{swizzle}{combined}"
+    return f", box {box} of {of['name']}{swizzle}{combined}{_blocks(copy['blocks'])}"
+
+
+def _blocks(blocks: Data | None) -> str:
+    """The blocks of a cluster that a copy is for."""
+    if blocks is None:
+        return ""
+    first = "" if blocks["first"] == "0" else f" << {blocks['first']}"
+    return f", to {blocks['count']} blocks of the cluster, mask {blocks['mask']:#b}{first}"
 
 
 def _around(covered: Data) -> str:

@@ -89,7 +89,8 @@ def _kernel(kernel: k.Kernel, note: Notes, resources: Resources | None, made: Ma
 def _launch(kernel: k.Kernel) -> Data:
     grid = {a.dim: str(a.extent) for a in kernel.axes if a.level in (Level.GRID, Level.CORE)}
     block = {a.dim: a.extent.constant for a in kernel.axes if a.level is Level.BLOCK}
-    return {"grid": grid, "cluster": {}, "block": block}
+    cluster = {a.dim: a.extent.constant for a in kernel.axes if a.level is Level.CLUSTER}
+    return {"grid": grid, "cluster": cluster, "block": block}
 
 
 def barriers(kernel: k.Kernel) -> Iterator[Data]:
@@ -137,13 +138,20 @@ def copies(kernel: k.Kernel) -> Iterator[Data]:
             case k.CopyTensor(target, name) if stmt not in fillings:
                 map = maps[name]
                 ends = _copy("tma", map.buffer, target.buffer, map.bytes, *asked.get(stmt, (None, None)), stmt)
-                yield {**ends, "map": _map(map), "reduce": None}
+                yield {**ends, "map": _map(map), "reduce": None, "blocks": _blocks(stmt)}
             case k.StoreTensor(name, _, source, reduce):
                 map = maps[name]
                 ends = _copy("tma", source.buffer, map.buffer, map.bytes, *asked.get(stmt, (None, None)), stmt)
-                yield {**ends, "map": _map(map), "reduce": reduce}
+                yield {**ends, "map": _map(map), "reduce": reduce, "blocks": None}
             case _:
                 pass
+
+
+def _blocks(copy: k.CopyTensor) -> Data | None:
+    """The blocks of a cluster that a copy is for, by their ranks: those of the bits of `mask` after `first`; None for one."""
+    if not copy.peers:
+        return None
+    return {"mask": sum(1 << peer for peer in copy.peers), "first": str(copy.first), "count": len(copy.peers)}
 
 
 def _asked(kernel: k.Kernel) -> tuple[dict[k.Stmt, tuple[str, str]], frozenset[k.Stmt]]:

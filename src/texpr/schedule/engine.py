@@ -97,9 +97,10 @@ def shared_out(buffer: Buffer, region: Box, boxes: Boxes, known: Known, among: i
     for dim, extent in enumerate(boxes.box):
         if parts > 1 and extent % parts == 0:
             cut = replace(boxes, box=(*boxes.box[:dim], extent // parts, *boxes.box[dim + 1 :]))
+            if cut.swizzle is not Swizzle.NONE and (cut.row != cut.swizzle.span or not cut.is_moved):
+                continue
             made = planned(buffer, region.base, cut, known)
-            fits = not isinstance(made, Refusal) and not _broken(ruled(made, buffer, cut, known))
-            if fits and (cut.swizzle is Swizzle.NONE or cut.row == cut.swizzle.span):
+            if not isinstance(made, Refusal) and not _broken(ruled(made, buffer, cut, known)):
                 return cut
     return boxes
 

@@ -213,6 +213,8 @@ def ruled(planned: Planned, buffer: Buffer, boxes: Boxes, known: Known) -> Findi
     last = prod(boxes.counts) - 1
     shared = expr(number) * boxes.bytes if last else ZERO
     map = planned.copy.tensor_map(expr(Sym("base")) * begins)
+    if boxes.is_moved:  # a copy of rows within one line of memory does not show it
+        map = replace(map, swizzle=boxes.swizzle)
     some = replace(map, sizes=tuple(ONE if size is ZERO else size for size in map.sizes))  # of what is empty nothing is copied
     use = Use(some, planned.coordinates(tuple(0 for _ in boxes.box)), shared)
     return findings(use, known.also((Fact(0, number, last + 1),)))
