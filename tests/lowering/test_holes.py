@@ -217,6 +217,14 @@ def test_figure_2_from_a_schedule(more: str, kinds: list[tuple[int, type[Any]]])
         assert wrong(found, {"x": integers(rows, 32)}, {"n": rows}, SHORT) is None
 
 
+@pytest.mark.parametrize("more", ["", ", fill=zero", ", save_traffic=true"])
+def test_figure_2_in_a_ring(more: str) -> None:
+    """Phases of each slot are counted alike, whether a box is copied, filled or left out."""
+    found = laid(ROWS, figure_2(more, "pipeline(i7, stages=2)"))
+    for rows in (12, 13, 0):
+        assert wrong(found, {"x": integers(rows, 32)}, {"n": rows}, SHORT) is None
+
+
 def test_a_store_of_holes_is_left_out() -> None:
     """Without the test, what lies in holes would be stored over items of another tile."""
     found = laid(ROWS, figure_2("", "stage(y, at=i7, in=shared, via=tma) -> ys"))
@@ -395,6 +403,12 @@ def test_every_planted_bug_is_found(bug: str) -> None:
     assert planted != kernel
     bad = replace(found, plan=replace(found.plan, steps=(k.Launch(planted),)))
     assert wrong(bad, given, sizes) == f"{check} in order None"
+
+
+def test_what_is_not_asked_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted in the compiler: that every test follows from the engine's own."""
+    monkeypatch.setattr("texpr.lowering.holes._follows", lambda *given: True)
+    assert wrong(made(tiles(f"r < 2 and {INSIDE}")), arrays(19), {"n": 19}, (None,)) == "z differs in order None"
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)

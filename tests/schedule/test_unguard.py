@@ -34,11 +34,12 @@ def test_a_product_over_holes(schedule: str) -> None:
         assert wrong(made, arrays, {"M": m, "K": depth, "N": n}, (None, LOCKSTEP, 0)) is None
 
 
-def test_holes_of_two_splits() -> None:
-    """Iterations of ko that are none of its items are holes as a whole, and filled."""
+@pytest.mark.parametrize("ring", ["", "pipeline(ko, stages=3)"], ids=["one", "ring"])
+def test_holes_of_two_splits(ring: str) -> None:
+    """Iterations of ko that are none of its items are holes as a whole, and filled, in each slot of a ring as well."""
     schedule = multiplying().replace("(ko, ki)", "(kk, ki)  split(kk, 3) -> (k1, ko)").replace("bj, ko,", "bj, k1, ko,")
-    made = laid(MATMUL, f"{schedule}\nunguard(ki)")
-    for m, depth, n in SIZES:
+    made = laid(MATMUL, f"{schedule}\n{ring}  unguard(ki)")
+    for m, depth, n in (*SIZES, (16, 44, 32)):
         arrays = {"A": integers(m, depth), "B": integers(depth, n, seed=1)}
         assert wrong(made, arrays, {"M": m, "K": depth, "N": n}, (None, 0)) is None
 
