@@ -231,6 +231,10 @@ EXAMPLES: dict[str, tuple[Arrays, Mapping[str, int]]] = {
     "transpose": ({"A": integers(37, 44)}, {"M": 37, "N": 44}),
     "stencil": ({"x": integers(13, 44)}, {"M": 13, "N": 44}),
     "strided_copy": ({"X": integers(19, 33, 40, dtype="float16")}, {"H": 19, "W": 33, "C": 40}),
+    "im2col_conv": (
+        {"X": integers(1, 28, 28, 4), "K": integers(3, 3, 4, 20, seed=1)},
+        {"B": 1, "C": 4, "F": 20},
+    ),
     "reduce_add": (
         {"A": integers(19, 150), "B": integers(150, 36, seed=1), "C": integers(19, 36, seed=2)},
         {"M": 19, "K": 150, "N": 36},

@@ -9,7 +9,7 @@ copy As[1, …] = A_map[64 * ko + 32, 128 * bi]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum
@@ -24,8 +24,9 @@ from texpr.lowering.places import Place
 from texpr.lowering.team import Leaf
 from texpr.mapping.bands import band
 from texpr.relation.facts import in_loop, known
+from texpr.schedule.columns import Column, Window, column
 from texpr.schedule.marks import MULTICAST, SAVES, TENSOR, mark
-from texpr.schedule.tensor import Boxes, Planned, planned
+from texpr.schedule.tensor import Boxes, Planned, dense_strides, planned
 from texpr.support.diagnostic import Limitation, limitation
 from texpr.support.span import Span
 from texpr.tma.model import Copy, Refusal
@@ -38,7 +39,8 @@ class Step:
 
     `loops`: the index that walks along each dimension, None for one of a single element. `saves`: whether a copy of holes that
     nobody needs is left out. `reduce`: by which a store combines elements with what is there. `among`: the dimensions of the
-    grid along which blocks of a cluster share the copy.
+    grid along which blocks of a cluster share the copy. `window`: of a copy in im2col mode the bounding box; its loops
+    and boxes are of pixels and channels.
     """
 
     leaf: Leaf
@@ -51,6 +53,7 @@ class Step:
     saves: bool = False
     reduce: str | None = None
     among: tuple[str, ...] = ()
+    window: Window | None = None
 
     @property
     def span(self) -> Span:
@@ -88,6 +91,7 @@ def step_of(leaf: Leaf, places: Mapping[Buffer, Place]) -> Step | None:
     if isinstance(leaf.stmt, ir.Seq):
         raise changed(leaf.stmt)
     loops, body = band(leaf.stmt)
+    further = any(a.value == "im2col" for a in wanted.args)
     swizzle, *box = (a.value for a in wanted.args if isinstance(a.value, int))
     found = tested(body)
     bind = None if found is None else found.bind
@@ -101,9 +105,13 @@ def step_of(leaf: Leaf, places: Mapping[Buffer, Place]) -> Step | None:
     here = places.get(source.buffer)
     stores = here is not None and here.space is k.Space.SHARED
     tile, tensor = (source, target) if stores else (target, source)
+    if further and not stores and len(loops) == 2 and bind.update is None and not saves:
+        pixel, channel = loops
+        lines = Boxes((pixel.extent.constant, channel.extent.constant), (box[0], box[1]), tensor.dtype.bytes, Swizzle(swizzle))
+        return Step(leaf, found, tile, tensor, False, (pixel.sym, channel.sym), lines, window=window_of(box[2:]))
     along = tuple(next((loop for loop in loops if loop.sym in e.syms()), None) for e in tensor.index)
     extent = tuple(1 if loop is None else loop.extent.constant for loop in along)
-    if len(box) != len(extent) or sum(loop is not None for loop in along) != len(loops):
+    if further or len(box) != len(extent) or sum(loop is not None for loop in along) != len(loops):
         raise changed(leaf.stmt)
     steps = tuple(1 if loop is None else _step(e, loop.sym) for e, loop in zip(tensor.index, along, strict=True))
     if 0 in steps:
@@ -165,6 +173,8 @@ class Maps:
         return named
 
     def _made(self, step: Step, buffer: Buffer) -> k.TensorMap:
+        if step.window is not None:
+            return column_map(buffer, step.window, step.boxes, step.span)
         copy = self.planned(step).copy
         dimensions = copy.dimensions
         return k.TensorMap(
@@ -200,7 +210,7 @@ class Maps:
         if step not in self._asked:
             facts = self.facts(step.leaf.stmt)
             inside = known(facts)
-            sizes = (each.size for each in self.planned(step).copy.dimensions)
+            sizes = self._sizes(step)
             empty = tuple(present(size) for size in sizes if not inside.positive(size))
             exact = step.stores or step.tested.fills
             found = self._holes(step, facts) if exact or step.saves else Asked(())
@@ -209,10 +219,30 @@ class Maps:
             self._asked[step] = (*empty, *found.predicates)
         return self._asked[step]
 
+    def _sizes(self, step: Step) -> tuple[Expr, ...]:
+        """The sizes of the tensor as the engine has it."""
+        if step.window is not None:
+            return step.tensor.buffer.shape
+        return tuple(each.size for each in self.planned(step).copy.dimensions)
+
+    def column(self, step: Step, window: Window) -> Column:
+        """The column of pixels that a step in im2col mode copies, proved to be what its index says."""
+        pixel, channel = (sym for sym in step.loops if sym is not None)
+        own = zip((pixel, channel), step.boxes.extent, strict=True)
+        facts = (*self.facts(step.leaf.stmt), *(f for sym, extent in own for f in in_loop(sym, expr(extent))))
+        index, shape = step.tensor.index, step.tensor.buffer.shape
+        try:
+            return column(index, shape, (pixel, channel), window, known(facts), self.sizes)
+        except ValueError as reason:
+            raise limitation("E0916", step.span, f"it is no column of pixels: {reason}") from None
+
     def _holes(self, step: Step, facts: tuple[Expr, ...]) -> Asked:
         own = zip(step.loops, step.boxes.extent, strict=True)
         every = (*facts, *(f for sym, extent in own if sym is not None for f in in_loop(sym, expr(extent))))
-        engine = bounds(step.tensor, self.planned(step).found(step.boxes, known(facts)))
+        every_dim = range(step.tensor.buffer.rank)
+        engine = bounds(
+            step.tensor, every_dim if step.window is not None else self.planned(step).found(step.boxes, known(facts))
+        )
         return asked(step.tested.tests, engine, every, step.syms, self.sizes)
 
     def prefetches(self) -> tuple[k.Stmt, ...]:
@@ -232,6 +262,8 @@ class Maps:
 
     def loads(self, step: Step, barrier: Load) -> tuple[k.Stmt, ...]:
         """Starts the copies of a step, which arrive at `barrier`; of those that blocks share, this block's part."""
+        if step.window is not None:
+            return tuple(self._columns(step, step.window, barrier, outside=False))
         map = self.of(step).name
         if not step.among:
             return tuple(k.CopyTensor(tile, map, at, barrier, step.span) for tile, at in self._each(step))
@@ -240,8 +272,25 @@ class Maps:
         copies = tuple(k.CopyTensor(tile, map, at, barrier, step.span, *to) for tile, at in self._each(step, share.numbers))
         return copies if share.when is None else (k.If(share.when, copies, span=step.span),)
 
+    def _columns(self, step: Step, window: Window, barrier: Load, outside: bool) -> Iterator[k.Stmt]:
+        """Starts the copies of a column of pixels, or, `outside`, of channels that no pixel has."""
+        place, found = self.places[step.tile.buffer], self.column(step, window)
+        name = self.of(step).name
+        for number in step.boxes.numbers:
+            tile = step.at(step.tile, number)
+            pixel, channel = (n * b for n, b in zip(number, step.boxes.box, strict=True))
+            at, offsets = found.at(pixel, channel), found.offsets
+            if outside:
+                at = (expr(-step.boxes.box[1]), *(expr(low) for low, _ in window.corners), ZERO)
+                offsets = tuple(ZERO for _ in offsets)
+            yield k.CopyTensor(
+                replace(tile, buffer=place.buffer, index=place.index(tile.index)), name, at, barrier, step.span, offsets=offsets
+            )
+
     def fillings(self, step: Step, barrier: Load) -> tuple[k.Stmt, ...]:
         """The same outside of the tensor, where boxes end before it begins: the engine fills them."""
+        if step.window is not None:
+            return tuple(self._columns(step, step.window, barrier, outside=True))
         outside = tuple(-each.box for each in self.planned(step).copy.dimensions)
         return tuple(k.CopyTensor(tile, self.of(step).name, outside, barrier, step.span) for tile, _ in self._each(step))
 
@@ -259,10 +308,32 @@ class Maps:
 
 
 def _content(map: k.TensorMap) -> tuple[object, ...]:
-    return map.buffer, map.sizes, map.strides, map.box, map.steps, map.swizzle, map.offset, map.element
+    return map.buffer, map.sizes, map.strides, map.box, map.steps, map.swizzle, map.offset, map.element, map.corners
 
 
 def _travels_as(step: Step) -> str:
     """The type that a map has in place of the buffer's own, so that the engine combines its elements; empty for that one."""
     name = None if step.reduce is None else combined_as(step.reduce, step.tensor.dtype)
     return "" if name is None or name == element(step.tensor.dtype).name else name
+
+
+def window_of(numbers: Sequence[int]) -> Window:
+    """The bounding box that a mark describes: two corners and a step for each dimension of space."""
+    parts = tuple(zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True))
+    return Window(tuple((low, high) for low, high, _ in parts), tuple(step for _, _, step in parts))
+
+
+def column_map(buffer: Buffer, window: Window, boxes: Boxes, span: Span) -> k.TensorMap:
+    """The map of copies in im2col mode, of channels and pixels of a box."""
+    pixels, channels = boxes.box
+    return k.TensorMap(
+        "",
+        buffer,
+        tuple(size if size.is_constant and size is not ZERO else maximum(size, ONE) for size in reversed(buffer.shape)),
+        tuple(stride * buffer.dtype.bytes for stride in reversed(dense_strides(buffer)[:-1])),
+        (channels, pixels),
+        (1, *window.steps, 1),
+        boxes.swizzle.span,
+        corners=window.corners,
+        span=span,
+    )

@@ -41,7 +41,7 @@ def boxes_asked(call: Call, buffer: Buffer, region: Box) -> tuple[Box, Boxes]:
     """The region, as wide as boxes make it, and its boxes. Refuses what `box=`, `stride=` and `swizzle=` cannot mean."""
     asked, argument = call.key("swizzle"), call.key("box")
     swizzle = Swizzle.NONE if asked is None else SWIZZLES[call.word(asked, tuple(SWIZZLES))]
-    covers = None if argument is None else _sizes(call, argument, buffer)
+    covers = None if argument is None else sizes_of(call, argument, _each("a box with a size", buffer), buffer.rank)
     region = strided(call, buffer, region, covers)
     box = region.extent if covers is None else tuple(c // s for c, s in zip(covers, region.step, strict=True))
     extent = tuple(max(e, b) for e, b in zip(region.extent, box, strict=True))
@@ -66,7 +66,7 @@ def strided(call: Call, buffer: Buffer, region: Box, covers: tuple[int, ...] | N
     argument = call.key("stride")
     if argument is None:
         return region.every(_inferred(region, covers))
-    step = _sizes(call, argument, buffer, "stride")
+    step = sizes_of(call, argument, _each("a stride", buffer), buffer.rank)
     for dim, (grain, each) in enumerate(zip(region.grain, step, strict=True)):
         if grain % each:
             reason = f"a stride of {each} steps over elements that dimension {dim} of the region has: they lie {grain} apart"
@@ -128,12 +128,16 @@ def require_zero(call: Call) -> None:
         raise call.refuse("E0916", reason, at=fill, help="stage it by via=ld, which fills with any number")
 
 
-def _sizes(call: Call, argument: ir.Argument, buffer: Buffer, what: str = "size") -> tuple[int, ...]:
+def sizes_of(call: Call, argument: ir.Argument, thing: str, count: int) -> tuple[int, ...]:
+    """The numbers of an argument `(N, …)`, `count` of them; `thing`: what they are."""
     parts = argument.value.args if isinstance(argument.value, ir.Group) else (argument,)
-    if len(parts) != buffer.rank:
-        thing = "a box with a size" if what == "size" else f"a {what}"
-        raise call.wrong(f"takes {thing} for each dimension of `{buffer.name}`, {buffer.rank} in all", argument)
+    if len(parts) != count:
+        raise call.wrong(f"takes {thing}, {count} in all", argument)
     return tuple(call.number(part) for part in parts)
+
+
+def _each(what: str, buffer: Buffer) -> str:
+    return f"{what} for each dimension of `{buffer.name}`"
 
 
 def require_load(call: Call, buffer: Buffer, region: Box, boxes: Boxes, known: Known, fill: Literal | None) -> None:

@@ -67,6 +67,31 @@ class Staging:
         before = nested(part.loops, self._where(part.test, bind, other))
         return self._rebuilt(self._noted(self.state, part.base, fill), part.made, before, (), part.where)
 
+    def from_column(
+        self,
+        source: tuple[Expr, ...],
+        place: tuple[Expr, ...],
+        loops: Mapping[Sym, tuple[Sym, int]],
+        fill: Literal | None,
+        mark: Callable[[ir.Par], ir.Par],
+    ) -> State:
+        """An element for each value of what counts inside, copied in from `source` by `loops`; accesses find it at `place`.
+
+        Elements outside of the buffer become `fill`, or stay undefined.
+        """
+        new = {old: expr(sym) for old, (sym, _) in loops.items()}
+        index = tuple(e.substitute(new) for e in source)
+        facts = (*inside(self.state, self.outer), *(f for sym, extent in loops.values() for f in in_loop(sym, expr(extent))))
+        pars = [ir.Par(sym, expr(extent), (), span=self.span) for sym, extent in loops.values()]
+        pars[:1] = map(mark, pars[:1])
+        made = self._made(tuple(expr(extent) for _, extent in loops.values()))
+        own, theirs = Load(made, tuple(new.values()), span=self.span), Load(self.buffer, index, span=self.span)
+        other = () if fill is None else (ir.Bind((own,), (fill,), span=self.span),)
+        test = conjunction(list(self._tests(index, index, facts)))
+        before = nested(tuple(pars), self._where(test, ir.Bind((own,), (theirs,), span=self.span), other))
+        where = {id(each.load): place for each in self.uses}
+        return self._rebuilt(self._noted(self.state, (), fill), made, before, (), where)
+
     def to_box(self, region: Box, names: Sequence[Sym], mark: Callable[[ir.Par], ir.Par]) -> State:
         """The box is copied out at the end, but for elements outside of the buffer; loops as in `from_box`."""
         part = self._part(region, names, mark)

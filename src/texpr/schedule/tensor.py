@@ -193,11 +193,12 @@ def planned(buffer: Buffer, base: tuple[Expr, ...], boxes: Boxes, known: Known) 
     loops = frozenset(s.name for s in meaning)
     graph = boxes.moved(graph, buffer.name, inner)
     bulk = [d.sym.name for d in graph.leaves if d.sym.name not in loops]
-    found = plan(Memory(graph, _strides(buffer)), bulk, element(buffer.dtype), known.also(facts), bulk)
+    found = plan(Memory(graph, dense_strides(buffer)), bulk, element(buffer.dtype), known.also(facts), bulk)
     return found if isinstance(found, Refusal) else Planned(found, meaning, tuple(steps))
 
 
-def _strides(buffer: Buffer) -> tuple[Expr, ...]:
+def dense_strides(buffer: Buffer) -> tuple[Expr, ...]:
+    """Elements from one to the next along each dimension, also where none are written."""
     if buffer.strides is not None:
         return buffer.strides
     found = [ONE]

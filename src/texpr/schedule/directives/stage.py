@@ -11,9 +11,9 @@ stays in registers over a whole loop. By tma it is stored from shared memory, a 
 
 `in`: shared or registers. `via`: ld (loads and stores), cp_async, or tma: boxes of `box=(128, 16)` elements that the tensor
 memory accelerator copies, with `swizzle=32B|64B|128B`; with `stride=(2, 1)` every other row; with `multicast=bj` once for all
-blocks of a cluster along bj, each of which brings its share. `fill`: what the elements of the
-region outside of A become: weak (nothing: no read sees them), zero, or a number. Proved: no other iteration writes what is
-copied in, and what is copied out was written; or refused.
+blocks of a cluster along bj, each of which brings its share. By im2col it copies pixels as a convolution reads them,
+`box=(PIXELS, CHANNELS)` at a time. `fill`: what the elements of the region outside of A become: weak (nothing: no read sees
+them), zero, or a number. Proved: no other iteration writes what is copied in, and what is copied out was written; or refused.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from texpr.schedule.staging import Staging
 from texpr.schedule.state import State
 from texpr.schedule.tensor import Boxes
 from texpr.schedule.tree import path_to
+from texpr.schedule.windows import columns_asked, region, require_columns
 from texpr.support.diagnostic import Note, TexprError
 
 
@@ -54,7 +55,7 @@ def _apply(call: Call) -> State:
         raise call.wrong("needs `at=LOOP`: the loop in each of whose iterations the copy lives")
     at = call.loop(where)
     space = _word(call, "in", ("shared", "registers"))
-    via = _word(call, "via", ("ld", "cp_async", "tma"))
+    via = _word(call, "via", ("ld", "cp_async", "tma", "im2col"))
     _require_words_of_via(call, via)
     call.require_memory(space, call.key("in"))
     outer = tuple(s for s in path_to(call.state.function.body, at) or () if isinstance(s, ir.Par | ir.Seq))
@@ -77,8 +78,10 @@ def _apply(call: Call) -> State:
         _require_plain(call, buffer, via)
         like = _alike(call, staging)
         return _defined(call, staging, like, staging.as_used(like, copy_in=True, copy_out=False))
-    region = _box(call, staging)
     fill = _fill(call, buffer)
+    if via == "im2col":
+        return _by_columns(call, staging, fill)
+    region = _box(call, staging)
     names = _copy_loops(call, name.name, len(region.extent))
     if via == "tma":
         return _defined(call, staging, found[0], _by_engine(call, staging, region, names, fill))
@@ -98,6 +101,24 @@ def _by_engine(call: Call, staging: Staging, region: Box, names: tuple[Sym, ...]
     boxes = shared_out(staging.buffer, region, boxes, promised, many(among))
     state = staging.from_box(region, names, fill, lambda loop: _multicast(call, _by_tma(call, loop, boxes), among))
     return with_memory(state, staging.name, boxes)
+
+
+def _by_columns(call: Call, staging: Staging, fill: Literal | None) -> State:
+    """A column of pixels copied by the tensor memory accelerator, as a convolution reads them."""
+    like = _alike(call, staging)
+    try:
+        found = region(staging.state, like)
+    except ValueError as reason:
+        raise _no(call, like, f"it is no column of pixels: {reason}", help="stage it by via=tma") from None
+    boxes = columns_asked(call, staging.buffer, found)
+    require_columns(call, staging.buffer, found, boxes, known(inside(staging.state, staging.outer)))
+    loops = dict(zip(found.syms, zip(_copy_loops(call, staging.name, 2), found.extent, strict=True), strict=True))
+    corners = (n for corner, step in zip(found.window.corners, found.window.steps, strict=True) for n in (*corner, step))
+    words = (boxes.swizzle.span, *boxes.box, "im2col", *corners)
+    state = staging.from_column(
+        found.column.index, found.place, loops, fill, lambda loop: marked(loop, TENSOR, *words, span=call.directive.span)
+    )
+    return with_memory(_defined(call, staging, like, state), staging.name, boxes)
 
 
 def _stored(call: Call, staging: Staging) -> State:
@@ -156,11 +177,12 @@ def _multicast(call: Call, loop: ir.Par, among: tuple[ir.Loop, ...]) -> ir.Par:
 
 
 def _require_words_of_via(call: Call, via: str) -> None:
-    """Words of `via=tma`, which not every target knows."""
-    if via == "tma":
+    """Words of copies by the engine, which not every target knows."""
+    if via in ("tma", "im2col"):
         require_engine(call)
         require_zero(call)
-    for key in ("box", "stride", "swizzle", "save_traffic", "multicast") if via != "tma" else ():
+    every = ("box", "stride", "swizzle", "save_traffic", "multicast")
+    for key in {"tma": (), "im2col": ("stride", "save_traffic", "multicast")}.get(via, every):
         argument = call.key(key)
         if argument is not None:
             raise call.wrong(f"has `{key}=` with `via=tma` alone", argument)
@@ -281,7 +303,7 @@ def _no(call: Call, use: Use, reason: str, other: Use | None = None, help: str |
 
 
 FORM = (
-    "stage(BUFFER, at=LOOP, in=shared|registers, via=ld|cp_async|tma, fill=weak|zero|NUMBER, box=(N, …), "
+    "stage(BUFFER, at=LOOP, in=shared|registers, via=ld|cp_async|tma|im2col, fill=weak|zero|NUMBER, box=(N, …), "
     "stride=(N, …), swizzle=none|32B|64B|128B, save_traffic=true|false, multicast=LOOP) -> NAME"
 )
 
