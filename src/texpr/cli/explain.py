@@ -142,6 +142,7 @@ def _kernel(console: Console, kernel: Data) -> None:
     _entry(console, "σ", [_sigma(each) for each in kernel["sigma"] if each["requests"]])
     _entry(console, "buffers", [f"{b['buffer']} in {b['space']}, {b['bytes']} bytes: {b['reason']}" for b in kernel["buffers"]])
     _entry(console, "barriers", [_barrier(barrier) for barrier in kernel["barriers"]])
+    _entry(console, "  their cost", [] if kernel["barrier_cost"] is None else [_cost(kernel["barrier_cost"])])
     _entry(console, "copies", [_copy(copy) for copy in kernel["copies"]])
     _entry(console, "guards kept", kernel["predicates"]["kept"])
     _entry(console, "vectors", [f"{v['kind']} of {v['width']} of {v['buffer']} (line {v['line']})" for v in kernel["vectors"]])
@@ -181,6 +182,17 @@ def _barrier(barrier: Data) -> str:
     covers = [f"{c['kind']} on {c['buffer']}, line {c['from_line']} to {c['to_line']}{_around(c)}" for c in barrier["covers"]]
     left = "" if barrier["pending"] is None else f", {barrier['pending']} groups left"
     return f"{barrier['kind']}{left}: {'; '.join(covers)}"
+
+
+def _cost(each: Data) -> str:
+    least = {
+        "payments": "none cost less: what dependences pay adds up to it",
+        "search": f"none cost less: {each['tried']} steps ruled all others out",
+        "limit": f"at least {each['bound']:g} is needed: the search stopped at its limit",
+    }
+    number, needs = each["barriers"], each["dependences"]
+    barriers = f"{number} barrier{'' if number == 1 else 's'} for {needs} dependence{'' if needs == 1 else 's'}"
+    return f"{each['cost']:g} arrivals of warps, {barriers}; {least[each['proof']]}"
 
 
 def _copy(copy: Data) -> str:

@@ -1,7 +1,7 @@
 """Every decision on a function, kernel by kernel.
 
-Per kernel: `launch`, `mapping`, `sigma`, `buffers`, `barriers`, `predicates`, `copies`, `vectors`, `accesses`, and, where a
-compiler is at hand, `registers`, `spill_bytes` and `shared_bytes` as it reports them.
+Per kernel: `launch`, `mapping`, `sigma`, `buffers`, `barriers`, `barrier_cost`, `predicates`, `copies`, `vectors`,
+`accesses`, and, where a compiler is at hand, `registers`, `spill_bytes` and `shared_bytes` as it reports them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from texpr.explain.sigma import sigma
 from texpr.ir import kernel as k
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Level, Space
+from texpr.lowering.barriers import Proof
 from texpr.lowering.notes import Notes
 from texpr.mapping.cost import accesses
 from texpr.schedule.materialise import Materialised
@@ -76,6 +77,7 @@ def _kernel(kernel: k.Kernel, note: Notes, resources: Resources | None, made: Ma
         "sigma": [sigma(each) for each in note.solved],
         "buffers": [asdict(buffer) for buffer in note.buffers],
         "barriers": list(barriers(kernel)),
+        "barrier_cost": None if note.barriers is None else _cost(note.barriers),
         "predicates": {"kept": list(_predicates(kernel.body)), "removed": list(_removed(kernel, made))},
         "copies": list(copies(kernel)),
         "vectors": list(vectors(kernel)),
@@ -111,6 +113,18 @@ def barriers(kernel: k.Kernel) -> Iterator[Data]:
                 yield {"kind": kind, "pending": stmt.pending, "covers": list(map(_covered, stmt.covers))}
             case _:
                 pass
+
+
+def _cost(proof: Proof) -> Data:
+    """In arrivals of warps, as `lowering.barriers` weighs them; `proof`: "payments", "search", or "limit" where it stopped."""
+    return {
+        "cost": float(proof.cost),
+        "bound": float(proof.bound),
+        "barriers": proof.number,
+        "dependences": proof.needs,
+        "proof": proof.by,
+        "tried": proof.tried,
+    }
 
 
 def _covered(covered: k.Covered) -> Data:

@@ -9,6 +9,7 @@ from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.isa.levels import Space
+from texpr.lowering.barriers import Proof
 from texpr.lowering.placement import Placement, count
 from texpr.mapping.nest import LoopMap, Nest, Role, Solved
 from texpr.mapping.reductions import is_atomic
@@ -40,18 +41,27 @@ class BufferNote:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """Of one kernel. `copies`: for each map's name, how its copy was found."""
+    """Of one kernel. `copies`: for each map's name, how its copy was found. `barriers`: what those cost that dependences need,
+    and why none cost less; None where none are needed.
+    """
 
     kernel: str
     loops: tuple[LoopNote, ...]
     buffers: tuple[BufferNote, ...]
     copies: tuple[tuple[str, Copy], ...] = ()
     solved: tuple[Solved, ...] = ()
+    barriers: Proof | None = None
 
 
-def notes(kernel: k.Kernel, nest: Nest, placement: Placement, copies: tuple[tuple[str, Copy], ...] = ()) -> Notes:
+def notes(
+    kernel: k.Kernel,
+    nest: Nest,
+    placement: Placement,
+    copies: tuple[tuple[str, Copy], ...] = (),
+    barriers: Proof | None = None,
+) -> Notes:
     """The notes on `kernel`."""
-    return Notes(kernel.name, tuple(_loops(nest)), tuple(_buffers(placement)), copies, nest.solved)
+    return Notes(kernel.name, tuple(_loops(nest)), tuple(_buffers(placement)), copies, nest.solved, barriers)
 
 
 def _loops(nest: Nest) -> Iterator[LoopNote]:
