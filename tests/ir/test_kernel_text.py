@@ -83,6 +83,7 @@ kernel row_sum_0
     }
     barrier block covers RAW warps, WAR warps carried j
     barrier warp lanes 16
+    barrier block part 64 covers RAW warps
     let small: bool = select((acc < 0.5:f32), isnan(acc), (not(isinf(acc)) and (acc != -0.0:f32)))
     if small uniform {
         z[b] = add:f32(acc:f64, +nan:f64)

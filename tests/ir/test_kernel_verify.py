@@ -174,6 +174,8 @@ STATEMENT = [
     ("barrier_is_of_threads", "barrier warp", "barrier warp lanes 12", "12 lanes are no power of two"),
     ("barrier_is_of_threads", "barrier warp", "barrier warp lanes 64", "64 lanes are no power of two"),
     ("barrier_is_of_threads", "let total: f32 = 0.0:f32", "let total: f32 = 0.0:f32 barrier block", "no threads to join"),
+    ("barrier_is_of_threads", "barrier block covers RAW warps", "barrier block part 48", "48 threads are no half, quarter"),
+    ("barrier_is_of_threads", "barrier warp", "barrier warp part 32", "32 threads are no half, quarter or eighth of 64"),
     ("barrier_is_met_by_all", "if (i32(t % 32) == 0:i32) {", "if (i32(t % 32) == 0:i32) { barrier warp", "32 lanes may part"),
     ("barrier_is_met_by_all", "barrier warp", "barrier block", "threads of a block may part at the branch"),
     ("barrier_is_met_by_all", "if wide {", "if wide uniform { barrier block", "may part at the branch"),

@@ -34,6 +34,9 @@ def ordered(old: Touch, new: Touch) -> bool:
         return old.lanes != new.lanes or old.lane == new.lane
     if old.block_epoch < new.block_epoch:
         return True
+    before = dict(old.part_epochs)
+    if any(old.thread // part == new.thread // part and before.get(part, 0) < epoch for part, epoch in new.part_epochs):
+        return True
     return old.thread // 32 == new.thread // 32 and old.warp_epoch < new.warp_epoch
 
 

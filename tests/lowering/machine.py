@@ -71,6 +71,7 @@ class Touch(NamedTuple):
     lanes: int
     lane: int
     atomic: bool
+    part_epochs: tuple[tuple[int, int], ...] = ()
 
 
 Stop = k.Barrier | k.Exchange | k.Transfer
@@ -130,6 +131,7 @@ class Thread:
     own: dict[Buffer, Memory] = field(default_factory=dict[Buffer, Memory])
     block_epoch: int = 0
     warp_epoch: int = 0
+    part_epochs: dict[int, int] = field(default_factory=dict[int, int])
     lanes: int = 0
     lane: int = 0
     groups: int = 0
@@ -201,7 +203,8 @@ class Thread:
         memory.values[element] = _wrapped(OPERATIONS[stmt.op](memory.values[element], value), stmt.target.dtype)
 
     def touch(self, *, atomic: bool = False) -> Touch:
-        return Touch(self.block, self.number, self.block_epoch, self.warp_epoch, self.lanes, self.lane, atomic)
+        parts = tuple(self.part_epochs.items())
+        return Touch(self.block, self.number, self.block_epoch, self.warp_epoch, self.lanes, self.lane, atomic, parts)
 
     def run(self, body: Sequence[k.Stmt]) -> Generator[Stop, Any, None]:
         """Runs `body`; stops at every barrier and exchange."""
@@ -446,7 +449,9 @@ class Machine:
             del stopped[n]
             if isinstance(stop, k.Barrier):
                 threads[n].warp_epoch += 1
-                threads[n].block_epoch += stop.level is Level.BLOCK
+                threads[n].block_epoch += stop.whole
+                if stop.part:
+                    threads[n].part_epochs[stop.part] = threads[n].part_epochs.get(stop.part, 0) + 1
         return True
 
 
@@ -457,7 +462,9 @@ def _groups(stopped: Mapping[int, Stop], threads: int) -> Iterator[list[int]]:
         if isinstance(stop, k.Transfer):
             continue
         lanes = stop.lanes if isinstance(stop, k.Barrier) else 32
-        width = threads if isinstance(stop, k.Barrier) and stop.level is Level.BLOCK else lanes
+        width = lanes
+        if isinstance(stop, k.Barrier) and stop.level is Level.BLOCK:
+            width = stop.part or threads
         first = number // width * width
         if (first, width) not in seen:
             seen.add((first, width))

@@ -20,7 +20,7 @@ from texpr.ir import program as ir
 from texpr.ir.types import BOOL
 from texpr.ir.value import Literal
 from texpr.lowering import barriers
-from texpr.lowering.barriers import Gap, Need, Placed, place
+from texpr.lowering.barriers import Gap, Need, Placed, Scope, place
 from texpr.lowering.team import Branch, Leaf, Loop, Node, Who, leaves
 from texpr.support.span import NOWHERE
 
@@ -157,12 +157,16 @@ def ways(nodes: tuple[Node, ...], needs: list[Need]) -> dict[Need, set[frozenset
     return {need: {way for way in each if not any(less < way for less in each)} for need, each in found.items()}
 
 
-def does(level: k.Level | None, need: Need) -> bool:
-    """Whether a barrier of that level is enough."""
-    return level is k.Level.BLOCK or level is need.level
+SCOPES: tuple[Scope, ...] = ((k.Level.WARP, 0), (k.Level.BLOCK, 64), (k.Level.BLOCK, 0))
+"""Who meets, in a block of 128 threads: each of these joins all that one before it does."""
 
 
-def uncovered(nodes: tuple[Node, ...], needs: list[Need], placed: Mapping[Gap, k.Level]) -> str | None:
+def does(scope: Scope | None, need: Need) -> bool:
+    """Whether a barrier of that scope is enough."""
+    return scope is not None and SCOPES.index(scope) >= SCOPES.index((need.level, need.part))
+
+
+def uncovered(nodes: tuple[Node, ...], needs: list[Need], placed: Mapping[Gap, Scope]) -> str | None:
     """A need and gaps of a run between its ends that hold no barrier, if there are such."""
     for need, passed in ways(nodes, needs).items():
         for way in passed:
@@ -184,7 +188,7 @@ def _excused(need: Need, source: Visit, sink: Visit, extents: dict[ir.Seq, int])
     return of_source[loop] == extents[loop] - 1 if loop in of_source else of_sink[loop] == 0
 
 
-def random_needs(tree: Tree, levels: tuple[k.Level, ...]) -> list[Need]:
+def random_needs(tree: Tree, scopes: tuple[Scope, ...]) -> list[Need]:
     """Needs that the text allows: in order within an iteration, or carried by a loop around both ends."""
     found: list[Need] = []
     for _ in range(tree.random.randint(1, 4)):
@@ -198,16 +202,17 @@ def random_needs(tree: Tree, levels: tuple[k.Level, ...]) -> list[Need]:
         within = tree.random.choice([None, *alone]) if carrier is None else None
         distant = carrier is not None and tree.random.random() < 0.25
         landed = tree.random.random() < 0.2
-        found.append(Need(source, sink, carrier, tree.random.choice(levels), COVERED, distant, within, landed))
+        level, part = tree.random.choice(scopes)
+        found.append(Need(source, sink, carrier, level, COVERED, distant, within, landed, part))
     return found
 
 
-def cases(seeds: range, depth: int, levels: tuple[k.Level, ...]) -> Iterator[tuple[int, tuple[Node, ...], list[Need]]]:
+def cases(seeds: range, depth: int, scopes: tuple[Scope, ...]) -> Iterator[tuple[int, tuple[Node, ...], list[Need]]]:
     for seed in seeds:
         tree = Tree(random.Random(seed))
         nodes = tree.steps(depth)
         opens = sum(not loop.extent.is_constant for loop in tree.loops)
-        if len(tree.loops) <= 3 and 4**opens * 2 ** _decisions(nodes) <= 512 and (needs := random_needs(tree, levels)):
+        if len(tree.loops) <= 3 and 4**opens * 2 ** _decisions(nodes) <= 512 and (needs := random_needs(tree, scopes)):
             yield seed, nodes, needs
 
 
@@ -230,41 +235,38 @@ def _every(nodes: tuple[Node, ...]) -> Iterator[Node]:
         yield from steps.nodes
 
 
-BOTH = (k.Level.BLOCK, k.Level.WARP)
+def _scopes(placed: Mapping[Gap, k.Barrier]) -> dict[Gap, Scope]:
+    return {gap: (barrier.level, barrier.part) for gap, barrier in placed.items()}
 
 
-def _levels(placed: Mapping[Gap, k.Barrier]) -> dict[Gap, k.Level]:
-    return {gap: barrier.level for gap, barrier in placed.items()}
-
-
-@pytest.mark.parametrize("levels", [(k.Level.BLOCK,), BOTH], ids=["one level", "two levels"])
-def test_every_need_is_covered(levels: tuple[k.Level, ...]) -> None:
+@pytest.mark.parametrize("scopes", [SCOPES[2:], SCOPES], ids=["one scope", "three scopes"])
+def test_every_need_is_covered(scopes: tuple[Scope, ...]) -> None:
     tried = 0
-    for seed, nodes, needs in cases(range(4000), 3, levels):
+    for seed, nodes, needs in cases(range(4000), 3, scopes):
         tried += 1
-        missed = uncovered(nodes, needs, _levels(place(nodes, needs, 32).barriers))
+        missed = uncovered(nodes, needs, _scopes(place(nodes, needs, 32).barriers))
         assert missed is None, f"seed {seed}: {missed}"
     assert tried >= 1300, tried
 
 
 def test_a_barrier_left_out_is_noticed() -> None:
     noticed = left_out = 0
-    for _, nodes, needs in cases(range(300), 3, (k.Level.BLOCK,)):
-        levels = _levels(place(nodes, needs, 32).barriers)
-        for gap in levels:
+    for _, nodes, needs in cases(range(300), 3, SCOPES[2:]):
+        scopes = _scopes(place(nodes, needs, 32).barriers)
+        for gap in scopes:
             left_out += 1
-            noticed += uncovered(nodes, needs, {g: level for g, level in levels.items() if g != gap}) is not None
+            noticed += uncovered(nodes, needs, {g: scope for g, scope in scopes.items() if g != gap}) is not None
     assert noticed >= 0.6 * left_out > 60, (noticed, left_out)  # some needs speak of iterations that no run has
 
 
-def cost_by_hand(nodes: tuple[Node, ...], team: int, times: Fraction = Fraction(1)) -> dict[tuple[Gap, k.Level], Fraction]:
+def cost_by_hand(nodes: tuple[Node, ...], team: int, times: Fraction = Fraction(1)) -> dict[tuple[Gap, Scope], Fraction]:
     """What a barrier costs in each gap: its weight, as often as its list runs."""
     numbers = {id(steps.nodes): steps.number for steps in barriers.lists(nodes)}
 
-    def visit(nodes: tuple[Node, ...], times: Fraction) -> Iterator[tuple[tuple[Gap, k.Level], Fraction]]:
+    def visit(nodes: tuple[Node, ...], times: Fraction) -> Iterator[tuple[tuple[Gap, Scope], Fraction]]:
         for at in range(-1, len(nodes)) if nodes else ():
-            yield ((numbers[id(nodes)], at), k.Level.WARP), times
-            yield ((numbers[id(nodes)], at), k.Level.BLOCK), times * (4 + team // 32)
+            for scope, weight in zip(SCOPES, (1, 4 + 64 // 32, 4 + team // 32), strict=True):
+                yield ((numbers[id(nodes)], at), scope), times * weight
         for node in nodes:
             match node:
                 case Leaf():
@@ -279,20 +281,25 @@ def cost_by_hand(nodes: tuple[Node, ...], team: int, times: Fraction = Fraction(
 
 
 def least_by_hand(nodes: tuple[Node, ...], needs: list[Need], team: int) -> tuple[Fraction, int]:
-    """The least cost, and the least number at that cost, of all ways to put barriers into the gaps that matter."""
+    """The least cost, and the least number at that cost: each way that is not covered yet is, by each of its gaps in turn."""
     costs = cost_by_hand(nodes, team)
     asked = [(need, way) for need, passed in ways(nodes, needs).items() for way in passed]
-    gaps = sorted({gap for _, way in asked for gap in way})
-    best: tuple[Fraction, int] | None = None
-    for levels in product((None, k.Level.WARP, k.Level.BLOCK), repeat=len(gaps)):
-        placed = {gap: level for gap, level in zip(gaps, levels, strict=True) if level is not None}
-        cost = sum((costs[gap, level] for gap, level in placed.items()), Fraction(0)), len(placed)
-        if best is not None and best <= cost:
-            continue
-        if all(any(does(placed.get(gap), need) for gap in way) for need, way in asked):
-            best = cost
-    assert best is not None
-    return best
+    best = [(Fraction(10**12), 0)]
+
+    def search(placed: dict[Gap, Scope]) -> None:
+        cost = sum((costs[gap, scope] for gap, scope in placed.items()), Fraction(0)), len(placed)
+        if cost >= best[0]:
+            return
+        left = next(((need, way) for need, way in asked if not any(does(placed.get(gap), need) for gap in way)), None)
+        if left is None:
+            best[0] = cost
+            return
+        for gap in left[1]:
+            for scope in (scope for scope in SCOPES if does(scope, left[0])):
+                search({**placed, gap: scope})
+
+    search({})
+    return best[0]
 
 
 def _happens(need: Need, extents: dict[ir.Seq, int]) -> bool:
@@ -310,16 +317,16 @@ def solved(nodes: tuple[Node, ...], needs: list[Need]) -> Placed:
 
 def dearer(seeds: range, depth: int, solve: Solve) -> Iterator[str | None]:
     """For each case small enough to try everything: what is wrong with what `solve` finds, or None."""
-    for seed, nodes, asked in cases(seeds, depth, BOTH):
+    for seed, nodes, asked in cases(seeds, depth, SCOPES):
         extents = {n.stmt: n.stmt.extent.constant for n in _every(nodes) if isinstance(n, Loop) and n.stmt.extent.is_constant}
         needs = [need for need in asked if _happens(need, extents)]
         gaps = {gap for passed in ways(nodes, needs).values() for way in passed for gap in way}
-        if not 2 <= len(gaps) <= 7:
+        if not 2 <= len(gaps) <= 9:
             continue
         best = solve(nodes, needs)
         costs = cost_by_hand(nodes, 128)
-        missed = uncovered(nodes, needs, _levels(best.barriers))
-        found = sum((costs[gap, b.level] for gap, b in best.barriers.items()), Fraction(0)), len(best.barriers)
+        missed = uncovered(nodes, needs, _scopes(best.barriers))
+        found = sum((costs[gap, scope] for gap, scope in _scopes(best.barriers).items()), Fraction(0)), len(best.barriers)
         least = least_by_hand(nodes, needs, 128)
         said = best.proof and (best.proof.cost, best.proof.number, best.proof.bound)
         if missed is not None:
@@ -355,11 +362,11 @@ def _at_once(nodes: tuple[Node, ...], needs: list[Need]) -> Placed:
 
 
 def _one_level(nodes: tuple[Node, ...], needs: list[Need]) -> Placed:
-    return place(nodes, [replace(need, level=k.Level.BLOCK) for need in needs], 128)
+    return place(nodes, [replace(need, level=k.Level.BLOCK, part=0) for need in needs], 128)
 
 
 def _narrow(nodes: tuple[Node, ...], needs: list[Need]) -> Placed:
-    return place(nodes, [replace(need, level=k.Level.WARP) for need in needs], 128)
+    return place(nodes, [replace(need, level=k.Level.WARP, part=0) for need in needs], 128)
 
 
 @pytest.mark.parametrize("wrong", [_sure, _unsure, _everywhere, _at_once, _one_level, _narrow])
@@ -367,7 +374,7 @@ def test_a_wrong_question_is_noticed(wrong: Solve) -> None:
     assert any(dearer(range(1500), 2, wrong))
 
 
-def _flat(level: k.Level, threads: int) -> int:
+def _flat(scope: Scope, team: int) -> int:
     return 1
 
 
@@ -389,7 +396,7 @@ def test_ends_far_apart_are_covered_anywhere_in_the_loop() -> None:
     for distant in (False, True):
         needs = [step, Need(last, first, seq, k.Level.BLOCK, COVERED, distant)]
         best = place(nodes, needs, 32)
-        assert uncovered(nodes, needs, _levels(best.barriers)) is None
+        assert uncovered(nodes, needs, _scopes(best.barriers)) is None
         assert best.proof is not None and best.proof.number == (1 if distant else 2)
 
 
@@ -405,6 +412,12 @@ def test_what_is_before_a_loop_is_met_there_unless_the_loop_meets_anyway() -> No
     assert list(inside.barriers) == [(1, -1)] and inside.proof is not None and inside.proof.cost == 5 * 1024
 
 
-def test_a_barrier_costs_its_level_and_its_threads() -> None:
-    assert [barriers.weight(k.Level.WARP, n) for n in (32, 1024)] == [1, 1]
-    assert [barriers.weight(k.Level.BLOCK, n) for n in (20, 32, 33, 1024)] == [5, 5, 6, 36]
+def test_a_barrier_costs_its_scope_and_its_threads() -> None:
+    assert [barriers.weight((k.Level.WARP, 0), n) for n in (32, 1024)] == [1, 1]
+    assert [barriers.weight((k.Level.BLOCK, 0), n) for n in (20, 32, 33, 1024)] == [5, 5, 6, 36]
+    assert [barriers.weight((k.Level.BLOCK, part), 1024) for part in barriers.parts(1024)] == [8, 12, 20]
+
+
+def test_parts_are_whole_warps_and_more_than_one() -> None:
+    sizes = {n: barriers.parts(n) for n in (32, 64, 96, 128, 192, 256, 320, 1024)}
+    assert sizes == {32: (), 64: (), 96: (), 128: (64,), 192: (96,), 256: (64, 128), 320: (160,), 1024: (128, 256, 512)}

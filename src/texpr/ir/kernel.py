@@ -169,13 +169,20 @@ class Atomic:
 class Barrier:
     """All threads of `level` (WARP, BLOCK or CLUSTER) arrive and see each other's writes. `covers` lists why it is there.
 
-    `lanes`: with WARP, how many consecutive lanes take part (a power of two, 32 for the whole warp).
+    `lanes`: with WARP, how many consecutive lanes take part (a power of two, 32 for the whole warp). `part`: with BLOCK, how
+    many consecutive threads meet on their own (whole warps; a half, a quarter or an eighth of the block), 0 for all of them.
     """
 
     level: Level
     covers: tuple[Covered, ...] = ()
     lanes: int = 32
     span: Span = NOWHERE
+    part: int = 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether it joins all threads of a block, or more."""
+        return self.level is not Level.WARP and not self.part
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -370,7 +370,8 @@ class _KernelParser:
         scan, start = self.scan, self.scan.take().start
         level = self._level()
         lanes = scan.integer() if option(scan, "lanes") else 32
-        return k.Barrier(level, covers(scan), lanes, scan.span(start))
+        part = scan.integer() if option(scan, "part") else 0
+        return k.Barrier(level, covers(scan), lanes, scan.span(start), part)
 
     def _exchange(self) -> k.Exchange:
         scan, start = self.scan, self.scan.take().start

@@ -18,7 +18,7 @@
             | "if" value ["uniform"] block ["else" block]
             | "let" NAME ":" TYPE "=" value | NAME "=" value | element "=" value
             | "atomic" element OP "=" value ["at" LEVEL]
-            | "barrier" LEVEL ["lanes" INT] ["covers" KIND (NAME | STRING) ["carried" NAME], …]
+            | "barrier" LEVEL ["lanes" INT] ["part" INT] ["covers" KIND (NAME | STRING) ["carried" NAME], …]
             | "exchange" NAME "=" ref "^" INT ["width" INT]
             | "vector" NAME, … "=" element | "vector" element "=" value, …
             | "copy" element "=" element ["when" value] "count" INT
@@ -229,7 +229,8 @@ def _simple(stmt: k.Leaf, types: Types) -> str:
             return f"atomic {value_text(stmt.target, types)} {stmt.op}= {value_text(stmt.value, types)}{scope}"
         case k.Barrier():
             lanes = "" if stmt.lanes == 32 else f" lanes {stmt.lanes}"
-            return f"barrier {stmt.level.value}{lanes}{covers_text(stmt.covers)}"
+            part = f" part {stmt.part}" if stmt.part else ""
+            return f"barrier {stmt.level.value}{lanes}{part}{covers_text(stmt.covers)}"
         case k.Exchange():
             width = "" if stmt.width == 32 else f" width {stmt.width}"
             text = f"exchange {stmt.target} = {value_text(stmt.source, types)} ^ {stmt.mask}{width}"

@@ -194,12 +194,15 @@ def barrier_is_of_threads(stmt: k.Stmt, at: Place) -> Iterator[str]:
             yield f"{stmt.lanes} lanes are no power of two up to {WARP}"
         if not any(axis.level is Level.BLOCK for axis in at.kernel.axes):
             yield "the kernel has no threads to join"
+        parts = tuple(stmt.part * count for count in (2, 4, 8))
+        if stmt.part and (stmt.level is not Level.BLOCK or stmt.part % WARP or at.kernel.threads not in parts):
+            yield f"{stmt.part} threads are no half, quarter or eighth of {at.kernel.threads} in whole warps"
 
 
 def barrier_is_met_by_all(stmt: k.Stmt, at: Place) -> Iterator[str]:
     """Control flow around a barrier is the same for all who must arrive."""
     if isinstance(stmt, k.Barrier):
-        groups = {Level.CLUSTER: CLUSTER, Level.BLOCK: None}
+        groups = {Level.CLUSTER: CLUSTER, Level.BLOCK: stmt.part or None}
         yield from _met(at, groups.get(stmt.level, stmt.lanes))
 
 

@@ -23,7 +23,7 @@ from texpr.ir.transfer_verify import COPY_BYTES
 from texpr.ir.value import Buffer
 from texpr.isa.cuda import ASYNC_COPY
 from texpr.isa.target import Target
-from texpr.lowering.barriers import Gap, lists
+from texpr.lowering.barriers import Gap, lists, reach
 from texpr.lowering.copies import is_copy
 from texpr.lowering.needs import Meeting
 from texpr.lowering.places import Place
@@ -143,8 +143,9 @@ class _Waits:
 
     def _is_met(self, gap: Gap) -> bool:
         """Whether a barrier follows a wait there that joins all who meet at any."""
-        barrier, block = self.placed.get(gap), any(b.level is not k.Level.WARP for b in self.placed.values())
-        return barrier is not None and (barrier.level is not k.Level.WARP or not block)
+        barrier = self.placed.get(gap)
+        most = max((reach((each.level, each.part)) for each in self.placed.values()), default=None)
+        return barrier is not None and (barrier.whole or reach((barrier.level, barrier.part)) == most)
 
     def finish(self) -> None:
         """Nothing is left on its way when the kernel ends."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym
 from texpr.ir import kernel as k
@@ -22,7 +23,7 @@ from texpr.lowering.cover import TRIES, cover
 from texpr.lowering.team import Branch, Leaf, Loop, Node, below
 from texpr.lowering.ways import Gap, Way, Ways, lists
 
-__all__ = ["OPEN", "Gap", "Need", "Placed", "Proof", "lists", "place", "weight"]
+__all__ = ["OPEN", "Gap", "Need", "Placed", "Proof", "Scope", "lists", "parts", "place", "reach", "weight"]
 
 WARP = 32
 OPEN = 1024
@@ -31,7 +32,8 @@ OPEN = 1024
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Need:
-    """A dependence whose ends can lie in different threads. `level`: the narrowest one that holds both ends.
+    """A dependence whose ends can lie in different threads. `level`: the narrowest one that holds both ends, of a block such a
+    `part` of consecutive threads; 0: all of them.
 
     `distant`: its ends are two or more iterations of the carrier apart, so that a barrier anywhere in the loop covers it.
     `within`: a loop around one end alone, whose nearest iteration is not met by the other end: any barrier in it will do.
@@ -46,6 +48,7 @@ class Need:
     distant: bool = False
     within: ir.Seq | None = None
     landed: bool = False
+    part: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +75,24 @@ class Placed:
     proof: Proof | None = None
 
 
-def weight(level: k.Level, threads: int) -> int:
+Scope: TypeAlias = tuple[k.Level, int]
+"""Who meets at a barrier: the lanes of a warp, a block in such parts or, with 0, as a whole, the blocks of a cluster."""
+
+
+def parts(team: int) -> tuple[int, ...]:
+    """Sizes of parts of a block that have barriers of their own, the smallest first: whole warps, and more than one."""
+    return tuple(team // count for count in (8, 4, 2) if team % (count * WARP) == 0 and team > count * WARP)
+
+
+def weight(scope: Scope, team: int) -> int:
     """What one barrier costs, in arrivals of a warp: those it joins, and four more where they wait for each other.
 
     One of a cluster as much as eight of a block, the most that a cluster has.
     """
+    level, part = scope
     if level is k.Level.WARP:
         return 1
-    return (4 + -(-threads // WARP)) * (8 if level is k.Level.CLUSTER else 1)
+    return (4 + -(-(part or team) // WARP)) * (8 if level is k.Level.CLUSTER else 1)
 
 
 def surely_runs(loop: ir.Seq) -> bool:
@@ -112,30 +125,30 @@ def place(
     asked = [(need, way) for need in needs for way in _ways(need, ways)]
     if not asked:
         return Placed()
-    levels = {need: k.Level.BLOCK if odd else need.level for need, _ in asked}
-    offered = sorted(set(levels.values()), key=_reach)
+    scopes = {need: (k.Level.BLOCK, 0) if odd and need.level is k.Level.WARP else (need.level, need.part) for need, _ in asked}
+    offered = sorted(set(scopes.values()), key=reach)
     trips, unit = _trips(nodes)
     together = frozenset(_together(nodes, alike))
-    meets = {level: level is not k.Level.CLUSTER for level in offered}
-    places = [(gap, level) for gap in _in_order(nodes) for level in offered if meets[level] or gap[0] in together]
+    meets = {scope: scope[0] is not k.Level.CLUSTER for scope in offered}
+    places = [(gap, scope) for gap in _in_order(nodes) for scope in offered if meets[scope] or gap[0] in together]
     number = {place: at for at, place in enumerate(places)}
     once = len(places) + 1
-    costs = [int(weight(level, team) * trips[gap[0]] / unit) * once + 1 for gap, level in places]
-    enough = {level: [each for each in offered if _reach(each) >= _reach(level)] for level in offered}
+    costs = [int(weight(scope, team) * trips[gap[0]] / unit) * once + 1 for gap, scope in places]
+    enough = {scope: [each for each in offered if reach(each) >= reach(scope)] for scope in offered}
     sets = [
-        frozenset(number[gap, level] for gap in way for level in enough[levels[need]] if (gap, level) in number)
+        frozenset(number[gap, scope] for gap in way for scope in enough[scopes[need]] if (gap, scope) in number)
         for need, way in asked
     ]
     best = cover(sets, costs, limit)
     proved = best.bound == best.cost and not ways.coarse
     by = ("payments" if best.paid == best.cost else "search") if proved else "limit"
     cost, bound = (each // once * unit for each in (best.cost, best.bound))
-    proof = Proof(cost, bound, len(best.chosen), len(levels), best.tried, by)
+    proof = Proof(cost, bound, len(best.chosen), len(scopes), best.tried, by)
     found: dict[Gap, k.Barrier] = {}
     for chosen in best.chosen:
-        gap, level = places[chosen]
+        gap, (level, part) = places[chosen]
         covers = (need.covered for (need, _), each in zip(asked, sets, strict=True) if chosen in each)
-        found[gap] = k.Barrier(level, tuple(dict.fromkeys(covers)), WARP if odd else lanes)
+        found[gap] = k.Barrier(level, tuple(dict.fromkeys(covers)), WARP if odd else lanes, part=part)
     return Placed(found, proof)
 
 
@@ -145,8 +158,10 @@ def _ways(need: Need, ways: Ways) -> tuple[Way, ...]:
     return ways.carried(need.source, need.sink, need.carrier, need.distant, need.landed)
 
 
-def _reach(level: k.Level) -> int:
-    return (k.Level.WARP, k.Level.BLOCK, k.Level.CLUSTER).index(level)
+def reach(scope: Scope) -> tuple[int, bool, int]:
+    """What covers what: a greater one covers a smaller one, as parts lie in each other."""
+    level, part = scope
+    return (k.Level.WARP, k.Level.BLOCK, k.Level.CLUSTER).index(level), not part, part
 
 
 def _together(nodes: tuple[Node, ...], alike: Callable[[Loop | Branch], bool]) -> Iterator[int]:

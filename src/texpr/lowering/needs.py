@@ -18,7 +18,7 @@ from texpr.affine.facts import Known
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
-from texpr.lowering.barriers import Need
+from texpr.lowering.barriers import Need, Scope, parts, reach
 from texpr.lowering.emit import atomic_binds
 from texpr.lowering.placement import Placement
 from texpr.lowering.team import Branch, Leaf, Loop, Node, Team, Who, leaves, thread_of
@@ -34,6 +34,7 @@ from texpr.relation.model import Access, Model
 from texpr.relation.model import Branch as Side
 
 _ONE, _OTHER = Sym("thread'left"), Sym("thread'right")
+_BLOCK: Scope = (k.Level.BLOCK, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +265,7 @@ class Needs:
                     continue
                 for need in self._need(source, sink, carrier, common, nest, outer, inner):
                     near = need.within is None and not need.distant
-                    if near and (need.level is not k.Level.WARP or nest.team <= WARP):
+                    if near and (reach((need.level, need.part)) >= reach(_BLOCK) or nest.team <= WARP):
                         found.append((source, sink, carrier))
                     yield need
 
@@ -282,25 +283,23 @@ class Needs:
         covered = _covered(source.access, sink.access, carrier)
         if carrier is not None:
             apart = expr(right(carrier.sym)) - expr(left(carrier.sym))
-            near = self._level(source, sink, carrier, common, nest, compare("==", apart, 1))
+            near = self._scope(source, sink, carrier, common, nest, compare("==", apart, 1))
             if near is not None:
-                yield Need(source.leaf, sink.leaf, carrier, near, covered)
-            if near is not None and (near is not k.Level.WARP or nest.team <= WARP):
+                yield Need(source.leaf, sink.leaf, carrier, near[0], covered, part=near[1])
+            if near is not None and (reach(near) >= reach(_BLOCK) or nest.team <= WARP):
                 return
-            far = self._level(source, sink, carrier, common, nest, compare(">", apart, 1))
-            if far is not None and far is not near:
-                yield Need(source.leaf, sink.leaf, carrier, far, covered, distant=True)
+            far = self._scope(source, sink, carrier, common, nest, compare(">", apart, 1))
+            if far is not None and far != near:
+                yield Need(source.leaf, sink.leaf, carrier, far[0], covered, distant=True, part=far[1])
             return
-        level = self._level(source, sink, None, common, nest)
-        if level is None:
+        scope = self._scope(source, sink, None, common, nest)
+        if scope is None:
             return
-        for loop, nearest in _edges(source.access, outer[len(common) :], inner[len(common) :]):
-            if self._level(source, sink, None, common, nest, nearest) is None:
-                yield Need(source.leaf, sink.leaf, None, level, covered, within=loop)
-                return
-        yield Need(source.leaf, sink.leaf, None, level, covered)
+        edges = _edges(source.access, outer[len(common) :], inner[len(common) :])
+        free = (loop for loop, nearest in edges if self._scope(source, sink, None, common, nest, nearest) is None)
+        yield Need(source.leaf, sink.leaf, None, scope[0], covered, within=next(free, None), part=scope[1])
 
-    def _level(
+    def _scope(
         self,
         source: _End,
         sink: _End,
@@ -308,16 +307,25 @@ class Needs:
         common: tuple[ir.Seq, ...],
         nest: Nest,
         given: Formula = TRUE,
-    ) -> k.Level | None:
-        """The narrowest level that holds both ends of the dependence, or None where one thread does or there is none."""
+    ) -> Scope | None:
+        """The narrowest scope that holds both ends of the dependence, or None where one thread does or there is none."""
         conflict = self._conflict(source, sink, carrier, common, nest, given)
         if conflict is not None and (source.crosses or sink.crosses):
-            return None if self._impossible(conflict) else k.Level.CLUSTER
-        if conflict is None or self._impossible(conj((conflict, *_apart(source, sink, nest.team, 1)))):
+            return None if self._impossible(conflict) else (k.Level.CLUSTER, 0)
+        if conflict is None:
             return None
-        if nest.team <= WARP or self._impossible(conj((conflict, *_apart(source, sink, nest.team, WARP)))):
-            return k.Level.WARP
-        return k.Level.BLOCK
+
+        def joins(threads: int) -> bool:
+            return self._impossible(conj((conflict, *_apart(source, sink, nest.team, threads))))
+
+        if joins(1):
+            return None
+        if nest.team <= WARP or joins(WARP):
+            return k.Level.WARP, 0
+        of_block = parts(nest.team) if nest.team == nest.threads else ()
+        if not of_block or not joins(of_block[-1]):
+            return _BLOCK
+        return k.Level.BLOCK, next(part for part in of_block if part == of_block[-1] or joins(part))
 
     def _same_element(self, source: _End, sink: _End, nest: Nest) -> Iterator[Formula]:
         first, at = source.access.as_source

@@ -193,7 +193,7 @@ class Tensors:
         """What threads wrote comes before the store: they pass a fence, then a barrier, one that is there already if any."""
         for gap in range(at - 1, -2, -1):
             barrier = placed.get((number, gap))
-            if barrier is not None and barrier.level in (k.Level.CLUSTER, k.Level.BLOCK, self.team):
+            if barrier is not None and (barrier.whole or barrier.level is self.team is k.Level.WARP):
                 self.before.setdefault((number, gap), []).append(k.Fence("async", step.span))
                 return
             if gap >= 0 and any(_writes(leaf, step.tile.buffer) for leaf in leaves((nodes[gap],))):

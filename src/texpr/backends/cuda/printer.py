@@ -219,10 +219,12 @@ class _Cuda:
         return [f"{function}(&{element_text(stmt.target, scope)}, {value_text(stmt.value, scope)});"]
 
     def barrier(self, stmt: Barrier) -> list[str]:
-        """A barrier of the cluster, of the block, or of a group of consecutive lanes."""
+        """A barrier of the cluster, of the block, of a part of it, or of a group of consecutive lanes."""
         match stmt.level:
             case Level.CLUSTER:
                 barrier = "tx_cluster_sync();"
+            case Level.BLOCK if stmt.part:
+                barrier = f"tx_bar_sync(tx_part({self._kernel.threads // stmt.part}, {stmt.part}), {stmt.part});"
             case Level.BLOCK:
                 barrier = "__syncthreads();"
             case Level.WARP:

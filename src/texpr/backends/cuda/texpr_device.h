@@ -121,10 +121,14 @@ TX_ATOMIC_LONGS(unsigned long, unsigned long long)
 
 /* ---- lanes: the same text on a device and in the emulator ---------------------------------------------------------------- */
 
+/* This thread's number within its block. */
+TX_FN unsigned tx_thread() { return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z); }
+
 /* This thread's lane within its warp. */
-TX_FN unsigned tx_lane() {
-    return (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) & 31u;
-}
+TX_FN unsigned tx_lane() { return tx_thread() & 31u; }
+
+/* The barrier of this thread's part of the block, one of `parts` (2, 4 or 8) of so many threads: 1 to 14, each part its own. */
+TX_FN int tx_part(int parts, unsigned threads) { return parts - 1 + (int)(tx_thread() / threads); }
 
 /* The mask of the `lanes` (a power of two) consecutive lanes among which this thread is. */
 TX_FN unsigned tx_group(unsigned lanes) {

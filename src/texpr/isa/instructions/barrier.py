@@ -1,6 +1,6 @@
 """Barriers of a block and of a warp. They compute nothing: par already means what they make true."""
 
-from texpr.isa.instruction import Instruction
+from texpr.isa.instruction import Instruction, Operand
 from texpr.isa.levels import Level
 
 INSTRUCTIONS = (
@@ -12,6 +12,16 @@ INSTRUCTIONS = (
         (("sm_80", "bar.sync 0;"),),
         "",
         effect="joins block",
+        source='PTX ISA, "bar, barrier"',
+    ),
+    Instruction(
+        "bar_sync_part",
+        "so many threads of the block, whole warps, arrive at one of its barriers 0 to 15, and see each other's writes",
+        Level.BLOCK,
+        (Operand("id", "i32"), Operand("threads", "i32")),
+        (("sm_80", "bar.sync {id}, {threads};"),),
+        "",
+        effect="joins part of block",
         source='PTX ISA, "bar, barrier"',
     ),
     Instruction(
