@@ -11,9 +11,8 @@ from pathlib import Path
 from types import NoneType
 
 from texpr import __version__, artifact, runtime
-from texpr.driver import lower
+from texpr.driver import Compiled, lower
 from texpr.ir import program as ir
-from texpr.ir.kernel import Plan
 from texpr.ir.program import Function
 from texpr.ir.selection import AUTO, select_schedule
 from texpr.isa.registry import resolve
@@ -70,9 +69,9 @@ def build(
     and where the folder is not ours to write (E081x).
     """
 
-    def plan(function: Function, machine: Target) -> Plan:
+    def lowered(function: Function, machine: Target) -> Compiled:
         laid_out = select_schedule(function, _record(schedule), machine)
-        return lower(function, machine.name, own(function, sizes), schedule=laid_out).plan
+        return lower(function, machine.name, own(function, sizes), schedule=laid_out)
 
     expect(functions, (Function, Sequence), _FUNCTION)
     chosen = (functions,) if isinstance(functions, Function) else tuple(functions)
@@ -81,7 +80,8 @@ def build(
     expect(target, (str, Sequence), _TARGET)
     expect(sizes, (Mapping, NoneType), _SIZES)
     targets = [resolve(t) for t in ((target,) if isinstance(target, str) else dict.fromkeys(target))]
-    parts = [artifact.Part(machine.name, tuple(plan(f, machine) for f in chosen)) for machine in targets]
+    built = {machine.name: [lowered(f, machine) for f in chosen] for machine in targets}
+    parts = [artifact.Part(made, tuple(c.plan for c in each), tuple(c.function for c in each)) for made, each in built.items()]
     title = name if name is not None else chosen[0].name if chosen else "empty"
     return artifact.build(Toolchain(this_machine()), title, parts, Path(directory), version=__version__)
 

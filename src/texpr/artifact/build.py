@@ -10,6 +10,7 @@ from texpr import __version__
 from texpr.artifact.cxx import print_cxx
 from texpr.artifact.manifest import print_manifest
 from texpr.artifact.place import MANIFEST, SUMS, publish, refuse_foreign, sums
+from texpr.artifact.proofs import proof_files
 from texpr.artifact.rust import print_crate
 from texpr.artifact.sources import (
     Part,
@@ -79,6 +80,7 @@ def build(tools: Tools, name: str, parts: Sequence[Part], directory: Path, *, ve
         "src/CMakeLists.txt": _cmake_sources(name, on, built.sources),
         **_packages(name, on, targets, version, built.libraries),
         **{f"rust/{path}": text for path, text in print_crate(name, plans, on, version, built.libraries).items()},
+        **proof_files(parts),
         MANIFEST: print_manifest(name, version, parts, built.binaries, built.tools),
     }
     files = {

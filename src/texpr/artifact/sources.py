@@ -17,6 +17,7 @@ from texpr.backends.cuda.launcher import Image, driver_headers, print_image, pri
 from texpr.emulator import core_texts
 from texpr.emulator import headers as emulator_headers
 from texpr.ir.kernel import Plan
+from texpr.ir.program import Function
 from texpr.isa.registry import resolve
 from texpr.support.diagnostic import CompilerBug, error
 
@@ -26,10 +27,14 @@ CPU = "cpu"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What is built for one target: a plan for each function, in the same order for every target."""
+    """What is built for one target: a plan for each function, in the same order for every target.
+
+    `functions`: as they were laid out, for the proof; none where there is to be no proof.
+    """
 
     target: str
     plans: tuple[Plan, ...]
+    functions: tuple[Function, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""`texpr verify DIR`: is every file of an artifact the one that was built?"""
+"""`texpr verify DIR`: is every file of an artifact the one that was built, and are its plans proved again?"""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Any
 
 from texpr.artifact.manifest import FORMAT
 from texpr.artifact.place import MANIFEST, SUMS, listed
+from texpr.artifact.proofs import recheck
 from texpr.support.diagnostic import Note, error
 
 
 def verify(directory: Path) -> dict[str, Any]:
-    """The manifest of an artifact whose files are those that SHA256SUMS lists.
+    """The manifest of an artifact whose files are those that SHA256SUMS lists, and whose plans are proved as they were.
 
-    Raises `TexprError`: not an artifact (E0820), or files that are missing, changed or added (E0821).
+    Raises `TexprError`: not an artifact (E0820), or files that are missing, changed or added, or a proof that fails (E0821).
     """
     try:
         known = listed(directory)
@@ -30,6 +31,8 @@ def verify(directory: Path) -> dict[str, Any]:
     for path in sorted(known.keys() & there):
         if hashlib.sha256((directory / path).read_bytes()).hexdigest() != known[path]:
             wrong.append(Note(f"changed: {path}"))
+    if not wrong:
+        wrong = [Note(found) for found in recheck(directory)]
     if wrong:
         raise error("E0821", None, f"{directory} is not as it was built", *wrong, help="build it again")
     return manifest

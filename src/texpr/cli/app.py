@@ -23,6 +23,7 @@ VERBS: dict[str, str] = {
     "run": "Run a function on arrays.",
     "build": "Write a package that C, C++ and Rust can use.",
     "explain": "Show every decision, with its reason.",
+    "verify": "Recheck an artifact: hashes, proof, sources.",
     "draw": "Draw a function: its IterDomains.",
     "doctor": "Show what is installed and what each target can do here.",
 }

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVarTuple, Unpack
 
 from texpr.affine.expr import Sym
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.ir.value import Buffer, Literal, Load
+from texpr.ir.rewrite import Rewriter, replace_loads
+from texpr.ir.value import Buffer, Literal, Load, Value
 from texpr.presburger.formula import Formula, compare, conj
 from texpr.presburger.linear import NotAffine
 from texpr.presburger.raw import Undecided
@@ -31,12 +32,34 @@ Ts = TypeVarTuple("Ts")
 
 def prove(function: ir.Function, plan: k.Plan) -> Proof:
     """What can be shown of `plan`: that it does what `function`, laid out and legal, says, for all sizes that are allowed."""
-    program = actions(function)
+    program = actions(bound(function, plan))
     reading = read(plan, program.lets)
     premises = _premises(plan, reading)
     prover = _Prover(program, reading, premises, Flow(program, reading, premises), Matcher(program, reading, premises))
     prover.run()
     return Proof(plan.name, tuple(_told(plan)), tuple(prover.found))
+
+
+def bound(function: ir.Function, plan: k.Plan) -> ir.Function:
+    """`function` over the buffers of `plan`, which are those of the same name, type and shape."""
+    there = {b.name: b for b in (*plan.workspace, *plan.results, *plan.params)}
+
+    def buffer(old: Buffer) -> Buffer:
+        new = there.get(old.name)
+        alike = new is not None and (new.dtype, new.shape, new.strides) == (old.dtype, old.shape, old.strides)
+        return new if new is not None and alike else old
+
+    def load(old: Load) -> Load:
+        return replace(old, buffer=buffer(old.buffer), data=tuple((sym, value(meaning)) for sym, meaning in old.data))
+
+    def value(old: Value) -> Value:
+        return replace_loads(old, lambda found: replace(found, buffer=buffer(found.buffer)))
+
+    if all(buffer(b) is b for b in ir.buffers(function)):
+        return function
+    body = Rewriter(value=value, target=load, buffer=buffer).block(function.body)
+    params, results = tuple(map(buffer, function.params)), tuple(map(buffer, function.results))
+    return replace(function, params=params, results=results, body=body)
 
 
 def _premises(plan: k.Plan, reading: Reading) -> Formula:

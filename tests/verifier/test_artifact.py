@@ -1,0 +1,61 @@
+"""An artifact carries its proof, and `verify` makes it again: even where the hashes were made to fit."""
+
+from pathlib import Path
+
+import pytest
+
+import texpr
+from texpr import artifact
+from texpr.artifact.place import SUMS, sums
+from texpr.support.diagnostic import TexprError
+
+TEXT = "fn twice(x: f32[n]): f32[n] { new y: f32[n] par n |i| { y[i] = x[i] + x[i] } return y }"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("artifact") / "out"
+    texpr.build(texpr.parse(TEXT)["twice"], "cpu", directory)
+    return directory
+
+
+def changed(built: Path, to: Path, file: str, old: str, new: str) -> Path:
+    """A copy with one text changed in one file, the hashes renewed."""
+    files = {str(p.relative_to(built)): p.read_bytes() for p in built.rglob("*") if p.is_file() and p.name != SUMS}
+    assert old.encode() in files[file]
+    files[file] = files[file].replace(old.encode(), new.encode(), 1)
+    for name, data in {**files, SUMS: sums(files)}.items():
+        path = to / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return to
+
+
+def test_the_proof_is_made_again(built: Path) -> None:
+    assert artifact.verify(built)["name"] == "twice"
+    assert '"refused": 0' in (built / "proof.json").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "found"),
+    [
+        ("proof/cpu/twice.plan", "(x[i] + x[i])", "(x[i] - x[i])", "not what the sources say"),
+        ("proof/cpu/twice.te", "x[i] + x[i]", "x[i] * x[i]", "not proved as it was"),
+        ("proof/cpu/twice.plan", "min(4096 * i_block + 4096, n)", "min(4096 * i_block + 4095, n)", "not what the sources say"),
+        ("proof.json", '"undecided": 0', '"undecided": 1', "not proved as it was"),
+        ("proof/cpu/twice.plan", "kernel", "colonel", "cannot be read"),
+    ],
+)
+def test_a_change_is_found_though_the_hashes_fit(
+    built: Path, tmp_path: Path, file: str, old: str, new: str, found: str
+) -> None:
+    with pytest.raises(TexprError) as refused:
+        artifact.verify(changed(built, tmp_path / "out", file, old, new))
+    assert any(found in note.text for note in refused.value.diagnostics[0].notes)
+
+
+def test_a_source_that_is_not_the_print_of_the_plan_is_found(built: Path, tmp_path: Path) -> None:
+    source = next(str(p.relative_to(built)) for p in (built / "src").glob("twice*.c*"))
+    with pytest.raises(TexprError) as refused:
+        artifact.verify(changed(built, tmp_path / "out", source, "x[i] + x[i];", "x[i] - x[i];"))
+    assert any("not what the sources say" in note.text for note in refused.value.diagnostics[0].notes)
