@@ -209,6 +209,23 @@ def test_registers() -> None:
         assert wrong(made, {"x": integers(n, 64)}, orders=FEW) is None
 
 
+@pytest.mark.parametrize("trips", [0, 1, 2, 3, 5])
+@pytest.mark.parametrize("via", ["cp_async", "tma"])
+def test_trip_counts_that_are_numbers(via: str, trips: int) -> None:
+    """The last turns come after the last iteration, so slots go round where iterations alone would not."""
+    text = f"""
+fn turned(x: f32[5, 64] align(16)): f32[5, 64] {{
+    new y: f32[5, 64]
+    par 1 |b| {{
+        par 5 |r| {{ par 64 |c| {{ y[r, c] = 0.0 }} }}
+        seq {trips} |i| {{ par 64 |j| {{ y[i, j] = x[i, 63 - j] }} }}
+    }}
+    return y
+}}"""
+    made = laid(text, f"bind(b, grid.x)  stage(x, at=i, in=shared, via={via}) -> xs  pipeline(i, stages=4)")
+    assert wrong(made, {"x": integers(5, 64)}, {}, FEW) is None
+
+
 # What may come earlier.
 
 

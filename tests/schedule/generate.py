@@ -27,7 +27,7 @@ PHASES: Mapping[str, Mapping[str, int]] = {
     SHAPE: {"split": 10, "merge": 4, "resize": 2, "swizzle": 2, "reorder": 7, "distribute": 2, "inline": 1},
     MEMORY: {"stage": 8, "place": 1, "allocate": 5, "split": 1},
     THREADS: {"bind": 8, "reorder": 1},
-    MARKS: {"partition": 3, "unroll": 2, "vectorize": 2, "launch_bounds": 1, "place": 1},
+    MARKS: {"partition": 3, "unroll": 2, "vectorize": 2, "launch_bounds": 1, "place": 1, "pipeline": 3},
 }
 """A schedule goes through these in order, as people write them; how often each directive is drawn in each."""
 
@@ -51,6 +51,7 @@ class Drawer:
             "reorder": self._reorder, "distribute": self._distribute, "inline": self._inline, "stage": self._stage,
             "place": self._place, "allocate": self._allocate, "bind": self._bind, "partition": self._partition,
             "unroll": self._unroll, "vectorize": self._vectorize, "launch_bounds": self._launch_bounds,
+            "pipeline": self._pipeline,
         }  # fmt: skip
 
     def phases(self) -> Iterator[str]:
@@ -277,6 +278,20 @@ class Drawer:
             return ir.Directive("vectorize", arguments(loop.sym.name))
         names = (self._fresh(loop.sym.base), self._fresh(loop.sym.base))
         return ir.Directive("vectorize", arguments(loop.sym.name, self.random.choice((2, 4))), names)
+
+    def _pipeline(self, state: State) -> ir.Directive | None:
+        """A loop in whose iterations something lives, or any one now and then."""
+
+        def makes(loop: ir.Loop) -> bool:
+            return level_of(loop) is None and any(isinstance(s, ir.New) for s in loop.body)
+
+        loop = self._loop(state, makes)
+        if loop is None:
+            return None
+        made = [s.buffer.name for s in loop.body if isinstance(s, ir.New)]
+        staged = {s.name for s in state.staged}
+        named = () if set(made) & staged and self.random.random() < 0.7 else (self.random.choice(made),)
+        return ir.Directive("pipeline", arguments(loop.sym.name, *named, stages=self.random.randint(2, 4)))
 
     def _launch_bounds(self, state: State) -> ir.Directive | None:
         return ir.Directive("launch_bounds", arguments(self.random.randint(1, 4)))

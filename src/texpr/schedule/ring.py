@@ -111,11 +111,14 @@ def _pipelined(function: ir.Function, loop: ir.Loop) -> ir.Function:
     stages, *names = (a.value for a in asked.args)
     assert isinstance(stages, int)
     parts = _parted(loop, tuple(map(str, names)), asked.span)
+    if loop.extent.is_constant and loop.extent.constant <= 0:  # nothing to come early
+        return replace(function, body=replaced(function.body, loop, lambda _: (unmarked(loop, PIPELINE),)))
     _require_early(function, loop, parts, stages - 1, asked.span)
-    path = path_to(function.body, loop) or ()
-    around = [fact for each in path if isinstance(each, ir.Par | ir.Seq) for fact in in_loop(each.sym, each.extent)]
+    outer = [each for each in path_to(function.body, loop) or () if isinstance(each, ir.Par | ir.Seq) and each is not loop]
+    around = [fact for each in outer for fact in in_loop(each.sym, each.extent)]
+    around += in_loop(loop.sym, loop.extent + (stages - 1))
     rings = {new.buffer: _ring(new.buffer, stages, _begin(loop, new.buffer)) for new in parts.ring}
-    turned = _turned(loop, parts, rings, stages, Simplifier(known((*given(function), *around, expr(loop.sym)))))
+    turned = _turned(loop, parts, rings, stages, Simplifier(known((*given(function), *around))))
     made = tuple(ir.New(rings[new.buffer], new.space, span=new.span) for new in parts.ring)
     return replace(function, body=replaced(function.body, loop, lambda _: (*made, turned)))
 
