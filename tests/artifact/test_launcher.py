@@ -5,13 +5,15 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from tests.backends.tiles import BULK, TILED
 
-from texpr.affine.expr import Sym
+from texpr.affine.expr import Sym, expr
 from texpr.backends.cuda.launcher import Image
+from texpr.ir.kernel import Axis, Launch, Level, Plan
 from texpr.ir.kernel_parse import parse_plan
 
 from .conftest import Launcher, Log, Make
@@ -113,6 +115,29 @@ def test_a_grid_larger_than_the_device_takes_is_cut_into_slabs(make_launcher: Ma
     assert launcher(1.0, x, y, z, 2000) == 0
     found = log.launches()
     assert [(one["grid"], one["arguments"].split(",")[-1]) for one in found] == [("3,1,1", "0"), ("3,1,1", "3"), ("2,1,1", "6")]
+    assert launcher.unload() == 0
+
+
+def clustered() -> Plan:
+    """saxpy whose blocks run in pairs."""
+    plan = saxpy(Sym("first"))
+    (launch,) = plan.steps
+    assert isinstance(launch, Launch)
+    pairs = Axis(Sym("rank"), Level.CLUSTER, expr(2))
+    return replace(plan, steps=(Launch(replace(launch.kernel, axes=(*launch.kernel.axes, pairs))),))
+
+
+def test_slabs_are_whole_clusters(make_launcher: Make, log: Log) -> None:
+    """Three blocks at most are one pair at a time; a grid that is none of whole pairs, the driver refuses."""
+    launcher = make_launcher([clustered()])
+    log.setenv("GRID", "3,65535,65535")
+    log.setenv("KERNELS", "saxpy_0:4,8,8,8,4,4")
+    assert launcher.load() == 0
+    x, y, z = arrays(8000, 8000, 8000)
+    assert launcher(1.0, x, y, z, 2000) == 0
+    found = [(one["grid"], one["cluster"], one["arguments"].split(",")[-1]) for one in log.launches()]
+    assert found == [("2,1,1", "2,1,1", first) for first in "0246"]
+    assert launcher(1.0, x, y, z, 200) == 1
     assert launcher.unload() == 0
 
 

@@ -238,11 +238,11 @@ static int write_arguments(char *text, size_t room, char const *kernel, void **a
     return 0;
 }
 
-EXPORT int cuLaunchKernel(struct function *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                          unsigned shared, void *stream, void **arguments, void **extra) {
+/* `together`: what a record says of clusters. */
+static int launch(struct function *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                  unsigned shared, void *stream, void **arguments, void **extra, char const *together) {
     int most[3] = {2147483647, 65535, 65535};
     char text[2000];
-    ENTER("cuLaunchKernel");
     sscanf(setting("FAKE_DRIVER_GRID", ""), "%d,%d,%d", &most[0], &most[1], &most[2]);
     if (function == NULL || !function->module->alive) return INVALID_HANDLE;
     if (current == NULL || function->module->context != current) return INVALID_CONTEXT;
@@ -251,10 +251,41 @@ EXPORT int cuLaunchKernel(struct function *function, unsigned gx, unsigned gy, u
     if (bx == 0 || by == 0 || bz == 0 || (uint64_t)bx * by * bz > 1024 || bz > 64 || extra != NULL) return INVALID_VALUE;
     pthread_mutex_lock(&lock);
     int wrong = write_arguments(text, sizeof text, function->name, arguments);
-    record("cuLaunchKernel name=%s grid=%u,%u,%u block=%u,%u,%u shared=%u stream=%p arguments=%s", function->name, gx, gy, gz, bx,
-           by, bz, shared, stream, wrong ? "illegal" : text);
+    record("cuLaunchKernel name=%s grid=%u,%u,%u block=%u,%u,%u shared=%u stream=%p%s arguments=%s", function->name, gx, gy, gz, bx,
+           by, bz, shared, stream, together, wrong ? "illegal" : text);
     pthread_mutex_unlock(&lock);
     return wrong ? ILLEGAL_ADDRESS : OK;
+}
+
+EXPORT int cuLaunchKernel(struct function *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                          unsigned shared, void *stream, void **arguments, void **extra) {
+    ENTER("cuLaunchKernel");
+    return launch(function, gx, gy, gz, bx, by, bz, shared, stream, arguments, extra, "");
+}
+
+/* CUlaunchConfig and CUlaunchAttribute of cuda.h; attribute 4 is the shape of a cluster, of which the grid is a multiple. */
+struct attribute {
+    int id;
+    _Alignas(8) unsigned value[16];
+};
+struct config {
+    unsigned grid[3], block[3], shared;
+    void *stream;
+    struct attribute const *attributes;
+    unsigned count;
+};
+
+EXPORT int cuLaunchKernelEx(struct config const *config, struct function *function, void **arguments, void **extra) {
+    unsigned const *grid = config->grid, *block = config->block;
+    char text[80];
+    ENTER("cuLaunchKernelEx");
+    if (config->count != 1 || config->attributes->id != 4) return INVALID_VALUE;
+    unsigned const *cluster = config->attributes->value;
+    for (int axis = 0; axis < 3; axis++)
+        if (cluster[axis] == 0 || grid[axis] % cluster[axis] != 0) return INVALID_VALUE;
+    snprintf(text, sizeof text, " cluster=%u,%u,%u", cluster[0], cluster[1], cluster[2]);
+    return launch(function, grid[0], grid[1], grid[2], block[0], block[1], block[2], config->shared, config->stream, arguments, extra,
+                  text);
 }
 
 /* ---- memory and streams --------------------------------------------------------------------------------------------------- */

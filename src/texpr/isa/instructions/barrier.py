@@ -1,4 +1,4 @@
-"""Barriers of a block and of a warp. They compute nothing: par already means what they make true."""
+"""Barriers of a cluster, of a block and of a warp. They compute nothing: par already means what they make true."""
 
 from texpr.isa.instruction import Instruction, Operand
 from texpr.isa.levels import Level
@@ -23,6 +23,16 @@ INSTRUCTIONS = (
         "",
         effect="joins part of block",
         source='PTX ISA, "bar, barrier"',
+    ),
+    Instruction(
+        "barrier_cluster_sync",
+        "all threads of the blocks of a cluster arrive, and see each other's writes to shared and global memory",
+        Level.CLUSTER,
+        (),
+        (("sm_90", "barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;"),),
+        "",
+        effect="joins cluster",
+        source='PTX ISA, "barrier.cluster"',
     ),
     Instruction(
         "bar_warp_sync",

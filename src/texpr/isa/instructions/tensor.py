@@ -35,6 +35,18 @@ def _load(rank: int) -> Instruction:
     )  # fmt: skip
 
 
+def _shared(rank: int) -> Instruction:
+    verb = f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+    return _plain(
+        f"cp_async_bulk_tensor_{rank}d_load_multicast",
+        f"starts a copy of a box in {rank} dimensions, its corner at c, to the tile y of each block of the cluster with a bit in m",
+        f"{verb} [{{y}}], [{{map}}, {_corner(rank)}], [{{b}}], {{m}}",
+        "arrives at barrier of each block with its bytes, by the async proxy",
+        "cp.async.bulk.tensor",
+        _MAP, Operand("c", "i32", (rank,)), _BARRIER, Operand("m", "u16"), Operand("y", "u8", (16,), inout=True),
+    )  # fmt: skip
+
+
 def _columns(rank: int) -> Instruction:
     offsets = ", ".join(f"{{o{at}}}" for at in range(rank - 2))
     verb = f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
@@ -93,6 +105,7 @@ INSTRUCTIONS = (
     _plain("fence_mbarrier_init", "barriers that this thread made are known to copies", "fence.mbarrier_init.release.cluster",
            "orders proxies", "membar, fence"),
     *(_load(rank) for rank in range(1, 6)),
+    *(_shared(rank) for rank in range(1, 6)),
     *(_columns(rank) for rank in range(3, 6)),
     Instruction("cp_async_bulk_tensor_2d_load_gather4",
                 "starts a copy of four rows of a matrix, c their column and rows, to a tile y", Level.THREAD,
