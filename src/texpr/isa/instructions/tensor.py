@@ -39,7 +39,7 @@ def _shared(rank: int) -> Instruction:
     verb = f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
     return _plain(
         f"cp_async_bulk_tensor_{rank}d_load_multicast",
-        f"starts a copy of a box in {rank} dimensions, its corner at c, to the tile y of each block of the cluster that m names",
+        f"starts a copy of a box in {rank} dimensions, its corner at c, to the tile y of each block that m names",
         f"{verb} [{{y}}], [{{map}}, {_corner(rank)}], [{{b}}], {{m}}",
         "arrives at barrier of each block with its bytes, by the async proxy",
         "cp.async.bulk.tensor",
