@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.affine.facts import Fact, Known
@@ -20,6 +21,7 @@ from texpr.affine.linear import coefficients
 from texpr.ir import program as ir
 from texpr.ir.uses import loads, used
 from texpr.ir.value import Buffer, Load, walk
+from texpr.schedule.marks import VECTOR, mark
 
 OPEN = 4099
 """About what an open size is taken to be: larger than any tile, odd, and not near a power of two times a small number."""
@@ -162,10 +164,13 @@ _Inner = tuple[tuple[Sym, int | None], ...]
 
 @dataclass(slots=True)
 class _Builder:
+    """Gathers streams. `lanes`: loops whose iterations are the lanes of vectors: one access for all of them."""
+
     syms: tuple[Sym, ...]
     values: dict[Sym, int]
     local: frozenset[Buffer]
     shared: frozenset[Buffer]
+    lanes: dict[Sym, int] = field(default_factory=dict[Sym, int])
     found: dict[Stream, int] = field(default_factory=dict[Stream, int])
 
     def visit(self, body: tuple[ir.Stmt, ...], inner: _Inner) -> None:
@@ -178,6 +183,8 @@ class _Builder:
                     stream = self.stream(load, kind, inner)
                     self.found[stream] = self.found.get(stream, 0) + 1
             if isinstance(stmt, ir.Par | ir.Seq):
+                if mark(stmt, VECTOR):
+                    self.lanes[stmt.sym] = stmt.extent.constant
                 self.visit(stmt.body, (*inner, _trips(stmt)))
             else:
                 for block in ir.blocks(stmt):
@@ -201,8 +208,10 @@ class _Builder:
             return Stream(name, width, (0,) * len(self.syms), 0, trips, 1, address, is_shared, kind)
         steps, rest = linear
         moved = tuple(steps[s].constant + far.get(s, 0) for s in self.syms)
+        wide = width * prod(self.lanes[s] for s, _ in inner if s in self.lanes and steps[s].constant == width)
+        inner = tuple((s, e) for s, e in inner if s not in self.lanes or steps[s].constant not in (0, width))
         outer = tuple((steps[s].constant + far.get(s, 0), extent) for s, extent in inner)
-        return Stream(name, width, moved, _number(rest, self.values), outer, 1, None, is_shared, kind)
+        return Stream(name, wide, moved, _number(rest, self.values), outer, 1, None, is_shared, kind)
 
     def _far(self, load: Load, width: int) -> dict[Sym, int]:
         """Bytes that an index depending on data adds for each symbol that it depends on."""

@@ -16,6 +16,7 @@ from texpr.planner.follow import Follower, Refused
 from texpr.planner.nest import Nest, NoPlan, nests
 from texpr.planner.script import Script
 from texpr.planner.search import Candidate, Search
+from texpr.planner.wide import Wide
 from texpr.schedule.apply import start
 from texpr.schedule.state import State
 from texpr.support.diagnostic import TexprError
@@ -59,6 +60,8 @@ def plan(function: ir.Function, target: Target) -> Planned:
             chosen.append(Chosen(par.span.line, None, str(nest)))
             continue
         found, script = _laid_out(nest, state)
+        if script is None and target.is_gpu:
+            found, script = _widened(nest, state, found)
         chosen.append(found)
         if script is not None:
             state = script.state
@@ -83,6 +86,16 @@ def _laid_out(nest: Nest, state: State) -> tuple[Chosen, Follower | None]:
         else:
             return Chosen(nest.line, found, "", (*refused, *script.dropped)), script
     return Chosen(nest.line, None, "every candidate was refused", tuple(refused)), None
+
+
+def _widened(nest: Nest, state: State, found: Chosen) -> tuple[Chosen, Follower | None]:
+    """Vectors, where there is no tile."""
+    script = Wide(state, nest.loops[0].span, nest=nest)
+    script.run()
+    found = replace(found, refused=(*found.refused, *script.dropped))
+    if not script.directives:
+        return found, None
+    return replace(found, reason=f"{found.reason}; neighbouring elements are vectors"), script
 
 
 def _attempt(nest: Nest, state: State, banned: frozenset[Buffer]) -> tuple[Candidate | Panel, Script | CoreScript]:
