@@ -57,6 +57,35 @@ def test_sectors_and_lines(emulate: Callable[..., Emulated]) -> None:
         assert (two.global_load_sectors, two.global_load_lines) == (16, 4)
 
 
+TURNS = (
+    HEAD
+    + """
+extern "C" __global__ void turns_0(TX_GLOBAL(float const) x, TX_GLOBAL(float) out) {
+    float sum = 0.0f;
+    int const lane = (int)threadIdx.x;
+    for (int row = 0; row < 2; ++row) {
+        for (int turn = 0; turn < ((lane + row) % 2 == 0 ? 3 : 1); ++turn) {
+            TX_AT(2)
+            sum += x[(4 * row + turn) * 32 + lane];
+        }
+        out[row * 32 + lane] = sum;
+    }
+}
+TX_EXPORT(turns_0)
+"""
+)
+
+
+def test_each_turn_is_a_request_of_the_lanes_that_take_it(emulate: Callable[..., Emulated]) -> None:
+    """Half of the lanes take three turns where the others take one, and then the other half does: they meet at the store."""
+    emulated = emulate(TURNS)
+    x, out = np.zeros(256, np.float32), np.zeros(64, np.float32)
+    for seed in (None, LOCKSTEP, 0, 1, 2):
+        found = counted(emulated, "turns_0", 32, x, out, seed=seed)
+        assert (found.global_loads, found.global_load_requests, found.global_load_sectors) == (128, 6, 24)
+        assert (found.global_stores, found.global_store_requests, found.global_store_sectors) == (64, 2, 8)
+
+
 def test_bank_conflicts(emulate: Callable[..., Emulated]) -> None:
     emulated = emulate(COPY)
     out = np.zeros(32, np.float32)

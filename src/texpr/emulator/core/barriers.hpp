@@ -95,6 +95,7 @@ inline void let_go(Block &block, Gate &gate) {
     if (gate.mixed || gate.arrived != block.size) report_divergence(block, gate);
     learn(block, gate);
     count_barrier(gate.arrived);
+    if (gate.arrived == block.live) count_meeting(block);
     level_out(block, gate.who);
     each_of(block, gate.who, queue);
     for (unsigned word = 0; word < (block.size + 63) / 64; ++word) {

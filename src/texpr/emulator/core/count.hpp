@@ -1,13 +1,14 @@
 /* Counters: what a kernel asked of memory, a warp's request at a time.
 
-   Lanes run one after another, so a request is put together from the accesses that the lanes of a warp make at one place in
-   the machine code, each for the same time. It is complete when all lanes came, or when the block ends. */
+   Lanes run one after another, so a request is put together from what the lanes of a warp do, in order, each on its own: those
+   that come to one place in the machine code make one. Lanes that leave a loop early wait for the others at the next access
+   behind it; where there is none before they come to that loop again, turns of both times are taken for one. */
 #ifndef TEXPR_EMULATOR_COUNT_HPP
 #define TEXPR_EMULATOR_COUNT_HPP
 
 #include <algorithm>
+#include <deque>
 #include <map>
-#include <unordered_map>
 
 #include "machine.hpp"
 
@@ -33,25 +34,17 @@ struct Request {
     std::uint64_t addresses[LANES];
 };
 
+/* An access of a lane that is in no request yet. */
+struct Touch {
+    const void *place;
+    std::uint64_t address;
+    unsigned size;
+    Act act;
+    Space space;
+};
+
 struct Tally {
-    struct Key {
-        const void *place;
-        unsigned time, warp;
-        bool operator==(const Key &o) const { return place == o.place && time == o.time && warp == o.warp; }
-    };
-    struct Hash {
-        std::size_t operator()(const Key &key) const {
-            auto place = reinterpret_cast<std::uintptr_t>(key.place);
-            return (place * 0x9e3779b97f4a7c15u) ^ (key.time * 0x85ebca6bu) ^ ((std::size_t)key.warp << 40);
-        }
-    };
-    struct Open {
-        Request request;
-        Act act;
-        Space space;
-    };
-    std::unordered_map<Key, Open, Hash> open;
-    std::unordered_map<const void *, std::vector<unsigned>> times; /* by place and thread */
+    std::vector<std::deque<Touch>> touches; /* by thread */
 };
 
 inline unsigned distinct(std::uint64_t *values, unsigned count) {
@@ -89,15 +82,39 @@ inline void count_banks(const Request &request) {
     }
 }
 
-inline void close_request(const Tally::Open &open) {
-    if (open.space == Space::shared) {
-        count_banks(open.request);
+inline void count_request(const Touch &first, const Request &request) {
+    if (first.space == Space::shared) {
+        count_banks(request);
         return;
     }
-    bool load = open.act == Act::read;
+    bool load = first.act == Act::read;
     ++(load ? counting->global_load_requests : counting->global_store_requests);
-    count_pieces(open.request, 32, load ? counting->global_load_sectors : counting->global_store_sectors);
-    count_pieces(open.request, 128, load ? counting->global_load_lines : counting->global_store_lines);
+    count_pieces(request, 32, load ? counting->global_load_sectors : counting->global_store_sectors);
+    count_pieces(request, 128, load ? counting->global_load_lines : counting->global_store_lines);
+}
+
+/* The requests of a warp that can be told: those for which every lane that runs still has come to its next access, or all. Lanes
+   that stand at the least place in the machine code go on together, as lanes of a machine do that wait for others where ways
+   meet again; so of a loop that lanes leave at different times each turn is one request. */
+inline void count_requests(Block &block, unsigned warp, bool all) {
+    auto &touches = block.tally->touches;
+    unsigned from = warp * LANES, to = std::min(from + LANES, block.size);
+    for (;;) {
+        const Touch *first = nullptr;
+        for (unsigned at = from; at < to; ++at) {
+            if (touches[at].empty() && !all && !block.fibers[at].finished) return;
+            if (!touches[at].empty() && (!first || touches[at].front().place < first->place)) first = &touches[at].front();
+        }
+        if (!first) return;
+        Touch one = *first;
+        Request request{0, one.size, {}};
+        for (unsigned at = from; at < to; ++at) {
+            if (touches[at].empty() || touches[at].front().place != one.place) continue;
+            request.addresses[request.lanes++] = touches[at].front().address;
+            touches[at].pop_front();
+        }
+        count_request(one, request);
+    }
 }
 
 /* An access of `bytes` at once, from `place` in the machine code. */
@@ -110,27 +127,25 @@ inline void count_access(Act act, const View &view, std::uint64_t address, unsig
     if (act == Act::read) ++(global ? counting->global_loads : counting->shared_loads);
     else ++(global ? counting->global_stores : counting->shared_stores);
     Fiber &me = machine.current();
-    if (!me.block->tally) me.block->tally = std::make_shared<Tally>();
-    Tally &tally = *me.block->tally;
-    auto &times = tally.times[place];
-    if (times.empty()) times.assign(me.block->size, 0);
-    Tally::Key key{place, times[me.index]++, me.index / LANES};
-    Tally::Open &open = tally.open[key];
-    open.act = act;
-    open.space = view.space;
-    open.request.size = bytes;
-    open.request.addresses[open.request.lanes++] = address;
-    if (open.request.lanes < (unsigned)__builtin_popcount(me.warp->born)) return;
-    close_request(open);
-    tally.open.erase(key);
+    Block &block = *me.block;
+    if (!block.tally) block.tally = std::make_shared<Tally>();
+    auto &touches = block.tally->touches;
+    if (touches.empty()) touches.resize(block.size);
+    touches[me.index].push_back({place, address, bytes, act, view.space});
+    if (touches[me.index].size() == 1) count_requests(block, me.index / LANES, false);
+}
+
+/* All threads of a block meet, or it ends: what they did before is no request with what they do then. */
+inline void count_meeting(Block &block) {
+    if (!counting || !block.tally) return;
+    for (unsigned warp = 0; warp < machine.warps; ++warp) count_requests(block, warp, true);
 }
 
 inline void count_end(Block &block) {
     if (!counting) return;
     ++counting->blocks;
     counting->threads += block.size;
-    if (block.tally)
-        for (const auto &each : block.tally->open) close_request(each.second);
+    count_meeting(block);
     block.tally.reset();
 }
 
