@@ -24,6 +24,7 @@ from texpr.isa.registry import resolve
 from texpr.support.diagnostic import CompilerBug, TexprError
 from texpr.toolchain import find_nvcc, this_machine
 from texpr.toolchain.cuda import disassemble
+from texpr.verifier import Verdict, prove
 
 SEEDS = (None, LOCKSTEP, *range(8))
 Arrays = Mapping[str, NDArray[Any]]
@@ -208,6 +209,12 @@ def test_the_verifier_sees_blocks_that_part_at_a_barrier_of_the_cluster() -> Non
         if mutant.kind == "exit":
             with pytest.raises(CompilerBug, match="barrier_is_met_by_all: blocks of a cluster may part at the loop over ko"):
                 kernel_verify.verify_kernel(mutant.kernel)
+
+
+def test_a_ragged_cluster_is_proved() -> None:
+    """With copies by threads, which the verifier reads: blocks that fill the last cluster up do nothing, and nothing twice."""
+    made = laid(MATMUL, sharing("cluster(bj, 2)  cluster(bi, 4)").replace("via=tma, fill=zero", "via=ld"))
+    assert {each.verdict for each in prove(made.function, made.plan).obligations} == {Verdict.PROVED}
 
 
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])

@@ -150,7 +150,8 @@ class _Reader:
         threads: list[Sym] = []
         skip = 0
         env: dict[Sym, Expr] = {}
-        for axis in kernel.axes:
+        ranks = {a.sym: a for a in kernel.axes if a.level is Level.CLUSTER}
+        for axis in (a for a in kernel.axes if a.sym not in ranks):
             own = threads if axis.level is Level.BLOCK else blocks
             if axis.level in (Level.GRID, Level.CORE) and (folded := self.folded(axis, kernel.body)):
                 digits, skip, env = folded
@@ -162,7 +163,9 @@ class _Reader:
         launch = Launch(kernel, time, domain, tuple(blocks), tuple(threads))
         self.found.launches.append(launch)
         assigned = {s.sym for s in k.walk(kernel.body) if isinstance(s, k.Assign)}
-        _Body(self, launch, assigned).block(kernel.body, Site(launch), _Scope(dict(env), {}), skip)
+        along = {a.dim: expr(a.sym) for a in kernel.axes if a.level is Level.GRID}
+        meaning = {**env, **{sym: along[a.dim] % a.extent for sym, a in ranks.items()}}
+        _Body(self, launch, assigned).block(kernel.body, Site(launch), _Scope(meaning, {}), skip)
 
     def folded(self, axis: k.Axis, body: Block) -> tuple[dict[Sym, Expr], int, dict[Sym, Expr]] | None:
         """An axis whose index is taken apart into digits of a mixed radix, by the first statements: the digits with their

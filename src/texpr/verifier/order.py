@@ -217,7 +217,7 @@ def _met(stmts: Sequence[k.Stmt]) -> int:
 def _meets(stmt: k.Stmt) -> int:
     match stmt:
         case k.Barrier():
-            return BLOCK if stmt.level is k.Level.BLOCK and stmt.whole else stmt.part or stmt.lanes
+            return BLOCK if stmt.level is not k.Level.WARP and stmt.whole else stmt.part or stmt.lanes
         case k.If():
             return min(_met(stmt.then), _met(stmt.orelse))
         case k.For() if stmt.lo.is_constant and stmt.hi.is_constant and stmt.lo.constant < stmt.hi.constant:

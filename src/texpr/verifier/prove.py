@@ -221,7 +221,7 @@ class _Prover:
             width = 0
             if isinstance(stmt, k.Exchange):
                 width = 32
-            elif isinstance(stmt, k.Barrier) and stmt.level is not k.Level.BLOCK:
+            elif isinstance(stmt, k.Barrier) and stmt.level is k.Level.WARP:
                 width = stmt.lanes
             kernel, span = site.launch.kernel.name, getattr(stmt, "span", NOWHERE)
             told = (kernel, "threads meet", type(stmt).__name__.lower(), "all of them, as often", span)
