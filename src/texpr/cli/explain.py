@@ -203,7 +203,7 @@ def _copy(copy: Data) -> str:
 
 def _tile(copy: Data) -> str:
     of = copy["map"]
-    box = " × ".join(map(str, of["box"]))
+    box = " × ".join(map(str, of["box"])) + (" in im2col mode" if "corners" in of else "")
     swizzle = f", swizzle of {of['swizzle']} bytes" if of["swizzle"] else ""
     combined = "" if copy["reduce"] is None else f", combined by {copy['reduce']}"
     return f", box {box} of {of['name']}{swizzle}{combined}{_blocks(copy['blocks'])}"

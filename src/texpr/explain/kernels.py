@@ -191,7 +191,8 @@ def _copy(
 
 
 def _map(map: k.TensorMap) -> Data:
-    """Dimension 0 is the innermost; strides are in bytes."""
+    """Dimension 0 is the innermost; strides are in bytes. In im2col mode `box` is channels and pixels, and there are corners."""
+    corners = {"corners": [list(corner) for corner in map.corners]} if map.corners else {}
     return {
         "name": map.name,
         "rank": map.rank,
@@ -202,6 +203,7 @@ def _map(map: k.TensorMap) -> Data:
         "swizzle": map.swizzle,
         "interleave": map.interleave,
         "fill": map.fill,
+        **corners,
     }
 
 

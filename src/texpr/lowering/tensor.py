@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum
 from texpr.ir import kernel as k
@@ -26,6 +27,7 @@ from texpr.mapping.bands import band
 from texpr.relation.facts import in_loop, known
 from texpr.schedule.columns import Column, Window, column
 from texpr.schedule.marks import MULTICAST, SAVES, TENSOR, mark
+from texpr.schedule.runs import misplaced
 from texpr.schedule.tensor import Boxes, Planned, dense_strides, planned
 from texpr.support.diagnostic import Limitation, limitation
 from texpr.support.span import Span
@@ -54,6 +56,7 @@ class Step:
     reduce: str | None = None
     among: tuple[str, ...] = ()
     window: Window | None = None
+    in_runs: bool = False
 
     @property
     def span(self) -> Span:
@@ -92,6 +95,7 @@ def step_of(leaf: Leaf, places: Mapping[Buffer, Place]) -> Step | None:
         raise changed(leaf.stmt)
     loops, body = band(leaf.stmt)
     further = any(a.value == "im2col" for a in wanted.args)
+    in_runs = any(a.value == "bulk" for a in wanted.args)
     swizzle, *box = (a.value for a in wanted.args if isinstance(a.value, int))
     found = tested(body)
     bind = None if found is None else found.bind
@@ -122,7 +126,9 @@ def step_of(leaf: Leaf, places: Mapping[Buffer, Place]) -> Step | None:
     if not (reduce is None or (stores and isinstance(reduce, str) and combined_as(reduce, tensor.dtype))):
         raise changed(leaf.stmt)
     among = () if shares is None else tuple(str(a.value) for a in shares.args)
-    return Step(leaf, found, tile, tensor, stores, syms, boxes, saves is not None, reduce, among)
+    if in_runs and (stores or any(step > 1 for step in steps)):
+        raise changed(leaf.stmt)
+    return Step(leaf, found, tile, tensor, stores, syms, boxes, saves is not None, reduce, among, in_runs=in_runs)
 
 
 def _step(index: Expr, along: Sym) -> int:
@@ -157,6 +163,24 @@ class Maps:
     found: list[k.TensorMap] = field(default_factory=list[k.TensorMap])
     _planned: dict[Step, Planned] = field(default_factory=dict[Step, Planned])
     _asked: dict[Step, tuple[Value, ...]] = field(default_factory=dict[Step, "tuple[Value, ...]"])
+
+    def runs(self, step: Step, barrier: Load) -> Iterator[k.Stmt]:
+        """Starts the copies of rows, without a map: loops over all dimensions but the innermost, where there are several."""
+        places = (self.places[step.tile.buffer], self.places.get(step.tensor.buffer))
+        base = step.at(step.tensor, tuple(0 for _ in step.loops)).index
+        if misplaced(step.tensor.buffer, base, step.boxes.extent, known(self.facts(step.leaf.stmt))) is not None:
+            raise changed(step.loop)
+        *outer, inner = zip(step.loops, step.boxes.extent, strict=True)
+        own = {} if inner[0] is None else {inner[0]: ZERO}
+        ends: list[Load] = []
+        for load, place in zip((step.tile, step.tensor), places, strict=True):
+            first = replace(load, index=tuple(e.substitute(own) for e in load.index))
+            ends.append(first if place is None else replace(first, buffer=place.buffer, index=place.index(first.index)))
+        body: tuple[k.Stmt, ...] = (k.CopyBulk(ends[0], ends[1], inner[1], barrier, step.span),)
+        for sym, extent in reversed(outer):
+            if sym is not None:
+                body = (k.For(sym, ZERO, expr(extent), body, ONE, "serial", span=step.span),)
+        yield from body
 
     def of(self, step: Step) -> k.TensorMap:
         """The map that the boxes of a step share."""
@@ -207,6 +231,10 @@ class Maps:
 
         Of a load that fills nothing: that the tensor has elements, and, if it saves, that what it would copy is no hole.
         """
+        if step.in_runs:
+            if step.tested.tests:
+                raise _parted(step)
+            return ()
         if step not in self._asked:
             facts = self.facts(step.leaf.stmt)
             inside = known(facts)
@@ -258,12 +286,16 @@ class Maps:
 
     def bytes(self, step: Step) -> int:
         """What arrives when every box of a step has landed, parts outside of the tensor included."""
+        if step.in_runs:
+            return prod(step.boxes.extent) * step.boxes.size
         return self.of(step).bytes * len(step.boxes.numbers)
 
     def loads(self, step: Step, barrier: Load) -> tuple[k.Stmt, ...]:
         """Starts the copies of a step, which arrive at `barrier`; of those that blocks share, this block's part."""
         if step.window is not None:
             return tuple(self._columns(step, step.window, barrier, outside=False))
+        if step.in_runs:
+            return tuple(self.runs(step, barrier))
         map = self.of(step).name
         if not step.among:
             return tuple(k.CopyTensor(tile, map, at, barrier, step.span) for tile, at in self._each(step))

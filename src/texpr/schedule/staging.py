@@ -67,6 +67,16 @@ class Staging:
         before = nested(part.loops, self._where(part.test, bind, other))
         return self._rebuilt(self._noted(self.state, part.base, fill), part.made, before, (), part.where)
 
+    def is_inside(self, region: Box) -> bool:
+        """Whether every element of the box is one of the buffer."""
+        offsets = tuple(Sym(f"element {n}") for n in range(len(region.extent)))
+        facts = (
+            *inside(self.state, self.outer),
+            *(f for sym, extent in zip(offsets, region.extent, strict=True) for f in in_loop(sym, expr(extent))),
+        )
+        index = tuple(b + expr(o) * s for b, o, s in zip(region.base, offsets, region.step, strict=True))
+        return not any(True for _ in self._tests(index, index, facts))
+
     def from_column(
         self,
         source: tuple[Expr, ...],

@@ -12,8 +12,9 @@ stays in registers over a whole loop. By tma it is stored from shared memory, a 
 `in`: shared or registers. `via`: ld (loads and stores), cp_async, or tma: boxes of `box=(128, 16)` elements that the tensor
 memory accelerator copies, with `swizzle=32B|64B|128B`; with `stride=(2, 1)` every other row; with `multicast=bj` once for all
 blocks of a cluster along bj, each of which brings its share. By im2col it copies pixels as a convolution reads them,
-`box=(PIXELS, CHANNELS)` at a time. `fill`: what the elements of the region outside of A become: weak (nothing: no read sees
-them), zero, or a number. Proved: no other iteration writes what is copied in, and what is copied out was written; or refused.
+`box=(PIXELS, CHANNELS)` at a time; by bulk, rows that lie inside of A, without a map. `fill`: what the elements of the region
+outside of A become: weak (nothing: no read sees them), zero, or a number. Proved: no other iteration writes what is copied in,
+and what is copied out was written; or refused.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from texpr.schedule.engine import (
 from texpr.schedule.marks import ASYNC, MULTICAST, SAVES, TENSOR, marked
 from texpr.schedule.materialise import materialise
 from texpr.schedule.region import Box, NoBox, Use, box, inside, is_met_again, uses, varying
+from texpr.schedule.runs import require_runs
 from texpr.schedule.staging import Staging
 from texpr.schedule.state import State
 from texpr.schedule.tensor import Boxes
@@ -55,7 +57,7 @@ def _apply(call: Call) -> State:
         raise call.wrong("needs `at=LOOP`: the loop in each of whose iterations the copy lives")
     at = call.loop(where)
     space = _word(call, "in", ("shared", "registers"))
-    via = _word(call, "via", ("ld", "cp_async", "tma", "im2col"))
+    via = _word(call, "via", ("ld", "cp_async", "bulk", "tma", "im2col"))
     _require_words_of_via(call, via)
     call.require_memory(space, call.key("in"))
     outer = tuple(s for s in path_to(call.state.function.body, at) or () if isinstance(s, ir.Par | ir.Seq))
@@ -83,6 +85,8 @@ def _apply(call: Call) -> State:
         return _by_columns(call, staging, fill)
     region = _box(call, staging)
     names = _copy_loops(call, name.name, len(region.extent))
+    if via == "bulk":
+        return _defined(call, staging, found[0], _by_runs(call, staging, region, names))
     if via == "tma":
         return _defined(call, staging, found[0], _by_engine(call, staging, region, names, fill))
     state = staging.from_box(
@@ -101,6 +105,14 @@ def _by_engine(call: Call, staging: Staging, region: Box, names: tuple[Sym, ...]
     boxes = shared_out(staging.buffer, region, boxes, promised, many(among))
     state = staging.from_box(region, names, fill, lambda loop: _multicast(call, _by_tma(call, loop, boxes), among))
     return with_memory(state, staging.name, boxes)
+
+
+def _by_runs(call: Call, staging: Staging, region: Box, names: tuple[Sym, ...]) -> State:
+    """Rows copied by the engine without a map."""
+    promised = known(inside(staging.state, staging.outer))
+    require_runs(call, staging.buffer, region, staging.is_inside(region), promised)
+    words = (0, *region.extent, "bulk")
+    return staging.from_box(region, names, None, lambda loop: marked(loop, TENSOR, *words, span=call.directive.span))
 
 
 def _by_columns(call: Call, staging: Staging, fill: Literal | None) -> State:
@@ -178,7 +190,7 @@ def _multicast(call: Call, loop: ir.Par, among: tuple[ir.Loop, ...]) -> ir.Par:
 
 def _require_words_of_via(call: Call, via: str) -> None:
     """Words of copies by the engine, which not every target knows."""
-    if via in ("tma", "im2col"):
+    if via in ("bulk", "tma", "im2col"):
         require_engine(call)
         require_zero(call)
     every = ("box", "stride", "swizzle", "save_traffic", "multicast")
@@ -303,7 +315,7 @@ def _no(call: Call, use: Use, reason: str, other: Use | None = None, help: str |
 
 
 FORM = (
-    "stage(BUFFER, at=LOOP, in=shared|registers, via=ld|cp_async|tma|im2col, fill=weak|zero|NUMBER, box=(N, …), "
+    "stage(BUFFER, at=LOOP, in=shared|registers, via=ld|cp_async|bulk|tma|im2col, fill=weak|zero|NUMBER, box=(N, …), "
     "stride=(N, …), swizzle=none|32B|64B|128B, save_traffic=true|false, multicast=LOOP) -> NAME"
 )
 

@@ -1,0 +1,55 @@
+"""`stage(A, …, via=bulk)`: a region as runs of neighbouring elements, which the engine copies without a map, and tests nothing.
+
+So every element has to be one of the tensor, and every run whole chunks of 16 bytes that begin at a multiple of 16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from texpr.affine.expr import ONE, ZERO, Expr
+from texpr.affine.facts import Known
+from texpr.ir.value import Buffer
+from texpr.schedule.call import Call
+from texpr.schedule.region import Box
+from texpr.schedule.tensor import dense_strides
+from texpr.support.diagnostic import Note
+from texpr.tma.swizzle import CHUNK
+
+MOST = (1 << 20) - 1
+"""Bytes that a barrier counts in a phase."""
+
+
+def misplaced(buffer: Buffer, base: Sequence[Expr], extent: Sequence[int], known: Known) -> Expr | None:
+    """An offset of the region's rows, in elements, that is not seen to be whole chunks of 16 bytes."""
+    strides = dense_strides(buffer)
+    first = sum((b * s for b, s in zip(base, strides, strict=True)), ZERO)
+    rows = (s for s, count in zip(strides[:-1], extent[:-1], strict=True) if count > 1)
+    return next((place for place in (first, *rows) if not known.multiple(place * buffer.dtype.bytes, CHUNK)), None)
+
+
+def require_runs(call: Call, buffer: Buffer, region: Box, inside: bool, known: Known) -> None:
+    """Refuses (E0916) regions that are not seen to be such runs."""
+    size, strides = buffer.dtype.bytes, dense_strides(buffer)
+    name, note = buffer.name, Note(f"`{buffer.name}` is declared here", buffer.span)
+    if not inside:
+        reason = f"the region may reach beyond `{name}`, which a bulk copy does not test"
+        raise call.refuse("E0916", reason, note, help="promise sizes that tiles divide, or stage it by via=tma")
+    if strides[-1] is not ONE or any(step > 1 for step in region.step):
+        raise call.refuse("E0916", f"the elements of a row of the region are not neighbours in `{name}`", note)
+    if region.extent[-1] * size % CHUNK:
+        reason = f"a row of the region has {region.extent[-1] * size} bytes, no multiple of {CHUNK}"
+        raise call.refuse("E0916", reason, help="split the loop of the row by another number")
+    if (buffer.align or size) % CHUNK:
+        help = f"promise where it begins: `{name}: {buffer.dtype}[…] align({CHUNK})`"
+        raise call.refuse("E0916", f"`{name}` need not begin at a multiple of {CHUNK} bytes", note, help=help)
+    place = misplaced(buffer, region.base, region.extent, known)
+    if place is not None:
+        reason = f"rows of the region need not begin at multiples of {CHUNK} bytes: {place} elements of {buffer.dtype}"
+        help = f'add "where {buffer.shape[-1]} % {CHUNK // size or 1} == 0"'
+        raise call.refuse("E0916", reason, note, help=help)
+    total = size
+    for extent in region.extent:
+        total *= extent
+    if total > MOST:
+        raise call.refuse("E0916", f"the region has {total} bytes, and a barrier counts {MOST}", help="split it")
