@@ -191,7 +191,7 @@ def _copy(
 
 
 def _map(map: k.TensorMap) -> Data:
-    """Dimension 0 is the innermost; strides are in bytes. In im2col mode `box` is channels and pixels, and there are corners."""
+    """Dimension 0 is the innermost; strides are in bytes. In im2col mode `box` is channels and pixels, with corners."""
     corners = {"corners": [list(corner) for corner in map.corners]} if map.corners else {}
     return {
         "name": map.name,
