@@ -22,8 +22,8 @@ multiprocessors of an A100 against 5120 on all (NVIDIA A100 Tensor Core GPU Arch
 MULTIPROCESSORS = 108
 """Of the smallest device that the targets are made for (ibid.): fewer blocks than that leave some idle."""
 
-OVERHEAD = 40
-"""Registers of a thread for indices, addresses and what the compiler of the machine wants."""
+OVERHEAD, FOR_LOOP = 16, 8
+"""Registers of a thread for addresses and what the compiler of the machine wants, and for each loop of the nest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class Budget:
     registers: int
 
 
-def budget(target: Target) -> Budget:
-    """What a block may take so that `BLOCKS` of them fit a multiprocessor, and none asks for more than is there."""
+def budget(target: Target, loops: int) -> Budget:
+    """What a block of a nest of so many loops may take, so that `BLOCKS` of them fit a multiprocessor."""
     threads = min(THREADS, target.max_threads)
     shared = min(target.shared, target.shared_multiprocessor // BLOCKS - 1024) // STAGES
-    registers = min(target.registers_thread, target.registers_block // (threads * BLOCKS)) - OVERHEAD
+    registers = min(target.registers_thread, target.registers_block // (threads * BLOCKS)) - OVERHEAD - FOR_LOOP * loops
     return Budget(threads, target.warp, shared, registers)

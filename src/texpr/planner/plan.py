@@ -102,7 +102,7 @@ def _attempt(nest: Nest, state: State, banned: frozenset[Buffer]) -> tuple[Candi
     """The best candidate that stages none of `banned`, and its directives, not followed yet. Raises NoPlan."""
     span = nest.loops[0].span
     if state.target.is_gpu:
-        candidate = Search(nest, budget(state.target), banned).best()
+        candidate = Search(nest, budget(state.target, len(nest.loops)), banned).best()
         return candidate, Script(state, span, nest=nest, candidate=candidate)
     chosen = panel(nest, state.target, banned)
     return chosen, CoreScript(state, span, nest=nest, panel=chosen)

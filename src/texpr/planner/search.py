@@ -163,11 +163,11 @@ class Search:
 
     def _descend(self) -> Candidate | None:
         """From the first start that is possible, the steps that lower the cost most, until there is none."""
-        start = next((place for place in self._starts() if self._at(place) is not None), None)
-        best = None if start is None else self._at(start)
+        start = next((place for place in self._starts() if self.at(place) is not None), None)
+        best = None if start is None else self.at(start)
         at = start or ()
         for _ in range(MOST_STEPS):
-            tried = [(c.cost, place, c) for place in self._near(at) if (c := self._at(place)) is not None]
+            tried = [(c.cost, place, c) for place in self.near(at) if (c := self.at(place)) is not None]
             if best is None or not tried:
                 break
             cost, place, candidate = min(tried, key=lambda each: each[:2])
@@ -177,7 +177,7 @@ class Search:
         return best
 
     @property
-    def _moving(self) -> tuple[Sym, ...]:
+    def moving(self) -> tuple[Sym, ...]:
         """Loops whose tile is chosen."""
         return (*self.tiled, *(s.sym for s in self.nest.seqs if self._is_split(s)))
 
@@ -194,13 +194,13 @@ class Search:
             {s: 64 if s == self.lane else 1 for s in self.tiled},
         ):
             for seq in (16, 4, 1):
-                sizes = (pars.get(sym, max(even, 16)) if sym in self.tiled else seq for sym in self._moving)
-                yield tuple(min(size, self._widest(sym)) for size, sym in zip(sizes, self._moving, strict=True))
+                sizes = (pars.get(sym, max(even, 16)) if sym in self.tiled else seq for sym in self.moving)
+                yield tuple(min(size, self._widest(sym)) for size, sym in zip(sizes, self.moving, strict=True))
 
     def _widest(self, sym: Sym) -> int:
         return min(WIDEST, 1 << (self.nest.trips[sym] - 1).bit_length())
 
-    def _near(self, at: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    def near(self, at: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         """`at`, and what is one or two steps of a factor of two away."""
         steps = [()] + [((n, f),) for n in range(len(at)) for f in (0.5, 2.0)]
         steps += [((n, 2.0), (m, f)) for n in range(len(at)) for m in range(len(at)) if n != m for f in (0.5, 2.0)]
@@ -208,12 +208,12 @@ class Search:
             made = list(at)
             for n, factor in changes:
                 made[n] = int(made[n] * factor)
-            if all(1 <= size <= self._widest(sym) for size, sym in zip(made, self._moving, strict=True)):
+            if all(1 <= size <= self._widest(sym) for size, sym in zip(made, self.moving, strict=True)):
                 yield tuple(made)
 
-    def _at(self, place: tuple[int, ...]) -> Candidate | None:
+    def at(self, place: tuple[int, ...]) -> Candidate | None:
         if place not in self._found:
-            self._found[place] = self._candidate(dict(zip(self._moving, place, strict=True)))
+            self._found[place] = self._candidate(dict(zip(self.moving, place, strict=True)))
         return self._found[place]
 
     def _candidate(self, moving: Mapping[Sym, int]) -> Candidate | None:
