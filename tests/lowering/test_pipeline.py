@@ -13,6 +13,7 @@ from tests.lowering import machine
 from tests.lowering.rings import BLUR, MATMUL, PLANTED, multiplying, walking
 from tests.schedule.laid import Laid, binary, integers, laid, lowered, refusal, wrong
 
+import texpr
 from texpr.affine.expr import Sym
 from texpr.emulator import LOCKSTEP
 from texpr.frontend import parse
@@ -328,7 +329,15 @@ def test_planted_bugs_are_seen(name: str) -> None:
     assert {each.split(" in order")[0] for each in found if each} <= bug.checks
 
 
-# For machines.
+# From Python, and for machines.
+
+
+def test_from_python() -> None:
+    said = texpr.Schedule(texpr.parse(KEPT)["f"], target="sm_90a").bind("t", "block.x").pipeline("i", "a", stages=3)
+    assert "pipeline(i, a, stages=3)" in str(said)
+    assert "new a: f32[3]" in said.show()
+    with pytest.raises(texpr.TexprError, match="`i` is pipelined already"):
+        said.pipeline("i", "a", stages=3)
 
 
 @pytest.mark.parametrize(
