@@ -82,7 +82,7 @@ class _Reader:
 
     def block(self, body: tuple[ir.Stmt, ...], around: Spot) -> Iterator[Action]:
         for at, stmt in enumerate(body):
-            here = Spot((*around.time, 2 * at), around.loops, around.domain, around.tests)
+            here = Spot((*around.time, 4 * at), around.loops, around.domain, around.tests)
             match stmt:
                 case ir.Par() | ir.Seq():
                     inside = (*here.domain, between(0, stmt.sym, stmt.extent))

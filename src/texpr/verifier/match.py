@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from texpr.affine.expr import Expr, Min, Sym, expr, term
 from texpr.ir.structure import same
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
-from texpr.presburger.formula import Eq, Formula, negate, rename
+from texpr.presburger.formula import Eq, Formula, between, negate, rename
 from texpr.verifier.actions import Action, Program, Spot, indices
 from texpr.verifier.events import Event, Launch, Reading, Site, Variable
 from texpr.verifier.logic import holds, test
@@ -92,8 +92,10 @@ class Matcher:
             return None
         around = indices(action.spot)[: self.program.scopes[action.stored]]
         pairing.hints += [pair for kept in known for pair in kept.applied(event.target, action.target, around)]
-        for names_first in (True, False, None):
+        for names_first in (None, True, False):
             solution = pairing.solve(indices(action.spot), names_first)
+            if solution is None and names_first is False:
+                solution = pairing.counted(indices(action.spot), event.target)
             if solution is not None and self._proved(event, action, pairing.equations, solution):
                 return Match(event, action, solution, tuple(pairing.operands))
         return None
@@ -245,13 +247,32 @@ class _Pairing:
             if not equations:
                 found |= {sym: expr(sym) for sym in wanted if sym not in found and sym in known}
                 found |= {sym: meaning for sym, meaning in self.named().items() if sym in wanted and sym not in found}
-                for sym, meaning in self.matcher.turns.get(self.site.launch, ()):
-                    if sym in wanted and sym not in found and meaning.syms() <= known:
-                        found[sym] = meaning
+        for sym, meaning in self.matcher.turns.get(self.site.launch, ()):
+            if sym in wanted and sym not in found and meaning.syms() <= known:
+                found[sym] = meaning
         for loop in self.spot.loops:
             if loop.sym not in found and loop.extent.is_constant and loop.extent.constant == 1:
                 found[loop.sym] = expr(0)
         return found if all(sym in found for sym in wanted) else None
+
+    def counted(self, wanted: Sequence[Sym], target: Load | Ref) -> Mapping[Sym, Expr] | None:
+        """The one index that no expression names, where lanes take turns: the lane and the turns before are counted."""
+        for loop in self.spot.loops:
+            rest = self.solve([sym for sym in wanted if sym != loop.sym], True)
+            if rest is None or not isinstance(target, Load) or target.buffer.rank != 1 or loop is not self.spot.loops[-1]:
+                continue
+            (lane,) = target.index
+            for width in (
+                target.buffer.shape[0],
+                *(hi for mine, (_, hi) in self.site.bounds.items() if mine.sym in lane.syms()),
+            ):
+                total, stride = lane, width
+                for mine in reversed([each for each in self.site.loops if each.sym not in lane.syms()]):
+                    total, stride = total + stride * mine.sym, stride * self.site.bounds[mine][1]
+                where, goal = self.site.where, between(0, total, loop.extent.substitute(rest))
+                if holds(where, goal, self.matcher.premises):
+                    return {**rest, loop.sym: total}
+        return None
 
     def cut(self) -> dict[Sym, Expr]:
         """Indices of loops over a part of the program's, which ends where that does: i < n and i' < n - c say i = i' + c."""

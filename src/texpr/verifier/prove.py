@@ -37,7 +37,11 @@ def prove(function: ir.Function, plan: k.Plan) -> Proof:
     premises = _premises(plan, reading)
     prover = _Prover(program, reading, premises, Flow(program, reading, premises), Matcher(program, reading, premises))
     prover.run()
-    return Proof(plan.name, tuple(_told(plan)), tuple(prover.found))
+    found = prover.found
+    if reading.strange:  # what seems wrong may be right by what is not understood
+        verdicts = {Verdict.REFUSED: Verdict.UNDECIDED}
+        found = [replace(each, verdict=verdicts.get(each.verdict, each.verdict)) for each in found]
+    return Proof(plan.name, tuple(_told(plan)), tuple(found))
 
 
 def bound(function: ir.Function, plan: k.Plan) -> ir.Function:
@@ -149,6 +153,7 @@ class _Prover:
                     self.matches[event] = found
                     turns = self.matcher.turns.setdefault(event.site.launch, [])
                     turns.extend((s, e) for s, e in found.indices.items() if e.syms() and (s, e) not in turns and not round)
+        self.consistent()
         updates = tuple(dict.fromkeys(a.update for a in self.program.actions if a.update is not None))
         reductions = Reductions(self.reading, self.flow, updates)
         reductions.find(self.matches)
@@ -169,6 +174,24 @@ class _Prover:
                     self.copies[event] = copy
         for event in self.reading.events:
             self.told(event, reductions)
+
+    def consistent(self) -> None:
+        """Forgets matches that take a register or an array for memory of the program that nobody keeps there."""
+        kept: dict[tuple[Home, object], bool] = {}
+        before = -1
+        while before != len(self.matches):
+            before, kept = len(self.matches), {}
+            for event in self.reading.events:
+                match = self.matches.get(event)
+                if match is not None:
+                    kept[home_of(event.target), match.action.stored] = True
+                elif isinstance(event.value, Load):
+                    kept[home_of(event.target), event.value.buffer] = True
+            for event, match in list(self.matches.items()):
+                for operand in match.operands:
+                    home, stored = home_of(operand.read), home_of(operand.meant)
+                    if home != stored and (home, stored) not in kept:
+                        self.matches.pop(event, None)
 
     def sums(self, reductions: Reductions) -> None:
         """What threads sum in parts."""

@@ -135,6 +135,19 @@ class Reductions:
         """Whether a part is kept from one launch to the next."""
         return home in self.parts and self.flow.space(home) is Space.GLOBAL
 
+    def groups(self, launch: Launch) -> list[list[Event]]:
+        """The events of a launch that touch parts, those together whose parts are joined or copied."""
+        groups: list[tuple[set[Home], list[Event]]] = []
+        for event in self.concerned(launch):
+            source = self.source(event)
+            homes = {home for place in (event.target, source) if place is not None and (home := home_of(place)) in self.parts}
+            homes = {home for home in homes if not self.is_stored(home)} or homes
+            met = [group for group in groups if group[0] & homes]
+            groups = [group for group in groups if group not in met]
+            groups.append((homes.union(*(h for h, _ in met)), [*(e for _, events in met for e in events), event]))
+        place = {event: at for at, event in enumerate(self.reading.events)}
+        return [sorted(events, key=lambda e: place[e]) for _, events in groups]
+
     def concerned(self, launch: Launch) -> list[Event]:
         """The events of a launch that touch parts, in textual order."""
         finals = {join.event for join in self.finals()}

@@ -37,8 +37,7 @@ class Totals:
     def follow(self) -> None:
         """Follows the parts of every launch. Raises Wrong."""
         for launch in self.flow.reading.launches:
-            events = self.reductions.concerned(launch)
-            if events:
+            for events in self.reductions.groups(launch):
                 follower = Follower(self.reductions, launch, events)
                 follower.run()
                 self.followed.append(follower)
@@ -52,6 +51,7 @@ class Totals:
         for follower in self.followed:
             yield from self._apart(follower)
             for event, held in follower.final.items():
+                self._group(follower, held)
                 join = self.reductions.joins.get(event)
                 if join is None:
                     yield from self._stored(follower, event, held)
@@ -102,7 +102,7 @@ class Totals:
         """How many neighbouring threads' units each thread of `held` has; 0 for those of all. Raises Wrong."""
         homes = {unit[0] for units in held.values() for unit in units}
         every = frozenset(p for p in follower.state if p[0] in homes)
-        if not every:
+        if not every or not all(held.values()):
             raise Wrong("nothing is joined")
         if all(units == every for units in held.values()):
             return 0

@@ -1,0 +1,92 @@
+"""Bugs put into the kernel form, one at a time, are refused; those that are none, by a reason that is written here, are not."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.verifier.mutants import Mutant, mutants
+
+from texpr import driver
+from texpr.ir.program import Function
+from texpr.verifier import Proof, prove
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+HARMLESS = {
+    "guard: lt for le": "the other arm is right for what comes to it",
+    "guard: 0 + 1": "another thread does it, and all threads know the value",
+    "one element too narrow": "what is left out pads rows, and is never touched",
+    "guard: 4 * ": "the other arm is right for what comes to it",
+    "guard: 16 * ": "the other arm is right for what comes to it",
+}
+"""Changes that change no result."""
+
+SHORT = (
+    ("saxpy", "sm_90a"),
+    ("saxpy", "cpu"),
+    ("transpose", "sm_90a"),
+    ("cholesky", "sm_90a"),
+    ("histogram", "sm_90a"),
+    ("sum", "sm_90a"),
+)
+LONG = (
+    ("matmul", "cpu"),
+    ("softmax", "sm_90a"),
+    ("layernorm", "cpu"),
+    ("prefix_sum", "sm_90a"),
+    ("jacobi", "sm_90a"),
+    ("argmax", "cpu"),
+)
+
+
+def planted(name: str, target: str) -> Iterator[tuple[Mutant, Function]]:
+    """The mutants of a program of the gallery, with the function that they are wrong of."""
+    for function in driver.load(EXAMPLES / f"{name}.te").functions:
+        compiled = driver.lower(function, target)
+        assert is_proved(prove(compiled.function, compiled.plan))
+        yield from ((mutant, compiled.function) for mutant in mutants(compiled.plan))
+
+
+def is_proved(proof: Proof) -> bool:
+    """Whether nothing is open."""
+    return not proof.counts["refused"] and not proof.counts["undecided"]
+
+
+def missed(name: str, target: str) -> tuple[int, list[str]]:
+    """How many bugs were refused, and the names of those that were not and are not harmless."""
+    refused, left = 0, list[str]()
+    for mutant, function in planted(name, target):
+        if not is_proved(prove(function, mutant.plan)):
+            refused += 1
+        elif not any(word in mutant.name for word in HARMLESS):
+            left.append(mutant.name)
+    return refused, left
+
+
+def test_bugs_are_refused() -> None:
+    total = 0
+    for name, target in SHORT:
+        refused, left = missed(name, target)
+        assert not left, (name, target)
+        total += refused
+    assert total >= 150
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "target"), LONG)
+def test_more_bugs_are_refused(name: str, target: str) -> None:
+    refused, left = missed(name, target)
+    assert not left
+    assert refused > 20
+
+
+def test_a_refusal_names_two_instances() -> None:
+    found = [
+        obligation.how
+        for mutant, function in planted("cholesky", "sm_90a")
+        if "no barrier" in mutant.name
+        for obligation in prove(function, mutant.plan).obligations
+        if obligation.what == "in order" and obligation.verdict.value == "refused"
+    ]
+    assert found
+    assert all("thread◁" in how and "thread▷" in how for how in found)

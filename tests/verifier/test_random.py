@@ -1,0 +1,38 @@
+"""Random programs: what the compiler makes of them is proved, nearly always; it is never said to be wrong on a GPU."""
+
+import pytest
+from tests.properties.generate import Generator
+
+from texpr import driver
+from texpr.support.diagnostic import TexprError
+from texpr.verifier import prove
+
+
+def open_ones(seeds: range, target: str) -> tuple[int, list[int]]:
+    """How many programs were lowered, and the seeds of those of which something is not proved."""
+    count, left = 0, list[int]()
+    for seed in seeds:
+        try:
+            compiled = driver.lower(driver.parse(Generator(seed).program())["f"], target)
+        except TexprError:
+            continue
+        count += 1
+        counts = prove(compiled.function, compiled.plan).counts
+        if counts["refused"] or counts["undecided"]:
+            left.append(seed)
+    return count, left
+
+
+@pytest.mark.parametrize("target", ["cpu", "sm_90a"])
+def test_random_programs_are_proved(target: str) -> None:
+    count, left = open_ones(range(12), target)
+    assert count >= 10
+    assert not left
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("target", ["cpu", "sm_90a"])
+def test_many_random_programs_are_proved(target: str) -> None:
+    count, left = open_ones(range(400), target)
+    assert count >= 300
+    assert len(left) <= 0.15 * count, left
