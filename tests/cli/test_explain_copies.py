@@ -48,7 +48,7 @@ def test_copies_of_tiles_name_their_maps() -> None:
     map = {"name": "xm", "rank": 2, "sizes": ["n", "m"], "strides": ["4 * n"], "box": [32, 32], "steps": [1, 1], "swizzle": 128}
     whole = {**map, "interleave": 0, "fill": "zero"}
     ends = {"engine": "tma", "from": "x", "to": "tile", "bytes": 4096, "when": None, "otherwise": None, "line": 30}
-    assert copy == {**ends, "map": whole, "reduce": None}
+    assert copy == {**ends, "map": whole, "reduce": None, "blocks": None}
     assert [each["kind"] for each in barriers(TILED["transpose"].kernel)] == ["block", "phase"]
     (added,) = copies(TILED["reduce"].kernel)
     assert (added["from"], added["to"], added["reduce"], added["bytes"]) == ("tile", "z", "add", 256)
