@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from fractions import Fraction
+from time import process_time
 
+import numpy as np
 import pytest
 from tests.mapping.brute import (
+    Ints,
     Machine,
     Subject,
     best_of_all,
@@ -24,12 +28,14 @@ from tests.mapping.brute import (
     weighted,
 )
 
+from texpr.affine.expr import Sym
+from texpr.driver import lower
 from texpr.frontend import parse
 from texpr.ir import program as ir
 from texpr.mapping.bands import band
 from texpr.mapping.least import least, together
 from texpr.mapping.solve import Solution, solve
-from texpr.mapping.streams import Band, Request, band_of
+from texpr.mapping.streams import Band, Request, Stream, band_of
 from texpr.mapping.warps import Digits, Warps
 
 TINY = Machine(lanes=4, sector=8, line=16)
@@ -199,3 +205,65 @@ def test_a_bound_that_is_too_high_would_be_seen(slack: int, monkeypatch: pytest.
         assert least(taken(subject, TINY)).weighted > best
     finally:
         together.cache_clear()
+
+
+SHAPES = ((8,), (2, 4), (4, 2), (2, 2, 2), (3, 3), (5, 2), (2, 3, 2), (10,))
+
+
+def any_band(chooser: random.Random) -> tuple[Band, Subject]:
+    """A few iterations and accesses at any place, with any steps: overlapping, alike, backwards."""
+    shape = chooser.choice(SHAPES)
+    streams: list[Stream] = []
+    arrays: list[tuple[Ints, int]] = []
+    points = np.indices(shape)
+    for number in range(chooser.randint(1, 3)):
+        width, times = chooser.choice((1, 2, 4)), chooser.randint(1, 2)
+        steps = tuple(width * chooser.choice((0, 1, 1, 2, 3, 4, 8, -1, 20)) for _ in shape)
+        first = width * chooser.randint(0, 8)
+        streams.append(Stream(f"x{number}", width, steps, first, times=times))
+        arrays.append((first + sum((p * s for p, s in zip(points, steps, strict=True)), start=0 * points[0]), times))
+    band = Band(tuple(Sym(f"i{n}") for n in range(len(shape))), shape, shape, tuple(streams), Request(4, 8, 16))
+    return band, Subject("any", "", shape, tuple(arrays))
+
+
+def test_bounds_hold_and_counts_are_exact_for_any_accesses() -> None:
+    tight = 0
+    for seed in range(120):
+        band, subject = any_band(random.Random(seed))
+        best = best_of_all(subject, TINY)
+        bound = least(band)
+        assert bound.weighted <= best, seed
+        assert bound.sectors <= best_of_all(subject, TINY, by_sectors=True), seed
+        last = len(band.loops) - 1
+        for digits in (((last, 4),), ((last, 2), (0, 2)), ((0, 3), (last, 3))):
+            cost = Warps(band).cost(digits)
+            assert (cost.sectors, cost.lines, cost.requests) == of_digits(subject, digits, TINY), (seed, digits)
+        tight += bound.weighted == best
+    assert tight > 20, "the bound says nothing"
+
+
+AUTO = """fn t(A: f32[M, N]): f32[N, M] where M % 32 == 0, N % 32 == 0 {
+    new B: f32[N, M]
+    par N |j| { par M |i| { B[j, i] = A[i, j] } }
+    return B
+}
+schedule t for cuda { bind(i, auto) bind(j, auto) }
+"""
+
+
+def test_loops_bound_to_auto_are_the_solver_s() -> None:
+    function = parse(AUTO)["t"]
+    (note,) = lower(function, "sm_90a", schedule=function.schedules[0]).notes
+    (found,) = note.solved
+    assert found.solution.certificate == "globally optimal"
+    assert found.solution.cost.weighted < found.solution.shape.weighted
+    assert {loop.loop: loop.threads for loop in note.loops} == {"i": 16, "j": 16}
+
+
+def test_twelve_loops_take_less_than_a_second() -> None:
+    subject = permute(tuple(reversed(range(12))), (4,) * 12)
+    start = process_time()
+    found = solved(subject, REAL)[1]
+    assert process_time() - start < 1.0
+    assert not found.cut
+    assert found.cost.sectors * 32 == 12 * 4**12

@@ -9,28 +9,31 @@ idle in all, and the least such sum is a bound for every mapping that idles no m
 N · min c(n) / n is.
 
 m and μ are counted from the differences of iterations whose addresses lie within a window of so many bytes: wherever the window
-begins, all of what is in it lies within such differences of any one of them.
+begins, all of what is in it lies within such differences of any one of them. Where it does begin is known if every loop that
+moves an access within a window is short and none of the others do; then only what truly shares the window is counted.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
 from math import prod
 
-from texpr.mapping.streams import Band
+from texpr.mapping.streams import Band, Stream
 from texpr.mapping.warps import REMEMBERED, WEIGHTS
 
 DIFFERENCES = 12_000
 """How many differences are looked at for one pair of windows before one bound is given up for it."""
 
 SMALL = 16
-"""Loops up to this extent have the place of the first iteration in them told apart; `PLACES` in all."""
-PLACES = 128
+"""Loops up to this extent have the place of the first iteration in them told apart."""
+
+LOOKED_AT = 12_000
+"""Places times differences that are looked at for one pair of windows."""
 
 MANY = 32
 """More iterations than this are not told apart: no warp has more lanes."""
@@ -41,16 +44,25 @@ BRANCHES = 20000
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """So many bytes of one stream: a sector or a line of it."""
+    """So many bytes of one stream: a sector or a line of it.
+
+    `start`: where in a window the band's first iteration lies, if that is the same whatever the loops around and inside do.
+    """
 
     steps: tuple[int, ...]
     width: int
     size: int
+    start: int | None = None
 
     @property
     def reach(self) -> int:
         """How far apart two elements in it may begin."""
         return self.size - self.width
+
+    @property
+    def moved_by(self) -> frozenset[int]:
+        """The loops whose iterations lie at other places of a window."""
+        return frozenset(n for n, step in enumerate(self.steps) if step % self.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +84,15 @@ def least(band: Band) -> Least:
     iterations = prod(band.counted)
     if iterations == 0:
         return Least(Fraction(0), Fraction(0), Fraction(0), True)
-    groups: dict[tuple[tuple[int, ...], int], int] = {}
+    groups: dict[tuple[tuple[int, ...], int], list[Stream]] = {}
     for stream in band.streams:
         if not stream.shared and stream.index is None:
-            key = (stream.steps, stream.width)
-            groups[key] = groups.get(key, 0) + stream.trips
+            groups.setdefault((stream.steps, stream.width), []).append(stream)
     requests = WEIGHTS[2] * sum(stream.trips for stream in band.streams)
-    windows = [Window(*key, size) for size in (band.request.sector, band.request.line) for key in groups]
+    sizes = (band.request.sector, band.request.line)
+    windows = [Window(*key, size, _start(streams, size)) for size in sizes for key, streams in groups.items()]
     table = _table(windows, band.spans)
-    times = tuple(groups.values())
+    times = tuple(sum(s.trips for s in streams) for streams in groups.values())
     most = min(iterations, band.request.lanes)
     sectors = _by_lanes((*times, *(0 for _ in times)), table, most)
     weighted = [w * n for w in WEIGHTS[:2] for n in times]
@@ -88,6 +100,13 @@ def least(band: Band) -> Least:
     idling = iterations * min(Fraction(part, n) for n, part in enumerate(every, 1))
     known = all(stream.index is None for stream in band.streams)
     return Least(Fraction(_of_warps(sectors, iterations)), Fraction(_of_warps(every, iterations)), idling, known)
+
+
+def _start(streams: Sequence[Stream], size: int) -> int | None:
+    """Where in a window of `size` bytes all of `streams` begin, whatever the loops that are not the band's do."""
+    starts = {s.first % size for s in streams}
+    moved = any(step % size for s in streams for step, _ in s.outer)
+    return None if moved or len(starts) > 1 else starts.pop()
 
 
 def _by_lanes(weights: Sequence[int], table: tuple[tuple[int, ...], ...], most: int) -> tuple[int, ...]:
@@ -118,8 +137,8 @@ def _table(windows: Sequence[Window], spans: tuple[int, ...]) -> tuple[tuple[int
     )
 
 
-def _key(window: Window) -> tuple[tuple[int, ...], int, int]:
-    return window.steps, window.width, window.size
+def _key(window: Window) -> tuple[tuple[int, ...], int, int, int]:
+    return window.steps, window.width, window.size, -1 if window.start is None else window.start
 
 
 @lru_cache(REMEMBERED)
@@ -133,11 +152,12 @@ def together(one: Window, other: Window, spans: tuple[int, ...]) -> int:
     found = _differences(one, other, tuple(loops), spans)
     if found is None:
         return MANY
-    small = _small(loops, spans)
+    small = _small(loops, spans, one.moved_by | other.moved_by, LOOKED_AT // len(found))
     most = 0
-    kept = [list(_within(found, place, spans)) for place in _places(small, spans)]
-    same = max(sum(1 for _, a, b in each if a == 0 and b == 0) for each in kept)
-    for each in kept:
+    kept = [(place, list(_within(found, place, spans))) for place in _places(small, spans)]
+    same = max(sum(1 for _, a, b in each if a == 0 and b == 0) for _, each in kept)
+    for place, inside in kept:
+        each = list(_in_window(_in_window(inside, one, place, 1), other, place, 2))
         counts = Counter((a, b) for _, a, b in each)
         most = max(most, _fullest({at: min(same, n) for at, n in counts.items()}, one.reach, other.reach))
         if most * free >= MANY:
@@ -186,15 +206,14 @@ def _differences(one: Window, other: Window, loops: tuple[int, ...], spans: tupl
     return found
 
 
-def _small(loops: Sequence[int], spans: tuple[int, ...]) -> tuple[int, ...]:
-    """The loops in which places are told apart, as far as there are not too many."""
+def _small(loops: Sequence[int], spans: tuple[int, ...], first: frozenset[int], most: int) -> tuple[int, ...]:
+    """The loops in which places are told apart, `most` of them in all: those of `first` rather than others."""
     chosen: list[int] = []
     total = 1
-    for loop in sorted(loops, key=lambda n: spans[n]):
-        total *= spans[loop]
-        if spans[loop] > SMALL or total > PLACES:
-            break
-        chosen.append(loop)
+    for loop in sorted(loops, key=lambda n: (n not in first, spans[n])):
+        if spans[loop] <= SMALL and total * spans[loop] <= most:
+            total *= spans[loop]
+            chosen.append(loop)
     return tuple(chosen)
 
 
@@ -207,6 +226,17 @@ def _within(found: list[_Difference], place: dict[int, int], spans: tuple[int, .
     """Differences that lead from `place` to an iteration that is there."""
     for each in found:
         if all(0 <= at + each[0][loop] < spans[loop] for loop, at in place.items()):
+            yield each
+
+
+def _in_window(found: Iterable[_Difference], window: Window, place: dict[int, int], which: int) -> Iterator[_Difference]:
+    """Differences from `place` that stay in its window of the stream, where it is known where that begins."""
+    if window.start is None or not window.moved_by <= place.keys():
+        yield from found
+        return
+    at = (window.start + sum(window.steps[loop] * n for loop, n in place.items())) % window.size
+    for each in found:
+        if 0 <= at + (each[1] if which == 1 else each[2]) < window.size:
             yield each
 
 
