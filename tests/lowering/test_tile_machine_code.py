@@ -23,11 +23,17 @@ WORDS = ("UTMALDG", "UTMASTG", "UTMAREDG")
 @cache
 def compiled(target: str) -> tuple[dict[str, Laid], CudaBinary]:
     """All examples as one binary."""
-    found = {name: example(name) for name in EXAMPLES}
+    found = {name: _named(example(name), name) for name in EXAMPLES}
     steps = tuple(step for each in found.values() for step in each.plan.steps)
     first = max(found.values(), key=lambda each: len(each.plan.span.source.text))
     text = print_kernels(replace(first.plan, steps=steps))
     return found, binary(first, target, text)
+
+
+def _named(made: Laid, name: str) -> Laid:
+    """The kernels with names that no other example has."""
+    kernels = (replace(kernel, name=f"{name}_{kernel.name}") for kernel in k.kernels(made.plan.steps))
+    return replace(made, plan=replace(made.plan, steps=tuple(map(k.Launch, kernels))))
 
 
 def counted(kernel: k.Kernel) -> Counter[str]:
