@@ -125,7 +125,7 @@ fn unfold(X: {dtype}[{shape}] align(16)): {result}
     for n in low:
         schedule.append(f"merge({last}, {n}) -> {'m' * (len(schedule) + 1)}")
         last = "m" * len(schedule)
-    pixels = random.choice([8, 16, 24])
+    pixels = random.choice([24, 32, 40])  # of which warps have more than one: those of a warp share no memory with others
     schedule.append(f"split({last}, {pixels}) -> (bm, tm)")
     fill = random.choice(["", ", fill=zero"])
     schedule.append(f"stage(X, at=bm, in=shared, via=im2col{fill}) -> Xs")
