@@ -64,6 +64,11 @@ def test_convolution(more: str) -> None:
     assert {tuple(str(e) for e in load.offsets) for load in loads} == {("s", "r")}
 
 
+def test_columns_come_iterations_ahead() -> None:
+    made = laid(CONV, TILES.format(", fill=zero, swizzle=64B") + "\npipeline(co, stages=3)")
+    assert wrong(made, *conv_arrays(1, 40, 3), (None, 0)) is None
+
+
 def only(made: Laid) -> k.Kernel:
     (kernel,) = k.kernels(made.plan.steps)
     return kernel

@@ -58,6 +58,31 @@ def test_steps_of_a_loop() -> None:
     assert wrong(made, {"A": integers(16, 96)}, {"M": 16, "K": 96}) is None
 
 
+PRODUCT = """
+fn mm(A: f32[M, K] align(16), B: f32[K, N]): f32[M, N]
+    where K % 16 == 0, M % 16 == 0
+{
+    new C: f32[M, N]
+    par M |i| { par N |j| {
+        C[i, j] = 0.0
+        seq K |k| reduce(C) { C[i, j] += A[i, k] * B[k, j] }
+    } }
+    return C
+}"""
+
+
+def test_runs_come_iterations_ahead() -> None:
+    schedule = """
+    split(i, 16) -> (bi, ti)  split(j, 16) -> (bj, tj)  split(k, 16) -> (ko, ki)
+    reorder(bi, bj, ko, ti, tj, ki)
+    bind(bi, grid.y)  bind(bj, grid.x)
+    stage(A, at=ko, in=shared, via=bulk) -> As
+    bind(ti, block.y)  bind(tj, block.x)
+    pipeline(ko, stages=3)"""
+    arrays = {"A": integers(32, 64), "B": integers(64, 20, seed=1)}
+    assert wrong(laid(PRODUCT, schedule), arrays, {"M": 32, "K": 64, "N": 20}, (None, 0, 1)) is None
+
+
 def test_planted_bugs_are_found() -> None:
     made = laid(ROWS, STEPS)
     (kernel,) = k.kernels(made.plan.steps)
