@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from tests.mapping.programs import PROGRAMS
 
+from references import FOLDER
+from texpr.driver import lower as lower_function
 from texpr.explain.sigma import sigma
 from texpr.frontend import parse
 from texpr.isa.registry import resolve
@@ -63,3 +65,19 @@ def test_known_answers() -> None:
     known = {"transpose f32": 12, "matmul NN": 4, "matmul TN": 2, "matmul NT": 12, "3-D reversal": 12, "copy": 8}
     for name, sectors in known.items():
         assert sigma(found(PROGRAMS[name])[0])["sectors"] == pytest.approx(sectors, abs=0.01), name
+
+
+def test_nothing_is_below_the_bounds() -> None:
+    """In every band of the gallery: what is found costs what a bound allows; and where sizes are small, however they come."""
+    texts = [path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.te"))]
+    texts += [text.replace("M % 32 == 0", "M % 32 == 0, M <= 32") for text in PROGRAMS.values()]
+    for text in texts:
+        for function in parse(text).functions:
+            if any(default is None for _, default in function.consts):
+                continue
+            for note in lower_function(function, "sm_90a").notes:
+                for each in note.solved:
+                    cost, bound = each.solution.cost, each.solution.least
+                    assert cost.weighted >= bound.idling, function.name
+                    if all(extent is None for extent in each.band.extents):
+                        assert cost.sectors >= bound.sectors, function.name

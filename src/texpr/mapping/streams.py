@@ -29,6 +29,9 @@ OPEN = 4099
 INSIDE = 1 << 15
 """Iterations that an open extent is counted as."""
 
+FEW = 64
+"""Fewer iterations than this are all looked at, ends and all."""
+
 FAR = 1009
 """How many rows apart an index that depends on data steps."""
 
@@ -142,9 +145,21 @@ def band_of(
     local = {s.buffer for s in ir.walk(body) if isinstance(s, ir.New)} | set(own)
     builder = _Builder(syms, dict(values), frozenset(local), frozenset(shared))
     builder.visit(body, tuple(map(_trips, around)))
-    extents = tuple(p.extent.constant if p.extent.is_constant else None for p in loops)
-    spans = tuple(max(1, _number(p.extent, values)) for p in loops)
+    extents, spans = zip(*(_extent(p.extent, values) for p in loops), strict=True)
     return Band(syms, extents, spans, builder.merged())
+
+
+def _extent(extent: Expr, values: Mapping[Sym, int]) -> tuple[int | None, int]:
+    """The extent of a loop, None where it is open, and what it is taken to be where a number is needed.
+
+    A size that is promised to be small counts as known; a share of a size, as ⌈n / 4096⌉, may be as large as any.
+    """
+    if extent.is_constant:
+        return extent.constant, max(1, extent.constant)
+    number = max(1, _number(extent, values))
+    if number >= FEW:
+        return None, number
+    return (number, number) if extent.as_sym is not None else (None, OPEN)
 
 
 def _number(value: Expr, values: Mapping[Sym, int]) -> int:
