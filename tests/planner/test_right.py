@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.planner.programs import BATCHED, CONV, IN_ORDER, JACOBI, MATMUL, MATVEC, OUTSIDE, agrees
+from tests.planner.programs import BATCHED, CONV, IN_ORDER, JACOBI, MATMUL, MATVEC, OUTSIDE, agrees, function
+
+from texpr.driver import lower
+from texpr.ir.selection import AUTO
 
 CUBES = [(0, 2, 3), (2, 0, 3), (2, 3, 0), (1, 1, 1), (13, 11, 17), (131, 137, 19)]
 PLATES = [(0, 0), (1, 1), (2, 5), (7, 5), (37, 71), (67, 131)]
@@ -50,6 +53,40 @@ def test_sizes_fixed_at_build() -> None:
     agrees(MATMUL, {"M": 128, "N": 128, "K": 32}, fix=True)
     agrees(CONV, {"H": 31, "W": 37}, 0, fix=True)
     agrees(JACOBI, {"H": 131, "W": 137}, 0, fix=True)
+
+
+SCALED = """
+fn scaled(a: f16, A: f16[M, K], B: f16[K, N], inout C: f16[M, N]) {
+    par M |i| { par N |j| {
+        C[i, j] = C[i, j] * a
+        seq K |k| { C[i, j] += A[i, k] * B[k, j] }
+    } }
+}
+"""
+"""A scalar is read, which has no subscript."""
+
+NARROW = """
+fn narrow(A: f32[M, 3], B: f32[3, 1]): f32[M, 1] {
+    new y: f32[M, 1]
+    par M |i| { par 1 |j| {
+        y[i, j] = 0.0
+        seq 3 |k| reduce(y) { y[i, j] += A[i, k] * B[k, j] }
+    } }
+    return y
+}
+"""
+"""No tile of it is possible."""
+
+
+def test_scalars() -> None:
+    agrees(SCALED, {"M": 37, "N": 41, "K": 19}, 0)
+
+
+@pytest.mark.parametrize("fix", [False, True])
+def test_nests_too_narrow_for_any_tile(fix: bool) -> None:
+    compiled = lower(function(NARROW), "sm_90a", {"M": 5} if fix else {}, schedule=AUTO)
+    assert compiled.planned is not None
+    assert [n.reason for n in compiled.planned.nests] == ["no tile of it fits the target"]
 
 
 def test_a_target_of_another_generation() -> None:

@@ -81,9 +81,11 @@ def warp_bytes(touch: Touch, lanes: Sequence[Mapping[Sym, int]]) -> int:
     size, sector = touch.buffer.dtype.bytes, GLOBAL.sector
     if touch.index is None:
         return len(lanes) * sector
-    strides: list[int] = [1]
-    for extent in reversed(touch.buffer.shape[1:]):
-        strides.append(strides[-1] * (extent.constant if extent.is_constant else NOMINAL))
+    strides: list[int] = []
+    dense = 1
+    for extent in reversed(touch.buffer.shape):
+        strides.append(dense)
+        dense *= extent.constant if extent.is_constant else NOMINAL
     given = touch.buffer.strides
     if given is not None:
         strides = [s.constant if s.is_constant else NOMINAL for s in reversed(given)]

@@ -164,8 +164,9 @@ class Search:
     def _descend(self) -> Candidate | None:
         """From the first start that is possible, the steps that lower the cost most, until there is none."""
         start = next((place for place in self._starts() if self.at(place) is not None), None)
-        best = None if start is None else self.at(start)
-        at = start or ()
+        if start is None:
+            return None
+        at, best = start, self.at(start)
         for _ in range(MOST_STEPS):
             tried = [(c.cost, place, c) for place in self.near(at) if (c := self.at(place)) is not None]
             if best is None or not tried:
