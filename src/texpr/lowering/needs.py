@@ -209,7 +209,7 @@ class Needs:
         scope = [s for s in one.access.instance.syms if s in self.model.scope_syms(one.access.buffer)]
         fresh = equal([expr(left(s)) for s in scope], [expr(right(s)) for s in scope])
         conflict = self._conflict(one, other, None, (), nest, fresh)
-        return conflict is None or self._impossible(conj((conflict, *_apart(one, other, nest.team, 1))))
+        return conflict is None or self._impossible(conj((conflict, *_threads(one, other, nest.team), _apart(1))))
 
     def _ends(self, nest: Nest, team: Team, crossing: Collection[Leaf] = ()) -> Iterator[_End]:
         leaf_of: dict[ir.Stmt, Leaf] = {}
@@ -315,8 +315,10 @@ class Needs:
         if conflict is None:
             return None
 
+        pairs = self._set(conj((conflict, *_threads(source, sink, nest.team))))
+
         def joins(threads: int) -> bool:
-            return self._impossible(conj((conflict, *_apart(source, sink, nest.team, threads))))
+            return self._is_empty(pairs, _apart(threads))
 
         if joins(1):
             return None
@@ -339,10 +341,21 @@ class Needs:
         yield equal([expr(left(s)) for s in both], [expr(right(s)) for s in both])
 
     def _impossible(self, formula: Formula) -> bool:
+        return self._is_empty(self._set(formula))
+
+    def _set(self, formula: Formula) -> Set | None:
+        """What satisfies `formula`, None where that is not to be had."""
         dims = tuple(sorted(syms(formula) - frozenset(self.model.params), key=str))
         try:
-            return Set.of(dims, formula, params=self.model.params).is_empty()
+            return Set.of(dims, formula, params=self.model.params)
         except (NotAffine, Undecided):
+            return None
+
+    def _is_empty(self, found: Set | None, also: Formula = TRUE) -> bool:
+        """Whether nothing in a set satisfies `also`, by proof."""
+        try:
+            return found is not None and (found if also is TRUE else found.where(also)).is_empty()
+        except Undecided:
             return False
 
     def _atomics(self, nest: Nest) -> frozenset[ir.Bind]:
@@ -392,12 +405,16 @@ def _thread(end: _End, name: Sym, side: object, team: int) -> Iterator[Formula]:
         yield compare("==", name, renamed)
 
 
-def _apart(source: _End, sink: _End, team: int, width: int) -> Iterator[Formula]:
-    """Both ends' threads, in different groups of `width` of them."""
+def _threads(source: _End, sink: _End, team: int) -> Iterator[Formula]:
+    """Which threads both ends are run by."""
     yield from _thread(source, _ONE, left, team)
     yield from _thread(sink, _OTHER, right, team)
+
+
+def _apart(width: int) -> Formula:
+    """That both threads are in different groups of `width` of them."""
     one, other = expr(_ONE) // width, expr(_OTHER) // width
-    yield disj((compare("<", one, other), compare(">", one, other)))
+    return disj((compare("<", one, other), compare(">", one, other)))
 
 
 def _implies(near: _Pair, far: _Pair, around: Mapping[Leaf, _Around]) -> bool:

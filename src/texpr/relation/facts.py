@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from texpr.affine.expr import Expr, FloorDiv, Mod, Sym, children, expr, term
 from texpr.affine.facts import Fact, Known
@@ -42,10 +43,16 @@ def in_loop(sym: Sym, extent: Expr) -> Iterator[Expr]:
 
 def known(facts: Iterable[Expr]) -> Known:
     """What `facts` let one prove. Symbols that a fact bounds by a constant get that as their range."""
+    return _known(tuple(dict.fromkeys(facts)))
+
+
+@lru_cache(maxsize=1024)
+def _known(facts: tuple[Expr, ...]) -> Known:
+    """The same loops are asked about again and again, and what was proved of them is remembered."""
     least: dict[Sym, int] = {}
     most: dict[Sym, int] = {}
     rest: list[Fact] = []
-    for fact in dict.fromkeys(facts):
+    for fact in facts:
         below, above = (fact - fact.constant).as_sym, (fact.constant - fact).as_sym
         if below is not None:
             least[below] = max(least.get(below, -fact.constant), -fact.constant)

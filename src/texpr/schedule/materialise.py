@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.affine.simplify import Simplifier
@@ -236,7 +237,7 @@ class _Maker:
         for loop in path:
             facts += in_loop(loop.sym, loop.extent.substitute(indices))
         simple = Simplifier(known(facts))
-        found = predicates(graph, known(self.given))
+        found = _predicates(graph, self.given)
         self.guards[path] = Guarded(path, graph, found)
         needs: _Needs = {}
         for predicate in found.kept:
@@ -271,6 +272,12 @@ class _Maker:
     def _buffer(self, buffer: Buffer) -> Buffer:
         """The memory of `buffer`: as its allocation domain has it, in the loops around its `new`."""
         return self.buffers.get(buffer, buffer)
+
+
+@lru_cache(maxsize=1024)
+def _predicates(graph: DomainGraph, given: tuple[Expr, ...]) -> Predicates:
+    """Those of a nest, which one schedule after the other has alike."""
+    return predicates(graph, known(given))
 
 
 def _wrapped(entries: Sequence[_Entry], done: _Needs) -> Body:
