@@ -6,7 +6,7 @@ are written out; vectors are taken apart into elements.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeAlias
@@ -119,16 +119,16 @@ class Reading:
     spaces: dict[Buffer, Space] = field(default_factory=dict[Buffer, Space])
 
 
-def read(plan: k.Plan, lets: Mapping[Sym, object]) -> Reading:
-    """What `plan` does. `lets`: of the program; a register of such a name may be one."""
-    reader = _Reader(lets)
+def read(plan: k.Plan, names: Collection[str]) -> Reading:
+    """What `plan` does. `names`: of values of the program that a register of such a name may be."""
+    reader = _Reader(frozenset(names))
     reader.steps(plan.steps, (), ())
     return reader.found
 
 
 @dataclass(slots=True)
 class _Reader:
-    lets: Mapping[Sym, object]
+    names: frozenset[str]
     found: Reading = field(default_factory=Reading)
     numbers: Iterator[int] = field(default_factory=count)
 
@@ -305,14 +305,15 @@ class _Body:
         return map_value(value, leaf)
 
     def declare(self, stmt: k.Declare, site: Site, scope: _Scope) -> None:
-        if isinstance(stmt.value, Index) and stmt.sym not in self.assigned:
+        told = stmt.sym.name in self.reader.names or stmt.sym.name.rsplit("_", 1)[0] in self.reader.names
+        if isinstance(stmt.value, Index) and stmt.sym not in self.assigned and not told:
             scope.exprs[stmt.sym] = stmt.value.expr.substitute(scope.exprs)
             scope.refs.pop(stmt.sym, None)
             return
         value = self.value(stmt.value, scope)
         constant = stmt.sym not in self.assigned
         made = self.name(stmt.sym, site, value if constant else None, scope)
-        if not constant or not isinstance(value, Load | Ref):
+        if not constant or told or not isinstance(value, Load | Ref):
             self.reader.found.events.append(Event(site, Ref(made, stmt.dtype), value, stmt, let=constant))
 
     def name(self, sym: Sym, site: Site, value: Value | None, scope: _Scope) -> Sym:

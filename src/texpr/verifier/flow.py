@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from texpr.affine.expr import Expr, Sym, expr
+from texpr.affine.expr import Expr, Sym, Xor, expr
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Load, Ref
 from texpr.isa.levels import Space
-from texpr.presburger.formula import Eq, Formula, between, conj, differ, disj, negate, rename
+from texpr.presburger.formula import Eq, Formula, between, conj, differ, disj, leaves, negate, rename
 from texpr.presburger.sets import Set
 from texpr.verifier.actions import Program, Spot
 from texpr.verifier.events import Event, Reading, Site
@@ -44,11 +44,6 @@ class Access:
     stored: Buffer | Sym
     meant: tuple[Expr, ...]
     copies: tuple[Expr, ...]
-
-    @property
-    def plain(self) -> bool:
-        """Whether the place is the element itself."""
-        return self.index == self.meant and not self.copies and isinstance(self.home, Buffer)
 
     def __str__(self) -> str:
         name = self.home.name
@@ -100,6 +95,12 @@ class Flow:
         index = place.index if isinstance(place, Load) else ()
         return Access(match.event, site, home, index, write, when(spot, found, int(write)), stored, element, copies)
 
+    def faithful(self, a: Access, b: Access) -> bool:
+        """Whether accesses at one place are plainly of one element: places are elements, of the copy of a block or thread."""
+        known = set(self.instance(a.home, a.site))
+        own = all(e.syms() <= known for e in a.copies) and a.copies == b.copies
+        return isinstance(a.home, Buffer) and a.index == a.meant and b.index == b.meant and own
+
     def space(self, home: Home) -> Space:
         """Where a home is."""
         return self.reading.spaces.get(home, Space.GLOBAL) if isinstance(home, Buffer) else Space.LOCAL
@@ -130,7 +131,7 @@ class Flow:
         """Instances at one place that the program has in this order, and the kernels perhaps not. Raises Undecided."""
         if not (a.write or b.write) or (a.event.kind == "atomic" == b.event.kind):
             return None
-        plain = a.plain and b.plain
+        plain = self.faithful(a, b)
         sides = sides_of(a.site, b.site)
         times = _renamed(a.when, sides.left), _renamed(b.when, sides.right)
         wanted = [formula for free, formula in cases(*times, a.stored) if not (free and plain)]
@@ -154,7 +155,7 @@ class Flow:
 
     def confused(self, a: Access, b: Access) -> Point | None:
         """Instances at one place that are different elements of one copy of the program's memory. Raises Undecided."""
-        if a.stored != b.stored or not a.meant or (a.plain and b.plain):
+        if a.stored != b.stored or not a.meant or self.faithful(a, b):
             return None
         sides = sides_of(a.site, b.site)
         place = self.same_place(a, b, sides)
@@ -185,14 +186,23 @@ class Flow:
         copies = [c for c in sources.copies if c.home == r.home and c.stored == r.stored]
         where = r.site.dims if copies or spot is None else self.instance(r.home, r.site)
         dims = (*names.values(), *where)
-        needed = self.points(dims, facts, [sym for sym in r.site.dims if sym not in where])
-        for access, match in sources.written:
-            if access.home == r.home and (match.action.spot is spot or (spot is None and access.stored == r.stored)):
-                made = self._made(access, match, names, r, dims) if spot is not None else self._earlier(access, r, None, dims)
-                needed = needed.subtract(made)
-        for copy in copies:
-            needed = needed.subtract(self._earlier(copy, r, begun, dims))
-        return needed.sample()
+        for some in (
+            [f for f in facts if not swizzled(f)],
+            facts,
+        ):  # more than is needed, and not to be solved for exclusive ors
+            needed = self.points(dims, some, [sym for sym in r.site.dims if sym not in where])
+            for access, match in sources.written:
+                if access.home == r.home and (match.action.spot is spot or (spot is None and access.stored == r.stored)):
+                    made = (
+                        self._made(access, match, names, r, dims) if spot is not None else self._earlier(access, r, None, dims)
+                    )
+                    needed = needed.subtract(made)
+            for copy in copies:
+                needed = needed.subtract(self._earlier(copy, r, begun, dims))
+            found = needed.sample()
+            if found is None or len(some) == len(facts):
+                return found
+        return None
 
     def lost(self, result: Buffer, spot: Spot, target: Load, sources: Sources) -> Point | None:
         """Something that the program writes to a result, and that is not there in the end. Raises Undecided."""
@@ -288,6 +298,11 @@ class Flow:
         shape = access.home.shape
         inside = conj(between(0, e, n) for e, n in zip(access.index, shape, strict=True))
         return witness((*access.site.where, negate(inside)), self.premises)
+
+
+def swizzled(formula: Formula) -> bool:
+    """Whether an exclusive or decides."""
+    return any(isinstance(atom, Xor) for e in leaves(formula) for monomial, _ in e.terms for atom in monomial)
 
 
 def sides_of(a: Site, b: Site) -> Sides:

@@ -165,6 +165,8 @@ class _Pairing:
             self.operands.append(Operand(given, site, meant, spot))
         if isinstance(meant, Load) and meant.buffer.role == "input" and _name(given) != meant.buffer.name:
             raise _Unlike  # what is only read stays where it is
+        if isinstance(given, Load) and given.buffer.role != "local" and given.buffer != home_of(meant):
+            raise _Unlike  # and memory of the program is nothing else
         if not isinstance(given, Load) or not isinstance(meant, Load):
             return
         if len(given.data) != len(meant.data):
@@ -222,7 +224,7 @@ class _Pairing:
         try:
             self.value(value, meant, replace(variable.site, domain=site.domain), spot)
         except _Unlike:
-            if not isinstance(given, Ref) or not isinstance(meant, Load) or isinstance(value, Load | Ref) or meant.buffer.rank:
+            if not isinstance(given, Ref) or not isinstance(meant, Load) or meant.buffer.rank:
                 raise
             del self.equations[kept[0] :], self.hints[kept[1] :], self.operands[kept[2] :]
             self.data = kept[3]

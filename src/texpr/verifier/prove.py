@@ -33,7 +33,7 @@ Ts = TypeVarTuple("Ts")
 def prove(function: ir.Function, plan: k.Plan) -> Proof:
     """What can be shown of `plan`: that it does what `function`, laid out and legal, says, for all sizes that are allowed."""
     program = actions(bound(function, plan))
-    reading = read(plan, program.lets)
+    reading = read(plan, [a.stored.name for a in program.actions if not isinstance(a.target, Load) or not a.target.index])
     premises = _premises(plan, reading)
     prover = _Prover(program, reading, premises, Flow(program, reading, premises), Matcher(program, reading, premises))
     prover.run()
@@ -144,15 +144,15 @@ class _Prover:
 
     def match(self) -> None:
         """Which statement each event does, or which part in a sum it has."""
-        for round in range(2):
+        for round in range(4):  # by the line, by the name, then whatever fits: so the first ones can help the later ones
             for event in sorted(self.reading.events, key=lambda e: not e.let):
                 if event.kind == "exchange" or event in self.matches:
                     continue
-                found = self.matcher.match(event, self.candidates(event))
+                found = self.matcher.match(event, self.candidates(event, round))
                 if found is not None:
                     self.matches[event] = found
                     turns = self.matcher.turns.setdefault(event.site.launch, [])
-                    turns.extend((s, e) for s, e in found.indices.items() if e.syms() and (s, e) not in turns and not round)
+                    turns.extend((s, e) for s, e in found.indices.items() if e.syms() and (s, e) not in turns and round < 2)
         self.consistent()
         updates = tuple(dict.fromkeys(a.update for a in self.program.actions if a.update is not None))
         reductions = Reductions(self.reading, self.flow, updates)
@@ -223,7 +223,7 @@ class _Prover:
         else:
             self.say(kernel, "is a statement", about, Verdict.UNDECIDED, "of none that could be found", event.span)
 
-    def candidates(self, event: Event) -> list[Action]:
+    def candidates(self, event: Event, round: int = 3) -> list[Action]:
         """Statements that an event may be, likely ones first."""
         every = list(self.program.actions)
         if event.let and not isinstance(event.target, Load):
@@ -235,6 +235,8 @@ class _Prover:
         name = (
             event.target.buffer.name if isinstance(event.target, Load) else self.reading.variables[event.target.sym].name.name
         )
+        if round < 3:
+            every = [a for a in every if a.span.line == event.span.line or (round and name.startswith(a.stored.name))]
         return sorted(every, key=lambda a: (a.span != event.span, a.span.line != event.span.line, a.stored.name != name))
 
     def together(self) -> None:
