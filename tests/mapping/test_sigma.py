@@ -267,3 +267,17 @@ def test_twelve_loops_take_less_than_a_second() -> None:
     assert process_time() - start < 1.0
     assert not found.cut
     assert found.cost.sectors * 32 == 12 * 4**12
+
+
+def test_limits_of_work_are_told_and_only_weaken(monkeypatch: pytest.MonkeyPatch) -> None:
+    subject = permute((2, 4, 0, 3, 1), (2, 8, 4, 2, 8), "f16")
+    whole = solved(subject, REAL)[1]
+    assert whole.least.whole and not whole.cut
+    together.cache_clear()
+    monkeypatch.setattr("texpr.mapping.least.DIFFERENCES", 3)
+    monkeypatch.setattr("texpr.mapping.solve.WORK", 2)
+    less = solved(subject, REAL)[1]
+    together.cache_clear()
+    assert less.cut and not less.least.whole
+    assert less.least.weighted <= whole.least.weighted
+    assert less.cost.weighted >= whole.cost.weighted

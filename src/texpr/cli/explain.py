@@ -174,8 +174,9 @@ def _sigma(each: Data) -> str:
     least = (
         "" if each["least"] is None else f" (least {each['least']:g}, by φ {each['by_phi']:g}, by shape {each['by_shape']:g})"
     )
+    limits = "".join(f"; the {title} met its limit of work" for title in each["limits"])
     moved = f"a warp moves {each['sectors']:g} sectors{least} of {each['lines']:g} lines"
-    return f"threads are {' · '.join(each['lanes'])}, fastest first; {moved}: {each['certificate']}"
+    return f"threads are {' · '.join(each['lanes'])}, fastest first; {moved}: {each['certificate']}{limits}"
 
 
 def _barrier(barrier: Data) -> str:

@@ -15,7 +15,8 @@ def sigma(solved: Solved) -> dict[str, Any]:
     the divisors that the text promises.
 
     `lanes`: the digits of the thread number, fastest first, as loop and radix. `least`: no bijection moves fewer sectors.
-    `certificate`: what is proved of sectors, lines and requests, weighted. `by_shape`, `by_phi`: sectors of other mappings.
+    `certificate`: what is proved of sectors, lines and requests, weighted. `limits`: which part met its limit of work, and so
+    says less than it might. `by_shape`, `by_phi`: sectors of other mappings.
     """
     band, found = solved.band, solved.solution
     seed = least_phi(band)
@@ -26,7 +27,7 @@ def sigma(solved: Solved) -> dict[str, Any]:
         "least": per_warp(band, Cost(found.least.sectors))["sectors"] if found.least.proved else None,
         **per_warp(band, found.cost),
         "certificate": found.certificate,
-        "searched": "all" if not found.cut else "as far as the limit of work went",
+        "limits": [title for title, met in (("search", found.cut), ("bound", not found.least.whole)) if met],
         "by_shape": per_warp(band, found.shape)["sectors"],
         "by_phi": None if seed is None else per_warp(band, Warps(band).cost(seed.digits))["sectors"],
         "phi": None if seed is None else seed.value,

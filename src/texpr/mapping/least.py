@@ -70,13 +70,14 @@ class Least:
     """Bounds on what a band costs: `sectors` alone, and `weighted` as `Cost.weighted` is, conflicts of banks left out.
 
     They hold where no more lanes are idle than must be; `idling`, below `weighted`, holds for every mapping. `proved`: False
-    where some stream is no sum, so that nothing is known of it.
+    where some stream is no sum, so that nothing is known of it. `whole`: no limit of work was met, which would make bounds low.
     """
 
     sectors: Fraction
     weighted: Fraction
     idling: Fraction
     proved: bool
+    whole: bool = True
 
 
 def least(band: Band) -> Least:
@@ -91,15 +92,17 @@ def least(band: Band) -> Least:
     requests = WEIGHTS[2] * sum(stream.trips for stream in band.streams)
     sizes = (band.request.sector, band.request.line)
     windows = [Window(*key, size, _start(streams, size)) for size in sizes for key, streams in groups.items()]
-    table = _table(windows, band.spans)
+    table, counted = _table(windows, band.spans)
     times = tuple(sum(s.trips for s in streams) for streams in groups.values())
     most = min(iterations, band.request.lanes)
-    sectors = _by_lanes((*times, *(0 for _ in times)), table, most)
+    sectors, solved = _by_lanes((*times, *(0 for _ in times)), table, most)
     weighted = [w * n for w in WEIGHTS[:2] for n in times]
-    every = tuple(requests + part for part in _by_lanes(weighted, table, most))
+    parts, also = _by_lanes(weighted, table, most)
+    every = tuple(requests + part for part in parts)
     idling = iterations * min(Fraction(part, n) for n, part in enumerate(every, 1))
     known = all(stream.index is None for stream in band.streams)
-    return Least(Fraction(_of_warps(sectors, iterations)), Fraction(_of_warps(every, iterations)), idling, known)
+    by_sectors, by_weight = (Fraction(_of_warps(each, iterations)) for each in (sectors, every))
+    return Least(by_sectors, by_weight, idling, known, counted and solved and also)
 
 
 def _start(streams: Sequence[Stream], size: int) -> int | None:
@@ -109,9 +112,10 @@ def _start(streams: Sequence[Stream], size: int) -> int | None:
     return None if moved or len(starts) > 1 else starts.pop()
 
 
-def _by_lanes(weights: Sequence[int], table: tuple[tuple[int, ...], ...], most: int) -> tuple[int, ...]:
-    """c(1), c(2), …: what a warp of so many lanes costs at least."""
-    return tuple(_solve(weights, table, n) for n in range(1, most + 1))
+def _by_lanes(weights: Sequence[int], table: _Table, most: int) -> tuple[tuple[int, ...], bool]:
+    """c(1), c(2), …: what a warp of so many lanes costs at least; and whether no limit was met."""
+    found = [_solve(weights, table, n) for n in range(1, most + 1)]
+    return tuple(cost for cost, _ in found), all(whole for _, whole in found)
 
 
 def _of_warps(by_lanes: tuple[int, ...], iterations: int) -> int:
@@ -125,16 +129,15 @@ def _of_warps(by_lanes: tuple[int, ...], iterations: int) -> int:
     return warps * by_lanes[-1] - saved[idle]
 
 
-def _table(windows: Sequence[Window], spans: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-    """μ for each pair of windows, and m on the diagonal; at most `MANY`, which says nothing."""
-    alone = [together(w, w, spans) for w in windows]
-    return tuple(
-        tuple(
-            alone[i] if i == j else min(alone[i], alone[j], together(min(a, b, key=_key), max(a, b, key=_key), spans))
-            for j, b in enumerate(windows)
-        )
-        for i, a in enumerate(windows)
-    )
+_Table = tuple[tuple[int, ...], ...]
+
+
+def _table(windows: Sequence[Window], spans: tuple[int, ...]) -> tuple[_Table, bool]:
+    """μ for each pair of windows, and m on the diagonal, at most `MANY`, which says nothing; and whether no limit was met."""
+    found = [[together(min(a, b, key=_key), max(a, b, key=_key), spans) for b in windows] for a in windows]
+    alone = [found[n][n][0] for n in range(len(windows))]
+    table = tuple(tuple(min(alone[i], alone[j], each[0]) for j, each in enumerate(row)) for i, row in enumerate(found))
+    return table, all(whole for row in found for _, whole in row)
 
 
 def _key(window: Window) -> tuple[tuple[int, ...], int, int, int]:
@@ -142,16 +145,19 @@ def _key(window: Window) -> tuple[tuple[int, ...], int, int, int]:
 
 
 @lru_cache(REMEMBERED)
-def together(one: Window, other: Window, spans: tuple[int, ...]) -> int:
-    """At most how many iterations lie in one window of `one` and one of `other`; `MANY` stands for that many and more."""
+def together(one: Window, other: Window, spans: tuple[int, ...]) -> tuple[int, bool]:
+    """At most how many iterations lie in one window of `one` and one of `other`; `MANY` stands for that many and more.
+
+    And whether that was counted; it is `MANY` where a limit of work was met.
+    """
     free = prod((n for n, a, b in zip(spans, one.steps, other.steps, strict=True) if not a and not b), start=1)
     if free >= MANY or any(_run(a, b, n, one, other) >= MANY for a, b, n in zip(one.steps, other.steps, spans, strict=True)):
-        return MANY
+        return MANY, True
     loops = [n for n, (a, b) in enumerate(zip(one.steps, other.steps, strict=True)) if a or b]
     loops.sort(key=lambda n: -max(abs(one.steps[n]) * other.size, abs(other.steps[n]) * one.size))
     found = _differences(one, other, tuple(loops), spans)
     if found is None:
-        return MANY
+        return MANY, False
     small = _small(loops, spans, one.moved_by | other.moved_by, LOOKED_AT // len(found))
     most = 0
     kept = [(place, list(_within(found, place, spans))) for place in _places(small, spans)]
@@ -161,8 +167,8 @@ def together(one: Window, other: Window, spans: tuple[int, ...]) -> int:
         counts = Counter((a, b) for _, a, b in each)
         most = max(most, _fullest({at: min(same, n) for at, n in counts.items()}, one.reach, other.reach))
         if most * free >= MANY:
-            return MANY
-    return min(MANY, most * free)
+            return MANY, True
+    return min(MANY, most * free), True
 
 
 def _run(step: int, step2: int, span: int, one: Window, other: Window) -> int:
@@ -262,12 +268,13 @@ def _after(values: list[int], end: int) -> int:
     return sum(1 for value in values if value <= end)
 
 
-def _solve(weights: Sequence[int], table: tuple[tuple[int, ...], ...], lanes: int) -> int:
-    """The least Σ weight · k with k_i · table[i][i] ≥ lanes and k_i · k_j · table[i][j] ≥ lanes."""
+def _solve(weights: Sequence[int], table: _Table, lanes: int) -> tuple[int, bool]:
+    """The least Σ weight · k with k_i · table[i][i] ≥ lanes and k_i · k_j · table[i][j] ≥ lanes; or, where a limit of work was
+    met, what is below it, and False."""
     order = sorted((n for n, w in enumerate(weights) if w), key=lambda n: -weights[n])
     search = _Inequalities([weights[n] for n in order], [[table[i][j] for j in order] for i in order], lanes)
     search.visit(0, [])
-    return search.best if search.best is not None and search.left >= 0 else search.alone
+    return (search.best, True) if search.best is not None and search.left >= 0 else (search.alone, False)
 
 
 @dataclass(slots=True)
