@@ -87,6 +87,17 @@ fn jacobi(A: f32[H, W], const T: i32 = 2): f32[H, W] {
 }
 """
 
+SUM_IN_ORDER = """
+fn layers(X: f32[H, W, C], K: f32[3, 3, C, F]): f32[H - 2, W - 2, F] where H >= 2, W >= 2 {
+    new Y: f32[H - 2, W - 2, F]
+    par H - 2 |p| { par W - 2 |q| { par F |f| {
+        Y[p, q, f] = 0.0
+        seq 3 |r| { seq 3 |s| { seq C |c| { Y[p, q, f] += X[p + r, q + s, c] * K[r, s, c, f] } } }
+    } } }
+    return Y
+}
+"""
+
 MATVEC = """
 fn matvec(A: f32[M, K], x: f32[K]): f32[M] {
     new y: f32[M]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.planner.programs import CONV, IN_ORDER, JACOBI, MATMUL, MATVEC, PAIRS, built, function
+from tests.planner.programs import CONV, IN_ORDER, JACOBI, MATMUL, MATVEC, PAIRS, SUM_IN_ORDER, built, function
 
 from references import EXAMPLES, FOLDER
 from texpr.driver import load, lower, parse
@@ -12,7 +12,11 @@ from texpr.ir.selection import AUTO
 from texpr.ir.text import print_schedule
 from texpr.isa.levels import Space
 from texpr.isa.registry import resolve
+from texpr.planner import nest as planner_nest
+from texpr.planner.budget import budget
+from texpr.planner.nest import Nest, nests
 from texpr.planner.plan import Planned, plan
+from texpr.planner.search import Search
 
 TILED = {"matmul": 1, "conv2d": 1, "jacobi": 2}
 """Programs of the gallery that are tiled, with the number of their nests that are."""
@@ -70,6 +74,52 @@ def test_the_text_of_a_plan_is_a_schedule(text: str) -> None:
 def strip(source: str) -> str:
     """Without what speaks of places in a text."""
     return "\n".join(line.split("//")[0] for line in source.splitlines() if "TX_AT" not in line)
+
+
+DEEP = """
+fn deep(A: f32[a, b, c, g, h, k, l, o, p], B: f32[g, h, k, l, o, p, d, e, f]): f32[a, b, c, d, e, f] {
+    new C: f32[a, b, c, d, e, f]
+    par a |i1| { par b |i2| { par c |i3| { par d |i4| { par e |i5| { par f |i6| {
+        C[i1, i2, i3, i4, i5, i6] = 0.0
+        seq g |j1| { seq h |j2| { seq k |j3| { seq l |j4| { seq o |j5| { seq p |j6| {
+            C[i1, i2, i3, i4, i5, i6] += A[i1, i2, i3, j1, j2, j3, j4, j5, j6] * B[j1, j2, j3, j4, j5, j6, i4, i5, i6]
+        } } } } } }
+    } } } } } }
+    return C
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "cpu"])
+def test_a_deep_nest_is_left_alone(target: str) -> None:
+    """Twelve loops: nothing is tried, and the reason is told."""
+    (chosen,) = planned(DEEP, target).nests
+    assert chosen.candidate is None
+    assert chosen.reason.startswith("it has 12 loops")
+
+
+def test_few_candidates_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However deep the nest: of twelve loops, seven at most are cut, and the search stays small."""
+    monkeypatch.setattr(planner_nest, "DEEPEST", 12)
+    ((_, nest),) = nests(function(DEEP))
+    assert isinstance(nest, Nest)
+    search = Search(nest, budget(resolve("sm_90a"), 12))
+    assert sum(size > 1 for size in search.best().tile.values()) <= 7
+    assert search.looked_at < 3000
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "cpu"])
+def test_where_a_sum_must_keep_its_order_the_next_candidate_keeps_it(target: str) -> None:
+    """Steps of c outside of r and s would add up in another order: refused, told, and tried again with r and s outside."""
+    (chosen,) = planned(SUM_IN_ORDER, target).nests
+    assert chosen.candidate is not None
+    (refused,) = chosen.refused
+    assert refused.startswith("reorder(")
+    assert "E0906" in refused
+    freed = SUM_IN_ORDER.replace("seq 3 |r|", "seq 3 |r| reduce(Y)").replace("seq 3 |s|", "seq 3 |s| reduce(Y)")
+    (chosen,) = planned(freed.replace("seq C |c|", "seq C |c| reduce(Y)"), target).nests
+    assert chosen.candidate is not None
+    assert chosen.refused == ()
 
 
 def test_the_same_plan_every_time() -> None:

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from tests.planner.programs import BATCHED, CONV, IN_ORDER, JACOBI, MATMUL, MATVEC, OUTSIDE, agrees, function
+from tests.planner.programs import (
+    BATCHED,
+    CONV,
+    IN_ORDER,
+    JACOBI,
+    MATMUL,
+    MATVEC,
+    OUTSIDE,
+    SUM_IN_ORDER,
+    agrees,
+    function,
+)
 
 from texpr.driver import lower
 from texpr.ir.selection import AUTO
@@ -41,6 +52,10 @@ def test_other_orders_of_loops_and_other_forms() -> None:
     agrees(OUTSIDE, {"M": 33, "N": 70, "K": 9}, 0)
     agrees(BATCHED, {"B": 3, "M": 33, "N": 35, "K": 9}, 0)
     agrees(MATVEC, {"M": 131, "K": 37}, 0)
+
+
+def test_sums_in_order_over_several_loops() -> None:
+    agrees(SUM_IN_ORDER, {"H": 7, "W": 11, "C": 19, "F": 37}, 0)
 
 
 @pytest.mark.parametrize("name", ["f64", "f16", "bf16", "i32", "i64", "u8"])

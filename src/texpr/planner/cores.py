@@ -44,6 +44,7 @@ KINDS = ("f32", "f64")
 class Panel:
     """`rows` × `lanes` results in registers, `steps` of each split loop in order at a time, over `panels` in the cache.
 
+    `outside`: loops in order that stay around it whole.
     `reads`: of memory, in vectors or single elements, for each vector of products.
     """
 
@@ -52,6 +53,7 @@ class Panel:
     row: Sym
     rows: int
     steps: dict[Sym, int]
+    outside: frozenset[Sym]
     panels: tuple[Form, ...]
     bytes: int
     reads: float
@@ -62,8 +64,8 @@ class Panel:
         return {self.row: BLOCK, self.lane: self.lanes, **self.steps}
 
 
-def panel(nest: Nest, target: Target, banned: frozenset[Buffer]) -> Panel:
-    """The panel and tile for `nest`. Raises NoPlan where none is worth it."""
+def panel(nest: Nest, target: Target, banned: frozenset[Buffer], in_order: bool) -> Panel:
+    """The panel and tile for `nest`. `in_order`: the loops in order keep theirs. Raises NoPlan where none is worth it."""
     seqs = {loop.sym for loop in nest.seqs}
     if not any(t.updates and t.around & seqs for t in nest.touches):
         raise NoPlan("nothing is summed up over a loop in order, so no tile of results stays in registers")
@@ -74,7 +76,7 @@ def panel(nest: Nest, target: Target, banned: frozenset[Buffer]) -> Panel:
     rows = [p.sym for p in nest.pars if p.sym != lane and any(p.sym not in f.along for f in shared.values())]
     if not rows:
         raise NoPlan("no two rows read the same vectors")
-    return min((_sized(nest, target, lane, row, shared) for row in rows), key=lambda each: each.reads)
+    return min((_sized(nest, target, lane, row, shared, in_order) for row in rows), key=lambda each: each.reads)
 
 
 def _lane(nest: Nest) -> Sym:
@@ -90,7 +92,7 @@ def _is_contiguous(index: tuple[Subscript, ...], sym: Sym) -> bool:
     return index[-1].steps.get(sym) == 1 and all(sym not in part.steps for part in index[:-1])
 
 
-def _sized(nest: Nest, target: Target, lane: Sym, row: Sym, shared: dict[Buffer, Form]) -> Panel:
+def _sized(nest: Nest, target: Target, lane: Sym, row: Sym, shared: dict[Buffer, Form], in_order: bool) -> Panel:
     """The cheapest tile with `row` for its rows, and the longest panel that the caches hold."""
     panels = tuple(f for f in shared.values() if row not in f.along)
     size = max(t.buffer.dtype.bytes for t in nest.touches)
@@ -102,14 +104,17 @@ def _sized(nest: Nest, target: Target, lane: Sym, row: Sym, shared: dict[Buffer,
             singles = sum(rows if t.along(row) else 1 for t in nest.touches if not t.writes and t.buffer not in shared)
             found.append(((vectors + singles) / (rows * wide), rows, wide * each))
     reads, rows, lanes = min(found)
-    split = [s for s in nest.seqs if not s.extent.is_constant or s.extent.constant > WHOLE]
-    whole = {s.sym: nest.trips[s.sym] for s in nest.seqs if s not in split}
+    split = [s.sym for s in nest.seqs if not s.extent.is_constant or s.extent.constant > WHOLE]
+    names = [s.sym for s in nest.seqs]
+    before = names[: names.index(split[-1])] if split else []
+    outside = frozenset(before if in_order else split[:-1])
+    inside = {s: nest.trips[s] for s in names if s not in split and s not in outside}
     for step in STEPS:
-        steps = {s.sym: step if n == len(split) - 1 else 1 for n, s in enumerate(split)}
-        tile = {**{p.sym: 1 for p in nest.pars}, lane: lanes, row: BLOCK, **whole, **steps}
+        steps = dict.fromkeys(split[-1:], step)
+        tile = {**dict.fromkeys(nest.trips, 1), lane: lanes, row: BLOCK, **inside, **steps}
         taken = sum(prod(f.box(tile)) * f.buffer.dtype.bytes for f in panels)
         if 4 * taken <= target.caches[-1]:
-            return Panel(lane, lanes, row, rows, steps, panels, taken, reads)
+            return Panel(lane, lanes, row, rows, steps, outside, panels, taken, reads)
     raise NoPlan("no panel of it fits the cache")
 
 
@@ -129,11 +134,12 @@ class CoreScript(Follower):
         self.must("split", rest, chosen.rows, results=(i_o, i_v))
         steps = {sym: self._split(sym, size, "o", "i") for sym, size in chosen.steps.items()}
         others = [p.sym.name for p in self.nest.pars if p.sym not in (chosen.lane, chosen.row)]
-        outer = [steps[s.sym][0] for s in self.nest.seqs if s.sym in steps]
-        inner = [steps[s.sym][1] if s.sym in steps else s.sym.name for s in self.nest.seqs]
+        around = {s: s.name for s in chosen.outside} | {s: pair[0] for s, pair in steps.items()}
+        outer = [around[s.sym] for s in self.nest.seqs if s.sym in around]
+        inner = [steps[s.sym][1] if s.sym in steps else s.sym.name for s in self.nest.seqs if s.sym not in chosen.outside]
         self.must("reorder", *others, j_o, block, *outer, i_o, *inner, i_v, j_v)
         for each in chosen.panels:
-            reached = [steps[s.sym][0] for s in self.nest.seqs if s.sym in steps and s.sym in each.along]
+            reached = [around[s.sym] for s in self.nest.seqs if s.sym in around and s.sym in each.along]
             (name,) = self.fresh(each.buffer.name, "p")
             at = reached[-1] if reached else block
             self.must("stage", each.buffer.name, results=(name,), of=each.buffer, at=at, space="registers")

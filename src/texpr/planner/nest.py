@@ -23,6 +23,10 @@ NOMINAL = 4096
 """What an extent that is not known is taken to be."""
 
 
+DEEPEST = 8
+"""Loops of a nest that is planned, at most: proofs about more of them, cut in two or three each, take seconds."""
+
+
 class NoPlan(Exception):
     """Why a nest is left to the mapping that needs no schedule: a whole sentence."""
 
@@ -127,6 +131,8 @@ def _nest(par: ir.Par, instances: Sequence[Instance]) -> Nest:
         raise NoPlan("nothing is computed in it")
     ways = {i: i.loops[i.loops.index(par) :] for i in instances}
     loops = max(ways.values(), key=len)
+    if len(loops) > DEEPEST:
+        raise NoPlan(f"it has {len(loops)} loops, and proofs about more than {DEEPEST} take too long")
     _require_one_way(loops, ways, instances)
     trips = {loop.sym: max(1, loop.extent.constant) if loop.extent.is_constant else NOMINAL for loop in loops}
     touches = tuple(

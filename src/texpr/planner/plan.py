@@ -71,18 +71,21 @@ def plan(function: ir.Function, target: Target) -> Planned:
 
 
 def _laid_out(nest: Nest, state: State) -> tuple[Chosen, Follower | None]:
-    banned, refused = frozenset[Buffer](), list[str]()
+    banned, in_order, refused = frozenset[Buffer](), False, list[str]()
     for _ in range(ATTEMPTS):
         try:
-            found, script = _attempt(nest, state, banned)
+            found, script = _attempt(nest, state, banned, in_order)
             script.run()
         except NoPlan as reason:
             return Chosen(nest.line, None, str(reason), tuple(refused)), None
         except Refused as reason:
             refused.append(str(reason))
-            if reason.buffer is None:
+            if reason.buffer is not None:
+                banned |= {reason.buffer}
+            elif reason.directive.name == "reorder" and not in_order:
+                in_order = True
+            else:
                 break
-            banned |= {reason.buffer}
         else:
             return Chosen(nest.line, found, "", (*refused, *script.dropped)), script
     return Chosen(nest.line, None, "every candidate was refused", tuple(refused)), None
@@ -98,11 +101,13 @@ def _widened(nest: Nest, state: State, found: Chosen) -> tuple[Chosen, Follower 
     return replace(found, reason=f"{found.reason}; neighbouring elements are vectors"), script
 
 
-def _attempt(nest: Nest, state: State, banned: frozenset[Buffer]) -> tuple[Candidate | Panel, Script | CoreScript]:
+def _attempt(
+    nest: Nest, state: State, banned: frozenset[Buffer], in_order: bool
+) -> tuple[Candidate | Panel, Script | CoreScript]:
     """The best candidate that stages none of `banned`, and its directives, not followed yet. Raises NoPlan."""
     span = nest.loops[0].span
     if state.target.is_gpu:
-        candidate = Search(nest, budget(state.target, len(nest.loops)), banned).best()
+        candidate = Search(nest, budget(state.target, len(nest.loops)), banned, in_order).best()
         return candidate, Script(state, span, nest=nest, candidate=candidate)
-    chosen = panel(nest, state.target, banned)
+    chosen = panel(nest, state.target, banned, in_order)
     return chosen, CoreScript(state, span, nest=nest, panel=chosen)

@@ -77,6 +77,8 @@ class Script(Follower):
         if isinstance(loop, ir.Seq):
             if loop.extent.is_constant and trips <= size:
                 return Loops(own=name)
+            if size == 1:
+                return Loops(name)
             outer, inner = self.fresh(name, "o", "i")
             self.must("split", name, size, results=(outer, inner))
             return Loops(outer, own=inner)

@@ -27,6 +27,9 @@ OWN = (1, 2, 4, 8)
 MOST_OWN = 64
 """Iterations of a loop that a thread keeps for itself, and how many of all loops together: each is a register or more."""
 
+MOST_TILED, MOST_SPLIT = 4, 3
+"""Loops of each kind that are cut, at most: the search stays small however deep a nest is."""
+
 WHOLE = 8
 """A `seq` of so few iterations lies whole in a tile."""
 
@@ -80,11 +83,13 @@ class Candidate:
 
 @dataclass(eq=False)
 class Search:
-    """`nest` under `budget`; buffers in `banned` are not staged."""
+    """`nest` under `budget`; buffers in `banned` are not staged. `in_order`: iterations of loops in order may not change
+    places, so of those the innermost alone is cut, and what is around it stays outside of the tile."""
 
     nest: Nest
     budget: Budget
     banned: frozenset[Buffer] = frozenset()
+    in_order: bool = False
     forms: dict[Buffer, Form] = field(init=False)
     lane: Sym = field(init=False)
     tiled: tuple[Sym, ...] = field(init=False)
@@ -95,8 +100,15 @@ class Search:
         found = {b: form(self.nest.of(b)) for b in self.nest.read_only() if b not in self.banned}
         self.forms = {b: f for b, f in found.items() if f is not None}
         self.lane = self._lane()
-        self.tiled = tuple(p.sym for p in self.nest.pars if self._has_reuse(p.sym) or p.sym == self.lane)
+        self.tiled = self._most_reused()
         self.own = tuple(sorted(self._owns(), key=lambda each: (each[0], each[2][self.lane])))
+
+    def _most_reused(self) -> tuple[Sym, ...]:
+        """The lane, and of the loops with reuse those along which most buffers have it, inner ones first."""
+        reused = [p.sym for p in reversed(self.nest.pars) if p.sym != self.lane and self._has_reuse(p.sym)]
+        reused.sort(key=lambda sym: -sum(sym not in f.along for f in self.forms.values()))
+        kept = {self.lane, *reused[: MOST_TILED - 1]}
+        return tuple(p.sym for p in self.nest.pars if p.sym in kept)
 
     def _has_reuse(self, sym: Sym) -> bool:
         """Whether neighbouring iterations of `sym` share elements of some buffer."""
@@ -180,10 +192,23 @@ class Search:
     @property
     def moving(self) -> tuple[Sym, ...]:
         """Loops whose tile is chosen."""
-        return (*self.tiled, *(s.sym for s in self.nest.seqs if self._is_split(s)))
+        return (*self.tiled, *self._cut)
+
+    @property
+    def _cut(self) -> list[Sym]:
+        """Of the loops in order, those whose tile is chosen."""
+        found = [s.sym for s in self.nest.seqs if self._is_split(s)]
+        return found[-1:] if self.in_order else found[-MOST_SPLIT:]
 
     def _is_split(self, loop: ir.Loop) -> bool:
         return not loop.extent.is_constant or loop.extent.constant > WHOLE
+
+    def _is_outside(self, loop: ir.Loop) -> bool:
+        """Whether an iteration of `loop`, which is not cut, is around the tile."""
+        if isinstance(loop, ir.Par) or self._is_split(loop):
+            return True
+        names = [s.sym for s in self.nest.seqs]
+        return self.in_order and any(names.index(loop.sym) < names.index(cut) for cut in self._cut)
 
     def _starts(self) -> Iterator[tuple[int, ...]]:
         """Tiles to begin with: threads enough, first with many iterations of loops in order, then with few, then with more
@@ -212,6 +237,11 @@ class Search:
             if all(1 <= size <= self._widest(sym) for size, sym in zip(made, self.moving, strict=True)):
                 yield tuple(made)
 
+    @property
+    def looked_at(self) -> int:
+        """Tiles whose cost was computed."""
+        return len(self._found)
+
     def at(self, place: tuple[int, ...]) -> Candidate | None:
         if place not in self._found:
             self._found[place] = self._candidate(dict(zip(self.moving, place, strict=True)))
@@ -219,7 +249,7 @@ class Search:
 
     def _candidate(self, moving: Mapping[Sym, int]) -> Candidate | None:
         nest = self.nest
-        tile = {loop.sym: moving.get(loop.sym, 1 if isinstance(loop, ir.Par) else nest.trips[loop.sym]) for loop in nest.loops}
+        tile = {loop.sym: moving.get(loop.sym, 1 if self._is_outside(loop) else nest.trips[loop.sym]) for loop in nest.loops}
         chosen = self._thread(tile)
         if chosen is None:
             return None
