@@ -85,7 +85,7 @@ def test_batches() -> None:
 
 def test_the_model_says_what_is_counted() -> None:
     """Bytes of whole tiles, where sizes are known: the model's number is the emulator's."""
-    sizes = {"M": 2048, "N": 1024, "K": 16}
+    sizes = {"M": 1024, "N": 512, "K": 16}
     compiled = built(MATMUL, tuple(sizes.items()))
     assert compiled.planned is not None
     (chosen,) = compiled.planned.nests
