@@ -326,6 +326,8 @@ class _Body:
     def atomic(self, stmt: k.Atomic, site: Site, scope: _Scope) -> None:
         target, value = self.load(stmt.target, scope), self.value(stmt.value, scope)
         joined = Op(stmt.op, (target, value), target.dtype)
+        if stmt.op == "add" and isinstance(value, Op) and value.name == "neg":
+            joined = Op("sub", (target, *value.args), target.dtype)
         self.reader.found.events.append(Event(site, target, joined, stmt, "atomic"))
 
     def copy(self, stmt: k.CopyAsync, site: Site, scope: _Scope) -> None:

@@ -37,6 +37,7 @@ def prove(function: ir.Function, plan: k.Plan) -> Proof:
     premises = _premises(plan, reading)
     prover = _Prover(program, reading, premises, Flow(program, reading, premises), Matcher(program, reading, premises))
     prover.run()
+    prover.interface(plan)
     found = prover.found
     if reading.strange:  # what seems wrong may be right by what is not understood
         verdicts = {Verdict.REFUSED: Verdict.UNDECIDED}
@@ -125,6 +126,18 @@ class _Prover:
         self.reads()
         self.results()
 
+    def interface(self, plan: k.Plan) -> None:
+        """The plan takes and gives what the function does; what the text assumes of data is checked where it runs."""
+        function = self.program.function
+        same = (plan.params, plan.results, plan.sizes) == (function.params, function.results, function.sizes)
+        verdict = Verdict.PROVED if same else Verdict.REFUSED
+        self.say("", "same interface", plan.name, verdict, "parameters, results and sizes, in order", plan.span)
+        for assume in plan.assumes:
+            about = f"{type(assume).__name__.lower()} {assume.buffer.name}"
+            self.say(
+                "", "assumed of data", about, Verdict.RUN, "by `_validate`, by the interpreter and the emulator", assume.span
+            )
+
     def say(self, kernel: str, what: str, about: str, verdict: Verdict, how: str, span: Span | None = None) -> None:
         self.found.append(Obligation(kernel, what, about, verdict, how, *(() if span is None else (span,))))
 
@@ -209,6 +222,12 @@ class _Prover:
         """Says what an event is."""
         kernel, about = event.site.launch.kernel.name, described(event)
         found = self.matches.get(event) or reductions.leaves.get(event)
+        if event.kind == "atomic" and (
+            found is None or not any(found.action.stored in p.reduce for p in found.action.spot.loops)
+        ):
+            self.say(
+                kernel, "order is free", about, Verdict.REFUSED, "an atomic update, and no `reduce` frees its order", event.span
+            )
         if found is not None:
             how = ", ".join(f"{sym} = {value}" for sym, value in found.indices.items())
             self.say(kernel, "is a statement", about, Verdict.PROVED, f"with {how}" if how else "once", event.span)
