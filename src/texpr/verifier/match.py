@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
-from texpr.affine.expr import Expr, Min, Sym, expr, term
+from texpr.affine.expr import Expr, Min, Sym, combination, expr, term
 from texpr.ir.structure import same
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
-from texpr.presburger.formula import Eq, Formula, between, negate, rename
+from texpr.presburger.formula import Eq, Formula, negate, rename
 from texpr.verifier.actions import Action, Program, Spot, indices
 from texpr.verifier.events import Event, Launch, Reading, Site, Variable
 from texpr.verifier.logic import holds, test
@@ -92,10 +93,9 @@ class Matcher:
             return None
         around = indices(action.spot)[: self.program.scopes[action.stored]]
         pairing.hints += [pair for kept in known for pair in kept.applied(event.target, action.target, around)]
-        for names_first in (None, True, False):
-            solution = pairing.solve(indices(action.spot), names_first)
-            if solution is None and names_first is False:
-                solution = pairing.counted(indices(action.spot), event.target)
+        wanted = indices(action.spot)
+        solved = (pairing.solve(wanted, names_first) for names_first in (None, True, False))
+        for solution in chain(solved, pairing.counted(wanted, event.target)):
             if solution is not None and self._proved(event, action, pairing.equations, solution):
                 return Match(event, action, solution, tuple(pairing.operands))
         return None
@@ -257,24 +257,24 @@ class _Pairing:
                 found[loop.sym] = expr(0)
         return found if all(sym in found for sym in wanted) else None
 
-    def counted(self, wanted: Sequence[Sym], target: Load | Ref) -> Mapping[Sym, Expr] | None:
-        """The one index that no expression names, where lanes take turns: the lane and the turns before are counted."""
-        for loop in self.spot.loops:
-            rest = self.solve([sym for sym in wanted if sym != loop.sym], True)
-            if rest is None or not isinstance(target, Load) or target.buffer.rank != 1 or loop is not self.spot.loops[-1]:
+    def counted(self, wanted: Sequence[Sym], target: Load | Ref) -> Iterator[Mapping[Sym, Expr]]:
+        """The innermost index, where no expression names it and lanes take turns: the lane and the turns before are counted."""
+        if not self.spot.loops or not isinstance(target, Load) or target.buffer.rank != 1 or target.buffer.role != "local":
+            return
+        loop, (lane,) = self.spot.loops[-1], target.index
+        for names_first in (None, True, False):
+            rest = self.solve([sym for sym in wanted if sym != loop.sym], names_first)
+            if rest is None:
                 continue
-            (lane,) = target.index
+            used = {sym for e in (lane, *rest.values()) for sym in e.syms()}
             for width in (
                 target.buffer.shape[0],
                 *(hi for mine, (_, hi) in self.site.bounds.items() if mine.sym in lane.syms()),
             ):
                 total, stride = lane, width
-                for mine in reversed([each for each in self.site.loops if each.sym not in lane.syms()]):
+                for mine in reversed([each for each in self.site.loops if each.sym not in used]):
                     total, stride = total + stride * mine.sym, stride * self.site.bounds[mine][1]
-                where, goal = self.site.where, between(0, total, loop.extent.substitute(rest))
-                if holds(where, goal, self.matcher.premises):
-                    return {**rest, loop.sym: total}
-        return None
+                yield {**rest, loop.sym: total}
 
     def cut(self) -> dict[Sym, Expr]:
         """Indices of loops over a part of the program's, which ends where that does: i < n and i' < n - c say i = i' + c."""
@@ -299,10 +299,13 @@ def _solve_one(difference: Expr, unknown: Mapping[Sym, Sym], found: dict[Sym, Ex
         return
     (sym,) = inside
     for monomial, coefficient in difference.terms:
-        if monomial == (sym,) and coefficient in (1, -1):
+        if monomial == (sym,):
             rest = difference - term(monomial, coefficient)
-            if sym not in rest.syms():
-                found[unknown[sym]] = rest * -coefficient
+            whole = all(number % coefficient == 0 for number in (rest.constant, *(c for _, c in rest.terms)))
+            if sym not in rest.syms() and whole:
+                found[unknown[sym]] = combination(
+                    -rest.constant // coefficient, [(m, -c // coefficient) for m, c in rest.terms]
+                )
             return
 
 
