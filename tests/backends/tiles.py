@@ -367,6 +367,55 @@ LED = (
 """The same, where one of the two blocks brings all of it."""
 
 
+ROWS = f"""\
+plan rows
+    param x: f32[m, n] align 16
+    param I: i32[g, 4]
+    param J: i32[g, 4]
+    result z: f32[k, n] align 16
+    size m, n, g, k
+    require (n % 4) == 0
+    require m > 0
+    require n > 0
+    require k > 0
+{{
+    launch rows_0
+}}
+
+kernel rows_0
+    buffer I: i32[g, 4]
+    buffer J: i32[g, 4]
+    size n, g
+    writes z
+    axis grid.x q < (n + 31) / 32
+    axis grid.y p < g
+    axis block.x t < 32
+    array shared tile: f32[4, 32] at 128
+    array shared made: f32[4, 32] at 1024
+    array shared full: u64[1] barriers
+    map xm of x: f32[m, n] align 16 sizes [n, m] strides [4 * n] box [32, 1] steps [1, 1]
+    map zm of z: f32[k, n] align 16 role result sizes [n, k] strides [4 * n] box [32, 1] steps [1, 1] swizzle 128
+{{
+{MAKE}    if (i32(t) == 0:i32) {{
+        mbarrier expect full[0] bytes 512
+        tensor load tile[0, 0] = xm[32 * q] rows I[p, 0], I[p, 1], I[p, 2], I[p, 3] arrives full[0]
+    }}
+    mbarrier wait full[0] parity 0 covers RAW tile
+    for r in 0..4 {{
+        made[r, 4 * xor(t / 4, r, 3) + t % 4] = (tile[r, t] + (i32(r) as f32))
+    }}
+    fence async
+    barrier block covers RAW made
+    if (i32(t) == 0:i32) {{
+        tensor store zm[32 * q] rows J[p, 0], J[p, 1], J[p, 2], J[p, 3] = made[0, 0]
+        commit_bulk
+        wait_bulk 0
+    }}
+}}
+"""
+"""Rows that one table names become rows that another one names, four at a time; what is not there is zero, or left out."""
+
+
 @dataclass(frozen=True)
 class Tiled:
     """A plan of one kernel, its grid, its arrays and sizes by name, and what the last array must become."""
@@ -377,6 +426,7 @@ class Tiled:
     args: Callable[[], dict[str, Any]]
     expected: Callable[[dict[str, Any]], NDArray[Any]]
     result: str = "z"
+    targets: tuple[str, ...] = ("sm_90a", "sm_100a")
 
     @property
     def plan(self) -> Plan:
@@ -461,6 +511,24 @@ def _shared(text: str) -> Tiled:
     return Tiled(text, (4, 3), 32, args, expected)
 
 
+def _rows() -> Tiled:
+    def args() -> dict[str, Any]:
+        x, z = numbers(13, 68), _blank(17, 68)
+        table = np.array([[3, 12, 3, 0], [7, -1, 13, 5], [2**31 - 1, 1, 9, -(2**31)]], np.int32)
+        places = np.array([[16, 0, 4, 9], [2, 3, -1, 17], [11, -1, -1, 8]], np.int32)
+        return {"x": x, "I": table, "J": places, "z": z, "m": 13, "n": 68, "g": 3, "k": 17}
+
+    def expected(args: dict[str, Any]) -> NDArray[Any]:
+        z = _blank(17, 68)
+        for group, places in zip(args["I"].tolist(), args["J"].tolist(), strict=True):
+            for r, (row, place) in enumerate(zip(group, places, strict=True)):
+                if 0 <= place < 17:
+                    z[place] = r + (args["x"][row] if 0 <= row < 13 else 0)
+        return z
+
+    return Tiled(ROWS, (3, 3), 32, args, expected, targets=("sm_100a",))
+
+
 TILED: dict[str, Tiled] = {
     "load": _load(),
     "strided": _strided(),
@@ -475,5 +543,6 @@ TILED: dict[str, Tiled] = {
     "large": ring(LARGE),
     "shared": _shared(SHARED),
     "led": _shared(LED),
+    "rows": _rows(),
 }
 """Each by its name, which its kernel has too."""

@@ -55,7 +55,26 @@ def _kernels() -> str:
     return "".join(texts)
 
 
-KERNELS = _kernels()
+_STORED = """
+extern "C" __global__ void
+stored_{t}(TX_GLOBAL({t}_t) room, const __grid_constant__ tx_tensor_map map{params}) {{
+    TX_SHARED_ALIGNED({t}_t, tile, {count}, 1024);
+    for (int i = threadIdx.x; i < {count}; i += 32) tile[i] = room[i];
+    tx_fence_async();
+    __syncthreads();
+    if (threadIdx.x == 0) {{ tx_store_rows(map, tile, 0{given}); tx_commit_bulk(); tx_wait_bulk<0>(); }}
+}}
+TX_EXPORT(stored_{t})
+"""
+
+
+def _stores() -> str:
+    params, given = ("".join(f", {word}c{at}" for at in range(5)) for word in ("int ", ""))
+    kernels = (_STORED.format(t=f"uint{8 * size}", count=ROOM // size, params=params, given=given) for size in (1, 2, 4, 8))
+    return "".join(kernels)
+
+
+KERNELS = _kernels() + _stores()
 
 
 def _memory(count: int, seed: int, storage: np.dtype[Any]) -> np.ndarray:
@@ -128,13 +147,22 @@ def _rows(emulated: Emulated, seed: int) -> None:
     )  # fmt: skip
     assert isinstance(map, np.void), map
     column, rows = random.randint(-3, sizes[0]), [random.randint(-1, sizes[1]) for _ in range(4)]
+    mode = Mode(element, swizzle)
     found = _ran(emulated, "rows", map, tensor, [4 * box * element.size, column, *rows], element.size, seed)
     wanted = np.full(ROOM, 0xCD, np.uint8)
     four_rows(
-        column, rows, Address(wanted), ga=Address(tensor), gs=sizes, box=box, pitch=sizes[0], op=Direction.LOAD,
-        mode=Mode(element, swizzle),
+        column, rows, Address(wanted), ga=Address(tensor), gs=sizes, box=box, pitch=sizes[0], op=Direction.LOAD, mode=mode,
     )  # fmt: skip
     np.testing.assert_array_equal(found, wanted)
+    apart = random.sample([*range(sizes[1]), -1, -1, sizes[1], 2**31 - 1, -(2**31)], 4)
+    room, there = _memory(ROOM, seed + 1, element.storage), tensor.copy()
+    with registered(emulated, tensor, "tensor"):
+        args = [room.view(f"u{element.size}"), map, column, *apart]
+        assert emulated.launch(f"stored_uint{8 * element.size}", 1, 32, args, seed=(None, LOCKSTEP, seed)[seed % 3]) == []
+    four_rows(
+        column, apart, Address(room), ga=Address(there), gs=sizes, box=box, pitch=sizes[0], op=Direction.STORE, mode=mode,
+    )  # fmt: skip
+    np.testing.assert_array_equal(tensor, there)
 
 
 @pytest.mark.parametrize("part", range(4))

@@ -157,6 +157,16 @@ PLANTED = (
             "tile"),
     Planted("led_ends_early", "led", "0..(n + 31) / 32", "0..(n + 31) / 32 - u", (Fault.EARLY_EXIT, ABANDONED), "tile"),
     Planted("led_wait", "led", "        mbarrier wait full[0] parity i % 2 covers RAW tile\n", "", UNFINISHED, "tile"),
+    Planted("rows_load_wrong", "rows", "rows I[p, 0], I[p, 1]", "rows I[p, 1], I[p, 0]", ()),
+    Planted("rows_store_wrong", "rows", "rows J[p, 0], J[p, 1]", "rows J[p, 1], J[p, 0]", ()),
+    Planted("rows_met", "rows", "rows J[p, 0], J[p, 1]", "rows J[p, 0], J[p, 0]", BAD_TENSOR, "", "two rows of a tile to one"),
+    Planted("rows_of_others", "rows", "rows J[p, 0]", "rows J[0, 0]", OVERLAP, "z"),
+    Planted("rows_unswizzled", "rows", "xor(t / 4, r, 3)", "(t / 4)", ()),
+    Planted("rows_bytes", "rows", "bytes 512", "bytes 128", UNFINISHED, "tile"),
+    Planted("rows_box", "rows", "box [32, 1] steps [1, 1] swizzle", "box [32, 2] steps [1, 1] swizzle", BAD_TENSOR, "",
+            "a map that is not of rows"),
+    Planted("rows_no_fence", "rows", "    fence async\n", "", Fault.MISSING_FENCE, "made"),
+    Planted("rows_no_wait", "rows", "        wait_bulk 0\n", "", ABANDONED, "made", "never waited"),
     Planted("bulk_past", "bulk", "z[64 * p]", "z[64 * p + 64]", Fault.OUT_OF_BOUNDS, "z"),
 )  # fmt: skip
 

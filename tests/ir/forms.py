@@ -194,7 +194,10 @@ class Forms:
             k.CopyTensor(
                 element, name, at, self.load(), offsets=self.indices(), rows=self.some(lambda: self.value(1), 4),
             ),
-            k.StoreTensor(name, at, element, self.maybe(lambda: self.random.choice(["add", "xor"]))),
+            k.StoreTensor(
+                name, at, element, self.maybe(lambda: self.random.choice(["add", "xor"])),
+                rows=self.some(lambda: self.value(1), 4),
+            ),
             k.CopyBulk(element, self.load(1), self.random.randrange(99), self.maybe(self.load)),
         ])  # fmt: skip
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.backends.tiles import BULK, LOAD, REDUCE, RING, SHARED, STORE, TILED, TRANSPOSE
+from tests.backends.tiles import BULK, LOAD, REDUCE, RING, ROWS, SHARED, STORE, TILED, TRANSPOSE
 
 from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_text import plan_text
@@ -17,7 +17,7 @@ from texpr.support.diagnostic import CompilerBug
 @pytest.mark.parametrize("name", TILED)
 def test_cases_are_well_formed(name: str) -> None:
     plan = TILED[name].plan
-    verify(plan, resolve("sm_90a"))
+    verify(plan, resolve(TILED[name].targets[0]))
     assert same(parse_plan(plan_text(plan)), plan)
 
 
@@ -50,6 +50,14 @@ PLANTED = [
     ("tile_fits_its_map", TRANSPOSE, "at 1024", "at 512", "tile is aligned to 512 bytes, and a tile to 1024"),
     ("tile_fits_its_map", RING, "load stage[i, 0]", "load stage[i, 4]", "begins 16 bytes behind a multiple of 128"),
     ("tile_fits_its_map", LOAD, "array shared tile", "array local tile", "tile is no shared array"),
+    ("tile_fits_its_map", ROWS, "I[p, 2], I[p, 3] arr", "I[p, 2] arr", "in boxes of one row, and not 3 of"),
+    ("tile_fits_its_map", ROWS, "J[p, 2], J[p, 3] =", "J[p, 2] =", "in boxes of one row, and not 3 of"),
+    ("tile_fits_its_map", ROWS, "box [32, 1] steps [1, 1] swizzle", "box [32, 2] steps [1, 1] swizzle", "and not 4 of zm"),
+    ("tile_fits_its_map", ROWS, "zm[32 * q] rows", "zm[32 * q, p] rows", "zm has 2 dimensions, and is given 2 coordinates"),
+    ("tile_fits_its_map", ROWS, "tensor store", "tensor reduce add", "four rows are stored, and not combined"),
+    ("tile_fits_its_map", ROWS, "J: i32", "J: i64", "rows are numbered by i32"),
+    ("tile_fits_its_map", ROWS, "made: f32[4, 32]", "made: f32[3, 32]", "512 bytes do not lie in made, which has 384"),
+    ("indices_are_in_scope", ROWS, "zm[32 * q]", "zm[32 * r]", "no r in scope"),
     ("peers_are_there", SHARED, "[0, 1] from 0", "[0, 1] from u", "block u + 1 is not known to be one of the cluster's 2"),
     ("peers_are_there", SHARED, "[0, 1]", "[1, 0]", "peers [1, 0] do not rise from 0"),
     ("peers_are_there", SHARED, "    barrier cluster\n    let", "    barrier block\n    let", "do not meet before"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from texpr.isa import targets
-from texpr.isa.cuda import CLUSTER, TCGEN05, TMA, WGMMA
+from texpr.isa.cuda import CLUSTER, TCGEN05, TMA, TMA_ROWS, WGMMA
 from texpr.isa.gather import gather
 from texpr.isa.instruction import capability
 from texpr.isa.levels import Level, Space
@@ -54,6 +54,7 @@ def test_clusters_begin_with_hopper() -> None:
         assert target.max_cluster == (8 if hopper else 1)
     assert {name for name in SHEET if WGMMA in resolve(name).features} == {"sm_90a"}
     assert {name for name in SHEET if TCGEN05 in resolve(name).features} == {"sm_100a", "sm_103a"}
+    assert {name for name in SHEET if TMA_ROWS in resolve(name).features} == {"sm_100a", "sm_103a"}
 
 
 def test_a_cpu_has_cores_and_lanes() -> None:

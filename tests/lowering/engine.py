@@ -149,12 +149,13 @@ class Engine:
             found.append((*index, at[-1] + pixel))
         return found
 
-    def column(self, thread: Thread, stmt: k.CopyTensor) -> list[tuple[Memory, Element, Element | None]]:
+    def column(self, thread: Thread, stmt: k.CopyTensor | k.StoreTensor) -> list[tuple[Memory, Element, Element | None]]:
         """The tile of a copy in im2col mode, or of four rows."""
-        map, (memory, element) = self.maps[stmt.map], thread.place(stmt.target)
+        loads = isinstance(stmt, k.CopyTensor)
+        map, (memory, element) = self.maps[stmt.map], thread.place(stmt.target if loads else stmt.source)
         size, at = map.buffer.dtype.bytes, tuple(map_index(thread, stmt.at))
         sizes = [e.evaluate(self.machine.sizes) for e in map.sizes]
-        if map.corners:
+        if loads and map.corners:
             starts = self.pixels(map, at, map_index(thread, stmt.offsets), sizes)
         else:
             starts = [(at[0], int(thread.value(row))) for row in stmt.rows]
@@ -241,7 +242,12 @@ class Engine:
     def store(self, thread: Thread, stmt: k.StoreTensor) -> None:
         map = self.maps[stmt.map]
         moves: list[tuple[Memory, Element, tuple[Memory, Element]]] = []
-        for memory, element, index in self.tile(map, tuple(map_index(thread, stmt.at)), thread, stmt.source):
+        whole = not stmt.rows
+        tile = self.tile(map, tuple(map_index(thread, stmt.at)), thread, stmt.source) if whole else self.column(thread, stmt)
+        there = [index for _, _, index in tile if index is not None]
+        if len(there) != len(set(there)):
+            raise Fault(f"{map.name}: two rows of a tile are stored to one")
+        for memory, element, index in tile:
             if index is None:
                 continue
             self.check(thread, memory, element, writes=False)

@@ -151,11 +151,15 @@ def copies(kernel: k.Kernel) -> Iterator[Data]:
                 yield _copy("bulk", source.buffer, target.buffer, count * source.dtype.bytes, None, None, stmt)
             case k.CopyTensor(target, name) if stmt not in fillings:
                 map = maps[name]
-                ends = _copy("tma", map.buffer, target.buffer, map.bytes, *asked.get(stmt, (None, None)), stmt)
+                ends = _copy(
+                    "tma", map.buffer, target.buffer, map.bytes * max(1, len(stmt.rows)), *asked.get(stmt, (None, None)), stmt
+                )
                 yield {**ends, "map": _map(map), "reduce": None, "blocks": _blocks(stmt)}
             case k.StoreTensor(name, _, source, reduce):
                 map = maps[name]
-                ends = _copy("tma", source.buffer, map.buffer, map.bytes, *asked.get(stmt, (None, None)), stmt)
+                ends = _copy(
+                    "tma", source.buffer, map.buffer, map.bytes * max(1, len(stmt.rows)), *asked.get(stmt, (None, None)), stmt
+                )
                 yield {**ends, "map": _map(map), "reduce": reduce, "blocks": None}
             case _:
                 pass

@@ -25,7 +25,7 @@
             | "commit" | "wait" INT ["covers" …]
             | "tensor" "load" element "=" NAME "[" [index, …] "]" ["offsets" "[" index, … "]"] ["rows" value, …]
               "arrives" element ["to" "[" INT, … "]" "from" index]
-            | "tensor" ("store" | "reduce" OP) NAME "[" [index, …] "]" "=" element
+            | "tensor" ("store" | "reduce" OP) NAME "[" [index, …] "]" ["rows" value, …] "=" element
             | "bulk" element "=" element "count" INT ["arrives" element] | "commit_bulk" | "wait_bulk" INT ["read"] ["covers" …]
             | "mbarrier" ("init" element "count" INT | "expect" element "bytes" INT | "arrive" element)
             | "mbarrier" "wait" element "parity" index ["covers" …] | "fence" KIND | "prefetch" NAME

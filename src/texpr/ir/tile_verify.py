@@ -132,7 +132,7 @@ def tile_fits_its_map(stmt: k.Stmt, at: Place) -> Iterator[str]:
     map, tile = _map(stmt.map, at), stmt.target if isinstance(stmt, k.CopyTensor) else stmt.source
     if map is None:
         return
-    rows, offsets = (stmt.rows, stmt.offsets) if isinstance(stmt, k.CopyTensor) else ((), ())
+    rows, offsets = stmt.rows, stmt.offsets if isinstance(stmt, k.CopyTensor) else ()
     if len(stmt.at) != (1 if rows else map.rank):
         yield f"{map.name} has {map.rank} dimensions, and is given {len(stmt.at)} coordinates"
     if len(offsets) != len(map.corners):
@@ -143,6 +143,8 @@ def tile_fits_its_map(stmt: k.Stmt, at: Place) -> Iterator[str]:
         yield f"four rows of a matrix are copied, in boxes of one row, and not {len(rows)} of {map.name}"
     if (rows or offsets) and isinstance(stmt, k.CopyTensor) and stmt.peers:
         yield "columns of pixels, and rows, go to one block alone"
+    if rows and isinstance(stmt, k.StoreTensor) and stmt.reduce is not None:
+        yield "four rows are stored, and not combined with what is there"
     if any(row.dtype != I32 for row in rows):
         yield "rows are numbered by i32"
     if tile.dtype != map.buffer.dtype:

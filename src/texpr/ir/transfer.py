@@ -210,6 +210,9 @@ class StoreTensor:
     Elements outside of the tensor are not written. `reduce`: add, min, max, and, or, xor, by which each element is combined
     with what is there; of u32 also inc and dec, which wrap at the tile's element. Nobody writes the tile until the thread has
     waited for it, by `WaitBulk`.
+
+    With `rows` the tile is four rows, one behind the other, that go to these rows of a matrix: `at` is a column alone. Those
+    that the matrix has not are left out; the others differ, as nothing says which of two would come last.
     """
 
     map: str
@@ -217,6 +220,7 @@ class StoreTensor:
     source: Load
     reduce: str | None = None
     span: Span = NOWHERE
+    rows: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -299,7 +303,7 @@ def transfer_values(stmt: Transfer) -> tuple[Value, ...]:
         case CopyTensor():
             return (stmt.target, stmt.barrier, *stmt.rows)
         case StoreTensor():
-            return (stmt.source,)
+            return (stmt.source, *stmt.rows)
         case CopyBulk():
             return (stmt.target, stmt.source, *_given(stmt.barrier))
         case BarrierInit() | BarrierExpect() | BarrierArrive() | BarrierWait():

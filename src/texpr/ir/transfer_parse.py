@@ -7,6 +7,7 @@ import json
 from texpr.affine.expr import ZERO, Sym
 from texpr.ir import transfer as t
 from texpr.ir.scanner import Scanner
+from texpr.ir.value import Value
 from texpr.ir.value_parse import ValueParser, index, index_list, integer_list, separated
 
 
@@ -101,7 +102,7 @@ class TransferParser:
                 scan.expect("=")
                 map, at = scan.name(), index_list(scan)
                 offsets = index_list(scan) if scan.accept("offsets") else ()
-                rows = tuple(separated(scan, lambda _: self.values.value())) if scan.accept("rows") else ()
+                rows = self._rows()
                 scan.expect("arrives")
                 barrier = self.values.element()
                 peers = integer_list(scan) if scan.accept("to") else ()
@@ -111,11 +112,14 @@ class TransferParser:
                 return t.CopyTensor(target, map, at, barrier, scan.span(start), peers, first, offsets, rows)
             case "store" | "reduce" as verb:
                 op = scan.name("an operation") if verb == "reduce" else None
-                map, at = scan.name(), index_list(scan)
+                map, at, rows = scan.name(), index_list(scan), self._rows()
                 scan.expect("=")
-                return t.StoreTensor(map, at, self.values.element(), op, scan.span(start))
+                return t.StoreTensor(map, at, self.values.element(), op, scan.span(start), rows)
             case other:
                 scan.reject(f"`{other}` is nothing that is done with a tensor")
+
+    def _rows(self) -> tuple[Value, ...]:
+        return tuple(separated(self.scan, lambda _: self.values.value())) if self.scan.accept("rows") else ()
 
     def _bulk(self) -> t.CopyBulk:
         scan, start = self.scan, self.scan.take().start

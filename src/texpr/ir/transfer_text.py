@@ -7,6 +7,7 @@ from typing import assert_never
 
 from texpr.ir import transfer as t
 from texpr.ir.scanner import is_name
+from texpr.ir.value import Value
 from texpr.ir.value_text import Types, list_text, value_text
 
 
@@ -29,13 +30,13 @@ def transfer_text(stmt: t.Transfer, types: Types) -> str:
             return f"wait {stmt.pending}{covers_text(stmt.covers)}"
         case t.CopyTensor():
             offsets = f" offsets {list_text(stmt.offsets)}" if stmt.offsets else ""
-            rows = f" rows {', '.join(value_text(row, types) for row in stmt.rows)}" if stmt.rows else ""
-            box = f"{stmt.map}{list_text(stmt.at)}{offsets}{rows}"
+            box = f"{stmt.map}{list_text(stmt.at)}{offsets}{_rows(stmt.rows, types)}"
             peers = f" to {list_text(stmt.peers)} from {stmt.first}" if stmt.peers else ""
             return f"tensor load {value_text(stmt.target, types)} = {box} arrives {value_text(stmt.barrier, types)}{peers}"
         case t.StoreTensor():
             verb = "store" if stmt.reduce is None else f"reduce {stmt.reduce}"
-            return f"tensor {verb} {stmt.map}{list_text(stmt.at)} = {value_text(stmt.source, types)}"
+            box = f"{stmt.map}{list_text(stmt.at)}{_rows(stmt.rows, types)}"
+            return f"tensor {verb} {box} = {value_text(stmt.source, types)}"
         case t.CopyBulk():
             arrives = "" if stmt.barrier is None else f" arrives {value_text(stmt.barrier, types)}"
             return f"bulk {value_text(stmt.target, types)} = {value_text(stmt.source, types)} count {stmt.count}{arrives}"
@@ -49,6 +50,10 @@ def transfer_text(stmt: t.Transfer, types: Types) -> str:
             return f"prefetch {stmt.map}"
         case _:
             return _barrier(stmt, types)
+
+
+def _rows(rows: tuple[Value, ...], types: Types) -> str:
+    return f" rows {', '.join(value_text(row, types) for row in rows)}" if rows else ""
 
 
 def _barrier(stmt: t.BarrierInit | t.BarrierExpect | t.BarrierArrive | t.BarrierWait, types: Types) -> str:

@@ -19,6 +19,7 @@ CLUSTER = "cluster"  # sm_90 or higher
 TMA = "cp.async.bulk.tensor"  # sm_90 or higher
 WGMMA = "wgmma"  # sm_90a alone
 TCGEN05 = "tcgen05"  # sm_100a and its kin
+TMA_ROWS = "tile::gather4"  # and tile::scatter4: sm_100a and its kin
 
 AMPERE = frozenset({ASYNC_COPY})
 ADA = AMPERE | {FP8_CONVERT}

@@ -137,7 +137,8 @@ def touched(stmt: k.Stmt) -> Iterator[tuple[Load, str, int]]:
             yield stmt.source, "load", stmt.count
             yield stmt.target, "store", stmt.count
         case k.CopyTensor() | k.StoreTensor() | k.CopyBulk():
-            pass  # the engine's, in whole lines
+            for row in () if isinstance(stmt, k.CopyBulk) else stmt.rows:  # the rest is the engine's, in whole lines
+                yield from _loads(row)
         case k.BarrierInit() | k.BarrierExpect() | k.BarrierArrive() | k.BarrierWait():
             pass  # no element
         case _:

@@ -31,9 +31,9 @@ from texpr.ir.kernel import (
     walk,
 )
 from texpr.ir.shared import USUAL_ALIGNMENT, elements, shared_bytes, shared_places
-from texpr.ir.transfer import TensorMap, Tiles, Waited
+from texpr.ir.transfer import CopyTensor, StoreTensor, TensorMap, Tiles, Waited
 from texpr.ir.value import Buffer
-from texpr.isa.cuda import TMA
+from texpr.isa.cuda import TMA, TMA_ROWS
 from texpr.isa.target import Target
 from texpr.support.diagnostic import CompilerBug, limitation
 from texpr.support.span import Source
@@ -55,7 +55,7 @@ def print_kernels(plan: Plan, target: Target | None = None) -> str:
     """The `.cu` with every distinct kernel of `plan`.
 
     Raises `Limitation` for a kernel with more threads (E0552) or shared memory (E0553) than `target`, or any CUDA device, has;
-    E0555 for copies of tiles on a target that has none.
+    E0555 for copies of tiles, or of rows by their numbers, on a target that has none.
     """
     found = distinct(kernels(plan.steps))
     names = [kernel.name for kernel in found]
@@ -114,11 +114,18 @@ def _check(kernel: Kernel, target: Target | None) -> None:
     if target is not None and TMA not in target.features and _copies_tiles(kernel):
         told = f"kernel {kernel.name} copies tiles of tensors, and {target} has no engine that does"
         raise limitation("E0555", kernel.span, told, help="build for sm_90 or later, or copy by threads")
+    if target is not None and TMA_ROWS not in target.features and _names_rows(kernel):
+        told = f"kernel {kernel.name} copies rows by their numbers, and the engine of {target} does not"
+        raise limitation("E0555", kernel.span, told, help="build for sm_100a or sm_103a, or copy by threads")
 
 
 def _copies_tiles(kernel: Kernel) -> bool:
     waits = CommitAsync | WaitAsync
     return any(isinstance(s, Tiles | Waited) and not isinstance(s, waits) for s in walk(kernel.body)) or bool(kernel.maps)
+
+
+def _names_rows(kernel: Kernel) -> bool:
+    return any(isinstance(s, CopyTensor | StoreTensor) and s.rows for s in walk(kernel.body))
 
 
 def _heading(kernel: Kernel) -> list[str]:

@@ -141,6 +141,14 @@ TX_FN void tx_load_rows(T *to, long long at, tx_tensor_map const &map, uint64_t 
            : "memory");
 }
 
+/* Starts a copy of a tile of four rows to rows of a matrix; sm_100a. PTX ISA, "cp.async.bulk.tensor", ".tile::scatter4". */
+template <class T>
+TX_FN void tx_store_rows(tx_tensor_map const &map, T const *from, long long at, int column, int a, int b, int c, int d) {
+    TX_ASM("cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group [%0, {%2, %3, %4, %5, %6}], [%1];" ::"l"(&map),
+           "r"(tx_shared_address(from, at)), "r"(column), "r"(a), "r"(b), "r"(c), "r"(d)
+           : "memory");
+}
+
 /* Starts a copy of a tile to a box. PTX ISA, "cp.async.bulk.tensor". */
 #define TX_STORE_TENSOR(RANK, COORDINATES, ...) \
     template <class T> \

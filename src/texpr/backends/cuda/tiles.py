@@ -12,7 +12,7 @@ from texpr.backends.c.text import Binds, comment, line_of
 from texpr.backends.c.value import place_text, value_text
 from texpr.ir import transfer as t
 from texpr.ir.kernel import Kernel
-from texpr.ir.value import Load
+from texpr.ir.value import Load, Value
 from texpr.support.diagnostic import CompilerBug
 
 
@@ -47,15 +47,18 @@ def _call(stmt: t.Waited | t.Tiles, kernel: Kernel, scope: Scope) -> str:
             if stmt.peers:
                 return f"tx_load_tensor_multicast({ends}, {_mask(stmt, scope)}, {_coordinates(stmt.at, scope)})"
             if stmt.rows:
-                rows = ", ".join(str(value_text(row, scope)) for row in stmt.rows)
-                return f"tx_load_rows({ends}, {_coordinates(stmt.at, scope)}, {rows})"
+                return f"tx_load_rows({ends}, {_coordinates(stmt.at, scope)}, {_rows(stmt.rows, scope)})"
             if stmt.offsets:
                 return f"tx_load_columns({ends}, {_coordinates((*stmt.at, *stmt.offsets), scope)})"
             return f"tx_load_tensor({ends}, {_coordinates(stmt.at, scope)})"
         case t.StoreTensor():
             verb = "store" if stmt.reduce is None else f"reduce_{stmt.reduce}"
-            source = _place(stmt.source, scope)
-            return f"tx_{verb}_tensor({_map(stmt.map, kernel, scope)}, {source}, {_coordinates(stmt.at, scope)})"
+            ends = f"{_map(stmt.map, kernel, scope)}, {_place(stmt.source, scope)}"
+            if stmt.rows and stmt.reduce is not None:
+                raise CompilerBug(f"kernel {kernel.name} combines four rows")
+            if stmt.rows:
+                return f"tx_store_rows({ends}, {_coordinates(stmt.at, scope)}, {_rows(stmt.rows, scope)})"
+            return f"tx_{verb}_tensor({ends}, {_coordinates(stmt.at, scope)})"
         case t.CopyBulk():
             ends = f"{_place(stmt.target, scope)}, {_place(stmt.source, scope)}"
             barrier = "" if stmt.barrier is None else f", {_place(stmt.barrier, scope)}"
@@ -96,6 +99,10 @@ def _map(name: str, kernel: Kernel, scope: Scope) -> str:
     if found is None:
         raise CompilerBug(f"kernel {kernel.name} has no map {name}")
     return scope.named[found]
+
+
+def _rows(rows: tuple[Value, ...], scope: Scope) -> str:
+    return ", ".join(str(value_text(row, scope)) for row in rows)
 
 
 def _coordinates(at: tuple[Expr, ...], scope: Scope) -> str:

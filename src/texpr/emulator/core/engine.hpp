@@ -272,6 +272,10 @@ inline const char *misfit(const TileOrder &order, const Tensor &tensor) {
     if (tensor.columns && order.more != tensor.rank - 2u) return "gave another number of offsets than its map has dimensions of space";
     if (tensor.columns && !order.barrier) return "stored a column of pixels";
     if (rows && (tensor.rank != 2 || tensor.box[1] != 1 || tensor.interleave)) return "copied rows by a map that is not of rows";
+    for (unsigned at = 0; rows && at < order.more; ++at)
+        for (unsigned other = 0; !order.barrier && other < at; ++other)
+            if (order.further[at] == order.further[other] && order.further[at] >= 0 && order.further[at] <= (long long)tensor.last[1])
+                return "stored two rows of a tile to one of the matrix";
     for (unsigned at = 0; at < order.rank; ++at)
         if (order.at[at] < INT32_MIN || order.at[at] > INT32_MAX) return "gave a coordinate beyond 32 bits";
     const long long most = tensor.rank == 3 ? 65535 : tensor.rank == 4 ? 255 : 31;

@@ -74,6 +74,12 @@ TX_FN void tx_load_rows(A to, long long at, tx_tensor_map const &map, B barriers
     tx_emu::copy_further(tx_emu::shared_place(to, at), &map, tx_emu::shared_place(barriers, barrier), 1, numbers, 4);
 }
 
+template <class A>
+TX_FN void tx_store_rows(tx_tensor_map const &map, A from, long long at, int column, int a, int b, int c, int d) {
+    const long long numbers[] = {column, a, b, c, d};
+    tx_emu::copy_further(tx_emu::shared_place(from, at), &map, {nullptr, 0}, 1, numbers, 4);
+}
+
 #define TX_EMU_STORE_TENSOR(NAME, HOW) \
     template <class A, class... C> TX_FN void NAME(tx_tensor_map const &map, A from, long long at, C... coordinates) { \
         tx_emu::copy_tile(tx_emu::shared_place(from, at), &map, {nullptr, 0}, HOW, 0, coordinates...); \

@@ -74,6 +74,16 @@ def _store(rank: int, op: str | None) -> Instruction:
     )  # fmt: skip
 
 
+def _rows(name: str, title: str, ptx: str, effect: str, *operands: Operand) -> Instruction:
+    """A copy between a tile and four rows of a matrix, which its kin of one generation have alone."""
+    text = f"cp.async.bulk.tensor.2d.{ptx.replace('{corner}', _corner(5))};"
+    mode = name.split("_")[1]
+    return Instruction(
+        f"cp_async_bulk_tensor_2d_{name}", title, Level.THREAD, (_MAP, Operand("c", "i32", (5,)), *operands),
+        (("sm_100a", text), ("sm_103a", text)), "", effect=effect, source=f'PTX ISA 8.6, "cp.async.bulk.tensor": .tile::{mode}',
+    )  # fmt: skip
+
+
 def _corner(rank: int) -> str:
     return "{ " + ", ".join(f"{{c{at}}}" for at in range(rank)) + " }"
 
@@ -107,14 +117,13 @@ INSTRUCTIONS = (
     *(_load(rank) for rank in range(1, 6)),
     *(_shared(rank) for rank in range(1, 6)),
     *(_columns(rank) for rank in range(3, 6)),
-    Instruction("cp_async_bulk_tensor_2d_load_gather4",
-                "starts a copy of four rows of a matrix, c their column and rows, to a tile y", Level.THREAD,
-                (_MAP, Operand("c", "i32", (5,)), _BARRIER, Operand("y", "u8", (16,), inout=True)),
-                (("sm_100a", "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes [{y}], "
-                             f"[{{map}}, {_corner(5)}], [{{b}}];"),),
-                "", effect="arrives at barrier with its bytes, by the async proxy",
-                source='PTX ISA 8.6, "cp.async.bulk.tensor": .tile::gather4'),
+    _rows("load_gather4", "starts a copy of four rows of a matrix, c their column and rows, to a tile y",
+          "shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes [{y}], [{map}, {corner}], [{b}]",
+          "arrives at barrier with its bytes, by the async proxy", _BARRIER, Operand("y", "u8", (16,), inout=True)),
     *(_store(rank, None) for rank in range(1, 6)),
+    _rows("store_scatter4", "starts a copy of a tile x of four rows to rows of a matrix, c their column and rows",
+          "global.shared::cta.tile::scatter4.bulk_group [{map}, {corner}], [{x}]", "joins bulk group, by the async proxy",
+          Operand("x", "u8", (16,))),
     *(_store(rank, op) for op in REDUCTIONS for rank in range(1, 6)),
     _plain("cp_async_bulk_commit_group", "the stores that this thread started since its last commit are one bulk group",
            "cp.async.bulk.commit_group", "closes bulk group", "cp.async.bulk.commit_group"),

@@ -1,6 +1,6 @@
 """B200, GB200: compute capability 10.0 with what only this generation has."""
 
-from texpr.isa.cuda import HOPPER, KIB, TCGEN05, device
+from texpr.isa.cuda import HOPPER, KIB, TCGEN05, TMA_ROWS, device
 
 TARGET = device(
     "sm_100a",
@@ -9,5 +9,5 @@ TARGET = device(
     resident_threads=2048,
     resident_blocks=32,
     ptx=(8, 6),
-    features=HOPPER | {TCGEN05},
+    features=HOPPER | {TCGEN05, TMA_ROWS},
 )
