@@ -11,8 +11,10 @@ from random import Random
 import numpy as np
 import numpy.typing as npt
 import pytest
+from docs.figures import tma as figures
 from tests.lowering.emulated import module
 from tests.tma.emitted import Emitted, emitted, together
+from tests.tma.test_correctness import STRONG_LOADS, WEAK_LOADS, copied
 
 from texpr.affine.expr import Expr, Sym, expr, sym
 from texpr.affine.facts import Fact, Known
@@ -21,6 +23,7 @@ from texpr.domain.contiguity import Memory
 from texpr.domain.correctness import Strong
 from texpr.domain.transforms.swizzle import Xor
 from texpr.domain.visits import visits
+from texpr.emulator import LOCKSTEP
 from texpr.interp.dtypes import numpy_dtype
 from texpr.ir import kernel_verify
 from texpr.ir.tensor_map import element, judged
@@ -111,6 +114,52 @@ def test_strong_lowerings_in_emitted_kernels() -> None:
             holes = ~items.visited.reshape(tiles.shape)
             assert (tiles[holes] == 0).all(), (box, step, most, size)
             assert (tiles[~holes] == (1 + items.logical[0] * 4 + items.logical[1]).reshape(tiles.shape)[~holes]).all()
+
+
+# The arrays of the figures, in kernels: 64-bit items, of which a row of each box is whole chunks of 16 bytes.
+
+
+def test_figures_in_emitted_kernels() -> None:
+    """Number by number, in every order: what an unpredicated load leaves, and a strong one."""
+    wanted: list[tuple[Copy, Lowering, list[str]]] = []
+    for table, is_strong in ((WEAK_LOADS, False), (STRONG_LOADS, True)):
+        for graph, bulk, text in table.values():
+            copy = copied(graph, bulk, "int64")
+            lowering = lower_load(copy, Strong(0)) if is_strong else Plain()
+            assert not isinstance(lowering, Refusal)
+            wanted.append((copy, lowering, text.split()))
+    figure_4 = copied(figures.STRONG_TOO, "I9", "int64")
+    items = visits(figure_4.graph)
+    numbered = np.where(items.visited, items.logical[0] * 6 + items.logical[1], -1)
+    wanted.append((figure_4, Plain(), ["Z" if each < 0 else str(each) for each in numbered.reshape(-1)]))
+    kernels = [emitted(copy, how, Direction.LOAD, f"figure{at}", DTYPES["i64"]) for at, (copy, how, _) in enumerate(wanted)]
+    text = together(kernels)
+    for (copy, _, want), kernel in zip(wanted, kernels, strict=True):
+        count = prod(d.extent.constant for d in copy.graph.logical)
+        tensor = aligned(1 + np.arange(count, dtype=np.int64))
+        for order in (None, LOCKSTEP, 0):
+            shared = aligned(np.full(shared_bytes(copy, {}), 0xCD, np.uint8))
+            assert kernel.run(module(text), tensor, shared, seed=order) == []
+            got = [str(value - 1) if value else "Z" for value in shared.view(np.int64).tolist()]
+            assert got == want, kernel.kernel.name
+
+
+@pytest.mark.parametrize("step", [1, 3])
+def test_figure_1_in_an_emitted_kernel(step: int) -> None:
+    """Tensor (12, 16), pitch 14, box (6, 4) at (8, 4): columns 12 and 13 are zero although memory has numbers there."""
+    graph = DomainGraph.of(("y", 16), ("x", 12)).split("y", 4, ("c", "b")).split("x", 6, ("d", "a"))
+    bulk, loops = ["b", "a"], ["c", "d"]
+    if step > 1:
+        graph, bulk, loops = graph.split("b", step, ("t", "s")), ["t", "a"], ["c", "s", "d"]
+    found = plan(Memory(graph.reorder(*loops, *bulk), (expr(14), expr(1))), bulk, element(DTYPES["i64"]))
+    assert isinstance(found, Copy), str(found)
+    kernel = emitted(found, Plain(), Direction.LOAD, f"one{step}", DTYPES["i64"], coordinates=(expr(8), expr(4)))
+    tensor = aligned(1 + np.arange(16 * 14, dtype=np.int64))
+    shared = aligned(np.full(shared_bytes(found, {}), 0xCD, np.uint8))
+    assert kernel.run(module(together([kernel])), tensor, shared) == []
+    tiles = shared.view(np.int64).reshape(-1, len(range(0, 4, step)), 6)
+    want = [[1 + 14 * y + x if x < 12 else 0 for x in range(8, 14)] for y in range(4, 8, step)]
+    assert all(tile.tolist() == want for tile in tiles)
 
 
 # Random copies.
