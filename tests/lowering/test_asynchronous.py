@@ -6,7 +6,9 @@ import re
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
+from tests.lowering.emulated import results, run_plan
 from tests.schedule.laid import Laid, binary, counts, integers, laid, lowered, refusal, wrong
 
 from texpr.frontend import parse
@@ -56,6 +58,31 @@ def test_matmul(fill: str, lanes: int, sizes: tuple[int, int, int]) -> None:
     assert {s.count for s in made.statements if isinstance(s, k.CopyAsync)} == {lanes}
     orders = (None, 0, 1) if lanes != 4 else (None, -2, 0, 1, 2, 3)
     assert wrong(made, operands(*sizes), {"M": m, "K": depth, "N": n}, orders) is None
+
+
+NEGATIVE = """
+fn f(x: f32[n] align(16)): f32[(n + 31) / 32, 32] {
+    new z: f32[(n + 31) / 32, 32]
+    par (n + 31) / 32 |g| #bind(grid.x) {
+        new s: f32[32]
+        par 32 |a| #async { if 32 * g + a < n { s[a] = x[32 * g + a] } else { s[a] = FILL } }
+        par 32 |c| { z[g, c] = 1.0 / s[31 - c] }
+    }
+    return z
+}"""
+
+
+@pytest.mark.parametrize(("fill", "is_copied"), [("0.0", True), ("-0.0", False), ("nan", False), ("2.0", False)])
+def test_holes_hold_just_what_is_asked(fill: str, is_copied: bool) -> None:
+    """An asynchronous copy fills with zero alone, which -0 is not: one over it is another infinity."""
+    (function,) = parse(NEGATIVE.replace("FILL", fill), "t.te").functions
+    made = lowered(function, function)
+    assert any(isinstance(s, k.CopyAsync) and s.when is not None for s in made.statements) == is_copied
+    x = np.arange(1, 41, dtype=np.float32)
+    want = np.full(64, 1 / float(fill) if float(fill) else np.copysign(np.inf, float(fill)), np.float32)
+    want[:40] = 1 / x
+    got = results(made.function, run_plan(made.function, made.plan, {"x": x}, {"n": 40}))
+    np.testing.assert_array_equal(got["z"], want.reshape(2, 32)[:, ::-1])
 
 
 def test_sizes_that_are_no_multiple_go_one_by_one() -> None:

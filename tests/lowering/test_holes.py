@@ -16,7 +16,9 @@ from tests.schedule.laid import Laid, integers, laid, lowered, wrong
 
 from texpr.emulator import LOCKSTEP
 from texpr.frontend import parse
+from texpr.interp.dtypes import numpy_dtype
 from texpr.ir import kernel as k
+from texpr.ir.types import DTYPES
 from texpr.ir.value import Index, Literal, Op, Value
 from texpr.support.diagnostic import TexprError
 
@@ -175,6 +177,70 @@ def test_a_tile_part_data_part_holes_is_refused(name: str) -> None:
     weak = made(tiles(WITHIN[name], "", f"if {read}"))
     assert not any(s.orelse for s in questions(weak))
     assert wrong(weak, arrays(19), {"n": 19}, (None, 0)) is None
+
+
+# Nan, which the engine fills with as well.
+
+NAN = "else { s[a, b] = nan }"
+TOLD = "z[g, r, c, d] = select(isnan(s[c, 31 - d]), 7.0, s[c, 31 - d])"
+
+
+def seen_as_nan(test: str) -> str:
+    """Tiles whose holes are nan, which a consumer takes for 7."""
+    return tiles(test, NAN).replace("z[g, r, c, d] = s[c, 31 - d]", TOLD)
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_every_hole_holds_nan(name: str) -> None:
+    """What is asked is the same as of zero."""
+    test, asked, count = LEVELS[name]
+    found = made(seen_as_nan(test))
+    assert len(copies(found)) == count
+    assert [part for s in questions(found) if s.orelse for part in said(s.condition)] == asked
+    assert [map.fill for kernel in k.kernels(found.plan.steps) for map in kernel.maps] == ["nan"]
+    for rows in (19, 8, 1, 0):
+        assert wrong(found, arrays(rows), {"n": rows}, SHORT) is None
+
+
+def test_another_fill_is_missed() -> None:
+    """Zero for nan, and nan for zero."""
+    for text, fill in ((seen_as_nan(INSIDE), "zero"), (tiles(INSIDE), "nan")):
+        found = made(text)
+        (kernel,) = k.kernels(found.plan.steps)
+        planted = replace(kernel, maps=tuple(replace(map, fill=fill) for map in kernel.maps))
+        bad = replace(found, plan=replace(found.plan, steps=(k.Launch(planted),)))
+        assert "z differs" in str(wrong(bad, arrays(19), {"n": 19}, SHORT))
+
+
+def test_zero_and_nan_are_two_maps() -> None:
+    text = seen_as_nan(INSIDE).replace("new s: f32[4, 32]", "new s: f32[4, 32] new q: f32[4, 32]")
+    copy = text[text.index("par 4 |a|") : text.index("par 4 |c|")]
+    text = text.replace(copy, copy + copy.replace("s[a, b]", "q[a, b]").replace("nan", "0.0"))
+    found = made(text.replace(TOLD, f"{TOLD} + 32.0 * q[c, 31 - d]"))
+    (kernel,) = k.kernels(found.plan.steps)
+    assert [map.fill for map in kernel.maps] == ["nan", "zero"]
+    for rows in (19, 8, 0):
+        assert wrong(found, arrays(rows), {"n": rows}, SHORT) is None
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f64"])
+@pytest.mark.parametrize("swizzle", ["none", "128B"])
+def test_nan_from_a_schedule(dtype: str, swizzle: str) -> None:
+    """A halo that is no number, of every type that has nan in the engine; the tile's edge is not whole."""
+    width = 128 // {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}[dtype]
+    text = f"""
+fn f(x: {dtype}[m, n] align(16)): {dtype}[m, n] where n % 8 == 0 {{
+    new y: {dtype}[m, n]
+    let p = pad(x, (0, 0), (1, 0), nan)
+    par m |i| {{ par n |j| {{ y[i, j] = select(isnan(p[i + 1, j]), x[i, j], p[i + 1, j]) }} }}
+    return y
+}}"""
+    cut = f"split(i, 7) -> (bi, ti)  split(j, {width}) -> (bj, tj)  reorder(bi, bj, ti, tj)  bind(bi, grid.y)  bind(bj, grid.x)"
+    found = laid(text, f"{cut}\nstage(x, at=bj, in=shared, via=tma, fill=nan, box=(8, {width}), swizzle={swizzle}) -> s")
+    assert [map.fill for kernel in k.kernels(found.plan.steps) for map in kernel.maps] == ["nan"]
+    for m, n in ((15, 72), (7, 8), (1, 136), (0, 8)):
+        given = integers(m, n).astype(numpy_dtype(DTYPES[dtype]))
+        assert wrong(found, {"x": given}, {"m": m, "n": n}, (None, 0)) is None
 
 
 # From a schedule: figure 2 of the document, with rows for items.
@@ -407,7 +473,11 @@ def test_every_planted_bug_is_found(bug: str) -> None:
 
 def test_what_is_not_asked_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted in the compiler: that every test follows from the engine's own."""
-    monkeypatch.setattr("texpr.lowering.holes._follows", lambda *given: True)
+
+    def always(*given: object) -> bool:
+        return bool(given)
+
+    monkeypatch.setattr("texpr.lowering.holes._follows", always)
     assert wrong(made(tiles(f"r < 2 and {INSIDE}")), arrays(19), {"n": 19}, (None,)) == "z differs in order None"
 
 

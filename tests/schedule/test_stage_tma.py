@@ -119,8 +119,26 @@ CASES = {
     "fill": (
         COPY,
         copying("fill=2.0"),
-        "error[E0916]: the tensor memory accelerator fills with zero, not 2.0",
-        "stage it by via=ld, which fills with any number",
+        "error[E0916]: the tensor memory accelerator fills with zero or nan, not 2.0",
+        "stage it by via=ld, which fills with any number of the type",
+    ),
+    "negative zero": (
+        COPY,
+        copying("fill=-0.0"),
+        "error[E0916]: the tensor memory accelerator fills with zero or nan, not -0.0",
+        "stage it by via=ld, which fills with any number of the type",
+    ),
+    "nan": (
+        COPY.replace("f32", "i32"),
+        copying("fill=nan"),
+        "error[E0916]: the tensor memory accelerator has no nan of i32",
+        "stage it by via=ld, which fills with any number of the type",
+    ),
+    "nan of 8 bits": (
+        COPY.replace("f32", "f8e4m3").replace("K % 4", "K % 16"),
+        copying("fill=nan"),
+        "error[E0916]: the tensor memory accelerator has no nan of f8e4m3",
+        "stage it by via=ld, which fills with any number of the type",
     ),
     "place of a box": (
         SLABS,

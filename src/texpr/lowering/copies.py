@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from texpr.domain.correctness import Number, same_fill
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Literal, Load
@@ -20,11 +21,17 @@ def is_copy(bind: ir.Bind, places: Mapping[Buffer, Place]) -> bool:
     return into and out_of and not bind.targets[0].data and not bind.values[0].data
 
 
-def filled_with_zero(stmt: ir.If) -> ir.Bind | None:
-    """The bind of `if p { a = b } else { a = 0 }`."""
+def filled(stmt: ir.If) -> tuple[ir.Bind, Number] | None:
+    """The bind of `if p { a = b } else { a = 7 }`, and the 7."""
     match stmt.then, stmt.orelse:
-        case (ir.Bind(update=None) as bind,), (ir.Bind(values=(Literal(value=0),), update=None) as other,):
+        case (ir.Bind(update=None) as bind,), (ir.Bind(values=(Literal(value),), update=None) as other,):
             same = [(t.buffer, t.index) for t in bind.targets] == [(t.buffer, t.index) for t in other.targets]
-            return bind if same else None
+            return (bind, value) if same else None
         case _:
             return None
+
+
+def filled_with_zero(stmt: ir.If) -> ir.Bind | None:
+    """The bind of `if p { a = b } else { a = 0 }`; -0 is another number."""
+    found = filled(stmt)
+    return found[0] if found is not None and same_fill(found[1], 0) else None

@@ -17,22 +17,25 @@ from texpr.affine.expr import ZERO, Expr, Sym
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.types import BOOL, I64
-from texpr.ir.value import Index, Literal, Load, Op, Value, walk
+from texpr.ir.value import Index, Load, Op, Value, walk
+from texpr.lowering.copies import filled
 from texpr.presburger.formula import Formula, Ge, conj, negate, syms
 from texpr.presburger.linear import NotAffine
 from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
 from texpr.relation.conditions import condition
 from texpr.relation.facts import facts_of
+from texpr.tma.correctness import fill_of
+from texpr.tma.elements import Fill
 
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """The copy of one element, and what is tested of it. `fills`: zero is written elsewhere, and someone may count on it."""
+    """The copy of one element, and what is tested of it. `fill`: what is written elsewhere, where someone may count on it."""
 
     bind: ir.Bind
     tests: tuple[Value, ...]
-    fills: bool = False
+    fill: Fill | None = None
 
 
 def tested(body: tuple[ir.Stmt, ...]) -> Tested | None:
@@ -42,21 +45,13 @@ def tested(body: tuple[ir.Stmt, ...]) -> Tested | None:
             return Tested(bind, ())
         case (ir.If(orelse=()) as test,):
             inner = tested(test.then)
-            if inner is None or inner.fills:
+            if inner is None or inner.fill is not None:
                 return inner  # where this test fails nothing is promised
             return Tested(inner.bind, (*conjuncts(test.condition), *inner.tests))
-        case (ir.If(then=(ir.Bind(update=None) as bind,)) as test,) if _is_zero(test.orelse, bind):
-            return Tested(bind, tuple(conjuncts(test.condition)), fills=True)
+        case (ir.If() as test,) if (found := filled(test)) is not None and (fill := fill_of(found[1])) is not None:
+            return Tested(found[0], tuple(conjuncts(test.condition)), fill)
         case _:
             return None
-
-
-def _is_zero(orelse: tuple[ir.Stmt, ...], bind: ir.Bind) -> bool:
-    match orelse:
-        case (ir.Bind(values=(Literal(value=0),), update=None) as other,):
-            return [(t.buffer, t.index) for t in bind.targets] == [(t.buffer, t.index) for t in other.targets]
-        case _:
-            return False
 
 
 def conjuncts(value: Value) -> Iterator[Value]:

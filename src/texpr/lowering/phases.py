@@ -264,7 +264,7 @@ class Tensors:
 
     def _is_left_out(self, step: Step) -> bool:
         """Whether a load is left out where it is not needed; its phase then completes with no bytes."""
-        return not step.tested.fills and bool(self.maps.asked(step))
+        return step.tested.fill is None and bool(self.maps.asked(step))
 
     def _is_parted(self, one: Step, other: Step) -> bool:
         """Whether two copies that are neighbours cannot share a barrier."""

@@ -31,6 +31,7 @@ from texpr.schedule.runs import misplaced
 from texpr.schedule.tensor import Boxes, Planned, dense_strides, planned
 from texpr.support.diagnostic import Limitation, limitation
 from texpr.support.span import Span
+from texpr.tma.elements import Fill
 from texpr.tma.model import Copy, Refusal
 from texpr.tma.swizzle import Swizzle
 
@@ -145,7 +146,7 @@ def changed(loop: ir.Loop) -> Limitation:
 
 def _parted(step: Step) -> Limitation:
     """The refusal of a copy where tests decide elements of one tile, which the engine moves as a whole (level 3)."""
-    holes = "be zero" if not step.stores else "not be stored"
+    holes = "not be stored" if step.stores else f"be {(step.tested.fill or Fill.ZERO).value}"
     names = f"`{step.tile.buffer.name}` is part data and part holes inside of `{step.tensor.buffer.name}`"
     reason = f"a tile of {names} that must {holes}"
     return limitation("E0916", step.span, reason, help="choose boxes that holes fill, or stage it by via=ld")
@@ -197,8 +198,9 @@ class Maps:
         return named
 
     def _made(self, step: Step, buffer: Buffer) -> k.TensorMap:
+        fill = (step.tested.fill or Fill.ZERO).value
         if step.window is not None:
-            return column_map(buffer, step.window, step.boxes, step.span)
+            return replace(column_map(buffer, step.window, step.boxes, step.span), fill=fill)
         copy = self.planned(step).copy
         dimensions = copy.dimensions
         return k.TensorMap(
@@ -211,6 +213,7 @@ class Maps:
             tuple(each.box.constant for each in dimensions),
             tuple(each.element_stride.constant for each in dimensions),
             step.boxes.swizzle.span,
+            fill=fill,
             offset=copy.skipped,
             element=_travels_as(step),
             span=step.span,
@@ -240,7 +243,7 @@ class Maps:
             inside = known(facts)
             sizes = self._sizes(step)
             empty = tuple(present(size) for size in sizes if not inside.positive(size))
-            exact = step.stores or step.tested.fills
+            exact = step.stores or step.tested.fill is not None
             found = self._holes(step, facts) if exact or step.saves else Asked(())
             if found.within is not None and exact:
                 raise _parted(step)
@@ -340,7 +343,7 @@ class Maps:
 
 
 def _content(map: k.TensorMap) -> tuple[object, ...]:
-    return map.buffer, map.sizes, map.strides, map.box, map.steps, map.swizzle, map.offset, map.element, map.corners
+    return map.buffer, map.sizes, map.strides, map.box, map.steps, map.swizzle, map.fill, map.offset, map.element, map.corners
 
 
 def _travels_as(step: Step) -> str:

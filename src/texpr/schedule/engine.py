@@ -9,6 +9,7 @@ from texpr.affine.expr import Expr
 from texpr.affine.facts import Known
 from texpr.domain.correctness import WEAK, Strong
 from texpr.ir import program as ir
+from texpr.ir.tensor_map import element
 from texpr.ir.value import Buffer, Literal
 from texpr.isa.cuda import TMA
 from texpr.presburger.formula import Eq
@@ -18,7 +19,8 @@ from texpr.schedule.state import State
 from texpr.schedule.tensor import Boxes, Planned, planned, ruled
 from texpr.support.diagnostic import Note
 from texpr.tma.boxing import MOST_BOX, MOST_ELEMENT_STRIDE
-from texpr.tma.correctness import Plain, lower_load, lower_store
+from texpr.tma.correctness import Plain, fill_of, lower_load, lower_store
+from texpr.tma.elements import Fill
 from texpr.tma.model import Refusal
 from texpr.tma.rules import Finding, Findings
 from texpr.tma.swizzle import CHUNK, Swizzle
@@ -120,12 +122,17 @@ def with_memory(state: State, name: str, boxes: Boxes) -> State:
     return replace(state, allocations={**state.allocations, buffer: graph}) if graph.transforms else state
 
 
-def require_zero(call: Call) -> None:
+def require_fill(call: Call, buffer: Buffer) -> None:
     """Refuses fills that the engine cannot give: E0916."""
     fill = call.key("fill")
-    if fill is not None and fill.value not in ("weak", "zero"):
-        reason = f"the tensor memory accelerator fills with zero, not {fill.value}"
-        raise call.refuse("E0916", reason, at=fill, help="stage it by via=ld, which fills with any number")
+    if fill is None or fill.value in ("weak", "zero"):
+        return
+    made = fill_of(fill.value) if isinstance(fill.value, int | float) else None
+    reason = f"the tensor memory accelerator fills with zero or nan, not {fill.value}"
+    if made is Fill.NAN and not element(buffer.dtype).is_float:
+        made, reason = None, f"the tensor memory accelerator has no nan of {buffer.dtype}"
+    if made is None:
+        raise call.refuse("E0916", reason, at=fill, help="stage it by via=ld, which fills with any number of the type")
 
 
 def sizes_of(call: Call, argument: ir.Argument, thing: str, count: int) -> tuple[int, ...]:

@@ -231,10 +231,16 @@ def lower_store(copy: Copy) -> StoreLowering | Refusal:
     return StoreLowering(Guarded(found.needed) if found.needed else Plain(), obligations)
 
 
-def _fill(copy: Copy, value: Number) -> Fill | None:
+def fill_of(value: Number) -> Fill | None:
+    """What the engine fills with where holes must hold `value`, if it does: zero, but not -0, or nan."""
     if same_fill(value, 0):
         return Fill.ZERO
-    return Fill.NAN if value != value and copy.element.is_float else None
+    return Fill.NAN if value != value else None
+
+
+def _fill(copy: Copy, value: Number) -> Fill | None:
+    fill = fill_of(value)
+    return None if fill is Fill.NAN and not copy.element.is_float else fill
 
 
 def _unachievable(copy: Copy, box: IterDomain) -> Refusal:

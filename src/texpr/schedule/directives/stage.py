@@ -31,9 +31,9 @@ from texpr.schedule.combining import are_updates, neutral, operation
 from texpr.schedule.engine import (
     boxes_asked,
     require_engine,
+    require_fill,
     require_load,
     require_store,
-    require_zero,
     shared_out,
     with_memory,
 )
@@ -58,7 +58,7 @@ def _apply(call: Call) -> State:
     at = call.loop(where)
     space = _word(call, "in", ("shared", "registers"))
     via = _word(call, "via", ("ld", "cp_async", "bulk", "tma", "im2col"))
-    _require_words_of_via(call, via)
+    _require_words_of_via(call, buffer, via)
     call.require_memory(space, call.key("in"))
     outer = tuple(s for s in path_to(call.state.function.body, at) or () if isinstance(s, ir.Par | ir.Seq))
     found = uses(call.state, buffer, outer)
@@ -188,11 +188,11 @@ def _multicast(call: Call, loop: ir.Par, among: tuple[ir.Loop, ...]) -> ir.Par:
     return marked(loop, MULTICAST, *map(dimension, among), span=call.directive.span) if among else loop
 
 
-def _require_words_of_via(call: Call, via: str) -> None:
+def _require_words_of_via(call: Call, buffer: Buffer, via: str) -> None:
     """Words of copies by the engine, which not every target knows."""
     if via in ("bulk", "tma", "im2col"):
         require_engine(call)
-        require_zero(call)
+        require_fill(call, buffer)
     every = ("box", "stride", "swizzle", "save_traffic", "multicast")
     for key in {"tma": (), "im2col": ("stride", "save_traffic", "multicast")}.get(via, every):
         argument = call.key(key)
