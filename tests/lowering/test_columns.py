@@ -214,7 +214,7 @@ REFUSED: Mapping[str, tuple[str, str, str]] = {
         TILES.format(""),
         "stride 1: every stride but the innermost is a multiple",
     ),
-    "fill": (CONV, TILES.format(", fill=1.0"), "the tensor memory accelerator fills with zero, not 1.0"),
+    "fill": (CONV, TILES.format(", fill=1.0"), "the tensor memory accelerator fills with zero or nan, not 1.0"),
     "span": (CONV, TILES.format(", swizzle=128B"), "with `swizzle=128B` the channels of a box have 128 bytes, and here 64"),
     "box": (CONV, TILES.format(", box=(12, 16)"), "boxes of 12 pixels do not divide the 32 of the region"),
     "words": (CONV, TILES.format(", stride=(1, 2)"), "`stage` has `stride=` with `via=tma` alone"),
