@@ -33,7 +33,7 @@ def measure() -> list[Row]:
         steps: dict[str, Callable[[], object]] = {
             "parse": partial(driver.load, path, sizes),
             "check": partial(driver.check, program),
-            "check and lower": partial(driver.lower, program.functions[0], "sm_90a"),
+            "check and lower": partial(driver.lower, program.functions[0], "sm_90a", schedule="auto"),
             "text to .cu": partial(_whole, path, sizes),
         }
         times = {f"{name} ms": 1e3 * seconds(step, process_time) for name, step in steps.items()}
@@ -42,7 +42,7 @@ def measure() -> list[Row]:
 
 
 def _whole(path: Path, sizes: dict[str, int]) -> None:
-    driver.lower(driver.load(path, sizes).functions[0], "sm_90a")
+    driver.lower(driver.load(path, sizes).functions[0], "sm_90a", schedule="auto")
 
 
 def start_up() -> float:

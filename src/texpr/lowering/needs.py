@@ -320,14 +320,15 @@ class Needs:
         def joins(threads: int) -> bool:
             return self._is_empty(pairs, _apart(threads))
 
+        of_block = parts(nest.team) if nest.team == nest.threads else ()
+        widest = of_block[-1] if of_block else WARP
+        if nest.team > WARP and not joins(widest):
+            return _BLOCK
         if joins(1):
             return None
         if nest.team <= WARP or joins(WARP):
             return k.Level.WARP, 0
-        of_block = parts(nest.team) if nest.team == nest.threads else ()
-        if not of_block or not joins(of_block[-1]):
-            return _BLOCK
-        return k.Level.BLOCK, next(part for part in of_block if part == of_block[-1] or joins(part))
+        return k.Level.BLOCK, next(part for part in of_block if part == widest or joins(part))
 
     def _same_element(self, source: _End, sink: _End, nest: Nest) -> Iterator[Formula]:
         first, at = source.access.as_source

@@ -75,7 +75,7 @@ def _linear_atom(atom: Atom, whole: Expr) -> Linear:
         case Sym():
             return Linear(expr(atom))
         case FloorDiv(num, den) | Mod(num, den):
-            if not den.is_constant or den.constant <= 0:
+            if not _is_positive(den):
                 raise NotAffine(whole)
             inner = linear(num)
             quotient = Sym(f"⌊{num} / {den.constant}⌋")
@@ -101,19 +101,37 @@ def _linear_atom(atom: Atom, whole: Expr) -> Linear:
 
 
 def simple_extrema(formula: Formula) -> Formula:
-    """The formula with `… ± min(…) ≥ 0` and `… ± max(…) ≥ 0` taken apart, which costs no unknown."""
+    """The formula with `… ± min(…) ≥ 0`, `… ± max(…) ≥ 0` and `… ± ⌊x / d⌋ ≥ 0` taken apart, which costs no unknown.
+
+    ⌊x / d⌋ + e ≥ 0 is x + d · e ≥ 0, and e − ⌊x / d⌋ ≥ 0 is d · e + d − 1 − x ≥ 0.
+    """
     match formula:
         case Ge(value):
-            for monomial, coefficient in value.terms:
-                atom = monomial[0]
-                if len(monomial) == 1 and isinstance(atom, Min | Max):
-                    rest = value - term(monomial, coefficient)
-                    join: Callable[..., Formula] = conj if isinstance(atom, Min) == (coefficient > 0) else disj
-                    return join([simple_extrema(Ge(rest + arg * coefficient)) for arg in atom.args])
-            return formula
+            return _simple(value)
         case Eq():
             return formula
         case And(parts):
             return conj(map(simple_extrema, parts))
         case Or(parts):
             return disj(map(simple_extrema, parts))
+
+
+@lru_cache(maxsize=1 << 14)
+def _simple(value: Expr) -> Formula:
+    """`value` ≥ 0 without what can be taken apart; the same comparisons are asked about again and again."""
+    for monomial, coefficient in value.terms:
+        atom = monomial[0]
+        if isinstance(atom, Sym) or len(monomial) > 1:
+            continue
+        rest = value - term(monomial, coefficient)
+        if isinstance(atom, Min | Max):
+            join: Callable[..., Formula] = conj if isinstance(atom, Min) == (coefficient > 0) else disj
+            return join([_simple(rest + arg * coefficient) for arg in atom.args])
+        if abs(coefficient) == 1 and isinstance(atom, FloorDiv) and _is_positive(atom.den):
+            rest = rest * atom.den
+            return _simple(rest + atom.num if coefficient > 0 else rest + (atom.den - 1) - atom.num)
+    return Ge(value)
+
+
+def _is_positive(value: Expr) -> bool:
+    return value.is_constant and value.constant > 0
