@@ -161,20 +161,22 @@ def _number(value: Value) -> int:
 
 
 WITHIN = {
-    "an element alone": f"a < 3 and {INSIDE}",
-    "by data": f"p[r] > 0 and {INSIDE}",
-    "a row and its number": f"a + r < 5 and {INSIDE}",
+    "an element alone": (f"a < 3 and {INSIDE}", "a test parts dimension 0, of size n, in boxes of 4"),
+    "by data": (f"p[r] > 0 and {INSIDE}", "it depends on data"),
+    "a row and its number": (f"a + r < 5 and {INSIDE}", "a test parts dimension 0, of size n, in boxes of 4"),
 }
+"""What parts a tile, and what is told of it."""
 
 
 @pytest.mark.parametrize("name", WITHIN)
 def test_a_tile_part_data_part_holes_is_refused(name: str) -> None:
     """Level 3: the engine fills tiles as a whole. Weak needs nothing of it."""
+    test, told = WITHIN[name]
     with pytest.raises(TexprError) as found:
-        made(tiles(WITHIN[name]))
-    assert "a tile of `s` is part data and part holes inside of `x` that must be zero" in str(found.value)
-    read = WITHIN[name].replace(" a ", " c ").replace("a <", "c <").replace("a + r", "c + r").replace("+ a", "+ c")
-    weak = made(tiles(WITHIN[name], "", f"if {read}"))
+        made(tiles(test))
+    assert f"a tile of `s` is part data and part holes inside of `x` that must be zero: {told}" in str(found.value)
+    read = test.replace(" a ", " c ").replace("a <", "c <").replace("a + r", "c + r").replace("+ a", "+ c")
+    weak = made(tiles(test, "", f"if {read}"))
     assert not any(s.orelse for s in questions(weak))
     assert wrong(weak, arrays(19), {"n": 19}, (None, 0)) is None
 

@@ -17,7 +17,7 @@ from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.tensor_map import combined_as, element
-from texpr.ir.value import Buffer, Load, Value
+from texpr.ir.value import Buffer, Load, Value, walk
 from texpr.lowering.cluster import Cluster
 from texpr.lowering.holes import Asked, Tested, asked, bounds, present, tested
 from texpr.lowering.names import Names
@@ -144,12 +144,25 @@ def changed(loop: ir.Loop) -> Limitation:
     return limitation("E0916", loop.span, reason, help="leave the loops of the copy as `stage` makes them")
 
 
-def _parted(step: Step) -> Limitation:
-    """The refusal of a copy where tests decide elements of one tile, which the engine moves as a whole (level 3)."""
+def _parted(step: Step, within: Value) -> Limitation:
+    """The refusal of a copy where a test decides elements of one tile, which the engine moves as a whole (level 3)."""
     holes = "not be stored" if step.stores else f"be {(step.tested.fill or Fill.ZERO).value}"
     names = f"`{step.tile.buffer.name}` is part data and part holes inside of `{step.tensor.buffer.name}`"
     reason = f"a tile of {names} that must {holes}"
+    if any(isinstance(part, Load) for part in walk(within)):
+        reason += ": it depends on data"
+    elif step.window is None and (told := list(_parts(step, k.value_symbols(within)))):
+        reason += f": a test parts {' and '.join(told)}"
     return limitation("E0916", step.span, reason, help="choose boxes that holes fill, or stage it by via=ld")
+
+
+def _parts(step: Step, met: Collection[Sym]) -> Iterator[str]:
+    """The dimensions that the copy's loops among `met` run along, in words."""
+    each = zip(step.loops, step.tensor.buffer.shape, step.boxes.covers, step.boxes.strides, strict=True)
+    for dim, (sym, size, box, stride) in enumerate(each):
+        if sym in met:
+            steps = f" with a stride of {stride}" if stride > 1 else ""
+            yield f"dimension {dim}, of size {size}, in boxes of {box}{steps}"
 
 
 @dataclass(slots=True)
@@ -236,7 +249,7 @@ class Maps:
         """
         if step.in_runs:
             if step.tested.tests:
-                raise _parted(step)
+                raise _parted(step, step.tested.tests[0])
             return ()
         if step not in self._asked:
             facts = self.facts(step.leaf.stmt)
@@ -246,7 +259,7 @@ class Maps:
             exact = step.stores or step.tested.fill is not None
             found = self._holes(step, facts) if exact or step.saves else Asked(())
             if found.within is not None and exact:
-                raise _parted(step)
+                raise _parted(step, found.within)
             self._asked[step] = (*empty, *found.predicates)
         return self._asked[step]
 
