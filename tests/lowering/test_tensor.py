@@ -87,6 +87,14 @@ def test_neighbours_share_a_barrier_and_one_wait_is_for_both() -> None:
     assert len(kinds(made, k.Barrier)) == 2
 
 
+def test_every_map_is_asked_for_before_it_is_used() -> None:
+    made = laid(MATMUL, multiplying(out="stage(C, at=bj, in=shared, via=tma) -> Cs"))
+    used = [s for s in made.statements if isinstance(s, k.PrefetchMap | k.CopyTensor | k.StoreTensor)]
+    asked = [s.map for s in used if isinstance(s, k.PrefetchMap)]
+    assert sorted(asked) == sorted(map.name for map in only(made).maps) and len(asked) == 3
+    assert all(isinstance(s, k.PrefetchMap) for s in used[: len(asked)])
+
+
 def test_arrays_begin_where_swizzles_repeat() -> None:
     kernel = only(laid(MATMUL, multiplying()))
     assert {a.buffer.name: a.align for a in kernel.arrays if not a.barrier} == {"As": 256, "Bs": 1024}

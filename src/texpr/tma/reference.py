@@ -80,6 +80,30 @@ def tma(
     move(sa + rows(tile, mode), ga + mode.element.size * weighted(index, gr), inside, op, mode)
 
 
+def multicast(
+    x: Sequence[int],
+    places: Sequence[Address],
+    mask: int,
+    *,
+    ga: Address,
+    gs: Sequence[int],
+    bs: Sequence[int],
+    gr: Sequence[int],
+    er: Sequence[int],
+    mode: Mode,
+) -> None:
+    """A load for several blocks of a cluster: bit r of `mask` says whether block r gets the tile, at `places[r]`.
+
+    The other arguments are those of `tma`. Raises ValueError where no block gets it, or one that is not there. PTX ISA,
+    "cp.async.bulk.tensor", "multicast::cluster".
+    """
+    if not 0 < mask < 1 << len(places):
+        raise ValueError(f"a mask of {mask:#x} in a cluster of {len(places)} blocks")
+    for rank, place in enumerate(places):
+        if mask >> rank & 1:
+            tma(x, place, ga=ga, gs=gs, bs=bs, gr=gr, er=er, op=Direction.LOAD, mode=mode)
+
+
 def positions(shape: Sequence[int]) -> list[Ints]:
     """For each dimension, the index along it of each element of a dense array; the arrays have dimension 0 last."""
     return list(np.indices(tuple(reversed(shape)), dtype=np.int64))[::-1]
