@@ -1,4 +1,4 @@
-"""One load for several blocks of a cluster, against the reference function: each block of the mask, and no other, gets the tile."""
+"""One load for several blocks of a cluster, against the reference function: blocks of the mask get the tile, and no others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ ROOM = 1 << 13
 KERNELS = '#include "texpr_device.h"\nTX_SOURCE("multicast")\n' + "".join(
     f"""
 extern "C" __global__ void __cluster_dims__({blocks}, 1, 1) __launch_bounds__(32)
-to_{blocks}(TX_GLOBAL(uint32_t) room, const __grid_constant__ tx_tensor_map map, int from, int mask, int bytes, int c0, int c1) {{
+to_{blocks}(TX_GLOBAL(uint32_t) room, const __grid_constant__ tx_tensor_map map,
+    int from, int mask, int bytes, int c0, int c1) {{
     TX_SHARED_ALIGNED(uint32_t, tile, {ROOM // 4}, 1024);
     TX_BARRIERS(full, 1);
     int rank = (int)tx_cluster_rank(), meant = mask >> rank & 1;
