@@ -296,7 +296,7 @@ FIRST = "par 64 |j| { B[i, j] = A[i, j] }"
 REFUSED = {
     "written": (f"{GRID} {{ {FIRST} {TILE.format('B[i, k]')} }}", "`B` is written in the kernel whose copies load it"),
     "decided anew": (
-        f"{GRID} {{ {FIRST} seq 4 |t| {{ if t < 3 {{ {TILE.format('A[i, k]')} }} "
+        f"{GRID} {{ {FIRST} seq 4 |t| {{ if t % 2 == 0 {{ {TILE.format('A[i, k]')} }} "
         "else { par 64 |d| { C[i, d] = 0.0 } } } }",
         "whether it runs is decided anew in each iteration of `t`",
     ),

@@ -38,6 +38,7 @@ class Need:
     `distant`: its ends are two or more iterations of the carrier apart, so that a barrier anywhere in the loop covers it.
     `within`: a loop around one end alone, whose nearest iteration is not met by the other end: any barrier in it will do.
     `landed`: the source starts copies; threads wait for them in the list that holds both ends, and only then may they meet.
+    `waited`: threads wait ahead of the source, in the deepest list that holds both ends; they may do so where it does not run.
     """
 
     source: Leaf
@@ -49,6 +50,7 @@ class Need:
     within: ir.Seq | None = None
     landed: bool = False
     part: int = 0
+    waited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +157,7 @@ def place(
 def _ways(need: Need, ways: Ways) -> tuple[Way, ...]:
     if need.carrier is None:
         return ways.within(need.source, need.sink, need.within, need.landed)
-    return ways.carried(need.source, need.sink, need.carrier, need.distant, need.landed)
+    return ways.carried(need.source, need.sink, need.carrier, need.distant, need.landed, need.waited)
 
 
 def reach(scope: Scope) -> tuple[int, bool, int]:

@@ -109,7 +109,7 @@ class Tensors:
         return {leaf: step for leaf, step in self.steps.items() if step.stores}
 
     def turns(self, meetings: Iterable[Meeting], nodes: tuple[Node, ...]) -> Iterator[Need]:
-        """From the first step behind a wait to the copy that starts the next phase, in a ring for each distance of a use."""
+        """From behind a use, ahead of which all wait, to the copy that starts the next phase; in a ring for each distance."""
         found = tuple(meetings)
         for leaf, step in self.loads.items():
             loops = [node.stmt for node in around(nodes, leaf) if isinstance(node, Loop)]
@@ -118,13 +118,13 @@ class Tensors:
             later = [m for m in mine if sink is None and m.carrier is not None and m.covered.kind == "RAW"]
             level = k.Level.CLUSTER if leaf in self.shared else self.team
             if loops and sink is not None:
-                yield Need(sink, leaf, loops[-1], level, _turn(sink, leaf, loops[-1]))
+                yield Need(sink, leaf, loops[-1], level, _turn(sink, leaf, loops[-1]), waited=True)
             for meeting in later:
                 assert meeting.carrier is not None
                 found_ring = self.rings.setdefault(leaf, ring(nodes, step, meeting.carrier.sym, self.given))
                 left = found_ring.slots - found_ring.latest(step, meeting.distance)
                 covered = _turn(meeting.sink, leaf, meeting.carrier)
-                yield Need(meeting.sink, leaf, meeting.carrier, level, covered, distant=left > 1)
+                yield Need(meeting.sink, leaf, meeting.carrier, level, covered, distant=left > 1, waited=True)
 
     def place(self, nodes: tuple[Node, ...], meetings: Iterable[Meeting], placed: Mapping[Gap, k.Barrier]) -> None:
         """Decides which copies share a barrier, where threads wait, and where they pass a fence."""
@@ -136,7 +136,7 @@ class Tensors:
                 name = self.maps.names.name("_".join((*(m.tile.buffer.name for m in members), "full")))
                 own = self.rings.get(members[0].leaf)
                 barrier = Buffer(name, U64, (expr(own.slots if own else 1),), "local", span=members[0].span)
-                phase = own.phase if own else Phase(ZERO, completed(nodes, members[0]))
+                phase = own.phase if own else Phase(ZERO, completed(nodes, members[0], self.given))
                 group = _Group(members, steps.number, end, barrier, phase)
                 self.groups.append(group)
                 if own is None:

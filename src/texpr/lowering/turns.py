@@ -9,7 +9,7 @@ have had a copy, which what is tested around the reader must show.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr, maximum
@@ -68,19 +68,40 @@ def around(nodes: tuple[Node, ...], leaf: Leaf) -> tuple[Loop | Branch, ...]:
     return ()
 
 
-def completed(nodes: tuple[Node, ...], step: Step) -> Expr:
-    """How many phases of its only barrier have completed when a copy starts. Refuses what the indices of loops do not tell."""
-    count = ZERO
-    loops: list[Sym] = []
+def completed(nodes: tuple[Node, ...], step: Step, given: Iterable[Expr]) -> Expr:
+    """How many phases of its only barrier have completed when a copy starts. Refuses what the indices of loops do not tell.
+
+    `given`: what is not negative anywhere. A branch may leave a copy those turns of a loop that lie between two.
+    """
+    turns: dict[Sym, tuple[Expr, Expr]] = {}
+    facts = list(given)
     for node in around(nodes, step.leaf):
         if isinstance(node, Branch):
-            if loops and (_is_data(node) or not k.value_symbols(node.stmt.condition).isdisjoint(loops)):
-                raise uncounted(step, f"whether it runs is decided anew in each iteration of `{loops[-1].base}`")
+            if turns and (_is_data(node) or not k.value_symbols(node.stmt.condition).isdisjoint(turns)):
+                for sym, narrowed in _left(node, step, turns, known(facts)):
+                    turns[sym] = narrowed
             continue
-        _require_free(step, node, loops)
-        count = count * node.stmt.extent + node.stmt.sym
-        loops.append(node.stmt.sym)
+        _require_free(step, node, list(turns))
+        facts += in_loop(node.stmt.sym, node.stmt.extent)
+        turns[node.stmt.sym] = ZERO, node.stmt.extent
+    count = ZERO
+    for sym, (first, end) in turns.items():
+        count = count * (end - first) + sym - first
     return count
+
+
+def _left(
+    branch: Branch, step: Step, turns: Mapping[Sym, tuple[Expr, Expr]], inside: Known
+) -> Iterator[tuple[Sym, tuple[Expr, Expr]]]:
+    """The turns of loops, one at a time, that the branch leaves of `turns`. Refuses those that are no range."""
+    for bound in holding(branch, step.leaf):
+        decided = [sym for sym in turns if bound is None or sym in bound.syms()]
+        alone = decided[0] if len(decided) == 1 else None
+        narrowed = None if bound is None or alone is None else _narrowed(bound, expr(alone), *turns[alone], inside)
+        if alone is not None and narrowed is not None:
+            yield alone, narrowed
+        elif decided:
+            raise uncounted(step, f"whether it runs is decided anew in each iteration of `{list(turns)[-1].base}`")
 
 
 def ring(nodes: tuple[Node, ...], step: Step, carrier: Sym, given: Iterable[Expr]) -> Ring:

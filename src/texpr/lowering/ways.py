@@ -107,13 +107,19 @@ class Ways:
         return self._all((*self._after(left), *self._before(inner[depth + 1 :]), *over, again))
 
     def carried(
-        self, source: Leaf, sink: Leaf, carrier: ir.Seq, distant: bool = False, landed: bool = False
+        self, source: Leaf, sink: Leaf, carrier: ir.Seq, distant: bool = False, landed: bool = False, waited: bool = False
     ) -> tuple[Way, ...]:
-        """The ways from `source` to `sink` in the next iteration of `carrier`; where `distant`, in the next but one."""
+        """The ways from `source` to `sink` in the next iteration of `carrier`; where `distant`, in the next but one.
+
+        `landed`, `waited`: a way begins behind the step, of the body of `carrier` or of the deepest list that holds both, in
+        which `source` lies, for whoever comes by there may not come by `source`.
+        """
         ends = [[stop for stop in self._stops[leaf]] for leaf in (source, sink)]
         outer, inner = (stops[_level(stops, carrier) :] for stops in ends)
+        common = sum(1 for (steps, _), (other, _) in zip(outer, inner, strict=False) if steps is other)
+        left = outer[:1] if landed else outer[:common] if waited else outer
         again = self._turn(carrier) if distant else _NOTHING
-        return self._all((*self._after(outer[:1] if landed else outer), *self._before(inner), again))
+        return self._all((*self._after(left), *self._before(inner), again))
 
     def _after(self, stops: Iterable[_Stop]) -> Iterator[tuple[Way, ...]]:
         """From a step to the ends of its lists."""

@@ -2,8 +2,8 @@
 
 Grid loops are the outermost band, one iteration a block. Threads of a block are numbered by block.x fastest, then block.y, then
 block.z (or by lane, then warp); a level is as wide as its widest loop, and a narrower one leaves threads idle. A band inside a
-block with nothing bound is dealt out over all of its threads as by default. A `par` around bound loops runs in order, like a
-`seq`, all threads together.
+block with nothing bound is dealt out over all of its threads as by default. A `par` around bound loops, or around what a
+schedule places in shared memory, runs in order, like a `seq`, all threads together.
 """
 
 from __future__ import annotations
@@ -101,6 +101,11 @@ def is_own(par: ir.Par) -> bool:
     return mark(par, UNROLL) is not None or mark(par, VECTOR) is not None
 
 
+def makes_shared(body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether a schedule placed a buffer that `body` makes in shared memory, which is for all threads of a block."""
+    return any(isinstance(s, ir.New) and s.space == "shared" for s in ir.walk(body))
+
+
 def ordered(body: tuple[ir.Stmt, ...]) -> tuple[tuple[ir.Stmt, ...], dict[ir.Stmt, ir.Stmt]]:
     """`body`, which a team runs, with every `par` that its threads do not share as a `seq`: all of them run it together.
 
@@ -112,7 +117,9 @@ def ordered(body: tuple[ir.Stmt, ...]) -> tuple[tuple[ir.Stmt, ...], dict[ir.Stm
 
 def _ordered(stmt: ir.Stmt, anew: dict[ir.Stmt, ir.Stmt]) -> ir.Stmt:
     match stmt:
-        case ir.Par() if level_of(stmt) is None and (is_bound(stmt.body) or is_own(stmt)):
+        case ir.Par() if level_of(stmt) is None and (
+            is_bound(stmt.body) or is_own(stmt) or (makes_shared(stmt.body) and not stmt.fully)
+        ):
             body = tuple(_ordered(s, anew) for s in stmt.body)
             return ir.Seq(stmt.sym, stmt.extent, body, stmt.reduce, stmt.label, stmt.directives, stmt.span)
         case ir.Seq() | ir.If():

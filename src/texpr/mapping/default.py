@@ -25,6 +25,7 @@ from texpr.mapping.bound import (
     grid_maps,
     is_bound,
     is_own,
+    makes_shared,
     ordered,
     require_outside,
     widths,
@@ -171,7 +172,7 @@ def _shared(
 ) -> Nest:
     """A team of threads shares each iteration of the grid band."""
     team = max(LANES, *(_wanted(loops) for loops in inner))
-    slots = max(1, 128 // team) if team <= LANES and loops else 1
+    slots = max(1, 128 // team) if team <= LANES and loops and not makes_shared(body) else 1
     grid = [LoopMap(p, Role.GRID) for p in loops]
     if slots > 1:
         grid[-1] = LoopMap(loops[-1], Role.GRID, tile=slots, digits=one_digit(slots, team))

@@ -107,7 +107,7 @@ class Staging:
         part = self._part(region, names, mark)
         bind = ir.Bind((part.theirs,), (part.own,), span=self.span)
         after = nested(part.loops, self._where(part.test, bind))
-        return self._rebuilt(self._noted(self.state, part.base, None), part.made, (), after, part.where)
+        return self._rebuilt(self._noted(self.state, part.base, None, True), part.made, (), after, part.where)
 
     def through_box(
         self, region: Box, names: tuple[Sequence[Sym], Sequence[Sym]], mark: Callable[[ir.Par], ir.Par]
@@ -117,7 +117,7 @@ class Staging:
         load = ir.Bind((replace(first.own, buffer=part.made),), (first.theirs,), span=self.span)
         store = ir.Bind((part.theirs,), (part.own,), span=self.span)
         before, after = (nested(p.loops, self._where(p.test, b)) for p, b in ((first, load), (part, store)))
-        state = self._rebuilt(self._noted(self.state, part.base, None), part.made, before, after, part.where)
+        state = self._rebuilt(self._noted(self.state, part.base, None, True), part.made, before, after, part.where)
         return state, Use(store, part.theirs, True, self.outer, part.loops, part.theirs.index, False)
 
     def to_join(
@@ -131,7 +131,7 @@ class Staging:
         before = nested(first.loops, (ir.Bind((replace(first.own, buffer=part.made),), (start,), span=self.span),))
         join = ir.Bind((part.theirs,), (part.own,), op, span=self.span)
         after = nested(part.loops, self._where(part.test, join))
-        state = self._rebuilt(self._noted(self.state, part.base, None), part.made, before, after, part.where, joins=True)
+        state = self._rebuilt(self._noted(self.state, part.base, None, True), part.made, before, after, part.where, joins=True)
         return state, Use(join, part.theirs, True, self.outer, part.loops, part.theirs.index, False)
 
     def _part(self, region: Box, names: Sequence[Sym], mark: Callable[[ir.Par], ir.Par]) -> _Part:
@@ -179,10 +179,12 @@ class Staging:
         if copy_out:
             state, loops = cloned(state, chosen, f"{self.name}_out")
             after = nested(loops, self._where(test, ir.Bind((theirs,), (own,), span=self.span)))
-        return self._rebuilt(self._noted(state, (), None), made, before, after, {id(use.load): own.index for use in self.uses})
+        noted = self._noted(state, (), None, copy_out)
+        return self._rebuilt(noted, made, before, after, {id(use.load): own.index for use in self.uses})
 
-    def _noted(self, state: State, base: tuple[str, ...], fill: Literal | None) -> State:
-        note = Staged(self.name, self.buffer.name, self.at.sym.base, self.via, base, None if fill is None else fill.value)
+    def _noted(self, state: State, base: tuple[str, ...], fill: Literal | None, copied_out: bool = False) -> State:
+        held = None if fill is None else fill.value
+        note = Staged(self.name, self.buffer.name, self.at.sym.base, self.via, base, held, copied_out=copied_out)
         return replace(state, staged=(*state.staged, note))
 
     def _made(self, shape: tuple[Expr, ...]) -> Buffer:

@@ -26,7 +26,7 @@ class Staged:
     """What a `stage` directive did, for `explain`: `name` holds part of `of` during an iteration of `at`.
 
     `base`: where the part starts in `of`, along each dimension, where it is a box. `fill`: what holes hold, None for anything.
-    `stages`: slots of the ring that it was made, 1 for none.
+    `stages`: slots of the ring that it was made, 1 for none. `copied_out`: it is stored at the end of the iteration.
     """
 
     name: str
@@ -36,6 +36,7 @@ class Staged:
     base: tuple[str, ...]
     fill: float | None = None
     stages: int = 1
+    copied_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)

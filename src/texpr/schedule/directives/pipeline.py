@@ -65,7 +65,7 @@ def _named(call: Call, loop: ir.Loop) -> tuple[str, ...]:
 
 def _staged(call: Call, loop: ir.Loop) -> tuple[str, ...]:
     """What was staged at the loop, but for what its iterations write themselves."""
-    here = tuple(s.name for s in call.state.staged if s.at == loop.sym.base)
+    here = tuple(s.name for s in call.state.staged if s.at == loop.sym.base and not s.copied_out)
     found = tuple(new.buffer.name for new in fills_of(loop, here))
     if not found:
         kept = next((s for s in loop.body if isinstance(s, ir.New) and s.buffer.name in here), None)
