@@ -70,7 +70,8 @@ def map_nest(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym], v
     if not inner:
         return _own(loops, body, values)
     body, anew = ordered(body)
-    return replace(_shared(loops, body, tuple(_team_bands(body)), values), anew=anew)
+    left = tuple(_team_bands(body))
+    return replace(_shared(loops, body, left, values) if left else _own(loops, body, values), anew=anew)
 
 
 def for_grid(par: ir.Par, known: frozenset[Sym]) -> bool:
