@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.backends.tiles import TILED, TRANSPOSE
+from tests.lowering.tiled import COPY, copying
+from tests.schedule.laid import laid
 
 from texpr import driver
 from texpr.backends.c.status import TENSOR_BASE, TENSOR_SIZE, TENSOR_STRIDE
 from texpr.ir.kernel_parse import parse_plan
 from texpr.runtime import Kernel, load_emulated
+from texpr.runtime.memory import aligned_empty
 from texpr.support.diagnostic import TexprError
 from texpr.toolchain import Toolchain, this_machine
 
@@ -60,6 +63,19 @@ def test_every_call_has_maps_of_its_own(tools: Toolchain) -> None:
         x = np.arange(rows * columns, dtype=np.float32).reshape(rows, columns)
         if rows:
             np.testing.assert_array_equal(kernel(x), x.T)
+
+
+def test_strides_of_the_call(tools: Toolchain) -> None:
+    """Rows that lie apart at run time: what lies between them is neither read as the tensor's, nor written."""
+    apart = COPY.replace("A: f32[M, K] align(16)", "A: f32[M, K] stride(lda, 1) align(16)")
+    made = laid(apart.replace("K % 4 == 0", "lda % 4 == 0, lda >= K"), copying("fill=zero, swizzle=128B"))
+    kernel = load_emulated(tools, made.function, made.plan, "sm_90a")
+    for rows, columns, pitch in ((19, 37, 48), (1, 1, 4), (40, 64, 64), (0, 5, 8), (33, 3, 100)):
+        room = aligned_empty(np.dtype(np.float32), (rows, pitch), 16)
+        room[...] = np.arange(rows * pitch).reshape(rows, pitch) % 1000
+        np.testing.assert_array_equal(kernel(room[:, :columns]), room[:, :columns])
+    beside = aligned_empty(np.dtype(np.float32), (4, 9), 16)
+    assert "lda" in status(kernel, beside[:, :8])
 
 
 def status(kernel: Kernel, *arrays: Any, **named: Any) -> str:
