@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pytest
+from tests.lowering.test_tensor import EXAMPLES, Arrays, example
+from tests.schedule.laid import Laid
 
 from texpr import driver
-from texpr.runtime import DeviceArray, Kernel, load_cuda
+from texpr.interp import run as interpret
+from texpr.isa.cuda import TMA
+from texpr.isa.registry import resolve
+from texpr.runtime import DeviceArray, Kernel, load_cuda, load_emulated
+from texpr.runtime.memory import aligned_empty
 from texpr.support.diagnostic import TexprError
 from texpr.toolchain import Toolchain, runs_on, this_machine
 from texpr.toolchain.doctor import TARGETS, find_device
@@ -23,15 +31,21 @@ fn saxpy(a: f32, x: f32[n], y: f32[n]): f32[n] {
 """
 
 
-@pytest.fixture(scope="module")
-def saxpy() -> Kernel:
-    """saxpy on the first device."""
+def device_target() -> str:
+    """The best target for the first device."""
     device = find_device()
     if isinstance(device, str):
         pytest.skip(device)
     target = next((t for t in reversed(TARGETS) if runs_on(t, device)), None)
     if target is None:
         pytest.skip(f"no target fits sm_{device[0]}{device[1]}")
+    return target
+
+
+@pytest.fixture(scope="module")
+def saxpy() -> Kernel:
+    """saxpy on the first device."""
+    target = device_target()
     compiled = driver.lower(driver.parse(SAXPY).functions[0], target)
     try:
         return load_cuda(Toolchain(this_machine()), compiled.function, compiled.plan, target)
@@ -57,3 +71,30 @@ def test_arrays_of_pytorch_on_their_stream(saxpy: Kernel) -> None:
         x = torch.arange(100_000, device="cuda", dtype=torch.float32) % 1024
         z = torch.from_dlpack(saxpy(2.0, x, x, stream=stream))
         assert torch.equal(z, 3 * x)
+
+
+def same_as_interpreted(made: Laid, kernel: Kernel, arrays: Arrays, sizes: Mapping[str, int]) -> None:
+    """One call, whose only output is what the program means."""
+    want = interpret(made.original, arrays, sizes)
+    given: dict[str, Any] = {name: aligned_empty(array.dtype, array.shape, 16) for name, array in arrays.items()}
+    for name, array in arrays.items():
+        given[name][...] = array
+    ((name, wanted),) = want.items()
+    got = kernel(**given, **sizes)
+    np.testing.assert_array_equal(given.get(name, got), wanted)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_of_copies(name: str) -> None:
+    """What the tensor memory accelerator copies, to the bit: small integers, of which sums are exact."""
+    target = device_target()
+    if TMA not in resolve(target).features:
+        pytest.skip(f"{target} has no tensor memory accelerator")
+    made, (arrays, sizes) = example(name), EXAMPLES[name]
+    same_as_interpreted(made, load_cuda(Toolchain(this_machine()), made.function, made.plan, target), arrays, sizes)
+
+
+def test_how_examples_are_called() -> None:
+    """The same without a device."""
+    made, (arrays, sizes) = example("reduce_add"), EXAMPLES["reduce_add"]
+    same_as_interpreted(made, load_emulated(Toolchain(this_machine()), made.function, made.plan, "sm_90a"), arrays, sizes)
