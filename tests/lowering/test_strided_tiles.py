@@ -172,7 +172,7 @@ def test_planted_bugs_are_found(name: str) -> None:
 REFUSED = {
     "between": (", stride=(3, 1)", "a stride of 3 steps over elements that dimension 0 of the region has: they lie 2 apart"),
     "inner": (", stride=(2, 2)", "a stride of 2 steps over elements that dimension 1 of the region has: they lie 1 apart"),
-    "box": (", stride=(2, 1), box=(15, 32)", "a stride of 2 does not divide the box of 15 in dimension 0"),
+    "box": (", stride=(2, 1), box=(15, 32)", "a stride of 2 does not divide the box of 15 in dimension 0, of size M"),
     "part": (", stride=(2, 1), box=(12, 32)", "boxes of 12 do not divide the 32 elements that dimension 0 of the region has"),
     "rank": (", stride=(2)", "`stage` takes a stride for each dimension of `A`, 2 in all"),
 }

@@ -80,7 +80,8 @@ def same_as_interpreted(made: Laid, kernel: Kernel, arrays: Arrays, sizes: Mappi
     for name, array in arrays.items():
         given[name][...] = array
     ((name, wanted),) = want.items()
-    got = kernel(**given, **sizes)
+    named: dict[str, Any] = {**given, **sizes}
+    got = kernel(**named)
     np.testing.assert_array_equal(given.get(name, got), wanted)
 
 

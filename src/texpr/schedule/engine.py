@@ -75,7 +75,8 @@ def strided(call: Call, buffer: Buffer, region: Box, covers: tuple[int, ...] | N
             whole = f"choose a divisor of {grain}" if grain > 1 else "leave it at 1"
             raise call.refuse("E0916", reason, at=argument, help=whole)
         if covers is not None and covers[dim] % each:
-            reason = f"a stride of {each} does not divide the box of {covers[dim]} in dimension {dim}"
+            where = f"in dimension {dim}, of size {buffer.shape[dim]}"
+            reason = f"a stride of {each} does not divide the box of {covers[dim]} {where}"
             raise call.refuse("E0916", reason, at=call.key("box"), help=f"choose a box that {each} divides")
     return region.every(step)
 
