@@ -106,7 +106,8 @@ def replace_loads(value: Value, change: Callable[[Load], Value | None]) -> Value
         if not isinstance(node, Load):
             return None
         data = tuple((sym, replace_loads(meaning, change)) for sym, meaning in node.data)
-        node = replace(node, data=data) if data else node
+        if any(new is not old for (_, new), (_, old) in zip(data, node.data, strict=True)):
+            node = replace(node, data=data)
         changed = change(node)
         return node if changed is None else changed
 

@@ -16,8 +16,10 @@ from math import prod
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.rewrite import substitute_value
 from texpr.ir.tensor_map import combined_as, element
-from texpr.ir.value import Buffer, Load, Value, walk
+from texpr.ir.types import I32
+from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value, conjunction, walk
 from texpr.lowering.cluster import Cluster
 from texpr.lowering.holes import Asked, Tested, asked, bounds, present, tested
 from texpr.lowering.names import Names
@@ -27,6 +29,7 @@ from texpr.mapping.bands import band
 from texpr.relation.facts import in_loop, known
 from texpr.schedule.columns import Column, Window, column
 from texpr.schedule.marks import MULTICAST, SAVES, TENSOR, mark
+from texpr.schedule.rows import GROUP, table_of
 from texpr.schedule.runs import misplaced
 from texpr.schedule.tensor import Boxes, Planned, dense_strides, planned
 from texpr.support.diagnostic import Limitation, limitation
@@ -58,6 +61,7 @@ class Step:
     among: tuple[str, ...] = ()
     window: Window | None = None
     in_runs: bool = False
+    gathers: bool = False
 
     @property
     def span(self) -> Span:
@@ -74,6 +78,11 @@ class Step:
     def syms(self) -> frozenset[Sym]:
         """The indices of the copy's loops."""
         return frozenset(sym for sym in self.loops if sym is not None)
+
+    @property
+    def syms_in_order(self) -> tuple[Sym, ...]:
+        """The same, the outermost first."""
+        return tuple(sym for sym in self.loops if sym is not None)
 
     @property
     def align(self) -> int:
@@ -96,6 +105,7 @@ def step_of(leaf: Leaf, places: Mapping[Buffer, Place]) -> Step | None:
         raise changed(leaf.stmt)
     loops, body = band(leaf.stmt)
     further = any(a.value == "im2col" for a in wanted.args)
+    gathers = any(a.value == "gather4" for a in wanted.args)
     in_runs = any(a.value == "bulk" for a in wanted.args)
     swizzle, *box = (a.value for a in wanted.args if isinstance(a.value, int))
     found = tested(body)
@@ -114,9 +124,13 @@ def step_of(leaf: Leaf, places: Mapping[Buffer, Place]) -> Step | None:
         pixel, channel = loops
         lines = Boxes((pixel.extent.constant, channel.extent.constant), (box[0], box[1]), tensor.dtype.bytes, Swizzle(swizzle))
         return Step(leaf, found, tile, tensor, False, (pixel.sym, channel.sym), lines, window=window_of(box[2:]))
+    if gathers and not stores and len(loops) == 2 and bind.update is None and not saves and is_of_rows(tensor, loops):
+        extents = (loops[0].extent.constant, loops[1].extent.constant)
+        lines = Boxes(extents, (box[0], box[1]), tensor.dtype.bytes)
+        return Step(leaf, found, tile, tensor, False, (loops[0].sym, loops[1].sym), lines, gathers=True)
     along = tuple(next((loop for loop in loops if loop.sym in e.syms()), None) for e in tensor.index)
     extent = tuple(1 if loop is None else loop.extent.constant for loop in along)
-    if further or len(box) != len(extent) or sum(loop is not None for loop in along) != len(loops):
+    if further or gathers or len(box) != len(extent) or sum(loop is not None for loop in along) != len(loops):
         raise changed(leaf.stmt)
     steps = tuple(1 if loop is None else _step(e, loop.sym) for e, loop in zip(tensor.index, along, strict=True))
     if 0 in steps:
@@ -214,6 +228,8 @@ class Maps:
         fill = (step.tested.fill or Fill.ZERO).value
         if step.window is not None:
             return replace(column_map(buffer, step.window, step.boxes, step.span), fill=fill)
+        if step.gathers:
+            return replace(rows_map(buffer, step.boxes, step.span), fill=fill)
         copy = self.planned(step).copy
         dimensions = copy.dimensions
         return k.TensorMap(
@@ -256,6 +272,10 @@ class Maps:
             inside = known(facts)
             sizes = self._sizes(step)
             empty = tuple(present(size) for size in sizes if not inside.positive(size))
+            if step.gathers:
+                self._require_columns(step, facts)
+                self._asked[step] = empty
+                return empty
             exact = step.stores or step.tested.fill is not None
             found = self._holes(step, facts) if exact or step.saves else Asked(())
             if found.within is not None and exact:
@@ -265,7 +285,7 @@ class Maps:
 
     def _sizes(self, step: Step) -> tuple[Expr, ...]:
         """The sizes of the tensor as the engine has it."""
-        if step.window is not None:
+        if step.window is not None or step.gathers:
             return step.tensor.buffer.shape
         return tuple(each.size for each in self.planned(step).copy.dimensions)
 
@@ -304,7 +324,7 @@ class Maps:
         """What arrives when every box of a step has landed, parts outside of the tensor included."""
         if step.in_runs:
             return prod(step.boxes.extent) * step.boxes.size
-        return self.of(step).bytes * len(step.boxes.numbers)
+        return self.of(step).bytes * len(step.boxes.numbers) * (GROUP if step.gathers else 1)
 
     def loads(self, step: Step, barrier: Load) -> tuple[k.Stmt, ...]:
         """Starts the copies of a step, which arrive at `barrier`; of those that blocks share, this block's part."""
@@ -312,6 +332,8 @@ class Maps:
             return tuple(self._columns(step, step.window, barrier, outside=False))
         if step.in_runs:
             return tuple(self.runs(step, barrier))
+        if step.gathers:
+            return tuple(self._rows(step, barrier, outside=False))
         map = self.of(step).name
         if not step.among:
             return tuple(k.CopyTensor(tile, map, at, barrier, step.span) for tile, at in self._each(step))
@@ -335,10 +357,51 @@ class Maps:
                 replace(tile, buffer=place.buffer, index=place.index(tile.index)), name, at, barrier, step.span, offsets=offsets
             )
 
+    def _rows(self, step: Step, barrier: Load, outside: bool) -> Iterator[k.Stmt]:
+        """Starts the copies of rows, four by four, in a loop where there are more; `outside`: of rows that no matrix has."""
+        place, name = self.places[step.tile.buffer], self.of(step).name
+        row, column = step.syms_in_order
+        groups, across = step.boxes.counts
+        group = self.names.sym("group") if groups > 1 else None
+        copies: list[k.Stmt] = []
+        for number in range(across):
+            first = ZERO if group is None else expr(group)
+            tile = step.at(step.tile, (first, number))
+            at = step.tensor.index[1].substitute({column: expr(number * step.boxes.box[1])})
+            named = tuple(_NOWHERE if outside else self._row(step, {row: first * GROUP + n}) for n in range(GROUP))
+            tile = replace(tile, buffer=place.buffer, index=place.index(tile.index))
+            copies.append(k.CopyTensor(tile, name, (at,), barrier, step.span, rows=named))
+        yield from (
+            copies if group is None else (k.For(group, ZERO, expr(groups), tuple(copies), ONE, "serial", span=step.span),)
+        )
+
+    def _row(self, step: Step, at: Mapping[Sym, Expr]) -> Value:
+        """The number of a row: what the table says, where it has that element."""
+        ((_, meaning),) = step.tensor.data
+        if any(isinstance(node, Load) and node.buffer in self.places for node in walk(meaning)):
+            raise changed(step.loop)
+        found = substitute_value(meaning, at)
+        found = found if found.dtype == I32 else Cast(found, I32)
+        test = conjunction([substitute_value(each, at) for each in _row_tests(step)])
+        return found if test is None else Op("select", (test, found, _NOWHERE), I32)
+
+    def _require_columns(self, step: Step, facts: tuple[Expr, ...]) -> None:
+        """What is tested of columns is the engine's own test of them; refuses other tests, where holes must be zero."""
+        mine = _row_tests(step)
+        tests = tuple(test for test in step.tested.tests if test not in mine)
+        own = zip(step.syms_in_order, step.boxes.extent, strict=True)
+        every = (*facts, *(f for sym, extent in own for f in in_loop(sym, expr(extent))))
+        found = asked(tests, bounds(step.tensor, (1,)), every, step.syms, self.sizes)
+        within = (*found.predicates, *(() if found.within is None else (found.within,)))
+        if step.tested.fill is not None and within:
+            raise _parted(step, within[0])
+
     def fillings(self, step: Step, barrier: Load) -> tuple[k.Stmt, ...]:
         """The same outside of the tensor, where boxes end before it begins: the engine fills them."""
         if step.window is not None:
             return tuple(self._columns(step, step.window, barrier, outside=True))
+        if step.gathers:
+            return tuple(self._rows(step, barrier, outside=True))
         outside = tuple(-each.box for each in self.planned(step).copy.dimensions)
         return tuple(k.CopyTensor(tile, self.of(step).name, outside, barrier, step.span) for tile, _ in self._each(step))
 
@@ -363,6 +426,33 @@ def _travels_as(step: Step) -> str:
     """The type that a map has in place of the buffer's own, so that the engine combines its elements; empty for that one."""
     name = None if step.reduce is None else combined_as(step.reduce, step.tensor.dtype)
     return "" if name is None or name == element(step.tensor.dtype).name else name
+
+
+_NOWHERE = Literal(-1, I32)
+"""A row that no matrix has."""
+
+
+def _row_tests(step: Step) -> tuple[Value, ...]:
+    """What is tested of a row as a whole."""
+    column = step.syms_in_order[1]
+    return tuple(test for test in step.tested.tests if column not in k.value_symbols(test))
+
+
+def is_of_rows(tensor: Load, loops: Sequence[ir.Loop]) -> bool:
+    """Whether an element is that of a row which a table names by the first loop, in a column that goes with the second."""
+    row, column = (loop.sym for loop in loops)
+    if tensor.buffer.rank != 2 or len(tensor.data) != 1 or table_of(tensor.data[0][1]) is None:
+        return False
+    (sym, meaning), across = tensor.data[0], tensor.index[1]
+    apart = column not in k.value_symbols(meaning) and not {row, sym} & across.syms()
+    return apart and tensor.index[0] is expr(sym) and _step(across, column) == 1
+
+
+def rows_map(buffer: Buffer, boxes: Boxes, span: Span) -> k.TensorMap:
+    """The map of single rows, which copies name four at a time."""
+    sizes = tuple(size if size.is_constant and size is not ZERO else maximum(size, ONE) for size in reversed(buffer.shape))
+    stride = dense_strides(buffer)[0] * buffer.dtype.bytes
+    return k.TensorMap("", buffer, sizes, (stride,), (boxes.box[1], 1), (1, 1), span=span)
 
 
 def window_of(numbers: Sequence[int]) -> Window:

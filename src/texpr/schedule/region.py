@@ -87,13 +87,14 @@ def _uses(
         found += [t for t in targets if t.buffer is buffer]
         for load in found:
             writes = any(load is t for t in targets)
-            yield Use(stmt, load, writes, outer, inner, _index(state, load, (*outer, *inner)), tested)
+            yield Use(stmt, load, writes, outer, inner, subscripts(state, load, (*outer, *inner)), tested)
         for block in ir.blocks(stmt):
             deeper = (*inner, stmt) if isinstance(stmt, ir.Par | ir.Seq) else inner
             yield from _uses(state, buffer, block, outer, deeper, tested or isinstance(stmt, ir.If))
 
 
-def _index(state: State, load: Load, around: tuple[ir.Loop, ...]) -> tuple[Expr, ...]:
+def subscripts(state: State, load: Load, around: tuple[ir.Loop, ...]) -> tuple[Expr, ...]:
+    """The subscripts of an access in the IterDomains that the loops `around` it run over."""
     graph = state.graph(around)
     indices = graph.indices()
     facts = list(given(state.function))

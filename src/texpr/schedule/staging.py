@@ -10,6 +10,7 @@ from texpr.ir import program as ir
 from texpr.ir.rewrite import Rewriter, replace_loads
 from texpr.ir.types import BOOL, I64
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Value, conjunction
+from texpr.ir.value import walk as value_walk
 from texpr.presburger.formula import Ge, conj, negate, syms
 from texpr.presburger.linear import NotAffine
 from texpr.presburger.raw import Undecided
@@ -100,6 +101,33 @@ class Staging:
         test = conjunction(list(self._tests(index, index, facts)))
         before = nested(tuple(pars), self._where(test, ir.Bind((own,), (theirs,), span=self.span), other))
         where = {id(each.load): place for each in self.uses}
+        return self._rebuilt(self._noted(self.state, (), fill), made, before, (), where)
+
+    def from_rows(
+        self,
+        source: Load,
+        loops: Mapping[Sym, int],
+        where: Mapping[int, tuple[Expr, ...]],
+        fill: Literal | None,
+        mark: Callable[[ir.Par], ir.Par],
+    ) -> State:
+        """`source`, in `loops`, whose row is an element of a table: an element of the new buffer for each iteration.
+
+        What is no element of either becomes `fill`, or stays undefined. `where`: the places of accesses.
+        """
+        facts = (*inside(self.state, self.outer), *(f for sym, extent in loops.items() for f in in_loop(sym, expr(extent))))
+        pars = [ir.Par(sym, expr(extent), (), span=self.span) for sym, extent in loops.items()]
+        pars[:1] = map(mark, pars[:1])
+        made = self._made(tuple(map(expr, loops.values())))
+        own, theirs = Load(made, tuple(map(expr, loops)), span=self.span), replace(source, span=self.span)
+        hidden = {sym for sym, _ in source.data}
+        named = (node for _, meaning in source.data for node in value_walk(meaning) if isinstance(node, Load))
+        tests = [test for load in named for test in self._tests(load.index, load.index, facts, load.buffer.shape)]
+        plain = [(e, size) for e, size in zip(source.index, self.buffer.shape, strict=True) if not e.syms() & hidden]
+        for e, size in plain:
+            tests += self._tests((e,), (e,), facts, (size,))
+        other = () if fill is None else (ir.Bind((own,), (fill,), span=self.span),)
+        before = nested(tuple(pars), self._where(conjunction(tests), ir.Bind((own,), (theirs,), span=self.span), other))
         return self._rebuilt(self._noted(self.state, (), fill), made, before, (), where)
 
     def to_box(self, region: Box, names: Sequence[Sym], mark: Callable[[ir.Par], ir.Par]) -> State:
@@ -198,7 +226,7 @@ class Staging:
 
         def load(old: Load) -> Load | None:
             index = where.get(id(old))
-            return None if index is None else replace(old, buffer=made, index=index)
+            return None if index is None else replace(old, buffer=made, index=index, data=())
 
         def value(old: Value) -> Value:
             return replace_loads(old, load)
@@ -220,12 +248,14 @@ class Staging:
     def _where(self, test: Value | None, bind: ir.Bind, other: Body = ()) -> Body:
         return (bind,) if test is None else (ir.If(test, (bind,), other, span=self.span),)
 
-    def _tests(self, index: Sequence[Expr], whole: Sequence[Expr], facts: tuple[Expr, ...]) -> Iterator[Value]:
-        """The comparisons that keep an index inside the buffer; those that always hold are left out.
+    def _tests(
+        self, index: Sequence[Expr], whole: Sequence[Expr], facts: tuple[Expr, ...], shape: Sequence[Expr] | None = None
+    ) -> Iterator[Value]:
+        """The comparisons that keep an index inside the buffer, or inside of `shape`; those that always hold are left out.
 
         `whole`: the same index in the loops that there are. `facts`: what is not negative there.
         """
-        for shown, real, size in zip(index, whole, self.buffer.shape, strict=True):
+        for shown, real, size in zip(index, whole, self.buffer.shape if shape is None else shape, strict=True):
             if not self._holds(real, facts):
                 yield Op("ge", (Index(shown, I64), Index(ZERO, I64)), BOOL)
             if not self._holds(size - 1 - real, facts):

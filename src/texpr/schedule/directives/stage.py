@@ -12,9 +12,9 @@ stays in registers over a whole loop. By tma it is stored from shared memory, a 
 `in`: shared or registers. `via`: ld (loads and stores), cp_async, or tma: boxes of `box=(128, 16)` elements that the tensor
 memory accelerator copies, with `swizzle=32B|64B|128B`; with `stride=(2, 1)` every other row; with `multicast=bj` once for all
 blocks of a cluster along bj, each of which brings its share. By im2col it copies pixels as a convolution reads them,
-`box=(PIXELS, CHANNELS)` at a time; by bulk, rows that lie inside of A, without a map. `fill`: what the elements of the region
-outside of A become: weak (nothing: no read sees them), zero, or a number. Proved: no other iteration writes what is copied in,
-and what is copied out was written; or refused.
+`box=(PIXELS, CHANNELS)` at a time; by gather4, rows that a table names, four at a time; by bulk, rows inside of A,
+without a map. `fill`: what the elements of the region outside of A become: weak (nothing: no read sees them), zero, or a
+number. Proved: no other iteration writes what is copied in, and what is copied out was written; or refused.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from texpr.schedule.engine import (
 from texpr.schedule.marks import ASYNC, MULTICAST, SAVES, TENSOR, marked
 from texpr.schedule.materialise import materialise
 from texpr.schedule.region import Box, NoBox, Use, box, inside, is_met_again, uses, varying
+from texpr.schedule.rows import require_rows, require_target, rows
 from texpr.schedule.runs import require_runs
 from texpr.schedule.staging import Staging
 from texpr.schedule.state import State
@@ -57,7 +58,7 @@ def _apply(call: Call) -> State:
         raise call.wrong("needs `at=LOOP`: the loop in each of whose iterations the copy lives")
     at = call.loop(where)
     space = _word(call, "in", ("shared", "registers"))
-    via = _word(call, "via", ("ld", "cp_async", "bulk", "tma", "im2col"))
+    via = _word(call, "via", ("ld", "cp_async", "bulk", "tma", "im2col", "gather4"))
     _require_words_of_via(call, buffer, via)
     call.require_memory(space, call.key("in"))
     outer = tuple(s for s in path_to(call.state.function.body, at) or () if isinstance(s, ir.Par | ir.Seq))
@@ -83,6 +84,8 @@ def _apply(call: Call) -> State:
     fill = _fill(call, buffer)
     if via == "im2col":
         return _by_columns(call, staging, fill)
+    if via == "gather4":
+        return _by_rows(call, staging, fill)
     region = _box(call, staging)
     names = _copy_loops(call, name.name, len(region.extent))
     if via == "bulk":
@@ -131,6 +134,22 @@ def _by_columns(call: Call, staging: Staging, fill: Literal | None) -> State:
         found.column.index, found.place, loops, fill, lambda loop: marked(loop, TENSOR, *words, span=call.directive.span)
     )
     return with_memory(_defined(call, staging, like, state), staging.name, boxes)
+
+
+def _by_rows(call: Call, staging: Staging, fill: Literal | None) -> State:
+    """Rows that a table names, copied four at a time by the tensor memory accelerator."""
+    try:
+        found = rows(staging.state, staging.uses)
+    except NoBox as problem:
+        raise _no(call, problem.use, str(problem), help=problem.help) from None
+    require_rows(call, found, known(inside(staging.state, staging.outer)))
+    row, column = _copy_loops(call, staging.name, 2)
+    words = (0, *found.boxes.box, "gather4")
+    loops = dict(zip((row, column), found.boxes.extent, strict=True))
+    state = staging.from_rows(
+        found.at(row, column), loops, found.where, fill, lambda loop: marked(loop, TENSOR, *words, span=call.directive.span)
+    )
+    return with_memory(_defined(call, staging, staging.uses[0], state), staging.name, found.boxes)
 
 
 def _stored(call: Call, staging: Staging) -> State:
@@ -190,9 +209,11 @@ def _multicast(call: Call, loop: ir.Par, among: tuple[ir.Loop, ...]) -> ir.Par:
 
 def _require_words_of_via(call: Call, buffer: Buffer, via: str) -> None:
     """Words of copies by the engine, which not every target knows."""
-    if via in ("bulk", "tma", "im2col"):
+    if via in ("bulk", "tma", "im2col", "gather4"):
         require_engine(call)
         require_fill(call, buffer)
+    if via == "gather4":
+        require_target(call)
     every = ("box", "stride", "swizzle", "save_traffic", "multicast")
     for key in {"tma": (), "im2col": ("stride", "save_traffic", "multicast")}.get(via, every):
         argument = call.key(key)
@@ -315,7 +336,7 @@ def _no(call: Call, use: Use, reason: str, other: Use | None = None, help: str |
 
 
 FORM = (
-    "stage(BUFFER, at=LOOP, in=shared|registers, via=ld|cp_async|bulk|tma|im2col, fill=weak|zero|NUMBER, box=(N, …), "
+    "stage(BUFFER, at=LOOP, in=shared|registers, via=ld|cp_async|bulk|tma|im2col|gather4, fill=weak|zero|NUMBER, box=(N, …), "
     "stride=(N, …), swizzle=none|32B|64B|128B, save_traffic=true|false, multicast=LOOP) -> NAME"
 )
 

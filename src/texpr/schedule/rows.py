@@ -1,0 +1,153 @@
+"""`stage(A, …, via=gather4)`: rows of a matrix that a table names, copied four at a time: what a region must be for that.
+
+    A[I[32 · io + r], 64 · jo + c]     r < 32, c < 64:  eight copies, each with four numbers of rows out of I
+
+The tile has whole groups of four rows, and columns so many that each copy begins at a multiple of 128 bytes. What is no element
+of the table is row −1 to the engine, which it finds outside of the matrix. PTX ISA, "cp.async.bulk.tensor", ".tile::gather4".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
+from texpr.affine.facts import Known
+from texpr.ir.program import InRange
+from texpr.ir.tensor_map import element
+from texpr.ir.value import Buffer, Cast, Load, Value
+from texpr.isa.cuda import TMA_ROWS
+from texpr.presburger.formula import Eq
+from texpr.relation.facts import known
+from texpr.schedule.call import Call
+from texpr.schedule.materialise import given
+from texpr.schedule.region import NoBox, Use, box, subscripts
+from texpr.schedule.state import State
+from texpr.schedule.tensor import ALLOCATED, Boxes, dense_strides
+from texpr.support.diagnostic import Note
+from texpr.tma.boxing import MOST_BOX
+from texpr.tma.descriptor import TensorMap, Tiled, exprs
+from texpr.tma.descriptor import Use as Instruction
+from texpr.tma.rules import findings
+from texpr.tma.swizzle import CHUNK, LINE
+
+GROUP = 4
+"""Rows of one copy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows and columns of a matrix: `load` is its element at the start of both, `dim` the dimension of the table that rows go
+    along, `boxes` the copies, and `where` an access finds its element in the tile."""
+
+    load: Load
+    dim: int
+    boxes: Boxes
+    where: Mapping[int, tuple[Expr, ...]]
+
+    def at(self, row: Sym, column: Sym) -> Load:
+        """The element of a row and a column of the tile."""
+        ((sym, meaning),) = self.load.data
+        table = table_of(meaning)
+        assert table is not None
+        index = tuple(e + expr(row) if dim == self.dim else e for dim, e in enumerate(table.index))
+        moved: Value = replace(table, index=index)
+        if isinstance(meaning, Cast):
+            moved = Cast(moved, meaning.dtype)
+        return replace(self.load, index=(self.load.index[0], self.load.index[1] + expr(column)), data=((sym, moved),))
+
+
+def table_of(meaning: Value) -> Load | None:
+    """The element of a table that a subscript is, if it is nothing else."""
+    inner = meaning.arg if isinstance(meaning, Cast) else meaning
+    return inner if isinstance(inner, Load) and not inner.data else None
+
+
+def require_target(call: Call) -> None:
+    """Refuses machines whose engine takes no numbers of rows: E0916."""
+    target = call.state.target
+    if TMA_ROWS not in target.features:
+        reason = f"the tensor memory accelerator of {target.name} copies no rows by their numbers"
+        raise call.refuse("E0916", reason, at=call.key("via"), help="build for sm_100a or sm_103a, or use via=cp_async")
+
+
+def rows(state: State, uses: Sequence[Use]) -> Rows:
+    """The rows and columns that accesses touch. Raises NoBox with the reason where they are none."""
+    tables: list[Use] = []
+    columns: list[Use] = []
+    for use in uses:
+        load = use.load
+        table = table_of(load.data[0][1]) if len(load.data) == 1 else None
+        if load.buffer.rank != 2 or table is None:
+            raise NoBox(use, "it is no element of a row that one element of a table names")
+        ((sym, _),) = load.data
+        if load.index[0] is not expr(sym) or sym in load.index[1].syms():
+            raise NoBox(use, "its row is not what the table says, or its column depends on that")
+        if table.buffer.role != "input" or (tables and table.buffer is not tables[0].load.buffer):
+            raise NoBox(use, f"its table, `{table.buffer.name}`, is not one that is only read")
+        around = (*use.outer, *use.inner)
+        tables.append(replace(use, load=table, index=subscripts(state, table, around)))
+        column = replace(load, index=load.index[1:], data=())
+        columns.append(replace(use, load=column, index=use.index[1:]))
+    if not _are_rows(state, tables[0].load.buffer, uses[0].load.buffer.shape[0]):
+        name, matrix = tables[0].load.buffer.name, uses[0].load.buffer
+        reason = f"elements of `{name}` that are not asked for here might be no rows of `{matrix.name}`"
+        raise NoBox(uses[0], reason, f'promise it: "assume {name} in 0..{matrix.shape[0]}"')
+    named, across = box(state, tables), box(state, columns)
+    long = [dim for dim, extent in enumerate(named.extent) if extent > 1]
+    if len(long) > 1:
+        raise NoBox(uses[0], "its rows go along several dimensions of the table")
+    dim = long[0] if long else len(named.extent) - 1
+    first = uses[0].load
+    ((sym, meaning),) = first.data
+    start: Value = replace(tables[0].load, index=named.base)
+    if isinstance(meaning, Cast):
+        start = Cast(start, meaning.dtype)
+    where = {
+        id(use.load): (named.holds(table.index)[dim], across.holds(column.index)[0])
+        for use, table, column in zip(uses, tables, columns, strict=True)
+    }
+    boxes = _boxes(named.extent[dim], across.extent[0], first.dtype.bytes)
+    return Rows(replace(first, index=(expr(sym), across.base[0]), data=((sym, start),)), dim, boxes, where)
+
+
+def _are_rows(state: State, table: Buffer, size: Expr) -> bool:
+    """Whether every element of a table is promised to be a row of a matrix of so many."""
+    promised = known(given(state.function))
+    ranges = (a for a in state.function.assumes if isinstance(a, InRange) and a.buffer is table)
+    return any(promised.nonnegative(a.lo) and promised.nonnegative(size - a.hi) for a in ranges)
+
+
+def _boxes(count: int, width: int, size: int) -> Boxes:
+    """Four rows a box, and as wide as the hardware has them, where every box takes whole lines of shared memory."""
+    least = LINE // GROUP // size
+    parts = -(-width // least)
+    wide = least * max(n for n in range(1, MOST_BOX // least + 1) if parts % n == 0)
+    return Boxes((-(-count // GROUP) * GROUP, parts * least), (GROUP, wide), size)
+
+
+def row_map(buffer: Buffer, boxes: Boxes, base: Expr, sizes: Sequence[Expr]) -> TensorMap:
+    """The map of single rows, as the rules have it."""
+    stride = dense_strides(buffer)[0] * buffer.dtype.bytes
+    traversal = Tiled(exprs(boxes.box[1], 1))
+    return TensorMap(element(buffer.dtype), base, tuple(sizes), (stride,), traversal, exprs(1, 1))
+
+
+def require_rows(call: Call, found: Rows, promised: Known) -> None:
+    """Refuses what breaks a rule of the hardware, or is not seen to keep those that a launch does not check: E0916."""
+    buffer = found.load.buffer
+    note = Note(f"`{buffer.name}` is declared here", buffer.span)
+    if dense_strides(buffer)[-1] is not ONE:
+        raise call.refuse("E0916", f"elements of a row of `{buffer.name}` are not neighbours", note)
+    begins = buffer.align or (buffer.dtype.bytes if buffer.role in ("input", "inout") else ALLOCATED)
+    map = row_map(buffer, found.boxes, expr(Sym("base")) * begins, tuple(reversed(buffer.shape)))
+    use = Instruction(map, (found.load.index[1], ZERO), expr(found.boxes.bytes), rows=exprs(-1, -1, -1, -1))
+    result = findings(use, promised)
+    for finding in (*result.violated, *(f for f in result.checked if isinstance(f.asked.condition, Eq))):
+        reason = f"the tensor memory accelerator cannot copy `{buffer.name}`: {finding.asked.subject}: {finding.rule.says}"
+        help = finding.rule.helps
+        if finding.rule.name == "stride alignment":
+            help = f'add "where {buffer.shape[-1]} % {CHUNK // buffer.dtype.bytes} == 0"'
+        if finding.rule.name == "base":
+            help = f"promise where it begins: `{buffer.name}: {buffer.dtype}[…] align({CHUNK})`"
+        raise call.refuse("E0916", reason, note, help=help)
