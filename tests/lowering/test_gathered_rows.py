@@ -61,6 +61,22 @@ def test_a_table_of_rows(fill: str) -> None:
     assert len(load.rows) == 4 and only(made).maps[0].box == (48, 1)
 
 
+WAYS = {
+    "backwards": ("table[I[i], j]", "table[I[n - 1 - i], j]"),
+    "columns backwards": ("table[I[i], j]", "table[I[i], D - 1 - j]"),
+    "two by two": ("table[I[i], j]", "table[I[i / 2], j]"),
+    "masked": ("{ Y[i, j] = 2.0 * table[I[i], j] }", "{ Y[i, j] = 0.0  if i % 3 == 0 { Y[i, j] = table[I[i], j] } }"),
+}
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_ways_through_a_table(name: str) -> None:
+    made = laid(GATHER.replace(*WAYS[name]), TILES.format(""), TARGET)
+    assert any(isinstance(s, k.CopyTensor) and s.rows for s in made.statements)
+    for rows, names, width in ((5, 7, 20), (9, 61, 52)):
+        assert wrong(made, *case(rows, names, width), (None, 0)) is None
+
+
 BAG = """
 fn bag(table: f32[V, D] align(16), I: i32[b, m]): f32[b, D]
     where D % 4 == 0

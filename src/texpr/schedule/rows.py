@@ -87,8 +87,8 @@ def rows(state: State, uses: Sequence[Use]) -> Rows:
             raise NoBox(use, f"its table, `{table.buffer.name}`, is not one that is only read")
         around = (*use.outer, *use.inner)
         tables.append(replace(use, load=table, index=subscripts(state, table, around)))
-        column = replace(load, index=load.index[1:], data=())
-        columns.append(replace(use, load=column, index=use.index[1:]))
+        column = replace(load, index=(ZERO, load.index[1]), data=())
+        columns.append(replace(use, load=column, index=(ZERO, use.index[1])))
     if not _are_rows(state, tables[0].load.buffer, uses[0].load.buffer.shape[0]):
         name, matrix = tables[0].load.buffer.name, uses[0].load.buffer
         reason = f"elements of `{name}` that are not asked for here might be no rows of `{matrix.name}`"
@@ -104,11 +104,11 @@ def rows(state: State, uses: Sequence[Use]) -> Rows:
     if isinstance(meaning, Cast):
         start = Cast(start, meaning.dtype)
     where = {
-        id(use.load): (named.holds(table.index)[dim], across.holds(column.index)[0])
+        id(use.load): (named.holds(table.index)[dim], across.holds(column.index)[1])
         for use, table, column in zip(uses, tables, columns, strict=True)
     }
-    boxes = _boxes(named.extent[dim], across.extent[0], first.dtype.bytes)
-    return Rows(replace(first, index=(expr(sym), across.base[0]), data=((sym, start),)), dim, boxes, where)
+    boxes = _boxes(named.extent[dim], across.extent[1], first.dtype.bytes)
+    return Rows(replace(first, index=(expr(sym), across.base[1]), data=((sym, start),)), dim, boxes, where)
 
 
 def _are_rows(state: State, table: Buffer, size: Expr) -> bool:
