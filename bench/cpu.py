@@ -50,6 +50,7 @@ class Case:
 
 
 def random(*shape: int) -> Callable[[np.random.Generator], np.ndarray]:
+    """What makes an array of that shape."""
     return lambda numbers: numbers.random(shape, dtype=np.float32)
 
 

@@ -143,12 +143,13 @@ def _dealt_out(
     solved: list[Solved],
 ) -> tuple[LoopMap, ...]:
     """A band that a team shares out. One that touches the team's own arrays keeps to shape: bands that agree on which thread
-    has an element leave it in registers."""
+    has an element leave it in registers. So does one of a team that is no power of two of whole warps, as a schedule may bind.
+    """
     role = _role(loops[0])
     shape = tuple(_digits(_by_contiguity(loops, loops[-1].body), threads, role))
     inside = frozenset(ir.walk(loops[0].body))
     local = {s.buffer for s in ir.walk(body) if isinstance(s, ir.New) and s not in inside and s.buffer.rank}
-    if any(load.buffer in local for s in inside for load in loads(s)):
+    if threads % LANES or threads & (threads - 1) or any(load.buffer in local for s in inside for load in loads(s)):
         return shape
     found, result = by_solving(loops, loops[-1].body, shape, values, (*grid, *_around(body, loops[0])))
     solved.append(result)
