@@ -9,8 +9,9 @@
 A turn of the new loop fills for iteration k, and does the rest of iteration k − ahead, where ahead = stages − 1. So the first
 turns only fill, and the last ones only use, at every extent: the loop is skewed, and nothing stands twice. What is filled in
 turn k is used in turn k + ahead at the latest, and filled again in turn k + stages: a slot holds what it must. It means what
-it did if nothing that fills reads what the rest writes in one of the `ahead` iterations before, which is proved. The result is
-a function like any other: barriers and waits are found in it as in any other.
+it did if nothing that fills reads what the rest writes in one of the `ahead` iterations before, or before it in its own, and
+fills nothing that the rest of its own has used before, which is proved. The result is a function like any other: barriers and
+waits are found in it as in any other.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd, prod
 
-from texpr.affine.expr import Expr, Sym, expr
+from texpr.affine.expr import Expr, expr
 from texpr.affine.simplify import Simplifier
 from texpr.checks.subject import Subject
 from texpr.ir import program as ir
@@ -27,7 +28,7 @@ from texpr.ir.rewrite import Rewriter, replace_loads, substitute_block
 from texpr.ir.types import BOOL, I64
 from texpr.ir.uses import loads
 from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value, walk
-from texpr.presburger.formula import between, conj
+from texpr.presburger.formula import TRUE, Formula, between, conj
 from texpr.presburger.maps import left, right
 from texpr.presburger.raw import Undecided
 from texpr.relation.dependence import Dependence, candidates, comparable, extended_syms
@@ -41,6 +42,7 @@ from texpr.support.span import Span
 from texpr.tma.swizzle import Swizzle
 
 _HELP = "ask for fewer stages than there are iterations between the two"
+_FIRST = "name only buffers that are filled before the iteration uses them, from what it does not write before"
 
 CHUNK = 16
 """Bytes of which a slot in shared memory is a multiple, so that vectors that lie right in one do so in all."""
@@ -167,20 +169,26 @@ def _kept(body: Body, buffers: frozenset[Buffer], filling: bool) -> Body:
 
 
 def _require_early(function: ir.Function, loop: ir.Loop, parts: _Parts, ahead: int, span: Span) -> None:
-    """Nothing that fills reads what the rest of one of the `ahead` iterations before writes. E0906 with two instances."""
+    """What fills depends on nothing that one of the `ahead` iterations before does, or its own before it, apart from filling.
+
+    Raises E0906 with two instances.
+    """
     subject = Subject(function)
-    writers, readers = (set(ir.walk(body)) for body in (parts.rest, parts.fills))
-    written = {b for step in parts.rest for b in _written(step)}
-    every = [a for i in subject.model.instances for a in i.accesses if a.buffer in written]
-    for source in (a for a in every if a.writes and a.instance.stmt in writers):
-        for sink in (a for a in every if a.instance.stmt in readers and a.buffer is source.buffer):
+    others, fills = (set(ir.walk(body)) for body in (parts.rest, parts.fills))
+    every = [a for i in subject.model.instances for a in i.accesses]
+    for source in (a for a in every if a.instance.stmt in others):
+        for sink in (a for a in every if a.instance.stmt in fills and a.buffer is source.buffer):
+            if not (source.writes or sink.writes):
+                continue
             for found in candidates(source, sink, frozenset(subject.model.scope_syms(source.buffer))):
-                if found.carrier is loop:
-                    _require(subject, found, loop.sym, ahead, span)
+                if found.carrier is None:
+                    _require(subject, found, TRUE, span, _FIRST)
+                elif found.carrier is loop:
+                    _require(subject, found, between(1, expr(right(loop.sym)) - left(loop.sym), ahead + 1), span, _HELP)
 
 
-def _require(subject: Subject, found: Dependence, sym: Sym, ahead: int, span: Span) -> None:
-    near = between(1, expr(right(sym)) - left(sym), ahead + 1)
+def _require(subject: Subject, found: Dependence, near: Formula, span: Span, help: str) -> None:
+    """Refuses a dependence of what fills on the rest that there is where `near` holds."""
     dims = (*map(left, extended_syms(found.source)), *map(right, extended_syms(found.sink)))
     try:
         witness = subject.point(dims, conj((found.formula, near)))
@@ -190,7 +198,7 @@ def _require(subject: Subject, found: Dependence, sym: Sym, ahead: int, span: Sp
         return
     if not (comparable(found.source, found.sink) and found.source.affine and found.sink.affine):
         raise Limitation([undecided(found, span, "pipeline")])
-    raise TexprError([conflict(subject, found, witness, span, "pipeline", _HELP)])
+    raise TexprError([conflict(subject, found, witness, span, "pipeline", help)])
 
 
 # The loop with its ring.
