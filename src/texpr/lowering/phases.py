@@ -26,8 +26,9 @@ from texpr.lowering.cluster import Cluster
 from texpr.lowering.names import Names
 from texpr.lowering.needs import WARP, Meeting, Needs
 from texpr.lowering.places import Place
+from texpr.lowering.step import Step, changed, step_of
 from texpr.lowering.team import Leaf, Loop, Node, leaves
-from texpr.lowering.tensor import Maps, Step, changed, step_of
+from texpr.lowering.tensor import Maps
 from texpr.lowering.turns import Phase, Ring, around, completed, reached, ring
 from texpr.relation.facts import known
 from texpr.schedule.marks import TENSOR, mark

@@ -9,7 +9,7 @@ copy As[1, …] = A_map[64 * ko + 32, 128 * bi]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -21,141 +21,19 @@ from texpr.ir.tensor_map import combined_as, element
 from texpr.ir.types import I32
 from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value, conjunction, walk
 from texpr.lowering.cluster import Cluster
-from texpr.lowering.holes import Asked, Tested, asked, bounds, present, tested
+from texpr.lowering.holes import Asked, asked, bounds, present
 from texpr.lowering.names import Names
 from texpr.lowering.places import Place
-from texpr.lowering.team import Leaf
-from texpr.mapping.bands import band
+from texpr.lowering.step import Step, changed
 from texpr.relation.facts import in_loop, known
 from texpr.schedule.columns import Column, Window, column
-from texpr.schedule.marks import MULTICAST, SAVES, TENSOR, mark
-from texpr.schedule.rows import GROUP, table_of
+from texpr.schedule.rows import GROUP
 from texpr.schedule.runs import misplaced
 from texpr.schedule.tensor import Boxes, Planned, dense_strides, planned
 from texpr.support.diagnostic import Limitation, limitation
 from texpr.support.span import Span
 from texpr.tma.elements import Fill
 from texpr.tma.model import Copy, Refusal
-from texpr.tma.swizzle import Swizzle
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Step:
-    """A step as copies of boxes between the shared array `tile` and `tensor`, in either direction: an element, in its loops.
-
-    `loops`: the index that walks along each dimension, None for one of a single element. `saves`: whether a copy of holes that
-    nobody needs is left out. `reduce`: by which a store combines elements with what is there. `among`: the dimensions of the
-    grid along which blocks of a cluster share the copy. `window`: of a copy in im2col mode the bounding box; its loops
-    and boxes are of pixels and channels.
-    """
-
-    leaf: Leaf
-    tested: Tested
-    tile: Load
-    tensor: Load
-    stores: bool
-    loops: tuple[Sym | None, ...]
-    boxes: Boxes
-    saves: bool = False
-    reduce: str | None = None
-    among: tuple[str, ...] = ()
-    window: Window | None = None
-    in_runs: bool = False
-    gathers: bool = False
-
-    @property
-    def span(self) -> Span:
-        """The directive's."""
-        return self.leaf.stmt.span
-
-    @property
-    def loop(self) -> ir.Loop:
-        """The outermost loop of the copy."""
-        assert isinstance(self.leaf.stmt, ir.Par | ir.Seq)
-        return self.leaf.stmt
-
-    @property
-    def syms(self) -> frozenset[Sym]:
-        """The indices of the copy's loops."""
-        return frozenset(sym for sym in self.loops if sym is not None)
-
-    @property
-    def syms_in_order(self) -> tuple[Sym, ...]:
-        """The same, the outermost first."""
-        return tuple(sym for sym in self.loops if sym is not None)
-
-    @property
-    def align(self) -> int:
-        """Bytes of which the address of the shared array is a multiple."""
-        return self.boxes.swizzle.period
-
-    def at(self, load: Load, number: tuple[int | Expr, ...]) -> Load:
-        """The first element of the box `number`, in shared or in global memory."""
-        starts = zip(self.loops, number, self.boxes.box, strict=True)
-        first = {sym: expr(n) * box for sym, n, box in starts if sym is not None}
-        return replace(load, index=tuple(e.substitute(first) for e in load.index))
-
-
-def step_of(leaf: Leaf, places: Mapping[Buffer, Place]) -> Step | None:
-    """The copies that a step of a team is, None for other steps. Raises Limitation where its loops were changed."""
-    wanted = mark(leaf.stmt, TENSOR) if isinstance(leaf.stmt, ir.Par | ir.Seq) else None
-    if wanted is None or not isinstance(leaf.stmt, ir.Par | ir.Seq):
-        return None
-    if isinstance(leaf.stmt, ir.Seq):
-        raise changed(leaf.stmt)
-    loops, body = band(leaf.stmt)
-    further = any(a.value == "im2col" for a in wanted.args)
-    gathers = any(a.value == "gather4" for a in wanted.args)
-    in_runs = any(a.value == "bulk" for a in wanted.args)
-    swizzle, *box = (a.value for a in wanted.args if isinstance(a.value, int))
-    found = tested(body)
-    bind = None if found is None else found.bind
-    saves, shares = mark(leaf.stmt, SAVES), mark(leaf.stmt, MULTICAST)
-    marks = {leaf.stmt: tuple(each for each in (wanted, saves, shares) if each is not None)}
-    plain = all(loop.directives == marks.get(loop, ()) and loop.extent.is_constant for loop in loops)
-    source = None if bind is None else bind.values[0]
-    if found is None or bind is None or not plain or not isinstance(source, Load):
-        raise changed(leaf.stmt)
-    (target,) = bind.targets
-    here = places.get(source.buffer)
-    stores = here is not None and here.space is k.Space.SHARED
-    tile, tensor = (source, target) if stores else (target, source)
-    if further and not stores and len(loops) == 2 and bind.update is None and not saves:
-        pixel, channel = loops
-        lines = Boxes((pixel.extent.constant, channel.extent.constant), (box[0], box[1]), tensor.dtype.bytes, Swizzle(swizzle))
-        return Step(leaf, found, tile, tensor, False, (pixel.sym, channel.sym), lines, window=window_of(box[2:]))
-    if gathers and not stores and len(loops) == 2 and bind.update is None and not saves and is_of_rows(tensor, loops):
-        extents = (loops[0].extent.constant, loops[1].extent.constant)
-        lines = Boxes(extents, (box[0], box[1]), tensor.dtype.bytes)
-        return Step(leaf, found, tile, tensor, False, (loops[0].sym, loops[1].sym), lines, gathers=True)
-    along = tuple(next((loop for loop in loops if loop.sym in e.syms()), None) for e in tensor.index)
-    extent = tuple(1 if loop is None else loop.extent.constant for loop in along)
-    if further or gathers or len(box) != len(extent) or sum(loop is not None for loop in along) != len(loops):
-        raise changed(leaf.stmt)
-    steps = tuple(1 if loop is None else _step(e, loop.sym) for e, loop in zip(tensor.index, along, strict=True))
-    if 0 in steps:
-        raise changed(leaf.stmt)
-    boxes = Boxes(extent, tuple(box), tensor.dtype.bytes, Swizzle(swizzle), steps)
-    syms = tuple(None if loop is None else loop.sym for loop in along)
-    reduce = bind.update
-    if not (reduce is None or (stores and isinstance(reduce, str) and combined_as(reduce, tensor.dtype))):
-        raise changed(leaf.stmt)
-    among = () if shares is None else tuple(str(a.value) for a in shares.args)
-    if in_runs and (stores or any(step > 1 for step in steps)):
-        raise changed(leaf.stmt)
-    return Step(leaf, found, tile, tensor, stores, syms, boxes, saves is not None, reduce, among, in_runs=in_runs)
-
-
-def _step(index: Expr, along: Sym) -> int:
-    """By how much an index grows with the loop along it, a constant; 0 where it does otherwise."""
-    grown = index.substitute({along: expr(along) + 1}) - index
-    return grown.constant if grown.is_constant and grown.constant > 0 else 0
-
-
-def changed(loop: ir.Loop) -> Limitation:
-    """The refusal of a copy whose loops are no longer those that the schedule made."""
-    reason = f"the tensor memory accelerator runs the loops over `{loop.sym.base}`, which another directive has changed"
-    return limitation("E0916", loop.span, reason, help="leave the loops of the copy as `stage` makes them")
 
 
 def _parted(step: Step, within: Value) -> Limitation:
@@ -438,27 +316,11 @@ def _row_tests(step: Step) -> tuple[Value, ...]:
     return tuple(test for test in step.tested.tests if column not in k.value_symbols(test))
 
 
-def is_of_rows(tensor: Load, loops: Sequence[ir.Loop]) -> bool:
-    """Whether an element is that of a row which a table names by the first loop, in a column that goes with the second."""
-    row, column = (loop.sym for loop in loops)
-    if tensor.buffer.rank != 2 or len(tensor.data) != 1 or table_of(tensor.data[0][1]) is None:
-        return False
-    (sym, meaning), across = tensor.data[0], tensor.index[1]
-    apart = column not in k.value_symbols(meaning) and not {row, sym} & across.syms()
-    return apart and tensor.index[0] is expr(sym) and _step(across, column) == 1
-
-
 def rows_map(buffer: Buffer, boxes: Boxes, span: Span) -> k.TensorMap:
     """The map of single rows, which copies name four at a time."""
     sizes = tuple(size if size.is_constant and size is not ZERO else maximum(size, ONE) for size in reversed(buffer.shape))
     stride = dense_strides(buffer)[0] * buffer.dtype.bytes
     return k.TensorMap("", buffer, sizes, (stride,), (boxes.box[1], 1), (1, 1), span=span)
-
-
-def window_of(numbers: Sequence[int]) -> Window:
-    """The bounding box that a mark describes: two corners and a step for each dimension of space."""
-    parts = tuple(zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True))
-    return Window(tuple((low, high) for low, high, _ in parts), tuple(step for _, _, step in parts))
 
 
 def column_map(buffer: Buffer, window: Window, boxes: Boxes, span: Span) -> k.TensorMap:

@@ -17,8 +17,8 @@ from texpr.affine.facts import Known
 from texpr.ir import kernel as k
 from texpr.ir.value import Load, walk
 from texpr.lowering.needs import FAR
+from texpr.lowering.step import Step
 from texpr.lowering.team import Branch, Leaf, Loop, Node, leaves
-from texpr.lowering.tensor import Step
 from texpr.presburger.formula import Or
 from texpr.relation.conditions import condition
 from texpr.relation.facts import facts_of, in_loop, known

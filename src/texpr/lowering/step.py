@@ -1,0 +1,161 @@
+"""What a step marked `#tma` is: copies of boxes, pixels, rows or runs between shared and global memory, read off its loops.
+
+par 128 |a| #tma(128, 64, 32) { par 64 |b| { As[…] = A[128 * bi + a, 64 * ko + b] } }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.ir.tensor_map import combined_as
+from texpr.ir.value import Buffer, Load
+from texpr.lowering.holes import Tested, tested
+from texpr.lowering.places import Place
+from texpr.lowering.team import Leaf
+from texpr.mapping.bands import band
+from texpr.schedule.columns import Window
+from texpr.schedule.marks import MULTICAST, SAVES, TENSOR, mark
+from texpr.schedule.rows import table_of
+from texpr.schedule.tensor import Boxes
+from texpr.support.diagnostic import Limitation, limitation
+from texpr.support.span import Span
+from texpr.tma.swizzle import Swizzle
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """A step as copies of boxes between the shared array `tile` and `tensor`, in either direction: an element, in its loops.
+
+    `loops`: the index that walks along each dimension, None for one of a single element. `saves`: whether a copy of holes that
+    nobody needs is left out. `reduce`: by which a store combines elements with what is there. `among`: the dimensions of the
+    grid along which blocks of a cluster share the copy. `window`: of a copy in im2col mode the bounding box; its loops
+    and boxes are of pixels and channels.
+    """
+
+    leaf: Leaf
+    tested: Tested
+    tile: Load
+    tensor: Load
+    stores: bool
+    loops: tuple[Sym | None, ...]
+    boxes: Boxes
+    saves: bool = False
+    reduce: str | None = None
+    among: tuple[str, ...] = ()
+    window: Window | None = None
+    in_runs: bool = False
+    gathers: bool = False
+
+    @property
+    def span(self) -> Span:
+        """The directive's."""
+        return self.leaf.stmt.span
+
+    @property
+    def loop(self) -> ir.Loop:
+        """The outermost loop of the copy."""
+        assert isinstance(self.leaf.stmt, ir.Par | ir.Seq)
+        return self.leaf.stmt
+
+    @property
+    def syms(self) -> frozenset[Sym]:
+        """The indices of the copy's loops."""
+        return frozenset(sym for sym in self.loops if sym is not None)
+
+    @property
+    def syms_in_order(self) -> tuple[Sym, ...]:
+        """The same, the outermost first."""
+        return tuple(sym for sym in self.loops if sym is not None)
+
+    @property
+    def align(self) -> int:
+        """Bytes of which the address of the shared array is a multiple."""
+        return self.boxes.swizzle.period
+
+    def at(self, load: Load, number: tuple[int | Expr, ...]) -> Load:
+        """The first element of the box `number`, in shared or in global memory."""
+        starts = zip(self.loops, number, self.boxes.box, strict=True)
+        first = {sym: expr(n) * box for sym, n, box in starts if sym is not None}
+        return replace(load, index=tuple(e.substitute(first) for e in load.index))
+
+
+def step_of(leaf: Leaf, places: Mapping[Buffer, Place]) -> Step | None:
+    """The copies that a step of a team is, None for other steps. Raises Limitation where its loops were changed."""
+    wanted = mark(leaf.stmt, TENSOR) if isinstance(leaf.stmt, ir.Par | ir.Seq) else None
+    if wanted is None or not isinstance(leaf.stmt, ir.Par | ir.Seq):
+        return None
+    if isinstance(leaf.stmt, ir.Seq):
+        raise changed(leaf.stmt)
+    loops, body = band(leaf.stmt)
+    further = any(a.value == "im2col" for a in wanted.args)
+    gathers = any(a.value == "gather4" for a in wanted.args)
+    in_runs = any(a.value == "bulk" for a in wanted.args)
+    swizzle, *box = (a.value for a in wanted.args if isinstance(a.value, int))
+    found = tested(body)
+    bind = None if found is None else found.bind
+    saves, shares = mark(leaf.stmt, SAVES), mark(leaf.stmt, MULTICAST)
+    marks = {leaf.stmt: tuple(each for each in (wanted, saves, shares) if each is not None)}
+    plain = all(loop.directives == marks.get(loop, ()) and loop.extent.is_constant for loop in loops)
+    source = None if bind is None else bind.values[0]
+    if found is None or bind is None or not plain or not isinstance(source, Load):
+        raise changed(leaf.stmt)
+    (target,) = bind.targets
+    here = places.get(source.buffer)
+    stores = here is not None and here.space is k.Space.SHARED
+    tile, tensor = (source, target) if stores else (target, source)
+    if further and not stores and len(loops) == 2 and bind.update is None and not saves:
+        pixel, channel = loops
+        lines = Boxes((pixel.extent.constant, channel.extent.constant), (box[0], box[1]), tensor.dtype.bytes, Swizzle(swizzle))
+        return Step(leaf, found, tile, tensor, False, (pixel.sym, channel.sym), lines, window=window_of(box[2:]))
+    if gathers and not stores and len(loops) == 2 and bind.update is None and not saves and is_of_rows(tensor, loops):
+        extents = (loops[0].extent.constant, loops[1].extent.constant)
+        lines = Boxes(extents, (box[0], box[1]), tensor.dtype.bytes)
+        return Step(leaf, found, tile, tensor, False, (loops[0].sym, loops[1].sym), lines, gathers=True)
+    along = tuple(next((loop for loop in loops if loop.sym in e.syms()), None) for e in tensor.index)
+    extent = tuple(1 if loop is None else loop.extent.constant for loop in along)
+    if further or gathers or len(box) != len(extent) or sum(loop is not None for loop in along) != len(loops):
+        raise changed(leaf.stmt)
+    steps = tuple(1 if loop is None else step_along(e, loop.sym) for e, loop in zip(tensor.index, along, strict=True))
+    if 0 in steps:
+        raise changed(leaf.stmt)
+    boxes = Boxes(extent, tuple(box), tensor.dtype.bytes, Swizzle(swizzle), steps)
+    syms = tuple(None if loop is None else loop.sym for loop in along)
+    reduce = bind.update
+    if not (reduce is None or (stores and isinstance(reduce, str) and combined_as(reduce, tensor.dtype))):
+        raise changed(leaf.stmt)
+    among = () if shares is None else tuple(str(a.value) for a in shares.args)
+    if in_runs and (stores or any(step > 1 for step in steps)):
+        raise changed(leaf.stmt)
+    return Step(leaf, found, tile, tensor, stores, syms, boxes, saves is not None, reduce, among, in_runs=in_runs)
+
+
+def step_along(index: Expr, along: Sym) -> int:
+    """By how much an index grows with the loop along it, a constant; 0 where it does otherwise."""
+    grown = index.substitute({along: expr(along) + 1}) - index
+    return grown.constant if grown.is_constant and grown.constant > 0 else 0
+
+
+def changed(loop: ir.Loop) -> Limitation:
+    """The refusal of a copy whose loops are no longer those that the schedule made."""
+    reason = f"the tensor memory accelerator runs the loops over `{loop.sym.base}`, which another directive has changed"
+    return limitation("E0916", loop.span, reason, help="leave the loops of the copy as `stage` makes them")
+
+
+def is_of_rows(tensor: Load, loops: Sequence[ir.Loop]) -> bool:
+    """Whether an element is that of a row which a table names by the first loop, in a column that goes with the second."""
+    row, column = (loop.sym for loop in loops)
+    if tensor.buffer.rank != 2 or len(tensor.data) != 1 or table_of(tensor.data[0][1]) is None:
+        return False
+    (sym, meaning), across = tensor.data[0], tensor.index[1]
+    apart = column not in k.value_symbols(meaning) and not {row, sym} & across.syms()
+    return apart and tensor.index[0] is expr(sym) and step_along(across, column) == 1
+
+
+def window_of(numbers: Sequence[int]) -> Window:
+    """The bounding box that a mark describes: two corners and a step for each dimension of space."""
+    parts = tuple(zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True))
+    return Window(tuple((low, high) for low, high, _ in parts), tuple(step for _, _, step in parts))
