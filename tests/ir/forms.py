@@ -240,6 +240,7 @@ class Forms:
                 self.random.choice(["", 'a "b" }']),
                 self.random.choice([16, 1024]),
                 self.flag(),
+                self.random.choice([None, 0, 4096]),
             )
             for b in own[cut:]
         )

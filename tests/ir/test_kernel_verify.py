@@ -226,6 +226,8 @@ HEAD = [
     ("arrays_are_of_known_size", "own: f32[4]", "own: f32[4] strides [m]", "has no known size"),
     ("arrays_are_on_chip", "array local own", "array global own", "own cannot be made in global memory"),
     ("arrays_are_on_chip", "array local lanes", "array shared lanes", "lanes is shared by a block, but the kernel has none"),
+    ("shared_arrays_have_places", "tile: f32[64, 4]", "tile: f32[64, 4] from 512", "some shared arrays have places, and some"),
+    ("shared_arrays_have_places", "own: f32[4]", "own: f32[4] from 0", "own cannot lie at 0"),
     ("axes_are_of_one_machine", "axis grid.x b < m", "axis core b < m", "no machine has the levels block, core, grid"),
     ("axes_have_places", "axis grid.x b", "axis grid.y b", "2 axes are grid.y"),
     ("axes_have_places", "axis grid.x b", "axis grid.w b", "grid has no dimension w"),

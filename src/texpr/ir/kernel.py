@@ -85,6 +85,13 @@ class Array:
 
     `align`: bytes of which its address is a multiple, a power of two up to 1024. `barrier`: its elements, u64 in shared memory,
     are no numbers but barriers of `texpr.ir.transfer`.
+
+    `at`: in shared memory, how many bytes after the start of the block's shared memory it begins; None: where no other array
+    lies. Of a kernel all shared arrays have one, or none. Two arrays whose bytes at..at + size meet *share* these: to write an
+    element of one is to write whatever elements of the other lie there. What these held is lost then, and may not be read
+    until written again; an access of each, one of them a write, are a conflict, and must be ordered like two of one element.
+    Barriers share with none, nor does an array to or from which tiles or runs are copied (`CopyTensor`, `StoreTensor`,
+    `CopyBulk`). `shared.overlaps` lists the pairs.
     """
 
     buffer: Buffer
@@ -92,6 +99,7 @@ class Array:
     reason: str = ""
     align: int = 16
     barrier: bool = False
+    at: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

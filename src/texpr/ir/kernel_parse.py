@@ -241,9 +241,10 @@ class _KernelParser:
         self.scan.take()
         buffer = self._declared("array")
         align = self.scan.integer() if self.scan.accept("at") else USUAL_ALIGNMENT
+        start = self.scan.integer() if self.scan.accept("from") else None
         barrier = self.scan.accept("barriers")
         reason = str(json.loads(self.scan.take().text)) if self.scan.next.kind == "string" else ""
-        return k.Array(buffer, space, reason, align, barrier)
+        return k.Array(buffer, space, reason, align, barrier, start)
 
     def _map(self, earlier: list[k.TensorMap]) -> k.TensorMap:
         scan, start = self.scan, self.scan.next.start

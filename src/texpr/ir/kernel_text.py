@@ -8,7 +8,8 @@
 
     kernel  = "kernel" NAME {clause} "{" {stmt} "}"
     clause  = "buffer" buffer | "scalar" buffer | "size" NAME, … | "writes" NAME, … | "blocks" INT
-            | "axis" LEVEL ["." DIM] NAME "<" index ["base" NAME] | "array" SPACE buffer ["at" INT] ["barriers"] [STRING]
+            | "axis" LEVEL ["." DIM] NAME "<" index ["base" NAME]
+            | "array" SPACE buffer ["at" INT] ["from" INT] ["barriers"] [STRING]
             | "map" NAME "of" (buffer | NAME) ["from" index] "sizes" "[" [index, …] "]" "strides" "[" [index, …] "]"
               "box" "[" [INT, …] "]" "steps" "[" [INT, …] "]" ["lower" "[" INT, … "]" "upper" "[" INT, … "]"]
               ["swizzle" INT] ["interleave" INT] ["fill" NAME] ["as" NAME]
@@ -155,9 +156,10 @@ def _level(axis: k.Axis) -> str:
 
 def _array(array: k.Array) -> str:
     at = "" if array.align == USUAL_ALIGNMENT else f" at {array.align}"
+    start = "" if array.at is None else f" from {array.at}"
     barriers = " barriers" if array.barrier else ""
     reason = f" {json.dumps(array.reason)}" if array.reason else ""
-    return f"{_buffer(array.buffer, 'array')}{at}{barriers}{reason}"
+    return f"{_buffer(array.buffer, 'array')}{at}{start}{barriers}{reason}"
 
 
 def _map(map: k.TensorMap) -> str:

@@ -124,6 +124,16 @@ def arrays_are_on_chip(kernel: k.Kernel) -> Iterator[str]:
             yield f"{array.buffer.name} is shared by a block, but the kernel has none"
 
 
+def shared_arrays_have_places(kernel: k.Kernel) -> Iterator[str]:
+    """All shared arrays have a place, or none; it is at a multiple of their alignment. Local ones have none."""
+    shared = [array for array in kernel.arrays if array.space is Space.SHARED]
+    if len({array.at is None for array in shared}) > 1:
+        yield "some shared arrays have places, and some have not"
+    for array in kernel.arrays:
+        if array.at is not None and (array.space is not Space.SHARED or array.at < 0 or array.at % array.align):
+            yield f"{array.buffer.name} cannot lie at {array.at}"
+
+
 def axes_are_of_one_machine(kernel: k.Kernel) -> Iterator[str]:
     """Levels of a GPU or of a CPU, not both."""
     levels = {axis.level for axis in kernel.axes}
@@ -210,6 +220,7 @@ KERNEL_RULES: tuple[KernelRule, ...] = (
     layouts_are_in_scope,
     arrays_are_of_known_size,
     arrays_are_on_chip,
+    shared_arrays_have_places,
     axes_are_of_one_machine,
     axes_have_places,
     block_axes_are_constant,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import combinations
 from math import prod
 
 from texpr.ir.kernel import Array, Kernel, Space
@@ -19,22 +21,30 @@ def elements(buffer: Buffer) -> int:
     return 1 + sum((extent - 1) * stride.constant for extent, stride in zip(extents, buffer.strides, strict=True))
 
 
+def array_bytes(array: Array) -> int:
+    """Bytes that an array takes."""
+    return elements(array.buffer) * array.buffer.dtype.bytes
+
+
 def shared_places(kernel: Kernel) -> tuple[tuple[Array, int], ...]:
-    """Each shared array and its offset in bytes: in order, each at a multiple of its alignment."""
+    """Each shared array and its offset in bytes: what it says, or in order, each at a multiple of its alignment."""
     places: list[tuple[Array, int]] = []
-    at = 0
+    end = 0
     for array in kernel.arrays:
         if array.space is Space.SHARED:
-            at = -(-at // array.align) * array.align
+            at = -(-end // array.align) * array.align if array.at is None else array.at
             places.append((array, at))
-            at += elements(array.buffer) * array.buffer.dtype.bytes
+            end = max(end, at + array_bytes(array))
     return tuple(places)
 
 
 def shared_bytes(kernel: Kernel) -> int:
     """Bytes of shared memory of one block, what lies between arrays included."""
-    places = shared_places(kernel)
-    if not places:
-        return 0
-    last, at = places[-1]
-    return at + elements(last.buffer) * last.buffer.dtype.bytes
+    return max((at + array_bytes(array) for array, at in shared_places(kernel)), default=0)
+
+
+def overlaps(kernel: Kernel) -> Iterator[tuple[Array, Array]]:
+    """Pairs of shared arrays of which some bytes are the same, as they stand in the kernel."""
+    for (one, here), (other, there) in combinations(shared_places(kernel), 2):
+        if max(here, there) < min(here + array_bytes(one), there + array_bytes(other)):
+            yield one, other

@@ -10,6 +10,7 @@ from texpr.affine.facts import Known
 from texpr.affine.ranges import Range
 from texpr.ir import kernel as k
 from texpr.ir.place import Place, Rule
+from texpr.ir.shared import overlaps
 from texpr.ir.tensor_map import element, element_of, judged
 from texpr.ir.types import I32, U64
 from texpr.ir.value import Buffer, Load, Value
@@ -40,6 +41,30 @@ def arrays_lie_right(kernel: k.Kernel) -> Iterator[str]:
             yield f"{name} is aligned to {align} bytes, not to a power of two up to {MOST_ALIGNMENT}"
         if array.barrier and (array.space is not Space.SHARED or array.buffer.dtype != U64):
             yield f"{name} holds barriers, which are u64 in shared memory"
+
+
+def shared_places_may_meet(kernel: k.Kernel) -> Iterator[str]:
+    """Barriers, and what tiles and runs are copied to or from, lie apart from all else."""
+    if not all(all(e.is_constant for e in a.buffer.shape) for a in kernel.arrays if a.space is Space.SHARED):
+        return
+    copied = {load.buffer for stmt in k.walk(kernel.body) for load in _tiles(stmt)}
+    for one, other in overlaps(kernel):
+        for array, beside in ((one, other), (other, one)):
+            if array.barrier or array.buffer in copied:
+                yield f"{array.buffer.name} lies where {beside.buffer.name} does"
+
+
+def _tiles(stmt: k.Stmt) -> Iterator[Load]:
+    """What a copy of a tile or a run moves in memory of the kernel."""
+    match stmt:
+        case k.CopyTensor():
+            yield stmt.target
+        case k.StoreTensor():
+            yield stmt.source
+        case k.CopyBulk():
+            yield from (stmt.target, stmt.source)
+        case _:
+            pass
 
 
 def maps_keep_the_rules(kernel: k.Kernel) -> Iterator[str]:
@@ -249,7 +274,7 @@ def fence_is_known(stmt: k.Stmt, at: Place) -> Iterator[str]:
         yield f"there is no fence {stmt.kind}"
 
 
-TILE_HEAD_RULES = (arrays_lie_right, maps_keep_the_rules, maps_are_there)
+TILE_HEAD_RULES = (arrays_lie_right, shared_places_may_meet, maps_keep_the_rules, maps_are_there)
 """Those of a kernel's head."""
 
 TILE_RULES: tuple[Rule, ...] = (

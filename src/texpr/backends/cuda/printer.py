@@ -84,6 +84,9 @@ def _kernel(kernel: Kernel, plan: Plan) -> list[str]:
     size, places = dynamic_bytes(kernel), dict(shared_places(kernel))
     if size:
         lines.append(f"{INDENT}TX_SHARED_BLOCK({size});")
+    elif any(array.at is not None for array in kernel.arrays):
+        size = shared_bytes(kernel)
+        lines.append(f"{INDENT}TX_SHARED_ARENA({size});")
     for array in kernel.arrays:
         scope, line = _array(array, places[array] if size and array in places else None, scope)
         lines.append(INDENT + line)

@@ -17,7 +17,9 @@
 #define TX_BARRIERS(NAME, COUNT) __shared__ __align__(16) uint64_t NAME[COUNT]
 #define TX_LOCAL(T, NAME, COUNT) T NAME[COUNT]
 
-/* Shared memory beyond what a kernel may declare: one block, whose size the launch gives, and arrays at their places in it. */
+/* Arrays at places of their own in one block of shared memory, where some lie in the same bytes at different times. Beyond what a
+   kernel may declare the launch gives the block's size. */
+#define TX_SHARED_ARENA(BYTES) __shared__ __align__(1024) unsigned char tx_shared_block[BYTES]
 #define TX_SHARED_BLOCK(BYTES) extern __shared__ __align__(1024) unsigned char tx_shared_block[]
 #define TX_SHARED_AT(T, NAME, COUNT, ALIGN, OFFSET) T *const NAME = reinterpret_cast<T *>(tx_shared_block + (OFFSET))
 #define TX_BARRIERS_AT(NAME, COUNT, OFFSET) uint64_t *const NAME = reinterpret_cast<uint64_t *>(tx_shared_block + (OFFSET))

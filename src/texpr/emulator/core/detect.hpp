@@ -100,6 +100,14 @@ struct Check {
         else if (covers(mine, two[1]) || distance(two[0], mine) > distance(two[0], two[1])) two[1] = mine;
     }
 
+    /* One of another array, in the same bytes: any access of it is one of them, and is kept there. */
+    void beside(const Cell &cell) const {
+        against(cell.write, Act::write);
+        if (act == Act::read) return against(cell.atomics, Act::atomic);
+        against(cell.reads, Act::read);
+        against(cell.atomics, Act::atomic);
+    }
+
     void cell(Cell &cell) const {
         Access mine = access_of(me);
         if (act == Act::read && cell.reads[0].stamp == mine.stamp && same_thread(cell.reads[0], mine)) return;
@@ -117,6 +125,16 @@ struct Check {
     }
 };
 
+/* What lies where an element does, in arrays that share its bytes. */
+template <class See> void each_beside(const View &view, long long index, See see) {
+    for (SharedArray *other : static_cast<SharedArray *>(view.owner)->others) {
+        const View &beside = other->view;
+        const char *from = std::max<const char *>(view.base + index * (long long)view.size, beside.base);
+        const char *end = std::min<const char *>(view.base + (index + 1) * (long long)view.size, beside.base + beside.count * (long long)beside.size);
+        for (long long at = (from - beside.base) / beside.size; from < end && at <= (end - 1 - beside.base) / beside.size; ++at) see(*other, at);
+    }
+}
+
 /* Reads of elements that nobody wrote; what is written is remembered. */
 inline void check_written(const Fiber &me, View &view, long long index, Act act) {
     bool written = true;
@@ -128,7 +146,10 @@ inline void check_written(const Fiber &me, View &view, long long index, Act act)
         Stamp fresh = static_cast<SharedArray *>(view.owner)->fresh;
         Cell &cell = static_cast<Cell *>(view.shadow)[index];
         written = cell.written >= fresh;
-        if (act != Act::read) cell.written = machine.now;
+        if (act != Act::read) {
+            cell.written = machine.now;
+            each_beside(view, index, [](SharedArray &other, long long at) { other.cells[(std::size_t)at].written = 0; });
+        }
     } else {
         auto &allocation = *static_cast<Allocation *>(view.owner);
         auto from = (std::size_t)(view.base - allocation.base) + (std::size_t)index * view.size;
@@ -162,6 +183,10 @@ template <Act ACT> [[gnu::always_inline]] inline bool too_early(const View &view
         const auto &array = *static_cast<SharedArray *>(view.owner);
         if (!array.flying.empty() && (copy = array.flying[(std::size_t)index])) copied = copy->into;
         else if (ACT != Act::read && !array.reading.empty() && (copy = array.reading[(std::size_t)index])) copied = copy->from;
+        if (!copied && !array.others.empty()) each_beside(view, index, [&](SharedArray &other, long long at) {
+            const Flying *near = other.flying.empty() ? nullptr : other.flying[(std::size_t)at];
+            if (near) copy = near, copied = near->into;
+        });
     } else if (view.space == Space::global) {
         if (ACT != Act::read && !machine.sources.empty() && (copy = flying_at(machine.sources, view, index))) copied = copy->from;
         else if (!machine.stored.empty() && (copy = flying_at(machine.stored, view, index))) copied = copy->into;
@@ -181,6 +206,7 @@ template <Act ACT> [[gnu::always_inline]] inline void check_element(View &view, 
     Stamp fresh = view.space == Space::shared ? static_cast<SharedArray *>(view.owner)->fresh : machine.launch;
     Check check{me, view, index, ACT, fresh};
     Cell *cells = static_cast<Cell *>(view.shadow) + index * view.span;
+    if (view.space == Space::shared) each_beside(view, index, [&](SharedArray &other, long long at) { check.beside(other.cells[(std::size_t)at]); });
     for (unsigned each = 0; each < view.span; ++each) check.cell(cells[each]);
 }
 

@@ -441,6 +441,27 @@ inline void take_block(long long bytes) {
         found(Fault::illegal_address, party(machine.current(), "needs more shared memory than the launch asked for"));
 }
 
+/* The most that a block of any device shares, and so what places may lie in. */
+constexpr long long MOST_SHARED = 228 << 10;
+
+/* Where an array lies that has a place of its own, in memory whose first address is that of what the block shares. */
+inline char *place_of(Block &block, const Site &site, std::size_t bytes) {
+    if (block.arena.empty()) block.arena.resize((MOST_SHARED + 2 * MOST_ALIGNMENT) / sizeof(std::max_align_t));
+    return aligned_within(reinterpret_cast<char *>(block.arena.data()), MOST_ALIGNMENT) + std::min<long long>(site.offset, MOST_SHARED - (long long)bytes);
+}
+
+/* Arrays that are there already learn of one that has some of their bytes, and it of them. */
+inline void acquaint(Block &block, SharedArray &array) {
+    array.others.clear();
+    auto end = [](const View &view) { return view.base + view.count * (long long)view.size; };
+    for (const auto &other : block.shared) {
+        if (other.get() == &array || other->fresh != block.start) continue;
+        if (end(other->view) <= array.view.base || end(array.view) <= other->view.base) continue;
+        array.others.push_back(other.get());
+        other->others.push_back(&array);
+    }
+}
+
 inline View *shared_array(Site *site) {
     Block &block = *machine.current().block;
     if (site->slot < 0) {
@@ -458,13 +479,15 @@ inline View *shared_array(Site *site) {
     array.flying.clear();
     array.reading.clear();
     std::size_t bytes = (std::size_t)site->count * site->size;
-    array.memory.resize((bytes + 2 * MOST_ALIGNMENT) / sizeof(std::max_align_t) + 1);
-    char *base = aligned_within(reinterpret_cast<char *>(array.memory.data()), site->align);
+    bool placed = site->offset >= 0 && (long long)bytes <= MOST_SHARED;
+    if (!placed) array.memory.resize((bytes + 2 * MOST_ALIGNMENT) / sizeof(std::max_align_t) + 1);
+    char *base = placed ? place_of(block, *site, bytes) : aligned_within(reinterpret_cast<char *>(array.memory.data()), site->align);
     std::memset(base, machine.poison, bytes);
     bool checked = machine.kernel->checked && machine.options.detect;
     if (checked) array.cells.resize((std::size_t)site->count);
     array.view = {base, site->count, site->size, 1, Space::shared,
                   checked && (machine.threads > 1 || block.cluster->blocks.size() > 1), checked, site->name, array.cells.data(), &array};
+    acquaint(block, array);
     return &array.view;
 }
 

@@ -152,13 +152,15 @@ struct Phases {
     std::vector<Unseen> unseen;
 };
 
-/* `flying`, `reading`: by element, the copy that will write it, and the store that reads it; empty until one does. */
+/* `flying`, `reading`: by element, the copy that will write it, and the store that reads it; empty until one does. `others`: arrays
+   of which some bytes are this one's, too. */
 struct SharedArray {
     View view{};
     std::size_t slot = 0;
     std::vector<Cell> cells;
     std::vector<std::max_align_t> memory;
     std::vector<const Flying *> flying, reading;
+    std::vector<SharedArray *> others;
     std::vector<std::unique_ptr<Phases>> phases; /* by element, where those are barriers */
     Stamp fresh = 0;
 };
@@ -177,6 +179,7 @@ struct Block {
     Stamp start, base;
     std::vector<Stamp> known;
     std::vector<std::unique_ptr<SharedArray>> shared; /* by slot of their sites */
+    std::vector<std::max_align_t> arena;              /* where those lie that have places of their own */
     std::shared_ptr<Tally> tally;
     std::vector<Copies> copies; /* by thread; empty until one starts a copy */
     std::vector<Phases *> barriers;

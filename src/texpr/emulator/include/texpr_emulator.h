@@ -118,28 +118,26 @@ template <class T, long long COUNT> struct Local {
 
 #if TX_EMU_CHECKED
 #define TX_GLOBAL(T) tx_emu::Array<T>
-#define TX_SHARED(T, NAME, COUNT) \
-    TX_SHARED_ALIGNED(T, NAME, COUNT, 16)
-#define TX_SHARED_ALIGNED(T, NAME, COUNT, ALIGN) \
-    static tx_emu::Site NAME##__site = {#NAME, sizeof(T), COUNT, -1, ALIGN}; \
+#define TX_SHARED_AT(T, NAME, COUNT, ALIGN, OFFSET) \
+    static tx_emu::Site NAME##__site = {#NAME, sizeof(T), COUNT, -1, ALIGN, OFFSET}; \
     tx_emu::Array<T> const NAME{tx_emu::core->shared(&NAME##__site)}
 #define TX_LOCAL(T, NAME, COUNT) tx_emu::Local<T, COUNT> NAME(#NAME)
 #define TX_AT(LINE) tx_emu::core->current->line = (LINE);
 #else
 /* No __restrict__: other fibers write during a barrier, which that word would let the compiler overlook. */
 #define TX_GLOBAL(T) T *
-#define TX_SHARED(T, NAME, COUNT) \
-    TX_SHARED_ALIGNED(T, NAME, COUNT, 16)
-#define TX_SHARED_ALIGNED(T, NAME, COUNT, ALIGN) \
-    static tx_emu::Site NAME##__site = {#NAME, sizeof(T), COUNT, -1, ALIGN}; \
+#define TX_SHARED_AT(T, NAME, COUNT, ALIGN, OFFSET) \
+    static tx_emu::Site NAME##__site = {#NAME, sizeof(T), COUNT, -1, ALIGN, OFFSET}; \
     T *const NAME = reinterpret_cast<T *>(tx_emu::core->shared(&NAME##__site)->base)
 #define TX_LOCAL(T, NAME, COUNT) T NAME[COUNT]
 #define TX_AT(LINE)
 #endif
+#define TX_SHARED_ALIGNED(T, NAME, COUNT, ALIGN) TX_SHARED_AT(T, NAME, COUNT, ALIGN, -1)
+#define TX_SHARED(T, NAME, COUNT) TX_SHARED_ALIGNED(T, NAME, COUNT, 16)
 #define TX_BARRIERS(NAME, COUNT) TX_SHARED(std::uint64_t, NAME, COUNT)
 #define TX_SHARED_BLOCK(BYTES) tx_emu::core->shared_block(BYTES)
-#define TX_SHARED_AT(T, NAME, COUNT, ALIGN, OFFSET) TX_SHARED_ALIGNED(T, NAME, COUNT, ALIGN)
-#define TX_BARRIERS_AT(NAME, COUNT, OFFSET) TX_BARRIERS(NAME, COUNT)
+#define TX_SHARED_ARENA(BYTES) static_assert((BYTES) > 0, "what arrays share")
+#define TX_BARRIERS_AT(NAME, COUNT, OFFSET) TX_SHARED_AT(std::uint64_t, NAME, COUNT, 16, OFFSET)
 
 /* ---- several elements at once: texpr_vector.h, for arrays that are watched ------------------------------------------------- */
 

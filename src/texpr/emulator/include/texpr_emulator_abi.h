@@ -6,7 +6,7 @@
 
 namespace tx_emu {
 
-constexpr unsigned ABI = 5;
+constexpr unsigned ABI = 6;
 
 struct Dim {
     unsigned x, y, z;
@@ -29,13 +29,15 @@ struct View {
     void *owner;
 };
 
-/* A shared array of a kernel's text; `slot` is given by the core when it is first met. Its address is a multiple of `align` bytes. */
+/* A shared array of a kernel's text; `slot` is given by the core when it is first met. Its address is a multiple of `align` bytes;
+   it lies `offset` bytes into what the block shares, where others may lie too, or, with −1, by itself. */
 struct Site {
     const char *name;
     unsigned size;
     long long count;
     int slot;
     unsigned align;
+    long long offset;
 };
 
 struct Thread {
