@@ -1,15 +1,17 @@
-"""The machine code of the examples: so many of the engine's instructions as there are copies, and nothing spilled."""
+"""The machine code of the examples: so many of the engine's instructions as there are copies, and nothing in local memory."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
 import pytest
+from tests.lowering.test_runs import ROWS, STEPS, TILES
 from tests.lowering.test_tensor import EXAMPLES, example
-from tests.schedule.laid import Laid, binary
+from tests.schedule.laid import Laid, binary, laid
 
 from texpr.backends.cuda import print_kernels
 from texpr.ir import kernel as k
@@ -17,7 +19,11 @@ from texpr.support.diagnostic import TexprError
 from texpr.toolchain import find_nvcc, this_machine
 from texpr.toolchain.cuda import CudaBinary, disassemble
 
-WORDS = ("UTMALDG", "UTMASTG", "UTMAREDG")
+WORDS = ("UTMALDG", "UTMASTG", "UTMAREDG", "UBLKCP")
+LOCAL = ("LDL", "STL")
+"""Loads and stores of a thread's own memory: what registers do not hold."""
+
+TARGETS = ["sm_90a", pytest.param("sm_100a", marks=pytest.mark.long)]
 
 
 @cache
@@ -47,9 +53,24 @@ def counted(kernel: k.Kernel) -> Counter[str]:
                 found["UTMASTG"] += 1
             case k.StoreTensor():
                 found["UTMAREDG"] += 1
+            case k.CopyBulk():
+                found["UBLKCP"] += 1
             case _:
                 pass
     return found
+
+
+def of(words: Sequence[str], text: str) -> Counter[str]:
+    """How often each of the words stands in machine code."""
+    return Counter(re.findall(rf"\b({'|'.join(words)})\b", text))
+
+
+def disassembled(made: CudaBinary) -> str:
+    """The machine code of all kernels; skips where nothing can read it."""
+    try:
+        return disassemble(this_machine(), find_nvcc(this_machine()), made)
+    except TexprError as reason:
+        pytest.skip(str(reason))
 
 
 def parts(text: str) -> dict[str, str]:
@@ -58,25 +79,40 @@ def parts(text: str) -> dict[str, str]:
     return dict(zip(found[1::2], found[2::2], strict=True))
 
 
-@pytest.mark.parametrize("target", ["sm_90a", pytest.param("sm_100a", marks=pytest.mark.long)])
+@pytest.mark.parametrize("target", TARGETS)
 def test_nothing_is_spilled(target: str) -> None:
     found, made = compiled(target)
     assert len(made.kernels) == sum(1 for each in found.values() for _ in k.kernels(each.plan.steps))
     assert [(each.spill_stores, each.spill_loads) for each in made.kernels] == [(0, 0)] * len(made.kernels)
 
 
-@pytest.mark.parametrize("target", ["sm_90a", pytest.param("sm_100a", marks=pytest.mark.long)])
+@pytest.mark.parametrize("target", TARGETS)
 def test_copies_are_the_engine_s_instructions(target: str) -> None:
     """No more, and no fewer: what the schedule says one thread starts is one instruction each."""
     found, made = compiled(target)
-    try:
-        code = parts(disassemble(this_machine(), find_nvcc(this_machine()), made))
-    except TexprError as reason:
-        pytest.skip(str(reason))
+    code = parts(disassembled(made))
     total: Counter[str] = Counter()
     for each in found.values():
         for kernel in k.kernels(each.plan.steps):
             total += counted(kernel)
-            words = Counter(re.findall(rf"\b({'|'.join(WORDS)})\b", code[kernel.name]))
-            assert words == counted(kernel), kernel.name
-    assert min(total[word] for word in WORDS) >= 1, total
+            assert of(WORDS, code[kernel.name]) == counted(kernel), kernel.name
+            assert not of(LOCAL, code[kernel.name]), kernel.name
+    assert min(total[word] for word in WORDS[:3]) >= 1, total
+
+
+@pytest.mark.parametrize("directives", [TILES, STEPS], ids=["tiles", "steps"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_rows_are_the_engine_s_instructions(target: str, directives: str) -> None:
+    """Runs of neighbouring elements, without a map: an instruction for each of the 8 rows, whose loop is unrolled."""
+    made = laid(ROWS, directives, target)
+    found = disassembled(binary(made, target))
+    (kernel,) = k.kernels(made.plan.steps)
+    words = of(WORDS, found)
+    assert words.keys() == counted(kernel).keys() == {"UBLKCP"} and words["UBLKCP"] % 8 == 0
+    assert not of(LOCAL, found)
+
+
+def test_what_is_counted_in_machine_code() -> None:
+    """Words as nvdisasm writes them, each with its forms; none within another."""
+    text = "UTMALDG.2D [UR8], [UR4] ; @UP0 UTMALDG.3D.IM2COL ; UBLKCP.S.G ; STL.64 [R1] ; LDL R0, [R1] ; LDLX ; MYSTL"
+    assert of(WORDS, text) == {"UTMALDG": 2, "UBLKCP": 1} and of(LOCAL, text) == {"STL": 1, "LDL": 1}

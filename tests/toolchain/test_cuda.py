@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from texpr.support.diagnostic import CompilerBug, TexprError
 from texpr.toolchain import Machine, compile_cuda, disassemble, find_nvcc, make_fatbin, runs_on
-from texpr.toolchain.cuda import Nvcc, capability
+from texpr.toolchain.cuda import Nvcc, capability, find_beside
 from texpr.toolchain.resources import resources
 
 from .conftest import Script
@@ -107,10 +108,22 @@ def test_nvcc_from_a_wheel_is_found_last(bare: Machine, script: Script, tmp_path
 
 def test_disassembly_needs_a_tool(machine: Machine, nvcc: Nvcc) -> None:
     binary = compile_cuda(machine, nvcc, KERNEL, SIZE, "sm_80")
-    lonely = replace(machine, environment={"PATH": ""})
+    lonely = replace(machine, environment={"PATH": ""}, packages=())
     with pytest.raises(TexprError, match="no `nvdisasm` is found") as raised:
         disassemble(lonely, replace(nvcc, program=machine.cache / "nvcc"), binary)
-    assert code(raised) == "E0609"
+    assert code(raised) == "E0609" and "texpr-compiler[disassembly]" in str(raised.value.diagnostics[0].help)
+
+
+def test_a_tool_from_a_wheel_is_found_last(bare: Machine, nvcc: Nvcc, script: Script, tmp_path: Path) -> None:
+    """The readers of cubins come as wheels of their own, so beside another nvcc, or none."""
+    wheel = tmp_path / "site-packages/nvidia/cu13/bin/nvdisasm"
+    wheel.parent.mkdir(parents=True)
+    wheel.write_text("#!/bin/sh\necho from a wheel\n")
+    wheel.chmod(0o755)
+    machine, elsewhere = replace(bare, packages=(tmp_path / "site-packages",)), replace(nvcc, program=tmp_path / "nvcc")
+    assert find_beside(machine, elsewhere, "nvdisasm") == wheel
+    assert find_beside(machine, elsewhere, "nvdisasm") != (found := script("nvdisasm", "true"))
+    assert find_beside(machine, elsewhere, "nvdisasm") == found
 
 
 def test_what_ptxas_says_is_read() -> None:

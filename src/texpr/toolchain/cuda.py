@@ -22,6 +22,8 @@ FLAGS = ("-std=c++17", "-O3", "-fmad=false", "-I.")
 
 HELP = "install the CUDA toolkit, or `pip install 'texpr-compiler[cuda]'`, which brings the compiler without a driver"
 
+READERS = "install the CUDA toolkit, or `pip install 'texpr-compiler[disassembly]'`, which brings nvdisasm and cuobjdump alone"
+
 _TARGET = re.compile(r"sm_(\d+)([af]?)")
 
 
@@ -119,21 +121,31 @@ def disassemble(machine: Machine, nvcc: Nvcc, binary: CudaBinary) -> str:
 
 
 def find_beside(machine: Machine, nvcc: Nvcc, tool: str) -> Path | None:
-    """A tool that comes with nvcc: from its folder, or the search path."""
-    return machine.which(str(nvcc.program.parent / tool)) or machine.which(tool)
+    """A tool that comes with nvcc: from its folder, the search path, or wheels from PyPI, which hold it apart from nvcc."""
+    places = (str(nvcc.program.parent / tool), tool, *_wheels(machine, tool))
+    return next((found for place in places if (found := machine.which(place)) is not None), None)
+
+
+def help_for(tool: str) -> str:
+    """What brings a tool that is missing beside nvcc."""
+    return READERS if tool == "nvdisasm" else HELP
 
 
 def _beside(machine: Machine, nvcc: Nvcc, tool: str) -> Path:
     found = find_beside(machine, nvcc, tool)
     if found is None:
-        raise error("E0609", None, f"no `{tool}` is found beside {nvcc.program}", help=HELP)
+        raise error("E0609", None, f"no `{tool}` is found beside {nvcc.program}", help=help_for(tool))
     return found
 
 
 def _places(machine: Machine) -> list[str]:
     homes = [home for name in ("CUDA_HOME", "CUDA_PATH") if (home := machine.variable(name))]
-    wheels = [str(nvcc) for folder in machine.packages for nvcc in sorted(folder.glob("nvidia/c*/bin/nvcc"), reverse=True)]
-    return ["nvcc", *(f"{home}/bin/nvcc" for home in (*homes, *machine.toolkits)), *wheels]
+    return ["nvcc", *(f"{home}/bin/nvcc" for home in (*homes, *machine.toolkits)), *_wheels(machine, "nvcc")]
+
+
+def _wheels(machine: Machine, program: str) -> list[str]:
+    """Where packages from PyPI have a program of CUDA, the newest release first."""
+    return [str(at) for folder in machine.packages for at in sorted(folder.glob(f"nvidia/c*/bin/{program}"), reverse=True)]
 
 
 def _described(machine: Machine, program: Path) -> Nvcc:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from texpr.support.diagnostic import Diagnostic, TexprError
-from texpr.toolchain.cuda import Nvcc, capability, find_beside, find_nvcc
+from texpr.toolchain.cuda import Nvcc, capability, find_beside, find_nvcc, help_for
 from texpr.toolchain.host import HostCompiler, find_host
 from texpr.toolchain.machine import Machine
 
@@ -113,7 +113,7 @@ def _archiver(host: HostCompiler) -> Finding:
 
 def _optional(machine: Machine, nvcc: Nvcc, tool: str, use: str) -> Finding:
     place = find_beside(machine, nvcc, tool)
-    return Finding(tool, State.OK, str(place)) if place else Finding(tool, State.LIMITED, f"not found; {use}")
+    return Finding(tool, State.OK, str(place)) if place else Finding(tool, State.LIMITED, f"not found; {use}", help_for(tool))
 
 
 def _cache(machine: Machine) -> Finding:
