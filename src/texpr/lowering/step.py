@@ -19,7 +19,7 @@ from texpr.lowering.team import Leaf
 from texpr.mapping.bands import band
 from texpr.schedule.columns import Window
 from texpr.schedule.marks import MULTICAST, SAVES, TENSOR, mark
-from texpr.schedule.rows import table_of
+from texpr.schedule.rows import GROUP, table_of
 from texpr.schedule.tensor import Boxes
 from texpr.support.diagnostic import Limitation, limitation
 from texpr.support.span import Span
@@ -33,7 +33,8 @@ class Step:
     `loops`: the index that walks along each dimension, None for one of a single element. `saves`: whether a copy of holes that
     nobody needs is left out. `reduce`: by which a store combines elements with what is there. `among`: the dimensions of the
     grid along which blocks of a cluster share the copy. `window`: of a copy in im2col mode the bounding box; its loops
-    and boxes are of pixels and channels.
+    and boxes are of pixels and channels. `in_runs`: without a map. `by_rows`: four rows at a time, which a table names; there
+    its boxes may have more rows than its loops.
     """
 
     leaf: Leaf
@@ -48,7 +49,7 @@ class Step:
     among: tuple[str, ...] = ()
     window: Window | None = None
     in_runs: bool = False
-    gathers: bool = False
+    by_rows: bool = False
 
     @property
     def span(self) -> Span:
@@ -60,6 +61,11 @@ class Step:
         """The outermost loop of the copy."""
         assert isinstance(self.leaf.stmt, ir.Par | ir.Seq)
         return self.leaf.stmt
+
+    @property
+    def count(self) -> int:
+        """Iterations of that: of rows, how many there are."""
+        return self.loop.extent.constant
 
     @property
     def syms(self) -> frozenset[Sym]:
@@ -92,7 +98,7 @@ def step_of(leaf: Leaf, places: Mapping[Buffer, Place]) -> Step | None:
         raise changed(leaf.stmt)
     loops, body = band(leaf.stmt)
     further = any(a.value == "im2col" for a in wanted.args)
-    gathers = any(a.value == "gather4" for a in wanted.args)
+    by_rows = any(a.value in ("gather4", "scatter4") for a in wanted.args)
     in_runs = any(a.value == "bulk" for a in wanted.args)
     swizzle, *box = (a.value for a in wanted.args if isinstance(a.value, int))
     found = tested(body)
@@ -111,13 +117,13 @@ def step_of(leaf: Leaf, places: Mapping[Buffer, Place]) -> Step | None:
         pixel, channel = loops
         lines = Boxes((pixel.extent.constant, channel.extent.constant), (box[0], box[1]), tensor.dtype.bytes, Swizzle(swizzle))
         return Step(leaf, found, tile, tensor, False, (pixel.sym, channel.sym), lines, window=window_of(box[2:]))
-    if gathers and not stores and len(loops) == 2 and bind.update is None and not saves and is_of_rows(tensor, loops):
-        extents = (loops[0].extent.constant, loops[1].extent.constant)
+    if by_rows and len(loops) == 2 and bind.update is None and not saves and is_of_rows(tensor, loops):
+        extents = (-(-loops[0].extent.constant // GROUP) * GROUP, loops[1].extent.constant)
         lines = Boxes(extents, (box[0], box[1]), tensor.dtype.bytes)
-        return Step(leaf, found, tile, tensor, False, (loops[0].sym, loops[1].sym), lines, gathers=True)
+        return Step(leaf, found, tile, tensor, stores, (loops[0].sym, loops[1].sym), lines, by_rows=True)
     along = tuple(next((loop for loop in loops if loop.sym in e.syms()), None) for e in tensor.index)
     extent = tuple(1 if loop is None else loop.extent.constant for loop in along)
-    if further or gathers or len(box) != len(extent) or sum(loop is not None for loop in along) != len(loops):
+    if further or by_rows or len(box) != len(extent) or sum(loop is not None for loop in along) != len(loops):
         raise changed(leaf.stmt)
     steps = tuple(1 if loop is None else step_along(e, loop.sym) for e, loop in zip(tensor.index, along, strict=True))
     if 0 in steps:

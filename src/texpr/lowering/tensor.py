@@ -18,8 +18,8 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.rewrite import substitute_value
 from texpr.ir.tensor_map import combined_as, element
-from texpr.ir.types import I32
-from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value, conjunction, walk
+from texpr.ir.types import BOOL, I32, I64
+from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Value, conjunction, walk
 from texpr.lowering.cluster import Cluster
 from texpr.lowering.holes import Asked, asked, bounds, present
 from texpr.lowering.names import Names
@@ -106,7 +106,7 @@ class Maps:
         fill = (step.tested.fill or Fill.ZERO).value
         if step.window is not None:
             return replace(column_map(buffer, step.window, step.boxes, step.span), fill=fill)
-        if step.gathers:
+        if step.by_rows:
             return replace(rows_map(buffer, step.boxes, step.span), fill=fill)
         copy = self.planned(step).copy
         dimensions = copy.dimensions
@@ -150,7 +150,7 @@ class Maps:
             inside = known(facts)
             sizes = self._sizes(step)
             empty = tuple(present(size) for size in sizes if not inside.positive(size))
-            if step.gathers:
+            if step.by_rows:
                 self._require_columns(step, facts)
                 self._asked[step] = empty
                 return empty
@@ -163,7 +163,7 @@ class Maps:
 
     def _sizes(self, step: Step) -> tuple[Expr, ...]:
         """The sizes of the tensor as the engine has it."""
-        if step.window is not None or step.gathers:
+        if step.window is not None or step.by_rows:
             return step.tensor.buffer.shape
         return tuple(each.size for each in self.planned(step).copy.dimensions)
 
@@ -202,7 +202,7 @@ class Maps:
         """What arrives when every box of a step has landed, parts outside of the tensor included."""
         if step.in_runs:
             return prod(step.boxes.extent) * step.boxes.size
-        return self.of(step).bytes * len(step.boxes.numbers) * (GROUP if step.gathers else 1)
+        return self.of(step).bytes * len(step.boxes.numbers) * (GROUP if step.by_rows else 1)
 
     def loads(self, step: Step, barrier: Load) -> tuple[k.Stmt, ...]:
         """Starts the copies of a step, which arrive at `barrier`; of those that blocks share, this block's part."""
@@ -210,7 +210,7 @@ class Maps:
             return tuple(self._columns(step, step.window, barrier, outside=False))
         if step.in_runs:
             return tuple(self.runs(step, barrier))
-        if step.gathers:
+        if step.by_rows:
             return tuple(self._rows(step, barrier, outside=False))
         map = self.of(step).name
         if not step.among:
@@ -235,8 +235,11 @@ class Maps:
                 replace(tile, buffer=place.buffer, index=place.index(tile.index)), name, at, barrier, step.span, offsets=offsets
             )
 
-    def _rows(self, step: Step, barrier: Load, outside: bool) -> Iterator[k.Stmt]:
-        """Starts the copies of rows, four by four, in a loop where there are more; `outside`: of rows that no matrix has."""
+    def _rows(self, step: Step, barrier: Load | None, outside: bool) -> Iterator[k.Stmt]:
+        """Starts the copies of rows, four by four, in a loop where there are more; `outside`: of rows that no matrix has.
+
+        Without a barrier they are stored.
+        """
         place, name = self.places[step.tile.buffer], self.of(step).name
         row, column = step.syms_in_order
         groups, across = step.boxes.counts
@@ -248,7 +251,11 @@ class Maps:
             at = step.tensor.index[1].substitute({column: expr(number * step.boxes.box[1])})
             named = tuple(_NOWHERE if outside else self._row(step, {row: first * GROUP + n}) for n in range(GROUP))
             tile = replace(tile, buffer=place.buffer, index=place.index(tile.index))
-            copies.append(k.CopyTensor(tile, name, (at,), barrier, step.span, rows=named))
+            copies.append(
+                k.StoreTensor(name, (at,), tile, None, step.span, named)
+                if barrier is None
+                else k.CopyTensor(tile, name, (at,), barrier, step.span, rows=named)
+            )
         yield from (
             copies if group is None else (k.For(group, ZERO, expr(groups), tuple(copies), ONE, "serial", span=step.span),)
         )
@@ -260,7 +267,7 @@ class Maps:
             raise changed(step.loop)
         found = substitute_value(meaning, at)
         found = found if found.dtype == I32 else Cast(found, I32)
-        test = conjunction([substitute_value(each, at) for each in _row_tests(step)])
+        test = conjunction([*_within(step, at), *(substitute_value(each, at) for each in _row_tests(step))])
         return found if test is None else Op("select", (test, found, _NOWHERE), I32)
 
     def _require_columns(self, step: Step, facts: tuple[Expr, ...]) -> None:
@@ -271,20 +278,22 @@ class Maps:
         every = (*facts, *(f for sym, extent in own for f in in_loop(sym, expr(extent))))
         found = asked(tests, bounds(step.tensor, (1,)), every, step.syms, self.sizes)
         within = (*found.predicates, *(() if found.within is None else (found.within,)))
-        if step.tested.fill is not None and within:
+        if (step.stores or step.tested.fill is not None) and within:
             raise _parted(step, within[0])
 
     def fillings(self, step: Step, barrier: Load) -> tuple[k.Stmt, ...]:
         """The same outside of the tensor, where boxes end before it begins: the engine fills them."""
         if step.window is not None:
             return tuple(self._columns(step, step.window, barrier, outside=True))
-        if step.gathers:
+        if step.by_rows:
             return tuple(self._rows(step, barrier, outside=True))
         outside = tuple(-each.box for each in self.planned(step).copy.dimensions)
         return tuple(k.CopyTensor(tile, self.of(step).name, outside, barrier, step.span) for tile, _ in self._each(step))
 
     def stores(self, step: Step) -> tuple[k.Stmt, ...]:
         """Starts the stores of a step."""
+        if step.by_rows:
+            return tuple(self._rows(step, None, outside=False))
         return tuple(k.StoreTensor(self.of(step).name, at, tile, step.reduce, step.span) for tile, at in self._each(step))
 
     def _each(
@@ -308,6 +317,14 @@ def _travels_as(step: Step) -> str:
 
 _NOWHERE = Literal(-1, I32)
 """A row that no matrix has."""
+
+
+def _within(step: Step, at: Mapping[Sym, Expr]) -> tuple[Value, ...]:
+    """What is tested of a row where the last four of a tile may be fewer."""
+    (row,) = at.values()
+    count = expr(step.count)
+    whole = step.count == step.boxes.extent[0] or (row.is_constant and row.constant < step.count)
+    return () if whole else (Op("lt", (Index(row, I64), Index(count, I64)), BOOL),)
 
 
 def _row_tests(step: Step) -> tuple[Value, ...]:

@@ -1,9 +1,10 @@
-"""`stage(A, …, via=gather4)`: rows of a matrix that a table names, copied four at a time: what a region must be for that.
+"""`stage(A, …, via=gather4|scatter4)`: rows of a matrix that a table names, copied four at a time: what a region must be.
 
     A[I[32 · io + r], 64 · jo + c]     r < 32, c < 64:  eight copies, each with four numbers of rows out of I
 
 The tile has whole groups of four rows, and columns so many that each copy begins at a multiple of 128 bytes. What is no element
-of the table is row −1 to the engine, which it finds outside of the matrix. PTX ISA, "cp.async.bulk.tensor", ".tile::gather4".
+of the table is row −1 to the engine, which it finds outside of the matrix. PTX ISA, "cp.async.bulk.tensor", ".tile::gather4",
+".tile::scatter4".
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.affine.facts import Known
-from texpr.ir.program import InRange
+from texpr.ir.program import Injective, InRange
 from texpr.ir.tensor_map import element
 from texpr.ir.value import Buffer, Cast, Load, Value
 from texpr.isa.cuda import TMA_ROWS
@@ -38,20 +39,34 @@ GROUP = 4
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Rows and columns of a matrix: `load` is its element at the start of both, `dim` the dimension of the table that rows go
-    along, `boxes` the copies, and `where` an access finds its element in the tile."""
+    along, `count` the rows that accesses touch, `boxes` the copies, which may be of more, and `where` an access finds its
+    element in the tile. `named`: the accesses by what names their elements, which are the table's subscripts and the column."""
 
     load: Load
     dim: int
+    count: int
     boxes: Boxes
     where: Mapping[int, tuple[Expr, ...]]
+    named: tuple[Use, ...]
+
+    @property
+    def table(self) -> Load:
+        """The element of the table that names the first row."""
+        ((_, meaning),) = self.load.data
+        table = table_of(meaning)
+        assert table is not None
+        return table
+
+    @property
+    def least(self) -> int:
+        """Elements of which the width of a tile is a multiple: four rows of them are a line of shared memory."""
+        return LINE // GROUP // self.boxes.size
 
     def at(self, row: Sym, column: Sym) -> Load:
         """The element of a row and a column of the tile."""
         ((sym, meaning),) = self.load.data
-        table = table_of(meaning)
-        assert table is not None
-        index = tuple(e + expr(row) if dim == self.dim else e for dim, e in enumerate(table.index))
-        moved: Value = replace(table, index=index)
+        index = tuple(e + expr(row) if dim == self.dim else e for dim, e in enumerate(self.table.index))
+        moved: Value = replace(self.table, index=index)
         if isinstance(meaning, Cast):
             moved = Cast(moved, meaning.dtype)
         return replace(self.load, index=(self.load.index[0], self.load.index[1] + expr(column)), data=((sym, moved),))
@@ -63,12 +78,12 @@ def table_of(meaning: Value) -> Load | None:
     return inner if isinstance(inner, Load) and not inner.data else None
 
 
-def require_target(call: Call) -> None:
+def require_target(call: Call, other: str) -> None:
     """Refuses machines whose engine takes no numbers of rows: E0916."""
     target = call.state.target
     if TMA_ROWS not in target.features:
         reason = f"the tensor memory accelerator of {target.name} copies no rows by their numbers"
-        raise call.refuse("E0916", reason, at=call.key("via"), help="build for sm_100a or sm_103a, or use via=cp_async")
+        raise call.refuse("E0916", reason, at=call.key("via"), help=f"build for sm_100a or sm_103a, or use {other}")
 
 
 def rows(state: State, uses: Sequence[Use]) -> Rows:
@@ -108,7 +123,19 @@ def rows(state: State, uses: Sequence[Use]) -> Rows:
         for use, table, column in zip(uses, tables, columns, strict=True)
     }
     boxes = _boxes(named.extent[dim], across.extent[1], first.dtype.bytes)
-    return Rows(replace(first, index=(expr(sym), across.base[1]), data=((sym, start),)), dim, boxes, where)
+    begin = replace(first, index=(expr(sym), across.base[1]), data=((sym, start),))
+    return Rows(begin, dim, named.extent[dim], boxes, where, tuple(map(by_name, uses, tables)))
+
+
+def by_name(use: Use, table: Use) -> Use:
+    """An access of a row's element, with the subscripts of the table's in place of the row."""
+    index = (*table.load.index, use.load.index[1])
+    return replace(use, load=replace(use.load, index=index, data=()), index=(*table.index, use.index[1]))
+
+
+def is_injective(state: State, table: Buffer) -> bool:
+    """Whether no two elements of a table are promised to be equal, so that each names a row of its own."""
+    return any(isinstance(a, Injective) and a.buffer is table for a in state.function.assumes)
 
 
 def _are_rows(state: State, table: Buffer, size: Expr) -> bool:
@@ -133,8 +160,11 @@ def row_map(buffer: Buffer, boxes: Boxes, base: Expr, sizes: Sequence[Expr]) -> 
     return TensorMap(element(buffer.dtype), base, tuple(sizes), (stride,), traversal, exprs(1, 1))
 
 
-def require_rows(call: Call, found: Rows, promised: Known) -> None:
-    """Refuses what breaks a rule of the hardware, or is not seen to keep those that a launch does not check: E0916."""
+def require_rows(call: Call, found: Rows, promised: Known, stored: bool = False) -> None:
+    """Refuses what breaks a rule of the hardware, or is not seen to keep those that a launch does not check: E0916.
+
+    Of what is `stored`, a row of the matrix must end with a chunk of 16 bytes, or others would be overwritten.
+    """
     buffer = found.load.buffer
     note = Note(f"`{buffer.name}` is declared here", buffer.span)
     if dense_strides(buffer)[-1] is not ONE:
@@ -151,3 +181,8 @@ def require_rows(call: Call, found: Rows, promised: Known) -> None:
         if finding.rule.name == "base":
             help = f"promise where it begins: `{buffer.name}: {buffer.dtype}[…] align({CHUNK})`"
         raise call.refuse("E0916", reason, note, help=help)
+    whole = CHUNK // buffer.dtype.bytes
+    if stored and not promised.multiple(buffer.shape[1], whole):
+        width = buffer.shape[1]
+        reason = f"a store writes {CHUNK} bytes at once, and a row of `{buffer.name}`, of {width} elements, may end within them"
+        raise call.refuse("E0916", reason, note, help=f'add "where {width} % {whole} == 0"')

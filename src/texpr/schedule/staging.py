@@ -115,20 +115,52 @@ class Staging:
 
         What is no element of either becomes `fill`, or stays undefined. `where`: the places of accesses.
         """
+        made = self._made(tuple(map(expr, loops.values())))
+        pars, own, theirs, test = self._row(source, made, loops, mark)
+        other = () if fill is None else (ir.Bind((own,), (fill,), span=self.span),)
+        before = nested(pars, self._where(test, ir.Bind((own,), (theirs,), span=self.span), other))
+        return self._rebuilt(self._noted(self.state, (), fill), made, before, (), where)
+
+    def to_rows(
+        self,
+        targets: Sequence[Load],
+        loops: Sequence[Mapping[Sym, int]],
+        shape: Sequence[int],
+        where: Mapping[int, tuple[Expr, ...]],
+        mark: Callable[[ir.Par], ir.Par],
+    ) -> tuple[State, Use]:
+        """Of a new buffer of `shape`, what the last of `loops` walk over goes at the end to the last of `targets`.
+
+        Its row is an element of a table; what is no element of either stays where it is. Also the access by which it goes. If
+        there are two of each, the first come in first, as in `from_rows`.
+        """
+        made = self._made(tuple(map(expr, shape)))
+        ways = [self._row(target, made, each, mark) for target, each in zip(targets, loops, strict=True)]
+        *ins, (pars, own, theirs, test) = ways
+        store = ir.Bind((theirs,), (own,), span=self.span)
+        after = nested(pars, self._where(test, store))
+        before = tuple(
+            stmt for p, o, t, known in ins for stmt in nested(p, self._where(known, ir.Bind((o,), (t,), span=self.span)))
+        )
+        state = self._rebuilt(self._noted(self.state, (), None, True), made, before, after, where)
+        return state, Use(store, theirs, True, self.outer, pars, theirs.index, False)
+
+    def _row(
+        self, element: Load, made: Buffer, loops: Mapping[Sym, int], mark: Callable[[ir.Par], ir.Par]
+    ) -> tuple[tuple[ir.Par, ...], Load, Load, Value | None]:
+        """Loops over the rows and columns of a tile, the outermost of them marked; its element and that of the matrix; and
+        what keeps these in their table and in their row."""
         facts = (*inside(self.state, self.outer), *(f for sym, extent in loops.items() for f in in_loop(sym, expr(extent))))
         pars = [ir.Par(sym, expr(extent), (), span=self.span) for sym, extent in loops.items()]
         pars[:1] = map(mark, pars[:1])
-        made = self._made(tuple(map(expr, loops.values())))
-        own, theirs = Load(made, tuple(map(expr, loops)), span=self.span), replace(source, span=self.span)
-        hidden = {sym for sym, _ in source.data}
-        named = (node for _, meaning in source.data for node in value_walk(meaning) if isinstance(node, Load))
+        own, theirs = Load(made, tuple(map(expr, loops)), span=self.span), replace(element, span=self.span)
+        hidden = {sym for sym, _ in element.data}
+        named = (node for _, meaning in element.data for node in value_walk(meaning) if isinstance(node, Load))
         tests = [test for load in named for test in self._tests(load.index, load.index, facts, load.buffer.shape)]
-        plain = [(e, size) for e, size in zip(source.index, self.buffer.shape, strict=True) if not e.syms() & hidden]
+        plain = [(e, size) for e, size in zip(element.index, self.buffer.shape, strict=True) if not e.syms() & hidden]
         for e, size in plain:
             tests += self._tests((e,), (e,), facts, (size,))
-        other = () if fill is None else (ir.Bind((own,), (fill,), span=self.span),)
-        before = nested(tuple(pars), self._where(conjunction(tests), ir.Bind((own,), (theirs,), span=self.span), other))
-        return self._rebuilt(self._noted(self.state, (), fill), made, before, (), where)
+        return tuple(pars), own, theirs, conjunction(tests)
 
     def to_box(self, region: Box, names: Sequence[Sym], mark: Callable[[ir.Par], ir.Par]) -> State:
         """The box is copied out at the end, but for elements outside of the buffer; loops as in `from_box`."""

@@ -12,7 +12,7 @@ stays in registers over a whole loop. By tma it is stored from shared memory, a 
 `in`: shared or registers. `via`: ld (loads and stores), cp_async, or tma: boxes of `box=(128, 16)` elements that the tensor
 memory accelerator copies, with `swizzle=32B|64B|128B`; with `stride=(2, 1)` every other row; with `multicast=bj` once for all
 blocks of a cluster along bj, each of which brings its share. By im2col it copies pixels as a convolution reads them,
-`box=(PIXELS, CHANNELS)` at a time; by gather4, rows that a table names, four at a time; by bulk, rows inside of A,
+`box=(PIXELS, CHANNELS)` at a time; by gather4 and scatter4, rows that a table names, four at a time; by bulk, rows inside of A,
 without a map. `fill`: what the elements of the region outside of A become: weak (nothing: no read sees them), zero, or a
 number. Proved: no other iteration writes what is copied in, and what is copied out was written; or refused.
 """
@@ -27,27 +27,29 @@ from texpr.ir.value import Buffer, Literal
 from texpr.relation.facts import known
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.cluster import dimension, many, peers
-from texpr.schedule.combining import are_updates, neutral, operation
 from texpr.schedule.engine import (
     boxes_asked,
     require_engine,
     require_fill,
     require_load,
-    require_store,
     shared_out,
     with_memory,
 )
-from texpr.schedule.marks import ASYNC, MULTICAST, SAVES, TENSOR, marked
+from texpr.schedule.marks import ASYNC, MULTICAST, TENSOR, marked
 from texpr.schedule.materialise import materialise
-from texpr.schedule.region import Box, NoBox, Use, box, inside, is_met_again, uses, varying
+from texpr.schedule.region import Box, NoBox, inside, uses
 from texpr.schedule.rows import require_rows, require_target, rows
 from texpr.schedule.runs import require_runs
 from texpr.schedule.staging import Staging
 from texpr.schedule.state import State
-from texpr.schedule.tensor import Boxes
+from texpr.schedule.stores import by_tma, stored
+from texpr.schedule.touched import alike, box_of, copy_loops, defined, own, untouchable
 from texpr.schedule.tree import path_to
 from texpr.schedule.windows import columns_asked, region, require_columns
-from texpr.support.diagnostic import Note, TexprError
+from texpr.support.diagnostic import Note
+
+VIA = ("ld", "cp_async", "bulk", "tma", "im2col", "gather4", "scatter4")
+"""The words of `via=`."""
 
 
 def _apply(call: Call) -> State:
@@ -58,7 +60,7 @@ def _apply(call: Call) -> State:
         raise call.wrong("needs `at=LOOP`: the loop in each of whose iterations the copy lives")
     at = call.loop(where)
     space = _word(call, "in", ("shared", "registers"))
-    via = _word(call, "via", ("ld", "cp_async", "bulk", "tma", "im2col", "gather4"))
+    via = _word(call, "via", VIA)
     _require_words_of_via(call, buffer, via)
     call.require_memory(space, call.key("in"))
     outer = tuple(s for s in path_to(call.state.function.body, at) or () if isinstance(s, ir.Par | ir.Seq))
@@ -72,30 +74,33 @@ def _apply(call: Call) -> State:
     (name,) = call.results(f"{buffer.name}_{space[0]}")
     staging = Staging(call.state, buffer, name.name, space, via, outer, found, call.directive.span)
     if any(use.writes for use in found):
-        if via == "tma" and space == "shared":
-            return _stored(call, staging)
+        if via in ("tma", "scatter4") and space == "shared":
+            return stored(call, staging)
         _require_plain(call, buffer, via)
         return _accumulated(call, staging)
+    if via == "scatter4":
+        reason = f"`via=scatter4` is for rows that are written, and `{buffer.name}` is only read here"
+        raise call.refuse("E0912", reason, at=call.key("via"), help="via=gather4 loads rows")
     _require_quiet(call, buffer, outer)
     if space == "registers":
         _require_plain(call, buffer, via)
-        like = _alike(call, staging)
-        return _defined(call, staging, like, staging.as_used(like, copy_in=True, copy_out=False))
+        like = alike(call, staging)
+        return defined(call, staging, like, staging.as_used(like, copy_in=True, copy_out=False))
     fill = _fill(call, buffer)
     if via == "im2col":
         return _by_columns(call, staging, fill)
     if via == "gather4":
         return _by_rows(call, staging, fill)
-    region = _box(call, staging)
-    names = _copy_loops(call, name.name, len(region.extent))
+    region = box_of(call, staging)
+    names = copy_loops(call, name.name, len(region.extent))
     if via == "bulk":
-        return _defined(call, staging, found[0], _by_runs(call, staging, region, names))
+        return defined(call, staging, found[0], _by_runs(call, staging, region, names))
     if via == "tma":
-        return _defined(call, staging, found[0], _by_engine(call, staging, region, names, fill))
+        return defined(call, staging, found[0], _by_engine(call, staging, region, names, fill))
     state = staging.from_box(
         region, names, fill, lambda loop: marked(loop, ASYNC, span=call.directive.span) if via == "cp_async" else loop
     )
-    return _defined(call, staging, found[0], state)
+    return defined(call, staging, found[0], state)
 
 
 def _by_engine(call: Call, staging: Staging, region: Box, names: tuple[Sym, ...], fill: Literal | None) -> State:
@@ -106,7 +111,7 @@ def _by_engine(call: Call, staging: Staging, region: Box, names: tuple[Sym, ...]
     along = call.key("multicast")
     among = () if along is None else peers(call, along, staging.outer, region)
     boxes = shared_out(staging.buffer, region, boxes, promised, many(among))
-    state = staging.from_box(region, names, fill, lambda loop: _multicast(call, _by_tma(call, loop, boxes), among))
+    state = staging.from_box(region, names, fill, lambda loop: _multicast(call, by_tma(call, loop, boxes), among))
     return with_memory(state, staging.name, boxes)
 
 
@@ -120,20 +125,20 @@ def _by_runs(call: Call, staging: Staging, region: Box, names: tuple[Sym, ...]) 
 
 def _by_columns(call: Call, staging: Staging, fill: Literal | None) -> State:
     """A column of pixels copied by the tensor memory accelerator, as a convolution reads them."""
-    like = _alike(call, staging)
+    like = alike(call, staging)
     try:
         found = region(staging.state, like)
     except ValueError as reason:
-        raise _no(call, like, f"it is no column of pixels: {reason}", help="stage it by via=tma") from None
+        raise untouchable(call, like, f"it is no column of pixels: {reason}", help="stage it by via=tma") from None
     boxes = columns_asked(call, staging.buffer, found)
     require_columns(call, staging.buffer, found, boxes, known(inside(staging.state, staging.outer)))
-    loops = dict(zip(found.syms, zip(_copy_loops(call, staging.name, 2), found.extent, strict=True), strict=True))
+    loops = dict(zip(found.syms, zip(copy_loops(call, staging.name, 2), found.extent, strict=True), strict=True))
     corners = (n for corner, step in zip(found.window.corners, found.window.steps, strict=True) for n in (*corner, step))
     words = (boxes.swizzle.span, *boxes.box, "im2col", *corners)
     state = staging.from_column(
         found.column.index, found.place, loops, fill, lambda loop: marked(loop, TENSOR, *words, span=call.directive.span)
     )
-    return with_memory(_defined(call, staging, like, state), staging.name, boxes)
+    return with_memory(defined(call, staging, like, state), staging.name, boxes)
 
 
 def _by_rows(call: Call, staging: Staging, fill: Literal | None) -> State:
@@ -141,66 +146,15 @@ def _by_rows(call: Call, staging: Staging, fill: Literal | None) -> State:
     try:
         found = rows(staging.state, staging.uses)
     except NoBox as problem:
-        raise _no(call, problem.use, str(problem), help=problem.help) from None
+        raise untouchable(call, problem.use, str(problem), help=problem.help) from None
     require_rows(call, found, known(inside(staging.state, staging.outer)))
-    row, column = _copy_loops(call, staging.name, 2)
+    row, column = copy_loops(call, staging.name, 2)
     words = (0, *found.boxes.box, "gather4")
     loops = dict(zip((row, column), found.boxes.extent, strict=True))
     state = staging.from_rows(
         found.at(row, column), loops, found.where, fill, lambda loop: marked(loop, TENSOR, *words, span=call.directive.span)
     )
-    return with_memory(_defined(call, staging, staging.uses[0], state), staging.name, found.boxes)
-
-
-def _stored(call: Call, staging: Staging) -> State:
-    """Elements kept while they are written, and then stored by the tensor memory accelerator, boxes at a time."""
-    if are_updates(staging.uses):
-        return _joined(call, staging)
-    like = _own(call, staging)
-    region, boxes = boxes_asked(call, staging.buffer, _box(call, staging))
-    require_store(call, staging.buffer, region, boxes, known(inside(staging.state, staging.outer)))
-    names = _copy_loops(call, f"{staging.name}_out", len(region.extent))
-    state = staging.to_box(region, names, lambda loop: _by_tma(call, loop, boxes))
-    if reads_undefined(Subject(materialise(state).function), staging.name):
-        return _exchanged(call, staging, like, region, boxes)
-    return with_memory(state, staging.name, boxes)
-
-
-def _exchanged(call: Call, staging: Staging, like: Use, region: Box, boxes: Boxes) -> State:
-    """Elements that are read before they are written: their box is loaded first. It has nothing beside what is written."""
-    promised = known(inside(staging.state, staging.outer))
-    require_load(call, staging.buffer, region, boxes, promised, None)
-    names = tuple(_copy_loops(call, f"{staging.name}{part}", len(region.extent)) for part in ("", "_out"))
-    state, use = staging.through_box(region, (names[0], names[1]), lambda loop: _by_tma(call, loop, boxes))
-    if is_met_again(state, use, use.inner):
-        raise _no(call, like, "an element of its box is read, or stored with it, that another iteration may write")
-    return with_memory(_defined(call, staging, like, state), staging.name, boxes)
-
-
-def _joined(call: Call, staging: Staging) -> State:
-    """Partial results collected in a tile, which the engine combines with the buffer."""
-    buffer = staging.buffer
-    try:
-        op = operation(staging.state, staging.uses)
-    except ValueError as reason:
-        raise _no(call, staging.uses[0], str(reason), help="stage it in registers, or by via=ld") from None
-    region, boxes = boxes_asked(call, buffer, _box(call, staging))
-    require_store(call, buffer, region, boxes, known(inside(staging.state, staging.outer)))
-    names = tuple(_copy_loops(call, f"{staging.name}{part}", len(region.extent)) for part in ("", "_out"))
-    state, use = staging.to_join(
-        region, (names[0], names[1]), lambda loop: _by_tma(call, loop, boxes), op, neutral(op, buffer.dtype)
-    )
-    if is_met_again(state, use, use.inner, free=True):
-        raise _no(call, staging.uses[0], "its box may touch elements of another iteration that does not meet this one by right")
-    return with_memory(_defined(call, staging, staging.uses[0], state), staging.name, boxes)
-
-
-def _by_tma(call: Call, loop: ir.Par, boxes: Boxes) -> ir.Par:
-    loop = marked(loop, TENSOR, boxes.swizzle.span, *boxes.box, span=call.directive.span)
-    saves = call.key("save_traffic")
-    if saves is None or call.word(saves, ("true", "false")) == "false":
-        return loop
-    return marked(loop, SAVES, span=call.directive.span)
+    return with_memory(defined(call, staging, staging.uses[0], state), staging.name, found.boxes)
 
 
 def _multicast(call: Call, loop: ir.Par, among: tuple[ir.Loop, ...]) -> ir.Par:
@@ -209,11 +163,11 @@ def _multicast(call: Call, loop: ir.Par, among: tuple[ir.Loop, ...]) -> ir.Par:
 
 def _require_words_of_via(call: Call, buffer: Buffer, via: str) -> None:
     """Words of copies by the engine, which not every target knows."""
-    if via in ("bulk", "tma", "im2col", "gather4"):
+    if via in ("bulk", "tma", "im2col", "gather4", "scatter4"):
         require_engine(call)
         require_fill(call, buffer)
-    if via == "gather4":
-        require_target(call)
+    if via in ("gather4", "scatter4"):
+        require_target(call, "via=cp_async" if via == "gather4" else "via=ld")
     every = ("box", "stride", "swizzle", "save_traffic", "multicast")
     for key in {"tma": (), "im2col": ("stride", "save_traffic", "multicast")}.get(via, every):
         argument = call.key(key)
@@ -233,7 +187,8 @@ def _require_plain(call: Call, buffer: Buffer, via: str) -> None:
             reason = (
                 f"`{key}={argument.value}` is for what is only read and copied to shared memory, unlike `{buffer.name}` here"
             )
-            raise call.refuse("E0912", reason, at=argument)
+            help = "via=scatter4 stores rows that a table names" if argument.value == "gather4" else None
+            raise call.refuse("E0912", reason, at=argument, help=help)
 
 
 def _require_quiet(call: Call, buffer: Buffer, outer: tuple[ir.Loop, ...]) -> None:
@@ -248,58 +203,11 @@ def _require_quiet(call: Call, buffer: Buffer, outer: tuple[ir.Loop, ...]) -> No
 
 def _accumulated(call: Call, staging: Staging) -> State:
     """Elements kept while they are written, copied in where a read would see nothing otherwise."""
-    like = _own(call, staging)
+    like = own(call, staging)
     state = staging.as_used(like, copy_in=False, copy_out=True)
     if not reads_undefined(Subject(materialise(state).function), staging.name):
         return state
-    return _defined(call, staging, like, staging.as_used(like, copy_in=True, copy_out=True))
-
-
-def _own(call: Call, staging: Staging) -> Use:
-    """An access like every other one, of elements that no other iteration touches."""
-    for use in staging.uses:
-        if use.tested and use.writes:
-            raise _no(call, use, "it is written under a condition, so what to copy out is not known")
-    for loop in staging.outer:
-        if isinstance(loop, ir.Par) and staging.buffer in loop.reduce:
-            reason = f"iterations of `{loop.sym.base}` meet in `{staging.buffer.name}`, which is theirs together"
-            raise call.refuse("E0912", reason, help="stage it at a loop outside of that one")
-    like = _alike(call, staging)
-    if is_met_again(staging.state, like, varying(staging.state, like)):
-        raise _no(call, like, "another iteration may touch the same element, and would not see what this one writes")
-    return like
-
-
-def _defined(call: Call, staging: Staging, use: Use, state: State) -> State:
-    """`state`, unless it copies elements that nothing wrote."""
-    buffer = staging.buffer
-    if buffer.role in ("local", "result") and reads_undefined(Subject(materialise(state).function), buffer.name):
-        raise _no(call, use, "an element would be copied that may not be written yet")
-    return state
-
-
-def _alike(call: Call, staging: Staging) -> Use:
-    """A use such that every other one names its element alike, in loops over the same constant IterDomains."""
-    state = staging.state
-    like = next((use for use in staging.uses if use.writes), staging.uses[0])
-    domains = {state.domain(loop) for loop in varying(state, like)}
-    for use in staging.uses:
-        if use.load.data:
-            raise _no(call, use, "its subscripts are data")
-        if use.load.index != like.load.index or {state.domain(loop) for loop in varying(state, use)} != domains:
-            raise _no(call, use, "another access there has other subscripts or loops", like)
-    for domain in map(state.domain, varying(state, like)):
-        if not domain.extent.is_constant:
-            help = f"split the loop over `{domain.sym.base}` by a number, and stage at the outer part"
-            raise _no(call, like, f"the extent of `{domain.sym.base}`, {domain.extent}, is not a constant", help=help)
-    return like
-
-
-def _box(call: Call, staging: Staging) -> Box:
-    try:
-        return box(staging.state, staging.uses)
-    except NoBox as problem:
-        raise _no(call, problem.use, str(problem), help=problem.help) from None
+    return defined(call, staging, like, staging.as_used(like, copy_in=True, copy_out=True))
 
 
 def _fill(call: Call, buffer: Buffer) -> Literal | None:
@@ -317,26 +225,8 @@ def _fill(call: Call, buffer: Buffer) -> Literal | None:
     return Literal(value, buffer.dtype)
 
 
-def _copy_loops(call: Call, name: str, rank: int) -> tuple[Sym, ...]:
-    taken = call.state.taken()
-    names = [f"{name}_{d}" for d in range(rank)]
-    for each in names:
-        if each in taken:
-            raise call.refuse(
-                "E0907", f"the name `{each}`, which a loop of the copy would have, is taken", help="choose another after `->`"
-            )
-    return tuple(map(Sym, names))
-
-
-def _no(call: Call, use: Use, reason: str, other: Use | None = None, help: str | None = None) -> TexprError:
-    notes = [Note("this access", use.load.span)]
-    if other is not None:
-        notes.append(Note("the other access", other.load.span))
-    return call.refuse("E0912", f"what is touched of `{use.load.buffer.name}` cannot be staged: {reason}", *notes, help=help)
-
-
 FORM = (
-    "stage(BUFFER, at=LOOP, in=shared|registers, via=ld|cp_async|bulk|tma|im2col|gather4, fill=weak|zero|NUMBER, box=(N, …), "
+    f"stage(BUFFER, at=LOOP, in=shared|registers, via={'|'.join(VIA)}, fill=weak|zero|NUMBER, box=(N, …), "
     "stride=(N, …), swizzle=none|32B|64B|128B, save_traffic=true|false, multicast=LOOP) -> NAME"
 )
 

@@ -1,0 +1,82 @@
+"""What accesses have to be like for a stage, each with its refusal; names of the loops that copy."""
+
+from __future__ import annotations
+
+from texpr.affine.expr import Sym
+from texpr.checks.coverage import reads_undefined
+from texpr.checks.subject import Subject
+from texpr.ir import program as ir
+from texpr.schedule.call import Call
+from texpr.schedule.materialise import materialise
+from texpr.schedule.region import Box, NoBox, Use, box, is_met_again, varying
+from texpr.schedule.staging import Staging
+from texpr.schedule.state import State
+from texpr.support.diagnostic import Note, TexprError
+
+
+def own(call: Call, staging: Staging) -> Use:
+    """An access like every other one, of elements that no other iteration touches."""
+    for use in staging.uses:
+        if use.tested and use.writes:
+            raise untouchable(call, use, "it is written under a condition, so what to copy out is not known")
+    for loop in staging.outer:
+        if isinstance(loop, ir.Par) and staging.buffer in loop.reduce:
+            reason = f"iterations of `{loop.sym.base}` meet in `{staging.buffer.name}`, which is theirs together"
+            raise call.refuse("E0912", reason, help="stage it at a loop outside of that one")
+    like = alike(call, staging)
+    if is_met_again(staging.state, like, varying(staging.state, like)):
+        raise untouchable(call, like, "another iteration may touch the same element, and would not see what this one writes")
+    return like
+
+
+def defined(call: Call, staging: Staging, use: Use, state: State) -> State:
+    """`state`, unless it copies elements that nothing wrote."""
+    buffer = staging.buffer
+    if buffer.role in ("local", "result") and reads_undefined(Subject(materialise(state).function), buffer.name):
+        raise untouchable(call, use, "an element would be copied that may not be written yet")
+    return state
+
+
+def alike(call: Call, staging: Staging) -> Use:
+    """A use such that every other one names its element alike, in loops over the same constant IterDomains."""
+    state = staging.state
+    like = next((use for use in staging.uses if use.writes), staging.uses[0])
+    domains = {state.domain(loop) for loop in varying(state, like)}
+    for use in staging.uses:
+        if use.load.data:
+            raise untouchable(call, use, "its subscripts are data")
+        if use.load.index != like.load.index or {state.domain(loop) for loop in varying(state, use)} != domains:
+            raise untouchable(call, use, "another access there has other subscripts or loops", like)
+    for domain in map(state.domain, varying(state, like)):
+        if not domain.extent.is_constant:
+            help = f"split the loop over `{domain.sym.base}` by a number, and stage at the outer part"
+            raise untouchable(call, like, f"the extent of `{domain.sym.base}`, {domain.extent}, is not a constant", help=help)
+    return like
+
+
+def box_of(call: Call, staging: Staging) -> Box:
+    """The box that holds all accesses; refused (E0912) where there is none."""
+    try:
+        return box(staging.state, staging.uses)
+    except NoBox as problem:
+        raise untouchable(call, problem.use, str(problem), help=problem.help) from None
+
+
+def copy_loops(call: Call, name: str, rank: int) -> tuple[Sym, ...]:
+    """The indices `name`_0, `name`_1, …, none of which may be taken (E0907)."""
+    taken = call.state.taken()
+    names = [f"{name}_{d}" for d in range(rank)]
+    for each in names:
+        if each in taken:
+            raise call.refuse(
+                "E0907", f"the name `{each}`, which a loop of the copy would have, is taken", help="choose another after `->`"
+            )
+    return tuple(map(Sym, names))
+
+
+def untouchable(call: Call, use: Use, reason: str, other: Use | None = None, help: str | None = None) -> TexprError:
+    """The error (E0912) that says why an access speaks against the stage, perhaps with `other`."""
+    notes = [Note("this access", use.load.span)]
+    if other is not None:
+        notes.append(Note("the other access", other.load.span))
+    return call.refuse("E0912", f"what is touched of `{use.load.buffer.name}` cannot be staged: {reason}", *notes, help=help)
