@@ -24,7 +24,8 @@ from texpr.isa.registry import resolve
 from texpr.support.diagnostic import CompilerBug, TexprError
 from texpr.toolchain import find_nvcc, this_machine
 from texpr.toolchain.cuda import disassemble
-from texpr.verifier import Verdict, prove
+from texpr.verifier import Verdict
+from texpr.witness import proved
 
 SEEDS = (None, LOCKSTEP, *range(8))
 Arrays = Mapping[str, NDArray[Any]]
@@ -214,7 +215,7 @@ def test_the_verifier_sees_blocks_that_part_at_a_barrier_of_the_cluster() -> Non
 def test_a_ragged_cluster_is_proved() -> None:
     """With copies by threads, which the verifier reads: blocks that fill the last cluster up do nothing, and nothing twice."""
     made = laid(MATMUL, sharing("cluster(bj, 2)  cluster(bi, 4)").replace("via=tma, fill=zero", "via=ld"))
-    assert {each.verdict for each in prove(made.function, made.plan).obligations} == {Verdict.PROVED}
+    assert {each.verdict for each in proved(made.function, made.plan).obligations} == {Verdict.PROVED}
 
 
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])

@@ -7,7 +7,8 @@ import pytest
 from texpr import driver
 from texpr.ir.program import Schedule
 from texpr.isa.registry import resolve
-from texpr.verifier import Proof, Verdict, prove
+from texpr.verifier import Proof, Verdict
+from texpr.witness import proved
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TARGETS = ("cpu", "sm_90a")
@@ -30,7 +31,7 @@ def lowered(file: Path, target: str, name: str | None = None) -> list[tuple[driv
         fitting: list[Schedule | None] = [s for s in function.schedules if s.target in (None, target, resolve(target).family)]
         for schedule in fitting if name is not None else [None]:
             compiled = driver.lower(function, target, schedule=schedule)
-            found.append((compiled, prove(compiled.function, compiled.plan)))
+            found.append((compiled, proved(compiled.function, compiled.plan)))
     return found
 
 
@@ -52,7 +53,7 @@ def test_schedules_are_proved_too(name: str) -> None:
             if schedule.name == "swizzled":
                 continue  # half a minute of lowering; `wide` has a swizzle as well
             compiled = driver.lower(function, "sm_90a", sizes, schedule=schedule)
-            proof = prove(compiled.function, compiled.plan)
+            proof = proved(compiled.function, compiled.plan)
             assert not proof.of(Verdict.REFUSED) and not proof.of(Verdict.UNDECIDED), schedule.name
             found += 1
     assert found

@@ -8,7 +8,8 @@ from tests.verifier.mutants import Mutant, mutants
 
 from texpr import driver
 from texpr.ir.program import Function
-from texpr.verifier import Proof, prove
+from texpr.verifier import Proof
+from texpr.witness import proved
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -43,7 +44,7 @@ def planted(name: str, target: str) -> Iterator[tuple[Mutant, Function]]:
     """The mutants of a program of the gallery, with the function that they are wrong of."""
     for function in driver.load(EXAMPLES / f"{name}.te").functions:
         compiled = driver.lower(function, target)
-        assert is_proved(prove(compiled.function, compiled.plan))
+        assert is_proved(proved(compiled.function, compiled.plan))
         yield from ((mutant, compiled.function) for mutant in mutants(compiled.plan))
 
 
@@ -56,7 +57,7 @@ def missed(name: str, target: str) -> tuple[int, list[str]]:
     """How many bugs were refused, and the names of those that were not and are not harmless."""
     refused, left = 0, list[str]()
     for mutant, function in planted(name, target):
-        if not is_proved(prove(function, mutant.plan)):
+        if not is_proved(proved(function, mutant.plan)):
             refused += 1
         elif not any(word in mutant.name for word in HARMLESS):
             left.append(mutant.name)
@@ -85,7 +86,7 @@ def test_a_refusal_names_two_instances() -> None:
         obligation.how
         for mutant, function in planted("cholesky", "sm_90a")
         if "no barrier" in mutant.name
-        for obligation in prove(function, mutant.plan).obligations
+        for obligation in proved(function, mutant.plan).obligations
         if obligation.what == "in order" and obligation.verdict.value == "refused"
     ]
     assert found

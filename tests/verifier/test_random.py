@@ -5,7 +5,7 @@ from tests.properties.generate import Generator
 
 from texpr import driver
 from texpr.support.diagnostic import TexprError
-from texpr.verifier import prove
+from texpr.witness import proved
 
 
 def open_ones(seeds: range, target: str) -> tuple[int, list[int]]:
@@ -17,7 +17,7 @@ def open_ones(seeds: range, target: str) -> tuple[int, list[int]]:
         except TexprError:
             continue
         count += 1
-        counts = prove(compiled.function, compiled.plan).counts
+        counts = proved(compiled.function, compiled.plan).counts
         if counts["refused"] or counts["undecided"]:
             left.append(seed)
     return count, left

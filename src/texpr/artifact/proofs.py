@@ -22,8 +22,9 @@ from texpr.ir.program import Function
 from texpr.ir.text import print_function
 from texpr.isa.registry import resolve
 from texpr.support.diagnostic import TexprError
-from texpr.verifier import Proof, prove
+from texpr.verifier import Proof
 from texpr.verifier.proof import proof_text
+from texpr.witness import proved
 
 PROOF = "proof.json"
 
@@ -59,9 +60,9 @@ def _said(function: Function) -> str | None:
 
 def _proof(function: Function | None, program: str | None, plan: Plan, shipped: str) -> Proof:
     if function is None and program is not None:
-        return prove(parse(program).functions[0], parse_plan(shipped))
+        return proved(parse(program).functions[0], parse_plan(shipped))
     assert function is not None
-    return prove(function, plan)
+    return proved(function, plan)
 
 
 def recheck(directory: Path) -> Iterator[str]:
@@ -80,7 +81,7 @@ def recheck(directory: Path) -> Iterator[str]:
             if not _is_printed(directory, target, plan):
                 yield f"not what the sources say: {file.relative_to(directory)}"
             if program.exists():
-                proofs.setdefault(target, []).append(prove(parse(program.read_text(encoding="utf-8")).functions[0], plan))
+                proofs.setdefault(target, []).append(proved(parse(program.read_text(encoding="utf-8")).functions[0], plan))
             else:
                 whole = False
         except (TexprError, ValueError) as reason:

@@ -1,11 +1,13 @@
 """A lowered plan proved against its program, by code that shares nothing with what lowered it.
 
-What lowering says is a hint, never a fact: which statement an instruction belongs to, what is uniform, which dependence a
-barrier is there for, is found and proved anew. The premises are that the program is legal (`texpr.checks`: its `par`s are
+What lowering says is a hint, never a fact: what is uniform, which dependence a barrier is there for, is found and proved anew.
+Nor is it searched for here what an instruction does for the program: `tags` say so, that `texpr.witness` finds, and each is
+proved or refused. The premises are that the program is legal (`texpr.checks`: its `par`s are
 independent, its subscripts in bounds, nothing is read before it is written) and what the text promises.
 """
 
 from texpr.verifier.proof import Obligation, Proof, Verdict
-from texpr.verifier.prove import prove
+from texpr.verifier.prove import Question, prove, question
+from texpr.verifier.tags import Tags
 
-__all__ = ["Obligation", "Proof", "Verdict", "prove"]
+__all__ = ["Obligation", "Proof", "Question", "Tags", "Verdict", "prove", "question"]

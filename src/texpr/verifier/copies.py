@@ -7,7 +7,7 @@ to where it is read. At its time a copy touches no element that the program does
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from texpr.affine.expr import Expr, Sym, expr
@@ -17,7 +17,8 @@ from texpr.verifier.actions import Action
 from texpr.verifier.events import Event
 from texpr.verifier.flow import Access, Flow, Home, when
 from texpr.verifier.logic import Point
-from texpr.verifier.match import Match, Matcher, home_of
+from texpr.verifier.match import home_of
+from texpr.verifier.tags import Moved
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,36 +32,21 @@ class Copy:
     write: Access
 
 
-def copy_of(event: Event, source: Load | Ref, anchors: Sequence[Match], flow: Flow, matcher: Matcher) -> Copy | None:
-    """`event` as a copy of `source`, for one of `anchors`, the events that update the register; None where it is none."""
+def copy_of(event: Event, source: Load | Ref | None, action: Action, tag: Moved, flow: Flow) -> Copy | None:
+    """`event` as a copy of `source`; None where it is none."""
     outward = isinstance(event.target, Load) and is_plain(event.target.buffer, flow)
-    plain, held = (event.target, source) if outward else (source, event.target)
-    if not isinstance(plain, Load) or not is_plain(plain.buffer, flow) or plain.data:
+    plain = event.target if outward else source
+    if source is None or not isinstance(plain, Load) or not is_plain(plain.buffer, flow) or plain.data:
         return None
-    fitting = [m for m in anchors if m.action.stored == plain.buffer and home_of(m.event.target) == home_of(held)]
-    for match in sorted(fitting, key=lambda m: -len(m.action.spot.loops)):
-        found = _indices(event, plain, match.action, matcher)
-        if found is not None:
-            return _made(event, source, plain, match.action, found, 1 if outward else -1)
-    return None
+    if action.stored != plain.buffer or tag.side not in (-1, 1):
+        return None
+    found = {loop.sym: e for loop, e in zip(action.spot.loops, tag.indices, strict=False)}
+    return _made(event, source, plain, action, found, tag.side)
 
 
 def is_plain(buffer: Buffer, flow: Flow) -> bool:
     """Whether memory is the program's own, of which there is one copy."""
     return buffer not in flow.reading.spaces and flow.program.scopes.get(buffer) == 0
-
-
-def _indices(event: Event, plain: Load, action: Action, matcher: Matcher) -> Mapping[Sym, Expr] | None:
-    loops = [loop.sym for loop in action.spot.loops]
-    assert isinstance(action.target, Load)
-    fixed = {sym for e in action.target.index for sym in e.syms()} & set(loops)
-    for count in range(len(loops), -1, -1):
-        if not fixed <= set(loops[:count]):
-            return None
-        found = matcher.outer(event, plain, action, loops[:count])
-        if found is not None:
-            return {sym: found[sym] for sym in loops[:count]}
-    return None
 
 
 def _made(event: Event, source: Load | Ref, plain: Load, action: Action, found: Mapping[Sym, Expr], side: int) -> Copy:
@@ -94,10 +80,3 @@ def untouched(copy: Copy, flow: Flow) -> Point | None:
 def _around(action: Action, copy: Copy) -> bool:
     count = len(copy.indices)
     return action.spot.loops[:count] == copy.action.spot.loops[:count]
-
-
-def accesses(copies: Sequence[Copy]) -> Iterator[Access]:
-    """What copies touch."""
-    for copy in copies:
-        yield copy.read
-        yield copy.write

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVarTuple, Unpack
 
-from texpr.affine.expr import Sym
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.rewrite import Rewriter, replace_loads
@@ -22,20 +21,35 @@ from texpr.verifier.events import Event, Reading, read
 from texpr.verifier.flow import Access, Flow, Home, Sources
 from texpr.verifier.landing import diverging, landings, never_lands
 from texpr.verifier.logic import MOST, Point
-from texpr.verifier.match import Kept, Match, Matcher, home_of
+from texpr.verifier.match import Match, Pairing, Unlike, home_of
 from texpr.verifier.proof import Obligation, Proof, Verdict
 from texpr.verifier.reductions import Reductions, Wrong
+from texpr.verifier.tags import Leaf, Moved, Statement, Tag, Tags
 from texpr.verifier.totals import Totals
 
 Ts = TypeVarTuple("Ts")
 
 
-def prove(function: ir.Function, plan: k.Plan) -> Proof:
-    """What can be shown of `plan`: that it does what `function`, laid out and legal, says, for all sizes that are allowed."""
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is to be proved of a plan: the program, what the plan does, and what both may rest on."""
+
+    program: Program
+    reading: Reading
+    premises: Formula
+
+
+def question(function: ir.Function, plan: k.Plan) -> Question:
+    """What is to be proved of `plan`: that it does what `function`, laid out and legal, says, for all sizes."""
     program = actions(bound(function, plan))
     reading = read(plan, [a.stored.name for a in program.actions if not isinstance(a.target, Load) or not a.target.index])
-    premises = _premises(plan, reading)
-    prover = _Prover(program, reading, premises, Flow(program, reading, premises), Matcher(program, reading, premises))
+    return Question(program, reading, _premises(plan, reading))
+
+
+def prove(asked: Question, plan: k.Plan, tags: Tags) -> Proof:
+    """What can be shown of `plan`, of which `asked` is the question, with the help of `tags`, which are not believed."""
+    reading = asked.reading
+    prover = _Prover(asked.program, reading, asked.premises, tags, Flow(asked.program, reading, asked.premises))
     prover.run()
     prover.interface(plan)
     found = prover.found
@@ -85,9 +99,10 @@ class _Prover:
     program: Program
     reading: Reading
     premises: Formula
+    tags: Tags
     flow: Flow
-    matcher: Matcher
     found: list[Obligation] = field(default_factory=list[Obligation])
+    tagged: dict[Event, Tag | None] = field(default_factory=dict[Event, "Tag | None"])
     matches: dict[Event, Match] = field(default_factory=dict[Event, Match])
     by_action: dict[Action, list[Match]] = field(default_factory=lambda: defaultdict(list[Match]))
     totals: list[Match] = field(default_factory=list[Match])
@@ -156,60 +171,57 @@ class _Prover:
             self.say(kernel, what, about, Verdict.REFUSED, f"not at {values}", span)
 
     def match(self) -> None:
-        """Which statement each event does, or which part in a sum it has."""
-        for round in range(4):  # by the line, by the name, then whatever fits: so the first ones can help the later ones
-            for event in sorted(self.reading.events, key=lambda e: not e.let):
-                if event.kind == "exchange" or event in self.matches:
-                    continue
-                found = self.matcher.match(event, self.candidates(event, round))
-                if found is not None:
-                    self.matches[event] = found
-                    turns = self.matcher.turns.setdefault(event.site.launch, [])
-                    turns.extend((s, e) for s, e in found.indices.items() if e.syms() and (s, e) not in turns and round < 2)
-        self.consistent()
-        updates = tuple(dict.fromkeys(a.update for a in self.program.actions if a.update is not None))
-        reductions = Reductions(self.reading, self.flow, updates)
-        reductions.find(self.matches)
-        self.sums(reductions)
+        """Proves of each event what its tag says."""
+        if len(self.tags.events) != len(self.reading.events):
+            raise ValueError("tags of another plan")
+        self.tagged = dict(zip(self.reading.events, self.tags.events, strict=True))
+        reductions = Reductions(self.reading, self.flow)
+        leaves: dict[Event, Match] = {}
+        for event, tag in self.tagged.items():
+            if isinstance(tag, Statement | Leaf):
+                into = leaves if isinstance(tag, Leaf) else self.matches
+                self.statement(event, tag, into)
+        self.sums(reductions, leaves)
         for found in (*self.matches.values(), *self.leaves):
             self.by_action[found.action].append(found)
-        loose = [e for e in self.reading.events if e not in self.matches and home_of(e.target) not in self.parts]
-        known = [kept for match in self.matches.values() for kept in keeps(match, self.program.scopes)]
-        for event in loose:
-            found = None if event in reductions.joins else self.matcher.match(event, self.candidates(event), known)
-            source = reductions.source(event)
-            if found is not None:
-                self.matches[event] = found
-                self.by_action[found.action].append(found)
-            elif source is not None and event not in reductions.joins:
-                copy = copy_of(event, source, tuple(self.matches.values()), self.flow, self.matcher)
+        for event, tag in self.tagged.items():
+            if isinstance(tag, Moved):
+                copy = copy_of(event, reductions.source(event), self.program.actions[tag.action], tag, self.flow)
                 if copy is not None:
                     self.copies[event] = copy
         for event in self.reading.events:
             self.told(event, reductions)
 
-    def consistent(self) -> None:
-        """Forgets matches that take a register or an array for memory of the program that nobody keeps there."""
-        kept: dict[tuple[Home, object], bool] = {}
-        before = -1
-        while before != len(self.matches):
-            before, kept = len(self.matches), {}
-            for event in self.reading.events:
-                match = self.matches.get(event)
-                if match is not None:
-                    kept[home_of(event.target), match.action.stored] = True
-                elif isinstance(event.value, Load):
-                    kept[home_of(event.target), event.value.buffer] = True
-            for event, match in list(self.matches.items()):
-                for operand in match.operands:
-                    home, stored = home_of(operand.read), home_of(operand.meant)
-                    if home != stored and (home, stored) not in kept:
-                        self.matches.pop(event, None)
-
-    def sums(self, reductions: Reductions) -> None:
-        """What threads sum in parts."""
-        totals = Totals(reductions, self.matcher, self.flow)
+    def statement(self, event: Event, tag: Statement | Leaf, into: dict[Event, Match]) -> None:
+        """That an event is instances of a statement."""
+        action = self.program.actions[tag.action]
+        pairing = Pairing(self.program, self.reading, event, action)
+        kernel, about = event.site.launch.kernel.name, described(event)
         try:
+            pairing.run()
+        except Unlike:
+            self.say(kernel, "is a statement", about, Verdict.UNDECIDED, f"not built as line {action.span.line}", event.span)
+            return
+        indices = pairing.named(tag.indices)
+        if len(tag.indices) != len(action.spot.loops):
+            self.say(kernel, "is a statement", about, Verdict.UNDECIDED, "indices of other loops", event.span)
+            return
+        how = ", ".join(f"{sym} = {value}" for sym, value in indices.items())
+        self.ask(
+            (kernel, "is a statement", about, f"with {how}" if how else "once", event.span),
+            pairing.wrong,
+            indices,
+            self.premises,
+        )
+        into[event] = pairing.matched(indices)
+
+    def sums(self, reductions: Reductions, leaves: Mapping[Event, Match]) -> None:
+        """What threads sum in parts."""
+        totals = Totals(reductions, self.flow)
+        try:
+            reductions.take(tuple(self.tagged.items()), leaves)
+            for match in (*self.matches.values(), *leaves.values()):
+                self.apart(match, reductions)
             totals.follow()
             for event, what, question, args in totals.questions():
                 kernel = event.site.launch.kernel.name
@@ -217,6 +229,14 @@ class _Prover:
         except Wrong as why:
             self.say("", "a sum in parts", "", Verdict.REFUSED, str(why))
         self.totals, self.leaves, self.parts = totals.matches, list(reductions.leaves.values()), reductions.parts
+
+    def apart(self, match: Match, reductions: Reductions) -> None:
+        """That a statement reads no part of a sum but those that it updates, a tuple together. Raises Wrong."""
+        event = match.event
+        own = [e.target for e in reductions.together(event)] if event in reductions.leaves else []
+        for operand in match.operands:
+            if home_of(operand.read) in reductions.parts and operand.read not in own:
+                raise Wrong(f"{described(event)} is computed from a part of a sum")
 
     def told(self, event: Event, reductions: Reductions) -> None:
         """Says what an event is."""
@@ -228,10 +248,9 @@ class _Prover:
             self.say(
                 kernel, "order is free", about, Verdict.REFUSED, "an atomic update, and no `reduce` frees its order", event.span
             )
-        if found is not None:
-            how = ", ".join(f"{sym} = {value}" for sym, value in found.indices.items())
-            self.say(kernel, "is a statement", about, Verdict.PROVED, f"with {how}" if how else "once", event.span)
-        elif event in reductions.joins or home_of(event.target) in reductions.parts:
+        if isinstance(self.tagged[event], Statement | Leaf):
+            return
+        if event in reductions.joins or home_of(event.target) in reductions.parts:
             self.say(kernel, "is a statement", about, Verdict.PROVED, "a step of a sum in parts", event.span)
         elif event in self.copies:
             self.say(kernel, "is a statement", about, Verdict.PROVED, "a copy of an element", event.span)
@@ -241,22 +260,6 @@ class _Prover:
             self.say(kernel, "is a statement", about, Verdict.PROVED, "a first value that nobody reads", event.span)
         else:
             self.say(kernel, "is a statement", about, Verdict.UNDECIDED, "of none that could be found", event.span)
-
-    def candidates(self, event: Event, round: int = 3) -> list[Action]:
-        """Statements that an event may be, likely ones first."""
-        every = list(self.program.actions)
-        if event.let and not isinstance(event.target, Load):
-            let = self.program.lets.get(self.reading.variables[event.target.sym].name)
-            own = [a for a in every if isinstance(a.target, Load) and not a.target.index and a.target.buffer.role == "local"]
-            every = own if let is None else [let]
-        if isinstance(event.target, Load) and any(a.stored == event.target.buffer for a in every):
-            every = [a for a in every if a.stored == event.target.buffer]
-        name = (
-            event.target.buffer.name if isinstance(event.target, Load) else self.reading.variables[event.target.sym].name.name
-        )
-        if round < 3:
-            every = [a for a in every if a.span.line == event.span.line or (round and name.startswith(a.stored.name))]
-        return sorted(every, key=lambda a: (a.span != event.span, a.span.line != event.span.line, a.stored.name != name))
 
     def together(self) -> None:
         """Threads reach barriers together, and wait for what they started."""
@@ -352,17 +355,6 @@ class _Prover:
         return from_space and all(
             m.event.target.buffer is home for a in writers for m in self.by_action[a] if isinstance(m.event.target, Load)
         )
-
-
-def keeps(match: Match, scopes: Mapping[Buffer | Sym, int]) -> Iterator[Kept]:
-    """What is known of memory by a match."""
-    pairs = [(match.event.target, match.action.target), *((o.read, o.meant) for o in match.operands)]
-    for given, meant in pairs:
-        if isinstance(meant, Load):
-            index = given.index if isinstance(given, Load) else ()
-            element = tuple(e.substitute(match.indices) for e in meant.index)
-            around = tuple(match.indices[loop.sym] for loop in match.action.spot.loops[: scopes[meant.buffer]])
-            yield Kept(home_of(given), index, meant.buffer, (*around, *element))
 
 
 def described(event: Event) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-from texpr.affine.expr import Sym
+from texpr.affine.expr import Expr, Sym
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.rewrite import map_value
@@ -25,7 +25,8 @@ from texpr.presburger.formula import Formula, holds
 from texpr.verifier.actions import Action
 from texpr.verifier.events import Event, Launch, Reading
 from texpr.verifier.flow import Flow, Home
-from texpr.verifier.match import Match, home_of, memory_of
+from texpr.verifier.match import Match, home_of, memory_in, memory_of
+from texpr.verifier.tags import Joined, Leaf, Step, Tag
 
 Unit = tuple[Home, int, int]
 Held = frozenset[Unit]
@@ -46,38 +47,43 @@ class Join:
 
 @dataclass(slots=True)
 class Reductions:
-    """The parts of a plan, and what joins them."""
+    """The parts of a plan, and what joins them, as its tags say. `of`: which sums a join ends, with the indices around them."""
 
     reading: Reading
     flow: Flow
-    updates: Sequence[ir.Update]
     joins: dict[Event, Join] = field(default_factory=dict[Event, Join])
+    of: dict[Event, tuple[tuple[Action, Mapping[Sym, Expr]], ...]] = field(
+        default_factory=dict[Event, "tuple[tuple[Action, Mapping[Sym, Expr]], ...]"]
+    )
     parts: set[Home] = field(default_factory=set[Home])
     leaves: dict[Event, Match] = field(default_factory=dict[Event, Match])
 
-    def find(self, matches: dict[Event, Match]) -> None:
-        """Finds parts among events without a match; what was taken for the start of something else loses its match."""
-        own = {a.stored for a in self.flow.program.actions} | {*self.flow.program.function.params}
-        loose = [e for e in self.reading.events if e not in matches]
-        for event in loose:
-            if event.kind == "exchange":
-                self.parts |= {home_of(event.target), home_of(_place(event.value))}
-            elif (join := self._join(event)) is not None:
-                self.joins[event] = join
-                self.parts.add(home_of(join.source))
-        before = -1
-        while before != len(self.parts):
-            before = len(self.parts)
-            for event in loose:
-                source = self.source(event)
-                if source is not None and home_of(event.target) in self.parts:
-                    self.parts.add(home_of(source))
-        self.parts -= {home for home in self.parts if home in own}
-        for event in list(matches):
-            if home_of(event.target) in self.parts:
-                match = matches.pop(event)
-                if match.action.update is not None:
-                    self.leaves[event] = match
+    def take(self, tagged: Iterable[tuple[Event, Tag | None]], leaves: Mapping[Event, Match]) -> None:
+        """Takes what tags say of parts. Raises Wrong where it cannot be so."""
+        actions = self.flow.program.actions
+        own = {a.stored for a in actions} | {*self.flow.program.function.params}
+        for event, tag in tagged:
+            home = home_of(event.target)
+            match tag:
+                case Leaf() | Step():
+                    self.parts.add(home)
+                case Joined(update, of):
+                    self.joins[event] = self.join(event, update)
+                    self.of[event] = tuple((a := actions[s.action], named(a, s.indices)) for s in of)
+                    if not of:
+                        self.parts.add(home)
+                case _:
+                    pass
+        self.leaves.update(leaves)
+        wrong = next((home for home in self.parts if home in own), None)
+        if wrong is not None:
+            raise Wrong(f"{_name(wrong)} is memory of the program")
+        for event, tag in tagged:
+            if home_of(event.target) in self.parts and not isinstance(tag, Leaf | Step | Joined):
+                raise Wrong(f"{_name(home_of(event.target))} is part of a sum, and something else is stored there")
+        for join in self.joins.values():
+            if home_of(join.source) not in self.parts:
+                raise Wrong(f"{_name(home_of(join.source))} is joined, and is no part of a sum")
 
     def source(self, event: Event) -> Load | Ref | None:
         """What an event copies or joins, None where it computes something else."""
@@ -93,29 +99,26 @@ class Reductions:
 
         return map_value(value, leaf)
 
-    def _join(self, event: Event) -> Join | None:
-        """`event` as a join of two places, by one of the program's updates."""
+    def join(self, event: Event, update: ir.Update) -> Join:
+        """`event` as a join of two places by `update`. Raises Wrong."""
         value = self.resolved(event.value)
-        for update in self.updates:
-            joined: ir.Update = "add" if update == "sub" else update
-            for source in dict.fromkeys(memory_in(value)):
-                if source != event.target and same(value, combine(joined, (event.target,), (source,))[0]):
-                    return Join(event, joined, source)
+        for source in dict.fromkeys(memory_in(value)):
+            if source != event.target and same(value, combine(update, (event.target,), (source,))[0]):
+                return Join(event, update, source)
         source = memory_of(value)
-        if source is not None and event.site.tests and self._chosen(event, source):
-            return Join(event, self._tuple_update(event), source)
-        return None
+        if (
+            source is not None
+            and event.site.tests
+            and isinstance(update, str)
+            and update in ("max", "min")
+            and self._taken(event, update)
+        ):
+            return Join(event, update, source)
+        raise Wrong(f"{_name(home_of(event.target))} is not joined with another by what the program updates with")
 
-    def _tuple_update(self, event: Event) -> ir.Update:
-        condition = self.resolved(event.site.tests[-1][0])
-        return next(u for u in self.updates if isinstance(u, str) and self._taken(event, u, condition))
-
-    def _chosen(self, event: Event, source: Load | Ref) -> bool:
+    def _taken(self, event: Event, update: str) -> bool:
         """Whether an element of a tuple is stored where the tuple wins."""
         condition = self.resolved(event.site.tests[-1][0])
-        return any(isinstance(u, str) and u in ("max", "min") and self._taken(event, u, condition) for u in self.updates)
-
-    def _taken(self, event: Event, update: str, condition: Value) -> bool:
         together = self.together(event)
         olds = [e.target for e in together]
         news = [self.resolved(e.value) for e in together]
@@ -155,18 +158,6 @@ class Reductions:
             e for e in self.reading.events
             if e.site.launch is launch and (home_of(e.target) in self.parts or e in finals)
         ]  # fmt: skip
-
-
-def memory_in(value: Value) -> Iterator[Load | Ref]:
-    """The places that a value reads."""
-    match value:
-        case Load() | Ref():
-            yield value
-        case Op():
-            for arg in value.args:
-                yield from memory_in(arg)
-        case _:
-            return
 
 
 def _place(value: Value) -> Load | Ref:
@@ -337,6 +328,11 @@ def _equal(a: Value, b: Value) -> bool:
         and a.dtype == b.dtype
         and float(a.value).hex() == float(b.value).hex()
     )
+
+
+def named(action: Action, indices: Sequence[Expr]) -> dict[Sym, Expr]:
+    """Indices by the loops that they are of."""
+    return {loop.sym: e for loop, e in zip(action.spot.loops, indices, strict=False)}
 
 
 def outer_loops(action: Action) -> tuple[ir.Loop, ...]:

@@ -16,7 +16,7 @@ from texpr.verifier.actions import Action
 from texpr.verifier.events import Event, Site
 from texpr.verifier.flow import Flow, Home, domains, sides_of
 from texpr.verifier.logic import Point, witness
-from texpr.verifier.match import Match, Matcher, home_of
+from texpr.verifier.match import Match, home_of
 from texpr.verifier.order import Sides, equal_all, textual, unordered
 from texpr.verifier.reductions import Follower, Held, Join, Reductions, Unit, Wrong, outer_loops
 
@@ -29,7 +29,6 @@ class Totals:
     """What is joined in the end. `matches`: each as all turns of the loops that it sums up."""
 
     reductions: Reductions
-    matcher: Matcher
     flow: Flow
     matches: list[Match] = field(default_factory=list[Match])
     followed: list[Follower] = field(default_factory=list[Follower])
@@ -149,9 +148,10 @@ class Totals:
 
     def _summed(self, event: Event, action: Action, outer: Sequence[Sym], join: Join) -> Match:
         """`event` as all turns of the loops of `action` whose order is free. Raises Wrong."""
-        indices = self.matcher.outer(event, event.target, action, outer)
+        indices = next((found for summed, found in self.reductions.of[event] if summed is action), None)
         update = "add" if action.update == "sub" else action.update
-        if indices is None or update != join.update or action.stored != self._meant(event, action):
+        known = indices is not None and set(outer) <= indices.keys()
+        if indices is None or not known or update != join.update or action.stored != self._meant(event, action):
             raise Wrong(f"what is joined is not what is summed into `{action.stored.name}`")
         match = Match(event, action, {s: indices[s] for s in outer}, ())
         if all(m.event is not event or m.action is not action for m in self.matches):

@@ -1,0 +1,66 @@
+"""What each event of a plan is said to be: plain data, found by searching elsewhere, and never believed here.
+
+A tag says what is to be proved of an event. One that is wrong makes that fail. Events are numbered as `events.read` gives
+them, statements of the program as `actions.actions` does; indices are of the loops around a statement, outermost first, in
+coordinates of the kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from texpr.affine.expr import Expr
+from texpr.ir.program import Update
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """It does the program's statement `action`, for these indices."""
+
+    action: int
+    indices: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """The same, into memory that holds a part of a sum."""
+
+    action: int
+    indices: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """It moves an element `side` of the outermost loop but `indices` around `action`: −1 for before, 1 for behind."""
+
+    action: int
+    indices: tuple[Expr, ...]
+    side: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """It begins, copies or exchanges parts of a sum."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """It joins a part into another, or into memory of the program: then it ends the sums `of` those statements, with the
+    indices of the loops around those whose order is free."""
+
+    update: Update
+    of: tuple[Statement, ...] = ()
+
+
+Tag: TypeAlias = Statement | Leaf | Moved | Step | Joined
+
+
+@dataclass(frozen=True, slots=True)
+class Tags:
+    """The tags of a plan's events, by number."""
+
+    events: tuple[Tag | None, ...]
+
+
+__all__ = ["Joined", "Leaf", "Moved", "Statement", "Step", "Tag", "Tags"]

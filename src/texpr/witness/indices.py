@@ -1,0 +1,137 @@
+"""Of which indices an event may be a statement: solved from the equations that comparing the two gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from texpr.affine.expr import Expr, Min, Sym, combination, expr, term
+from texpr.ir.value import Buffer, Load, Ref
+from texpr.verifier.match import Match, Pairing, home_of
+
+Turns = Sequence[tuple[Sym, Expr]]
+"""Indices of the program's loops, as other events of a launch have them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """That memory of a kernel holds, at `index`, the element `meant` of the program's `stored`, its copies' indices first."""
+
+    home: Buffer | Sym
+    index: tuple[Expr, ...]
+    stored: Buffer | Sym
+    meant: tuple[Expr, ...]
+
+    def applied(self, given: Load | Ref, meant: Load | Ref, around: Sequence[Sym]) -> Iterator[tuple[Expr, Expr]]:
+        """The equations which that suggests of another element there."""
+        if home_of(given) != self.home or not isinstance(meant, Load) or meant.buffer != self.stored:
+            return
+        values: dict[Sym, Expr] = {}
+        for own, other in zip(self.index, given.index if isinstance(given, Load) else (), strict=True):
+            sym = own.as_sym
+            if sym is not None and sym not in values:
+                values[sym] = other
+        element = (*map(expr, around), *meant.index)
+        yield from ((theirs, mine.substitute(values)) for theirs, mine in zip(element, self.meant, strict=True))
+
+
+def keeps(match: Match, scopes: Mapping[Buffer | Sym, int]) -> Iterator[Kept]:
+    """What is known of memory by a match."""
+    pairs = [(match.event.target, match.action.target), *((o.read, o.meant) for o in match.operands)]
+    for given, meant in pairs:
+        if isinstance(meant, Load):
+            index = given.index if isinstance(given, Load) else ()
+            element = tuple(e.substitute(match.indices) for e in meant.index)
+            around = tuple(match.indices[loop.sym] for loop in match.action.spot.loops[: scopes[meant.buffer]])
+            yield Kept(home_of(given), index, meant.buffer, (*around, *element))
+
+
+def solutions(pairing: Pairing, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapping[Sym, Expr]]:
+    """What the indices `wanted` may be, likely ones first."""
+    tried: list[Mapping[Sym, Expr]] = []
+    for names_first in (None, True, False):
+        found = solve(pairing, wanted, names_first, turns)
+        if found is not None and found not in tried:
+            tried.append(found)
+            yield found
+    yield from _counted(pairing, wanted, turns)
+
+
+def solve(pairing: Pairing, wanted: Sequence[Sym], names_first: bool | None, turns: Turns) -> Mapping[Sym, Expr] | None:
+    """What the indices are: by name, or by equations with one unknown; with None, of loops that were cut, by their ends."""
+    site, spot = pairing.event.site, pairing.action.spot
+    known = set(site.dims)
+    data: dict[Sym, Expr] = {theirs: expr(mine) for theirs, mine in pairing.data.items()}
+    found = dict(data)
+    names = {sym: Sym(f"{sym.name}●") for sym in wanted}  # the kernel may have the same names for something else
+    named = {sym: expr(sym) for sym in wanted if sym in known}
+    named |= {sym: meaning for sym, meaning in site.names.items() if sym in wanted and sym not in named}
+    if names_first:
+        found |= named
+    if names_first is None:
+        found |= _cut(pairing)
+    for equations in (pairing.equations, (), pairing.equations, pairing.hints):
+        for _ in wanted:
+            for meant, given in equations:
+                theirs = meant.substitute({sym: found.get(sym, expr(own)) for sym, own in names.items()} | data)
+                _solve_one(theirs - given, {own: sym for sym, own in names.items() if sym not in found}, found)
+        if not equations:
+            found |= {sym: meaning for sym, meaning in named.items() if sym not in found}
+    for sym, meaning in turns:
+        if sym in wanted and sym not in found and meaning.syms() <= known:
+            found[sym] = meaning
+    for loop in spot.loops:
+        if loop.sym not in found and loop.extent.is_constant and loop.extent.constant == 1:
+            found[loop.sym] = expr(0)
+    return found if all(sym in found for sym in wanted) else None
+
+
+def _counted(pairing: Pairing, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapping[Sym, Expr]]:
+    """The innermost index, where no expression names it and lanes take turns: the lane and the turns before are counted."""
+    target, site, spot = pairing.event.target, pairing.event.site, pairing.action.spot
+    if not spot.loops or not isinstance(target, Load) or target.buffer.rank != 1 or target.buffer.role != "local":
+        return
+    loop, (lane,) = spot.loops[-1], target.index
+    for names_first in (None, True, False):
+        rest = solve(pairing, [sym for sym in wanted if sym != loop.sym], names_first, turns)
+        if rest is None:
+            continue
+        used = {sym for e in (lane, *rest.values()) for sym in e.syms()}
+        for width in (
+            target.buffer.shape[0],
+            *(hi for mine, (_, hi) in site.bounds.items() if mine.sym in lane.syms()),
+        ):
+            total, stride = lane, width
+            for mine in reversed([each for each in site.loops if each.sym not in used]):
+                total, stride = total + stride * mine.sym, stride * site.bounds[mine][1]
+            yield {**rest, loop.sym: total}
+
+
+def _cut(pairing: Pairing) -> dict[Sym, Expr]:
+    """Indices of loops over a part of the program's, which ends where that does: i < n and i' < n - c say i = i' + c."""
+    found: dict[Sym, Expr] = {}
+    site = pairing.event.site
+    for mine in site.loops:
+        hi = site.bounds[mine][1]
+        ends = atom.args if isinstance(atom := hi.as_atom, Min) else (hi,)
+        for theirs in pairing.action.spot.loops:
+            for end in ends if theirs.sym == mine.sym else ():
+                if theirs.extent.syms() & end.syms():
+                    found[mine.sym] = expr(mine.sym) + theirs.extent - end
+    return found
+
+
+def _solve_one(difference: Expr, unknown: Mapping[Sym, Sym], found: dict[Sym, Expr]) -> None:
+    inside = difference.syms() & unknown.keys()
+    if len(inside) != 1:
+        return
+    (sym,) = inside
+    for monomial, coefficient in difference.terms:
+        if monomial == (sym,):
+            rest = difference - term(monomial, coefficient)
+            whole = all(number % coefficient == 0 for number in (rest.constant, *(c for _, c in rest.terms)))
+            if sym not in rest.syms() and whole:
+                found[unknown[sym]] = combination(
+                    -rest.constant // coefficient, [(m, -c // coefficient) for m, c in rest.terms]
+                )
+            return

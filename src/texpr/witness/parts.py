@@ -1,0 +1,78 @@
+"""Which memory of a plan holds parts of a sum, and by what they are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from texpr.affine.expr import Sym
+from texpr.ir import program as ir
+from texpr.ir.value import Buffer, Load, Ref
+from texpr.verifier.actions import Action, Program
+from texpr.verifier.events import Event, Reading
+from texpr.verifier.match import Match, home_of
+from texpr.verifier.reductions import Reductions, Wrong
+
+
+@dataclass(slots=True)
+class Parts:
+    """Memory that the program does not have. `joins`: what joins it with other such, or with the program's, and what."""
+
+    reading: Reading
+    program: Program
+    reductions: Reductions
+    joins: dict[Event, tuple[ir.Update, Load | Ref]] = field(default_factory=dict[Event, "tuple[ir.Update, Load | Ref]"])
+    homes: set[Buffer | Sym] = field(default_factory=set["Buffer | Sym"])
+
+    def find(self, matches: dict[Event, Match]) -> dict[Event, Match]:
+        """Finds parts among events without a match; what was taken for the start of something else loses its match.
+
+        Gives the updates into parts, which lose theirs, too.
+        """
+        own = {a.stored for a in self.program.actions} | {*self.program.function.params}
+        updates = dict.fromkeys(a.update for a in self.program.actions if a.update is not None)
+        loose = [e for e in self.reading.events if e not in matches]
+        for event in loose:
+            if event.kind == "exchange":
+                assert isinstance(event.value, Load | Ref)
+                self.homes |= {home_of(event.target), home_of(event.value)}
+            elif (join := self.join(event, updates)) is not None:
+                self.joins[event] = join
+                self.homes.add(home_of(join[1]))
+        before = -1
+        while before != len(self.homes):
+            before = len(self.homes)
+            for event in loose:
+                source = self.source(event)
+                if source is not None and home_of(event.target) in self.homes:
+                    self.homes.add(home_of(source))
+        self.homes -= {home for home in self.homes if home in own}
+        leaves: dict[Event, Match] = {}
+        for event in list(matches):
+            if home_of(event.target) in self.homes:
+                match = matches.pop(event)
+                if match.action.update is not None:
+                    leaves[event] = match
+        return leaves
+
+    def join(self, event: Event, updates: Iterable[ir.Update]) -> tuple[ir.Update, Load | Ref] | None:
+        """`event` as a join of two places, by one of the program's updates."""
+        for update in updates:
+            joined: ir.Update = "add" if update == "sub" else update
+            try:
+                return joined, self.reductions.join(event, joined).source
+            except Wrong:
+                continue
+        return None
+
+    def source(self, event: Event) -> Load | Ref | None:
+        """What an event copies or joins, None where it computes something else."""
+        return self.joins[event][1] if event in self.joins else self.reductions.source(event)
+
+
+def outer_loops(action: Action) -> tuple[ir.Loop, ...]:
+    """The loops around those whose order is free for what `action` updates; none where all orders are told."""
+    for at, loop in enumerate(action.spot.loops):
+        if action.stored in loop.reduce:
+            return action.spot.loops[:at]
+    return ()

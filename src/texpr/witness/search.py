@@ -1,0 +1,194 @@
+"""The search for tags: event by event, in rounds, so that what is found first can help the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from texpr.affine.expr import Expr, Sym
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.ir.value import Buffer, Load, Ref
+from texpr.presburger.raw import Undecided
+from texpr.verifier import Proof, Question, Tags, prove, question
+from texpr.verifier.actions import Action, indices
+from texpr.verifier.events import Event, Launch
+from texpr.verifier.flow import Flow
+from texpr.verifier.match import Match, Pairing, Unlike, home_of
+from texpr.verifier.reductions import Reductions
+from texpr.verifier.tags import Joined, Leaf, Moved, Statement, Step, Tag
+from texpr.witness.indices import Kept, keeps, solutions, solve
+from texpr.witness.parts import Parts, outer_loops
+
+
+def proved(function: ir.Function, plan: k.Plan) -> Proof:
+    """The proof of `plan`, that it does what `function`, laid out and legal, says."""
+    asked = question(function, plan)
+    return prove(asked, plan, search(asked))
+
+
+def search(asked: Question) -> Tags:
+    """What each event is. An event for which nothing is found has no tag."""
+    found = _Search(asked)
+    found.statements()
+    found.consistent()
+    parts = Parts(asked.reading, asked.program, Reductions(asked.reading, Flow(asked.program, asked.reading, asked.premises)))
+    leaves = parts.find(found.matches)
+    found.rest(parts)
+    return Tags(tuple(found.tag(event, parts, leaves) for event in asked.reading.events))
+
+
+@dataclass(slots=True)
+class _Search:
+    asked: Question
+    matches: dict[Event, Match] = field(default_factory=dict[Event, Match])
+    copies: dict[Event, Moved] = field(default_factory=dict[Event, Moved])
+    turns: dict[Launch, list[tuple[Sym, Expr]]] = field(default_factory=dict["Launch", "list[tuple[Sym, Expr]]"])
+
+    def statements(self) -> None:
+        """Which statement each event does: by the line, by the name, then whatever fits."""
+        for round in range(4):
+            for event in sorted(self.asked.reading.events, key=lambda e: not e.let):
+                if event.kind == "exchange" or event in self.matches:
+                    continue
+                found = self.match(event, self.candidates(event, round))
+                if found is not None:
+                    self.matches[event] = found
+                    turns = self.turns.setdefault(event.site.launch, [])
+                    turns.extend((s, e) for s, e in found.indices.items() if e.syms() and (s, e) not in turns and round < 2)
+
+    def candidates(self, event: Event, round: int = 3) -> list[Action]:
+        """Statements that an event may be, likely ones first."""
+        reading, program = self.asked.reading, self.asked.program
+        every = list(program.actions)
+        if event.let and not isinstance(event.target, Load):
+            let = program.lets.get(reading.variables[event.target.sym].name)
+            own = [a for a in every if isinstance(a.target, Load) and not a.target.index and a.target.buffer.role == "local"]
+            every = own if let is None else [let]
+        if isinstance(event.target, Load) and any(a.stored == event.target.buffer for a in every):
+            every = [a for a in every if a.stored == event.target.buffer]
+        name = event.target.buffer.name if isinstance(event.target, Load) else reading.variables[event.target.sym].name.name
+        if round < 3:
+            every = [a for a in every if a.span.line == event.span.line or (round and name.startswith(a.stored.name))]
+        return sorted(every, key=lambda a: (a.span != event.span, a.span.line != event.span.line, a.stored.name != name))
+
+    def match(self, event: Event, candidates: Sequence[Action], known: Sequence[Kept] = ()) -> Match | None:
+        """The first of `candidates` that `event` provably does. `known`: which elements its target keeps, by other events."""
+        for action in candidates:
+            pairing = Pairing(self.asked.program, self.asked.reading, event, action)
+            try:
+                pairing.run()
+            except Unlike:
+                continue
+            wanted = indices(action.spot)
+            around = wanted[: self.asked.program.scopes[action.stored]]
+            pairing.hints += [pair for kept in known for pair in kept.applied(event.target, action.target, around)]
+            for solution in solutions(pairing, wanted, self.turns.get(event.site.launch, ())):
+                if self.right(pairing, solution):
+                    return pairing.matched(solution)
+        return None
+
+    def right(self, pairing: Pairing, solution: Mapping[Sym, Expr]) -> bool:
+        """Whether an event surely is a statement of these indices."""
+        try:
+            return pairing.wrong(solution, self.asked.premises) is None
+        except Undecided:
+            return False
+
+    def consistent(self) -> None:
+        """Forgets matches that take a register or an array for memory of the program that nobody keeps there."""
+        kept: dict[tuple[object, object], bool] = {}
+        before = -1
+        while before != len(self.matches):
+            before, kept = len(self.matches), {}
+            for event in self.asked.reading.events:
+                match = self.matches.get(event)
+                if match is not None:
+                    kept[home_of(event.target), match.action.stored] = True
+                elif isinstance(event.value, Load):
+                    kept[home_of(event.target), event.value.buffer] = True
+            for event, match in list(self.matches.items()):
+                for operand in match.operands:
+                    home, stored = home_of(operand.read), home_of(operand.meant)
+                    if home != stored and (home, stored) not in kept:
+                        self.matches.pop(event, None)
+
+    def rest(self, parts: Parts) -> None:
+        """Events without a match, once it is known what memory keeps, and which of it are parts of sums."""
+        scopes = self.asked.program.scopes
+        known = [kept for match in self.matches.values() for kept in keeps(match, scopes)]
+        anchors = tuple(self.matches.values())
+        for event in self.asked.reading.events:
+            if event in self.matches or event in parts.joins or home_of(event.target) in parts.homes:
+                continue
+            found = self.match(event, self.candidates(event), known)
+            if found is not None:
+                self.matches[event] = found
+            elif (source := parts.source(event)) is not None and (copy := self.copy(event, source, anchors)) is not None:
+                self.copies[event] = copy
+
+    def copy(self, event: Event, source: Load | Ref, anchors: Sequence[Match]) -> Moved | None:
+        """`event` as a copy of `source`, for one of `anchors`, the events that update the register; None where it is none."""
+        outward = isinstance(event.target, Load) and self.plain(event.target.buffer)
+        plain, held = (event.target, source) if outward else (source, event.target)
+        if not isinstance(plain, Load) or not self.plain(plain.buffer) or plain.data:
+            return None
+        fitting = [m for m in anchors if m.action.stored == plain.buffer and home_of(m.event.target) == home_of(held)]
+        for match in sorted(fitting, key=lambda m: -len(m.action.spot.loops)):
+            action = match.action
+            assert isinstance(action.target, Load)
+            loops = [loop.sym for loop in action.spot.loops]
+            fixed = {sym for e in action.target.index for sym in e.syms()} & set(loops)
+            for count in range(len(loops), -1, -1):
+                found = self.outer(event, plain, action, loops[:count]) if fixed <= set(loops[:count]) else None
+                if found is not None:
+                    return Moved(self.number(action), found, 1 if outward else -1)
+        return None
+
+    def plain(self, buffer: Buffer) -> bool:
+        """Whether memory is the program's own, of which there is one copy."""
+        return buffer not in self.asked.reading.spaces and self.asked.program.scopes.get(buffer) == 0
+
+    def outer(self, event: Event, place: Load | Ref, action: Action, loops: Sequence[Sym]) -> tuple[Expr, ...] | None:
+        """The indices of some of the loops around `action`, where `event` has the element `place`."""
+        pairing = Pairing(self.asked.program, self.asked.reading, event, action)
+        try:
+            pairing.place(place, action.target, event.site, action.spot, reading=False)
+        except Unlike:
+            return None
+        for names_first in (True, False, None):
+            found = solve(pairing, loops, names_first, self.turns.get(event.site.launch, ()))
+            if found is not None and all(
+                meant.substitute(found) is given
+                for meant, given in pairing.equations
+                if meant.syms() <= {*found, *event.site.dims}
+            ):
+                return tuple(found[sym] for sym in loops)
+        return None
+
+    def number(self, action: Action) -> int:
+        """The number of an action."""
+        return self.asked.program.actions.index(action)
+
+    def tag(self, event: Event, parts: Parts, leaves: Mapping[Event, Match]) -> Tag | None:
+        """What was found of an event."""
+        for matches, kind in ((self.matches, Statement), (leaves, Leaf)):
+            match = matches.get(event)
+            if match is not None:
+                return kind(self.number(match.action), tuple(match.indices[sym] for sym in indices(match.action.spot)))
+        if event in parts.joins:
+            update, _ = parts.joins[event]
+            return Joined(update, () if home_of(event.target) in parts.homes else self.ended(event, leaves.values()))
+        if home_of(event.target) in parts.homes:
+            return Step()
+        return self.copies.get(event)
+
+    def ended(self, event: Event, leaves: Iterable[Match]) -> tuple[Statement, ...]:
+        """The sums that a join into memory of the program may end."""
+        found: list[Statement] = []
+        for action in dict.fromkeys(match.action for match in leaves):
+            outer = tuple(loop.sym for loop in outer_loops(action))
+            values = self.outer(event, event.target, action, outer)
+            if values is not None:
+                found.append(Statement(self.number(action), values))
+        return tuple(found)
