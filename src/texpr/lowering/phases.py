@@ -85,10 +85,10 @@ class Tensors:
         shared = (each.loop for each in lists(nodes) if each.loop is not None and mark(each.loop, TENSOR))
         if (loop := next(shared, None)) is not None:
             raise changed(loop)
-        steps = {leaf: found for leaf in leaves(nodes) if (found := step_of(leaf, places))}
+        steps = {leaf: found for leaf in leaves(nodes) if (found := step_of(leaf, places, needs.around))}
         for leaf, step in steps.items():
             if step.among:
-                corner = step.at(step.tensor, tuple(0 for _ in step.loops)).index
+                corner = step.at(step.seen, tuple(0 for _ in step.loops)).index
                 cluster.require_same(corner, step.among, needs.around(leaf.stmt), step.span)
                 cluster.require_alike(around(nodes, leaf), f"copy `{step.tensor.buffer.name}`", step.span)
         maps = Maps(places, names, needs.around, needs.model.params, cluster)

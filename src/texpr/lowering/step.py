@@ -5,10 +5,11 @@ par 128 |a| #tma(128, 64, 32) { par 64 |b| { As[…] = A[128 * bi + a, 64 * ko +
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from texpr.affine.expr import Expr, Sym, expr
+from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.tensor_map import combined_as
@@ -17,10 +18,12 @@ from texpr.lowering.holes import Tested, tested
 from texpr.lowering.places import Place
 from texpr.lowering.team import Leaf
 from texpr.mapping.bands import band
+from texpr.relation.facts import in_loop, known
 from texpr.schedule.columns import Window
 from texpr.schedule.marks import MULTICAST, SAVES, TENSOR, mark
 from texpr.schedule.rows import GROUP, table_of
 from texpr.schedule.tensor import Boxes
+from texpr.schedule.views import View
 from texpr.support.diagnostic import Limitation, limitation
 from texpr.support.span import Span
 from texpr.tma.swizzle import Swizzle
@@ -30,6 +33,7 @@ from texpr.tma.swizzle import Swizzle
 class Step:
     """A step as copies of boxes between the shared array `tile` and `tensor`, in either direction: an element, in its loops.
 
+    `seen`: the latter in the dimensions in which boxes are told, the tensor's own or those of a view.
     `loops`: the index that walks along each dimension, None for one of a single element. `saves`: whether a copy of holes that
     nobody needs is left out. `reduce`: by which a store combines elements with what is there. `among`: the dimensions of the
     grid along which blocks of a cluster share the copy. `window`: of a copy in im2col mode the bounding box; its loops
@@ -41,6 +45,7 @@ class Step:
     tested: Tested
     tile: Load
     tensor: Load
+    seen: Load
     stores: bool
     loops: tuple[Sym | None, ...]
     boxes: Boxes
@@ -89,8 +94,11 @@ class Step:
         return replace(load, index=tuple(e.substitute(first) for e in load.index))
 
 
-def step_of(leaf: Leaf, places: Mapping[Buffer, Place]) -> Step | None:
-    """The copies that a step of a team is, None for other steps. Raises Limitation where its loops were changed."""
+def step_of(leaf: Leaf, places: Mapping[Buffer, Place], facts: Callable[[ir.Stmt], tuple[Expr, ...]]) -> Step | None:
+    """The copies that a step of a team is, None for other steps. Raises Limitation where its loops were changed.
+
+    `facts`: what is not negative where a statement runs.
+    """
     wanted = mark(leaf.stmt, TENSOR) if isinstance(leaf.stmt, ir.Par | ir.Seq) else None
     if wanted is None or not isinstance(leaf.stmt, ir.Par | ir.Seq):
         return None
@@ -100,7 +108,9 @@ def step_of(leaf: Leaf, places: Mapping[Buffer, Place]) -> Step | None:
     further = any(a.value == "im2col" for a in wanted.args)
     by_rows = any(a.value in ("gather4", "scatter4") for a in wanted.args)
     in_runs = any(a.value == "bulk" for a in wanted.args)
-    swizzle, *box = (a.value for a in wanted.args if isinstance(a.value, int))
+    words = [a.value for a in wanted.args]
+    cut = words.index("view") if "view" in words else len(words)
+    swizzle, *box = (word for word in words[:cut] if isinstance(word, int))
     found = tested(body)
     bind = None if found is None else found.bind
     saves, shares = mark(leaf.stmt, SAVES), mark(leaf.stmt, MULTICAST)
@@ -116,16 +126,18 @@ def step_of(leaf: Leaf, places: Mapping[Buffer, Place]) -> Step | None:
     if further and not stores and len(loops) == 2 and bind.update is None and not saves:
         pixel, channel = loops
         lines = Boxes((pixel.extent.constant, channel.extent.constant), (box[0], box[1]), tensor.dtype.bytes, Swizzle(swizzle))
-        return Step(leaf, found, tile, tensor, False, (pixel.sym, channel.sym), lines, window=window_of(box[2:]))
+        return Step(leaf, found, tile, tensor, tensor, False, (pixel.sym, channel.sym), lines, window=window_of(box[2:]))
     if by_rows and len(loops) == 2 and bind.update is None and not saves and is_of_rows(tensor, loops):
         extents = (-(-loops[0].extent.constant // GROUP) * GROUP, loops[1].extent.constant)
         lines = Boxes(extents, (box[0], box[1]), tensor.dtype.bytes)
-        return Step(leaf, found, tile, tensor, stores, (loops[0].sym, loops[1].sym), lines, by_rows=True)
-    along = tuple(next((loop for loop in loops if loop.sym in e.syms()), None) for e in tensor.index)
+        return Step(leaf, found, tile, tensor, tensor, stores, (loops[0].sym, loops[1].sym), lines, by_rows=True)
+    view = View.read([word for word in words[cut:] if isinstance(word, int)])
+    seen = _seen(tensor, view, loops, facts(leaf.stmt))
+    along = tuple(next((loop for loop in loops if loop.sym in e.syms()), None) for e in seen.index)
     extent = tuple(1 if loop is None else loop.extent.constant for loop in along)
     if further or by_rows or len(box) != len(extent) or sum(loop is not None for loop in along) != len(loops):
         raise changed(leaf.stmt)
-    steps = tuple(1 if loop is None else step_along(e, loop.sym) for e, loop in zip(tensor.index, along, strict=True))
+    steps = tuple(1 if loop is None else step_along(e, loop.sym) for e, loop in zip(seen.index, along, strict=True))
     if 0 in steps:
         raise changed(leaf.stmt)
     boxes = Boxes(extent, tuple(box), tensor.dtype.bytes, Swizzle(swizzle), steps)
@@ -136,7 +148,16 @@ def step_of(leaf: Leaf, places: Mapping[Buffer, Place]) -> Step | None:
     among = () if shares is None else tuple(str(a.value) for a in shares.args)
     if in_runs and (stores or any(step > 1 for step in steps)):
         raise changed(leaf.stmt)
-    return Step(leaf, found, tile, tensor, stores, syms, boxes, saves is not None, reduce, among, in_runs=in_runs)
+    return Step(leaf, found, tile, tensor, seen, stores, syms, boxes, saves is not None, reduce, among, in_runs=in_runs)
+
+
+def _seen(tensor: Load, view: View, loops: Sequence[ir.Loop], facts: Sequence[Expr]) -> Load:
+    """An element of the tensor in the dimensions of a view."""
+    if not view.counts:
+        return tensor
+    own = (fact for loop in loops for fact in in_loop(loop.sym, loop.extent))
+    simple = Simplifier(known((*facts, *own)))
+    return replace(tensor, buffer=view.of(tensor.buffer), index=view.seen(tensor.index, tensor.buffer.shape, simple))
 
 
 def step_along(index: Expr, along: Sym) -> int:

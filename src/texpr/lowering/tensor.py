@@ -50,7 +50,7 @@ def _parted(step: Step, within: Value) -> Limitation:
 
 def _parts(step: Step, met: Collection[Sym]) -> Iterator[str]:
     """The dimensions that the copy's loops among `met` run along, in words."""
-    each = zip(step.loops, step.tensor.buffer.shape, step.boxes.covers, step.boxes.strides, strict=True)
+    each = zip(step.loops, step.seen.buffer.shape, step.boxes.covers, step.boxes.strides, strict=True)
     for dim, (sym, size, box, stride) in enumerate(each):
         if sym in met:
             steps = f" with a stride of {stride}" if stride > 1 else ""
@@ -129,7 +129,7 @@ class Maps:
     def planned(self, step: Step) -> Planned:
         """The copy that every box of a step is, whatever is tested: what follows from the engine's own test is not asked."""
         if step not in self._planned:
-            first = step.at(step.tensor, tuple(0 for _ in step.loops))
+            first = step.at(step.seen, tuple(0 for _ in step.loops))
             found = planned(first.buffer, first.index, step.boxes, known(self.facts(step.leaf.stmt)))
             if isinstance(found, Refusal):
                 raise limitation("E0916", step.span, f"the tensor memory accelerator cannot copy it so: {found}")
@@ -181,10 +181,8 @@ class Maps:
     def _holes(self, step: Step, facts: tuple[Expr, ...]) -> Asked:
         own = zip(step.loops, step.boxes.extent, strict=True)
         every = (*facts, *(f for sym, extent in own if sym is not None for f in in_loop(sym, expr(extent))))
-        every_dim = range(step.tensor.buffer.rank)
-        engine = bounds(
-            step.tensor, every_dim if step.window is not None else self.planned(step).found(step.boxes, known(facts))
-        )
+        every_dim = range(step.seen.buffer.rank)
+        engine = bounds(step.seen, every_dim if step.window is not None else self.planned(step).found(step.boxes, known(facts)))
         return asked(step.tested.tests, engine, every, step.syms, self.sizes)
 
     def prefetches(self) -> tuple[k.Stmt, ...]:

@@ -45,9 +45,9 @@ def boxes_asked(call: Call, buffer: Buffer, region: Box) -> tuple[Box, Boxes]:
     swizzle = Swizzle.NONE if asked is None else SWIZZLES[call.word(asked, tuple(SWIZZLES))]
     covers = None if argument is None else sizes_of(call, argument, _each("a box with a size", buffer), buffer.rank)
     region = strided(call, buffer, region, covers)
-    box = region.extent if covers is None else tuple(c // s for c, s in zip(covers, region.step, strict=True))
-    extent = tuple(max(e, b) for e, b in zip(region.extent, box, strict=True))
     size = buffer.dtype.bytes
+    box = _by_hand(region, swizzle, size) if covers is None else tuple(c // s for c, s in zip(covers, region.step, strict=True))
+    extent = tuple(max(e, b) for e, b in zip(region.extent, box, strict=True))
     for dim, (whole, part, step) in enumerate(zip(extent, box, region.step, strict=True)):
         if whole % part:
             whole, part = whole * step, part * step
@@ -61,6 +61,18 @@ def boxes_asked(call: Call, buffer: Buffer, region: Box) -> tuple[Box, Boxes]:
     if not made.is_moved:
         made = replace(made, swizzle=Swizzle.NONE)  # a single row lies in the first line of memory
     return replace(region, extent=extent), made
+
+
+def _by_hand(region: Box, swizzle: Swizzle, size: int) -> tuple[int, ...]:
+    """The box where none is asked for: the region, or where that is larger than a box may be, the largest part of it that the
+    loops inside were split into by hand."""
+    inner = swizzle.span // size if swizzle is not Swizzle.NONE else MOST_BOX
+    found: list[int] = []
+    for dim, (extent, step, cuts) in enumerate(zip(region.extent, region.step, region.cuts, strict=True)):
+        most = min(MOST_BOX // step, inner if dim == len(region.extent) - 1 else MOST_BOX)
+        parts = [c // step for c in cuts if c % step == 0 and c // step <= most and extent % (c // step) == 0]
+        found.append(extent if extent <= most else max((p for p in parts if p > 1), default=extent))
+    return tuple(found)
 
 
 def strided(call: Call, buffer: Buffer, region: Box, covers: tuple[int, ...] | None) -> Box:

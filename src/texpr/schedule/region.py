@@ -18,7 +18,7 @@ from texpr.ir import program as ir
 from texpr.ir.uses import loads
 from texpr.ir.value import Buffer, Load
 from texpr.presburger.formula import Formula, Ge, compare, conj, disj
-from texpr.presburger.linear import NotAffine
+from texpr.presburger.linear import NotAffine, is_affine
 from texpr.presburger.maps import left, right
 from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
@@ -47,12 +47,14 @@ class Box:
     """Elements base, base + step, …, `extent` of them, along each dimension; bases in the IterDomains outside.
 
     `grain` divides how far apart any two elements that are touched lie, 0 where there is one: a step may be a divisor of it.
+    `cuts`: how far apart lie those of the next iteration of each loop inside, in elements: where splits by hand cut the box.
     """
 
     base: tuple[Expr, ...]
     extent: tuple[int, ...]
     grain: tuple[int, ...]
     step: tuple[int, ...]
+    cuts: tuple[tuple[int, ...], ...] = ()
 
     def every(self, step: tuple[int, ...]) -> Box:
         """Every `step`-th element alone, of a box that has all."""
@@ -110,11 +112,13 @@ def box(state: State, found: Sequence[Use]) -> Box:
     bases: list[Expr] = []
     extents: list[int] = []
     grains: list[int] = []
+    cuts: list[tuple[int, ...]] = []
     for dim in range(rank):
         lows: list[int] = []
         highs: list[int] = []
         base: Expr | None = None
         grain = 0
+        parted: set[int] = set()
         for use in found:
             here, offset, (low, high) = _parted(state, use, dim)
             if base is None:
@@ -125,11 +129,13 @@ def box(state: State, found: Sequence[Use]) -> Box:
             lows.append(low + shift)
             highs.append(high + shift)
             grain = gcd(grain, shift, *(coefficient for _, coefficient in offset.terms))
+            parted |= {abs(coefficient) for _, coefficient in offset.terms}
         assert base is not None
         bases.append(base + min(lows))
         extents.append(max(highs) - min(lows) + 1)
         grains.append(gcd(grain, min(lows)))
-    return Box(tuple(bases), tuple(extents), tuple(grains), (1,) * rank)
+        cuts.append(tuple(sorted(parted)))
+    return Box(tuple(bases), tuple(extents), tuple(grains), (1,) * rank, tuple(cuts))
 
 
 def _parted(state: State, use: Use, dim: int) -> tuple[Expr, Expr, tuple[int, int]]:
@@ -199,7 +205,7 @@ def is_met_again(state: State, like: Use, chosen: Sequence[ir.Loop], free: bool 
     other = {s: expr(right(s)) for s in syms_of.values()}
     indices = state.graph((*like.outer, *like.inner)).indices()
     index = [e.substitute(indices) for e in like.load.index]
-    both = [Ge(e.substitute(side)) for e in inside(state, every) for side in (one, other)]
+    both = [Ge(e.substitute(side)) for e in inside(state, every) if is_affine(e) for side in (one, other)]
     meet = [compare("==", e.substitute(one), e.substitute(other)) for e in index]
     apart: list[Formula] = []
     same = [compare("==", one[syms_of[p]], other[syms_of[p]]) for p in like.outer if p not in around]

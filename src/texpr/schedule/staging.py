@@ -19,6 +19,7 @@ from texpr.relation.facts import in_loop, known
 from texpr.schedule.region import Box, Use, cloned, inside, nested, varying
 from texpr.schedule.state import Staged, State
 from texpr.schedule.tree import Body, replaced
+from texpr.schedule.views import View
 from texpr.support.span import Span
 
 
@@ -41,6 +42,7 @@ class Staging:
     """`buffer` is kept in `name` during each iteration of `at`, the last of the loops `outer`, where `uses` are all accesses.
 
     `space`: where the copy lives ("shared", "registers"). `via`: how it gets there ("ld", "cp_async"). `span`: the directive's.
+    `view`: the dimensions in which boxes of the buffer are told, and subscripts of `uses`; its own where there is none.
     """
 
     state: State
@@ -51,6 +53,12 @@ class Staging:
     outer: tuple[ir.Loop, ...]
     uses: tuple[Use, ...]
     span: Span
+    view: View | None = None
+
+    @property
+    def seen(self) -> Buffer:
+        """The buffer in the dimensions of the view."""
+        return self.buffer if self.view is None else self.view.of(self.buffer)
 
     @property
     def at(self) -> ir.Loop:
@@ -210,11 +218,14 @@ class Staging:
             made,
             tuple(map(str, region.base)),
             tuple(loops),
-            conjunction(list(self._tests(index, index, facts))),
+            conjunction(list(self._tests(index, index, facts, self.seen.shape))),
             Load(made, at, span=self.span),
-            Load(self.buffer, index, span=self.span),
+            Load(self.buffer, self._meant(index), span=self.span),
             {id(u.load): region.holds(u.index) for u in self.uses},
         )
+
+    def _meant(self, index: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return index if self.view is None else self.view.meant(index, self.buffer.shape)
 
     def as_used(self, like: Use, copy_in: bool, copy_out: bool) -> State:
         """One element for each iteration of the loops inside that the subscripts of `like` depend on.

@@ -19,7 +19,7 @@ from texpr.schedule.rows import Rows, by_name, is_injective, require_rows, rows,
 from texpr.schedule.staging import Staging
 from texpr.schedule.state import State
 from texpr.schedule.tensor import Boxes
-from texpr.schedule.touched import box_of, copy_loops, defined, own, untouchable
+from texpr.schedule.touched import copy_loops, defined, own, seen, untouchable
 
 
 def stored(call: Call, staging: Staging) -> State:
@@ -30,11 +30,12 @@ def stored(call: Call, staging: Staging) -> State:
 def _by_boxes(call: Call, staging: Staging) -> State:
     if are_updates(staging.uses):
         return _joined(call, staging)
+    staging, region = seen(call, staging)
     like = own(call, staging)
-    region, boxes = boxes_asked(call, staging.buffer, box_of(call, staging))
-    require_store(call, staging.buffer, region, boxes, known(inside(staging.state, staging.outer)))
+    region, boxes = boxes_asked(call, staging.seen, region)
+    require_store(call, staging.seen, region, boxes, known(inside(staging.state, staging.outer)))
     names = copy_loops(call, f"{staging.name}_out", len(region.extent))
-    state = staging.to_box(region, names, lambda loop: by_tma(call, loop, boxes))
+    state = staging.to_box(region, names, lambda loop: by_tma(call, staging, loop, boxes))
     if reads_undefined(Subject(materialise(state).function), staging.name):
         return _exchanged(call, staging, like, region, boxes)
     return with_memory(state, staging.name, boxes)
@@ -43,9 +44,9 @@ def _by_boxes(call: Call, staging: Staging) -> State:
 def _exchanged(call: Call, staging: Staging, like: Use, region: Box, boxes: Boxes) -> State:
     """Elements that are read before they are written: their box is loaded first. It has nothing beside what is written."""
     promised = known(inside(staging.state, staging.outer))
-    require_load(call, staging.buffer, region, boxes, promised, None)
+    require_load(call, staging.seen, region, boxes, promised, None)
     names = tuple(copy_loops(call, f"{staging.name}{part}", len(region.extent)) for part in ("", "_out"))
-    state, use = staging.through_box(region, (names[0], names[1]), lambda loop: by_tma(call, loop, boxes))
+    state, use = staging.through_box(region, (names[0], names[1]), lambda loop: by_tma(call, staging, loop, boxes))
     if is_met_again(state, use, use.inner):
         raise untouchable(call, like, "an element of its box is read, or stored with it, that another iteration may write")
     return with_memory(defined(call, staging, like, state), staging.name, boxes)
@@ -58,11 +59,12 @@ def _joined(call: Call, staging: Staging) -> State:
         op = operation(staging.state, staging.uses)
     except ValueError as reason:
         raise untouchable(call, staging.uses[0], str(reason), help="stage it in registers, or by via=ld") from None
-    region, boxes = boxes_asked(call, buffer, box_of(call, staging))
-    require_store(call, buffer, region, boxes, known(inside(staging.state, staging.outer)))
+    staging, region = seen(call, staging)
+    region, boxes = boxes_asked(call, staging.seen, region)
+    require_store(call, staging.seen, region, boxes, known(inside(staging.state, staging.outer)))
     names = tuple(copy_loops(call, f"{staging.name}{part}", len(region.extent)) for part in ("", "_out"))
     state, use = staging.to_join(
-        region, (names[0], names[1]), lambda loop: by_tma(call, loop, boxes), op, neutral(op, buffer.dtype)
+        region, (names[0], names[1]), lambda loop: by_tma(call, staging, loop, boxes), op, neutral(op, buffer.dtype)
     )
     if is_met_again(state, use, use.inner, free=True):
         raise untouchable(
@@ -124,9 +126,10 @@ def _require_apart(call: Call, staging: Staging, found: Rows) -> None:
         raise untouchable(call, staging.uses[0], reason, help=f'promise it: "assume injective({table.name})"')
 
 
-def by_tma(call: Call, loop: ir.Par, boxes: Boxes) -> ir.Par:
+def by_tma(call: Call, staging: Staging, loop: ir.Par, boxes: Boxes) -> ir.Par:
     """The outermost loop of a copy of boxes, marked as one."""
-    loop = marked(loop, TENSOR, boxes.swizzle.span, *boxes.box, span=call.directive.span)
+    view = () if staging.view is None or staging.view.is_plain else ("view", *staging.view.words)
+    loop = marked(loop, TENSOR, boxes.swizzle.span, *boxes.box, *view, span=call.directive.span)
     saves = call.key("save_traffic")
     if saves is None or call.word(saves, ("true", "false")) == "false":
         return loop

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from texpr.affine.expr import Sym
 from texpr.checks.coverage import reads_undefined
 from texpr.checks.subject import Subject
@@ -11,7 +13,9 @@ from texpr.schedule.materialise import materialise
 from texpr.schedule.region import Box, NoBox, Use, box, is_met_again, varying
 from texpr.schedule.staging import Staging
 from texpr.schedule.state import State
+from texpr.schedule.views import viewed
 from texpr.support.diagnostic import Note, TexprError
+from texpr.tma.boxing import MOST_ELEMENT_STRIDE
 
 
 def own(call: Call, staging: Staging) -> Use:
@@ -24,7 +28,8 @@ def own(call: Call, staging: Staging) -> Use:
             reason = f"iterations of `{loop.sym.base}` meet in `{staging.buffer.name}`, which is theirs together"
             raise call.refuse("E0912", reason, help="stage it at a loop outside of that one")
     like = alike(call, staging)
-    if is_met_again(staging.state, like, varying(staging.state, like)):
+    told = like if staging.view is None else replace(like, load=replace(like.load, index=like.index))
+    if is_met_again(staging.state, told, varying(staging.state, like)):
         raise untouchable(call, like, "another iteration may touch the same element, and would not see what this one writes")
     return like
 
@@ -60,6 +65,16 @@ def box_of(call: Call, staging: Staging) -> Box:
         return box(staging.state, staging.uses)
     except NoBox as problem:
         raise untouchable(call, problem.use, str(problem), help=problem.help) from None
+
+
+def seen(call: Call, staging: Staging) -> tuple[Staging, Box]:
+    """The same for the engine: where there is no box in the tensor's dimensions, one in those that splits and merges of loops
+    make of them."""
+    try:
+        found = viewed(staging.state, staging.uses, MOST_ELEMENT_STRIDE)
+    except NoBox as problem:
+        raise untouchable(call, problem.use, str(problem), help=problem.help) from None
+    return replace(staging, uses=found.uses, view=found.view), found.box
 
 
 def copy_loops(call: Call, name: str, rank: int) -> tuple[Sym, ...]:

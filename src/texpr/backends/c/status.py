@@ -29,7 +29,7 @@ TENSOR_BASE = Status(-11, "TEXPR_TENSOR_BASE", "a tensor that is copied in tiles
 TENSOR_STRIDE = Status(
     -12, "TEXPR_TENSOR_STRIDE", "a stride of a tensor that is copied in tiles is no multiple of 16 bytes, or 2^40 bytes or more"
 )
-TENSOR_SIZE = Status(-13, "TEXPR_TENSOR_SIZE", "a size of a tensor that is copied in tiles is 0, or more than 2^32")
+TENSOR_SIZE = Status(-13, "TEXPR_TENSOR_SIZE", "a size of a tensor that is copied in tiles is 0, or more than 2^31")
 NO_TENSOR_MAPS = Status(-14, "TEXPR_NO_TENSOR_MAPS", "the driver cannot encode tensor maps: it is older than CUDA 12")
 NO_CLUSTERS = Status(-15, "TEXPR_NO_CLUSTERS", "the driver cannot launch clusters of blocks: it is older than CUDA 12")
 

@@ -402,12 +402,13 @@ struct tx_tensor {
     int columns, lower[3], upper[3];
 };
 
-/* The rules of the hardware for what is known at a launch alone. CUDA driver API, "cuTensorMapEncodeTiled". */
+/* The rules of the hardware for what is known at a launch alone. CUDA driver API, "cuTensorMapEncodeTiled". Sizes may be 2^32
+   there, but coordinates are signed 32-bit integers (PTX ISA, "cp.async.bulk.tensor"), and kernels count through all of them. */
 static inline texpr_status tx_check_tensor(struct tx_tensor const *tensor) {
     int const align = tensor->interleave == 2 ? 32 : 16;
     if (tensor->base % align != 0) return TEXPR_TENSOR_BASE;
     for (unsigned at = 0; at < tensor->rank; at++)
-        if (tensor->sizes[at] < 1 || tensor->sizes[at] > (texpr_wide)1 << 32) return TEXPR_TENSOR_SIZE;
+        if (tensor->sizes[at] < 1 || tensor->sizes[at] > (texpr_wide)1 << 31) return TEXPR_TENSOR_SIZE;
     for (unsigned at = 0; at + 1 < tensor->rank; at++) {
         texpr_wide stride = tensor->strides[at];
         if (stride < 0 || stride % align != 0 || stride >= (texpr_wide)1 << 40) return TEXPR_TENSOR_STRIDE;

@@ -43,7 +43,7 @@ from texpr.schedule.runs import require_runs
 from texpr.schedule.staging import Staging
 from texpr.schedule.state import State
 from texpr.schedule.stores import by_tma, stored
-from texpr.schedule.touched import alike, box_of, copy_loops, defined, own, untouchable
+from texpr.schedule.touched import alike, box_of, copy_loops, defined, own, seen, untouchable
 from texpr.schedule.tree import path_to
 from texpr.schedule.windows import columns_asked, region, require_columns
 from texpr.support.diagnostic import Note
@@ -91,27 +91,29 @@ def _apply(call: Call) -> State:
         return _by_columns(call, staging, fill)
     if via == "gather4":
         return _by_rows(call, staging, fill)
+    if via == "tma":
+        return defined(call, staging, found[0], _by_engine(call, staging, fill))
     region = box_of(call, staging)
     names = copy_loops(call, name.name, len(region.extent))
     if via == "bulk":
         return defined(call, staging, found[0], _by_runs(call, staging, region, names))
-    if via == "tma":
-        return defined(call, staging, found[0], _by_engine(call, staging, region, names, fill))
     state = staging.from_box(
         region, names, fill, lambda loop: marked(loop, ASYNC, span=call.directive.span) if via == "cp_async" else loop
     )
     return defined(call, staging, found[0], state)
 
 
-def _by_engine(call: Call, staging: Staging, region: Box, names: tuple[Sym, ...], fill: Literal | None) -> State:
+def _by_engine(call: Call, staging: Staging, fill: Literal | None) -> State:
     """The box copied by the tensor memory accelerator, and its memory as that writes it."""
-    region, boxes = boxes_asked(call, staging.buffer, region)
+    staging, region = seen(call, staging)
+    region, boxes = boxes_asked(call, staging.seen, region)
     promised = known(inside(staging.state, staging.outer))
-    require_load(call, staging.buffer, region, boxes, promised, fill)
+    require_load(call, staging.seen, region, boxes, promised, fill)
     along = call.key("multicast")
     among = () if along is None else peers(call, along, staging.outer, region)
-    boxes = shared_out(staging.buffer, region, boxes, promised, many(among))
-    state = staging.from_box(region, names, fill, lambda loop: _multicast(call, by_tma(call, loop, boxes), among))
+    boxes = shared_out(staging.seen, region, boxes, promised, many(among))
+    names = copy_loops(call, staging.name, len(region.extent))
+    state = staging.from_box(region, names, fill, lambda loop: _multicast(call, by_tma(call, staging, loop, boxes), among))
     return with_memory(state, staging.name, boxes)
 
 
