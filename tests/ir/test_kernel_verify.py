@@ -68,7 +68,7 @@ kernel first
     }
     let acc: f32 = 0:f32
     for j in t..n by 64 {
-        acc = (acc + (x[b, j] * c[]))
+        fused acc = (acc + (x[b, j] * c[]))
     }
     exchange other = acc ^ 16
     acc = fma(acc, other, other)
@@ -166,6 +166,8 @@ STATEMENT = [
     ("written_memory_may_be_written", "warps[warp, 0] = acc", "c[] = acc", "c is not said to be written"),
     ("written_value_has_the_type", "select(isnan(acc), +nan:f32, own[0])", "1:f64", "w holds f32, the value is f64"),
     ("written_value_has_the_type", "add= acc", "add= 1:i32", "z holds f32, the value is i32"),
+    ("fused_is_a_sum_of_a_product", "(acc + (x[b, j] * c[]))", "(acc + x[b, j])", "nothing is there to be fused"),
+    ("fused_is_a_sum_of_a_product", "warps[warp, 0] = acc", "fused warps[warp, 0] = acc", "nothing is there to be fused"),
     ("atomic_operation_fits", "add= acc", "mul= acc", "no atomic is called mul"),
     ("atomic_operation_fits", "add= acc", "and= acc", "no atomic and of f32"),
     ("atomic_scope_fits", "add= acc", "add= acc at thread", "no atomic acts at thread"),

@@ -107,4 +107,16 @@ def test_the_text_of_a_plan_is_a_schedule() -> None:
 
 def test_a_tile_of_results_is_accessed_in_vectors() -> None:
     source = built(MATMUL, (), "cpu").source
+    assert any("tx_muladd_rows(tx_same(A[" in line for line in source.split("\n"))
+    source = built(IN_ORDER.replace("TYPE", "f32"), (), "cpu").source
     assert "+= A[" in next(line for line in source.split("\n") if "tx_row" in line and "+=" in line)
+
+
+def test_only_a_freed_sum_rounds_once() -> None:
+    """1 + 2⁻¹² squared is 1 + 2⁻¹¹ + 2⁻²⁴, which f32 cannot hold: its sum with -(1 + 2⁻¹¹) says whether it was rounded."""
+    a, b = np.full((9, 2), 1 + 2.0**-12, np.float32), np.full((2, 70), 1 + 2.0**-12, np.float32)
+    a[:, 0], b[0] = -1 - 2.0**-11, 1
+    out = np.zeros((9, 70), np.float32)
+    kernel(IN_ORDER.replace("TYPE", "f32"), ())(a, b, out)
+    assert np.all(out == 0)
+    assert set(np.unique(np.asarray(kernel(MATMUL, ())(a, b)))) <= {0, np.float32(2.0**-24)}

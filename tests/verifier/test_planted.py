@@ -1,5 +1,6 @@
 """Bugs put into the kernel form, one at a time, are refused; those that are none, by a reason that is written here, are not."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,7 +8,11 @@ import pytest
 from tests.verifier.mutants import Mutant, mutants
 
 from texpr import driver
+from texpr.ir import kernel as k
+from texpr.ir.kernel_parse import parse_plan
+from texpr.ir.kernel_text import plan_text
 from texpr.ir.program import Function
+from texpr.ir.updates import sum_and_product
 from texpr.verifier import Proof
 from texpr.witness import proved
 
@@ -91,3 +96,39 @@ def test_a_refusal_names_two_instances() -> None:
     ]
     assert found
     assert all("thread◁" in how and "thread▷" in how for how in found)
+
+
+ORDERED = """
+fn product(A: f32[M, K], B: f32[K, N]): f32[M, N] {
+    new C: f32[M, N]
+    par M |i| { par N |j| {
+        C[i, j] = 0.0
+        seq K |k| reduce(C) { C[i, j] += A[i, k] * B[k, j] }
+    } }
+    return C
+}
+"""
+
+
+@pytest.mark.parametrize("sign", ["+", "-"])
+def test_only_a_freed_sum_may_be_fused(sign: str) -> None:
+    """What `fused` says is proved again: by the loop's `reduce` alone may a product and its sum be rounded together."""
+    free = ORDERED.replace("+=", f"{sign}=")
+    (function,) = driver.parse(free).functions
+    compiled = driver.lower(function, "cpu")
+    assert all(s.fused for s in _sums(compiled.plan))
+    assert is_proved(proved(compiled.function, compiled.plan))
+    (ordered,) = driver.parse(free.replace(" reduce(C)", "")).functions
+    plain = driver.lower(ordered, "cpu", schedule=None)
+    assert not any(s.fused for s in _sums(plain.plan))
+    assert is_proved(proved(plain.function, plain.plan))
+    fused = parse_plan(re.sub(r"(?m)^( +)(c\w*(\[.*\])? = \(c)", r"\1fused \2", plan_text(plain.plan)))
+    assert any(s.fused for s in _sums(fused))
+    assert not is_proved(proved(plain.function, fused))
+
+
+def _sums(plan: k.Plan) -> list[k.Assign | k.Store]:
+    every = [s for kernel in k.kernels(plan.steps) for s in k.walk(kernel.body) if isinstance(s, k.Assign | k.Store)]
+    found = [s for s in every if sum_and_product(s.value)]
+    assert found
+    return found

@@ -146,20 +146,25 @@ class Declare:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Assign:
-    """A declared variable gets a new value."""
+    """A declared variable gets a new value. `fused` as in `Store`."""
 
     sym: Sym
     value: Value
     span: Span = NOWHERE
+    fused: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Store:
-    """`target = value`, in memory."""
+    """`target = value`, in memory.
+
+    `fused`: `value` is x ± a · b, and the product need not be rounded before it is added: a machine may do both at once.
+    """
 
     target: Load
     value: Value
     span: Span = NOWHERE
+    fused: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -299,6 +299,9 @@ class _KernelParser:
                 return self._if()
             case "let":
                 return self._declare()
+            case "fused":
+                scan.take()
+                return self._assign(fused=True) if scan.second.text == "=" else self._store(fused=True)
             case "atomic":
                 return self._atomic()
             case "barrier":
@@ -346,17 +349,17 @@ class _KernelParser:
         self.values.types[symbol] = of
         return k.Declare(symbol, of, value, scan.span(start))
 
-    def _assign(self) -> k.Assign:
+    def _assign(self, *, fused: bool = False) -> k.Assign:
         start = self.scan.next.start
         symbol = named(self.scan)
         self.scan.expect("=")
-        return k.Assign(symbol, self.values.value(), self.scan.span(start))
+        return k.Assign(symbol, self.values.value(), self.scan.span(start), fused)
 
-    def _store(self) -> k.Store:
+    def _store(self, *, fused: bool = False) -> k.Store:
         start = self.scan.next.start
         target: Load = self.values.element()
         self.scan.expect("=")
-        return k.Store(target, self.values.value(), self.scan.span(start))
+        return k.Store(target, self.values.value(), self.scan.span(start), fused)
 
     def _atomic(self) -> k.Atomic:
         scan, start = self.scan, self.scan.take().start

@@ -216,6 +216,10 @@ def _for_head(loop: k.For) -> str:
     return f"for {loop.sym} in {loop.lo}..{loop.hi}{step}{kind}{factor}{reduce}{uniform}"
 
 
+def _fused(stmt: k.Assign | k.Store) -> str:
+    return "fused " if stmt.fused else ""
+
+
 def _simple(stmt: k.Leaf, types: Types) -> str:
     match stmt:
         case k.Declare():
@@ -223,9 +227,9 @@ def _simple(stmt: k.Leaf, types: Types) -> str:
             types[stmt.sym] = stmt.dtype
             return text
         case k.Assign():
-            return f"{stmt.sym} = {value_text(stmt.value, types)}"
+            return f"{_fused(stmt)}{stmt.sym} = {value_text(stmt.value, types)}"
         case k.Store():
-            return f"{value_text(stmt.target, types)} = {value_text(stmt.value, types)}"
+            return f"{_fused(stmt)}{value_text(stmt.target, types)} = {value_text(stmt.value, types)}"
         case k.Atomic():
             scope = "" if stmt.scope is k.Level.GRID else f" at {stmt.scope.value}"
             return f"atomic {value_text(stmt.target, types)} {stmt.op}= {value_text(stmt.value, types)}{scope}"

@@ -13,6 +13,7 @@ from texpr.ir.tile_verify import TILE_RULES
 from texpr.ir.transfer_verify import TRANSFER_RULES
 from texpr.ir.types import BOOL, DType
 from texpr.ir.uniformity import CLUSTER
+from texpr.ir.updates import sum_and_product
 from texpr.ir.value_verify import complaints
 from texpr.isa.levels import Level, Space
 
@@ -160,6 +161,12 @@ def written_value_has_the_type(stmt: k.Stmt, at: Place) -> Iterator[str]:
             yield f"{stmt.target.buffer.name} holds {stmt.target.dtype}, the value is {value.dtype}"
 
 
+def fused_is_a_sum_of_a_product(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """What is fused is x ± a · b."""
+    if isinstance(stmt, k.Assign | k.Store) and stmt.fused and sum_and_product(stmt.value) is None:
+        yield "nothing is there to be fused"
+
+
 def atomic_operation_fits(stmt: k.Stmt, at: Place) -> Iterator[str]:
     """add, min, max of numbers; and, or of integers and bools."""
     if isinstance(stmt, k.Atomic):
@@ -246,6 +253,7 @@ RULES: tuple[Rule, ...] = (
     lanes_assign_their_own,
     written_memory_may_be_written,
     written_value_has_the_type,
+    fused_is_a_sum_of_a_product,
     atomic_operation_fits,
     atomic_scope_fits,
     barrier_is_of_threads,

@@ -14,6 +14,9 @@ EXACTLY_ONCE_FREE = frozenset({"max", "min", "and", "or"})
 """Updates that give the same result however often a value joins."""
 
 
+FUSED = frozenset({"f32", "f64"})
+"""Types in which a sum and a product may be one operation of a machine."""
+
 ATOMIC = frozenset({"add", "sub", "max", "min", "and", "or"})
 
 
@@ -92,6 +95,15 @@ def _custom(update: Update, old: Value, new: Value) -> Value:
     assert not isinstance(update, str)
     values = {update.a: old, update.b: new}
     return map_value(update.value, lambda node: values.get(node.sym) if isinstance(node, Ref) else None)
+
+
+def sum_and_product(value: Value) -> tuple[Value, Value, Value] | None:
+    """x, a and b where `value` is x + a · b, or x - a · b and then a is negated, in a type that machines fuse the two in."""
+    match value:
+        case Op("add" | "sub" as name, (before, Op("mul", (a, b)))) if value.dtype.name in FUSED:
+            return before, Op("neg", (a,), a.dtype) if name == "sub" else a, b
+        case _:
+            return None
 
 
 def taken(update: str, old: Sequence[Value], new: Sequence[Value]) -> Value:

@@ -16,7 +16,7 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.rewrite import replace_loads
 from texpr.ir.transfer_verify import COPY_BYTES
-from texpr.ir.updates import combine, taken
+from texpr.ir.updates import combine, sum_and_product, taken
 from texpr.ir.uses import loads
 from texpr.ir.value import Buffer, Literal, Load, Op, Ref, Value
 from texpr.lowering.copies import filled_with_zero, is_copy
@@ -40,6 +40,7 @@ class Emitter:
     `simd`: innermost parallel loops become vector lanes. `reduce`: how a thread runs a `par … reduce` of its own. `elements`:
     accumulators that stand for elements just now. `arrays`: memory asked for on the way. `vector`: how a thread runs a loop
     marked `#vector`; `known`: what is known where a statement runs. `copying`: copies to shared memory are only started.
+    `free`: what is summed up in any order, so that a product need not be rounded before it is added.
     """
 
     places: dict[Buffer, Place]
@@ -50,6 +51,7 @@ class Emitter:
     )
     arrays: list[k.Array] = field(default_factory=list[k.Array])
     atomics: frozenset[ir.Bind] = frozenset()
+    free: frozenset[Buffer] = frozenset()
     reduce: Callable[[Emitter, ir.Par], Iterator[k.Stmt]] | None = None
     vector: Callable[[Emitter, ir.Loop], Iterator[k.Stmt]] | None = None
     known: Callable[[ir.Stmt], Known] = lambda _: Known({})
@@ -158,7 +160,7 @@ class Emitter:
         """`targets (update)= values`."""
         if len(targets) == 1:
             (value,) = values if update is None else combine(update, targets, values)
-            yield assign(targets[0], value, bind)
+            yield assign(targets[0], value, bind, bind.targets[0].buffer in self.free and sum_and_product(value) is not None)
             return
         temporaries = tuple(Ref(self.names.sym("next"), v.dtype) for v in values)
         for temporary, value in zip(temporaries, values, strict=True):
@@ -228,11 +230,11 @@ def unrolling(loop: ir.Loop) -> int | None:
     return factor if factor or loop.extent.is_constant else None
 
 
-def assign(target: Load | Ref, value: Value, bind: ir.Bind) -> k.Stmt:
+def assign(target: Load | Ref, value: Value, bind: ir.Bind, fused: bool = False) -> k.Stmt:
     """A store to memory or an assignment to a register."""
     if isinstance(target, Ref):
-        return k.Assign(target.sym, value, bind.span)
-    return k.Store(target, value, bind.span)
+        return k.Assign(target.sym, value, bind.span, fused)
+    return k.Store(target, value, bind.span, fused)
 
 
 def is_simple(body: tuple[ir.Stmt, ...], atomics: frozenset[ir.Bind]) -> bool:
@@ -256,3 +258,21 @@ def atomic_binds(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> frozen
                 if isinstance(s, ir.Bind) and s.update is not None and s.targets[0].buffer in loop.reduce
             }  # fmt: skip
     return frozenset(found)
+
+
+def free_sums(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> frozenset[Buffer]:
+    """Buffers of which every update has an order, and with it a rounding, that a loop around it frees by `reduce`."""
+    held: set[Buffer] = set()
+
+    def visit(block: tuple[ir.Stmt, ...], free: frozenset[Buffer]) -> None:
+        for stmt in block:
+            if isinstance(stmt, ir.Bind) and stmt.update is not None:
+                held.update(t.buffer for t in stmt.targets if t.buffer not in free)
+            inside = free | frozenset(stmt.reduce) if isinstance(stmt, ir.Par | ir.Seq) else free
+            for inner in ir.blocks(stmt):
+                visit(inner, inside)
+
+    around = frozenset(b for loop in loops for b in loop.reduce)
+    visit(body, around)
+    named = around.union(*(s.reduce for s in ir.walk(body) if isinstance(s, ir.Par | ir.Seq)))
+    return named - held

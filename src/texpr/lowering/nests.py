@@ -15,7 +15,7 @@ from texpr.isa.target import Target
 from texpr.lowering import barriers, lanes, points, reduce, vectors
 from texpr.lowering.asynchronous import Wait, committing, copying_leaves, place_waits
 from texpr.lowering.cluster import WHOLE, Cluster, each_where, only_where
-from texpr.lowering.emit import Emitter, atomic_binds, unrolling
+from texpr.lowering.emit import Emitter, atomic_binds, free_sums, unrolling
 from texpr.lowering.names import Names
 from texpr.lowering.needs import Needs
 from texpr.lowering.phases import Tensors
@@ -91,6 +91,7 @@ class _NestLowering:
         atomics = atomic_binds(grid, self.nest.body)
         cpu = self.target.family == "cpu"
         self.emitter = Emitter(self.placement.places, self.names, simd=cpu, atomics=atomics, known=self.needs.known)
+        self.emitter.free = free_sums(grid, self.nest.body) if cpu else frozenset()
         self.emitter.vector = None if cpu else vectors.in_lanes
         places = self.placement.places
         self.tensors = Tensors.of(team.nodes, places, self.names, self.needs, self.nest.team, self.cluster)

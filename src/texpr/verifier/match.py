@@ -60,6 +60,8 @@ class Pairing:
     def run(self) -> None:
         """Compares targets, tests and values. Raises Unlike."""
         event, action = self.event, self.action
+        if getattr(event.stmt, "fused", False) and not _is_free(action):
+            raise Unlike
         tests = list(event.site.tests)
         wanted = action.spot.tests
         value = event.value
@@ -200,3 +202,8 @@ def memory_in(value: Value) -> Iterator[Load | Ref]:
                 yield from memory_in(arg)
         case _:
             return
+
+
+def _is_free(action: Action) -> bool:
+    """Whether the text frees the order of a sum, and with it the rounding: else a product is rounded before it is added."""
+    return action.update is not None and any(action.stored in loop.reduce for loop in action.spot.loops)

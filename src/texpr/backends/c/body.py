@@ -11,7 +11,7 @@ from texpr.affine.facts import Fact
 from texpr.affine.ranges import Range
 from texpr.backends.c.index import index_text
 from texpr.backends.c.scope import IntType, Scope
-from texpr.backends.c.text import Text, cast, line_of
+from texpr.backends.c.text import Text, call, cast, line_of
 from texpr.backends.c.types import C_NAMES
 from texpr.backends.c.value import addend, data_integer, element_text, value_text
 from texpr.backends.c.vector import copy_async, load_vector, store_vector
@@ -33,6 +33,7 @@ from texpr.ir.kernel import (
 )
 from texpr.ir.transfer import Tiles, Waited
 from texpr.ir.types import I32
+from texpr.ir.updates import sum_and_product
 from texpr.ir.value import Index, Load, Op, Value
 
 INDENT = "    "
@@ -139,9 +140,9 @@ class Body:
             case Declare():
                 return self._declare(stmt, scope, indent)
             case Assign():
-                return scope, [indent + _assignment(scope.named[stmt.sym], stmt.sym, stmt.value, scope)]
+                return scope, [indent + _assignment(scope.named[stmt.sym], stmt, stmt.sym, scope)]
             case Store():
-                return scope, [indent + _assignment(str(element_text(stmt.target, scope)), stmt.target, stmt.value, scope)]
+                return scope, [indent + _assignment(str(element_text(stmt.target, scope)), stmt, stmt.target, scope)]
             case Atomic():
                 return scope, [indent + line for line in self.dialect.atomic(stmt, scope)]
             case Barrier():
@@ -232,10 +233,14 @@ def _all_from(stmt: Stmt, line: int | None) -> bool:
     return all(line_of(inner.span) in (None, line) for inner in walk((stmt,)))
 
 
-def _assignment(target: str, place: Sym | Load, value: Value, scope: Scope) -> str:
+def _assignment(target: str, stmt: Assign | Store, place: Sym | Load, scope: Scope) -> str:
     """`target = value;`, or `target += …;` where that is what it says."""
-    added = addend(place, value)
-    return f"{target} = {value_text(value, scope)};" if added is None else f"{target} += {value_text(added, scope)};"
+    parts = sum_and_product(stmt.value) if stmt.fused else None
+    if parts is not None:
+        before, a, b = (value_text(part, scope) for part in parts)
+        return f"{target} = {call('tx_muladd', a, b, before)};"
+    added = addend(place, stmt.value)
+    return f"{target} = {value_text(stmt.value, scope)};" if added is None else f"{target} += {value_text(added, scope)};"
 
 
 def _loop_ranges(loop: For, scope: Scope) -> tuple[Range, Range]:

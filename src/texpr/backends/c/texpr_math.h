@@ -26,11 +26,19 @@
 #define TX_MATH std::
 #endif
 
+#if defined(__CUDA_ARCH__) || defined(__FMA__) || defined(__aarch64__) || defined(__FP_FAST_FMA)
+#define TX_FUSES 1
+#else
+#define TX_FUSES 0
+#endif
+
 #define TX_FLOAT(T) \
     TX_FN bool tx_isnan(T a) { return a != a; } \
     TX_FN bool tx_isinf(T a) { return TX_MATH fabs(a) == (T)INFINITY; } \
     TX_FN T tx_abs(T a) { return TX_MATH fabs(a); } \
     TX_FN T tx_fma(T a, T b, T c) { return TX_MATH fma(a, b, c); } \
+    /* Rounded once where the machine has an instruction for it, else twice. */ \
+    TX_FN T tx_muladd(T a, T b, T c) { return TX_FUSES ? TX_MATH fma(a, b, c) : a * b + c; } \
     TX_FN T tx_sqrt(T a) { return TX_MATH sqrt(a); } \
     TX_FN T tx_floor(T a) { return TX_MATH floor(a); } \
     TX_FN T tx_ceil(T a) { return TX_MATH ceil(a); } \

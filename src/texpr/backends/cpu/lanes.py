@@ -19,6 +19,7 @@ from texpr.backends.c.types import C_NAMES
 from texpr.backends.c.value import addend, element_text, value_text
 from texpr.ir.kernel import For, Store
 from texpr.ir.types import DType
+from texpr.ir.updates import sum_and_product
 from texpr.ir.value import Literal, Load, Op, Ref, Value, walk
 
 WIDEST = 64
@@ -45,8 +46,12 @@ def rows(loop: For, scope: Scope) -> Iterator[str]:
     for stmt in loop.body:
         if isinstance(stmt, Store):
             target = f"tx_row({element_text(stmt.target, scope)})"
+            parts = sum_and_product(stmt.value) if stmt.fused else None
             added = addend(stmt.target, stmt.value)
-            if added is not None:
+            if parts is not None:
+                before, a, b = (_row(part, loop.sym, scope) for part in parts)
+                yield f"{target} = tx_muladd_rows({a}, {b}, {before});"
+            elif added is not None:
                 yield f"{target} += {_text(added, loop.sym, scope)};"
             elif _is_uniform(stmt.value, loop.sym):
                 yield f"{target} = tx_same({value_text(stmt.value, scope)});"
@@ -91,8 +96,15 @@ def _is_same(load: Load, sym: Sym) -> bool:
     return not load.data and all(sym not in e.syms() for e in load.index)
 
 
+def _row(value: Value, sym: Sym, scope: Scope) -> str:
+    """`value` for each lane of a vector, where one value serves all of them too."""
+    return f"tx_same({value_text(value, scope)})" if _is_uniform(value, sym) else str(_text(value, sym, scope))
+
+
 def _text(value: Value, sym: Sym, scope: Scope) -> Text:
     match value:
+        case Op("neg", (arg,)):
+            return Text(f"-{_text(arg, sym, scope).at(Binds.PRIMARY)}", Binds.UNARY)
         case Op(name, args) if name in _OPERATORS:
             return binary(*_OPERATORS[name], *(_text(arg, sym, scope) for arg in args))
         case Load() if not _is_same(value, sym):

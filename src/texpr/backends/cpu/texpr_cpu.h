@@ -6,6 +6,12 @@
 #include <cstdint>
 #include <cstdlib>
 
+#if defined(__x86_64__) || defined(_M_X64)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
 #include "texpr_checks.h"
 #include "texpr_vector.h"
 
@@ -57,7 +63,24 @@ template <class T> TX_FN typename tx_vector<T>::type const &tx_row(T const &firs
 }
 
 /* A vector of equal elements. Taking nothing away keeps the sign of a zero. */
+typedef float tx_floats __attribute__((vector_size(TX_VECTOR_BYTES)));
+typedef double tx_doubles __attribute__((vector_size(TX_VECTOR_BYTES)));
 template <class T> TX_FN typename tx_vector<T>::type tx_same(T value) { return value - typename tx_vector<T>::type{}; }
+
+/* a * b + c in each lane, rounded once where the machine has an instruction for it. */
+#if defined(__AVX512F__)
+TX_FN tx_floats tx_muladd_rows(tx_floats a, tx_floats b, tx_floats c) { return _mm512_fmadd_ps(a, b, c); }
+TX_FN tx_doubles tx_muladd_rows(tx_doubles a, tx_doubles b, tx_doubles c) { return _mm512_fmadd_pd(a, b, c); }
+#elif defined(__AVX__) && defined(__FMA__)
+TX_FN tx_floats tx_muladd_rows(tx_floats a, tx_floats b, tx_floats c) { return _mm256_fmadd_ps(a, b, c); }
+TX_FN tx_doubles tx_muladd_rows(tx_doubles a, tx_doubles b, tx_doubles c) { return _mm256_fmadd_pd(a, b, c); }
+#elif defined(__aarch64__)
+TX_FN tx_floats tx_muladd_rows(tx_floats a, tx_floats b, tx_floats c) { return vfmaq_f32(c, a, b); }
+TX_FN tx_doubles tx_muladd_rows(tx_doubles a, tx_doubles b, tx_doubles c) { return vfmaq_f64(c, a, b); }
+#else
+TX_FN tx_floats tx_muladd_rows(tx_floats a, tx_floats b, tx_floats c) { return a * b + c; }
+TX_FN tx_doubles tx_muladd_rows(tx_doubles a, tx_doubles b, tx_doubles c) { return a * b + c; }
+#endif
 
 /* ---- sums and extremes over SIMD lanes that OpenMP itself does not have --------------------------------------------------- */
 
