@@ -32,6 +32,8 @@ NAMES = [
     "in",
     "as",
     "role",
+    "exactly",
+    "reduce",
     "vector",
     "copy",
     "when",
@@ -198,13 +200,17 @@ class Forms:
                 name, at, element, self.maybe(lambda: self.random.choice(["add", "xor"])),
                 rows=self.some(lambda: self.value(1), 4),
             ),
-            k.CopyBulk(element, self.load(1), self.random.randrange(99), self.maybe(self.load)),
+            k.CopyBulk(
+                element, self.load(1), self.random.randrange(99), self.maybe(self.load),
+                reduce=self.maybe(lambda: self.random.choice(["add", "inc"])), exactly=self.maybe(self.index),
+            ),
         ])  # fmt: skip
 
     def barrier_stmt(self) -> k.Stmt:
         barrier, number = self.load(1), self.random.randrange(9999)
         return self.random.choice([
-            k.BarrierInit(barrier, number), k.BarrierExpect(barrier, number), k.BarrierArrive(barrier),
+            k.BarrierInit(barrier, number), k.BarrierArrive(barrier),
+            k.BarrierExpect(barrier, number, exactly=self.maybe(self.index)),
             k.BarrierWait(barrier, self.index(), self.some(self.covered, 2)),
         ])  # fmt: skip
 

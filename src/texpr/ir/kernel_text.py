@@ -27,8 +27,9 @@
             | "tensor" "load" element "=" NAME "[" [index, …] "]" ["offsets" "[" index, … "]"] ["rows" value, …]
               "arrives" element ["to" "[" INT, … "]" "from" index]
             | "tensor" ("store" | "reduce" OP) NAME "[" [index, …] "]" ["rows" value, …] "=" element
-            | "bulk" element "=" element "count" INT ["arrives" element] | "commit_bulk" | "wait_bulk" INT ["read"] ["covers" …]
-            | "mbarrier" ("init" element "count" INT | "expect" element "bytes" INT | "arrive" element)
+            | "bulk" ["reduce" OP] element "=" element "count" INT ["exactly" index] ["arrives" element]
+            | "commit_bulk" | "wait_bulk" INT ["read"] ["covers" …]
+            | "mbarrier" ("init" element "count" INT | "expect" element "bytes" INT ["exactly" index] | "arrive" element)
             | "mbarrier" "wait" element "parity" index ["covers" …] | "fence" KIND | "prefetch" NAME
     block   = "{" {stmt} "}"
 

@@ -11,11 +11,12 @@ from texpr.affine.ranges import Range
 from texpr.ir import kernel as k
 from texpr.ir.place import Place, Rule
 from texpr.ir.shared import overlaps
-from texpr.ir.tensor_map import element, element_of, judged
+from texpr.ir.tensor_map import combined_as, element, element_of, judged
 from texpr.ir.types import I32, U64
 from texpr.ir.value import Buffer, Load, Value
 from texpr.ir.value import walk as value_walk
 from texpr.isa.levels import Level, Space
+from texpr.tma.elements import ELEMENTS
 from texpr.tma.reduce import TYPES, Reduction
 
 MOST_ALIGNMENT = 1024
@@ -144,7 +145,7 @@ def barrier_counts_fit(stmt: k.Stmt, at: Place) -> Iterator[str]:
 
 def indices_are_in_scope(stmt: k.Stmt, at: Place) -> Iterator[str]:
     """Coordinates and parities name what is there."""
-    if isinstance(stmt, k.CopyTensor | k.StoreTensor | k.BarrierWait):
+    if isinstance(stmt, k.CopyTensor | k.StoreTensor | k.CopyBulk | k.BarrierExpect | k.BarrierWait):
         unknown = at.scope.unknown(k.exprs(stmt))
         if unknown:
             yield f"no {', '.join(map(str, unknown))} in scope"
@@ -212,10 +213,12 @@ def _shared_run(first: Load, size: int, align: int, at: Place) -> Iterator[str]:
 
 def reduction_is_of_the_type(stmt: k.Stmt, at: Place) -> Iterator[str]:
     """The engine combines by these operations, of these types."""
-    if not isinstance(stmt, k.StoreTensor) or stmt.reduce is None:
+    if not isinstance(stmt, k.StoreTensor | k.CopyBulk) or stmt.reduce is None:
         return
-    map = _map(stmt.map, at)
+    map = _map(stmt.map, at) if isinstance(stmt, k.StoreTensor) else None
     kind = element(stmt.source.dtype) if map is None else element_of(map)
+    if isinstance(stmt, k.CopyBulk) and (travels := combined_as(stmt.reduce, stmt.source.dtype)) is not None:
+        kind = ELEMENTS[travels]
     if stmt.reduce not in BULK_REDUCTIONS:
         yield f"no tile is reduced by {stmt.reduce}"
     elif kind.name not in TYPES[Reduction(stmt.reduce)] or stmt.source.dtype.name in ("tf32", "bool"):
@@ -248,7 +251,19 @@ def bulk_copy_is_of_one_run(stmt: k.Stmt, at: Place) -> Iterator[str]:
         yield f"{far.buffer.name} is not said to be written"
     if inward is (stmt.barrier is None):
         yield "a copy to shared memory arrives at a barrier, and no other does"
+    if inward and stmt.reduce is not None:
+        yield "a copy to shared memory combines nothing with what is there"
+    yield from _counted_right(stmt, at)
     yield from _shared_run(near, size, BULK, at)
+
+
+def _counted_right(stmt: k.CopyBulk, at: Place) -> Iterator[str]:
+    """What is wrong with the number of elements that a kernel computes."""
+    if stmt.exactly is None or not stmt.exactly.is_constant:
+        return
+    count = stmt.exactly.constant
+    if not 0 < count <= stmt.count or count * stmt.source.dtype.bytes % BULK:
+        yield f"{count} of {stmt.count} elements of {stmt.source.dtype} are no multiple of {BULK} bytes, or not among them"
 
 
 _NEEDED: dict[type[k.Stmt], tuple[type[k.Stmt], str]] = {
@@ -262,6 +277,8 @@ _NEEDED: dict[type[k.Stmt], tuple[type[k.Stmt], str]] = {
 def what_is_needed_is_there(stmt: k.Stmt, at: Place) -> Iterator[str]:
     """A kernel that starts copies waits for them somewhere; whether in time, the emulator sees."""
     needed = _NEEDED.get(type(stmt))
+    if isinstance(stmt, k.CopyBulk):
+        needed = _NEEDED[k.StoreTensor if stmt.barrier is None else k.CopyTensor]
     if needed is not None and not any(isinstance(other, needed[0]) for other in k.walk(at.kernel.body)):
         yield f"the kernel {needed[1]}"
     if isinstance(stmt, k.WaitBulk) and stmt.pending < 0:

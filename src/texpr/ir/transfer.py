@@ -150,11 +150,15 @@ class BarrierInit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BarrierExpect:
-    """Arrives at a barrier, whose phase now waits for `bytes` more (PTX ISA, "mbarrier.arrive.expect_tx")."""
+    """Arrives at a barrier, whose phase now waits for `bytes` more (PTX ISA, "mbarrier.arrive.expect_tx").
+
+    With `exactly` it is that many instead, which the kernel computes, and which is at most `bytes`.
+    """
 
     barrier: Load
     bytes: int
     span: Span = NOWHERE
+    exactly: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -228,7 +232,12 @@ class CopyBulk:
     """Starts a copy of `count` consecutive elements (16 bytes or a multiple, aligned so), without a map.
 
     To a shared array its bytes arrive at `barrier`, as in `CopyTensor`; from one there is none, and it is waited for as is a
-    `StoreTensor`.
+    `StoreTensor`: until a `WaitBulk` with `read` nobody writes the source, and until one without it nobody touches the target.
+
+    With `exactly` only that many elements are read, written and counted, which the kernel computes: more than 0, at most
+    `count`, and whole 16 bytes as well. With `reduce`, as in `StoreTensor`, each element of the target becomes its combination
+    with that of the source, at once each, in no order among such copies; an f32 that is subnormal, before or after, counts as
+    zero of its sign (PTX ISA, "cp.reduce.async.bulk").
     """
 
     target: Load
@@ -236,6 +245,8 @@ class CopyBulk:
     count: int
     barrier: Load | None = None
     span: Span = NOWHERE
+    reduce: str | None = None
+    exactly: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -325,6 +336,8 @@ def transfer_exprs(stmt: Transfer) -> tuple[Expr, ...]:
             return stmt.at
         case BarrierWait():
             return (stmt.parity,)
+        case CopyBulk() | BarrierExpect():
+            return () if stmt.exactly is None else (stmt.exactly,)
         case _:
             return ()
 

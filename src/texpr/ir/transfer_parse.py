@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from texpr.affine.expr import ZERO, Sym
+from texpr.affine.expr import ZERO, Expr, Sym
 from texpr.ir import transfer as t
 from texpr.ir.scanner import Scanner
 from texpr.ir.value import Value
@@ -123,13 +123,17 @@ class TransferParser:
 
     def _bulk(self) -> t.CopyBulk:
         scan, start = self.scan, self.scan.take().start
+        op = scan.name("an operation") if option(scan, "reduce") else None
         target = self.values.element()
         scan.expect("=")
         source = self.values.element()
         scan.expect("count")
-        count = scan.integer()
+        count, exactly = scan.integer(), self._exactly()
         barrier = self.values.element() if option(scan, "arrives") else None
-        return t.CopyBulk(target, source, count, barrier, scan.span(start))
+        return t.CopyBulk(target, source, count, barrier, scan.span(start), op, exactly)
+
+    def _exactly(self) -> Expr | None:
+        return index(self.scan) if option(self.scan, "exactly") else None
 
     def _barrier(self) -> t.BarrierInit | t.BarrierExpect | t.BarrierArrive | t.BarrierWait:
         scan, start = self.scan, self.scan.take().start
@@ -141,7 +145,8 @@ class TransferParser:
                 return t.BarrierInit(barrier, scan.integer(), scan.span(start))
             case "expect":
                 scan.expect("bytes")
-                return t.BarrierExpect(barrier, scan.integer(), scan.span(start))
+                bytes, exactly = scan.integer(), self._exactly()
+                return t.BarrierExpect(barrier, bytes, scan.span(start), exactly)
             case "arrive":
                 return t.BarrierArrive(barrier, scan.span(start))
             case "wait":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import assert_never
 
+from texpr.affine.expr import Expr
 from texpr.ir import transfer as t
 from texpr.ir.scanner import is_name
 from texpr.ir.value import Value
@@ -39,7 +40,9 @@ def transfer_text(stmt: t.Transfer, types: Types) -> str:
             return f"tensor {verb} {box} = {value_text(stmt.source, types)}"
         case t.CopyBulk():
             arrives = "" if stmt.barrier is None else f" arrives {value_text(stmt.barrier, types)}"
-            return f"bulk {value_text(stmt.target, types)} = {value_text(stmt.source, types)} count {stmt.count}{arrives}"
+            verb = "" if stmt.reduce is None else f"reduce {stmt.reduce} "
+            ends = f"{value_text(stmt.target, types)} = {value_text(stmt.source, types)}"
+            return f"bulk {verb}{ends} count {stmt.count}{_exactly(stmt.exactly)}{arrives}"
         case t.CommitBulk():
             return "commit_bulk"
         case t.WaitBulk():
@@ -56,13 +59,17 @@ def _rows(rows: tuple[Value, ...], types: Types) -> str:
     return f" rows {', '.join(value_text(row, types) for row in rows)}" if rows else ""
 
 
+def _exactly(count: Expr | None) -> str:
+    return "" if count is None else f" exactly {count}"
+
+
 def _barrier(stmt: t.BarrierInit | t.BarrierExpect | t.BarrierArrive | t.BarrierWait, types: Types) -> str:
     barrier = value_text(stmt.barrier, types)
     match stmt:
         case t.BarrierInit():
             return f"mbarrier init {barrier} count {stmt.count}"
         case t.BarrierExpect():
-            return f"mbarrier expect {barrier} bytes {stmt.bytes}"
+            return f"mbarrier expect {barrier} bytes {stmt.bytes}{_exactly(stmt.exactly)}"
         case t.BarrierArrive():
             return f"mbarrier arrive {barrier}"
         case t.BarrierWait():

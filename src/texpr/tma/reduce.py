@@ -42,6 +42,12 @@ TYPES: dict[Reduction, tuple[str, ...]] = {
 Values = npt.NDArray[Any]
 
 
+def flushed(values: Values) -> Values:
+    """Zero, of the same sign, for subnormal numbers."""
+    least = np.finfo(values.dtype).tiny
+    return np.where(np.abs(values) < least, np.copysign(np.zeros_like(values), values), values)
+
+
 def combined(reduction: Reduction, element: Element, old: Values, new: Values) -> Values:
     """`old` of global memory combined with `new` of shared memory. Raises ValueError for a type that it does not take."""
     if element.name not in TYPES[reduction]:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from texpr.tma.elements import Element, Fill, fill_bytes
-from texpr.tma.reduce import Reduction, combined
+from texpr.tma.reduce import Reduction, combined, flushed
 from texpr.tma.swizzle import Swizzle
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
@@ -185,14 +185,17 @@ def interleaved(
 def bulk(target: Address, source: Address, size: int, combine: tuple[Reduction, Element] | None = None) -> None:
     """Copies `size` bytes in one dimension, or combines their elements into the target.
 
-    PTX ISA, "cp.async.bulk" and "cp.reduce.async.bulk".
+    PTX ISA, "cp.async.bulk" and "cp.reduce.async.bulk", which flushes subnormal numbers in sums of f32.
     """
     there, here = (end.at + np.arange(size) for end in (target, source))
     new = source.memory[here]
     if combine is not None:
         reduction, element = combine
-        old = target.memory[there].view(element.storage)
-        new = combined(reduction, element, old, new.view(element.storage)).view(np.uint8)
+        old, given = target.memory[there].view(element.storage), new.view(element.storage)
+        if element.name == "float32" and reduction is Reduction.ADD:
+            new = flushed(combined(reduction, element, flushed(old), flushed(given))).view(np.uint8)
+        else:
+            new = combined(reduction, element, old, given).view(np.uint8)
     target.memory[there] = new
 
 

@@ -187,20 +187,71 @@ TX_EACH_RANK(TX_REDUCE_XOR)
 
 /* ---- copies of one run --------------------------------------------------------------------------------------------------- */
 
-/* N elements, 16 bytes or a multiple, to shared memory; their bytes arrive at a barrier. PTX ISA, "cp.async.bulk". */
+/* `count` elements, 16 bytes or a multiple, to shared memory; their bytes arrive at a barrier. PTX ISA, "cp.async.bulk". */
+template <class T>
+TX_FN void tx_load_bulk(T *to, long long at, T const *from, long long start, uint64_t *barriers, long long barrier, int count) {
+    TX_ASM("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(tx_shared_address(to, at)),
+           "l"(from + start), "r"(count * (int)sizeof(T)), "r"(tx_shared_address(barriers, barrier))
+           : "memory");
+}
 template <int N, class T>
 TX_FN void tx_load_bulk(T *to, long long at, T const *from, long long start, uint64_t *barriers, long long barrier) {
-    TX_ASM("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(tx_shared_address(to, at)),
-           "l"(from + start), "n"(N * sizeof(T)), "r"(tx_shared_address(barriers, barrier))
-           : "memory");
+    tx_load_bulk(to, at, from, start, barriers, barrier, N);
 }
 
 /* The same from shared memory. */
-template <int N, class T> TX_FN void tx_store_bulk(T *to, long long at, T const *from, long long start) {
+template <class T> TX_FN void tx_store_bulk(T *to, long long at, T const *from, long long start, int count) {
     TX_ASM("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to + at), "r"(tx_shared_address(from, start)),
-           "n"(N * sizeof(T))
+           "r"(count * (int)sizeof(T))
            : "memory");
 }
+template <int N, class T> TX_FN void tx_store_bulk(T *to, long long at, T const *from, long long start) {
+    tx_store_bulk(to, at, from, start, N);
+}
+
+/* The same, combined with what is there; sums of signed words of 64 bits are those of unsigned ones. PTX ISA, "cp.reduce.async.bulk". */
+#define TX_REDUCE_BULK(OP, T, TYPE) \
+    TX_FN void tx_reduce_##OP##_bulk(T *to, long long at, T const *from, long long start, int count) { \
+        TX_ASM("cp.reduce.async.bulk.global.shared::cta.bulk_group." #OP "." TYPE " [%0], [%1], %2;" ::"l"(to + at), \
+               "r"(tx_shared_address(from, start)), "r"(count * (int)sizeof(T)) \
+               : "memory"); \
+    }
+#define TX_REDUCE_BULK_RUN(OP) \
+    template <int N, class T> TX_FN void tx_reduce_##OP##_bulk(T *to, long long at, T const *from, long long start) { \
+        tx_reduce_##OP##_bulk(to, at, from, start, N); \
+    }
+#define TX_REDUCE_BULK_ORDERED(OP) \
+    TX_REDUCE_BULK(OP, uint32_t, "u32") \
+    TX_REDUCE_BULK(OP, int32_t, "s32") \
+    TX_REDUCE_BULK(OP, uint64_t, "u64") \
+    TX_REDUCE_BULK(OP, int64_t, "s64") \
+    TX_REDUCE_BULK(OP, tx_f16, "f16") \
+    TX_REDUCE_BULK(OP, tx_bf16, "bf16") \
+    TX_REDUCE_BULK_RUN(OP)
+#define TX_REDUCE_BULK_BITS(OP) \
+    TX_REDUCE_BULK(OP, uint32_t, "b32") \
+    TX_REDUCE_BULK(OP, int32_t, "b32") \
+    TX_REDUCE_BULK(OP, uint64_t, "b64") \
+    TX_REDUCE_BULK(OP, int64_t, "b64") \
+    TX_REDUCE_BULK_RUN(OP)
+TX_REDUCE_BULK(add, uint32_t, "u32")
+TX_REDUCE_BULK(add, int32_t, "s32")
+TX_REDUCE_BULK(add, uint64_t, "u64")
+TX_REDUCE_BULK(add, int64_t, "u64")
+TX_REDUCE_BULK(add, float, "f32")
+TX_REDUCE_BULK(add, double, "f64")
+TX_REDUCE_BULK(add, tx_f16, "noftz.f16")
+TX_REDUCE_BULK(add, tx_bf16, "noftz.bf16")
+TX_REDUCE_BULK_RUN(add)
+TX_REDUCE_BULK(inc, uint32_t, "u32")
+TX_REDUCE_BULK_RUN(inc)
+TX_REDUCE_BULK(dec, uint32_t, "u32")
+TX_REDUCE_BULK_RUN(dec)
+TX_REDUCE_BULK_ORDERED(min)
+TX_REDUCE_BULK_ORDERED(max)
+TX_REDUCE_BULK_BITS(and)
+TX_REDUCE_BULK_BITS(or)
+TX_REDUCE_BULK_BITS(xor)
 
 /* The stores that this thread started since its last commit become a group. PTX ISA, "cp.async.bulk.commit_group". */
 TX_FN void tx_commit_bulk() { TX_ASM("cp.async.bulk.commit_group;" ::: "memory"); }

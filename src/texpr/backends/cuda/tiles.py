@@ -62,7 +62,10 @@ def _call(stmt: t.Waited | t.Tiles, kernel: Kernel, scope: Scope) -> str:
         case t.CopyBulk():
             ends = f"{_place(stmt.target, scope)}, {_place(stmt.source, scope)}"
             barrier = "" if stmt.barrier is None else f", {_place(stmt.barrier, scope)}"
-            return f"tx_{'store' if stmt.barrier is None else 'load'}_bulk<{stmt.count}>({ends}{barrier})"
+            verb = "load" if stmt.barrier is not None else "store" if stmt.reduce is None else f"reduce_{stmt.reduce}"
+            if stmt.exactly is not None:
+                return f"tx_{verb}_bulk({ends}{barrier}, {index_text(stmt.exactly, scope)})"
+            return f"tx_{verb}_bulk<{stmt.count}>({ends}{barrier})"
         case t.PrefetchMap():
             return f"tx_prefetch({_map(stmt.map, kernel, scope)})"
         case t.CommitBulk():
@@ -74,7 +77,8 @@ def _call(stmt: t.Waited | t.Tiles, kernel: Kernel, scope: Scope) -> str:
         case t.BarrierInit():
             return f"tx_barrier_init({_place(stmt.barrier, scope)}, {stmt.count})"
         case t.BarrierExpect():
-            return f"tx_barrier_expect({_place(stmt.barrier, scope)}, {stmt.bytes})"
+            count = stmt.bytes if stmt.exactly is None else index_text(stmt.exactly, scope)
+            return f"tx_barrier_expect({_place(stmt.barrier, scope)}, {count})"
         case t.BarrierArrive():
             return f"tx_barrier_arrive({_place(stmt.barrier, scope)})"
         case t.BarrierWait():

@@ -319,6 +319,11 @@ inline void copy_run(const RunOrder &order) {
     Tile tile{};
     tile.store = order.barrier == nullptr;
     tile.size = near.size;
+    tile.how = (Combine)order.how;
+    tile.element = (Element)order.element;
+    if (!combines(tile.how, tile.element)) return bad_tensor("combined elements of a type that the engine does not combine so");
+    if (tile.element == Element::f32) tile.element = Element::f32_ftz; /* PTX ISA, "cp.reduce.async.bulk": ".add.f32" */
+    if (order.count <= 0 || order.count * (long long)tile.size % 16) return bad_tensor("copied a run that is not whole chunks of 16 bytes");
     if (!aligned(near, order.place, 16) || !aligned(far, order.from, 16)) return;
     if (!tile.store && !(tile.barrier = barrier_of_copy(order.barrier, order.barrier_at))) return;
     for (long long at = 0; at < order.count; ++at)

@@ -3,6 +3,7 @@
 #ifndef TEXPR_EMULATOR_TENSOR_HPP
 #define TEXPR_EMULATOR_TENSOR_HPP
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -328,6 +329,15 @@ template <class T> void combine_real(Combine how, char *far, const char *near) {
     old = combined(how, old, given);
     std::memcpy(far, &old, sizeof old);
 }
+/* A sum in which a subnormal number, before or after, is zero of its sign. */
+inline void add_flushed(char *far, const char *near) {
+    float old, given;
+    std::memcpy(&old, far, sizeof old);
+    std::memcpy(&given, near, sizeof given);
+    auto flushed = [](float value) { return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0f, value) : value; };
+    old = flushed(flushed(old) + flushed(given));
+    std::memcpy(far, &old, sizeof old);
+}
 inline void combine_half(Combine how, bool brain, char *far, const char *near) {
     std::uint16_t old, given;
     std::memcpy(&old, far, 2);
@@ -346,6 +356,7 @@ inline void combine(Combine how, Element element, char *far, const char *near) {
     case Element::f64: return combine_real<double>(how, far, near);
     case Element::f16: return combine_half(how, false, far, near);
     case Element::bf16: return combine_half(how, true, far, near);
+    case Element::f32_ftz: return add_flushed(far, near);
     default: return combine_real<float>(how, far, near);
     }
 }

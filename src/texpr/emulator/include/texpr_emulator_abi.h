@@ -75,7 +75,8 @@ struct TileOrder {
     long long further[4]; /* offsets, W first, of a map in im2col mode; rows of a matrix otherwise */
 };
 
-/* A run of elements between shared and global memory; loaded with a barrier, else stored. */
+/* A run of elements between shared and global memory; loaded with a barrier, else stored: combined by `how`, as in a `TileOrder`, as
+   elements of the type that the driver numbers so. */
 struct RunOrder {
     View *near;
     long long place;
@@ -83,6 +84,7 @@ struct RunOrder {
     long long from, count;
     View *barrier;
     long long barrier_at;
+    unsigned char how, element;
 };
 
 /* `line` is a line of the emitted text: it tells one barrier from another. */

@@ -13,6 +13,15 @@ MOST_PENDING = 7
 REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 """By which a tile is combined with what is in the tensor."""
 
+_WORDS = ("u32", "s32", "u64", "s64")
+RUNS = {
+    "add": ("u32", "s32", "u64", "f16", "bf16", "f32", "f64"),
+    **dict.fromkeys(("min", "max"), (*_WORDS, "f16", "bf16")),
+    **dict.fromkeys(("inc", "dec"), ("u32",)),
+    **dict.fromkeys(("and", "or", "xor"), ("b32", "b64")),
+}
+"""By which a run is combined, and of which types. PTX ISA, "cp.reduce.async.bulk": "valid combinations"."""
+
 _BARRIER = Operand("b", "u64", inout=True)
 _MAP = Operand("map", "u8", (128,))
 
@@ -74,6 +83,21 @@ def _store(rank: int, op: str | None) -> Instruction:
     )  # fmt: skip
 
 
+def _run(op: str | None, dtype: str | None = None) -> Instruction:
+    """A copy of a run from shared memory, or its combination; of halves, sums keep subnormal numbers."""
+    verb = "cp.async" if op is None else "cp.reduce.async"
+    more = "" if op is None else f".{op}.noftz.{dtype}" if op == "add" and dtype in ("f16", "bf16") else f".{op}.{dtype}"
+    combined = "" if op is None else f", elements of type {dtype} combined by {op}"
+    return _plain(
+        "cp_async_bulk_store" if op is None else f"cp_reduce_async_bulk_{op}_{dtype}",
+        f"starts a copy of n bytes, 16 or a multiple, from x of shared memory to y of global memory{combined}",
+        f"{verb}.bulk.global.shared::cta.bulk_group{more} [{{y}}], [{{x}}], {{n}}",
+        "joins bulk group, by the async proxy",
+        f"{verb}.bulk",
+        Operand("x", "u8", (16,)), Operand("n", "u32"), Operand("y", "u8", (16,), inout=True),
+    )  # fmt: skip
+
+
 def _rows(name: str, title: str, ptx: str, effect: str, *operands: Operand) -> Instruction:
     """A copy between a tile and four rows of a matrix, which its kin of one generation have alone."""
     text = f"cp.async.bulk.tensor.2d.{ptx.replace('{corner}', _corner(5))};"
@@ -125,6 +149,12 @@ INSTRUCTIONS = (
           "global.shared::cta.tile::scatter4.bulk_group [{map}, {corner}], [{x}]", "joins bulk group, by the async proxy",
           Operand("x", "u8", (16,))),
     *(_store(rank, op) for op in REDUCTIONS for rank in range(1, 6)),
+    _plain("cp_async_bulk_load", "starts a copy of n bytes, 16 or a multiple, from x of global to y of shared memory",
+           "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [{y}], [{x}], {n}, [{b}]",
+           "arrives at barrier with its bytes, by the async proxy", "cp.async.bulk",
+           Operand("x", "u8", (16,)), Operand("n", "u32"), _BARRIER, Operand("y", "u8", (16,), inout=True)),
+    _run(None),
+    *(_run(op, dtype) for op, dtypes in RUNS.items() for dtype in dtypes),
     _plain("cp_async_bulk_commit_group", "the stores that this thread started since its last commit are one bulk group",
            "cp.async.bulk.commit_group", "closes bulk group", "cp.async.bulk.commit_group"),
     *(_wait(pending, read) for read in ("", ".read") for pending in range(MOST_PENDING + 1)),
