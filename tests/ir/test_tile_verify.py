@@ -22,12 +22,13 @@ def test_cases_are_well_formed(name: str) -> None:
 
 
 PLACED = LOAD.replace("at 128", "at 128 from 0").replace("full: u64[1]", "full: u64[1] from 2048")
+BESIDE = "array shared u: f32[4] from 2032 "
 
 PLANTED = [
     ("arrays_lie_right", LOAD, "at 128", "at 96", "tile is aligned to 96 bytes"),
     ("arrays_lie_right", LOAD, "full: u64[1]", "full: i64[1]", "full holds barriers, which are u64 in shared memory"),
     ("shared_places_may_meet", PLACED, "from 2048", "from 2032", "tile lies where full does"),
-    ("shared_places_may_meet", PLACED, "array shared full", "array shared u: f32[4] from 2032 array shared full", "tile lies where u does"),
+    ("shared_places_may_meet", PLACED, "array shared full", BESIDE + "array shared full", "tile lies where u does"),
     ("maps_keep_the_rules", LOAD, "box [32, 16]", "box [32, 512]", "xm: box 1: 1 <= box <= 256"),
     ("maps_keep_the_rules", LOAD, "box [32, 16]", "box [3, 16]", "xm: inner box: the innermost row of a box is a"),
     ("maps_keep_the_rules", TRANSPOSE, "swizzle 128", "swizzle 64", "xm: inner box: the innermost row of a box is at most"),

@@ -140,7 +140,8 @@ def _kernel(console: Console, kernel: Data) -> None:
     console.say(f"kernel {kernel['name']} (line {kernel['line']}): {shape or 'one thread'}")
     _entry(console, "mapping", [_loop(loop) for loop in kernel["mapping"]])
     _entry(console, "σ", [_sigma(each) for each in kernel["sigma"] if each["requests"]])
-    _entry(console, "buffers", [f"{b['buffer']} in {b['space']}, {b['bytes']} bytes: {b['reason']}" for b in kernel["buffers"]])
+    _entry(console, "buffers", [_buffer(buffer) for buffer in kernel["buffers"]])
+    _entry(console, "  together", [] if kernel["sharing"] is None else [_sharing(kernel["sharing"])])
     _entry(console, "barriers", [_barrier(barrier) for barrier in kernel["barriers"]])
     _entry(console, "  their cost", [] if kernel["barrier_cost"] is None else [_cost(kernel["barrier_cost"])])
     _entry(console, "copies", [_copy(copy) for copy in kernel["copies"]])
@@ -150,6 +151,21 @@ def _kernel(console: Console, kernel: Data) -> None:
     if kernel["registers"] is not None:
         registers, spilled, shared = kernel["registers"], kernel["spill_bytes"], kernel["shared_bytes"]
         _entry(console, "takes", [f"{registers} registers, {spilled} bytes spilled, {shared} bytes of shared memory"])
+
+
+def _buffer(buffer: Data) -> str:
+    told = f"{buffer['buffer']} in {buffer['space']}, {buffer['bytes']} bytes"
+    if buffer["lives"] is not None:
+        told += f" from {buffer['at']} on, in lines {buffer['lives'][0]} to {buffer['lives'][1]}"
+    return f"{told}: {buffer['reason']}"
+
+
+def _sharing(sharing: Data) -> str:
+    """How arrays share bytes, whether they could take less, and what that costs."""
+    told = f"{sharing['bytes']} bytes instead of {sharing['apart']}"
+    told += ", the least" if sharing["bytes"] == sharing["bound"] else f", {sharing['bound']} at least"
+    more = f"{sharing['cost']:g} arrivals of warps more" if sharing["cost"] > 0 else "no barrier more"
+    return f"{told}; {more}"
 
 
 def _entry(console: Console, title: str, lines: list[str]) -> None:

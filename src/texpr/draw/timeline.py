@@ -9,6 +9,7 @@ from texpr.draw.grid import Axis, Cell, grid
 from texpr.draw.picture import Picture, captioned, document, line, stacked
 from texpr.draw.text import CAPTION, fit
 from texpr.ir import kernel as k
+from texpr.ir.shared import array_bytes
 from texpr.ir.value import Buffer
 from texpr.isa.levels import Space
 
@@ -82,13 +83,14 @@ def _covers(covers: tuple[k.Covered, ...]) -> str:
 
 
 def _kernel(kernel: k.Kernel, found: Sequence[Moment]) -> Picture:
-    spaces = {array.buffer: array.space for array in kernel.arrays if not array.barrier}
+    spaces = {array.buffer: _TITLES[array.space] for array in kernel.arrays if not array.barrier}
+    spaces |= {a.buffer: f"shared {a.at}..{a.at + array_bytes(a)}" for a in kernel.arrays if a.at is not None}
     hidden = {array.buffer for array in kernel.arrays if array.barrier} | set(kernel.scalars)
     buffers = [b for b in dict.fromkeys(b for m in found for b in sorted(m.reads | m.writes, key=lambda b: b.name))]
     shown = [b for b in buffers if b not in hidden]
     lives = {b: [at for at, m in enumerate(found) if b in m.reads | m.writes] for b in shown}
     rows = [[_cell(b, at, m, lives[b]) for b in shown] for at, m in enumerate(found[:MOST_ROWS])]
-    heads = tuple(f"{b.name} ({_TITLES[spaces.get(b, Space.GLOBAL)]})" for b in shown)
+    heads = tuple(f"{b.name} ({spaces.get(b, _TITLES[Space.GLOBAL])})" for b in shown)
     picture = grid(rows, Axis("", tuple(fit(m.words, 72) for m in found[:MOST_ROWS])), Axis("", heads))
     left = len(found) - MOST_ROWS
     return stacked((picture, line(f"{left} further statements", CAPTION)), 6) if left > 0 else picture

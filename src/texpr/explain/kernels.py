@@ -1,6 +1,6 @@
 """Every decision on a function, kernel by kernel.
 
-Per kernel: `launch`, `mapping`, `sigma`, `buffers`, `barriers`, `barrier_cost`, `predicates`, `copies`, `vectors`,
+Per kernel: `launch`, `mapping`, `sigma`, `buffers`, `sharing`, `barriers`, `barrier_cost`, `predicates`, `copies`, `vectors`,
 `accesses`, and, where a compiler is at hand, `registers`, `spill_bytes` and `shared_bytes` as it reports them.
 """
 
@@ -16,8 +16,10 @@ from texpr.explain.layout import layout
 from texpr.explain.planned import planned
 from texpr.explain.sigma import sigma
 from texpr.ir import kernel as k
+from texpr.ir.shared import shared_bytes
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
-from texpr.isa.levels import Level, Space
+from texpr.isa.levels import Level
+from texpr.lowering.arena import Arena
 from texpr.lowering.barriers import Proof
 from texpr.lowering.notes import Notes
 from texpr.mapping.cost import accesses
@@ -68,7 +70,6 @@ def _resources(compiled: Compiled, machine: Machine) -> dict[str, Resources]:
 
 
 def _kernel(kernel: k.Kernel, note: Notes, resources: Resources | None, made: Materialised | None) -> Data:
-    shared = sum(_bytes(a) for a in kernel.arrays if a.space is Space.SHARED)
     return {
         "name": kernel.name,
         "line": kernel.span.line,
@@ -76,6 +77,7 @@ def _kernel(kernel: k.Kernel, note: Notes, resources: Resources | None, made: Ma
         "mapping": [asdict(loop) for loop in note.loops],
         "sigma": [sigma(each) for each in note.solved],
         "buffers": [asdict(buffer) for buffer in note.buffers],
+        "sharing": None if note.arena is None else _sharing(note.arena),
         "barriers": list(barriers(kernel)),
         "barrier_cost": None if note.barriers is None else _cost(note.barriers),
         "predicates": {"kept": list(_predicates(kernel.body)), "removed": list(_removed(kernel, made))},
@@ -84,7 +86,7 @@ def _kernel(kernel: k.Kernel, note: Notes, resources: Resources | None, made: Ma
         "accesses": [asdict(access) for access in accesses(kernel) if access.lanes],
         "registers": None if resources is None else resources.registers,
         "spill_bytes": None if resources is None else resources.spill_stores + resources.spill_loads,
-        "shared_bytes": shared,
+        "shared_bytes": shared_bytes(kernel),
     }
 
 
@@ -113,6 +115,11 @@ def barriers(kernel: k.Kernel) -> Iterator[Data]:
                 yield {"kind": kind, "pending": stmt.pending, "covers": list(map(_covered, stmt.covers))}
             case _:
                 pass
+
+
+def _sharing(arena: Arena) -> Data:
+    """Bytes of shared memory, what they would be `apart`, the least there can be; what that costs in arrivals of warps."""
+    return {"bytes": arena.bytes, "apart": arena.apart, "bound": arena.bound, "cost": float(arena.paid)}
 
 
 def _cost(proof: Proof) -> Data:
@@ -255,13 +262,6 @@ def condition_text(value: Value) -> str:
             return sym.base
         case _:
             return f"{value.dtype}({condition_text(value.arg)})"
-
-
-def _bytes(array: k.Array) -> int:
-    product = array.buffer.dtype.bytes
-    for extent in array.buffer.shape:
-        product *= extent.constant
-    return product
 
 
 def _buffer_text(buffer: Buffer) -> str:

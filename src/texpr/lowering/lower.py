@@ -98,7 +98,7 @@ class _Lowering:
         lowered = lower_nest(nest, self.target, own, self.needs, frozenset(self.function.sizes), self.lets)
         self.workspace.extend(lowered.placement.workspace)
         kernel = self._finish(lowered, body)
-        self.notes.append(notes(kernel, nest, lowered.placement, lowered.copies, lowered.proof))
+        self.notes.append(notes(kernel, nest, lowered.placement, lowered.copies, lowered.proof, lowered.arena))
         return kernel
 
     def _finish(self, lowered: Lowered, origin: tuple[ir.Stmt, ...]) -> k.Kernel:

@@ -38,7 +38,7 @@ _BLOCK: Scope = (k.Level.BLOCK, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class _End:
+class End:
     """One access, the step it belongs to, and the thread that makes it (None: every thread).
 
     `crosses`: another block of the cluster may be the one that makes it.
@@ -51,11 +51,11 @@ class _End:
     crosses: bool = False
 
 
-_Pair: TypeAlias = tuple[_End, _End, ir.Seq | None]
+_Pair: TypeAlias = tuple[End, End, ir.Seq | None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Around:
+class Around:
     loops: tuple[ir.Seq, ...]
     list: int
 
@@ -128,9 +128,9 @@ class Needs:
         `landing`: steps whose effects every thread waits for by other means. `copying`: steps that start copies, for which
         threads wait before they meet. `crossing`: steps that write to other blocks of the cluster, too.
         """
-        around = _around(team.nodes)
-        ends: dict[Buffer, list[_End]] = {}
-        for end in self._ends(nest, team, crossing):
+        around = surroundings(team.nodes)
+        ends: dict[Buffer, list[End]] = {}
+        for end in self.ends_of(nest, team, crossing):
             place = placement.places.get(end.access.buffer)
             if place is None or place.space is not k.Space.LOCAL:
                 ends.setdefault(end.access.buffer, []).append(end)
@@ -140,30 +140,30 @@ class Needs:
 
     def meetings(self, nest: Nest, team: Team, sources: Collection[Leaf]) -> Iterator[Meeting]:
         """What touches the same elements after `sources`, whose effects last: what they write, or write over what they read."""
-        around = _around(team.nodes)
-        ends = tuple(self._ends(nest, team))
+        around = surroundings(team.nodes)
+        ends = tuple(self.ends_of(nest, team))
         for source, sink in product((end for end in ends if end.leaf in sources), ends):
             one, other = source.access, sink.access
             if one.buffer is not other.buffer or not (one.writes or other.writes):
                 continue
             inner = around[sink.leaf].loops
             common = tuple(a for a, b in zip(around[source.leaf].loops, inner, strict=False) if a is b)
-            if source.order < sink.order and self._meet(source, sink, None, common, nest):
+            if source.order < sink.order and self.meet(source, sink, None, common, nest):
                 edges = _edges(one, (), inner[len(common) :])
-                late = (loop for loop, first in edges if not self._meet(source, sink, None, common, nest, first))
+                late = (loop for loop, first in edges if not self.meet(source, sink, None, common, nest, first))
                 yield Meeting(source.leaf, sink.leaf, None, 0, _covered(one, other, None), next(late, None))
             fresh = self.model.scope_syms(one.buffer) if not other.writes else frozenset[Sym]()
             for carrier in (loop for loop in common if loop.sym not in fresh):
-                if not self._meet(source, sink, carrier, common, nest):
+                if not self.meet(source, sink, carrier, common, nest):
                     continue
                 apart = expr(right(carrier.sym)) - expr(left(carrier.sym))
-                near = (n for n in range(1, FAR) if self._meet(source, sink, carrier, common, nest, compare("==", apart, n)))
+                near = (n for n in range(1, FAR) if self.meet(source, sink, carrier, common, nest, compare("==", apart, n)))
                 yield Meeting(source.leaf, sink.leaf, carrier, next(near, FAR), _covered(one, other, carrier))
 
-    def _meet(
+    def meet(
         self,
-        source: _End,
-        sink: _End,
+        source: End,
+        sink: End,
         carrier: ir.Seq | None,
         common: tuple[ir.Seq, ...],
         nest: Nest,
@@ -175,8 +175,8 @@ class Needs:
 
     def _conflict(
         self,
-        source: _End,
-        sink: _End,
+        source: End,
+        sink: End,
         carrier: ir.Seq | None,
         common: tuple[ir.Seq, ...],
         nest: Nest,
@@ -193,7 +193,7 @@ class Needs:
         Whether it is, the relation decides: no two accesses of an element lie in different threads. Ones where each thread has
         an array of the whole shape.
         """
-        ends = [end for end in self._ends(nest, team) if end.access.buffer is buffer]
+        ends = [end for end in self.ends_of(nest, team) if end.access.buffer is buffer]
         if not ends or not all(self._one_thread(a, b, nest) for a, b in combinations_with_replacement(ends, 2)):
             return None
         dealt = {_dealt(end.access, nest) for end in ends}
@@ -202,7 +202,7 @@ class Needs:
             return tuple(prod(digit.radix for digit in digits) for digits in found)
         return tuple(1 for _ in buffer.shape)
 
-    def _one_thread(self, one: _End, other: _End, nest: Nest) -> bool:
+    def _one_thread(self, one: End, other: End, nest: Nest) -> bool:
         """Whether the accesses of one element of one `new` by both ends lie in the same thread."""
         if one.thread is None or other.thread is None:
             return False
@@ -211,7 +211,7 @@ class Needs:
         conflict = self._conflict(one, other, None, (), nest, fresh)
         return conflict is None or self._impossible(conj((conflict, *_threads(one, other, nest.team), _apart(1))))
 
-    def _ends(self, nest: Nest, team: Team, crossing: Collection[Leaf] = ()) -> Iterator[_End]:
+    def ends_of(self, nest: Nest, team: Team, crossing: Collection[Leaf] = ()) -> Iterator[End]:
         leaf_of: dict[ir.Stmt, Leaf] = {}
         totals: dict[ir.Stmt, Leaf] = {}
         order: dict[Leaf, int] = {}
@@ -230,18 +230,18 @@ class Needs:
             for access in instance.accesses:
                 total = totals.get(leaf.stmt) if leaf.who is Who.PARTIAL and access.kind == "update" else None
                 if total is not None and any(access.buffer is t.buffer for a in total.accumulators for t in a.targets):
-                    yield _End(access, total, order[total], None if total.replicated else ZERO)
+                    yield End(access, total, order[total], None if total.replicated else ZERO)
                 elif leaf.who in (Who.SPREAD, Who.PARTIAL):
-                    yield _End(access, leaf, order[leaf], thread_of(nest, instance.loops))
+                    yield End(access, leaf, order[leaf], thread_of(nest, instance.loops))
                 else:
                     crosses = leaf in crossing and access.writes
-                    yield _End(access, leaf, order[leaf], ZERO if leaf.who is Who.LEADER else None, crosses)
+                    yield End(access, leaf, order[leaf], ZERO if leaf.who is Who.LEADER else None, crosses)
 
     def _pairs(
         self,
-        ends: list[_End],
+        ends: list[End],
         nest: Nest,
-        around: Mapping[Leaf, _Around],
+        around: Mapping[Leaf, Around],
         landing: Collection[Leaf],
         copying: Collection[Leaf],
     ) -> Iterator[Need]:
@@ -271,8 +271,8 @@ class Needs:
 
     def _need(
         self,
-        source: _End,
-        sink: _End,
+        source: End,
+        sink: End,
         carrier: ir.Seq | None,
         common: tuple[ir.Seq, ...],
         nest: Nest,
@@ -301,8 +301,8 @@ class Needs:
 
     def _scope(
         self,
-        source: _End,
-        sink: _End,
+        source: End,
+        sink: End,
         carrier: ir.Seq | None,
         common: tuple[ir.Seq, ...],
         nest: Nest,
@@ -330,7 +330,7 @@ class Needs:
             return k.Level.WARP, 0
         return k.Level.BLOCK, next(part for part in of_block if part == widest or joins(part))
 
-    def _same_element(self, source: _End, sink: _End, nest: Nest) -> Iterator[Formula]:
+    def _same_element(self, source: End, sink: End, nest: Nest) -> Iterator[Formula]:
         first, at = source.access.as_source
         second, to = sink.access.as_sink
         yield first
@@ -398,7 +398,7 @@ def _edges(source: Access, outer: tuple[ir.Seq, ...], inner: tuple[ir.Seq, ...])
         yield loop, compare("==", right(loop.sym), 0)
 
 
-def _thread(end: _End, name: Sym, side: object, team: int) -> Iterator[Formula]:
+def _thread(end: End, name: Sym, side: object, team: int) -> Iterator[Formula]:
     rename = left if side is left else right
     yield between(0, name, team)
     if end.thread is not None:
@@ -406,7 +406,7 @@ def _thread(end: _End, name: Sym, side: object, team: int) -> Iterator[Formula]:
         yield compare("==", name, renamed)
 
 
-def _threads(source: _End, sink: _End, team: int) -> Iterator[Formula]:
+def _threads(source: End, sink: End, team: int) -> Iterator[Formula]:
     """Which threads both ends are run by."""
     yield from _thread(source, _ONE, left, team)
     yield from _thread(sink, _OTHER, right, team)
@@ -418,7 +418,7 @@ def _apart(width: int) -> Formula:
     return disj((compare("<", one, other), compare(">", one, other)))
 
 
-def _implies(near: _Pair, far: _Pair, around: Mapping[Leaf, _Around]) -> bool:
+def _implies(near: _Pair, far: _Pair, around: Mapping[Leaf, Around]) -> bool:
     """Whether every barrier that covers `near` covers `far`: steps of one list, the one pair within the other."""
     parents = {around[end.leaf].list for end in (near[0], near[1], far[0], far[1])}
     if len(parents) != 1:
@@ -445,21 +445,21 @@ def _running(nodes: tuple[Node, ...], facts: tuple[Expr, ...]) -> Iterator[ir.Se
                 yield from _running((*node.then, *node.orelse), facts)
 
 
-def _around(nodes: tuple[Node, ...], loops: tuple[ir.Seq, ...] = ()) -> dict[Leaf, _Around]:
+def surroundings(nodes: tuple[Node, ...], loops: tuple[ir.Seq, ...] = ()) -> dict[Leaf, Around]:
     """For each leaf the team's loops around it, outermost first, and the list it is a step of."""
-    found: dict[Leaf, _Around] = {}
+    found: dict[Leaf, Around] = {}
     for node in nodes:
         match node:
             case Leaf():
-                found[node] = _Around(loops, id(nodes))
+                found[node] = Around(loops, id(nodes))
             case Loop(stmt, body):
-                found |= _around(body, (*loops, stmt))
+                found |= surroundings(body, (*loops, stmt))
             case Branch():
-                found |= _around(node.then, loops) | _around(node.orelse, loops)
+                found |= surroundings(node.then, loops) | surroundings(node.orelse, loops)
     return found
 
 
-def _scratch_needs(team: Team, nest: Nest, around: Mapping[Leaf, _Around]) -> Iterator[Need]:
+def _scratch_needs(team: Team, nest: Nest, around: Mapping[Leaf, Around]) -> Iterator[Need]:
     """A reduction over several warps leaves partial values for all of them, and may come again in the next iteration."""
     if nest.team <= WARP:
         return

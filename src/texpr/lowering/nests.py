@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from math import prod
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
@@ -13,9 +14,11 @@ from texpr.ir.types import BOOL, I32
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, conjunction
 from texpr.isa.target import Target
 from texpr.lowering import barriers, lanes, points, reduce, vectors
+from texpr.lowering.arena import Arena, Met, room, share
 from texpr.lowering.asynchronous import Wait, committing, copying_leaves, place_waits
 from texpr.lowering.cluster import WHOLE, Cluster, each_where, only_where
 from texpr.lowering.emit import Emitter, atomic_binds, free_sums, unrolling
+from texpr.lowering.lives import Lives, Turn
 from texpr.lowering.names import Names
 from texpr.lowering.needs import Needs
 from texpr.lowering.phases import Tensors
@@ -39,6 +42,7 @@ class Lowered:
     maps: tuple[k.TensorMap, ...] = ()
     copies: tuple[tuple[str, Copy], ...] = ()
     proof: barriers.Proof | None = None
+    arena: Arena = field(default_factory=Arena)
 
 
 def lower_nest(
@@ -71,12 +75,14 @@ class _NestLowering:
     numbers: dict[int, int] = field(default_factory=dict[int, int])
     blocks: tuple[Expr, ...] = ()
     cluster: Cluster = field(default_factory=Cluster)
+    arena: Arena = field(default_factory=Arena)
 
     def run(self) -> Lowered:
         if any(m.cluster > 1 for m in self.nest.grid):
             self.cluster = Cluster.of(self.nest.grid, self.names, known(self.needs.model.given))
         axes, prelude = self._axes()
         self.tree = team = self._team()
+        lives = Lives(self.needs, self.nest, team)
         self.placement = Placer(
             self.nest,
             self.target,
@@ -86,6 +92,7 @@ class _NestLowering:
             self.sizes,
             team.replicated,
             lambda buffer: self.needs.slots(self.nest, team, buffer),
+            lambda sizes: room(sizes, lives),
         ).run()
         grid = tuple(m.loop for m in self.nest.grid)
         atomics = atomic_binds(grid, self.nest.body)
@@ -99,13 +106,14 @@ class _NestLowering:
             self.emitter.reduce = lanes.reduce_in_lanes if cpu else None
             body = points.around(self._tiles(), self.nest.body, self.emitter)
         else:
-            self._barriers(team)
+            self._barriers(team, lives)
             body = self._nodes(team.nodes)
         body = (*self._start(), *self._guarded(body), *self._finish())
         placed = map(self.tensors.aligned, self.placement.arrays)
-        arrays = (*placed, *self.emitter.arrays, *self._scratch(), *self.tensors.arrays)
-        loads, maps = tuple(self._let_loads(body)), self.tensors.maps
-        return Lowered(axes, arrays, self.placement, (*prelude, *loads, *body), tuple(maps.found), maps.copies(), self.proof)
+        arrays = self.arena.placed((*placed, *self.emitter.arrays, *self._scratch(), *self.tensors.arrays))
+        body = (*prelude, *self._let_loads(body), *body)
+        maps = self.tensors.maps
+        return Lowered(axes, arrays, self.placement, body, tuple(maps.found), maps.copies(), self.proof, self.arena)
 
     def _axes(self) -> tuple[tuple[k.Axis, ...], tuple[k.Stmt, ...]]:
         """Hardware coordinates, and the grid indices in them."""
@@ -193,20 +201,38 @@ class _NestLowering:
         conditions = [s for s in ir.walk(self.nest.body) if isinstance(s, ir.If)]
         return build(self.nest, {s: self.names.sym("decided") for s in conditions})
 
-    def _barriers(self, team: Team) -> None:
-        tensors = self.tensors
+    def _barriers(self, team: Team, lives: Lives) -> None:
+        """Barriers and waits, and with them the places of shared arrays, for those that share bytes must be ordered."""
+        tensors, nodes = self.tensors, team.nodes
         met = tuple(self.needs.meetings(self.nest, team, tensors.steps))
         self.copying = copying_leaves(team, self.placement.places, self.target)
         between = self.needs.between(self.nest, team, self.placement, tensors.loads, self.copying, tensors.shared)
-        found = (*between, *tensors.turns(met, team.nodes))
-        runs = self.needs.running(self.nest, team.nodes)
-        best = barriers.place(team.nodes, found, self.nest.team, runs.__contains__, self.cluster.is_alike)
+        found = (*between, *tensors.turns(met, nodes))
+        runs = self.needs.running(self.nest, nodes)
+        self.commits = committing(nodes, self.copying)
+        copied = tuple(self.needs.meetings(self.nest, team, self.copying)) if self.copying else ()
+
+        def meet(turns: Sequence[Turn]) -> Met[tuple[barriers.Placed, dict[barriers.Gap, Wait]]]:
+            needs = (*found, *(turn.need(lives.level, self.copying) for turn in turns))
+            best = barriers.place(nodes, needs, self.nest.team, runs.__contains__, self.cluster.is_alike)
+            landing = (*copied, *(turn.meeting() for turn in turns if turn.source in self.copying))
+            waits = place_waits(nodes, landing, self.commits, best.barriers) if self.copying else {}
+            cost = Fraction(0) if best.proof is None else best.proof.cost
+            return Met((best, waits), (cost, len(best.barriers) + len(waits)))
+
+        self.arena, chosen = share(self._sharing(), lives, meet, self.placement.budget or self.target.shared)
+        best, self.waits = chosen.made
         self.placed, self.proof = best.barriers, best.proof
-        tensors.place(team.nodes, met, self.placed)
-        if self.copying:
-            self.commits = committing(team.nodes, self.copying)
-            self.waits = place_waits(team.nodes, self.needs.meetings(self.nest, team, self.copying), self.commits, self.placed)
-        self.numbers = {id(steps.nodes): steps.number for steps in barriers.lists(team.nodes)}
+        tensors.place(nodes, met, self.placed)
+        self.numbers = {id(steps.nodes): steps.number for steps in barriers.lists(nodes)}
+
+    def _sharing(self) -> tuple[tuple[Buffer, k.Array], ...]:
+        """The shared arrays of the block, each with the local that it is; none where warps have arrays of their own."""
+        if self.nest.team != self.nest.threads:
+            return ()
+        arrays = {array.buffer: self.tensors.aligned(array) for array in self.placement.arrays}
+        places = self.placement.places.items()
+        return tuple((local, arrays[place.buffer]) for local, place in places if place.space is k.Space.SHARED)
 
     def _start(self) -> Iterator[k.Stmt]:
         """The barriers of copies, made by one thread before any other needs them; it asks for the maps, too."""

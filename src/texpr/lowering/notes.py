@@ -9,6 +9,7 @@ from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.isa.levels import Space
+from texpr.lowering.arena import Arena
 from texpr.lowering.barriers import Proof
 from texpr.lowering.placement import Placement, count
 from texpr.mapping.nest import LoopMap, Nest, Role, Solved
@@ -31,18 +32,24 @@ class LoopNote:
 
 @dataclass(frozen=True, slots=True)
 class BufferNote:
-    """Where a `new` lives; `bytes` a block or thread, as text where sizes are open; `reason`, the relation that decided."""
+    """Where a `new` lives; `bytes` a block or thread, as text where sizes are open; `reason`, the relation that decided.
+
+    `at`: where it begins in a block's shared memory, and `lives`, the lines from the first to the last step that need it, where
+    arrays that live at different times lie in the same bytes.
+    """
 
     buffer: str
     space: str
     bytes: str
     reason: str
+    at: int | None = None
+    lives: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Notes:
     """Of one kernel. `copies`: for each map's name, how its copy was found. `barriers`: what those cost that dependences need,
-    and why none cost less; None where none are needed.
+    and why none cost less; None where none are needed. `arena`: what sharing bytes of shared memory came to.
     """
 
     kernel: str
@@ -51,6 +58,7 @@ class Notes:
     copies: tuple[tuple[str, Copy], ...] = ()
     solved: tuple[Solved, ...] = ()
     barriers: Proof | None = None
+    arena: Arena | None = None
 
 
 def notes(
@@ -59,9 +67,12 @@ def notes(
     placement: Placement,
     copies: tuple[tuple[str, Copy], ...] = (),
     barriers: Proof | None = None,
+    arena: Arena | None = None,
 ) -> Notes:
     """The notes on `kernel`."""
-    return Notes(kernel.name, tuple(_loops(nest)), tuple(_buffers(placement)), copies, nest.solved, barriers)
+    kept = arena if arena is not None and arena.at else None
+    buffers = tuple(_buffers(placement, kept or Arena()))
+    return Notes(kernel.name, tuple(_loops(nest)), buffers, copies, nest.solved, barriers, kept)
 
 
 def _loops(nest: Nest) -> Iterator[LoopNote]:
@@ -107,7 +118,7 @@ def _steps(radix: int) -> Expr:
     return expr(Sym("s")) * radix
 
 
-def _buffers(placement: Placement) -> Iterator[BufferNote]:
+def _buffers(placement: Placement, arena: Arena) -> Iterator[BufferNote]:
     for buffer, place in placement.places.items():
         if place.register is not None:
             yield BufferNote(buffer.name, "register", str(buffer.dtype.bytes), place.reason)
@@ -115,4 +126,5 @@ def _buffers(placement: Placement) -> Iterator[BufferNote]:
         known = count(place.buffer.shape)
         size = str(known * buffer.dtype.bytes) if known is not None else " * ".join(f"({e})" for e in place.buffer.shape)
         title = {Space.GLOBAL: "workspace", Space.SHARED: "shared", Space.LOCAL: "local"}[place.space]
-        yield BufferNote(buffer.name, title, size, place.reason)
+        at, lives = arena.at.get(place.buffer), arena.lives.get(place.buffer)
+        yield BufferNote(buffer.name, title, size, place.reason, at, lives)

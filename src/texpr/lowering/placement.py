@@ -7,7 +7,7 @@ iteration (and thread) that may be alive at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from texpr.affine.expr import Expr, Sym, expr
@@ -27,11 +27,12 @@ OWN_BYTES = 8192
 
 @dataclass(slots=True)
 class Placement:
-    """Places by buffer, and the memory they ask for."""
+    """Places by buffer, and the memory they ask for. `budget`: bytes that shared arrays must fit into together, or 0."""
 
     places: dict[Buffer, Place] = field(default_factory=dict[Buffer, Place])
     arrays: list[k.Array] = field(default_factory=list[k.Array])
     workspace: list[Buffer] = field(default_factory=list[Buffer])
+    budget: int = 0
 
 
 def count(shape: tuple[Expr, ...]) -> int | None:
@@ -47,7 +48,8 @@ def count(shape: tuple[Expr, ...]) -> int | None:
 @dataclass(slots=True)
 class Placer:
     """Decides for one nest. `slots_of`: for a local of a team, how each dimension is dealt out if one thread touches each
-    element (None where several do). `sizes`: what the workspace's size may depend on."""
+    element (None where several do). `sizes`: what the workspace's size may depend on. `room`: bytes that locals of the block
+    take together, if those share bytes that live at different times."""
 
     nest: Nest
     target: Target
@@ -57,8 +59,9 @@ class Placer:
     sizes: frozenset[Sym]
     replicated: frozenset[Buffer]
     slots_of: Callable[[Buffer], tuple[int, ...] | None]
+    room: Callable[[Sequence[tuple[Buffer, int]]], int]
     found: Placement = field(default_factory=Placement)
-    shared_bytes: int = 0
+    shared: list[tuple[Buffer, int]] = field(default_factory=list[tuple[Buffer, int]])
 
     def run(self) -> Placement:
         """The places of every `new` in the nest."""
@@ -92,9 +95,9 @@ class Placer:
                         "each thread has its own" if own else "its size is not a constant" if size is None else "warps share it"
                     )
                     raise self._misplaced(new, why, "make it at a loop that all threads of a block run together")
-                self.shared_bytes += size * buffer.dtype.bytes
-                if self.shared_bytes > self.target.shared:
-                    why = f"a block would need {self.shared_bytes} bytes, and has {self.target.shared}"
+                needed = self._with(buffer, size * buffer.dtype.bytes, self.target.shared)
+                if needed > self.target.shared:
+                    why = f"a block would need {needed} bytes, and has {self.target.shared}"
                     raise self._misplaced(new, why, "make its tiles smaller")
                 return self._array(buffer, k.Space.SHARED, reason)
             case _:
@@ -135,13 +138,26 @@ class Placer:
             if own is not None and own * buffer.dtype.bytes <= OWN_BYTES and (not whole or own <= COPIES):
                 return self._array(buffer, k.Space.LOCAL, "each element is touched by one thread", shape, slots)
         teams = self.nest.threads // self.nest.team
-        if size is not None and self.shared_bytes + size * teams * buffer.dtype.bytes <= self.target.shared_static:
-            self.shared_bytes += size * teams * buffer.dtype.bytes
+        needed = None if size is None else self._with(buffer, size * teams * buffer.dtype.bytes, self.target.shared_static)
+        if needed is not None and needed <= self.target.shared_static:
             if teams == 1:
                 return self._array(buffer, k.Space.SHARED, "threads of one block touch it")
             place = self._array(buffer, k.Space.SHARED, "threads of one warp touch it", (expr(teams), *buffer.shape))
             return replace(place, leading=(self.thread // self.nest.team,))
-        return self._workspace(new, tuple(self._grid()), (), "a block touches it, but its size is not known or too large")
+        most = self.target.shared_static
+        why = "its size is not known" if needed is None else f"it would need {needed} bytes, and has {most}"
+        return self._workspace(new, tuple(self._grid()), (), f"a block touches it, but {why}")
+
+    def _with(self, buffer: Buffer, size: int, most: int) -> int:
+        """Bytes of shared memory with one more local, which is kept in it if these are at most `most`."""
+        every = (*self.shared, (buffer, size))
+        needed = sum(each for _, each in every)
+        if needed > most and self.nest.team == self.nest.threads:
+            needed = self.room(every)
+            self.found.budget = most if needed <= most else self.found.budget
+        if needed <= most:
+            self.shared.append((buffer, size))
+        return needed
 
     def _register(self, buffer: Buffer, reason: str) -> Place:
         return Place(k.Space.LOCAL, buffer, register=Sym(buffer.name), reason=reason)

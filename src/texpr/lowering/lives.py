@@ -1,0 +1,140 @@
+"""When what a block's arrays hold is still wanted, step by step, and what orders two arrays that share bytes.
+
+An array lives from a step that writes an element to every step that may read it: at both, and at each step that threads may
+run in between. Round a loop that is the whole of its body, and so it is where one end alone lies in a loop, which may go on.
+Arrays that never live at one step may lie in the same bytes. Then whoever touches one is ordered after whoever touched the
+other: these are dependences like those of one element (WAR, WAW), and barriers are found for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.ir.value import Buffer
+from texpr.lowering.barriers import Need
+from texpr.lowering.emit import atomic_binds
+from texpr.lowering.needs import WARP, Around, End, Meeting, Needs, surroundings
+from texpr.lowering.team import Leaf, Team, leaves
+from texpr.mapping.nest import Nest
+from texpr.schedule.marks import TENSOR, mark
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Two arrays in the same bytes: `source` touches one, then `sink` the other; an iteration of `carrier` later, if any."""
+
+    source: Leaf
+    sink: Leaf
+    carrier: ir.Seq | None
+    covered: k.Covered
+
+    def need(self, level: k.Level, copying: Collection[Leaf]) -> Need:
+        """That all threads meet in between, once the copies that `source` may have started have landed."""
+        return Need(self.source, self.sink, self.carrier, level, self.covered, landed=self.source in copying)
+
+    def meeting(self) -> Meeting:
+        """For the copies that `source` started."""
+        return Meeting(self.source, self.sink, self.carrier, 0 if self.carrier is None else 1, self.covered)
+
+
+@dataclass
+class Lives:
+    """Of the locals of one team. Arrays that boxes or runs are copied to or from, and those of atomics, share with none."""
+
+    needs: Needs
+    nest: Nest
+    team: Team
+    _live: dict[Buffer, frozenset[int]] = field(default_factory=dict[Buffer, frozenset[int]])
+
+    @cached_property
+    def ends(self) -> dict[Buffer, tuple[End, ...]]:
+        """What touches each buffer, in the order of steps."""
+        found: dict[Buffer, list[End]] = {}
+        for end in self.needs.ends_of(self.nest, self.team):
+            found.setdefault(end.access.buffer, []).append(end)
+        return {buffer: tuple(sorted(ends, key=lambda end: end.order)) for buffer, ends in found.items()}
+
+    @cached_property
+    def around(self) -> dict[Leaf, Around]:
+        """The team's loops around each step."""
+        return surroundings(self.team.nodes)
+
+    @cached_property
+    def alone(self) -> frozenset[Buffer]:
+        """What shares with none."""
+        atomics = atomic_binds(tuple(m.loop for m in self.nest.grid), self.nest.body)
+        boxes = {leaf for leaf in leaves(self.team.nodes) if isinstance(leaf.stmt, ir.Par | ir.Seq) and mark(leaf.stmt, TENSOR)}
+        return frozenset(
+            buffer
+            for buffer, ends in self.ends.items()
+            if any(end.leaf in boxes or end.access.instance.stmt in atomics for end in ends)
+        )
+
+    def disjoint(self, one: Buffer, other: Buffer) -> bool:
+        """Whether the two never live at one step."""
+        return not {one, other} & self.alone and self.steps(one).isdisjoint(self.steps(other))
+
+    def steps(self, buffer: Buffer) -> frozenset[int]:
+        """The steps at which `buffer` lives, by their order in the text."""
+        if buffer not in self._live:
+            ends = self.ends.get(buffer, ())
+            touched = {end.order for end in ends}
+            flows = (steps for a in ends for b in ends if a.access.writes and b.access.reads for steps in self._flow(a, b))
+            self._live[buffer] = frozenset(touched.union(*flows))
+        return self._live[buffer]
+
+    def span(self, buffer: Buffer) -> tuple[int, int] | None:
+        """The lines of the first and the last step at which `buffer` lives."""
+        lines = [leaf.stmt.span.line for at, leaf in enumerate(leaves(self.team.nodes)) if at in self.steps(buffer)]
+        return (min(lines), max(lines)) if lines else None
+
+    def _flow(self, write: End, read: End) -> Iterator[Collection[int]]:
+        """The steps from a write to a read of what was written, for each loop that may carry it there."""
+        outer, inner = self.around[write.leaf].loops, self.around[read.leaf].loops
+        common = tuple(a for a, b in zip(outer, inner, strict=False) if a is b)
+        fresh = self.needs.model.scope_syms(write.access.buffer)
+        if write.order <= read.order and self.needs.meet(write, read, None, common, self.nest):
+            yield range(write.order, read.order + 1)
+            for loop in (*outer[len(common) :], *inner[len(common) :]):
+                yield self._body(loop)
+        for carrier in common:
+            if carrier.sym not in fresh and self.needs.meet(write, read, carrier, common, self.nest):
+                yield self._body(carrier)
+
+    def _body(self, loop: ir.Seq) -> Collection[int]:
+        return [at for at, leaf in enumerate(leaves(self.team.nodes)) if loop in self.around[leaf].loops]
+
+    def turns(self, one: Buffer, other: Buffer) -> Iterator[Turn]:
+        """What is to be ordered if the two lie in the same bytes, whichever these are."""
+        seen: set[tuple[Leaf, Leaf, ir.Seq | None]] = set()
+        for first, second in ((one, other), (other, one)):
+            for source in self.ends.get(first, ()):
+                for sink in self.ends.get(second, ()):
+                    if not (source.access.writes or sink.access.writes):
+                        continue
+                    for carrier in self._carriers(source, sink):
+                        if (source.leaf, sink.leaf, carrier) not in seen:
+                            seen.add((source.leaf, sink.leaf, carrier))
+                            yield Turn(source.leaf, sink.leaf, carrier, _covered(source, sink, carrier))
+
+    def _carriers(self, source: End, sink: End) -> Iterator[ir.Seq | None]:
+        if source.order < sink.order:
+            yield None
+        loops = zip(self.around[source.leaf].loops, self.around[sink.leaf].loops, strict=False)
+        yield from (a for a, b in loops if a is b)
+
+    @property
+    def level(self) -> k.Level:
+        """At which all threads of the team meet."""
+        return k.Level.WARP if self.nest.team <= WARP else k.Level.BLOCK
+
+
+def _covered(source: End, sink: End, carrier: ir.Seq | None) -> k.Covered:
+    kind = "WAW" if source.access.writes and sink.access.writes and not sink.access.reads else "WAR"
+    first, second = source.access, sink.access
+    names = f"{first.buffer.name}, where {second.buffer.name} lies"
+    return k.Covered(kind, names, first.instance.stmt.span, second.instance.stmt.span, None if carrier is None else carrier.sym)
