@@ -64,6 +64,38 @@ def test_convolution(more: str) -> None:
     assert {tuple(str(e) for e in load.offsets) for load in loads} == {("s", "r")}
 
 
+SHARED = TILES.replace("bind(bf, grid.x)", "bind(bf, grid.x)  cluster(bf, {})").replace("im2col{}", "im2col, multicast=bf{}")
+
+
+@pytest.mark.parametrize("more", ["", ", fill=zero, swizzle=64B", ", fill=zero, box=(32, 8)", ", fill=zero, box=(32, 16)"])
+@pytest.mark.parametrize("blocks", [2, 4])
+def test_blocks_of_a_cluster_share_columns(blocks: int, more: str) -> None:
+    """Filters of neighbours, the same pixels: each block brings a part of the column to all, or of the channels."""
+    made = laid(CONV, SHARED.format(blocks, more))
+    loads = [s for s in made.statements if isinstance(s, k.CopyTensor)]
+    assert loads and all(load.peers == tuple(range(blocks)) and load.offsets for load in loads)
+    for images, channels, filters in ((2, 20, 17), (0, 4, 1), (1, 4, 70)):
+        assert wrong(made, *conv_arrays(images, channels, filters), (None, 0, 1)) is None
+
+
+def test_planted_bugs_in_shared_columns_are_found() -> None:
+    made = laid(CONV, SHARED.format(2, ", fill=zero"))
+    arrays, sizes = conv_arrays(2, 16, 40)
+    (load,) = (s for s in made.statements if isinstance(s, k.CopyTensor))
+    for what, other in (
+        ("to itself alone", replace(load, peers=(0,))),
+        ("offsets swapped", replace(load, offsets=tuple(reversed(load.offsets)))),
+        ("the other's part", replace(load, at=(load.at[0] + 4, *load.at[1:]))),
+    ):
+        bad = replace(made, plan=replace(made.plan, steps=(k.Launch(_with(only(made), load, other)),)))
+        assert wrong(bad, arrays, sizes, (None,)) is not None, what
+
+
+def test_blocks_that_read_other_pixels_share_none() -> None:
+    text = refusal(CONV, SHARED.format(2, "").replace("cluster(bf", "cluster(bm").replace("multicast=bf", "multicast=bm"))
+    assert "blocks of one cluster copy other parts of `X`" in text.splitlines()[0]
+
+
 def test_columns_come_iterations_ahead() -> None:
     made = laid(CONV, TILES.format(", fill=zero, swizzle=64B") + "\npipeline(co, stages=3)")
     assert wrong(made, *conv_arrays(1, 40, 3), (None, 0)) is None
@@ -246,3 +278,5 @@ def test_refused(name: str) -> None:
 def test_nvcc_makes_columns(target: str) -> None:
     made = laid(CONV, TILES.format(", fill=zero"), target)
     assert "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier" in binary(made, target).ptx.decode()
+    shared = binary(laid(CONV, SHARED.format(2, ""), target), target).ptx.decode()
+    assert "global.im2col.mbarrier::complete_tx::bytes.multicast::cluster" in shared

@@ -237,7 +237,7 @@ REFUSED = [
     (CUT, "", TARGET, "its row is not what the table says"),
     (ORDERED, "", TARGET, "it is no element of a row that one element of a table names"),
     (ASKED, "", TARGET, "might be no rows of `table`"),
-    (GATHER, ", swizzle=128B", TARGET, "has `swizzle=` with `via=tma` alone"),
+    (GATHER, ", swizzle=128B", TARGET, "has `swizzle=` with `via=tma` or `via=im2col` alone"),
     (GATHER, ", fill=1", TARGET, "fills with zero or nan, not 1"),
 ]
 

@@ -99,7 +99,7 @@ REFUSED: Mapping[str, tuple[str, str, str]] = {
     "outside": (ROWS.replace("M % 8 == 0, ", ""), TILES, "the region may reach beyond `A`, which a bulk copy does not test"),
     "base": (ROWS.replace(" align(16)", ""), TILES, "`A` need not begin at a multiple of 16 bytes"),
     "row": (ROWS, TILES.replace("split(k, 32)", "split(k, 2)"), "a row of the region has 8 bytes, no multiple of 16"),
-    "words": (ROWS, TILES.replace("via=bulk", "via=bulk, swizzle=32B"), "`stage` has `swizzle=` with `via=tma` alone"),
+    "words": (ROWS, TILES.replace("via=bulk", "via=bulk, swizzle=32B"), "`stage` has `swizzle=` with `via=tma` or"),
     "step": (
         ROWS.replace("A: f32[M, K]", "A: f32[M, 2 * K]").replace("A[i, k]", "A[i, 2 * k + 1]"),
         TILES,

@@ -176,7 +176,7 @@ def test_refused(name: str) -> None:
 
 def test_words_of_tma_alone() -> None:
     reason, _ = said(COPY, copying("box=(16, 32)").replace("via=tma", "via=ld"))
-    assert reason == "error[E0902]: `stage` has `box=` with `via=tma` alone"
+    assert reason == "error[E0902]: `stage` has `box=` with `via=tma` or `via=im2col` alone"
     reason, _ = said(COPY, copying("box=(16)"))
     assert reason == "error[E0902]: `stage` takes a box with a size for each dimension of `A`, 2 in all"
 

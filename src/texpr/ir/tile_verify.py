@@ -167,8 +167,8 @@ def tile_fits_its_map(stmt: k.Stmt, at: Place) -> Iterator[str]:
         yield f"{map.name} is in im2col mode, and no tile is stored so"
     if rows and (len(rows) != 4 or map.rank != 2 or map.tile[1] != 1 or map.interleave):
         yield f"four rows of a matrix are copied, in boxes of one row, and not {len(rows)} of {map.name}"
-    if (rows or offsets) and isinstance(stmt, k.CopyTensor) and stmt.peers:
-        yield "columns of pixels, and rows, go to one block alone"
+    if rows and isinstance(stmt, k.CopyTensor) and stmt.peers:
+        yield "four rows go to one block alone"
     if rows and isinstance(stmt, k.StoreTensor) and stmt.reduce is not None:
         yield "four rows are stored, and not combined with what is there"
     if any(row.dtype != I32 for row in rows):

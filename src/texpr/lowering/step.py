@@ -123,10 +123,12 @@ def step_of(leaf: Leaf, places: Mapping[Buffer, Place], facts: Callable[[ir.Stmt
     here = places.get(source.buffer)
     stores = here is not None and here.space is k.Space.SHARED
     tile, tensor = (source, target) if stores else (target, source)
+    among = () if shares is None else tuple(str(a.value) for a in shares.args)
     if further and not stores and len(loops) == 2 and bind.update is None and not saves:
         pixel, channel = loops
         lines = Boxes((pixel.extent.constant, channel.extent.constant), (box[0], box[1]), tensor.dtype.bytes, Swizzle(swizzle))
-        return Step(leaf, found, tile, tensor, tensor, False, (pixel.sym, channel.sym), lines, window=window_of(box[2:]))
+        syms, window = (pixel.sym, channel.sym), window_of(box[2:])
+        return Step(leaf, found, tile, tensor, tensor, False, syms, lines, among=among, window=window)
     if by_rows and len(loops) == 2 and bind.update is None and not saves and is_of_rows(tensor, loops):
         extents = (-(-loops[0].extent.constant // GROUP) * GROUP, loops[1].extent.constant)
         lines = Boxes(extents, (box[0], box[1]), tensor.dtype.bytes)
@@ -145,7 +147,6 @@ def step_of(leaf: Leaf, places: Mapping[Buffer, Place], facts: Callable[[ir.Stmt
     reduce = bind.update
     if not (reduce is None or (stores and isinstance(reduce, str) and combined_as(reduce, tensor.dtype))):
         raise changed(leaf.stmt)
-    among = () if shares is None else tuple(str(a.value) for a in shares.args)
     if in_runs and (stores or any(step > 1 for step in steps)):
         raise changed(leaf.stmt)
     return Step(leaf, found, tile, tensor, seen, stores, syms, boxes, saves is not None, reduce, among, in_runs=in_runs)

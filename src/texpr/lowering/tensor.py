@@ -20,7 +20,7 @@ from texpr.ir.rewrite import substitute_value
 from texpr.ir.tensor_map import combined_as, element
 from texpr.ir.types import BOOL, I32, I64
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Value, conjunction, walk
-from texpr.lowering.cluster import Cluster
+from texpr.lowering.cluster import Cluster, Share
 from texpr.lowering.holes import Asked, asked, bounds, present
 from texpr.lowering.names import Names
 from texpr.lowering.places import Place
@@ -204,25 +204,33 @@ class Maps:
 
     def loads(self, step: Step, barrier: Load) -> tuple[k.Stmt, ...]:
         """Starts the copies of a step, which arrive at `barrier`; of those that blocks share, this block's part."""
-        if step.window is not None:
-            return tuple(self._columns(step, step.window, barrier, outside=False))
         if step.in_runs:
             return tuple(self.runs(step, barrier))
         if step.by_rows:
             return tuple(self._rows(step, barrier, outside=False))
-        map = self.of(step).name
-        if not step.among:
-            return tuple(k.CopyTensor(tile, map, at, barrier, step.span) for tile, at in self._each(step))
-        share = self.cluster.share(step.boxes.numbers, step.boxes.counts, step.among)
-        to = self.cluster.peers(step.among), self.cluster.first(step.among)
-        copies = tuple(k.CopyTensor(tile, map, at, barrier, step.span, *to) for tile, at in self._each(step, share.numbers))
+        share = self._share(step)
+        map, window = self.of(step).name, step.window
+        if window is None:
+            copies = tuple(k.CopyTensor(tile, map, at, barrier, step.span) for tile, at in self._each(step, share.numbers))
+        else:
+            copies = tuple(self._columns(step, window, barrier, share.numbers))
+        if step.among:
+            peers, first = self.cluster.peers(step.among), self.cluster.first(step.among)
+            copies = tuple(replace(copy, peers=peers, first=first) for copy in copies)
         return copies if share.when is None else (k.If(share.when, copies, span=step.span),)
 
-    def _columns(self, step: Step, window: Window, barrier: Load, outside: bool) -> Iterator[k.Stmt]:
-        """Starts the copies of a column of pixels, or, `outside`, of channels that no pixel has."""
+    def _share(self, step: Step) -> Share:
+        """The boxes of a step that a block brings: all, or its part of those that blocks of a cluster share."""
+        numbers = step.boxes.numbers
+        return self.cluster.share(numbers, step.boxes.counts, step.among) if step.among else Share(numbers)
+
+    def _columns(
+        self, step: Step, window: Window, barrier: Load, numbers: Iterable[tuple[int | Expr, ...]], outside: bool = False
+    ) -> Iterator[k.CopyTensor]:
+        """Starts copies of a column of pixels, or, `outside`, of channels that no pixel has."""
         place, found = self.places[step.tile.buffer], self.column(step, window)
         name = self.of(step).name
-        for number in step.boxes.numbers:
+        for number in numbers:
             tile = step.at(step.tile, number)
             pixel, channel = (n * b for n, b in zip(number, step.boxes.box, strict=True))
             at, offsets = found.at(pixel, channel), found.offsets
@@ -282,7 +290,7 @@ class Maps:
     def fillings(self, step: Step, barrier: Load) -> tuple[k.Stmt, ...]:
         """The same outside of the tensor, where boxes end before it begins: the engine fills them."""
         if step.window is not None:
-            return tuple(self._columns(step, step.window, barrier, outside=True))
+            return tuple(self._columns(step, step.window, barrier, step.boxes.numbers, outside=True))
         if step.by_rows:
             return tuple(self._rows(step, barrier, outside=True))
         outside = tuple(-each.box for each in self.planned(step).copy.dimensions)

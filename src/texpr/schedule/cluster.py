@@ -24,7 +24,6 @@ from texpr.relation.facts import in_loop
 from texpr.schedule.call import Call
 from texpr.schedule.marks import CLUSTER, level_of, mark
 from texpr.schedule.materialise import given
-from texpr.schedule.region import Box
 from texpr.schedule.state import State
 
 
@@ -86,8 +85,11 @@ def around(state: State, outer: Sequence[ir.Loop]) -> tuple[Expr, ...]:
     return tuple(facts)
 
 
-def peers(call: Call, argument: ir.Argument, outer: Sequence[ir.Loop], region: Box) -> tuple[ir.Loop, ...]:
-    """The loops of `multicast=`, proved: blocks of a cluster along them copy the same boxes. Refuses others with two blocks."""
+def peers(call: Call, argument: ir.Argument, outer: Sequence[ir.Loop], corner: Sequence[Expr]) -> tuple[ir.Loop, ...]:
+    """The loops of `multicast=`, proved: blocks of a cluster along them copy the same boxes, which begin at `corner`.
+
+    Refuses others with two blocks.
+    """
     parts = argument.value.args if isinstance(argument.value, ir.Group) else (argument,)
     found = tuple(call.loop(part) for part in parts)
     for loop, part in zip(found, parts, strict=True):
@@ -101,7 +103,7 @@ def peers(call: Call, argument: ir.Argument, outer: Sequence[ir.Loop], region: B
     listed = ", ".join(f"`{loop.sym.base}`" for loop in found)
     buffer = call.plain[0].value
     try:
-        differ = apart(region.base, among, around(call.state, outer), call.state.function.sizes)
+        differ = apart(corner, among, around(call.state, outer), call.state.function.sizes)
     except (NotAffine, Undecided):
         reason = f"cannot decide whether blocks of a cluster along {listed} copy the same part of `{buffer}`"
         raise call.refuse("E0914", reason, at=argument, help="leave `multicast=` out") from None

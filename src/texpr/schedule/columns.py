@@ -44,7 +44,7 @@ class Column:
     channel: Sym
     offsets: tuple[Expr, ...]
 
-    def at(self, pixel: int, channel: int) -> tuple[Expr, ...]:
+    def at(self, pixel: int | Expr, channel: int | Expr) -> tuple[Expr, ...]:
         """The coordinates of a copy that begins there in the tile: channel, pixel of the bounding box, image."""
         first = {self.pixel: expr(pixel), self.channel: expr(channel)}
         image, *space, inner = (e.substitute(first) for e in self.index)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from math import gcd, prod
 
@@ -103,8 +104,18 @@ def _inferred(region: Box, covers: tuple[int, ...] | None) -> tuple[int, ...]:
     return tuple(found)
 
 
-def shared_out(buffer: Buffer, region: Box, boxes: Boxes, known: Known, among: int) -> Boxes:
-    """Boxes cut so that `among` blocks can bring as many each, along the outermost dimension where the rules allow it.
+def boxes_shared(buffer: Buffer, region: Box, boxes: Boxes, known: Known, among: int) -> Boxes:
+    """Boxes that `among` blocks share."""
+
+    def keeps(cut: Boxes) -> bool:
+        made = planned(buffer, region.base, cut, known)
+        return not isinstance(made, Refusal) and not broken(ruled(made, buffer, cut, known))
+
+    return shared_out(boxes, among, keeps)
+
+
+def shared_out(boxes: Boxes, among: int, keeps: Callable[[Boxes], bool]) -> Boxes:
+    """Boxes cut so that `among` blocks can bring as many each, along the outermost dimension where those keep the rules.
 
     The same boxes where they can be dealt out already, or cannot be cut: then one block brings them all.
     """
@@ -114,13 +125,12 @@ def shared_out(buffer: Buffer, region: Box, boxes: Boxes, known: Known, among: i
             cut = replace(boxes, box=(*boxes.box[:dim], extent // parts, *boxes.box[dim + 1 :]))
             if cut.swizzle is not Swizzle.NONE and (cut.row != cut.swizzle.span or not cut.is_moved):
                 continue
-            made = planned(buffer, region.base, cut, known)
-            if not isinstance(made, Refusal) and not _broken(ruled(made, buffer, cut, known)):
+            if keeps(cut):
                 return cut
     return boxes
 
 
-def _broken(found: Findings) -> tuple[Finding, ...]:
+def broken(found: Findings) -> tuple[Finding, ...]:
     """Rules that a copy breaks, or would have to be promised to keep.
 
     Ranges of sizes are what the driver looks at when it encodes the map before a launch.
@@ -186,7 +196,7 @@ def _planned(call: Call, buffer: Buffer, region: Box, boxes: Boxes, known: Known
     made = planned(buffer, region.base, boxes, known)
     if isinstance(made, Refusal):
         raise _impossible(call, buffer, made)
-    for finding in _broken(ruled(made, buffer, boxes, known)):
+    for finding in broken(ruled(made, buffer, boxes, known)):
         help = _help(finding, made, buffer, boxes)
         note = Note(f"`{buffer.name}` is declared here", buffer.span)
         reason = f"the tensor memory accelerator cannot copy `{buffer.name}`: {finding.asked.subject}: {finding.rule.says}"

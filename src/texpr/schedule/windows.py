@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from texpr.affine.expr import ONE, Expr, Sym, expr
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
 from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import IterDomain
 from texpr.ir.tensor_map import element
 from texpr.ir.value import Buffer
-from texpr.presburger.formula import Eq
 from texpr.relation.facts import in_loop, known
 from texpr.schedule.call import Call
 from texpr.schedule.columns import Column, Window, column, fixed, found_window
-from texpr.schedule.engine import SWIZZLES, sizes_of
+from texpr.schedule.engine import SWIZZLES, broken, shared_out, sizes_of
 from texpr.schedule.region import Use, inside, varying
 from texpr.schedule.state import State, ending_in
 from texpr.schedule.tensor import ALLOCATED, Boxes, dense_strides
@@ -36,6 +35,12 @@ class Region:
     place: tuple[Expr, Expr]
     window: Window
     column: Column
+
+    @property
+    def corner(self) -> tuple[Expr, ...]:
+        """The index of its first element."""
+        first = {self.column.pixel: ZERO, self.column.channel: ZERO}
+        return tuple(e.substitute(first) for e in self.column.index)
 
 
 def region(state: State, use: Use) -> Region:
@@ -124,12 +129,17 @@ def columns_asked(call: Call, buffer: Buffer, found: Region) -> Boxes:
     return boxes
 
 
+def columns_shared(buffer: Buffer, found: Region, boxes: Boxes, promised: Known, among: int) -> Boxes:
+    """The boxes that `among` blocks of a cluster share."""
+    return shared_out(boxes, among, lambda cut: not broken(ruled(found, buffer, cut, promised)))
+
+
 def require_columns(call: Call, buffer: Buffer, found: Region, boxes: Boxes, promised: Known) -> None:
     """Refuses what breaks a rule of the hardware, or is not seen to keep those that a launch does not check: E0916."""
     if dense_strides(buffer)[-1] is not ONE:
         raise call.refuse("E0916", f"channels of `{buffer.name}` are not neighbours", Note("declared here", buffer.span))
     result = ruled(found, buffer, boxes, promised)
-    for finding in (*result.violated, *(f for f in result.checked if isinstance(f.asked.condition, Eq))):
+    for finding in broken(result):
         reason = f"the tensor memory accelerator cannot copy `{buffer.name}`: {finding.asked.subject}: {finding.rule.says}"
         note = Note(f"`{buffer.name}` is declared here", buffer.span)
         help = finding.rule.helps

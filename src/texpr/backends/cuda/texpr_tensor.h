@@ -131,6 +131,22 @@ TX_LOAD_COLUMNS(4, "{%7, %8}", (int c0, int c1, int c2, int c3, int o0, int o1),
 TX_LOAD_COLUMNS(5, "{%8, %9, %10}", (int c0, int c1, int c2, int c3, int c4, int o0, int o1, int o2), "r"(c0), "r"(c1), "r"(c2),
                 "r"(c3), "r"(c4), TX_OFFSET(o0), TX_OFFSET(o1), TX_OFFSET(o2))
 
+/* The same for several blocks of the cluster, as above. */
+#define TX_LOAD_COLUMNS_MULTICAST(RANK, OFFSETS, COORDINATES, ...) \
+    template <class T> \
+    TX_FN void tx_load_columns_multicast(T *to, long long at, tx_tensor_map const &map, uint64_t *barriers, long long barrier, \
+                                         unsigned mask, TX_UNPACK COORDINATES) { \
+        TX_ASM("cp.async.bulk.tensor." #RANK "d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster [%0], " \
+               "[%1, " TX_MULTICAST_##RANK "], [%2], " OFFSETS ", %3;" ::"r"(tx_shared_address(to, at)), "l"(&map), \
+               "r"(tx_shared_address(barriers, barrier)), "h"((unsigned short)mask), __VA_ARGS__ \
+               : "memory"); \
+    }
+TX_LOAD_COLUMNS_MULTICAST(3, "{%7}", (int c0, int c1, int c2, int o0), "r"(c0), "r"(c1), "r"(c2), TX_OFFSET(o0))
+TX_LOAD_COLUMNS_MULTICAST(4, "{%8, %9}", (int c0, int c1, int c2, int c3, int o0, int o1), "r"(c0), "r"(c1), "r"(c2), "r"(c3),
+                          TX_OFFSET(o0), TX_OFFSET(o1))
+TX_LOAD_COLUMNS_MULTICAST(5, "{%9, %10, %11}", (int c0, int c1, int c2, int c3, int c4, int o0, int o1, int o2), "r"(c0), "r"(c1),
+                          "r"(c2), "r"(c3), "r"(c4), TX_OFFSET(o0), TX_OFFSET(o1), TX_OFFSET(o2))
+
 /* Starts a copy of four rows of a matrix to a tile, one behind the other; sm_100a. PTX ISA, "cp.async.bulk.tensor", ".tile::gather4". */
 template <class T>
 TX_FN void tx_load_rows(T *to, long long at, tx_tensor_map const &map, uint64_t *barriers, long long barrier, int column, int a, int b,

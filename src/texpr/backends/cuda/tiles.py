@@ -42,10 +42,12 @@ def _call(stmt: t.Waited | t.Tiles, kernel: Kernel, scope: Scope) -> str:
             return f"tx_wait_async<{stmt.pending}>()"
         case t.CopyTensor():
             ends = f"{_place(stmt.target, scope)}, {_map(stmt.map, kernel, scope)}, {_place(stmt.barrier, scope)}"
-            if stmt.peers and (stmt.rows or stmt.offsets):
-                raise CompilerBug(f"kernel {kernel.name} shares a copy that is no box")
+            if stmt.peers and stmt.rows:
+                raise CompilerBug(f"kernel {kernel.name} shares a copy of four rows")
             if stmt.peers:
-                return f"tx_load_tensor_multicast({ends}, {_mask(stmt, scope)}, {_coordinates(stmt.at, scope)})"
+                verb = "columns" if stmt.offsets else "tensor"
+                at = _coordinates((*stmt.at, *stmt.offsets), scope)
+                return f"tx_load_{verb}_multicast({ends}, {_mask(stmt, scope)}, {at})"
             if stmt.rows:
                 return f"tx_load_rows({ends}, {_coordinates(stmt.at, scope)}, {_rows(stmt.rows, scope)})"
             if stmt.offsets:

@@ -249,6 +249,11 @@ inline Phases *barrier_of_copy(View *view, long long index) {
     return phases;
 }
 
+inline std::vector<Piece> pieces_of(const TileOrder &order, const Tensor &tensor, char *near) {
+    if (tensor.columns) return column(tensor, order.at, order.further, near);
+    return order.more ? four_rows(tensor, order.at[0], order.further, near) : pieces(tensor, order.at, near);
+}
+
 /* The same box for several blocks of the cluster: to each its own copy, which lands, and arrives at its own barrier, when it likes. */
 inline void multicast(const TileOrder &order, const Tensor &tensor, const Tile &like, View *far) {
     Cluster &cluster = *machine.current().block->cluster;
@@ -259,7 +264,7 @@ inline void multicast(const TileOrder &order, const Tensor &tensor, const Tile &
         Tile tile = like;
         tile.block = &cluster.blocks[rank];
         tile.near = near;
-        tile.pieces = pieces(tensor, order.at, address_in(near, order.place));
+        tile.pieces = pieces_of(order, tensor, address_in(near, order.place));
         check_alive(tile, party(machine.current(), "copied into it"));
         if ((tile.barrier = barrier_of_copy(&barriers, order.barrier_at))) start(std::move(tile), near, far);
     }
@@ -285,11 +290,6 @@ inline const char *misfit(const TileOrder &order, const Tensor &tensor) {
         if (order.at[at + 1] < tensor.lower[at] || order.at[at + 1] > past) return "began a column outside of its bounding box";
     }
     return nullptr;
-}
-
-inline std::vector<Piece> pieces_of(const TileOrder &order, const Tensor &tensor, char *near) {
-    if (tensor.columns) return column(tensor, order.at, order.further, near);
-    return order.more ? four_rows(tensor, order.at[0], order.further, near) : pieces(tensor, order.at, near);
 }
 
 inline void copy_tile(const TileOrder &order) {

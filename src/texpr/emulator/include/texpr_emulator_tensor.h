@@ -27,8 +27,9 @@ template <class... C> void copy_tile(Place near, const void *map, Place barrier,
 }
 
 /* A copy with coordinates `given`, the first `rank` of which say where it begins; the others are offsets, or rows. */
-inline void copy_further(Place near, const void *map, Place barrier, unsigned rank, const long long *given, unsigned more) {
-    TileOrder order{near.view, near.index, map, rank, {}, barrier.view, barrier.index, 0, 0, more, {}};
+inline void copy_further(Place near, const void *map, Place barrier, unsigned rank, const long long *given, unsigned more,
+                         unsigned mask = 0) {
+    TileOrder order{near.view, near.index, map, rank, {}, barrier.view, barrier.index, 0, mask, more, {}};
     for (unsigned at = 0; at < rank; ++at) order.at[at] = given[at];
     for (unsigned at = 0; at < more; ++at) order.further[at] = given[rank + at];
     core->copy_tile(order);
@@ -63,10 +64,14 @@ TX_FN void tx_load_tensor_multicast(A to, long long at, tx_tensor_map const &map
 }
 
 template <class A, class B, class... C>
-TX_FN void tx_load_columns(A to, long long at, tx_tensor_map const &map, B barriers, long long barrier, C... given) {
+TX_FN void tx_load_columns_multicast(A to, long long at, tx_tensor_map const &map, B barriers, long long barrier, unsigned mask, C... given) {
     constexpr unsigned rank = (sizeof...(C) + 2) / 2; /* that many coordinates, and two less offsets */
     const long long numbers[] = {static_cast<long long>(given)...};
-    tx_emu::copy_further(tx_emu::shared_place(to, at), &map, tx_emu::shared_place(barriers, barrier), rank, numbers, rank - 2);
+    tx_emu::copy_further(tx_emu::shared_place(to, at), &map, tx_emu::shared_place(barriers, barrier), rank, numbers, rank - 2, mask);
+}
+template <class A, class B, class... C>
+TX_FN void tx_load_columns(A to, long long at, tx_tensor_map const &map, B barriers, long long barrier, C... given) {
+    tx_load_columns_multicast(to, at, map, barriers, barrier, 0, given...);
 }
 template <class A, class B>
 TX_FN void tx_load_rows(A to, long long at, tx_tensor_map const &map, B barriers, long long barrier, int column, int a, int b, int c, int d) {

@@ -29,10 +29,10 @@ from texpr.schedule.call import Call, Rule
 from texpr.schedule.cluster import dimension, many, peers
 from texpr.schedule.engine import (
     boxes_asked,
+    boxes_shared,
     require_engine,
     require_fill,
     require_load,
-    shared_out,
     with_memory,
 )
 from texpr.schedule.marks import ASYNC, MULTICAST, TENSOR, marked
@@ -45,11 +45,20 @@ from texpr.schedule.state import State
 from texpr.schedule.stores import by_tma, stored
 from texpr.schedule.touched import alike, box_of, copy_loops, defined, own, seen, untouchable
 from texpr.schedule.tree import path_to
-from texpr.schedule.windows import columns_asked, region, require_columns
+from texpr.schedule.windows import columns_asked, columns_shared, region, require_columns
 from texpr.support.diagnostic import Note
 
 VIA = ("ld", "cp_async", "bulk", "tma", "im2col", "gather4", "scatter4")
 """The words of `via=`."""
+
+WORDS = {
+    "box": ("tma", "im2col"),
+    "stride": ("tma",),
+    "swizzle": ("tma", "im2col"),
+    "save_traffic": ("tma",),
+    "multicast": ("tma", "im2col"),
+}
+"""The words that only copies by some engines have."""
 
 
 def _apply(call: Call) -> State:
@@ -110,8 +119,8 @@ def _by_engine(call: Call, staging: Staging, fill: Literal | None) -> State:
     promised = known(inside(staging.state, staging.outer))
     require_load(call, staging.seen, region, boxes, promised, fill)
     along = call.key("multicast")
-    among = () if along is None else peers(call, along, staging.outer, region)
-    boxes = shared_out(staging.seen, region, boxes, promised, many(among))
+    among = () if along is None else peers(call, along, staging.outer, region.base)
+    boxes = boxes_shared(staging.seen, region, boxes, promised, many(among))
     names = copy_loops(call, staging.name, len(region.extent))
     state = staging.from_box(region, names, fill, lambda loop: _multicast(call, by_tma(call, staging, loop, boxes), among))
     return with_memory(state, staging.name, boxes)
@@ -133,13 +142,19 @@ def _by_columns(call: Call, staging: Staging, fill: Literal | None) -> State:
     except ValueError as reason:
         raise untouchable(call, like, f"it is no column of pixels: {reason}", help="stage it by via=tma") from None
     boxes = columns_asked(call, staging.buffer, found)
-    require_columns(call, staging.buffer, found, boxes, known(inside(staging.state, staging.outer)))
+    promised = known(inside(staging.state, staging.outer))
+    require_columns(call, staging.buffer, found, boxes, promised)
+    along = call.key("multicast")
+    among = () if along is None else peers(call, along, staging.outer, found.corner)
+    boxes = columns_shared(staging.buffer, found, boxes, promised, many(among))
     loops = dict(zip(found.syms, zip(copy_loops(call, staging.name, 2), found.extent, strict=True), strict=True))
     corners = (n for corner, step in zip(found.window.corners, found.window.steps, strict=True) for n in (*corner, step))
     words = (boxes.swizzle.span, *boxes.box, "im2col", *corners)
-    state = staging.from_column(
-        found.column.index, found.place, loops, fill, lambda loop: marked(loop, TENSOR, *words, span=call.directive.span)
-    )
+
+    def mark(loop: ir.Par) -> ir.Par:
+        return _multicast(call, marked(loop, TENSOR, *words, span=call.directive.span), among)
+
+    state = staging.from_column(found.column.index, found.place, loops, fill, mark)
     return with_memory(defined(call, staging, like, state), staging.name, boxes)
 
 
@@ -170,11 +185,10 @@ def _require_words_of_via(call: Call, buffer: Buffer, via: str) -> None:
         require_fill(call, buffer)
     if via in ("gather4", "scatter4"):
         require_target(call, "via=cp_async" if via == "gather4" else "via=ld")
-    every = ("box", "stride", "swizzle", "save_traffic", "multicast")
-    for key in {"tma": (), "im2col": ("stride", "save_traffic", "multicast")}.get(via, every):
+    for key, engines in WORDS.items():
         argument = call.key(key)
-        if argument is not None:
-            raise call.wrong(f"has `{key}=` with `via=tma` alone", argument)
+        if argument is not None and via not in engines:
+            raise call.wrong(f"has `{key}=` with {' or '.join(f'`via={each}`' for each in engines)} alone", argument)
 
 
 def _word(call: Call, key: str, choices: tuple[str, ...]) -> str:
