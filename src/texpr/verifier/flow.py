@@ -23,7 +23,7 @@ from texpr.verifier.events import Event, Reading, Site
 from texpr.verifier.landing import landings, not_landed
 from texpr.verifier.logic import Point, points, witness
 from texpr.verifier.match import Match
-from texpr.verifier.order import Sides, When, cases, equal_all, unordered
+from texpr.verifier.order import Sides, When, cases, domains, equal_all, sides_of, unordered
 
 Home: TypeAlias = "Buffer | Sym"
 
@@ -115,6 +115,10 @@ class Flow:
             return None
         return [*equal_all(self.instance(a.home, a.site), sides), *found]
 
+    def sides(self, a: Access, b: Access) -> Sides:
+        """Names for two instances at one place; one name for what is the same by that."""
+        return sides_of(a.site, b.site, self.instance(a.home, a.site) if a.site.launch is b.site.launch else ())
+
     def instance(self, home: Home, site: Site) -> tuple[Sym, ...]:
         """The coordinates that say which block's, thread's or turn's memory it is."""
         space, launch = self.space(home), site.launch
@@ -132,7 +136,7 @@ class Flow:
         if not (a.write or b.write) or (a.event.kind == "atomic" == b.event.kind):
             return None
         plain = self.faithful(a, b)
-        sides = sides_of(a.site, b.site)
+        sides = self.sides(a, b)
         times = _renamed(a.when, sides.left), _renamed(b.when, sides.right)
         wanted = [formula for free, formula in cases(*times, a.stored) if not (free and plain)]
         return self._pair(a, b, sides, wanted) if wanted else None
@@ -157,7 +161,7 @@ class Flow:
         """Instances at one place that are different elements of one copy of the program's memory. Raises Undecided."""
         if a.stored != b.stored or not a.meant or self.faithful(a, b):
             return None
-        sides = sides_of(a.site, b.site)
+        sides = self.sides(a, b)
         place = self.same_place(a, b, sides)
         if place is None:
             return None
@@ -272,18 +276,18 @@ class Flow:
 
     def twice(self, a: Match, b: Match, anywhere: bool) -> Point | None:
         """Two instances that do the same of a statement, in one thread if its memory is that thread's own. Raises Undecided."""
-        sides = sides_of(a.event.site, b.event.site)
         one, two = a.event, b.event
-        same = [
-            Eq(sides.a(a.indices[loop.sym]) - sides.b(b.indices[loop.sym]))
-            for loop in a.action.spot.loops
-            if loop.sym in a.indices
-        ]
         home: Home = one.target.buffer if isinstance(one.target, Load) else one.target.sym
         other: Home = two.target.buffer if isinstance(two.target, Load) else two.target.sym
         if home != other:
             return None
         own = self.instance(home, one.site) if self.space(home) is Space.LOCAL and not anywhere else ()
+        sides = sides_of(one.site, two.site, own)
+        same = [
+            Eq(sides.a(a.indices[loop.sym]) - sides.b(b.indices[loop.sym]))
+            for loop in a.action.spot.loops
+            if loop.sym in a.indices
+        ]
         facts = [*domains(one.site, two.site, sides), *same, *equal_all(own, sides)]
         if one is two:
             facts.append(differ(map(sides.a, one.site.dims), map(sides.b, one.site.dims)))
@@ -303,17 +307,6 @@ class Flow:
 def swizzled(formula: Formula) -> bool:
     """Whether an exclusive or decides."""
     return any(isinstance(atom, Xor) for e in leaves(formula) for monomial, _ in e.terms for atom in monomial)
-
-
-def sides_of(a: Site, b: Site) -> Sides:
-    """Names for the indices of two instances."""
-    return Sides({s: Sym(f"{s.name}◁") for s in a.dims}, {s: Sym(f"{s.name}▷") for s in b.dims})
-
-
-def domains(a: Site, b: Site, sides: Sides) -> Iterator[Formula]:
-    """That there are both instances."""
-    yield from (rename(f, sides.left) for f in a.where)
-    yield from (rename(f, sides.right) for f in b.where)
 
 
 def _renamed(times: When, names: Mapping[Sym, Sym | Expr]) -> When:

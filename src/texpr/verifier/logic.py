@@ -6,14 +6,15 @@ remains a proof.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, children, expr, rebuilt, term
-from texpr.affine.linear import bitwise
+from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir.value import Index, Literal, Op, Value
 from texpr.presburger.formula import FALSE, TRUE, And, Eq, Formula, Ge, Or, compare, conj, disj, leaves, negate, rename, syms
 from texpr.presburger.raw import Undecided
+from texpr.presburger.refute import refuted
+from texpr.presburger.relaxed import defined, eliminated, flat, relaxed
 from texpr.presburger.sets import Set
 
 MOST = 2**31 - 1
@@ -22,42 +23,6 @@ MOST = 2**31 - 1
 _SYMBOL = {"lt": "<", "ge": ">=", "le": "<=", "gt": ">", "eq": "==", "ne": "!="}
 
 Point = Mapping[Sym, int]
-
-
-@lru_cache(maxsize=1 << 14)
-def affine(value: Expr) -> Expr:
-    """`value` with what is not affine in it as unknowns."""
-    total = expr(value.constant)
-    for monomial, coefficient in value.terms:
-        atoms = [_affine_atom(atom) for atom in monomial]
-        part = atoms[0] if len(atoms) == 1 else expr(Sym(f"⟪{term(monomial)}⟫"))
-        total = total + part * coefficient
-    return total
-
-
-def _affine_atom(atom: Atom) -> Expr:
-    match atom:
-        case Sym():
-            return expr(atom)
-        case FloorDiv(_, den) | Mod(_, den) if not (den.is_constant and den.constant > 0):
-            return expr(Sym(f"⟪{term((atom,))}⟫"))
-        case FloorDiv() | Mod() | Min() | Max():
-            return rebuilt(atom, tuple(map(affine, children(atom))))
-        case Xor():
-            return affine(bitwise(atom))
-
-
-def affine_formula(formula: Formula) -> Formula:
-    """`formula` over affine expressions."""
-    match formula:
-        case Ge(e):
-            return Ge(affine(e))
-        case Eq(e):
-            return Eq(affine(e))
-        case And(parts):
-            return conj(map(affine_formula, parts))
-        case Or(parts):
-            return disj(map(affine_formula, parts))
 
 
 def is_false(formula: Formula) -> bool:
@@ -75,12 +40,14 @@ def is_false(formula: Formula) -> bool:
 
 def witness(parts: Iterable[Formula], premises: Formula) -> Point | None:
     """A point at which `parts` hold, None where there is none. Raises Undecided."""
-    facts = list(_flat(parts))
+    facts = list(flat(parts))
+    if any(map(is_false, facts)) or (not any(map(_has_product, facts)) and refuted((*facts, premises))):
+        return None
     known = syms(premises)
     facts, solved = eliminated(facts, lambda sym: sym not in known)
-    if any(map(is_false, facts)):
+    if any(map(is_false, facts)) or (any(map(_has_product, facts)) and refuted((*facts, premises))):
         return None
-    found = Set.of((), affine_formula(conj((*facts, premises)))).sample()
+    found = Set.of((), relaxed(conj((*facts, premises)))).sample()
     if found is None:
         return None
     for sym, value in reversed(solved):
@@ -88,63 +55,30 @@ def witness(parts: Iterable[Formula], premises: Formula) -> Point | None:
     return found
 
 
+@lru_cache(maxsize=1 << 12)
+def _is_product(value: Expr) -> bool:
+    return any(len(monomial) > 1 for monomial, _ in value.terms)
+
+
+def _has_product(fact: Formula) -> bool:
+    return any(map(_is_product, leaves(fact)))
+
+
 def points(dims: Sequence[Sym], facts: Iterable[Formula], exists: Sequence[Sym], premises: Formula) -> Set:
     """The points over `dims` for which there are some over `exists` with all of `facts`. Raises Undecided."""
     hidden = frozenset(exists)
-    left, solved = eliminated(list(_flat(facts)), hidden.__contains__)
+    left, solved = eliminated(list(flat(facts)), hidden.__contains__)
     gone = {sym for sym, _ in solved}
     for fact in list(left):  # what defines a dimension must stay, but products of it are written out
-        found = _defined(fact.expr, frozenset(dims).__contains__) if isinstance(fact, Eq) else None
+        found = defined(fact.expr, frozenset(dims).__contains__) if isinstance(fact, Eq) else None
         if found is not None:
             left = [f if f is fact or not _in_product(found[0], f) else rename(f, {found[0]: found[1]}) for f in left]
-    formula = affine_formula(conj((*left, premises)))
+    formula = relaxed(conj((*left, premises)))
     return Set.of(dims, formula, exists=[sym for sym in exists if sym not in gone])
 
 
 def _in_product(sym: Sym, formula: Formula) -> bool:
     return any(sym in monomial and len(monomial) > 1 for e in leaves(formula) for monomial, _ in e.terms)
-
-
-def _flat(parts: Iterable[Formula]) -> Iterator[Formula]:
-    for part in parts:
-        if isinstance(part, And):
-            yield from _flat(part.parts)
-        else:
-            yield part
-
-
-def eliminated(facts: list[Formula], may: Callable[[Sym], bool]) -> tuple[list[Formula], list[tuple[Sym, Expr]]]:
-    """`facts` without symbols that an equation among them defines by others, and what those are, each over later ones.
-
-    Products of symbols become comparable by it: i = i' makes i * n and i' * n the same.
-    """
-    solved: list[tuple[Sym, Expr]] = []
-    at = 0
-    while at < len(facts):
-        fact = facts[at]
-        found = _defined(fact.expr, may) if isinstance(fact, Eq) else None
-        if found is None:
-            at += 1
-            continue
-        sym, value = found
-        solved.append(found)
-        facts = [rename(f, {sym: value}) for number, f in enumerate(facts) if number != at]
-        facts = [f for f in facts if f != _ZERO]
-        at = 0
-    return facts, solved
-
-
-_ZERO = Eq(expr(0))
-
-
-def _defined(value: Expr, may: Callable[[Sym], bool]) -> tuple[Sym, Expr] | None:
-    for monomial, coefficient in value.terms:
-        (atom, *more) = monomial
-        if coefficient in (1, -1) and not more and isinstance(atom, Sym) and may(atom):
-            rest = (value - term(monomial, coefficient)) * -coefficient
-            if atom not in rest.syms():
-                return atom, rest
-    return None
 
 
 def holds(parts: Sequence[Formula], goal: Formula, premises: Formula) -> bool:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
-from texpr.presburger.formula import FALSE, Eq, Formula, Ge, compare, conj, differ, disj
+from texpr.presburger.formula import FALSE, Eq, Formula, Ge, compare, conj, differ, disj, rename
 from texpr.presburger.raw import Undecided
 from texpr.verifier.events import Site
 
@@ -60,6 +61,27 @@ class Sides:
     def b(self, value: Expr | Sym) -> Expr:
         """As the second instance has it."""
         return expr(value).substitute(self.right)
+
+
+def sides_of(a: Site, b: Site, same: Sequence[Sym] = ()) -> Sides:
+    """Names for the indices of two instances, of which those of `same` are equal."""
+    return Sides(_names(a, "◁", ()), _names(b, "▷", tuple(same)))
+
+
+@lru_cache(maxsize=1 << 10)
+def _names(site: Site, mark: str, same: tuple[Sym, ...]) -> Mapping[Sym, Sym]:
+    return {s: Sym(f"{s.name}{'◁' if s in same else mark}") for s in site.dims}
+
+
+def domains(a: Site, b: Site, sides: Sides) -> Iterator[Formula]:
+    """That there are both instances."""
+    yield from _renamed(a, tuple(sides.left.items()))
+    yield from _renamed(b, tuple(sides.right.items()))
+
+
+@lru_cache(maxsize=1 << 10)
+def _renamed(site: Site, names: tuple[tuple[Sym, Sym | Expr], ...]) -> tuple[Formula, ...]:
+    return tuple(rename(f, dict(names)) for f in site.where)
 
 
 def unordered(a: Site, b: Site, sides: Sides, *, shared_only: bool, private: bool, later: bool) -> list[Formula]:

@@ -14,10 +14,10 @@ from texpr.presburger.formula import TRUE, Eq, Formula, between, conj, differ, d
 from texpr.presburger.sets import Set
 from texpr.verifier.actions import Action
 from texpr.verifier.events import Event, Site
-from texpr.verifier.flow import Flow, Home, domains, sides_of
+from texpr.verifier.flow import Flow, Home
 from texpr.verifier.logic import Point, witness
 from texpr.verifier.match import Match, home_of
-from texpr.verifier.order import Sides, equal_all, textual, unordered
+from texpr.verifier.order import Sides, domains, equal_all, sides_of, textual, unordered
 from texpr.verifier.reductions import Follower, Held, Join, Reductions, Unit, Wrong, outer_loops
 
 Question: TypeAlias = "tuple[Event, str, Callable[..., Point | None], tuple[object, ...]]"
@@ -81,8 +81,8 @@ class Totals:
                     yield a, f"{x.buffer.name} in turn", self._race, (a, b, x, y)
 
     def _race(self, a: Event, b: Event, x: Load, y: Load) -> Point | None:
-        sides = sides_of(a.site, b.site)
         where = self.flow.instance(x.buffer, a.site)
+        sides = sides_of(a.site, b.site, where if a.site.launch is b.site.launch else ())
         place = [*equal_all(where, sides), *(Eq(sides.a(i) - sides.b(j)) for i, j in zip(x.index, y.index, strict=True))]
         space = self.flow.space(x.buffer)
         bad = unordered(a.site, b.site, sides, shared_only=space is Space.SHARED, private=space is Space.LOCAL, later=True)

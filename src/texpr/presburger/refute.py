@@ -1,0 +1,313 @@
+"""A quick proof that no integer point satisfies a formula, where there is one; the exact solver is for the rest.
+
+Equations are solved for symbols with coefficient ±1, comparisons are rounded to whole numbers, alternatives are tried one by
+one, and what is left is eliminated symbol by symbol (Fourier and Motzkin), up to a limit. What is not affine is taken for an
+unknown of its own, and so is a minimum or a maximum where it cannot be taken apart. All of it only adds points, so "there is
+none" is a proof; the opposite says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import gcd
+from typing import TypeAlias
+
+from texpr.affine.expr import Expr, Sym
+from texpr.presburger.formula import And, Eq, Formula, Ge, Or
+from texpr.presburger.linear import linear, simple_extrema
+from texpr.presburger.relaxed import affine, flat
+
+Row: TypeAlias = tuple[int, tuple[tuple[Sym, int], ...]]
+"""A constant, and symbols with their coefficients."""
+
+FEW = 48
+"""The most pairs of comparisons that eliminating a symbol may combine."""
+
+MANY = 96
+"""The most comparisons that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Clause:
+    """A conjunction: rows that are 0, rows that are not negative, and choices."""
+
+    equal: tuple[Row, ...]
+    least: tuple[Row, ...]
+    choices: tuple[tuple[_Clause, ...], ...]
+
+
+def refuted(facts: Iterable[Formula]) -> bool:
+    """Whether it is quickly shown that `facts` never hold together."""
+    every = sorted(map(_clause, dict.fromkeys(flat(facts))), key=lambda c: not c.equal)
+    some = [c for c in every if c.equal or c.choices]  # what comes first is often decided by that alone
+    return _never(some) or _never(every)
+
+
+def _never(clauses: Iterable[_Clause]) -> bool:
+    store = _Store({}, {})
+    choices: list[tuple[_Clause, ...]] = []
+    try:
+        for clause in clauses:
+            store.take(clause, choices)
+        return _none(store, choices)
+    except _Never:
+        return True
+
+
+class _Never(Exception):
+    """What was taken cannot hold."""
+
+
+@lru_cache(maxsize=1 << 14)
+def _leaf(fact: Ge | Eq) -> _Clause:
+    value = affine(fact.expr)
+    if isinstance(fact, Eq):
+        row, more = _rows(value)
+        return _Clause((row,), more, ())
+    taken = simple_extrema(Ge(value))
+    if isinstance(taken, Ge):
+        row, more = _rows(taken.expr)
+        return _Clause((), (row, *more), ())
+    return _clause(taken)
+
+
+def _clause(fact: Formula) -> _Clause:
+    match fact:
+        case Ge() | Eq():
+            return _leaf(fact)
+        case And(parts):
+            found = [_clause(part) for part in parts]
+            return _Clause(
+                tuple(row for each in found for row in each.equal),
+                tuple(row for each in found for row in each.least),
+                tuple(choice for each in found for choice in each.choices),
+            )
+        case Or(parts):
+            return _Clause((), (), (tuple(map(_clause, _shared(parts))),))
+
+
+def _shared(parts: Iterable[Formula]) -> list[Formula]:
+    """Alternatives that begin alike as one, with what they go on with as alternatives: so what they share is taken once."""
+    groups: dict[Formula, list[Formula]] = {}
+    for part in parts:
+        first, rest = (part.parts[0], part.parts[1:]) if isinstance(part, And) and part.parts else (part, ())
+        groups.setdefault(first, []).append(And(rest))
+    return [first if And(()) in rests else And((first, *_either(rests))) for first, rests in groups.items()]
+
+
+def _either(rests: list[Formula]) -> tuple[Formula, ...]:
+    if len(rests) > 1:
+        return (Or(tuple(rests)),)
+    (only,) = rests
+    return only.parts if isinstance(only, And) else (only,)
+
+
+def _rows(value: Expr) -> tuple[Row, tuple[Row, ...]]:
+    """A comparison's row, and those that define its unknowns."""
+    found = linear(value)
+    return _row(found.value), tuple(_row(e) for part in found.definitions for e in _bounds(part))
+
+
+def _bounds(definition: Formula) -> Iterator[Expr]:
+    match definition:
+        case Ge(e):
+            yield e
+        case And(parts):
+            for part in parts:
+                yield from _bounds(part)
+        case _:
+            return
+
+
+def _row(value: Expr) -> Row:
+    return value.constant, tuple((atom, c) for (atom,), c in value.terms if isinstance(atom, Sym))
+
+
+@dataclass(slots=True)
+class _Store:
+    """Symbols that are known by others, and comparisons over the rest: sums that are at least a number, by the sum."""
+
+    known: dict[Sym, Row]
+    least: dict[tuple[tuple[Sym, int], ...], int]
+    spent: list[int] = field(default_factory=lambda: [0])
+
+    def copy(self) -> _Store:
+        return _Store(dict(self.known), dict(self.least), self.spent)
+
+    def take(self, clause: _Clause, choices: list[tuple[_Clause, ...]]) -> None:
+        """Adds a conjunction. Raises _Never where that cannot be."""
+        for row in clause.equal:
+            self.equate(*self.reduced(row))
+        for row in clause.least:
+            self.bound(*self.reduced(row))
+        choices.extend(clause.choices)
+
+    def reduced(self, row: Row) -> tuple[int, dict[Sym, int]]:
+        constant, terms = row
+        known = self.known
+        sums: dict[Sym, int] = {}
+        for sym, c in terms:
+            meaning = known.get(sym)
+            if meaning is None:
+                sums[sym] = sums.get(sym, 0) + c
+            else:
+                constant += c * meaning[0]
+                for other, d in meaning[1]:
+                    sums[other] = sums.get(other, 0) + c * d
+        return constant, {sym: c for sym, c in sums.items() if c}
+
+    def equate(self, constant: int, terms: dict[Sym, int]) -> None:
+        """Adds an equation over symbols that are not known."""
+        if not terms:
+            if constant:
+                raise _Never
+            return
+        common = gcd(*terms.values())
+        if constant % common:
+            raise _Never
+        if common > 1:
+            constant //= common
+            terms = {sym: c // common for sym, c in terms.items()}
+        sym = next((s for s, c in terms.items() if c in (1, -1)), None)
+        if sym is None:
+            self.bound(constant, terms)
+            self.bound(-constant, {s: -c for s, c in terms.items()})
+            return
+        sign = -terms.pop(sym)
+        self.known[sym] = constant * sign, tuple([(s, c * sign) for s, c in terms.items()])
+        for other, row in self.known.items():
+            if any([s is sym for s, _ in row[1]]):
+                total, rest = self.reduced(row)
+                self.known[other] = total, tuple(rest.items())
+        for key in [key for key in self.least if any([s is sym for s, _ in key])]:
+            self.bound(*self.reduced((self.least.pop(key), key)))
+
+    def bound(self, constant: int, terms: dict[Sym, int]) -> None:
+        """Adds that a sum is not negative."""
+        if not terms:
+            if constant < 0:
+                raise _Never
+            return
+        common = gcd(*terms.values())
+        if common > 1:
+            constant //= common
+            terms = {sym: c // common for sym, c in terms.items()}
+        key = tuple(sorted(terms.items(), key=_number))
+        before = self.least.get(key)
+        if before is not None and before <= constant:
+            return
+        self.least[key] = constant
+        other = self.least.get(tuple([(s, -c) for s, c in key]))
+        if other is not None and other + constant < 0:
+            raise _Never
+
+    def allows(self, constant: int, terms: dict[Sym, int]) -> bool:
+        """Whether it is not plain that a sum is negative."""
+        if not terms:
+            return constant >= 0
+        common = gcd(*terms.values())
+        key = tuple(sorted([(s, -c // common) for s, c in terms.items()], key=_number))
+        other = self.least.get(key)
+        return other is None or other + constant // common >= 0
+
+
+def _number(term: tuple[Sym, int]) -> int:
+    return id(term[0])
+
+
+def _none(store: _Store, choices: list[tuple[_Clause, ...]]) -> bool:
+    """Whether nothing satisfies `store` with one of each of `choices`."""
+    while True:
+        left: list[tuple[_Clause, ...]] = []
+        settled = False
+        more: list[tuple[_Clause, ...]] = []
+        for choice in choices:
+            fitting = tuple(part for part in choice if _fits(store, part))
+            if not fitting:
+                return True
+            if len(fitting) == 1:
+                try:
+                    store.take(fitting[0], more)
+                except _Never:
+                    return True
+                settled = True
+            else:
+                left.append(fitting)
+        choices = [*left, *more]
+        if not settled:
+            break
+    if _eliminated(store):
+        return True
+    if not choices:
+        return False
+    choices.sort(key=len)
+    first, rest = choices[0], choices[1:]
+    for part in first:
+        store.spent[0] += 1
+        if store.spent[0] > MANY:
+            return False
+        inner, added = store.copy(), list(rest)
+        try:
+            inner.take(part, added)
+            if not _none(inner, added):
+                return False
+        except _Never:
+            pass
+    return True
+
+
+def _fits(store: _Store, part: _Clause) -> bool:
+    """Whether an alternative is not plainly impossible."""
+    for row in part.least:
+        if not store.allows(*store.reduced(row)):
+            return False
+    for row in part.equal:
+        constant, terms = store.reduced(row)
+        if not (store.allows(constant, terms) and store.allows(-constant, {s: -c for s, c in terms.items()})):
+            return False
+        if terms and constant % gcd(*terms.values()):
+            return False
+    return all(any(_fits(store, inner) for inner in choice) for choice in part.choices)
+
+
+def _eliminated(store: _Store) -> bool:
+    """Whether the comparisons alone contradict each other, as eliminating symbols shows."""
+    inner = _Store({}, dict(store.least))
+    try:
+        while inner.least:
+            ups: dict[Sym, int] = {}
+            downs: dict[Sym, int] = {}
+            for key in inner.least:
+                for sym, c in key:
+                    side = ups if c > 0 else downs
+                    side[sym] = side.get(sym, 0) + 1
+            cost, sym = min(
+                ((ups.get(s, 0) * downs.get(s, 0) - ups.get(s, 0) - downs.get(s, 0), s) for s in {**ups, **downs}),
+                key=lambda each: each[0],
+            )
+            if cost > FEW or len(inner.least) > MANY:
+                return False
+            _without(inner, sym)
+    except _Never:
+        return True
+    return False
+
+
+def _without(store: _Store, sym: Sym) -> None:
+    """Eliminates a symbol. Raises _Never on a contradiction."""
+    ups: list[tuple[int, int, dict[Sym, int]]] = []
+    downs: list[tuple[int, int, dict[Sym, int]]] = []
+    for key, constant in list(store.least.items()):
+        terms = dict(key)
+        c = terms.pop(sym, 0)
+        if c:
+            del store.least[key]
+            (ups if c > 0 else downs).append((abs(c), constant, terms))
+    for a, x, mine in ups:
+        for b, y, theirs in downs:
+            sums = {s: c * b for s, c in mine.items()}
+            for s, c in theirs.items():
+                sums[s] = sums.get(s, 0) + c * a
+            store.bound(b * x + a * y, {s: c for s, c in sums.items() if c})

@@ -1,0 +1,93 @@
+"""Formulas over anything, made affine: what is not affine becomes an unknown of its own, equal wherever its text is.
+
+That only adds points, so "there is none" remains a proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+
+from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, children, expr, rebuilt, term
+from texpr.affine.linear import bitwise
+from texpr.presburger.formula import And, Eq, Formula, Ge, Or, conj, disj, rename
+
+
+@lru_cache(maxsize=1 << 14)
+def affine(value: Expr) -> Expr:
+    """`value` with what is not affine in it as unknowns."""
+    total = expr(value.constant)
+    for monomial, coefficient in value.terms:
+        atoms = [_affine_atom(atom) for atom in monomial]
+        part = atoms[0] if len(atoms) == 1 else expr(Sym(f"⟪{term(monomial)}⟫"))
+        total = total + part * coefficient
+    return total
+
+
+def _affine_atom(atom: Atom) -> Expr:
+    match atom:
+        case Sym():
+            return expr(atom)
+        case FloorDiv(_, den) | Mod(_, den) if not (den.is_constant and den.constant > 0):
+            return expr(Sym(f"⟪{term((atom,))}⟫"))
+        case FloorDiv() | Mod() | Min() | Max():
+            return rebuilt(atom, tuple(map(affine, children(atom))))
+        case Xor():
+            return affine(bitwise(atom))
+
+
+def relaxed(formula: Formula) -> Formula:
+    """`formula` over affine expressions."""
+    match formula:
+        case Ge(e):
+            return Ge(affine(e))
+        case Eq(e):
+            return Eq(affine(e))
+        case And(parts):
+            return conj(map(relaxed, parts))
+        case Or(parts):
+            return disj(map(relaxed, parts))
+
+
+def flat(parts: Iterable[Formula]) -> Iterator[Formula]:
+    """The parts of conjunctions, one by one."""
+    for part in parts:
+        if isinstance(part, And):
+            yield from flat(part.parts)
+        else:
+            yield part
+
+
+def eliminated(facts: list[Formula], may: Callable[[Sym], bool]) -> tuple[list[Formula], list[tuple[Sym, Expr]]]:
+    """`facts` without symbols that an equation among them defines by others, and what those are, each over later ones.
+
+    Products of symbols become comparable by it: i = i' makes i * n and i' * n the same.
+    """
+    solved: list[tuple[Sym, Expr]] = []
+    at = 0
+    while at < len(facts):
+        fact = facts[at]
+        found = defined(fact.expr, may) if isinstance(fact, Eq) else None
+        if found is None:
+            at += 1
+            continue
+        sym, value = found
+        solved.append(found)
+        facts = [rename(f, {sym: value}) for number, f in enumerate(facts) if number != at]
+        facts = [f for f in facts if f != _ZERO]
+        at = 0
+    return facts, solved
+
+
+_ZERO = Eq(expr(0))
+
+
+def defined(value: Expr, may: Callable[[Sym], bool]) -> tuple[Sym, Expr] | None:
+    """A symbol that `value` = 0 defines by others, and as what; None where there is none that `may` be."""
+    for monomial, coefficient in value.terms:
+        (atom, *more) = monomial
+        if coefficient in (1, -1) and not more and isinstance(atom, Sym) and may(atom):
+            rest = (value - term(monomial, coefficient)) * -coefficient
+            if atom not in rest.syms():
+                return atom, rest
+    return None
