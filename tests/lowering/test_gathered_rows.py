@@ -61,6 +61,38 @@ def test_a_table_of_rows(fill: str) -> None:
     assert len(load.rows) == 4 and only(made).maps[0].box == (48, 1)
 
 
+@pytest.mark.parametrize("swizzle", ["32B", "64B", "128B"])
+def test_rows_are_moved_by_their_address(swizzle: str) -> None:
+    """Four rows are half of what a swizzle repeats after: every other copy begins in the middle of its pattern."""
+    made = laid(GATHER, TILES.format(f", fill=zero, swizzle={swizzle}"), TARGET)
+    for rows, names, width in ((5, 7, 20), (9, 61, 52), (0, 0, 0), (300, 18, 48)):
+        assert wrong(made, *case(rows, names, width), (None, 0)) is None, (rows, names, width)
+    ahead = laid(BAG, SUMMED.format(f", swizzle={swizzle}") + "pipeline(to, stages=3)", TARGET)
+    arrays, _ = case(9, 3 * 30, 52)
+    arrays["I"] = arrays["I"].reshape(3, 30)
+    assert wrong(ahead, arrays, {"V": 9, "D": 52, "b": 3, "m": 30}, (None, 0)) is None
+    half = laid(GATHER.replace("f32", "f16").replace("D % 4", "D % 8"), TILES.format(f", swizzle={swizzle}"), TARGET)
+    assert wrong(half, *case(9, 61, 56, "float16"), (None, 0)) is None
+
+
+@pytest.mark.parametrize("what", ["no swizzle", "another swizzle", "the first half"])
+def test_planted_bugs_in_moved_rows_are_seen(what: str) -> None:
+    made = laid(GATHER, TILES.format(", swizzle=64B"), TARGET)
+    kernel = only(made)
+    if "swizzle" in what:
+        maps = (replace(kernel.maps[0], swizzle=0 if what.startswith("no") else 128),)
+        bad = replace(kernel, maps=maps)
+    else:
+
+        def earlier(copy: k.CopyTensor) -> k.CopyTensor:
+            *outer, line, within, chunk, lane = copy.target.index
+            return replace(copy, target=replace(copy.target, index=(*outer, line // 4 * 4, within, chunk, lane)))
+
+        bad = replace(kernel, body=_planted(kernel.body, earlier))
+    plan = replace(made.plan, steps=(k.Launch(bad),))
+    assert wrong(replace(made, plan=plan), *case(9, 61, 52)) is not None
+
+
 WAYS = {
     "backwards": ("table[I[i], j]", "table[I[n - 1 - i], j]"),
     "columns backwards": ("table[I[i], j]", "table[I[i], D - 1 - j]"),
@@ -237,7 +269,7 @@ REFUSED = [
     (CUT, "", TARGET, "its row is not what the table says"),
     (ORDERED, "", TARGET, "it is no element of a row that one element of a table names"),
     (ASKED, "", TARGET, "might be no rows of `table`"),
-    (GATHER, ", swizzle=128B", TARGET, "has `swizzle=` with `via=tma` or `via=im2col` alone"),
+    (GATHER, ", box=(4, 32)", TARGET, "has `box=` with `via=tma` or `via=im2col` alone"),
     (GATHER, ", fill=1", TARGET, "fills with zero or nan, not 1"),
 ]
 

@@ -66,6 +66,17 @@ def test_rows_of_a_permutation() -> None:
     assert is_scattered(made) and only(made).maps[0].box == (48, 1)
 
 
+@pytest.mark.parametrize("swizzle", ["32B", "64B", "128B"])
+def test_rows_are_moved_by_their_address(swizzle: str) -> None:
+    made = laid(SCATTER, TILES.format(f", swizzle={swizzle}").replace("48", "64").replace("18", "14"), TARGET)
+    for shape in SHAPES:
+        assert wrong(made, *case(*shape), (None, 0)) is None, shape
+    assert is_scattered(made) and only(made).maps[0].swizzle == int(swizzle[:-1])
+    if swizzle == "128B":
+        text = refusal(SCATTER, TILES.format(", swizzle=128B"), TARGET)
+        assert "help: copies of rows are 32 elements wide, or a multiple of that" in text
+
+
 WAYS = {
     "backwards": ("Y[P[i], j]", "Y[P[n - 1 - i], j]"),
     "columns backwards": ("Y[P[i], j]", "Y[P[i], D - 1 - j]"),

@@ -175,7 +175,8 @@ def tile_fits_its_map(stmt: k.Stmt, at: Place) -> Iterator[str]:
         yield "rows are numbered by i32"
     if tile.dtype != map.buffer.dtype:
         yield f"{tile.buffer.name} holds {tile.dtype}, {map.buffer.name} {map.buffer.dtype}"
-    yield from _shared_run(tile, map.room * max(1, len(rows)), max(LINE, LINE * map.swizzle // BULK), at)
+    period = max(LINE, LINE * map.swizzle // BULK)
+    yield from _shared_run(tile, map.room * max(1, len(rows)), period, at, LINE if rows else period)
 
 
 def peers_are_there(stmt: k.Stmt, at: Place) -> Iterator[str]:
@@ -193,8 +194,8 @@ def peers_are_there(stmt: k.Stmt, at: Place) -> Iterator[str]:
         yield "the blocks of the cluster do not meet before"
 
 
-def _shared_run(first: Load, size: int, align: int, at: Place) -> Iterator[str]:
-    """What is wrong with `size` bytes of a shared array from `first` on, at a multiple of `align` bytes."""
+def _shared_run(first: Load, size: int, align: int, at: Place, step: int | None = None) -> Iterator[str]:
+    """What is wrong with `size` bytes from `first` on, of a shared array aligned to `align`, at a multiple of it or `step`."""
     name, array = first.buffer.name, array_of(first.buffer, at.kernel)
     if array is None or array.space is not Space.SHARED or array.barrier:
         yield f"{name} is no shared array"
@@ -204,9 +205,9 @@ def _shared_run(first: Load, size: int, align: int, at: Place) -> Iterator[str]:
     if len(first.index) != first.buffer.rank:
         return
     offset, room = k.offset(first) * first.dtype.bytes, prod(e.constant for e in array.buffer.shape) * first.dtype.bytes
-    rest = offset % align
+    rest = offset % (step or align)
     if rest.is_constant and rest is not ZERO:
-        yield f"a tile in {name} begins {rest} bytes behind a multiple of {align}"
+        yield f"a tile in {name} begins {rest} bytes behind a multiple of {step or align}"
     if size > room or (offset.is_constant and not 0 <= offset.constant <= room - size):
         yield f"{size} bytes do not lie in {name}, which has {room}"
 

@@ -131,7 +131,7 @@ def step_of(leaf: Leaf, places: Mapping[Buffer, Place], facts: Callable[[ir.Stmt
         return Step(leaf, found, tile, tensor, tensor, False, syms, lines, among=among, window=window)
     if by_rows and len(loops) == 2 and bind.update is None and not saves and is_of_rows(tensor, loops):
         extents = (-(-loops[0].extent.constant // GROUP) * GROUP, loops[1].extent.constant)
-        lines = Boxes(extents, (box[0], box[1]), tensor.dtype.bytes)
+        lines = Boxes(extents, (box[0], box[1]), tensor.dtype.bytes, Swizzle(swizzle))
         return Step(leaf, found, tile, tensor, tensor, stores, (loops[0].sym, loops[1].sym), lines, by_rows=True)
     view = View.read([word for word in words[cut:] if isinstance(word, int)])
     seen = _seen(tensor, view, loops, facts(leaf.stmt))

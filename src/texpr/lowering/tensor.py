@@ -34,6 +34,7 @@ from texpr.support.diagnostic import Limitation, limitation
 from texpr.support.span import Span
 from texpr.tma.elements import Fill
 from texpr.tma.model import Copy, Refusal
+from texpr.tma.swizzle import Swizzle
 
 
 def _parted(step: Step, within: Value) -> Limitation:
@@ -256,6 +257,8 @@ class Maps:
             tile = step.at(step.tile, (first, number))
             at = step.tensor.index[1].substitute({column: expr(number * step.boxes.box[1])})
             named = tuple(_NOWHERE if outside else self._row(step, {row: first * GROUP + n}) for n in range(GROUP))
+            if step.boxes.swizzle is not Swizzle.NONE:  # where the tile begins, and not its first element
+                tile = replace(tile, index=(*tile.index[:-2], ZERO, ZERO))
             tile = replace(tile, buffer=place.buffer, index=place.index(tile.index))
             copies.append(
                 k.StoreTensor(name, (at,), tile, None, step.span, named)
@@ -343,7 +346,7 @@ def rows_map(buffer: Buffer, boxes: Boxes, span: Span) -> k.TensorMap:
     """The map of single rows, which copies name four at a time."""
     sizes = tuple(size if size.is_constant and size is not ZERO else maximum(size, ONE) for size in reversed(buffer.shape))
     stride = dense_strides(buffer)[0] * buffer.dtype.bytes
-    return k.TensorMap("", buffer, sizes, (stride,), (boxes.box[1], 1), (1, 1), span=span)
+    return k.TensorMap("", buffer, sizes, (stride,), (boxes.box[1], 1), (1, 1), boxes.swizzle.span, span=span)
 
 
 def column_map(buffer: Buffer, window: Window, boxes: Boxes, span: Span) -> k.TensorMap:

@@ -40,10 +40,16 @@ def require_engine(call: Call) -> None:
     raise call.refuse("E0908", reason, at=call.key("via"), help=f"use {other}")
 
 
+def swizzle_asked(call: Call) -> Swizzle:
+    """What `swizzle=` says."""
+    asked = call.key("swizzle")
+    return Swizzle.NONE if asked is None else SWIZZLES[call.word(asked, tuple(SWIZZLES))]
+
+
 def boxes_asked(call: Call, buffer: Buffer, region: Box) -> tuple[Box, Boxes]:
     """The region, as wide as boxes make it, and its boxes. Refuses what `box=`, `stride=` and `swizzle=` cannot mean."""
     asked, argument = call.key("swizzle"), call.key("box")
-    swizzle = Swizzle.NONE if asked is None else SWIZZLES[call.word(asked, tuple(SWIZZLES))]
+    swizzle = swizzle_asked(call)
     covers = None if argument is None else sizes_of(call, argument, _each("a box with a size", buffer), buffer.rank)
     region = strided(call, buffer, region, covers)
     size = buffer.dtype.bytes

@@ -24,13 +24,13 @@ from texpr.schedule.call import Call
 from texpr.schedule.materialise import given
 from texpr.schedule.region import NoBox, Use, box, subscripts
 from texpr.schedule.state import State
-from texpr.schedule.tensor import ALLOCATED, Boxes, dense_strides
+from texpr.schedule.tensor import ALLOCATED, ATOM, Boxes, dense_strides
 from texpr.support.diagnostic import Note
 from texpr.tma.boxing import MOST_BOX
 from texpr.tma.descriptor import TensorMap, Tiled, exprs
 from texpr.tma.descriptor import Use as Instruction
 from texpr.tma.rules import findings
-from texpr.tma.swizzle import CHUNK, LINE
+from texpr.tma.swizzle import CHUNK, LINE, Swizzle
 
 GROUP = 4
 """Rows of one copy."""
@@ -58,9 +58,15 @@ class Rows:
         return table
 
     @property
+    def memory(self) -> Boxes:
+        """How the tile lies: with a swizzle, which goes by the address, all rows below each other, for each box of columns."""
+        rows, width = self.boxes.extent[0], self.boxes.box[1]
+        return self.boxes if self.boxes.swizzle is Swizzle.NONE else replace(self.boxes, box=(rows, width))
+
+    @property
     def least(self) -> int:
-        """Elements of which the width of a tile is a multiple: four rows of them are a line of shared memory."""
-        return LINE // GROUP // self.boxes.size
+        """Elements of which the width of a tile is a multiple: four rows of them are a line of shared memory, or a row is a span."""
+        return self.boxes.box[1] if self.boxes.swizzle is not Swizzle.NONE else LINE // GROUP // self.boxes.size
 
     def at(self, row: Sym, column: Sym) -> Load:
         """The element of a row and a column of the tile."""
@@ -86,7 +92,7 @@ def require_target(call: Call, other: str) -> None:
         raise call.refuse("E0916", reason, at=call.key("via"), help=f"build for sm_100a or sm_103a, or use {other}")
 
 
-def rows(state: State, uses: Sequence[Use]) -> Rows:
+def rows(state: State, uses: Sequence[Use], swizzle: Swizzle = Swizzle.NONE) -> Rows:
     """The rows and columns that accesses touch. Raises NoBox with the reason where they are none."""
     tables: list[Use] = []
     columns: list[Use] = []
@@ -122,7 +128,7 @@ def rows(state: State, uses: Sequence[Use]) -> Rows:
         id(use.load): (named.holds(table.index)[dim], across.holds(column.index)[1])
         for use, table, column in zip(uses, tables, columns, strict=True)
     }
-    boxes = _boxes(named.extent[dim], across.extent[1], first.dtype.bytes)
+    boxes = _boxes(named.extent[dim], across.extent[1], first.dtype.bytes, swizzle)
     begin = replace(first, index=(expr(sym), across.base[1]), data=((sym, start),))
     return Rows(begin, dim, named.extent[dim], boxes, where, tuple(map(by_name, uses, tables)))
 
@@ -145,8 +151,14 @@ def _are_rows(state: State, table: Buffer, size: Expr) -> bool:
     return any(promised.nonnegative(a.lo) and promised.nonnegative(size - a.hi) for a in ranges)
 
 
-def _boxes(count: int, width: int, size: int) -> Boxes:
-    """Four rows a box, and as wide as the hardware has them, where every box takes whole lines of shared memory."""
+def _boxes(count: int, width: int, size: int, swizzle: Swizzle) -> Boxes:
+    """Four rows a box, and as wide as the hardware has them, where every box takes whole lines of shared memory.
+
+    With a swizzle they are as wide as that, and rows so many that the pattern begins anew behind them.
+    """
+    if swizzle is not Swizzle.NONE:
+        span = swizzle.span // size
+        return Boxes((-(-count // ATOM) * ATOM, -(-width // span) * span), (GROUP, span), size, swizzle)
     least = LINE // GROUP // size
     parts = -(-width // least)
     wide = least * max(n for n in range(1, MOST_BOX // least + 1) if parts % n == 0)
@@ -157,7 +169,7 @@ def row_map(buffer: Buffer, boxes: Boxes, base: Expr, sizes: Sequence[Expr]) -> 
     """The map of single rows, as the rules have it."""
     stride = dense_strides(buffer)[0] * buffer.dtype.bytes
     traversal = Tiled(exprs(boxes.box[1], 1))
-    return TensorMap(element(buffer.dtype), base, tuple(sizes), (stride,), traversal, exprs(1, 1))
+    return TensorMap(element(buffer.dtype), base, tuple(sizes), (stride,), traversal, exprs(1, 1), swizzle=boxes.swizzle)
 
 
 def require_rows(call: Call, found: Rows, promised: Known, stored: bool = False) -> None:

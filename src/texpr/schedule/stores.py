@@ -11,7 +11,7 @@ from texpr.ir import program as ir
 from texpr.relation.facts import known
 from texpr.schedule.call import Call
 from texpr.schedule.combining import are_updates, neutral, operation
-from texpr.schedule.engine import boxes_asked, require_load, require_store, with_memory
+from texpr.schedule.engine import boxes_asked, require_load, require_store, swizzle_asked, with_memory
 from texpr.schedule.marks import SAVES, TENSOR, marked
 from texpr.schedule.materialise import materialise
 from texpr.schedule.region import Box, NoBox, Use, inside, is_met_again
@@ -77,13 +77,13 @@ def _by_rows(call: Call, staging: Staging) -> State:
     """Rows that a table names, stored four at a time, and loaded so first where they are read before they are written."""
     state, first = staging.state, staging.uses[0]
     try:
-        found = rows(state, staging.uses)
+        found = rows(state, staging.uses, swizzle_asked(call))
     except NoBox as problem:
         raise untouchable(call, problem.use, str(problem), help=problem.help) from None
     _require_apart(call, staging, found)
     like = own(call, replace(staging, uses=found.named))
     require_rows(call, found, known(inside(state, staging.outer)), stored=True)
-    words = (0, *found.boxes.box, "scatter4")
+    words = (found.boxes.swizzle.span, *found.boxes.box, "scatter4")
     row, column, *ins = (*copy_loops(call, f"{staging.name}_out", 2), *copy_loops(call, staging.name, 2))
     loops = {row: found.count, column: found.boxes.extent[1]}
     target = found.at(row, column)
@@ -100,7 +100,7 @@ def _by_rows(call: Call, staging: Staging) -> State:
             reason = "an element of its rows is read, or stored with them, that another iteration may write"
             raise untouchable(call, like, reason, help=f"copies of rows are {found.least} elements wide, or a multiple of that")
         made = defined(call, staging, first, made)
-    return with_memory(made, staging.name, found.boxes)
+    return with_memory(made, staging.name, found.memory)
 
 
 def _by_name(use: Use) -> Use:

@@ -14,7 +14,7 @@ from texpr.ir.value import Buffer
 from texpr.relation.facts import in_loop, known
 from texpr.schedule.call import Call
 from texpr.schedule.columns import Column, Window, column, fixed, found_window
-from texpr.schedule.engine import SWIZZLES, broken, shared_out, sizes_of
+from texpr.schedule.engine import broken, shared_out, sizes_of, swizzle_asked
 from texpr.schedule.region import Use, inside, varying
 from texpr.schedule.state import State, ending_in
 from texpr.schedule.tensor import ALLOCATED, Boxes, dense_strides
@@ -115,7 +115,7 @@ def ruled(found: Region, buffer: Buffer, boxes: Boxes, promised: Known) -> Findi
 def columns_asked(call: Call, buffer: Buffer, found: Region) -> Boxes:
     """The tile as copies of `box=(PIXELS, CHANNELS)`, all of it by default, with `swizzle=`. Refuses what cannot be: E0916."""
     asked, argument = call.key("swizzle"), call.key("box")
-    swizzle = Swizzle.NONE if asked is None else SWIZZLES[call.word(asked, tuple(SWIZZLES))]
+    swizzle = swizzle_asked(call)
     extent = found.extent
     box = extent if argument is None else sizes_of(call, argument, "a box of pixels and channels", 2)
     for what, whole, part in zip(("pixels", "channels"), extent, box, strict=True):

@@ -246,7 +246,7 @@ def _coordinates(use: Use) -> Asks:
 
 
 def _shared(use: Use) -> Asks:
-    yield _multiple("shared address", use.shared, max(LINE, use.map.swizzle.period))
+    yield _multiple("shared address", use.shared, LINE if use.rows else max(LINE, use.map.swizzle.period))
 
 
 def _transaction(use: Use) -> Asks:
@@ -307,6 +307,7 @@ RULES = (
 
 USE_RULES = (
     Rule("coordinate", "coordinates are signed 32-bit integers, one a dimension", "split the tensor", _coordinates),
+    # Four rows are no whole period of a swizzle, which goes by the address: tiles of them follow each other within one.
     Rule("shared address", "a tile begins at a multiple of 128 bytes, or of what its swizzle repeats after",
             "align the buffer and each stage of it", _shared),
     Rule("transaction", "a barrier counts less than 2^20 bytes", "split the copy", _transaction),

@@ -299,7 +299,8 @@ inline void copy_tile(const TileOrder &order) {
     if (!decode(order.map, tensor) || !far) return bad_tensor("used a map that was not encoded");
     if (near.size != tensor.size) return bad_tensor("copied elements of another size than its map has");
     if (const char *wrong = misfit(order, tensor)) return bad_tensor(wrong);
-    if (!aligned(near, order.place, tensor.swizzle ? tensor.swizzle * 8u : 128u)) return;
+    bool rows = !tensor.columns && order.more > 0; /* four are no whole period of a swizzle, and may begin within one */
+    if (!aligned(near, order.place, tensor.swizzle && !rows ? tensor.swizzle * 8u : 128u)) return;
     Tile tile{};
     tile.store = order.barrier == nullptr;
     tile.how = (Combine)order.how;

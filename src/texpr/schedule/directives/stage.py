@@ -33,6 +33,7 @@ from texpr.schedule.engine import (
     require_engine,
     require_fill,
     require_load,
+    swizzle_asked,
     with_memory,
 )
 from texpr.schedule.marks import ASYNC, MULTICAST, TENSOR, marked
@@ -54,7 +55,7 @@ VIA = ("ld", "cp_async", "bulk", "tma", "im2col", "gather4", "scatter4")
 WORDS = {
     "box": ("tma", "im2col"),
     "stride": ("tma",),
-    "swizzle": ("tma", "im2col"),
+    "swizzle": ("tma", "im2col", "gather4", "scatter4"),
     "save_traffic": ("tma",),
     "multicast": ("tma", "im2col"),
 }
@@ -161,17 +162,17 @@ def _by_columns(call: Call, staging: Staging, fill: Literal | None) -> State:
 def _by_rows(call: Call, staging: Staging, fill: Literal | None) -> State:
     """Rows that a table names, copied four at a time by the tensor memory accelerator."""
     try:
-        found = rows(staging.state, staging.uses)
+        found = rows(staging.state, staging.uses, swizzle_asked(call))
     except NoBox as problem:
         raise untouchable(call, problem.use, str(problem), help=problem.help) from None
     require_rows(call, found, known(inside(staging.state, staging.outer)))
     row, column = copy_loops(call, staging.name, 2)
-    words = (0, *found.boxes.box, "gather4")
+    words = (found.boxes.swizzle.span, *found.boxes.box, "gather4")
     loops = dict(zip((row, column), found.boxes.extent, strict=True))
     state = staging.from_rows(
         found.at(row, column), loops, found.where, fill, lambda loop: marked(loop, TENSOR, *words, span=call.directive.span)
     )
-    return with_memory(defined(call, staging, staging.uses[0], state), staging.name, found.boxes)
+    return with_memory(defined(call, staging, staging.uses[0], state), staging.name, found.memory)
 
 
 def _multicast(call: Call, loop: ir.Par, among: tuple[ir.Loop, ...]) -> ir.Par:
