@@ -8,15 +8,15 @@ none" is a proof; the opposite says nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import gcd
 from typing import TypeAlias
 
-from texpr.affine.expr import Expr, Sym
+from texpr.affine.expr import Expr, FloorDiv, Max, Min, Mod, Sym, Xor, term
 from texpr.presburger.formula import And, Eq, Formula, Ge, Or
-from texpr.presburger.linear import linear, simple_extrema
+from texpr.presburger.linear import simple_extrema
 from texpr.presburger.relaxed import affine, flat
 
 Row: TypeAlias = tuple[int, tuple[tuple[Sym, int], ...]]
@@ -64,12 +64,12 @@ class _Never(Exception):
 def _leaf(fact: Ge | Eq) -> _Clause:
     value = affine(fact.expr)
     if isinstance(fact, Eq):
-        row, more = _rows(value)
-        return _Clause((row,), more, ())
+        row, equal, least = _linear(value)
+        return _Clause((*equal, row), least, ())
     taken = simple_extrema(Ge(value))
     if isinstance(taken, Ge):
-        row, more = _rows(taken.expr)
-        return _Clause((), (row, *more), ())
+        row, equal, least = _linear(taken.expr)
+        return _Clause(equal, (*least, row), ())
     return _clause(taken)
 
 
@@ -104,25 +104,42 @@ def _either(rests: list[Formula]) -> tuple[Formula, ...]:
     return only.parts if isinstance(only, And) else (only,)
 
 
-def _rows(value: Expr) -> tuple[Row, tuple[Row, ...]]:
-    """A comparison's row, and those that define its unknowns."""
-    found = linear(value)
-    return _row(found.value), tuple(_row(e) for part in found.definitions for e in _bounds(part))
+@lru_cache(maxsize=1 << 14)
+def _linear(value: Expr) -> tuple[Row, tuple[Row, ...], tuple[Row, ...]]:
+    """The row of an affine expression over symbols and digits, and rows that define those: equations, and comparisons."""
+    constant, sums = value.constant, dict[Sym, int]()
+    equal: dict[Row, None] = {}
+    least: dict[Row, None] = {}
+    for monomial, coefficient in value.terms:
+        (atom,) = monomial
+        match atom:
+            case Sym():
+                sym = atom
+            case FloorDiv(num, den) | Mod(num, den):
+                sym = _digit(num, den.constant, isinstance(atom, Mod), equal, least)
+            case Min(args) | Max(args):
+                sym, sign = Sym(f"⟨{term(monomial)}⟩"), 1 if isinstance(atom, Min) else -1
+                for arg in args:
+                    _defined(_linear((arg - sym) * sign), equal, least)
+            case Xor():
+                raise AssertionError("bits are taken apart before")
+        sums[sym] = sums.get(sym, 0) + coefficient
+    return (constant, tuple(sums.items())), tuple(equal), tuple(least)
 
 
-def _bounds(definition: Formula) -> Iterator[Expr]:
-    match definition:
-        case Ge(e):
-            yield e
-        case And(parts):
-            for part in parts:
-                yield from _bounds(part)
-        case _:
-            return
+def _digit(num: Expr, den: int, low: bool, equal: dict[Row, None], least: dict[Row, None]) -> Sym:
+    """num = den · high + low, where 0 ≤ low < den."""
+    high, rest = Sym(f"⌊{num} / {den}⌋"), Sym(f"⟨{num} % {den}⟩")
+    (constant, terms), more, bounds = _linear(num)
+    equal.update(dict.fromkeys((*more, (constant, (*terms, (high, -den), (rest, -1))))))
+    least.update(dict.fromkeys((*bounds, (0, ((rest, 1),)), (den - 1, ((rest, -1),)))))
+    return rest if low else high
 
 
-def _row(value: Expr) -> Row:
-    return value.constant, tuple((atom, c) for (atom,), c in value.terms if isinstance(atom, Sym))
+def _defined(found: tuple[Row, tuple[Row, ...], tuple[Row, ...]], equal: dict[Row, None], least: dict[Row, None]) -> None:
+    row, more, bounds = found
+    equal.update(dict.fromkeys(more))
+    least.update(dict.fromkeys((*bounds, row)))
 
 
 @dataclass(slots=True)
@@ -210,7 +227,42 @@ class _Store:
         common = gcd(*terms.values())
         key = tuple(sorted([(s, -c // common) for s, c in terms.items()], key=_number))
         other = self.least.get(key)
-        return other is None or other + constant // common >= 0
+        if other is not None and other + constant // common < 0:
+            return False
+        most = constant
+        for sym, c in terms.items():
+            bound = self.least.get(((sym, -1 if c > 0 else 1),))
+            if bound is None:
+                return True
+            most += abs(c) * bound
+        return most >= 0
+
+    def fixed(self) -> bool:
+        """Whether rounding the bounds of single symbols, a few times, leaves some of them one value, which they are given."""
+        for _ in range(3):
+            before = len(self.known)
+            for key, constant in list(self.least.items()):
+                if len(key) > 1 and self.least.get(key) == constant:
+                    self.narrow(key, constant)
+            for key in [key for key in self.least if len(key) == 1 and key[0][1] == 1]:
+                low, high = self.least.get(key), self.least.get(((key[0][0], -1),))
+                if low is not None and low == (-high if high is not None else None):
+                    self.equate(low, dict(key))
+            if len(self.known) > before:
+                return True
+        return False
+
+    def narrow(self, key: tuple[tuple[Sym, int], ...], constant: int) -> None:
+        """What a comparison says of each of its symbols, given the bounds of the others."""
+        bounds = [self.least.get(((s, -1 if c > 0 else 1),)) for s, c in key]
+        missing = bounds.count(None)
+        if missing > 1:
+            return
+        total = constant + sum([abs(c) * bound for (_, c), bound in zip(key, bounds, strict=True) if bound is not None])
+        for (sym, c), bound in zip(key, bounds, strict=True):
+            if bound is None or not missing:
+                rest = total - (abs(c) * bound if bound is not None else 0)
+                self.bound(rest, {sym: c})
 
 
 def _number(term: tuple[Sym, int]) -> int:
@@ -238,7 +290,10 @@ def _none(store: _Store, choices: list[tuple[_Clause, ...]]) -> bool:
         choices = [*left, *more]
         if not settled:
             break
-    if _eliminated(store):
+    try:
+        if _eliminated(store) or (not choices and store.fixed() and _eliminated(store)):
+            return True
+    except _Never:
         return True
     if not choices:
         return False

@@ -187,6 +187,18 @@ class Flow:
             facts += [Eq(x - y) for x, y in zip(index, r.meant, strict=True)]
             facts += [Eq(expr(names[loop.sym]) - c) for loop, c in zip(spot.loops, r.copies, strict=False)]
             facts.append(disj(before))
+        if spot is not None:
+            same = self.instance(r.home, r.site)
+            missed = [
+                formula
+                for access, match in sources.written
+                if access.home == r.home
+                and match.action.spot is spot
+                and access.site.launch is r.site.launch
+                and (formula := match.not_done(names, [(s, expr(s)) for s in same])) is not None
+            ]
+            if missed and witness((*facts, *missed), self.premises) is None:
+                return None
         copies = [c for c in sources.copies if c.home == r.home and c.stored == r.stored]
         where = r.site.dims if copies or spot is None else self.instance(r.home, r.site)
         dims = (*names.values(), *where)
@@ -266,6 +278,9 @@ class Flow:
         """An instance of a statement that no event does. Raises Undecided."""
         names = {loop.sym: Sym(f"{loop.sym.name}●") for loop in spot.loops}
         dims = tuple(names.values())
+        missed = [formula for match in found if (formula := match.not_done(names)) is not None]
+        if missed and witness((*(rename(f, names) for f in spot.domain), *missed), self.premises) is None:
+            return None
         left = self.points(dims, [rename(f, names) for f in spot.domain], ())
         for match in found:
             own = {sym: Sym(f"{sym.name}○") for sym in match.event.site.dims}

@@ -31,12 +31,28 @@ class Operand:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Match:
-    """An event as instances of an action: `indices` gives those of the loops around it. `operands`: what is read."""
+    """An event as instances of an action: `indices` gives those of the loops around it. `operands`: what is read.
+
+    `inverse`: said to be the event's coordinates, over the program's loops.
+    """
 
     event: Event
     action: Action
     indices: Mapping[Sym, Expr]
     operands: tuple[Operand, ...]
+    inverse: tuple[Expr, ...] = ()
+
+    def not_done(self, names: Mapping[Sym, Sym | Expr], same: Sequence[tuple[Sym, Expr]] = ()) -> Formula | None:
+        """When an instance of the statement, its indices by other `names`, is not that of the coordinates it is said to be of.
+
+        `same`: coordinates that must be equal to something, too. None where it is not said.
+        """
+        if len(self.inverse) != len(self.event.site.dims):
+            return None
+        own = dict(zip(self.event.site.dims, (e.substitute(names) for e in self.inverse), strict=True))
+        there = [rename(f, own) for f in self.event.site.where]
+        there += [Eq(expr(new) - self.indices[old].substitute(own)) for old, new in names.items() if old in self.indices]
+        return negate(conj((*there, *(Eq(own[sym] - value) for sym, value in same))))
 
 
 class Unlike(Exception):
@@ -169,9 +185,9 @@ class Pairing:
         loops = zip(self.action.spot.loops, indices, strict=False)
         return {**{theirs: expr(mine) for theirs, mine in self.data.items()}, **{loop.sym: e for loop, e in loops}}
 
-    def matched(self, indices: Mapping[Sym, Expr]) -> Match:
+    def matched(self, indices: Mapping[Sym, Expr], inverse: tuple[Expr, ...] = ()) -> Match:
         """The event as these instances."""
-        return Match(self.event, self.action, indices, tuple(self.operands))
+        return Match(self.event, self.action, indices, tuple(self.operands), inverse)
 
 
 def same_number(a: Literal, b: Literal) -> bool:

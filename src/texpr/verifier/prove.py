@@ -213,7 +213,7 @@ class _Prover:
             indices,
             self.premises,
         )
-        into[event] = pairing.matched(indices)
+        into[event] = pairing.matched(indices, tag.inverse)
 
     def sums(self, reductions: Reductions, leaves: Mapping[Event, Match]) -> None:
         """What threads sum in parts."""
@@ -346,6 +346,8 @@ class _Prover:
             copies = [access for access, match in found if access.write and match is None]
             for action in self.program.actions:
                 if action.stored == result and isinstance(action.target, Load):
+                    if not copies and all(home_of(m.event.target) == result for m in self.by_action[action]):
+                        continue  # each instance is done, and there
                     told = ("", "a result is there", f"line {action.span.line}, {result.name}", "it is stored", action.span)
                     self.ask(told, self.flow.lost, result, action.spot, action.target, Sources(written, copies))
 

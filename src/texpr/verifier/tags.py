@@ -16,10 +16,12 @@ from texpr.ir.program import Update
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """It does the program's statement `action`, for these indices."""
+    """It does the program's statement `action`, for these indices. `inverse`: the event's coordinates, over the program's
+    loops, at which a given instance is done; none where that is not known."""
 
     action: int
     indices: tuple[Expr, ...]
+    inverse: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,7 @@ class Leaf:
 
     action: int
     indices: tuple[Expr, ...]
+    inverse: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

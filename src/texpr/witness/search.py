@@ -18,6 +18,7 @@ from texpr.verifier.match import Match, Pairing, Unlike, home_of
 from texpr.verifier.reductions import Reductions
 from texpr.verifier.tags import Joined, Leaf, Moved, Statement, Step, Tag
 from texpr.witness.indices import Kept, keeps, solutions, solve
+from texpr.witness.inverse import inverse
 from texpr.witness.parts import Parts, outer_loops
 
 
@@ -175,7 +176,8 @@ class _Search:
         for matches, kind in ((self.matches, Statement), (leaves, Leaf)):
             match = matches.get(event)
             if match is not None:
-                return kind(self.number(match.action), tuple(match.indices[sym] for sym in indices(match.action.spot)))
+                found = {sym: match.indices[sym] for sym in indices(match.action.spot)}
+                return kind(self.number(match.action), tuple(found.values()), inverse(event.site, found))
         if event in parts.joins:
             update, _ = parts.joins[event]
             return Joined(update, () if home_of(event.target) in parts.homes else self.ended(event, leaves.values()))

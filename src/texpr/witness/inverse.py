@@ -1,0 +1,79 @@
+"""Which instance of an event does a given instance of its statement: the indices turned round.
+
+Indices are sums of digits of the kernel's coordinates, so a coordinate is put together from digits of the indices. What says
+nothing of a coordinate leaves it at its first value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from texpr.affine.expr import Atom, Expr, FloorDiv, Mod, Sym, expr
+from texpr.verifier.events import Site
+
+
+def inverse(site: Site, indices: Mapping[Sym, Expr]) -> tuple[Expr, ...]:
+    """The coordinates of `site`, in order, over the indices of the program's loops. To be proved by who uses it."""
+    known: dict[Sym, Expr] = {}
+    digits: dict[Sym, dict[int, tuple[int | None, Expr]]] = {}
+    for loop, value in indices.items():
+        _take(value, expr(loop), known, digits)
+    for loop in site.loops:
+        lo, _ = site.bounds[loop]
+        if loop.sym in known and loop.step.is_constant and loop.step.constant > 1:  # 0 ≤ lo < step where turns are dealt out
+            _take(lo, known[loop.sym] % loop.step, known, digits)
+    for sym, found in digits.items():
+        known.setdefault(sym, _joined(found))
+    for loop in site.loops:
+        if loop.sym not in known:
+            known[loop.sym] = site.bounds[loop][0].substitute({s: known.get(s, expr(0)) for s in site.dims})
+    return tuple(known.get(sym, expr(0)) for sym in site.dims)
+
+
+def _take(value: Expr, given: Expr, known: dict[Sym, Expr], digits: dict[Sym, dict[int, tuple[int | None, Expr]]]) -> None:
+    """Reads atoms off `value` = `given`, where each term's coefficient is a multiple of the one before."""
+    terms = sorted(((c, m[0]) for m, c in value.terms if len(m) == 1), key=lambda t: t[0])
+    if len(terms) != len(value.terms) or any(c <= 0 for c, _ in terms):
+        return
+    rest = given - value.constant
+    for at, (c, atom) in enumerate(terms):
+        part = rest // c
+        if at + 1 < len(terms):
+            if terms[at + 1][0] % c:
+                return
+            part = part % (terms[at + 1][0] // c)
+        digit = _digit(atom)
+        if isinstance(atom, Sym):
+            known.setdefault(atom, part)
+        elif digit is not None:
+            sym, stride, extent = digit
+            digits.setdefault(sym, {}).setdefault(stride, (extent, part))
+
+
+def _digit(atom: Atom) -> tuple[Sym, int, int | None] | None:
+    """A symbol's digit: ⌊symbol / stride⌋ mod extent."""
+    match atom:
+        case FloorDiv(num, den) if den.is_constant:
+            inner = num.as_atom
+            if isinstance(inner, Sym):
+                return inner, den.constant, None
+            found = _digit(inner) if inner is not None else None
+            if found is not None and found[1] == 1 and found[2] is not None and found[2] % den.constant == 0:
+                return found[0], den.constant, found[2] // den.constant
+        case Mod(num, den) if den.is_constant:
+            inner = num.as_atom
+            if isinstance(inner, Sym):
+                return inner, 1, den.constant
+            found = _digit(inner) if inner is not None else None
+            if found is not None and found[2] is None:
+                return found[0], found[1], den.constant
+        case _:
+            pass
+    return None
+
+
+def _joined(digits: Mapping[int, tuple[int | None, Expr]]) -> Expr:
+    total = expr(0)
+    for stride, (_, value) in digits.items():
+        total = total + value * stride
+    return total
