@@ -41,6 +41,11 @@ GATHER = """fn f(T: f32[V, N], I: i32[M]): f32[M, N] where N % 32 == 0 assume I 
     par M |i| { par N |j| { B[i, j] = T[I[i], j] } }
     return B
 }"""
+BLOCKS = """fn f(T: f32[V, 8], I: i32[M]): f32[M, 8] assume I in 0..V {
+    new B: f32[M, 8]
+    par M |i| { par 8 |j| { B[i, j] = T[I[i], j] } }
+    return B
+}"""
 STENCIL = """fn f(A: f32[M, N]): f32[M, N] where N % 32 == 0, M >= 2, N >= 2 {
     new B: f32[M, N]
     par M |i| { par N |j| { B[i, j] = 0.0 } }
@@ -81,6 +86,7 @@ PROGRAMS = {
     "bias": BIAS,
     "four neighbours": STENCIL,
     "gather of rows": GATHER,
+    "gather of blocks of 8": BLOCKS,
     "transpose f64": transpose("f64", where="M % 32 == 0, N % 32 == 0"),
     "transpose f32": transpose("f32", where="M % 32 == 0, N % 32 == 0"),
     "transpose f16": transpose("f16", where="M % 32 == 0, N % 32 == 0"),
@@ -89,6 +95,7 @@ PROGRAMS = {
     "transpose, 101 × 67": transpose("f32", "101, 67"),
     "planes of RGB, u8": copied("M, N, 3", "M:i N:j 3:c", "c, i, j", "u8", "N % 32 == 0", "i, j, c", "3, M, N"),
     "3-D reversal": copied("M, N, K", "K:k N:j M:i", "k, j, i", where=WHOLE, read="i, j, k", result="K, N, M"),
+    "3-D permute, any size": copied("M, N, K", "N:j K:k M:i", "j, k, i", read="i, j, k", result="N, K, M"),
     "blocks of 8": copied("M, N, 8", "N:b M:i 8:j", "b, i, j", read="i, b, j", result="N, M, 8"),
     "5-D permute f16": copied(FIVE[0], FIVE[1], FIVE[2], "f16", read="a, b, c, d, e", result="C, E, A, D, B"),
     "reversal of 12 axes of 4": DEEP,

@@ -11,7 +11,8 @@ class Counts:
     """Sums over all launches of a kernel since the counters were cleared.
 
     Loads, stores and atomics are of single threads. A request is what the lanes of a warp ask at one instruction; sectors
-    are of 32 bytes, lines of 128, each summed over requests. A request to shared memory takes as many wavefronts as words
+    are of 32 bytes, lines of 128, each summed over requests; packed: the sectors that a request's bytes would fill, were they
+    neighbours. A request to shared memory takes as many wavefronts as words
     that its busiest bank must give; `shared_least` is what they would be without conflicts. A vector counts as one load or
     store; an asynchronous copy as a store in shared memory, and, where it reads, a load. Copies of tiles count for themselves
     alone, `tile_bytes` with what is filled.
@@ -29,10 +30,12 @@ class Counts:
     global_load_requests: int
     global_load_sectors: int
     global_load_lines: int
+    global_load_packed: int
     global_stores: int
     global_store_requests: int
     global_store_sectors: int
     global_store_lines: int
+    global_store_packed: int
     global_atomics: int
     shared_loads: int
     shared_stores: int

@@ -92,7 +92,7 @@ def least(band: Band) -> Least:
     requests = WEIGHTS[2] * sum(stream.trips for stream in band.streams)
     sizes = (band.request.sector, band.request.line)
     windows = [Window(*key, size, _start(streams, size)) for size in sizes for key, streams in groups.items()]
-    table, counted = _table(windows, band.spans)
+    table, counted = shared_by(windows, band.spans)
     times = tuple(sum(s.trips for s in streams) for streams in groups.values())
     most = min(iterations, band.request.lanes)
     sectors, solved = _by_lanes((*times, *(0 for _ in times)), table, most)
@@ -112,9 +112,9 @@ def _start(streams: Sequence[Stream], size: int) -> int | None:
     return None if moved or len(starts) > 1 else starts.pop()
 
 
-def _by_lanes(weights: Sequence[int], table: _Table, most: int) -> tuple[tuple[int, ...], bool]:
+def _by_lanes(weights: Sequence[int], table: Table, most: int) -> tuple[tuple[int, ...], bool]:
     """c(1), c(2), …: what a warp of so many lanes costs at least; and whether no limit was met."""
-    found = [_solve(weights, table, n) for n in range(1, most + 1)]
+    found = [cheapest(weights, table, n) for n in range(1, most + 1)]
     return tuple(cost for cost, _ in found), all(whole for _, whole in found)
 
 
@@ -129,10 +129,10 @@ def _of_warps(by_lanes: tuple[int, ...], iterations: int) -> int:
     return warps * by_lanes[-1] - saved[idle]
 
 
-_Table = tuple[tuple[int, ...], ...]
+Table = tuple[tuple[int, ...], ...]
 
 
-def _table(windows: Sequence[Window], spans: tuple[int, ...]) -> tuple[_Table, bool]:
+def shared_by(windows: Sequence[Window], spans: tuple[int, ...]) -> tuple[Table, bool]:
     """μ for each pair of windows, and m on the diagonal, at most `MANY`, which says nothing; and whether no limit was met."""
     found = [[together(min(a, b, key=_key), max(a, b, key=_key), spans) for b in windows] for a in windows]
     alone = [found[n][n][0] for n in range(len(windows))]
@@ -268,7 +268,7 @@ def _after(values: list[int], end: int) -> int:
     return sum(1 for value in values if value <= end)
 
 
-def _solve(weights: Sequence[int], table: _Table, lanes: int) -> tuple[int, bool]:
+def cheapest(weights: Sequence[int], table: Table, lanes: int) -> tuple[int, bool]:
     """The least Σ weight · k with k_i · table[i][i] ≥ lanes and k_i · k_j · table[i][j] ≥ lanes; or, where a limit of work was
     met, what is below it, and False."""
     order = sorted((n for n, w in enumerate(weights) if w), key=lambda n: -weights[n])

@@ -17,6 +17,7 @@ from itertools import permutations
 from math import gcd, prod
 
 from texpr.mapping.least import Least, least
+from texpr.mapping.rows import least_of_rows
 from texpr.mapping.streams import Band, Request
 from texpr.mapping.warps import REMEMBERED, WEIGHTS, Cost, Digits, Warps, box_of, sums, touched
 
@@ -38,7 +39,7 @@ class Solution:
     """The digits of a block's threads, fastest first, what they cost, and how good that is.
 
     `shape`: what the mapping by shape alone costs. `front`: digits of warps that are nowhere worse than others, with their
-    costs. `cut`: the search was ended by its limit.
+    costs. `cut`: the search was ended by its limit. `of_rows`: the least that boxes cost as rows begin anywhere, or 0.
     """
 
     digits: Digits
@@ -48,6 +49,7 @@ class Solution:
     front: tuple[tuple[Digits, Cost], ...]
     cut: bool
     work: int
+    of_rows: Fraction = Fraction(0)
 
     @property
     def gap(self) -> Fraction:
@@ -62,7 +64,11 @@ class Solution:
             return "not proved: an access is no sum of its indices"
         if self.gap <= 1:
             return "globally optimal"
-        return f"at most {float(self.gap):.2f} times the least"
+        if self.of_rows <= self.least.weighted:
+            return f"at most {float(self.gap):.2f} times the least"
+        over = self.gap * self.least.weighted / self.of_rows
+        best = "no box is better" if over <= 1 else f"at most {float(over):.2f} times the least of boxes"
+        return f"{best}, as rows begin anywhere"
 
 
 def solve(band: Band, threads: int, shape: Digits, free: bool) -> Solution:
@@ -79,7 +85,9 @@ def solve(band: Band, threads: int, shape: Digits, free: bool) -> Solution:
     best, cost = search.best
     if best is not shape and prod(radix for _, radix in best) == band.request.lanes:
         best = _block(band, best, threads, shape)
-    return Solution(best, cost, search.least, search.shape_cost, search.front(), search.is_cut, search.warps.work)
+    return Solution(
+        best, cost, search.least, search.shape_cost, search.front(), search.is_cut, search.warps.work, least_of_rows(band)
+    )
 
 
 @dataclass(slots=True)

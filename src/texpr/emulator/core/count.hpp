@@ -16,12 +16,13 @@ namespace tx_emu {
 
 enum class Act : unsigned char { read, write, atomic };
 
-/* `*_sectors` of 32 bytes and `*_lines` of 128 bytes are summed over requests of a warp. A request to shared memory takes
+/* `*_sectors` of 32 bytes and `*_lines` of 128 bytes are summed over requests of a warp; `*_packed`: the sectors that the bytes of
+   a request would fill, were they neighbours. A request to shared memory takes
    as many wavefronts as words that one bank must give; `shared_least` is what it would take without conflicts. */
 struct Counts {
     unsigned long long launches, blocks, threads, block_barriers, barrier_arrivals, warp_barriers, shuffles, votes;
-    unsigned long long global_loads, global_load_requests, global_load_sectors, global_load_lines;
-    unsigned long long global_stores, global_store_requests, global_store_sectors, global_store_lines;
+    unsigned long long global_loads, global_load_requests, global_load_sectors, global_load_lines, global_load_packed;
+    unsigned long long global_stores, global_store_requests, global_store_sectors, global_store_lines, global_store_packed;
     unsigned long long global_atomics, shared_loads, shared_stores, shared_atomics;
     unsigned long long shared_requests, shared_wavefronts, shared_least, async_copies, tile_loads, tile_stores, tile_bytes;
 };
@@ -62,6 +63,14 @@ inline void count_pieces(const Request &request, unsigned bytes, unsigned long l
     total += distinct(pieces, count);
 }
 
+/* Sectors that as many bytes fill as the lanes of a request touch, each once. Lanes touch the same bytes or others: accesses of one
+   size lie at multiples of it. */
+inline unsigned packed_sectors(const Request &request) {
+    std::uint64_t starts[LANES];
+    std::copy(request.addresses, request.addresses + request.lanes, starts);
+    return (distinct(starts, request.lanes) * request.size + 31) / 32;
+}
+
 /* 32 banks, 4 bytes wide. A request moves at most 128 bytes at a time: accesses of 8 bytes go in two halves of the lanes, of 16
    bytes in four quarters (CUDA C++ Programming Guide, "Shared Memory" of compute capability 5.x and later: 32 banks of 32 bits
    a cycle). */
@@ -91,6 +100,7 @@ inline void count_request(const Touch &first, const Request &request) {
     ++(load ? counting->global_load_requests : counting->global_store_requests);
     count_pieces(request, 32, load ? counting->global_load_sectors : counting->global_store_sectors);
     count_pieces(request, 128, load ? counting->global_load_lines : counting->global_store_lines);
+    (load ? counting->global_load_packed : counting->global_store_packed) += packed_sectors(request);
 }
 
 /* The requests of a warp that can be told: those for which every lane that runs still has come to its next access, or all. Lanes
@@ -173,6 +183,7 @@ inline std::string counts_json() {
             {"barrier_arrivals", c.barrier_arrivals}, {"warp_barriers", c.warp_barriers}, {"shuffles", c.shuffles},
             {"votes", c.votes}, {"global_loads", c.global_loads}, {"global_load_requests", c.global_load_requests},
             {"global_load_sectors", c.global_load_sectors}, {"global_load_lines", c.global_load_lines},
+            {"global_load_packed", c.global_load_packed}, {"global_store_packed", c.global_store_packed},
             {"global_stores", c.global_stores}, {"global_store_requests", c.global_store_requests},
             {"global_store_sectors", c.global_store_sectors}, {"global_store_lines", c.global_store_lines},
             {"global_atomics", c.global_atomics}, {"shared_loads", c.shared_loads}, {"shared_stores", c.shared_stores},
