@@ -6,14 +6,17 @@ does not depend on the loop, it is asked once, before it; where it grows with a 
     seq 16 |ki| { if 16 * ko + ki < K { par 4 |r| { if 4 * t + r < M { … } } } }
 
     if 4 * t + 3 < M { seq min(16, K - 16 * ko) |ki| { par 4 |r| { … } } }
-    else             { seq 16 |ki| { … as it was … } }
+    else             { seq min(16, K - 16 * ko) |ki| { par 4 |r| { if 4 * t + r < M { … } } } }
+
+Where something runs after that end, it runs in a second loop, and the other copy is as it was. A `par` that no level of the
+machine was given ends where no iteration after it does anything.
 
 Loops that a schedule names are parted, and others where it pays: an innermost `seq` of one thread that asks again and again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -74,11 +77,24 @@ class _Parter:
         if isinstance(loop, ir.Par):
             whole = tuple(low for _, low in least)
             body = self._either(whole, _without(loop.body, [t for t, _ in least]), loop.body)
-            return (replace(loop, body=body),)
+            return (replace(loop, extent=self._reach(loop, tests, inner, around), body=body),)
         fixed = [(t, low) for t, low in least if loop.sym not in low.syms()]
         moving = [(t, end) for t, low in least if (end := _end(low, loop.sym)) is not None and not _is_unrolled(loop)]
         main = self._ended(loop, moving, _without(loop.body, [t for t, _ in (*fixed, *moving)]), around)
-        return self._either(tuple(low for _, low in fixed), main, (loop,))
+        rest = self._ended(loop, moving, _without(loop.body, [t for t, _ in moving]), around) if len(main) == 1 else (loop,)
+        return self._either(tuple(low for _, low in fixed), main, rest)
+
+    def _reach(self, loop: ir.Par, tests: Sequence[_Test], inner: Mapping[Sym, Expr], around: tuple[ir.Loop, ...]) -> Expr:
+        """The extent of `loop` without iterations at its end that do nothing, where that is no level's to share out."""
+        if level_of(loop) is not None or not loop.extent.is_constant or loop.fully:
+            return loop.extent
+        for test in tests:
+            most = _greatest(test.margin, inner)
+            end = None if most is None else _end(most, loop.sym)
+            if most is not None and end is not None and _asks(loop.body, lambda part, most=most: _implies(part, most, inner)):
+                end = minimum(loop.extent, end)
+                return end if self._is_positive(end, around) else maximum(ZERO, end)
+        return loop.extent
 
     def _is_positive(self, end: Expr, around: tuple[ir.Loop, ...]) -> bool:
         """Whether a minimum is never negative in the loops around."""
@@ -112,6 +128,7 @@ class _Parter:
             return then
         both = tuple(s for s in orelse if isinstance(s, ir.New) and s in then)
         then, orelse = (tuple(s for s in body if s not in both) for body in (then, orelse))
+        then, orelse = _settled(then, tuple(least.values()), True), _settled(orelse, tuple(least.values()), False)
         return (*both, ir.If(test, then, self._renamed(orelse), span=orelse[0].span))
 
     def _renamed(self, body: Body) -> Body:
@@ -215,12 +232,61 @@ def _end(margin: Expr, sym: Sym) -> Expr | None:
     return rest // -slope + ONE
 
 
+def _greatest(margin: Expr, inner: Mapping[Sym, Expr]) -> Expr | None:
+    """An upper bound of a margin, as `_least` gives a lower one."""
+    found = _least(-margin, inner)
+    return None if found is None else -found
+
+
 def _covers(body: Body, test: _Test) -> bool:
     """Whether nothing in `body` runs where `test` fails, and it does not vary inside."""
     inner = {s.sym for s in ir.walk(body) if isinstance(s, ir.Par | ir.Seq)}
-    if test.margin.syms() & inner:
-        return False
-    return all(isinstance(s, ir.If) and not s.orelse and test.value in _conjuncts(s.condition) for s in body)
+    return not test.margin.syms() & inner and _asks(body, lambda part: part == test.value)
+
+
+def _asks(body: Body, is_meant: Callable[[Value], bool]) -> bool:
+    """Whether every statement that does something stands below an `if` that asks for what is meant."""
+    for stmt in body:
+        match stmt:
+            case ir.New():
+                continue
+            case ir.If():
+                below = (stmt.orelse,) if any(map(is_meant, _conjuncts(stmt.condition))) else (stmt.then, stmt.orelse)
+            case ir.Par() | ir.Seq():
+                below = (stmt.body,)
+            case _:
+                return False
+        if not all(_asks(block, is_meant) for block in below):
+            return False
+    return True
+
+
+def _implies(test: Value, most: Expr, inner: Mapping[Sym, Expr]) -> bool:
+    """Whether a test can hold only where `most` is ≥ 0."""
+    margin = _margin(test)
+    own = None if margin is None else _greatest(margin, inner)
+    return own is not None and (more := most - own).is_constant and more.constant >= 0
+
+
+def _settled(body: Body, margins: Sequence[Expr], whole: bool) -> Body:
+    """`body` where all of `margins` are ≥ 0, or where one is not: of an `if` and its `else` that ask for just that, one alone."""
+    found: list[ir.Stmt] = []
+    for stmt in body:
+        made = with_blocks(stmt, tuple(_settled(block, margins, whole) for block in ir.blocks(stmt)))
+        if not isinstance(made, ir.If) or not made.orelse:
+            found.append(made)
+        elif whole and all(_follows(part, margins) for part in _conjuncts(made.condition)):
+            found.extend(made.then)
+        elif not whole and {_margin(part) for part in _conjuncts(made.condition)} == set(margins):
+            found.extend(made.orelse)
+        else:
+            found.append(made)
+    return tuple(found)
+
+
+def _follows(test: Value, margins: Sequence[Expr]) -> bool:
+    margin = _margin(test)
+    return margin is not None and any((more := margin - known).is_constant and more.constant >= 0 for known in margins)
 
 
 def _without(body: Body, tests: Sequence[_Test]) -> Body:

@@ -9,7 +9,7 @@ from texpr.backends.c.text import comment
 from texpr.backends.c.types import OPERATOR_TYPES, SMALL_FLOATS
 from texpr.backends.c.value import element_text, value_text
 from texpr.backends.cpu.ahead import fetch_ahead
-from texpr.backends.cpu.lanes import head, is_rows, rows
+from texpr.backends.cpu.lanes import lanes_of, rows
 from texpr.ir.kernel import Assign, Atomic, Barrier, CommitAsync, Exchange, For, WaitAsync, walk
 from texpr.ir.transfer import Tiles, Waited
 from texpr.ir.types import BOOL, DType
@@ -49,10 +49,11 @@ class Cpu:
 
     def rows(self, loop: For, scope: Scope) -> Rows | None:
         """A loop over lanes as operations on whole vectors."""
-        if not is_rows(loop):
+        lanes = lanes_of(loop)
+        if lanes is None:
             return None
-        count, lanes = head(loop)
-        return Rows(f"TX_UNROLL({count})", lanes, tuple(rows(loop, scope)))
+        count, step = lanes.head
+        return Rows(f"TX_UNROLL({count})", step, tuple(rows(lanes, scope, self._near)))
 
     def in_loop(self, loop: For, scope: Scope) -> list[str]:
         """Fetches of what later turns read."""

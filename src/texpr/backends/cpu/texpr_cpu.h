@@ -23,6 +23,7 @@
 #pragma clang diagnostic ignored "-Wpass-failed" /* a loop over lanes that stays scalar is slower, not wrong */
 #define TX_UNROLL(COUNT) _Pragma("unroll")
 #else
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized" /* lanes that hold nothing yet may be kept beside those that are set */
 #define TX_UNROLL(COUNT) _Pragma(TX_TEXT(GCC unroll COUNT))
 #endif
 
@@ -66,6 +67,70 @@ template <class T> TX_FN typename tx_vector<T>::type const &tx_row(T const &firs
 typedef float tx_floats __attribute__((vector_size(TX_VECTOR_BYTES)));
 typedef double tx_doubles __attribute__((vector_size(TX_VECTOR_BYTES)));
 template <class T> TX_FN typename tx_vector<T>::type tx_same(T value) { return value - typename tx_vector<T>::type{}; }
+
+/* Of a row that goes beyond what is meant: `tx_some` has the first COUNT elements from `first` on, then zeros, and reads nothing
+   after them; `tx_store_some` writes so many and nothing after them; `tx_choose` takes so many lanes of YES, then those of NO.
+   COUNT is 1 or more. */
+#if defined(__AVX512F__)
+#define TX_FIRST(LANES) ((1u << tx_min(count, LANES)) - 1)
+TX_FN tx_floats tx_some(float const &first, int count) {
+    return _mm512_maskz_loadu_ps((__mmask16)TX_FIRST(16), &first);
+}
+TX_FN tx_doubles tx_some(double const &first, int count) {
+    return _mm512_maskz_loadu_pd((__mmask8)TX_FIRST(8), &first);
+}
+TX_FN void tx_store_some(float &first, tx_floats row, int count) {
+    _mm512_mask_storeu_ps(&first, (__mmask16)TX_FIRST(16), row);
+}
+TX_FN void tx_store_some(double &first, tx_doubles row, int count) {
+    _mm512_mask_storeu_pd(&first, (__mmask8)TX_FIRST(8), row);
+}
+TX_FN tx_floats tx_choose(int count, tx_floats yes, tx_floats no) {
+    return _mm512_mask_blend_ps((__mmask16)TX_FIRST(16), no, yes);
+}
+TX_FN tx_doubles tx_choose(int count, tx_doubles yes, tx_doubles no) {
+    return _mm512_mask_blend_pd((__mmask8)TX_FIRST(8), no, yes);
+}
+#elif defined(__AVX__)
+static int32_t const tx_below[32] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+TX_FN __m256i tx_first(int lanes) { return _mm256_loadu_si256(reinterpret_cast<__m256i const *>(tx_below + 16 - lanes)); }
+TX_FN tx_floats tx_some(float const &first, int count) {
+    return _mm256_maskload_ps(&first, tx_first(tx_min(count, 8)));
+}
+TX_FN tx_doubles tx_some(double const &first, int count) {
+    return _mm256_maskload_pd(&first, tx_first(2 * tx_min(count, 4)));
+}
+TX_FN void tx_store_some(float &first, tx_floats row, int count) {
+    _mm256_maskstore_ps(&first, tx_first(tx_min(count, 8)), row);
+}
+TX_FN void tx_store_some(double &first, tx_doubles row, int count) {
+    _mm256_maskstore_pd(&first, tx_first(2 * tx_min(count, 4)), row);
+}
+TX_FN tx_floats tx_choose(int count, tx_floats yes, tx_floats no) {
+    return _mm256_blendv_ps(no, yes, (__m256)tx_first(tx_min(count, 8)));
+}
+TX_FN tx_doubles tx_choose(int count, tx_doubles yes, tx_doubles no) {
+    return _mm256_blendv_pd(no, yes, (__m256d)tx_first(2 * tx_min(count, 4)));
+}
+#else
+template <class T> TX_FN typename tx_vector<T>::type tx_some(T const &first, int count) {
+    typename tx_vector<T>::type row = {};
+    for (int lane = 0; lane < TX_LANES(T); ++lane)
+        if (lane < count) row[lane] = (&first)[lane];
+    return row;
+}
+template <class T> TX_FN void tx_store_some(T &first, typename tx_vector<T>::type row, int count) {
+    for (int lane = 0; lane < TX_LANES(T); ++lane)
+        if (lane < count) (&first)[lane] = row[lane];
+}
+template <class V> TX_FN V tx_chosen(int count, V yes, V no) {
+    for (int lane = 0; lane < (int)(sizeof(V) / sizeof(yes[0])); ++lane)
+        if (lane < count) no[lane] = yes[lane];
+    return no;
+}
+TX_FN tx_floats tx_choose(int count, tx_floats yes, tx_floats no) { return tx_chosen(count, yes, no); }
+TX_FN tx_doubles tx_choose(int count, tx_doubles yes, tx_doubles no) { return tx_chosen(count, yes, no); }
+#endif
 
 /* a * b + c in each lane, rounded once where the machine has an instruction for it. */
 #if defined(__AVX512F__)
