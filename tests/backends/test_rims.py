@@ -1,4 +1,4 @@
-"""Vectors that end before their last lane: right to the bit, and nothing beyond an array's end is touched, at every level of x86."""
+"""Vectors that end before their last lane: right to the bit, nothing behind an array is touched, at each level of x86."""
 
 from __future__ import annotations
 

@@ -269,7 +269,7 @@ def _implies(test: Value, most: Expr, inner: Mapping[Sym, Expr]) -> bool:
 
 
 def _settled(body: Body, margins: Sequence[Expr], whole: bool) -> Body:
-    """`body` where all of `margins` are ≥ 0, or where one is not: of an `if` and its `else` that ask for just that, one alone."""
+    """`body` where all of `margins` are ≥ 0, or one is not: of an `if` and its `else` that ask for just that, one alone."""
     found: list[ir.Stmt] = []
     for stmt in body:
         made = with_blocks(stmt, tuple(_settled(block, margins, whole) for block in ir.blocks(stmt)))
