@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from texpr.affine.expr import Expr, Sym, expr
-from texpr.ir.value import Buffer, Load, Ref
+from texpr.ir.value import Load, Ref
+from texpr.isa.levels import Space
 from texpr.presburger.formula import Eq, rename
 from texpr.verifier.actions import Action
 from texpr.verifier.events import Event
-from texpr.verifier.flow import Access, Flow, Home, when
+from texpr.verifier.flow import Access, Flow, when
 from texpr.verifier.logic import Point
 from texpr.verifier.match import home_of
 from texpr.verifier.tags import Moved
@@ -33,33 +34,34 @@ class Copy:
 
 
 def copy_of(event: Event, source: Load | Ref | None, action: Action, tag: Moved, flow: Flow) -> Copy | None:
-    """`event` as a copy of `source`; None where it is none."""
-    outward = isinstance(event.target, Load) and is_plain(event.target.buffer, flow)
-    plain = event.target if outward else source
-    if source is None or not isinstance(plain, Load) or not is_plain(plain.buffer, flow) or plain.data:
-        return None
-    if action.stored != plain.buffer or tag.side not in (-1, 1):
+    """`event` as a copy of `source`; None where it is none. Which element memory of a kernel holds, `tag` says."""
+    plain = event.target if tag.side == 1 else source
+    if source is None or not isinstance(plain, Load) or plain.data or tag.side not in (-1, 1):
         return None
     found = {loop.sym: e for loop, e in zip(action.spot.loops, tag.indices, strict=False)}
-    return _made(event, source, plain, action, found, tag.side)
-
-
-def is_plain(buffer: Buffer, flow: Flow) -> bool:
-    """Whether memory is the program's own, of which there is one copy."""
-    return buffer not in flow.reading.spaces and flow.program.scopes.get(buffer) == 0
-
-
-def _made(event: Event, source: Load | Ref, plain: Load, action: Action, found: Mapping[Sym, Expr], side: int) -> Copy:
+    meant, copies = plain.index, tuple[Expr, ...]()
+    if flow.space(plain.buffer) is Space.GLOBAL:
+        if action.stored != plain.buffer or flow.program.scopes.get(plain.buffer) != 0:
+            return None
+    else:
+        around = [loop.sym for loop in action.spot.loops[: flow.program.scopes[action.stored]]]
+        if not isinstance(action.target, Load) or not {*around, *_loops(action)} <= found.keys():
+            return None
+        meant, copies = tuple(e.substitute(found) for e in action.target.index), tuple(found[sym] for sym in around)
     *before, place, _ = when(action.spot, found, 0)
     assert isinstance(place, int)
-    times = (*before, place + side)
 
     def access(at: Load | Ref, write: bool) -> Access:
-        index = at.index if isinstance(at, Load) else ()
-        home: Home = home_of(at)
-        return Access(event, event.site, home, index, write, (*times, int(write)), plain.buffer, plain.index, ())
+        index, times = at.index if isinstance(at, Load) else (), (*before, place + tag.side, int(write))
+        return Access(event, event.site, home_of(at), index, write, times, action.stored, meant, copies)
 
     return Copy(event, action, found, access(source, False), access(event.target, True))
+
+
+def _loops(action: Action) -> set[Sym]:
+    """The loops that say which element an action writes."""
+    assert isinstance(action.target, Load)
+    return {sym for e in action.target.index for sym in e.syms()} & {loop.sym for loop in action.spot.loops}
 
 
 def untouched(copy: Copy, flow: Flow) -> Point | None:

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import count
 from typing import TypeAlias
 
 from texpr.affine.expr import ONE, Expr, FloorDiv, Mod, Sym, expr, term, without
+from texpr.affine.facts import Known
+from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir.rewrite import map_value, substitute_load, substitute_value
 from texpr.ir.types import BOOL
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Level, Space
-from texpr.presburger.formula import Eq, Formula, Ge, between, compare, negate
+from texpr.presburger.formula import Eq, Formula, Ge, between, compare, negate, rename
 from texpr.support.span import NOWHERE, Span
+from texpr.verifier.boxes import Piece, Sender, filled, pieces, sender
 from texpr.verifier.logic import test
 
 Host: TypeAlias = tuple["int | k.HostLoop", ...]
@@ -63,6 +67,12 @@ class Site:
     path: tuple[tuple[Block, int], ...] = ()
     names: Mapping[Sym, Expr] = field(default_factory=dict[Sym, Expr])
     bounds: Mapping[k.For, tuple[Expr, Expr]] = field(default_factory=dict[k.For, "tuple[Expr, Expr]"])
+    sender: tuple[Expr, ...] = ()
+
+    @property
+    def block(self) -> tuple[Expr, ...]:
+        """The coordinates of the block that runs an instance: another one than `launch.blocks` where it sends that a box."""
+        return self.sender or tuple(map(expr, self.launch.blocks))
 
     @property
     def dims(self) -> tuple[Sym, ...]:
@@ -74,6 +84,15 @@ class Site:
     def where(self) -> tuple[Formula, ...]:
         """Which instances there are."""
         return (*self.launch.domain, *self.domain)
+
+
+@lru_cache(maxsize=1 << 12)
+def plainly(value: Expr, site: Site) -> Expr:
+    """`value` as it is at all instances of a site, by the constant ranges of its coordinates and loops."""
+    ends = {
+        loop.sym: (lo.constant, hi.constant - 1) for loop, (lo, hi) in site.bounds.items() if lo.is_constant and hi.is_constant
+    }
+    return Simplifier(Known(ends))(value)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,7 +109,8 @@ class Variable:
 class Event:
     """One element or variable that is given a value. `kind`: plain, atomic, async, or exchange; `stmt` is what does it.
 
-    `let`: a register that never changes, which the program may have too, or not.
+    `let`: a register that never changes, which the program may have too, or not. `barrier`: at which an engine's copy arrives.
+    `needs`: without which it is not what is said here.
     """
 
     site: Site
@@ -99,6 +119,18 @@ class Event:
     stmt: k.Stmt
     kind: str = "plain"
     let: bool = False
+    barrier: Load | None = None
+    needs: Formula | None = None
+
+    @property
+    def atomic(self) -> bool:
+        """Whether nothing comes between what it reads of its target and what it writes."""
+        return self.kind == "atomic" or (isinstance(self.stmt, k.StoreTensor) and self.stmt.reduce is not None)
+
+    @property
+    def engine(self) -> bool:
+        """Whether no thread moves it, but the engine of tensors does."""
+        return isinstance(self.stmt, k.CopyTensor | k.StoreTensor | k.CopyBulk)
 
     @property
     def span(self) -> Span:
@@ -106,15 +138,26 @@ class Event:
         return getattr(self.stmt, "span", NOWHERE)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Signal:
+    """What makes a barrier, arrives at it, brings bytes to it, or waits for it: an element of an array of barriers."""
+
+    stmt: k.Stmt
+    site: Site
+    barrier: Load
+
+
 @dataclass(slots=True)
 class Reading:
-    """All of a plan. `barriers`: what threads must reach together; `strange`: what is not understood."""
+    """All of a plan. `together`: what threads must reach together; `strange`: what is not understood; `fences`, of a kind."""
 
     events: list[Event] = field(default_factory=list[Event])
     variables: dict[Sym, Variable] = field(default_factory=dict[Sym, Variable])
     together: list[tuple[k.Stmt, Site]] = field(default_factory=list["tuple[k.Stmt, Site]"])
     strange: list[tuple[k.Stmt, Site, str]] = field(default_factory=list["tuple[k.Stmt, Site, str]"])
-    waits: list[tuple[int, Site]] = field(default_factory=list["tuple[int, Site]"])
+    waits: list[tuple[k.Stmt, Site]] = field(default_factory=list["tuple[k.Stmt, Site]"])
+    fences: list[tuple[str, Site]] = field(default_factory=list["tuple[str, Site]"])
+    signals: list[Signal] = field(default_factory=list[Signal])
     launches: list[Launch] = field(default_factory=list[Launch])
     spaces: dict[Buffer, Space] = field(default_factory=dict[Buffer, Space])
 
@@ -265,12 +308,21 @@ class _Body:
                 found.events.append(Event(site, Ref(made, stmt.source.dtype), source, stmt, "exchange"))
             case k.CopyAsync():
                 self.copy(stmt, site, scope)
-            case k.WaitAsync():
-                found.waits.append((stmt.pending, site))
-            case k.CommitAsync() | k.PrefetchMap():
+            case k.CopyTensor() | k.StoreTensor() | k.CopyBulk():
+                try:
+                    self.engine(stmt, site, scope)
+                except ValueError as why:
+                    found.strange.append((stmt, site, str(why)))
+            case k.BarrierInit() | k.BarrierExpect() | k.BarrierArrive() | k.BarrierWait():
+                if isinstance(stmt, k.BarrierWait):
+                    stmt = replace(stmt, parity=stmt.parity.substitute(scope.exprs))
+                found.signals.append(Signal(stmt, site, self.load(stmt.barrier, scope)))
+            case k.Fence():
+                found.fences.append((stmt.kind, site))
+            case k.WaitAsync() | k.WaitBulk():
+                found.waits.append((stmt, site))
+            case k.CommitAsync() | k.CommitBulk() | k.PrefetchMap():
                 pass
-            case _:
-                found.strange.append((stmt, site, "a copy of tiles, or a wait for one"))
 
     def loop(self, stmt: k.For, site: Site, scope: _Scope) -> None:
         inner = scope.copy()
@@ -349,6 +401,77 @@ class _Body:
                 else:
                     inside = replace(inside, tests=(*site.tests, (asked, site)))
                 self.reader.found.events.append(Event(inside, place, moved, stmt, "async"))
+
+    def engine(self, stmt: k.CopyTensor | k.StoreTensor | k.CopyBulk, site: Site, scope: _Scope) -> None:
+        """A copy of a tile as its elements; of one that several blocks get, those that one of them gets, from each sender."""
+        found, name = self.reader.found, f"box{next(self.reader.numbers)}"
+        moved, barrier = self.moved(stmt, scope), None
+        if isinstance(moved, k.CopyTensor) and moved.peers:
+            if site.tests:
+                raise ValueError("a test of data decides whether a box is sent")
+            by = sender(moved, self.launch.kernel, name)
+            site, known = self.sent(site, by), Simplifier(Known({loop.sym: (0, loop.hi.constant - 1) for loop in by.loops}))
+            seen = _Scope({sym: known(e.substitute(by.values)) for sym, e in {**by.values, **scope.exprs}.items()}, scope.refs)
+            moved = self.moved(stmt, seen)
+        if not isinstance(moved, k.StoreTensor) and moved.barrier is not None:
+            barrier = moved.barrier
+            found.signals.append(Signal(moved, site, barrier))
+        for piece in pieces(moved, self.launch.kernel, name):
+            near, far = piece.near, piece.far
+            inward = barrier is not None
+            if far is None:
+                target, value = near, filled(moved, self.launch.kernel, near)
+            elif inward:
+                target, value = near, far
+            else:
+                target, value = far, near
+                if isinstance(moved, k.StoreTensor) and moved.reduce is not None:
+                    value = Op(moved.reduce, (far, near), far.dtype)
+            inside = self.within(site, piece, scope)
+            found.events.append(Event(inside, target, value, stmt, "async", barrier=barrier, needs=piece.needs))
+
+    def moved(
+        self, stmt: k.CopyTensor | k.StoreTensor | k.CopyBulk, scope: _Scope
+    ) -> k.CopyTensor | k.StoreTensor | k.CopyBulk:
+        """A copy over coordinates and registers by their unique names."""
+
+        def whole(exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
+            return tuple(e.substitute(scope.exprs) for e in exprs)
+
+        if isinstance(stmt, k.CopyBulk):
+            barrier = None if stmt.barrier is None else self.load(stmt.barrier, scope)
+            return replace(stmt, target=self.load(stmt.target, scope), source=self.load(stmt.source, scope), barrier=barrier)
+        rows, at = tuple(self.value(row, scope) for row in stmt.rows), whole(stmt.at)
+        if isinstance(stmt, k.StoreTensor):
+            return replace(stmt, source=self.load(stmt.source, scope), rows=rows, at=at)
+        (first,), target, barrier = whole((stmt.first,)), self.load(stmt.target, scope), self.load(stmt.barrier, scope)
+        return replace(stmt, target=target, barrier=barrier, rows=rows, at=at, offsets=whole(stmt.offsets), first=first)
+
+    def sent(self, site: Site, by: Sender) -> Site:
+        """A site as who gets a box sees that of its sender."""
+        domain = tuple(rename(fact, by.values) for fact in site.domain)
+        bounds = {loop: (lo.substitute(by.values), hi.substitute(by.values)) for loop, (lo, hi) in site.bounds.items()}
+        own = tuple(expr(sym).substitute(by.values) for sym in site.launch.blocks)
+        return self.over(replace(site, domain=domain, bounds=bounds, sender=own), by.loops)
+
+    def over(self, site: Site, loops: tuple[k.For, ...]) -> Site:
+        """A site in further loops, all of whose turns are at once."""
+        domain = tuple(between(loop.lo, loop.sym, loop.hi) for loop in loops)
+        bounds = {**site.bounds, **{loop: (loop.lo, loop.hi) for loop in loops}}
+        time = (*site.time, *(step for loop in loops for step in (loop, 0)))
+        return replace(site, time=time, loops=(*site.loops, *loops), domain=(*site.domain, *domain), bounds=bounds)
+
+    def within(self, site: Site, piece: Piece, scope: _Scope) -> Site:
+        """Where and when the elements of a copy are moved."""
+        inside = self.over(site, piece.loops)
+        domain, tests = (*inside.domain, *piece.domain), inside.tests
+        for asked, taken in piece.tests:
+            found = test(asked)
+            if found is None:
+                tests = (*tests, (asked if taken else Op("not", (asked,), BOOL), site))
+            else:
+                domain = (*domain, found if taken else negate(found))
+        return replace(inside, domain=domain, tests=tests)
 
     def value(self, value: Value, scope: _Scope) -> Value:
         """`value` over coordinates and registers by their unique names."""

@@ -8,22 +8,26 @@ program.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from texpr.affine.expr import Expr, Sym, Xor, expr
+from texpr.affine.expr import Expr, Max, Min, Sym, Xor, children, expr
+from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Load, Ref
 from texpr.isa.levels import Space
 from texpr.presburger.formula import Eq, Formula, between, conj, differ, disj, leaves, negate, rename
+from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
 from texpr.verifier.actions import Program, Spot
-from texpr.verifier.events import Event, Reading, Site
-from texpr.verifier.landing import landings, not_landed
+from texpr.verifier.events import Event, Reading, Site, plainly
+from texpr.verifier.landing import Landing, fences, landings, not_landed
 from texpr.verifier.logic import Point, points, witness
 from texpr.verifier.match import Match
 from texpr.verifier.order import Sides, When, cases, domains, equal_all, sides_of, unordered
+from texpr.verifier.phases import Phases
 
 Home: TypeAlias = "Buffer | Sym"
 
@@ -75,6 +79,11 @@ class Flow:
     program: Program
     reading: Reading
     premises: Formula
+    before: Sequence[int | None] = ()
+    phases: Phases = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.phases = Phases(self.reading, self.premises, self.before)
 
     def accesses(self, match: Match) -> Iterator[Access]:
         """What a matched event touches."""
@@ -88,18 +97,22 @@ class Flow:
     def access(self, match: Match, place: Load | Ref, site: Site, meant: Load | Ref, spot: Spot, write: bool) -> Access:
         found = match.indices
         stored: Buffer | Sym = meant.buffer if isinstance(meant, Load) else meant.sym
-        element = tuple(e.substitute(found) for e in meant.index) if isinstance(meant, Load) else ()
+        element = tuple(plainly(e.substitute(found), site) for e in meant.index) if isinstance(meant, Load) else ()
         scope = self.program.scopes[stored]
         copies = tuple(found[loop.sym] for loop in spot.loops[:scope])
         home: Home = place.buffer if isinstance(place, Load) else place.sym
-        index = place.index if isinstance(place, Load) else ()
+        index = tuple(plainly(e, site) for e in place.index) if isinstance(place, Load) else ()
         return Access(match.event, site, home, index, write, when(spot, found, int(write)), stored, element, copies)
 
-    def faithful(self, a: Access, b: Access) -> bool:
-        """Whether accesses at one place are plainly of one element: places are elements, of the copy of a block or thread."""
+    def faithful(self, a: Access, b: Access) -> int:
+        """From which common loop on accesses at one place are plainly of one element, where outer ones are in the same turn.
+
+        Places are elements, of the copy of a block or thread, or of one that these turns number.
+        """
         known = set(self.instance(a.home, a.site))
-        own = all(e.syms() <= known for e in a.copies) and a.copies == b.copies
-        return isinstance(a.home, Buffer) and a.index == a.meant and b.index == b.meant and own
+        if not isinstance(a.home, Buffer) or a.index != a.meant or b.index != b.meant:
+            return sys.maxsize
+        return 0 if all(e.syms() <= known for e in a.copies) and a.copies == b.copies else len(a.copies)
 
     def space(self, home: Home) -> Space:
         """Where a home is."""
@@ -133,12 +146,13 @@ class Flow:
 
     def misordered(self, a: Access, b: Access) -> Point | None:
         """Instances at one place that the program has in this order, and the kernels perhaps not. Raises Undecided."""
-        if not (a.write or b.write) or (a.event.kind == "atomic" == b.event.kind):
+        if not (a.write or b.write) or (a.event.atomic and b.event.atomic):
             return None
         plain = self.faithful(a, b)
         sides = self.sides(a, b)
         times = _renamed(a.when, sides.left), _renamed(b.when, sides.right)
-        wanted = [formula for free, formula in cases(*times, a.stored) if not (free and plain)]
+        every = enumerate(cases(*times, a.stored))
+        wanted = [formula for at, (free, formula) in every if not (free and at >= plain)]
         return self._pair(a, b, sides, wanted) if wanted else None
 
     def _pair(self, a: Access, b: Access, sides: Sides, wanted: Sequence[Formula]) -> Point | None:
@@ -147,27 +161,44 @@ class Flow:
             return None
         space = self.space(a.home)
         shared, later = space is Space.SHARED, not a.write and b.write
-        if a.event.kind == "async" and a.site.launch is b.site.launch:
-            found = tuple(landings(a.site, self.reading.waits))
+        found = self.landings(a, b) if a.site.launch is b.site.launch else None
+        if found is not None:
             bad = [not_landed(a.site, b.site, found, sides, shared_only=shared, later=later)]
         else:
             private = space is Space.LOCAL
             bad = unordered(a.site, b.site, sides, shared_only=shared, private=private, later=later)
         if not bad:
             return None
-        return witness((*domains(a.site, b.site, sides), *place, disj(wanted), disj(bad)), self.premises)
+        return easily((*domains(a.site, b.site, sides), *place, disj(wanted), disj(bad)), self.premises)
+
+    def landings(self, a: Access, b: Access) -> tuple[Landing, ...] | None:
+        """Behind what `a` has come about for `b`; None where that is when its thread does it."""
+        if a.event.kind == "async":
+            if b.event.engine and not a.event.engine and a.write:
+                raise Undecided("a copy of the engine reads what another asynchronous copy wrote")
+            return self.landed(a.event, a.write)
+        if b.event.engine and a.write:  # global memory that threads write is not known to the engine in the same launch
+            return fences(a.site, "async", self.reading.fences) if self.space(a.home) is Space.SHARED else ()
+        return None
+
+    def landed(self, event: Event, write: bool) -> tuple[Landing, ...]:
+        """Where a copy has landed, or, without `write`, where it has read what it stores."""
+        if event.barrier is not None:
+            return self.phases.landings(event.site, event.barrier)
+        fitting = [w for w in self.reading.waits if isinstance(w[0], k.WaitBulk) is event.engine]
+        return tuple(landings(event.site, fitting, write))
 
     def confused(self, a: Access, b: Access) -> Point | None:
         """Instances at one place that are different elements of one copy of the program's memory. Raises Undecided."""
-        if a.stored != b.stored or not a.meant or self.faithful(a, b):
-            return None
+        if a.stored != b.stored or not a.meant or (a.index == a.meant and b.index == b.meant):
+            return None  # at one place is then one element
         sides = self.sides(a, b)
         place = self.same_place(a, b, sides)
         if place is None:
             return None
         copies = [Eq(sides.a(x) - sides.b(y)) for x, y in zip(a.copies, b.copies, strict=True)]
         apart = differ(map(sides.a, a.meant), map(sides.b, b.meant))
-        return witness((*domains(a.site, b.site, sides), *place, *copies, apart), self.premises)
+        return easily((*domains(a.site, b.site, sides), *place, *copies, apart), self.premises)
 
     def missing(self, r: Access, spot: Spot | None, target: Load | Ref, sources: Sources) -> Point | None:
         """Of what a statement of the program wrote before `r`, something that is not where `r` reads. Raises Undecided.
@@ -259,7 +290,7 @@ class Flow:
         own = {sym: Sym(f"{sym.name}○") for sym in w.site.dims}
         moved = _renamed(w.when, own)
         facts = [rename(f, own) for f in w.site.where]
-        facts += [Eq(x.substitute(own) - y) for x, y in zip(w.meant, r.meant, strict=True)]
+        facts += [Eq(x.substitute(own) - y) for x, y in zip((*w.meant, *w.copies), (*r.meant, *r.copies), strict=True)]
         facts += self._same_instance(w, r, own)
         facts.append(disj(f for _, f in cases(moved, r.when, r.stored, whole=True)))
         if begun is not None:
@@ -317,6 +348,20 @@ class Flow:
         shape = access.home.shape
         inside = conj(between(0, e, n) for e, n in zip(access.index, shape, strict=True))
         return witness((*access.site.where, negate(inside)), self.premises)
+
+
+def easily(facts: Sequence[Formula], premises: Formula) -> Point | None:
+    """`witness`, asked first without what makes it hard: there are more points then, so that none is none."""
+    easy = [fact for fact in facts if not any(map(_nested, leaves(fact)))]
+    return None if len(easy) < len(facts) and witness(easy, premises) is None else witness(facts, premises)
+
+
+def _nested(value: Expr) -> bool:
+    """Whether there is an exclusive or in an expression, or a quotient in a quotient."""
+    atoms = [atom for monomial, _ in value.terms for atom in monomial if not isinstance(atom, Sym)]
+    inner = [e for atom in atoms for e in children(atom)]
+    deep = (a for e in inner for monomial, _ in e.terms for a in monomial)
+    return any(isinstance(a, Xor) for a in atoms) or any(not isinstance(a, Sym | Min | Max) for a in deep)
 
 
 def swizzled(formula: Formula) -> bool:

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field, replace
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir.structure import same
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
-from texpr.presburger.formula import Eq, Formula, conj, negate, rename
+from texpr.isa.levels import Space
+from texpr.presburger.formula import Eq, Formula, conj, negate, rename, syms
+from texpr.presburger.relaxed import flat
 from texpr.verifier.actions import Action, Program, Spot
 from texpr.verifier.events import Event, Reading, Site, Variable
 from texpr.verifier.logic import Point, test, witness
@@ -169,9 +171,22 @@ class Pairing:
             self.data = kept[3]
             self.place(given, meant, site, spot)
 
+    def idle(self, indices: Mapping[Sym, Expr]) -> tuple[Formula, ...]:
+        """What says of a block of a cluster that the program has it. What others do in their own memory, no block sees."""
+        site, target = self.event.site, self.event.target
+        if site.launch.kernel.cluster == (1, 1, 1) or not self.shared(target):
+            return ()
+        others = {*site.dims} - {*site.launch.blocks}
+        wanted = (part for fact in self.action.spot.domain for part in flat((rename(fact, indices),)))
+        return tuple(f for f in wanted if syms(f) & {*site.launch.blocks} and not syms(f) & others)
+
+    def shared(self, place: Load | Ref) -> bool:
+        """Whether a place is in the memory of a block."""
+        return isinstance(place, Load) and self.reading.spaces.get(place.buffer) is Space.SHARED
+
     def wrong(self, indices: Mapping[Sym, Expr], premises: Formula) -> Point | None:
         """An instance at which the indices are none of the statement's, or something differs by them. Raises Undecided."""
-        where = self.event.site.where
+        where = (*self.event.site.where, *self.idle(indices))
         goals: list[Formula] = []
         for meant, given in self.equations:
             difference = meant.substitute(indices) - given
@@ -187,7 +202,10 @@ class Pairing:
 
     def matched(self, indices: Mapping[Sym, Expr], inverse: tuple[Expr, ...] = ()) -> Match:
         """The event as these instances."""
-        return Match(self.event, self.action, indices, tuple(self.operands), inverse)
+        event, site, idle = self.event, self.event.site, self.idle(indices)
+        if idle:
+            event = replace(event, site=replace(site, domain=(*site.domain, *idle)))
+        return Match(event, self.action, indices, tuple(self.operands), inverse)
 
 
 def same_number(a: Literal, b: Literal) -> bool:

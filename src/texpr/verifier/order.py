@@ -89,29 +89,33 @@ def unordered(a: Site, b: Site, sides: Sides, *, shared_only: bool, private: boo
 
     `shared_only`: both touch memory of one block, `private`: of one thread. `later`: in one instance `b` is behind `a`.
     """
-    found = list(_host(a, b, sides))
+    found = list(launched_later(a, b, sides))
     if a.launch is not b.launch:
         return found
     same_host = [Eq(sides.a(s) - sides.b(s)) for s in a.launch.host]
-    blocks, threads = a.launch.blocks, a.launch.threads
-    if not (shared_only or private) and blocks:
-        found.append(conj((*same_host, differ(map(sides.a, blocks), map(sides.b, blocks)))))
-    here = [*same_host, *equal_all(blocks, sides)]
+    threads = a.launch.threads
+    mine, theirs = [sides.a(e) for e in a.block], [sides.b(e) for e in b.block]
+    if not (shared_only or private) and mine:
+        found.append(conj((*same_host, differ(mine, theirs))))
+    elif a.sender or b.sender:  # blocks of a cluster
+        far = differ(mine, theirs)
+        found.extend(conj((*same_host, far, case)) for case in _unmet(a, b, sides, CLUSTER))
+    here = [*same_host, *(Eq(x - y) for x, y in zip(mine, theirs, strict=True))]
     if threads and not private:
         apart = differ(map(sides.a, threads), map(sides.b, threads))
         found.extend(conj((*here, apart, case)) for case in _unmet(a, b, sides))
     here += equal_all(threads, sides)
-    found.extend(conj((*here, case)) for case in _not_behind(a, b, sides, later))
+    found.extend(conj((*here, case)) for case in not_behind(a, b, sides, later))
     return found
 
 
 def textual(a: Site, b: Site, sides: Sides) -> list[Formula]:
     """When `b` stands behind `a` in what is launched, or runs in a later turn of a loop around both."""
     turned = Sides(sides.right, sides.left)
-    found = list(_host(b, a, turned))
+    found = list(launched_later(b, a, turned))
     if a.launch is b.launch:
         same = [Eq(sides.a(s) - sides.b(s)) for s in a.launch.host]
-        found += [conj((*same, case)) for case in _not_behind(b, a, turned, True)]
+        found += [conj((*same, case)) for case in not_behind(b, a, turned, True)]
     return found
 
 
@@ -120,7 +124,7 @@ def equal_all(syms: Sequence[Sym], sides: Sides) -> list[Formula]:
     return [Eq(sides.a(s) - sides.b(s)) for s in syms]
 
 
-def _host(a: Site, b: Site, sides: Sides) -> Iterator[Formula]:
+def launched_later(a: Site, b: Site, sides: Sides) -> Iterator[Formula]:
     """When the launch of `a` is later than that of `b`."""
     before: list[Formula] = []
     for mine, theirs in zip(a.launch.time, b.launch.time, strict=False):
@@ -134,7 +138,7 @@ def _host(a: Site, b: Site, sides: Sides) -> Iterator[Formula]:
         before.append(Eq(sides.a(mine.sym) - sides.b(mine.sym)))
 
 
-def _not_behind(a: Site, b: Site, sides: Sides, later: bool) -> Iterator[Formula]:
+def not_behind(a: Site, b: Site, sides: Sides, later: bool) -> Iterator[Formula]:
     """When one thread runs `b` first, or both at once, or in lanes of a vector."""
     before: list[Formula] = []
     for mine, theirs in zip(a.time, b.time, strict=False):
@@ -151,8 +155,8 @@ def _not_behind(a: Site, b: Site, sides: Sides, later: bool) -> Iterator[Formula
         yield conj(before)
 
 
-def _unmet(a: Site, b: Site, sides: Sides) -> Iterator[Formula]:
-    """When two threads of a block do not meet behind `a` and before `b`, given that `a` is to come first."""
+def _unmet(a: Site, b: Site, sides: Sides, least: int = 0) -> Iterator[Formula]:
+    """When two threads do not meet behind `a` and before `b`, given that `a` is to come first. `least`: how many must meet."""
     before: list[Formula] = []
     for depth, (mine, theirs) in enumerate(zip(a.path, b.path, strict=False)):
         (block, at), (other, to) = mine, theirs
@@ -161,7 +165,7 @@ def _unmet(a: Site, b: Site, sides: Sides) -> Iterator[Formula]:
             return
         if at != to or depth + 1 in (len(a.path), len(b.path)):
             between = [(_met(block[at + 1 : to]), FALSE)] if at < to else None
-            yield from _missed(between, before, a, b, depth, sides)
+            yield from _missed(between, before, a, b, depth, sides, least)
             return
         node = block[at]
         if isinstance(node, k.For):
@@ -170,13 +174,14 @@ def _unmet(a: Site, b: Site, sides: Sides) -> Iterator[Formula]:
             x, y = sides.a(node.sym), sides.b(node.sym)
             yield conj((*before, compare(">", x, y)))
             whole = [(_met(node.body), Eq(y - x - node.step))]  # where a whole turn lies in between, they meet in it
-            yield from _missed(whole, [*before, compare("<", x, y)], a, b, depth, sides, carried=True)
+            yield from _missed(whole, [*before, compare("<", x, y)], a, b, depth, sides, least, carried=True)
             before.append(Eq(x - y))
     yield conj(before)
 
 
 BLOCK = 1 << 16
-"""More lanes than a warp has: all threads of a block."""
+CLUSTER = 1 << 20
+"""More lanes than a warp has: all threads of a block, and all of a cluster."""
 
 
 def _missed(
@@ -186,6 +191,7 @@ def _missed(
     b: Site,
     depth: int,
     sides: Sides,
+    least: int,
     *,
     carried: bool = False,
 ) -> Iterator[Formula]:
@@ -200,6 +206,8 @@ def _missed(
     number = a.launch.thread
     missed: list[Formula] = []
     for width, unless in ways:
+        if width < least:
+            continue
         if width >= BLOCK:
             missed.append(unless)
         elif width > 1:
@@ -239,6 +247,8 @@ def _met(stmts: Sequence[k.Stmt]) -> int:
 def _meets(stmt: k.Stmt) -> int:
     match stmt:
         case k.Barrier():
+            if stmt.level is k.Level.CLUSTER:
+                return CLUSTER
             return BLOCK if stmt.level is not k.Level.WARP and stmt.whole else stmt.part or stmt.lanes
         case k.If():
             return min(_met(stmt.then), _met(stmt.orelse))

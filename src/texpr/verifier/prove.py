@@ -11,7 +11,7 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.rewrite import Rewriter, replace_loads
 from texpr.ir.value import Buffer, Literal, Load, Value
-from texpr.presburger.formula import Formula, compare, conj
+from texpr.presburger.formula import Formula, compare, conj, negate
 from texpr.presburger.linear import NotAffine
 from texpr.presburger.raw import Undecided
 from texpr.support.span import NOWHERE, Span
@@ -19,8 +19,8 @@ from texpr.verifier.actions import Action, Program, actions
 from texpr.verifier.copies import Copy, copy_of, untouched
 from texpr.verifier.events import Event, Reading, read
 from texpr.verifier.flow import Access, Flow, Home, Sources
-from texpr.verifier.landing import diverging, landings, never_lands
-from texpr.verifier.logic import MOST, Point
+from texpr.verifier.landing import diverging, never_lands
+from texpr.verifier.logic import MOST, Point, witness
 from texpr.verifier.match import Match, Pairing, Unlike, home_of
 from texpr.verifier.proof import Obligation, Proof, Verdict
 from texpr.verifier.reductions import Reductions, Wrong
@@ -49,7 +49,7 @@ def question(function: ir.Function, plan: k.Plan) -> Question:
 def prove(asked: Question, plan: k.Plan, tags: Tags) -> Proof:
     """What can be shown of `plan`, of which `asked` is the question, with the help of `tags`, which are not believed."""
     reading = asked.reading
-    prover = _Prover(asked.program, reading, asked.premises, tags, Flow(asked.program, reading, asked.premises))
+    prover = _Prover(asked.program, reading, asked.premises, tags, Flow(asked.program, reading, asked.premises, tags.waits))
     prover.run()
     prover.interface(plan)
     found = prover.found
@@ -242,9 +242,7 @@ class _Prover:
         """Says what an event is."""
         kernel, about = event.site.launch.kernel.name, described(event)
         found = self.matches.get(event) or reductions.leaves.get(event)
-        if event.kind == "atomic" and (
-            found is None or not any(found.action.stored in p.reduce for p in found.action.spot.loops)
-        ):
+        if event.atomic and (found is None or not any(found.action.stored in p.reduce for p in found.action.spot.loops)):
             self.say(
                 kernel, "order is free", about, Verdict.REFUSED, "an atomic update, and no `reduce` frees its order", event.span
             )
@@ -268,17 +266,21 @@ class _Prover:
             width = 0
             if isinstance(stmt, k.Exchange):
                 width = 32
-            elif isinstance(stmt, k.Barrier) and stmt.level is k.Level.WARP:
-                width = stmt.lanes
+            elif isinstance(stmt, k.Barrier) and stmt.level is not k.Level.BLOCK:
+                width = stmt.lanes if stmt.level is k.Level.WARP else -1
             kernel, span = site.launch.kernel.name, getattr(stmt, "span", NOWHERE)
             told = (kernel, "threads meet", type(stmt).__name__.lower(), "all of them, as often", span)
             self.ask(told, diverging, site, width, known, self.premises)
         for event in self.reading.events:
-            if event.kind == "async":
-                found = tuple(landings(event.site, self.reading.waits))
-                kernel = event.site.launch.kernel.name
-                told = (kernel, "a copy lands", described(event), "a wait comes behind it", event.span)
-                self.ask(told, never_lands, event.site, found, self.premises)
+            kernel, about = event.site.launch.kernel.name, described(event)
+            if event.needs is not None:
+                told = (kernel, "a pixel of the box", about, "for all indices", event.span)
+                self.ask(told, witness, (*event.site.where, negate(event.needs)), self.premises)
+            if event.kind == "async" and event.barrier is None:
+                told = (kernel, "a copy lands", about, "a wait comes behind it", event.span)
+                self.ask(told, never_lands, event.site, self.flow.landed(event, False), self.premises)
+        for told, question, args in self.flow.phases.questions():
+            self.ask(told, question, *args)
 
     def covered(self) -> None:
         """Each statement is done for each of its indices, once."""

@@ -61,9 +61,10 @@ Tag: TypeAlias = Statement | Leaf | Moved | Step | Joined
 
 @dataclass(frozen=True, slots=True)
 class Tags:
-    """The tags of a plan's events, by number."""
+    """The tags of a plan's events, by number. `waits`: for those at barriers of copies, how many turns ago the phase began."""
 
     events: tuple[Tag | None, ...]
+    waits: tuple[int | None, ...] = ()
 
 
 __all__ = ["Joined", "Leaf", "Moved", "Statement", "Step", "Tag", "Tags"]

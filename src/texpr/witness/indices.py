@@ -80,7 +80,11 @@ def solve(pairing: Pairing, wanted: Sequence[Sym], names_first: bool | None, tur
     for sym, meaning in turns:
         if sym in wanted and sym not in found and meaning.syms() <= known:
             found[sym] = meaning
+    boxes = [loop for loop in site.loops if loop.kind == "simd" and not loop.body]
     for loop in spot.loops:
+        fitting = [each.sym for each in boxes if each.hi is loop.extent and expr(each.sym) not in found.values()]
+        if loop.sym not in found and len(fitting) == 1:  # no equation names it: it goes along a dimension of a box
+            found[loop.sym] = expr(fitting[0])
         if loop.sym not in found and loop.extent.is_constant and loop.extent.constant == 1:
             found[loop.sym] = expr(0)
     return found if all(sym in found for sym in wanted) else None

@@ -9,6 +9,7 @@ from texpr.affine.expr import Expr, Sym
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Load, Ref
+from texpr.isa.levels import Space
 from texpr.presburger.raw import Undecided
 from texpr.verifier import Proof, Question, Tags, prove, question
 from texpr.verifier.actions import Action, indices
@@ -20,6 +21,7 @@ from texpr.verifier.tags import Joined, Leaf, Moved, Statement, Step, Tag
 from texpr.witness.indices import Kept, keeps, solutions, solve
 from texpr.witness.inverse import inverse
 from texpr.witness.parts import Parts, outer_loops
+from texpr.witness.turns import waited
 
 
 def proved(function: ir.Function, plan: k.Plan) -> Proof:
@@ -36,7 +38,7 @@ def search(asked: Question) -> Tags:
     parts = Parts(asked.reading, asked.program, Reductions(asked.reading, Flow(asked.program, asked.reading, asked.premises)))
     leaves = parts.find(found.matches)
     found.rest(parts)
-    return Tags(tuple(found.tag(event, parts, leaves) for event in asked.reading.events))
+    return Tags(tuple(found.tag(event, parts, leaves) for event in asked.reading.events), waited(asked.reading))
 
 
 @dataclass(slots=True)
@@ -130,11 +132,12 @@ class _Search:
 
     def copy(self, event: Event, source: Load | Ref, anchors: Sequence[Match]) -> Moved | None:
         """`event` as a copy of `source`, for one of `anchors`, the events that update the register; None where it is none."""
-        outward = isinstance(event.target, Load) and self.plain(event.target.buffer)
+        outward = isinstance(event.target, Load) and self.kept(event.target.buffer)
         plain, held = (event.target, source) if outward else (source, event.target)
-        if not isinstance(plain, Load) or not self.plain(plain.buffer) or plain.data:
+        stored = self.kept(plain.buffer) if isinstance(plain, Load) and not plain.data else ()
+        if not stored or not isinstance(plain, Load):
             return None
-        fitting = [m for m in anchors if m.action.stored == plain.buffer and home_of(m.event.target) == home_of(held)]
+        fitting = [m for m in anchors if m.action.stored in stored and home_of(m.event.target) == home_of(held)]
         for match in sorted(fitting, key=lambda m: -len(m.action.spot.loops)):
             action = match.action
             assert isinstance(action.target, Load)
@@ -146,9 +149,12 @@ class _Search:
                     return Moved(self.number(action), found, 1 if outward else -1)
         return None
 
-    def plain(self, buffer: Buffer) -> bool:
-        """Whether memory is the program's own, of which there is one copy."""
-        return buffer not in self.asked.reading.spaces and self.asked.program.scopes.get(buffer) == 0
+    def kept(self, buffer: Buffer) -> Sequence[Buffer | Sym]:
+        """The program's memory that may be in `buffer`: itself, where there is one copy of it; what statements keep there."""
+        if buffer not in self.asked.reading.spaces:
+            return (buffer,) if self.asked.program.scopes.get(buffer) == 0 else ()
+        shared = self.asked.reading.spaces[buffer] is Space.SHARED
+        return [m.action.stored for m in self.matches.values() if shared and home_of(m.event.target) is buffer]
 
     def outer(self, event: Event, place: Load | Ref, action: Action, loops: Sequence[Sym]) -> tuple[Expr, ...] | None:
         """The indices of some of the loops around `action`, where `event` has the element `place`."""
