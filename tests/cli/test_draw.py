@@ -144,7 +144,7 @@ TILES = Path(__file__).parents[2] / "examples" / "tma"
             "transpose",
             "tma",
             ["M=100", "N=100"],
-            {"partitioned IterDomain", "copied by the box", "filled with zero", "A.d0{100}"},
+            {"partitioned IterDomain", "copied by the box", "filled with zero", "i{100}"},
         ),
         ("transpose", "tma", [], {"sizes are open: give them (--size) to see a box on the tensor"}),
         ("strided_copy", "tma", ["H=9", "W=10", "C=8"], {"in the box, stepped over"}),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 from tests.emulator.tensors import encoded, registered
 
@@ -60,7 +61,11 @@ def run_plan(
     """The plan on `arguments`; results are in `arrays`."""
     bound = bind(function, arguments, sizes)
     values = {**bound.sizes, **dict(plan.fixed)}
-    arrays = {name: _placed(np.array(a, order="C")) for name, a in bound.arrays.items()}
+    strides = {p.name: tuple(e.evaluate(bound.sizes) for e in p.strides) for p in function.params if p.strides is not None}
+    arrays = {
+        name: _spread(np.array(a), strides[name]) if name in strides else _placed(np.array(a, order="C"))
+        for name, a in bound.arrays.items()
+    }
     fresh = (*(b for b in plan.results if b.role == "result"), *plan.workspace)
     for buffer in fresh:
         poison = np.frombuffer(b"\xa5" * numpy_dtype(buffer.dtype).itemsize, numpy_dtype(buffer.dtype))[0]
@@ -77,6 +82,15 @@ def _placed(array: Array) -> Array:
     made = aligned_empty(array.dtype, array.shape, 256)
     made[...] = array
     return made
+
+
+def _spread(array: Array, strides: tuple[int, ...]) -> Array:
+    """The memory of an array whose elements lie `strides` apart, in elements; between them is what nobody may use."""
+    ends = 1 + sum((size - 1) * stride for size, stride in zip(array.shape, strides, strict=True))
+    memory = _placed(np.full(ends if array.size else 0, np.frombuffer(b"\xa5" * array.itemsize, array.dtype)[0]))
+    if array.size:
+        as_strided(memory, array.shape, tuple(stride * array.itemsize for stride in strides))[...] = array
+    return memory
 
 
 def _step(step: k.HostStep, run: Run, emulated: Emulated) -> None:
@@ -141,4 +155,13 @@ def _flat(array: Array) -> Array:
 def results(function: Function, run: Run) -> dict[str, Array]:
     """What the function returns: results, and inouts."""
     wanted: tuple[Buffer, ...] = (*function.results, *(p for p in function.params if p.role == "inout"))
-    return {b.name: run.arrays[b.name] for b in wanted}
+    return {b.name: _gathered(b, run) for b in wanted}
+
+
+def _gathered(buffer: Buffer, run: Run) -> Array:
+    """The elements of a buffer, which lie apart where its text says so."""
+    memory = run.arrays[buffer.name]
+    if buffer.strides is None or not memory.size:
+        return memory.reshape(shape_of(buffer, run.sizes))
+    strides = tuple(each.evaluate(run.sizes) * memory.itemsize for each in buffer.strides)
+    return as_strided(memory, shape_of(buffer, run.sizes), strides)

@@ -251,6 +251,18 @@ EXAMPLES: dict[str, tuple[Arrays, Mapping[str, int]]] = {
         {"A": integers(3, 37, 40), "rows": np.array([37, 0, 20], np.int32), "W": integers(40, 36, seed=1)},
         {"B": 3, "M": 37, "K": 40, "N": 36},
     ),
+    "figure_tiles": ({"x": integers(16, 12, dtype="float64")}, {}),
+    "figure_partitioning": ({"x": integers(16, 12, dtype="float64")}, {}),
+    "figure_strided": ({"x": integers(16, 12, dtype="float64")}, {}),
+    "figure_compositing": ({"x": integers(1024, 2, 4, 8, dtype="float64")}, {}),
+    "figure_both": (
+        {"x": integers(3, 2, 5, 2, 3, 2, 2, 2, 4)},
+        {"n1": 3, "n3": 5, "n4": 2, "n7": 2, "s": 100},
+    ),
+    "figure_weak": ({"x": integers(12, dtype="float64")}, {}),
+    "figure_strong": ({"x": integers(6, 6, dtype="float64")}, {}),
+    "figure_strong_too": ({"x": integers(6, 6, dtype="float64")}, {}),
+    "figure_not_strong": ({"x": integers(8, 2, dtype="float64")}, {}),
 }
 
 

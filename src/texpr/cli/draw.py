@@ -19,6 +19,7 @@ from texpr.draw.copies import draw_copies
 from texpr.draw.domain import NO_LOWER, Marks, describe, domain_picture
 from texpr.draw.mapping import draw_mapping
 from texpr.draw.picture import captioned, document, line, stacked
+from texpr.draw.staged import written
 from texpr.draw.text import CAPTION
 from texpr.draw.timeline import draw_timeline
 from texpr.driver import fix, fix_schedule, lower
@@ -103,7 +104,9 @@ def draw_tma(function: ir.Function, schedule: ir.Schedule | None, target: Target
     every = tuple(kernels(built.plan.steps))
     if not any(kernel.maps for kernel in every):
         raise click.UsageError(f"`{function.name}` copies nothing by TMA; say so with `stage(…, via=tma)`")
-    return draw_copies(function.name, every, {name: copy for note in built.notes for name, copy in note.copies})
+    state = start(function, target) if schedule is None else followed(function, schedule, target)
+    by_schedule = written(state, function, every, known(given(function)))
+    return draw_copies(function.name, every, {name: copy for note in built.notes for name, copy in note.copies}, by_schedule)
 
 
 def draw_owners(function: ir.Function, schedule: ir.Schedule | None, target: Target) -> str:

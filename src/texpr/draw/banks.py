@@ -39,10 +39,10 @@ def banks_picture(rows: int, row: int, swizzle: Swizzle) -> Picture:
             cells[place // CHUNKS][place % CHUNKS] = Cell(f"{at}.{chunk}", OWNERS[chunk % len(OWNERS)])
     banks = tuple(f"{n * CHUNK // WORD}-{(n + 1) * CHUNK // WORD - 1}" for n in range(CHUNKS))
     picture = grid(cells, Axis("line", tuple(map(str, range(shown)))), Axis("banks", banks))
-    said = line(_said(column_conflicts(rows, row, swizzle)), CAPTION)
+    said = (line(_said(column_conflicts(rows, row, swizzle)), CAPTION),) if rows > 1 else ()
     left = max(places.values(), default=0) // CHUNKS + 1 - shown
     more = (line(f"{left} further lines go on so", CAPTION),) if left else ()
-    return captioned(f"row.chunk in shared memory: {_named(swizzle)}", stacked((picture, said, *more), 10))
+    return captioned(f"row.chunk in shared memory: {_named(swizzle)}", stacked((picture, *said, *more), 10))
 
 
 def chunk_places(rows: int, row: int, swizzle: Swizzle) -> dict[tuple[int, int], int]:

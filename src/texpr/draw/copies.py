@@ -1,84 +1,168 @@
-"""The copies of boxes that a kernel makes: the graph of each with the roles of its IterDomains, a box at the tensor's end, its
-tile, and the tile in the banks of shared memory."""
+"""The copies of boxes that a kernel makes: the graph of each with the roles of its IterDomains, a box on the tensor, its tile,
+what all tiles of a small tensor hold, and the tile in the banks of shared memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
 
 from texpr.affine.expr import Expr
-from texpr.draw.banks import banks_picture
+from texpr.domain.visits import visits
+from texpr.draw.allocation import Cells, allocation_picture
+from texpr.draw.banks import CHUNKS, banks_picture
+from texpr.draw.columns import columns_picture
+from texpr.draw.corners import corners, most_telling
 from texpr.draw.domain import Marks, describe, domain_picture
 from texpr.draw.picture import Picture, captioned, document, line, stacked
+from texpr.draw.staged import Written
 from texpr.draw.tensor import Seen, tensor_pictures
 from texpr.draw.text import CAPTION
 from texpr.ir import kernel as k
 from texpr.tma.boxing import Role
-from texpr.tma.correctness import analysis
+from texpr.tma.correctness import Level, Lowering, Plain, Redirected, analysis
+from texpr.tma.elements import Fill
+from texpr.tma.execute import load
 from texpr.tma.model import Copy
 from texpr.tma.swizzle import CHUNK, Swizzle
 
 _ORDER = (Role.TILE, Role.STRIDE, Role.BOX, Role.COORDINATE, Role.PARTITIONED)
 """Of an IterDomain with several roles, the one that is shown."""
 
-MOST_ROWS = 32
-"""Rows of a tile that are shown in banks."""
+_LEVELS = {
+    Level.FREE: "level 1: every hole is outside of the tensor, where the engine fills",
+    Level.PREDICATED: "level 2: some tiles are holes alone, inside of the tensor: predicates find them",
+    Level.UNACHIEVABLE: "level 3: some tiles are part items, part holes inside of the tensor: only weak correctness can be had",
+}
+
+MOST_LINES = 8
+"""Lines of shared memory that are shown of a tile: a swizzle begins anew after so many."""
+
+MOST_LOADED = 384
+"""Elements of all tiles together of which each is shown, with what it holds."""
 
 
-def draw_copies(name: str, kernels: tuple[k.Kernel, ...], copies: Mapping[str, Copy]) -> str:
-    """Every map of the function `name`, with the copy that it was made for, as a document of SVG."""
-    maps = [map for kernel in kernels for map in kernel.maps]
-    pictures = [captioned(_title(map), stacked(tuple(_map(map, copies.get(map.name))), 18)) for map in maps]
-    words = " ".join(f"{_title(map)}: {_words(copies.get(map.name))}" for map in maps)
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One map: the copy's graph, as the schedule wrote it where that is known, and where the kernel's copies begin."""
+
+    map: k.TensorMap
+    copy: Copy | None
+    lowering: Lowering | None
+    places: list[tuple[int, ...]]
+    stores: bool
+
+    @property
+    def title(self) -> str:
+        """Box, steps and swizzle in words."""
+        map, dims = self.map, self.copy.dimensions if self.copy and not self.map.corners else ()
+        box = _outermost_first(tuple(each.box.constant for each in dims) or map.box)
+        swizzle = f", swizzle of {map.swizzle} bytes" if map.swizzle else ""
+        steps = f", element strides {_outermost_first(map.steps)}" if any(step != 1 for step in map.steps) else ""
+        if map.corners:
+            box, steps = f"{map.box[1]} pixels of {map.box[0]} channels", ""
+        return f"{map.name}: boxes of {box} of {map.buffer.name}{steps}{swizzle} (line {map.span.line})"
+
+
+def draw_copies(
+    name: str, kernels: tuple[k.Kernel, ...], copies: Mapping[str, Copy], written: Mapping[str, Written] | None = None
+) -> str:
+    """Every map of the function `name` as a document of SVG. `copies`: that each was made for; `written`: by which schedule."""
+    found: list[Drawn] = []
+    for kernel in kernels:
+        stored = {stmt.map for stmt in k.walk(kernel.body) if isinstance(stmt, k.StoreTensor)}
+        fixed = all(each.is_constant for map in kernel.maps for each in (*map.sizes, *map.strides))
+        places = corners(kernel, dict.fromkeys(kernel.sizes, 0)) if kernel.maps and fixed else {}
+        for map in kernel.maps:
+            own = written.get(map.name) if written else None
+            copy, lowering = (own.copy, own.lowering) if own else (copies.get(map.name), None)
+            found.append(Drawn(map, copy, lowering, places.get(map.name, []), map.name in stored))
+    pictures = [captioned(each.title, stacked(tuple(_parts(each)), 18)) for each in found]
+    words = " ".join(f"{each.title}: {describe(each.copy.graph) if each.copy else ''}" for each in found)
     return document(stacked(pictures), f"{name}: its copies of boxes", words)
 
 
-def _title(map: k.TensorMap) -> str:
-    box, steps = " × ".join(map_text(map.box)), " × ".join(map_text(map.steps))
-    swizzle = f", swizzle of {map.swizzle} bytes" if map.swizzle else ""
-    return f"{map.name}: boxes of {box} of {map.buffer.name}, element strides {steps}{swizzle} (line {map.span.line})"
+def _outermost_first(values: tuple[int, ...]) -> str:
+    """Numbers as a tensor's dimensions are written."""
+    return " × ".join(map(str, reversed(values)))
 
 
-def map_text(values: tuple[int, ...]) -> list[str]:
-    """Numbers as text, outermost first, as a tensor's dimensions are written."""
-    return [str(value) for value in reversed(values)]
-
-
-def _words(copy: Copy | None) -> str:
-    return "" if copy is None else describe(copy.graph)
-
-
-def _map(map: k.TensorMap, copy: Copy | None) -> Iterator[Picture]:
-    if copy is not None:
-        yield domain_picture(copy.graph, marks(copy))
-    seen = at_the_end(map)
-    if seen is None:
+def _parts(drawn: Drawn) -> Iterator[Picture]:
+    if drawn.copy is not None:
+        found = analysis(drawn.copy)
+        yield domain_picture(drawn.copy.graph, marks(drawn.copy))
+        if found.has_holes and not drawn.stores:
+            yield line(_LEVELS[found.level], CAPTION)
+    sizes, strides = _numbers(drawn.map.sizes), _numbers(drawn.map.strides)
+    if sizes is None or strides is None:
         yield line("sizes are open: give them (--size) to see a box on the tensor", CAPTION)
+    elif drawn.map.corners:
+        yield columns_picture(drawn.map, sizes, drawn.places)
     else:
+        yield from _on_tensor(drawn, sizes, strides)
+    yield from _banks(drawn.map)
+
+
+def _on_tensor(drawn: Drawn, sizes: tuple[int, ...], strides: tuple[int, ...]) -> Iterator[Picture]:
+    """A box on the tensor with its tile, and where there are few elements, what every tile holds."""
+    map = drawn.map
+    pitch = strides[0] // map.buffer.dtype.bytes if strides else sizes[0]
+    boxes = tuple(each.box.constant for each in drawn.copy.dimensions) if drawn.copy else map.box
+    seen = most_telling(Seen(sizes, boxes, map.steps, (0,) * map.rank, max(pitch, sizes[0]), drawn.stores), drawn.places)
+    if seen is not None:
         yield tensor_pictures((seen,))
-    size = map.buffer.dtype.bytes
-    wide, *others = (-(-b // e) for b, e in zip(map.box, map.steps, strict=True))
-    rows = 1
-    for each in others:
-        rows *= each
-    if wide * size % CHUNK == 0:
-        yield banks_picture(min(rows, MOST_ROWS), wide * size, Swizzle(map.swizzle))
+    if drawn.copy is not None and drawn.lowering is not None:
+        cells = loaded(drawn.copy, drawn.lowering)
+        if cells is not None and set(cells.kinds.flat) != {"value"}:
+            caption = f"what is loaded, in every iteration of the loops: the place in {map.buffer.name}, or Z for zero"
+            yield captioned(caption, allocation_picture(drawn.copy.graph, cells))
+
+
+def loaded(copy: Copy, lowering: Lowering) -> Cells | None:
+    """What loads leave in the tiles of all iterations, an axis a leaf: which element of the tensor each place holds.
+
+    `Z` is what the engine filled with zero. None for open sizes, a tensor with gaps, other fills, more than can be shown, and
+    where the tile has room that the engine leaves as it was.
+    """
+    if not all(domain.extent.is_constant for domain in copy.graph.domains()):
+        return None
+    count, room = (prod(d.extent.constant for d in domains) for domains in (copy.graph.logical, copy.graph.leaves))
+    fills_with_zero = isinstance(lowering, Plain | Redirected) and lowering.fill is Fill.ZERO
+    size = copy.element.size
+    if room > MOST_LOADED or count >= 1 << 8 * size or copy.tile.holes or not fills_with_zero or not _is_dense(copy, count):
+        return None
+    number = np.dtype(f"<u{size}")
+    tensor = np.arange(1, count + 1).astype(number)
+    place = load(copy, lowering, tensor.view(np.uint8)).view(number).astype(np.int64) - 1
+    texts = np.where(place >= 0, place.astype(np.str_), "Z")
+    kinds = np.where(visits(copy.graph).visited, "value", np.where(place >= 0, "filled", "zero"))
+    shape = tuple(leaf.extent.constant for leaf in copy.graph.leaves)
+    return Cells(texts.reshape(shape), kinds.reshape(shape))
+
+
+def _is_dense(copy: Copy, count: int) -> bool:
+    """Whether the `count` elements of the tensor lie one behind the other."""
+    ends = [(each.size - 1) * each.stride for each in copy.dimensions]
+    return all(end.is_constant for end in ends) and sum(end.constant for end in ends) == count - 1
+
+
+def _banks(map: k.TensorMap) -> Iterator[Picture]:
+    wide, *others = map.tile
+    row = wide * map.buffer.dtype.bytes
+    if row % CHUNK == 0:
+        swizzle = Swizzle(map.swizzle)
+        rows = min(prod(others), max(1, MOST_LINES * CHUNKS * CHUNK // swizzle.pitch(row)))
+        yield banks_picture(rows, row, swizzle)
+        if rows < prod(others):
+            yield line(f"the first {rows} rows of {prod(others)}", CAPTION)
 
 
 def marks(copy: Copy) -> Marks:
     """The roles of the IterDomains of a copy, and which of them are TMA-protected."""
     roles = {name: next(role for role in _ORDER if role in found).value for name, found in copy.roles.items() if found}
     return Marks(roles=roles, notes={domain.sym.name: "TMA-protected" for domain in analysis(copy).protected})
-
-
-def at_the_end(map: k.TensorMap) -> Seen | None:
-    """The last box along each dimension of those that follow each other from 0 on; None where sizes are not fixed."""
-    sizes = _numbers(map.sizes)
-    strides = _numbers(map.strides)
-    if sizes is None or strides is None:
-        return None
-    corner = tuple((size - 1) // box * box for size, box in zip(sizes, map.box, strict=True))
-    pitch = strides[0] // map.buffer.dtype.bytes if strides else sizes[0]
-    return Seen(sizes, map.box, map.steps, corner, max(pitch, sizes[0]))
 
 
 def _numbers(values: tuple[Expr, ...]) -> tuple[int, ...] | None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from texpr.draw.picture import Picture, area
-from texpr.draw.svg import Element, element, words
+from texpr.draw.svg import Element, element, group, number, words
 from texpr.draw.text import CELL, NAME, SMALL, width
 
 HIGH = 26.0
-_LEAST = 26.0
+"""Of a cell, and the least that it is wide, where nothing else is said."""
+
 _HEAD = 22.0
+_HEADS = 14.0  # between the heads of rows
 _ASIDE = 8.0
 
 
@@ -44,31 +47,66 @@ class Frame:
     columns: tuple[int, int]
 
 
-def grid(cells: Sequence[Sequence[Cell]], down: Axis, across: Axis, frame: Frame | None = None) -> Picture:
-    """The picture of `cells`, row by row; `down` says what rows are, `across` what columns are."""
+def grid(cells: Sequence[Sequence[Cell]], down: Axis, across: Axis, frame: Frame | None = None, high: float = HIGH) -> Picture:
+    """The picture of `cells`, row by row; `down` says what rows are, `across` what columns are.
+
+    Cells are `high`, and at least as wide; where cells are too small for a head each, one of 2, 4, … has one.
+    """
     heads = max((width(text, SMALL) for text in across.heads), default=0.0) + 6
-    wide = max(_LEAST, heads, *(width(cell.text, CELL) + 12 for row in cells for cell in row), 0.0)
-    lead = max(width(down.name, NAME), *(width(text, SMALL) for text in down.heads), width(across.name, NAME), 0.0) + _ASIDE
+    texts = (width(cell.text, CELL) + 12 for row in cells for cell in row if cell.text)
+    wide = max(high, heads if high == HIGH else 0.0, max(texts, default=0.0))
+    over = max(0.0, (heads - 6 - wide) / 2)  # what the first head has on its left
+    lead = max(width(down.name, NAME), *(width(text, SMALL) for text in down.heads), width(across.name, NAME) + over) + _ASIDE
     top = 2 * _HEAD if down.name else _HEAD
-    body: list[Element] = [words(across.name, lead - _ASIDE, _HEAD / 2, NAME, anchor="end")] if across.name else []
+    body: list[Element] = [words(across.name, lead - _ASIDE - over, _HEAD / 2, NAME, anchor="end")] if across.name else []
     if down.name:
         body.append(words(down.name, lead - _ASIDE, 1.5 * _HEAD, NAME, anchor="end"))
     for at, text in enumerate(across.heads):
-        body.append(words(text, lead + (at + 0.5) * wide, _HEAD / 2, SMALL, anchor="middle"))
+        if at % _every(heads, wide) == 0:
+            body.append(words(text, lead + (at + 0.5) * wide, _HEAD / 2, SMALL, anchor="middle"))
     for at, text in enumerate(down.heads):
-        body.append(words(text, lead - _ASIDE, top + (at + 0.5) * HIGH, SMALL, anchor="end"))
+        if at % _every(_HEADS, high) == 0:
+            body.append(words(text, lead - _ASIDE, top + (at + 0.5) * high, SMALL, anchor="end"))
+    filled = _cells(cells, wide, high) if high == HIGH else _small_cells(cells, wide, high)
+    body.append(group(*filled, x=lead, y=top))
+    if frame is not None:
+        body.append(_outline(frame, lead, top, wide, high))
+    return Picture(lead + wide * len(across.heads) + 1, top + high * len(down.heads) + 1, tuple(body))
+
+
+def _cells(cells: Sequence[Sequence[Cell]], wide: float, high: float) -> Iterator[Element]:
     for row, line in enumerate(cells):
         for column, cell in enumerate(line):
-            x, y = lead + column * wide, top + row * HIGH
-            body += area(cell.kind, x, y, wide, HIGH)
+            x, y = column * wide, row * high
+            yield from area(cell.kind, x, y, wide, high)
             if cell.text:
-                body.append(words(cell.text, x + wide / 2, y + HIGH / 2, CELL, anchor="middle"))
-    if frame is not None:
-        body.append(_outline(frame, lead, top, wide))
-    return Picture(lead + wide * len(across.heads) + 1, top + HIGH * len(down.heads) + 1, tuple(body))
+                yield words(cell.text, x + wide / 2, y + high / 2, CELL, anchor="middle")
 
 
-def _outline(frame: Frame, lead: float, top: float, wide: float) -> Element:
+def _small_cells(cells: Sequence[Sequence[Cell]], wide: float, high: float) -> Iterator[Element]:
+    """Cells without text: those of one kind beside each other are one area, and lines between all of them lie above."""
+    for row, line in enumerate(cells):
+        column = 0
+        for kind, run in groupby(cell.kind for cell in line):
+            count = len(list(run))
+            yield from area(kind, column * wide, row * high, count * wide, high)
+            column += count
+    if cells:
+        across, down = len(cells[0]) * wide, len(cells) * high
+        lines = [f"M0 {number(row * high)}H{number(across)}" for row in range(len(cells) + 1)]
+        lines += [f"M{number(column * wide)} 0V{number(down)}" for column in range(len(cells[0]) + 1)]
+        yield element("path", kind="lines", d="".join(lines))
+
+
+def _every(room: float, size: float) -> int:
+    """Of how many neighbouring cells one has a head, where a head needs `room`: 1, 2, 4, …"""
+    found = 1
+    while found * size < room:
+        found *= 2
+    return found
+
+
+def _outline(frame: Frame, lead: float, top: float, wide: float, high: float) -> Element:
     (first, last), (left, right) = frame.rows, frame.columns
-    size = {"width": (right - left) * wide - 2, "height": (last - first) * HIGH - 2}
-    return element("rect", kind="frame", x=lead + left * wide + 1, y=top + first * HIGH + 1, **size)
+    size = {"width": (right - left) * wide - 2, "height": (last - first) * high - 2}
+    return element("rect", kind="frame", x=lead + left * wide + 1, y=top + first * high + 1, **size)

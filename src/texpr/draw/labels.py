@@ -18,7 +18,17 @@ def bound_text(bound: Bound) -> str:
 
 
 def extent_text(extent: Expr) -> str:
-    """Products with quotients as ⌊n/6⌋, and as ⌈n/6⌉ for what is `-((-n) / 6)` or `(n + 5) / 6` in the canonical form."""
+    """Products with quotients as ⌊n/6⌋, and as ⌈n/6⌉ for what is `-((-n) / 6)` or `(n + 5) / 6` in the canonical form.
+
+    A number beside a single quotient goes into it: `2 - (7 - n) / 10` is ⌈(n + 13)/10⌉.
+    """
+    match extent.terms:
+        case (((FloorDiv(num, den),), -1),) if extent.constant and den.is_constant:
+            return f"⌈({extent.constant * den.constant - num})/{den}⌉"
+        case (((FloorDiv(num, den),), 1),) if extent.constant and den.is_constant:
+            return f"⌊({num + extent.constant * den.constant})/{den}⌋"
+        case _:
+            pass
     if extent.constant or len(extent.terms) != 1:
         return str(extent)
     ((monomial, coefficient),) = extent.terms

@@ -55,7 +55,7 @@ def owners(kernel: k.Kernel, sizes: dict[Sym, int]) -> Owners:
     ranges = [range(axis.extent.constant) for axis in reversed(own)]
     for thread, indices in enumerate(product(*ranges)):
         point = {**sizes, **outer, **bases, **dict(zip((axis.sym for axis in reversed(own)), indices, strict=True))}
-        for step, (stmt, at) in enumerate(_run(kernel.body, point)):
+        for step, (stmt, at) in enumerate(run(kernel.body, point)):
             if step * kernel.threads > MOST_STEPS:
                 found.whole = False
                 break
@@ -64,7 +64,8 @@ def owners(kernel: k.Kernel, sizes: dict[Sym, int]) -> Owners:
     return found
 
 
-def _run(body: tuple[k.Stmt, ...], at: Point) -> Iterator[tuple[k.Stmt, Point]]:
+def run(body: tuple[k.Stmt, ...], at: Point) -> Iterator[tuple[k.Stmt, Point]]:
+    """The statements that a thread runs, with what is known of symbols there; `at` is filled as the thread goes on."""
     for stmt in body:
         yield stmt, at
         match stmt:
@@ -72,9 +73,9 @@ def _run(body: tuple[k.Stmt, ...], at: Point) -> Iterator[tuple[k.Stmt, Point]]:
                 lo, hi, step = (number(each, at) for each in (stmt.lo, stmt.hi, stmt.step))
                 if lo is not None and hi is not None and step is not None:
                     for index in range(lo, hi, step):
-                        yield from _run(stmt.body, {**at, stmt.sym: index})
+                        yield from run(stmt.body, {**at, stmt.sym: index})
             case k.If():
-                yield from _run(stmt.then if holds(stmt.condition, at, True) else stmt.orelse, at)
+                yield from run(stmt.then if holds(stmt.condition, at, True) else stmt.orelse, at)
             case k.Declare(value=Index(value)):
                 known = number(value, at)
                 if known is not None:

@@ -50,6 +50,7 @@ BOXES: dict[str, Box] = {
     "hole": Box(Paint("#f4f5f7", "#1f242b"), GRID, hatched=True),
     "loaded": Box(Paint("#ecdffb", "#3a2558"), GRID),
     "skipped": Box(Paint("#b6bec8", "#565f6a"), GRID),
+    "left": Box(Paint("#e6e9ed", "#323942"), GRID, hatched=True),
     "gap": Box(PAGE, GRID),
     "plain": Box(PAGE, GRID),
     "owner0": Box(Paint("#dcebff", "#17345c"), GRID),
@@ -86,13 +87,22 @@ TENSOR: dict[str, str] = {
     "skipped": "in the box, stepped over",
     "gap": "no element of the tensor",
     "zero": "filled with zero",
+    "left": "in the box, not written",
 }
 """The classes that a cell of a tensor or tile may have, with their words in a legend."""
+
+PIXELS: dict[str, str] = {
+    "value": "a pixel of an image",
+    "loaded": "in the column, by its place",
+    "zero": "in the column and outside: filled with zero",
+    "gap": "outside of the image",
+}
+"""The classes that a pixel may have, with their words in a legend."""
 
 OWNERS = tuple(name for name in BOXES if name.startswith("owner"))
 """Classes for cells of different owners, taken in turn."""
 
-LINES: dict[str, Paint] = {"edge": LINE, "strike": ALARM, "hatch": Paint("#a3abb5", "#59626d"), "frame": ALARM}
+LINES: dict[str, Paint] = {"edge": LINE, "strike": ALARM, "hatch": Paint("#a3abb5", "#59626d"), "frame": ALARM, "lines": GRID}
 INKS: dict[str, Paint] = {font.name: SOFT if font.name in ("reason", "removed", "small", "caption") else INK for font in FONTS}
 
 _THIN = 1.25

@@ -8,26 +8,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from texpr.draw.grid import Axis, Cell, Frame, grid
+from texpr.draw.grid import HIGH, Axis, Cell, Frame, grid
 from texpr.draw.picture import Picture, beside, captioned, document, legend, line, stacked
 from texpr.draw.style import TENSOR
 from texpr.draw.text import CAPTION
 
-MOST = 40
+MOST = 72
 """Cells that are shown along a dimension; of a larger tensor, those around the end of the box."""
 
 _AROUND = 3
+_SIZES = ((20, HIGH), (36, 16.0), (MOST, 9.0))
+"""Up to how many cells along a side are drawn how large, those of the tensor and those of the tile alike."""
+
+_WIDE = 900.0
+"""Pixels that a tensor and its tile may take beside each other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One copy, dimension 0 innermost: sizes of tensor and box, element strides, the box's corner, elements from row to row."""
+    """One copy, dimension 0 innermost: sizes of tensor and box, element strides, the box's corner, elements from row to row.
+
+    `stores`: it goes from shared memory to the tensor, and nowhere where there is none.
+    """
 
     sizes: tuple[int, ...]
     box: tuple[int, ...]
     steps: tuple[int, ...]
     corner: tuple[int, ...]
     pitch: int
+    stores: bool = False
 
     @property
     def tile(self) -> tuple[int, ...]:
@@ -47,7 +56,15 @@ class Seen:
             return "value" if self._is_element(at) else "gap"
         if any((i - c) % e for i, c, e in zip(at, self.corner, self.steps, strict=False)):
             return "skipped"
-        return "loaded" if self._is_element(at) and not self.is_outside else "zero"
+        outside = "left" if self.stores else "zero"
+        return "loaded" if self._is_element(at) and not self.is_outside else outside
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """What elements of the box are, in the plane that is shown."""
+        wide, high = (*self.box, 1)[:2]
+        x, y = (*self.corner, 0)[:2]
+        return frozenset(self.kind(x + i, y + j) for i in range(wide) for j in range(high))
 
     def _is_element(self, at: Sequence[int]) -> bool:
         return all(0 <= i < size for i, size in zip(at, self.sizes, strict=False))
@@ -73,17 +90,25 @@ def tensor_pictures(copies: Sequence[Seen]) -> Picture:
 
 
 def copy_picture(copy: Seen) -> Picture:
-    """The tensor with the box outlined, and the tile."""
+    """The tensor with the box outlined, and the tile, beside it or below."""
     cells, columns, rows = _plane(copy)
+    high = _size(max(len(columns), len(rows)))
     frame = Frame(_within(rows, copy.corner, copy.box, 1), _within(columns, copy.corner, copy.box, 0))
-    whole = grid(cells, Axis("y" if len(copy.sizes) > 1 else "", _heads(rows)), Axis("x", _heads(columns)), frame)
+    whole = grid(cells, Axis("y" if len(copy.sizes) > 1 else "", _heads(rows)), Axis("x", _heads(columns)), frame, high)
     notes = [
         line(f"{name} {shown[0]} to {shown[-1]} of {size}", CAPTION)
         for name, shown, size in zip("xy", (columns, rows), copy.sizes, strict=False)
         if shown and (shown[0] > 0 or shown[-1] < size - 1)
     ]
-    tensor = captioned(f"global memory, {describe(copy)}", stacked((whole, *notes), 6))
-    return stacked((tensor, captioned("the tile, in shared memory", _tile(copy))), 14)
+    tensor = captioned("global memory", stacked((whole, *notes), 6))
+    tile = captioned("the tile, in shared memory", _tile(copy, high))
+    both = beside((tensor, tile)) if tensor.width + tile.width < _WIDE else stacked((tensor, tile), 14)
+    return captioned(describe(copy), both)
+
+
+def _size(count: int) -> float:
+    """How large cells are, of which so many stand in a row or column."""
+    return next((size for most, size in _SIZES if count <= most), _SIZES[-1][1])
 
 
 def _plane(copy: Seen) -> tuple[list[list[Cell]], range, range]:
@@ -114,12 +139,12 @@ def _within(shown: range, corner: Sequence[int], box: Sequence[int], at: int) ->
     return min(max(first, 0), len(shown)), min(max(last, 0), len(shown))
 
 
-def _tile(copy: Seen) -> Picture:
-    wide, high = (*copy.tile, 1)[:2]
+def _tile(copy: Seen, high: float) -> Picture:
+    wide, tall = (*copy.tile, 1)[:2]
     step, down = (*copy.steps, 1)[:2]
     x, y = (*copy.corner, 0)[:2]
-    kinds = [[copy.kind(x + step * i, y + down * j) for i in range(min(wide, MOST))] for j in range(min(high, MOST))]
-    cells = [[Cell("" if kind == "loaded" else "0", kind) for kind in row] for row in kinds]
-    picture = grid(cells, Axis.counted("", len(cells)), Axis.counted("", len(cells[0])))
-    cut = [f"{n - MOST} further {what}" for n, what in ((wide, "columns"), (high, "rows")) if n > MOST]
-    return beside((picture,)) if not cut else stacked((picture, line(", ".join(cut), CAPTION)), 6)
+    kinds = [[copy.kind(x + step * i, y + down * j) for i in range(min(wide, MOST))] for j in range(min(tall, MOST))]
+    cells = [[Cell("0" if kind == "zero" and high == HIGH else "", kind) for kind in row] for row in kinds]
+    picture = grid(cells, Axis.counted("", len(cells)), Axis.counted("", len(cells[0])), high=high)
+    cut = [f"{n - MOST} further {what}" for n, what in ((wide, "columns"), (tall, "rows")) if n > MOST]
+    return picture if not cut else stacked((picture, line(", ".join(cut), CAPTION)), 6)

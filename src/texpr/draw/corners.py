@@ -1,0 +1,57 @@
+"""Where a kernel's copies begin: the coordinates that its blocks give the engine, at sizes that are fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice, product
+
+from texpr.affine.expr import Sym
+from texpr.draw.owners import run
+from texpr.draw.tensor import Seen
+from texpr.ir import kernel as k
+from texpr.isa.levels import Level
+from texpr.mapping.cost import number
+
+MOST_BLOCKS = 512
+"""Blocks that are followed; of a larger grid, those at its ends alone."""
+
+MOST_STEPS = 4000
+"""Statements of one block that are followed."""
+
+
+def corners(kernel: k.Kernel, sizes: dict[Sym, int]) -> dict[str, list[tuple[int, ...]]]:
+    """The coordinates of every map's copies, innermost first, in the order of blocks and statements, none of them twice."""
+    found: dict[str, dict[tuple[int, ...], None]] = {map.name: {} for map in kernel.maps}
+    for block in _blocks(kernel):
+        bases = {axis.base: 0 for axis in kernel.axes if axis.base is not None}
+        for stmt, at in islice(run(kernel.body, {**sizes, **block, **bases}), MOST_STEPS):
+            if isinstance(stmt, k.CopyTensor | k.StoreTensor) and not stmt.rows:
+                values = [number(each, at) for each in stmt.at]
+                known = tuple(value for value in values if value is not None)
+                if len(known) == len(values):
+                    found[stmt.map][known] = None
+    return {name: list(places) for name, places in found.items()}
+
+
+def most_telling(copy: Seen, places: list[tuple[int, ...]]) -> Seen | None:
+    """The copy at the last of those corners whose boxes meet most kinds of cells; None where none is known."""
+    seen = [replace(copy, corner=corner) for corner in places]
+    return max(reversed(seen), key=lambda each: (len(each.kinds), "loaded" in each.kinds), default=None)
+
+
+def _blocks(kernel: k.Kernel) -> Iterator[dict[Sym, int]]:
+    """The first thread of each block, as values of the kernel's axes."""
+    grid = [axis for axis in kernel.axes if axis.level is Level.GRID]
+    extents = [number(axis.extent, {}) or 1 for axis in grid]
+    count = 1
+    for extent in extents:
+        count *= extent
+    whole = count <= MOST_BLOCKS
+    ranges = [range(extent) if whole else sorted({0, extent // 2, extent - 1}) for extent in extents]
+    within = {axis.dim: axis for axis in kernel.axes if axis.level is Level.CLUSTER}
+    others = {axis.sym: 0 for axis in kernel.axes if axis.level not in (Level.GRID, Level.CLUSTER)}
+    for indices in product(*ranges):
+        at = dict(zip(grid, indices, strict=True))
+        ranks = {within[axis.dim].sym: i % within[axis.dim].extent.constant for axis, i in at.items() if axis.dim in within}
+        yield {**others, **ranks, **{axis.sym: i for axis, i in at.items()}}

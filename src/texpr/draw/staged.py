@@ -1,0 +1,170 @@
+"""The graph of a copy as its schedule wrote it: from the tensor's dimensions to the loops, and which of these the engine runs.
+
+What a nest does with a staged tile tells how the tensor was split: the loops inside of the one that the copy stands in are what
+the engine runs. The graph is taken only if its plan is the copy that the kernel has; else there is none, and the kernel's own
+graph of boxes is what can be shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from texpr.affine.expr import ONE, Sym, maximum
+from texpr.affine.facts import Known
+from texpr.domain.contiguity import Memory
+from texpr.domain.correctness import Strong
+from texpr.domain.graph import DomainGraph
+from texpr.domain.iterdomain import IterDomain
+from texpr.domain.transform import Transform
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.ir.tensor_map import element
+from texpr.ir.value import Load, walk
+from texpr.schedule.state import Staged, State
+from texpr.schedule.tensor import dense_strides
+from texpr.tma.correctness import Lowering, Plain, lower_load
+from texpr.tma.model import Copy, Refusal, plan
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A copy as the schedule wrote it, and how it was lowered; `lowering` is None for a store."""
+
+    copy: Copy
+    lowering: Lowering | None
+
+
+def written(state: State, function: ir.Function, kernels: Collection[k.Kernel], known: Known) -> Mapping[str, Written]:
+    """For each map of the kernels, by its name, what the schedule of `function` wrote, where that can be said.
+
+    `state`: after the schedule's last directive. `known`: of sizes.
+    """
+    found: dict[str, Written] = {}
+    for kernel in kernels:
+        maps = {map.name: map for map in kernel.maps}
+        for stmt in k.walk(kernel.body):
+            match stmt:
+                case k.CopyTensor(target=tile, map=name) | k.StoreTensor(source=tile, map=name) if name not in found:
+                    staged = next(
+                        (s for s in state.staged if s.name == tile.buffer.name and s.of == maps[name].buffer.name), None
+                    )
+                    copy = staged and _copy(state, function, staged, maps[name], known)
+                    if copy and staged:
+                        lowering = None if isinstance(stmt, k.StoreTensor) else _lowering(copy, staged)
+                        found[name] = Written(copy, lowering)
+                case _:
+                    pass
+    return found
+
+
+def part_of(graph: DomainGraph, dims: Sequence[Sym]) -> DomainGraph | None:
+    """The part of a graph that begins at the logical IterDomains `dims`, in their order; None where it is joined to others."""
+    tops = {d.sym: d for d in graph.logical}
+    if any(sym not in tops for sym in dims):
+        return None
+    known, kept = set(dims), list[Transform]()
+    for transform in graph.transforms:
+        joined = {d.sym in known for d in transform.inputs}
+        if joined == {True, False}:
+            return None
+        if True in joined:
+            kept.append(transform)
+            known |= {d.sym for d in transform.outputs}
+    leaves = tuple(leaf for leaf in graph.leaves if leaf.sym in known)
+    return DomainGraph(tuple(tops[sym] for sym in dims), tuple(kept), leaves)
+
+
+def trimmed(graph: DomainGraph, bulk: Collection[Sym]) -> tuple[DomainGraph, tuple[str, ...]]:
+    """The graph without what is done inside of the box alone, and what is the box then, in the order of dimensions."""
+    inside, kept = set(bulk), list[Transform]()
+    for transform in reversed(graph.transforms):
+        if all(d.sym in inside for d in transform.outputs):
+            inside |= {d.sym for d in transform.inputs}
+        else:
+            kept.append(transform)
+    kept.reverse()
+    used = {d.sym for transform in kept for d in transform.inputs}
+    ends = tuple(d for d in (*graph.logical, *(d for t in kept for d in t.outputs)) if d.sym in inside and d.sym not in used)
+    box = tuple(sorted(ends, key=lambda d: _dimension(graph, d)))
+    outer = tuple(leaf for leaf in graph.leaves if leaf.sym not in inside)
+    return DomainGraph(graph.logical, tuple(kept), (*outer, *box)), tuple(d.sym.name for d in box)
+
+
+def is_same(copy: Copy, map: k.TensorMap) -> bool:
+    """Whether a planned copy is what the map says: sizes, strides, element strides, and elements of the tile.
+
+    The box may be another one that leaves the same tile, as 4 and 6 do with an element stride of 3.
+    """
+    dims = copy.dimensions
+    steps = tuple(each.element_stride.constant for each in dims)
+    if len(dims) != map.rank or map.corners or steps != map.steps:
+        return False
+    size = map.buffer.dtype.bytes
+    strides = tuple(each.stride * size for each in dims[1:])
+    tile = tuple(-(-each.box.constant // step) for each, step in zip(dims, steps, strict=True))
+    sizes = zip((each.size for each in dims), map.sizes, strict=True)
+    return strides == map.strides and tile == map.tile and all(there in (own, maximum(own, ONE)) for own, there in sizes)
+
+
+def _dimension(graph: DomainGraph, domain: IterDomain) -> int:
+    """The first dimension of the tensor that an IterDomain comes from."""
+    above = {domain.sym}
+    for transform in reversed(graph.transforms):
+        if any(d.sym in above for d in transform.outputs):
+            above |= {d.sym for d in transform.inputs}
+    return next(n for n, d in enumerate(graph.logical) if d.sym in above)
+
+
+def _lowering(copy: Copy, staged: Staged) -> Lowering | None:
+    """How a load is lowered: as it is, or as its fill requires."""
+    if staged.fill is None:
+        return Plain()
+    made = lower_load(copy, Strong(staged.fill))
+    return None if isinstance(made, Refusal) else made
+
+
+def _copy(state: State, function: ir.Function, staged: Staged, map: k.TensorMap, known: Known) -> Copy | None:
+    """The first graph, of those of the nests that use the tile, whose plan is the map."""
+    for dims in _indices(function, map.buffer.name):
+        for loops, inside in _users(state, staged):
+            graph = part_of(state.graph(loops), dims)
+            if graph is None:
+                continue
+            bulk = {state.domain(loop).sym for loop in inside}
+            whole = graph, tuple(leaf.sym.name for leaf in graph.leaves if leaf.sym in bulk)
+            for shown, box in (whole, trimmed(graph, bulk)):
+                made = plan(Memory(shown, dense_strides(map.buffer)), box, element(map.buffer.dtype), known)
+                if isinstance(made, Copy) and is_same(made, map):
+                    return made
+    return None
+
+
+def _indices(function: ir.Function, name: str) -> Iterator[tuple[Sym, ...]]:
+    """The subscripts of a buffer's accesses that are loops' own indices, each another one."""
+    for stmt in ir.walk(function.body):
+        if isinstance(stmt, ir.Bind):
+            loads = (part for value in stmt.values for part in walk(value) if isinstance(part, Load))
+            for load in (*stmt.targets, *loads):
+                syms = tuple(index.as_sym for index in load.index)
+                if load.buffer.name == name and None not in syms and len(set(syms)) == len(syms):
+                    yield tuple(sym for sym in syms if sym is not None)
+
+
+def _users(state: State, staged: Staged) -> Iterator[tuple[tuple[ir.Loop, ...], tuple[ir.Loop, ...]]]:
+    """The loops around each statement that uses the tile, not copying it, and those of them that the tile is staged around."""
+    for bind, loops in _binds(state.function.body, ()):
+        loads = (part for value in bind.values for part in walk(value) if isinstance(part, Load))
+        names = {load.buffer.name for load in (*bind.targets, *loads)}
+        at = next((n for n, loop in enumerate(loops) if staged.at in (loop.sym.name, state.domain(loop).sym.name)), None)
+        if staged.name in names and staged.of not in names and at is not None:
+            yield loops, loops[at + 1 :]
+
+
+def _binds(body: tuple[ir.Stmt, ...], around: tuple[ir.Loop, ...]) -> Iterator[tuple[ir.Bind, tuple[ir.Loop, ...]]]:
+    for stmt in body:
+        if isinstance(stmt, ir.Bind):
+            yield stmt, around
+        inner = (*around, stmt) if isinstance(stmt, ir.Par | ir.Seq) else around
+        for block in ir.blocks(stmt):
+            yield from _binds(block, inner)
