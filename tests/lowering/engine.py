@@ -102,9 +102,12 @@ class Engine:
         match stmt:
             case k.BarrierInit():
                 self.barriers[self.spot(thread, stmt.barrier)] = Phases(stmt.count, stmt.count)
-            case k.BarrierExpect():
+            case k.BarrierExpect() | k.BarrierArrive():
                 phases = self.phases(thread, stmt.barrier)
-                phases.arrivals, phases.bytes = phases.arrivals - 1, phases.bytes + stmt.bytes
+                size = 0 if isinstance(stmt, k.BarrierArrive) else stmt.bytes
+                if isinstance(stmt, k.BarrierExpect) and stmt.exactly is not None:
+                    size = thread.index(stmt.exactly)
+                phases.arrivals, phases.bytes = phases.arrivals - 1, phases.bytes + size
                 if phases.arrivals < 0:
                     raise Fault(f"{stmt.barrier.buffer.name}: more arrivals than a phase takes")
                 phases.settle()
@@ -117,6 +120,8 @@ class Engine:
                 self.load(thread, stmt)
             case k.StoreTensor():
                 self.store(thread, stmt)
+            case k.CopyBulk():
+                self.run(thread, stmt)
             case k.CommitBulk():
                 thread.bulk_groups += 1
             case k.WaitBulk():
@@ -197,18 +202,51 @@ class Engine:
         linear += map.offset.evaluate(self.machine.sizes)
         return memory, memory.at(_unravelled(linear, memory.shape))
 
+    def run(self, thread: Thread, stmt: k.CopyBulk) -> None:
+        """A run of elements, one behind the other in either memory."""
+        count, size = stmt.count if stmt.exactly is None else thread.index(stmt.exactly), stmt.source.dtype.bytes
+        if not 0 < count <= stmt.count or count * size % 16:
+            raise Fault(f"{count} of {stmt.count} elements are copied")
+        ends: list[list[tuple[Memory, Element]]] = []
+        for first in (stmt.target, stmt.source):
+            memory, element = thread.place(first)
+            start = _linear(element, memory.shape)
+            if start * size % 16:
+                raise Fault(f"{memory.name}{list(element)} does not begin a chunk")
+            ends.append([(memory, memory.at(_unravelled(start + n, memory.shape))) for n in range(count)])
+        targets, sources = ends
+        if stmt.barrier is not None:
+            pairs = tuple((memory, element, source) for (memory, element), source in zip(targets, sources, strict=True))
+            self.take_off(thread, pairs, stmt.barrier, count * size)
+            return
+        for memory, element in sources:
+            self.leave(thread, memory, element)
+        moves = tuple((memory, element, target) for (memory, element), target in zip(sources, targets, strict=True))
+        thread.stores.append(Outgoing(thread.bulk_groups, moves, stmt.reduce))
+
     def load(self, thread: Thread, stmt: k.CopyTensor) -> None:
         map = self.maps[stmt.map]
-        barrier, phases = self.spot(thread, stmt.barrier), self.phases(thread, stmt.barrier)
-        values: list[tuple[Memory, Element, Any]] = []
         further = bool(stmt.offsets or stmt.rows)
         tile = self.column(thread, stmt) if further else self.tile(map, tuple(map_index(thread, stmt.at)), thread, stmt.target)
-        for memory, element, index in tile:
+        pairs = tuple((memory, element, None if at is None else self.tensor(map, at)) for memory, element, at in tile)
+        self.take_off(thread, pairs, stmt.barrier, map.bytes * max(1, len(stmt.rows)))
+
+    def take_off(
+        self,
+        thread: Thread,
+        pairs: tuple[tuple[Memory, Element, tuple[Memory, Element] | None], ...],
+        barrier_at: Any,
+        size: int,
+    ) -> None:
+        """Starts a copy to shared memory: each element, and where it comes from, or nowhere, which is zero."""
+        barrier, phases = self.spot(thread, barrier_at), self.phases(thread, barrier_at)
+        values: list[tuple[Memory, Element, Any]] = []
+        for memory, element, origin in pairs:
             self.check(thread, memory, element)
             memory.touch(element, thread.touch(), writes=True)
             value: Any = 0
-            if index is not None:
-                source, there = self.tensor(map, index)
+            if origin is not None:
+                source, there = origin
                 source.touch(there, thread.touch(), writes=False)
                 value = source.values[there]
             values.append((memory, element, value))
@@ -217,7 +255,7 @@ class Engine:
             memory.writes.pop(element, None)  # whoever comes next is ordered by the phase
             memory.reads.pop(element, None)
             self.landed[id(memory), element] = barrier, phases.completed + 1
-        self.flights.append(Flight(tuple(values), barrier, map.bytes * max(1, len(stmt.rows))))
+        self.flights.append(Flight(tuple(values), barrier, size))
 
     def land(self) -> bool:
         """One copy comes to its end, if there is any."""
@@ -250,14 +288,18 @@ class Engine:
         for memory, element, index in tile:
             if index is None:
                 continue
-            self.check(thread, memory, element, writes=False)
-            memory.touch(element, thread.touch(), writes=False)
-            fence = self.fenced.get((id(memory), element))
-            if (id(memory), element) in self.unfenced or (fence is not None and not ordered(fence, thread.touch())):
-                raise Fault(f"{memory.name}{list(element)} is stored, but its writer has passed no fence")
-            self.reading.add((id(memory), element))
+            self.leave(thread, memory, element)
             moves.append((memory, element, self.tensor(map, index)))
         thread.stores.append(Outgoing(thread.bulk_groups, tuple(moves), stmt.reduce))
+
+    def leave(self, thread: Thread, memory: Memory, element: Element) -> None:
+        """An element that is on its way out of shared memory, behind a fence of who wrote it."""
+        self.check(thread, memory, element, writes=False)
+        memory.touch(element, thread.touch(), writes=False)
+        fence = self.fenced.get((id(memory), element))
+        if (id(memory), element) in self.unfenced or (fence is not None and not ordered(fence, thread.touch())):
+            raise Fault(f"{memory.name}{list(element)} is stored, but its writer has passed no fence")
+        self.reading.add((id(memory), element))
 
     def finish(self, thread: Thread, pending: int, read: bool) -> None:
         """Groups but the last `pending` have read their tiles; without `read` they have written too."""

@@ -241,11 +241,9 @@ class Thread:
                     self.wait(stmt.pending)
                 case k.PrefetchMap():
                     pass
-                case k.BarrierArrive() | k.CopyBulk():
-                    raise NotImplementedError(type(stmt).__name__)
                 case (
-                    k.BarrierInit() | k.BarrierExpect() | k.BarrierWait() | k.CopyTensor() | k.StoreTensor() | k.CommitBulk()
-                    | k.WaitBulk() | k.Fence()
+                    k.BarrierInit() | k.BarrierExpect() | k.BarrierArrive() | k.BarrierWait() | k.CopyTensor() | k.StoreTensor()
+                    | k.CopyBulk() | k.CommitBulk() | k.WaitBulk() | k.Fence()
                 ):  # fmt: skip
                     while not self.machine.engine.step(self, stmt):
                         yield stmt

@@ -65,8 +65,13 @@ def _changes_of(stmt: k.Stmt) -> Iterator[tuple[str, str, Change]]:
         case k.Fence():
             yield "fence", f"fence {stmt.kind} at line {stmt.span.line} dropped", lambda _: ()
         case k.BarrierExpect():
-            yield "bytes", f"twice the bytes at line {stmt.span.line}", lambda _: (replace(stmt, bytes=2 * stmt.bytes),)
-            yield "bytes", f"half the bytes at line {stmt.span.line}", lambda _: (replace(stmt, bytes=stmt.bytes // 2),)
+            twice, half = (None, None) if stmt.exactly is None else (2 * stmt.exactly, stmt.exactly // 2)
+            twice, half = replace(stmt, bytes=2 * stmt.bytes, exactly=twice), replace(stmt, bytes=stmt.bytes // 2, exactly=half)
+            yield "bytes", f"twice the bytes at line {stmt.span.line}", lambda _: (twice,)
+            yield "bytes", f"half the bytes at line {stmt.span.line}", lambda _: (half,)
+            if stmt.exactly is not None:
+                whole = replace(stmt, exactly=None)
+                yield "bytes", f"bytes of all of a tile at line {stmt.span.line}", lambda _: (whole,)
         case k.BarrierArrive():
             yield "arrival", f"arrival at line {stmt.span.line} dropped", lambda _: ()
         case k.CommitAsync() | k.CommitBulk():
@@ -93,6 +98,19 @@ def _changes_of(stmt: k.Stmt) -> Iterator[tuple[str, str, Change]]:
         case k.CopyTensor() | k.StoreTensor():
             moved = (stmt.at[0] + 4, *stmt.at[1:])
             yield "coordinate", f"tile at line {stmt.span.line} 4 elements on", lambda _: (replace(stmt, at=moved),)
+        case k.CopyBulk():
+            less = stmt.count - 16 // stmt.source.dtype.bytes
+            if stmt.exactly is not None:
+                yield "length", f"run at line {stmt.span.line} in full", lambda _: (replace(stmt, exactly=None),)
+            elif less:
+                yield "length", f"run at line {stmt.span.line} a chunk shorter", lambda _: (replace(stmt, count=less),)
+            if stmt.reduce is not None:
+                yield "reduce", f"run at line {stmt.span.line} stored", lambda _: (replace(stmt, reduce=None),)
+                yield "reduce", f"run at line {stmt.span.line} combined twice", lambda _: (stmt, stmt)
+            elif stmt.barrier is None:
+                yield "store", f"run at line {stmt.span.line} dropped", lambda _: ()
+            from_there = replace(stmt.source, index=(*stmt.source.index[:-1], stmt.source.index[-1] + 4))
+            yield "place", f"run at line {stmt.span.line} from 4 elements on", lambda _: (replace(stmt, source=from_there),)
         case k.BarrierInit():
             yield "made", f"barrier at line {stmt.span.line} not made", lambda _: ()
         case _:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from tests.lowering import machine
 from tests.lowering.mutants import mutants
 from tests.schedule.laid import binary, integers, laid, refusal, wrong
 
@@ -46,6 +48,48 @@ def test_rows() -> None:
     assert [s.bytes for s in made.statements if isinstance(s, k.BarrierExpect)] == [8 * 32 * 4]
 
 
+RAGGED = ROWS.replace("M % 8 == 0, K % 32 == 0", "K % 4 == 0")
+
+
+@pytest.mark.parametrize("schedule", [TILES, STEPS], ids=["tiles", "steps"])
+def test_what_is_beyond_the_tensor_is_not_copied(schedule: str) -> None:
+    """As many rows as there are, and as much of each, are copied, and waited for."""
+    made = laid(RAGGED, schedule)
+    for rows, columns in ((24, 64), (13, 36), (1, 4), (0, 32), (8, 0), (17, 100)):
+        assert wrong(made, {"A": integers(rows, columns)}, {"M": rows, "K": columns}, (None, 0, 1)) is None, (rows, columns)
+    (expect,) = (s for s in made.statements if isinstance(s, k.BarrierExpect))
+    assert expect.bytes == 8 * 32 * 4 and expect.exactly is not None
+    arrays = {"A": integers(13, 36)}
+    got = machine.run(made.function, made.plan, arrays, {"M": 13, "K": 36}, 1)["C"]
+    assert np.array_equal(got, arrays["A"].T)
+
+
+def test_rows_that_follow_each_other_are_one_run() -> None:
+    made = laid(SUM, "split(i, 16) -> (b, t)  bind(b, grid.x)  stage(x, at=b, via=bulk) -> rows")
+    (run,) = (s for s in made.statements if isinstance(s, k.CopyBulk))
+    assert run.count == 16 * 64
+    assert not any(isinstance(s, k.For) and run in k.walk(s.body) for s in made.statements)
+    for rows in (0, 1, 16, 37):
+        assert wrong(made, {"x": integers(rows, 64, dtype="float16")}, {"n": rows}, (None, 0)) is None
+
+
+def test_rows_may_lie_apart_in_shared_memory() -> None:
+    made = laid(ROWS, TILES + "  resize(As.d1, 0, 4)")
+    assert wrong(made, {"A": integers(16, 64)}, {"M": 16, "K": 64}, (None, 0)) is None
+
+
+MEMORY = {
+    "swizzle(As.d0, As.d1, xor=8)": "elements of a row of `As` are no neighbours in memory",
+    "reorder(As.d1, As.d0)": "elements of a row of `As` are no neighbours in memory",
+    "resize(As.d1, 0, 1)": "runs of `As` need not begin at multiples of 16 bytes",
+}
+
+
+@pytest.mark.parametrize("directive", MEMORY)
+def test_rows_in_other_places_are_refused(directive: str) -> None:
+    assert MEMORY[directive] in refusal(ROWS, f"{TILES} {directive}").splitlines()[0]
+
+
 def test_a_row_for_each_block() -> None:
     made = laid(SUM, "bind(i, grid.x)  stage(x, at=i, in=shared, via=bulk) -> row")
     for rows in (0, 1, 7):
@@ -83,20 +127,30 @@ def test_runs_come_iterations_ahead() -> None:
     assert wrong(laid(PRODUCT, schedule), arrays, {"M": 32, "K": 64, "N": 20}, (None, 0, 1)) is None
 
 
-def test_planted_bugs_are_found() -> None:
-    made = laid(ROWS, STEPS)
+@pytest.mark.parametrize("text", [ROWS, RAGGED], ids=["whole", "ragged"])
+def test_planted_bugs_are_found(text: str) -> None:
+    made = laid(text, STEPS)
     (kernel,) = k.kernels(made.plan.steps)
+    rows, columns = (16, 96) if text is ROWS else (13, 92)
     tried: set[str] = set()
     for mutant in mutants(kernel):
-        if mutant.kind in ("barrier", "wait", "bytes", "made"):
+        if mutant.kind in ("barrier", "wait", "bytes", "made", "length", "place"):
             tried.add(mutant.kind)
             planted = replace(made, plan=replace(made.plan, steps=(k.Launch(mutant.kernel),)))
-            assert wrong(planted, {"A": integers(16, 96)}, {"M": 16, "K": 96}, (None, 0, 1, 2)) is not None, mutant.what
-    assert tried == {"barrier", "wait", "bytes", "made"}
+            sizes = {"M": rows, "K": columns}
+            assert wrong(planted, {"A": integers(rows, columns)}, sizes, (None, 0, 1, 2)) is not None, mutant.what
+    assert tried == {"barrier", "wait", "bytes", "made", "length", "place"}
 
 
 REFUSED: Mapping[str, tuple[str, str, str]] = {
-    "outside": (ROWS.replace("M % 8 == 0, ", ""), TILES, "the region may reach beyond `A`, which a bulk copy does not test"),
+    "outside": (
+        ROWS.replace("K % 32 == 0", "K % 2 == 0")
+        .replace("A: f32[M, K]", "A: f32[M, K] stride(L, 1)")
+        .replace("M % 8", "L % 4"),
+        TILES,
+        "where the region reaches beyond `A`, the rest of a row need not be whole chunks of 16 bytes",
+    ),
+    "fill": (ROWS, TILES.replace("via=bulk", "via=bulk, fill=zero"), "a copy without a map fills nothing"),
     "base": (ROWS.replace(" align(16)", ""), TILES, "`A` need not begin at a multiple of 16 bytes"),
     "row": (ROWS, TILES.replace("split(k, 32)", "split(k, 2)"), "a row of the region has 8 bytes, no multiple of 16"),
     "words": (ROWS, TILES.replace("via=bulk", "via=bulk, swizzle=32B"), "`stage` has `swizzle=` with `via=tma` or"),

@@ -90,13 +90,13 @@ def asked(
     for each in reversed(kept):
         others = [other for other in kept if other is not each]
         given = (*facts, *engine, *(f for other in others for f in facts_of([condition(other).formula])))
-        if _follows(each, given, sizes):
+        if follows(each, given, sizes):
             kept = others
     within = next((each for each in kept if not _is_uniform(each, loops)), None)
     return Asked(tuple(each for each in kept if _is_uniform(each, loops)), within)
 
 
-def _follows(test: Value, given: Sequence[Expr], sizes: Collection[Sym]) -> bool:
+def follows(test: Value, given: Sequence[Expr], sizes: Collection[Sym]) -> bool:
     """Whether `test` holds where `given` are not negative."""
     meant = condition(test)
     if not meant.exact:

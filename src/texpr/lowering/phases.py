@@ -253,7 +253,8 @@ class Tensors:
             return
         group = next(g for g in self.groups if step in g.members)
         barrier = group.at(group.phase)
-        expect = k.BarrierExpect(barrier, sum(map(self.maps.bytes, group.members)), step.span)
+        most, exactly = sum(map(self.maps.bytes, group.members)), self.maps.exactly(group.members)
+        expect = k.BarrierExpect(barrier, most, step.span, exactly)
         loads = self.maps.loads(step, barrier)
         if needed is not None and self._is_left_out(step):
             yield k.If(needed, (expect, *loads), (k.BarrierArrive(barrier, step.span),), span=step.span)

@@ -94,6 +94,32 @@ class Step:
         return replace(load, index=tuple(e.substitute(first) for e in load.index))
 
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A step as its loops and its mark say it: `numbers` are the mark's, `words` are beside them, `view` is what ends it."""
+
+    leaf: Leaf
+    tested: Tested
+    loops: tuple[ir.Par, ...]
+    tile: Load
+    tensor: Load
+    stores: bool
+    reduce: str | None
+    saves: bool
+    among: tuple[str, ...]
+    words: frozenset[str]
+    numbers: tuple[int, ...]
+    view: View
+
+    @property
+    def syms(self) -> tuple[Sym, ...]:
+        return tuple(loop.sym for loop in self.loops)
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        return tuple(loop.extent.constant for loop in self.loops)
+
+
 def step_of(leaf: Leaf, places: Mapping[Buffer, Place], facts: Callable[[ir.Stmt], tuple[Expr, ...]]) -> Step | None:
     """The copies that a step of a team is, None for other steps. Raises Limitation where its loops were changed.
 
@@ -104,52 +130,81 @@ def step_of(leaf: Leaf, places: Mapping[Buffer, Place], facts: Callable[[ir.Stmt
         return None
     if isinstance(leaf.stmt, ir.Seq):
         raise changed(leaf.stmt)
-    loops, body = band(leaf.stmt)
-    further = any(a.value == "im2col" for a in wanted.args)
-    by_rows = any(a.value in ("gather4", "scatter4") for a in wanted.args)
-    in_runs = any(a.value == "bulk" for a in wanted.args)
+    read = _read(leaf, leaf.stmt, wanted, places)
+    plain = len(read.loops) == 2 and not read.saves
+    if "im2col" in read.words:
+        made = _of_columns(read) if plain and read.reduce is None and not read.stores else None
+    elif read.words & {"gather4", "scatter4"}:
+        made = _of_rows(read) if plain and read.reduce is None and is_of_rows(read.tensor, read.loops) else None
+    elif "bulk" in read.words and len(read.loops) == 2 and is_of_rows(read.tensor, read.loops):
+        boxes = Boxes(read.extents, read.numbers[1:], read.tensor.dtype.bytes)
+        made = _made(read, read.tensor, read.syms, boxes)
+    else:
+        made = _of_boxes(read, facts)
+    if made is None:
+        raise changed(leaf.stmt)
+    return made
+
+
+def _read(leaf: Leaf, stmt: ir.Par, wanted: ir.Directive, places: Mapping[Buffer, Place]) -> _Read:
+    """Raises Limitation where it is no copy of elements any more, in loops that are as they were made."""
+    loops, body = band(stmt)
     words = [a.value for a in wanted.args]
     cut = words.index("view") if "view" in words else len(words)
-    swizzle, *box = (word for word in words[:cut] if isinstance(word, int))
     found = tested(body)
     bind = None if found is None else found.bind
-    saves, shares = mark(leaf.stmt, SAVES), mark(leaf.stmt, MULTICAST)
-    marks = {leaf.stmt: tuple(each for each in (wanted, saves, shares) if each is not None)}
+    saves, shares = mark(stmt, SAVES), mark(stmt, MULTICAST)
+    marks = {stmt: tuple(each for each in (wanted, saves, shares) if each is not None)}
     plain = all(loop.directives == marks.get(loop, ()) and loop.extent.is_constant for loop in loops)
     source = None if bind is None else bind.values[0]
     if found is None or bind is None or not plain or not isinstance(source, Load):
-        raise changed(leaf.stmt)
+        raise changed(stmt)
     (target,) = bind.targets
     here = places.get(source.buffer)
     stores = here is not None and here.space is k.Space.SHARED
     tile, tensor = (source, target) if stores else (target, source)
-    among = () if shares is None else tuple(str(a.value) for a in shares.args)
-    if further and not stores and len(loops) == 2 and bind.update is None and not saves:
-        pixel, channel = loops
-        lines = Boxes((pixel.extent.constant, channel.extent.constant), (box[0], box[1]), tensor.dtype.bytes, Swizzle(swizzle))
-        syms, window = (pixel.sym, channel.sym), window_of(box[2:])
-        return Step(leaf, found, tile, tensor, tensor, False, syms, lines, among=among, window=window)
-    if by_rows and len(loops) == 2 and bind.update is None and not saves and is_of_rows(tensor, loops):
-        extents = (-(-loops[0].extent.constant // GROUP) * GROUP, loops[1].extent.constant)
-        lines = Boxes(extents, (box[0], box[1]), tensor.dtype.bytes, Swizzle(swizzle))
-        return Step(leaf, found, tile, tensor, tensor, stores, (loops[0].sym, loops[1].sym), lines, by_rows=True)
-    view = View.read([word for word in words[cut:] if isinstance(word, int)])
-    seen = _seen(tensor, view, loops, facts(leaf.stmt))
-    along = tuple(next((loop for loop in loops if loop.sym in e.syms()), None) for e in seen.index)
-    extent = tuple(1 if loop is None else loop.extent.constant for loop in along)
-    if further or by_rows or len(box) != len(extent) or sum(loop is not None for loop in along) != len(loops):
-        raise changed(leaf.stmt)
-    steps = tuple(1 if loop is None else step_along(e, loop.sym) for e, loop in zip(seen.index, along, strict=True))
-    if 0 in steps:
-        raise changed(leaf.stmt)
-    boxes = Boxes(extent, tuple(box), tensor.dtype.bytes, Swizzle(swizzle), steps)
-    syms = tuple(None if loop is None else loop.sym for loop in along)
     reduce = bind.update
     if not (reduce is None or (stores and isinstance(reduce, str) and combined_as(reduce, tensor.dtype))):
-        raise changed(leaf.stmt)
-    if in_runs and (stores or any(step > 1 for step in steps)):
-        raise changed(leaf.stmt)
-    return Step(leaf, found, tile, tensor, seen, stores, syms, boxes, saves is not None, reduce, among, in_runs=in_runs)
+        raise changed(stmt)
+    among = () if shares is None else tuple(str(a.value) for a in shares.args)
+    numbers = tuple(word for word in words[:cut] if isinstance(word, int))
+    named = frozenset(word for word in words[:cut] if isinstance(word, str))
+    view = View.read([word for word in words[cut:] if isinstance(word, int)])
+    return _Read(leaf, found, loops, tile, tensor, stores, reduce, saves is not None, among, named, numbers, view)
+
+
+def _made(read: _Read, seen: Load, syms: tuple[Sym | None, ...], boxes: Boxes) -> Step:
+    return Step(
+        read.leaf, read.tested, read.tile, read.tensor, seen, read.stores, syms, boxes, read.saves, read.reduce, read.among,
+        in_runs="bulk" in read.words,
+    )  # fmt: skip
+
+
+def _of_columns(read: _Read) -> Step:
+    swizzle, pixels, channels, *corners = read.numbers
+    boxes = Boxes(read.extents, (pixels, channels), read.tensor.dtype.bytes, Swizzle(swizzle))
+    return replace(_made(read, read.tensor, read.syms, boxes), window=window_of(corners))
+
+
+def _of_rows(read: _Read) -> Step:
+    (rows, columns), (swizzle, *box) = read.extents, read.numbers
+    boxes = Boxes((-(-rows // GROUP) * GROUP, columns), tuple(box), read.tensor.dtype.bytes, Swizzle(swizzle))
+    return replace(_made(read, read.tensor, read.syms, boxes), by_rows=True)
+
+
+def _of_boxes(read: _Read, facts: Callable[[ir.Stmt], tuple[Expr, ...]]) -> Step | None:
+    """Boxes, or runs; None where an index does not go with the loop along it by a constant step, in runs by 1."""
+    loops, (swizzle, *box) = read.loops, read.numbers
+    seen = _seen(read.tensor, read.view, loops, facts(read.leaf.stmt))
+    along = tuple(next((loop for loop in loops if loop.sym in e.syms()), None) for e in seen.index)
+    extent = tuple(1 if loop is None else loop.extent.constant for loop in along)
+    if len(box) != len(extent) or sum(loop is not None for loop in along) != len(loops):
+        return None
+    steps = tuple(1 if loop is None else step_along(e, loop.sym) for e, loop in zip(seen.index, along, strict=True))
+    if 0 in steps or ("bulk" in read.words and any(step > 1 for step in steps)):
+        return None
+    boxes = Boxes(extent, tuple(box), read.tensor.dtype.bytes, Swizzle(swizzle), steps)
+    return _made(read, seen, tuple(None if loop is None else loop.sym for loop in along), boxes)
 
 
 def _seen(tensor: Load, view: View, loops: Sequence[ir.Loop], facts: Sequence[Expr]) -> Load:

@@ -24,11 +24,11 @@ from texpr.lowering.cluster import Cluster, Share
 from texpr.lowering.holes import Asked, asked, bounds, present
 from texpr.lowering.names import Names
 from texpr.lowering.places import Place
+from texpr.lowering.runs import Clipped, clipped, names, starts
 from texpr.lowering.step import Step, changed
 from texpr.relation.facts import in_loop, known
 from texpr.schedule.columns import Column, Window, column
 from texpr.schedule.rows import GROUP
-from texpr.schedule.runs import misplaced
 from texpr.schedule.tensor import Boxes, Planned, dense_strides, planned
 from texpr.support.diagnostic import Limitation, limitation
 from texpr.support.span import Span
@@ -69,25 +69,26 @@ class Maps:
     cluster: Cluster = field(default_factory=Cluster)
     found: list[k.TensorMap] = field(default_factory=list[k.TensorMap])
     _planned: dict[Step, Planned] = field(default_factory=dict[Step, Planned])
+    _clipped: dict[Step, Clipped] = field(default_factory=dict[Step, Clipped])
     _asked: dict[Step, tuple[Value, ...]] = field(default_factory=dict[Step, "tuple[Value, ...]"])
 
-    def runs(self, step: Step, barrier: Load) -> Iterator[k.Stmt]:
-        """Starts the copies of rows, without a map: loops over all dimensions but the innermost, where there are several."""
-        places = (self.places[step.tile.buffer], self.places.get(step.tensor.buffer))
-        base = step.at(step.tensor, tuple(0 for _ in step.loops)).index
-        if misplaced(step.tensor.buffer, base, step.boxes.extent, known(self.facts(step.leaf.stmt))) is not None:
+    def clipped(self, step: Step) -> Clipped:
+        """What is copied of a step's region without a map."""
+        if step not in self._clipped:
+            self._clipped[step] = clipped(step, self.facts(step.leaf.stmt), self.sizes)
+        return self._clipped[step]
+
+    def runs(self, step: Step, barrier: Load | None) -> tuple[k.Stmt, ...]:
+        """Starts the copies of runs, without a map; without a barrier they are stored."""
+        ends = (self._kept(step.tile), self._kept(step.tensor))
+        if any(load.buffer in self.places for load in names(ends)):
             raise changed(step.loop)
-        *outer, inner = zip(step.loops, step.boxes.extent, strict=True)
-        own = {} if inner[0] is None else {inner[0]: ZERO}
-        ends: list[Load] = []
-        for load, place in zip((step.tile, step.tensor), places, strict=True):
-            first = replace(load, index=tuple(e.substitute(own) for e in load.index))
-            ends.append(first if place is None else replace(first, buffer=place.buffer, index=place.index(first.index)))
-        body: tuple[k.Stmt, ...] = (k.CopyBulk(ends[0], ends[1], inner[1], barrier, step.span),)
-        for sym, extent in reversed(outer):
-            if sym is not None:
-                body = (k.For(sym, ZERO, expr(extent), body, ONE, "serial", span=step.span),)
-        yield from body
+        return starts(step, ends, self.clipped(step), barrier)
+
+    def _kept(self, load: Load) -> Load:
+        """An element where it lives in the kernel."""
+        place = self.places.get(load.buffer)
+        return load if place is None else replace(load, buffer=place.buffer, index=place.index(load.index))
 
     def of(self, step: Step) -> k.TensorMap:
         """The map that the boxes of a step share."""
@@ -143,9 +144,7 @@ class Maps:
         Of a load that fills nothing: that the tensor has elements, and, if it saves, that what it would copy is no hole.
         """
         if step.in_runs:
-            if step.tested.tests:
-                raise _parted(step, step.tested.tests[0])
-            return ()
+            return self.clipped(step).asked
         if step not in self._asked:
             facts = self.facts(step.leaf.stmt)
             inside = known(facts)
@@ -198,15 +197,23 @@ class Maps:
         return tuple(found.items())
 
     def bytes(self, step: Step) -> int:
-        """What arrives when every box of a step has landed, parts outside of the tensor included."""
+        """What arrives at most when every box of a step has landed, parts outside of the tensor included."""
         if step.in_runs:
             return prod(step.boxes.extent) * step.boxes.size
         return self.of(step).bytes * len(step.boxes.numbers) * (GROUP if step.by_rows else 1)
 
+    def exactly(self, steps: Iterable[Step]) -> Expr | None:
+        """What arrives of several, where it is not what `bytes` says: of runs, those inside of the tensor alone."""
+        every = tuple(steps)
+        found = [self.clipped(step).exactly(step) if step.in_runs else None for step in every]
+        if not any(each is not None for each in found):
+            return None
+        return sum((expr(self.bytes(s)) if e is None else e for s, e in zip(every, found, strict=True)), ZERO)
+
     def loads(self, step: Step, barrier: Load) -> tuple[k.Stmt, ...]:
         """Starts the copies of a step, which arrive at `barrier`; of those that blocks share, this block's part."""
         if step.in_runs:
-            return tuple(self.runs(step, barrier))
+            return self.runs(step, barrier)
         if step.by_rows:
             return tuple(self._rows(step, barrier, outside=False))
         share = self._share(step)
@@ -301,6 +308,8 @@ class Maps:
 
     def stores(self, step: Step) -> tuple[k.Stmt, ...]:
         """Starts the stores of a step."""
+        if step.in_runs:
+            return self.runs(step, None)
         if step.by_rows:
             return tuple(self._rows(step, None, outside=False))
         return tuple(k.StoreTensor(self.of(step).name, at, tile, step.reduce, step.span) for tile, at in self._each(step))

@@ -18,6 +18,9 @@ from texpr.schedule.call import Call
 from texpr.schedule.shape import sizes_known
 from texpr.schedule.state import State
 
+PLACED = ("tma", "im2col", "gather4", "scatter4")
+"""By which memory lies as the engine writes or reads tiles; runs (`via=bulk`) may lie apart."""
+
 Change = Callable[[DomainGraph, tuple[str, ...], tuple[str, ...]], DomainGraph]
 """A graph after a transform of its leaves `old`, whose outputs are called `new`."""
 
@@ -35,7 +38,7 @@ def on_allocation(call: Call, count: int, bases: Sequence[str], change: Change) 
     if len(buffers) > 1:
         raise call.wrong(f"names dimensions of several buffers: {', '.join(sorted(buffers))}")
     buffer = _local(call, buffers.pop(), arguments[0])
-    if any(staged.name == buffer.name and staged.via == "tma" for staged in call.state.staged):
+    if any(staged.name == buffer.name and staged.via in PLACED for staged in call.state.staged):
         reason = f"the memory of `{buffer.name}` lies as the tensor memory accelerator copies it"
         raise call.refuse("E0913", reason, at=arguments[0], help="stage it with `swizzle=` or `box=`, or by via=cp_async")
     graph = call.state.allocations.get(buffer) or start(buffer)

@@ -17,6 +17,7 @@ from texpr.ir.tensor_map import combined_as
 from texpr.ir.types import DType
 from texpr.ir.updates import identity
 from texpr.ir.value import Literal
+from texpr.schedule.pragmas import ATOMIC
 from texpr.schedule.region import Use, varying
 from texpr.schedule.state import State
 
@@ -29,8 +30,11 @@ def are_updates(uses: Sequence[Use]) -> bool:
     return all(_update(use) is not None for use in uses)
 
 
-def operation(state: State, uses: Sequence[Use]) -> str:
-    """The operation by which the tile joins the buffer. Raises ValueError with the reason where it may not."""
+def operation(state: State, uses: Sequence[Use], flushes: bool = False) -> str:
+    """The operation by which the tile joins the buffer. Raises ValueError with the reason where it may not.
+
+    `flushes`: the engine's sums of f32 take subnormal numbers for zero, as atomic updates do, which the text has to ask for.
+    """
     ops = {JOINS.get(_update(use) or "") for use in uses}
     dtype = uses[0].load.dtype
     op = ops.pop()
@@ -42,7 +46,17 @@ def operation(state: State, uses: Sequence[Use]) -> str:
         raise ValueError(f"the engine does not combine {dtype} by {op}")
     if dtype.is_float:
         _require_free(state, uses)
+    if flushes and dtype.name == "f32" and not any(_meets_by_atomics(use) for use in uses):
+        name = uses[0].load.buffer.name
+        asks = f"`reduce({name}) #atomic` asks for that"
+        raise ValueError(f"a copy without a map adds f32 as atomics do, with zero for subnormal numbers; {asks}")
     return op
+
+
+def _meets_by_atomics(use: Use) -> bool:
+    """Whether a loop around says that updates of the buffer may meet by atomics."""
+    around = (*use.outer, *use.inner)
+    return any(use.load.buffer in loop.reduce and any(d.name == ATOMIC for d in loop.directives) for loop in around)
 
 
 def neutral(op: str, dtype: DType) -> Literal:

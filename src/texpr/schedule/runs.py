@@ -1,18 +1,19 @@
 """`stage(A, …, via=bulk)`: a region as runs of neighbouring elements, which the engine copies without a map, and tests nothing.
 
-So every element has to be one of the tensor, and every run whole chunks of 16 bytes that begin at a multiple of 16.
+So what is copied is cut to what the tensor has, and every run is whole chunks of 16 bytes that begin at a multiple of 16.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from texpr.affine.expr import ONE, ZERO, Expr
 from texpr.affine.facts import Known
 from texpr.ir.value import Buffer
 from texpr.schedule.call import Call
 from texpr.schedule.region import Box
-from texpr.schedule.tensor import dense_strides
+from texpr.schedule.tensor import ALLOCATED, dense_strides
 from texpr.support.diagnostic import Note
 from texpr.tma.swizzle import CHUNK
 
@@ -28,28 +29,29 @@ def misplaced(buffer: Buffer, base: Sequence[Expr], extent: Sequence[int], known
     return next((place for place in (first, *rows) if not known.multiple(place * buffer.dtype.bytes, CHUNK)), None)
 
 
-def require_runs(call: Call, buffer: Buffer, region: Box, inside: bool, known: Known) -> None:
-    """Refuses (E0916) regions that are not seen to be such runs."""
+def require_runs(call: Call, buffer: Buffer, region: Box, known: Known) -> None:
+    """Refuses (E0916) regions that are not seen to be such runs, at every size."""
     size, strides = buffer.dtype.bytes, dense_strides(buffer)
     name, note = buffer.name, Note(f"`{buffer.name}` is declared here", buffer.span)
-    if not inside:
-        reason = f"the region may reach beyond `{name}`, which a bulk copy does not test"
-        raise call.refuse("E0916", reason, note, help="promise sizes that tiles divide, or stage it by via=tma")
     if strides[-1] is not ONE or any(step > 1 for step in region.step):
         raise call.refuse("E0916", f"the elements of a row of the region are not neighbours in `{name}`", note)
     if region.extent[-1] * size % CHUNK:
         reason = f"a row of the region has {region.extent[-1] * size} bytes, no multiple of {CHUNK}"
         raise call.refuse("E0916", reason, help="split the loop of the row by another number")
-    if (buffer.align or size) % CHUNK:
+    begins = ALLOCATED if buffer.role not in ("input", "inout") else size
+    if (buffer.align or begins) % CHUNK:
         help = f"promise where it begins: `{name}: {buffer.dtype}[…] align({CHUNK})`"
         raise call.refuse("E0916", f"`{name}` need not begin at a multiple of {CHUNK} bytes", note, help=help)
     place = misplaced(buffer, region.base, region.extent, known)
+    help = f'add "where {buffer.shape[-1]} % {CHUNK // size or 1} == 0"'
     if place is not None:
         reason = f"rows of the region need not begin at multiples of {CHUNK} bytes: {place} elements of {buffer.dtype}"
-        help = f'add "where {buffer.shape[-1]} % {CHUNK // size or 1} == 0"'
         raise call.refuse("E0916", reason, note, help=help)
-    total = size
-    for extent in region.extent:
-        total *= extent
+    first, rest = region.base[-1], buffer.shape[-1] - region.base[-1]
+    for room, there in ((first, -first), (rest - region.extent[-1], rest)):
+        if not known.nonnegative(room) and not known.multiple(there * size, CHUNK):
+            reason = f"where the region reaches beyond `{name}`, the rest of a row need not be whole chunks of {CHUNK} bytes"
+            raise call.refuse("E0916", reason, note, help=help)
+    total = prod(region.extent) * size
     if total > MOST:
         raise call.refuse("E0916", f"the region has {total} bytes, and a barrier counts {MOST}", help="split it")

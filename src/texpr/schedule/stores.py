@@ -1,9 +1,10 @@
-"""`stage(C, …, via=tma|scatter4)` of what is written: a tile that the engine stores when the iteration ends, or combines with
-what is there."""
+"""`stage(C, …, via=tma|scatter4|bulk)` of what is written: a tile that the engine stores when the iteration ends, or combines
+with what is there."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from texpr.checks.coverage import reads_undefined
 from texpr.checks.subject import Subject
@@ -15,62 +16,93 @@ from texpr.schedule.engine import boxes_asked, require_load, require_store, swiz
 from texpr.schedule.marks import SAVES, TENSOR, marked
 from texpr.schedule.materialise import materialise
 from texpr.schedule.region import Box, NoBox, Use, inside, is_met_again
+from texpr.schedule.results import with_results
 from texpr.schedule.rows import Rows, by_name, is_injective, require_rows, rows, table_of
+from texpr.schedule.runs import require_runs
 from texpr.schedule.staging import Staging
 from texpr.schedule.state import State
 from texpr.schedule.tensor import Boxes
-from texpr.schedule.touched import copy_loops, defined, own, seen, untouchable
+from texpr.schedule.touched import box_of, copy_loops, defined, own, seen, untouchable
+from texpr.tma.swizzle import CHUNK
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How a region is copied: the mark of its loops, what is refused of loading it, and what becomes of memory."""
+
+    region: Box
+    mark: Callable[[ir.Par], ir.Par]
+    require_load: Callable[[], None]
+    finish: Callable[[State], State]
 
 
 def stored(call: Call, staging: Staging) -> State:
     """Elements kept while they are written, and then stored by the tensor memory accelerator."""
-    return _by_rows(call, staging) if staging.via == "scatter4" else _by_boxes(call, staging)
-
-
-def _by_boxes(call: Call, staging: Staging) -> State:
-    if are_updates(staging.uses):
-        return _joined(call, staging)
-    staging, region = seen(call, staging)
-    like = own(call, staging)
-    region, boxes = boxes_asked(call, staging.seen, region)
-    require_store(call, staging.seen, region, boxes, known(inside(staging.state, staging.outer)))
-    names = copy_loops(call, f"{staging.name}_out", len(region.extent))
-    state = staging.to_box(region, names, lambda loop: by_tma(call, staging, loop, boxes))
-    if reads_undefined(Subject(materialise(state).function), staging.name):
-        return _exchanged(call, staging, like, region, boxes)
-    return with_memory(state, staging.name, boxes)
-
-
-def _exchanged(call: Call, staging: Staging, like: Use, region: Box, boxes: Boxes) -> State:
-    """Elements that are read before they are written: their box is loaded first. It has nothing beside what is written."""
-    promised = known(inside(staging.state, staging.outer))
-    require_load(call, staging.seen, region, boxes, promised, None)
-    names = tuple(copy_loops(call, f"{staging.name}{part}", len(region.extent)) for part in ("", "_out"))
-    state, use = staging.through_box(region, (names[0], names[1]), lambda loop: by_tma(call, staging, loop, boxes))
-    if is_met_again(state, use, use.inner):
-        raise untouchable(call, like, "an element of its box is read, or stored with it, that another iteration may write")
-    return with_memory(defined(call, staging, like, state), staging.name, boxes)
-
-
-def _joined(call: Call, staging: Staging) -> State:
-    """Partial results collected in a tile, which the engine combines with the buffer."""
-    buffer = staging.buffer
+    if staging.via == "scatter4":
+        return _by_rows(call, staging)
+    way = _runs if staging.via == "bulk" else _boxes
+    if not are_updates(staging.uses):
+        staging, region = seen(call, staging) if staging.via == "tma" else (staging, box_of(call, staging))
+        like = own(call, staging)
+        return _written(call, staging, like, way(call, staging, region))
     try:
-        op = operation(staging.state, staging.uses)
+        op = operation(staging.state, staging.uses, flushes=staging.via == "bulk")
     except ValueError as reason:
         raise untouchable(call, staging.uses[0], str(reason), help="stage it in registers, or by via=ld") from None
-    staging, region = seen(call, staging)
+    staging, region = seen(call, staging) if staging.via == "tma" else (staging, box_of(call, staging))
+    return _joined(call, staging, op, way(call, staging, region))
+
+
+def _boxes(call: Call, staging: Staging, region: Box) -> _Way:
+    """Boxes by a map."""
     region, boxes = boxes_asked(call, staging.seen, region)
-    require_store(call, staging.seen, region, boxes, known(inside(staging.state, staging.outer)))
-    names = tuple(copy_loops(call, f"{staging.name}{part}", len(region.extent)) for part in ("", "_out"))
-    state, use = staging.to_join(
-        region, (names[0], names[1]), lambda loop: by_tma(call, staging, loop, boxes), op, neutral(op, buffer.dtype)
+    promised = known(inside(staging.state, staging.outer))
+    require_store(call, staging.seen, region, boxes, promised)
+    return _Way(
+        region,
+        lambda loop: by_tma(call, staging, loop, boxes),
+        lambda: require_load(call, staging.seen, region, boxes, promised, None),
+        lambda state: with_memory(state, staging.name, boxes),
     )
+
+
+def _runs(call: Call, staging: Staging, region: Box) -> _Way:
+    """Runs without a map: a result is asked to begin where one can."""
+    require_runs(call, staging.buffer, region, known(inside(staging.state, staging.outer)))
+    buffer, words = staging.buffer, (0, *region.extent, "bulk")
+    align = {} if buffer.role != "result" else {buffer.name: max(CHUNK, buffer.align or 0)}
+    return _Way(
+        region,
+        lambda loop: marked(loop, TENSOR, *words, span=call.directive.span),
+        lambda: None,
+        lambda state: with_results(state, align),
+    )
+
+
+def _written(call: Call, staging: Staging, like: Use, way: _Way) -> State:
+    """Elements that are written; where they are read before, their region is loaded first. It has nothing beside them."""
+    region = way.region
+    names = copy_loops(call, f"{staging.name}_out", len(region.extent))
+    state = staging.to_box(region, names, way.mark)
+    if not reads_undefined(Subject(materialise(state).function), staging.name):
+        return way.finish(state)
+    way.require_load()
+    first = copy_loops(call, staging.name, len(region.extent))
+    state, use = staging.through_box(region, (first, names), way.mark)
+    if is_met_again(state, use, use.inner):
+        raise untouchable(call, like, "an element of its box is read, or stored with it, that another iteration may write")
+    return way.finish(defined(call, staging, like, state))
+
+
+def _joined(call: Call, staging: Staging, op: str, way: _Way) -> State:
+    """Partial results collected in a tile, which the engine combines with the buffer."""
+    names = tuple(copy_loops(call, f"{staging.name}{part}", len(way.region.extent)) for part in ("", "_out"))
+    start = neutral(op, staging.buffer.dtype)
+    state, use = staging.to_join(way.region, (names[0], names[1]), way.mark, op, start)
     if is_met_again(state, use, use.inner, free=True):
-        raise untouchable(
-            call, staging.uses[0], "its box may touch elements of another iteration that does not meet this one by right"
-        )
-    return with_memory(defined(call, staging, staging.uses[0], state), staging.name, boxes)
+        reason = "its box may touch elements of another iteration that does not meet this one by right"
+        raise untouchable(call, staging.uses[0], reason)
+    return way.finish(defined(call, staging, staging.uses[0], state))
 
 
 def _by_rows(call: Call, staging: Staging) -> State:

@@ -84,7 +84,7 @@ def _apply(call: Call) -> State:
     (name,) = call.results(f"{buffer.name}_{space[0]}")
     staging = Staging(call.state, buffer, name.name, space, via, outer, found, call.directive.span)
     if any(use.writes for use in found):
-        if via in ("tma", "scatter4") and space == "shared":
+        if via in ("tma", "scatter4", "bulk") and space == "shared":
             return stored(call, staging)
         _require_plain(call, buffer, via)
         return _accumulated(call, staging)
@@ -130,7 +130,7 @@ def _by_engine(call: Call, staging: Staging, fill: Literal | None) -> State:
 def _by_runs(call: Call, staging: Staging, region: Box, names: tuple[Sym, ...]) -> State:
     """Rows copied by the engine without a map."""
     promised = known(inside(staging.state, staging.outer))
-    require_runs(call, staging.buffer, region, staging.is_inside(region), promised)
+    require_runs(call, staging.buffer, region, promised)
     words = (0, *region.extent, "bulk")
     return staging.from_box(region, names, None, lambda loop: marked(loop, TENSOR, *words, span=call.directive.span))
 
@@ -184,6 +184,9 @@ def _require_words_of_via(call: Call, buffer: Buffer, via: str) -> None:
     if via in ("bulk", "tma", "im2col", "gather4", "scatter4"):
         require_engine(call)
         require_fill(call, buffer)
+    fill = call.key("fill")
+    if via == "bulk" and fill is not None and fill.value != "weak":
+        raise call.refuse("E0916", "a copy without a map fills nothing", at=fill, help="stage it by via=tma, or by via=ld")
     if via in ("gather4", "scatter4"):
         require_target(call, "via=cp_async" if via == "gather4" else "via=ld")
     for key, engines in WORDS.items():

@@ -8,18 +8,15 @@ refused. Parameters say what they begin at (`align(16)`); of a result, the funct
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from texpr.affine.expr import expr
 from texpr.affine.facts import Known
 from texpr.ir import program as ir
-from texpr.ir.rewrite import Rewriter, replace_loads
-from texpr.ir.value import Buffer, Load, Value
 from texpr.relation.collect import model
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.directives.split import halves
 from texpr.schedule.marks import VECTOR, marked
 from texpr.schedule.materialise import materialise
+from texpr.schedule.results import with_results
 from texpr.schedule.shape import free_loop
 from texpr.schedule.state import State
 from texpr.schedule.tree import loops, replaced
@@ -65,28 +62,7 @@ def _aligned(call: Call, state: State, loop: ir.Loop) -> State:
         load, size = found
         if load.buffer.role == "result":
             needed[load.buffer.name] = max(size, needed.get(load.buffer.name, 0), load.buffer.align or 0)
-    return _asking(state, needed) if needed else state
-
-
-def _asking(state: State, needed: dict[str, int]) -> State:
-    """The same with results that begin at such multiples of bytes, by name."""
-    old = state.function
-    changed = {b: replace(b, align=needed[b.name]) for b in old.results if b.name in needed}
-
-    def buffer(found: Buffer) -> Buffer:
-        return changed.get(found, found)
-
-    def load(found: Load) -> Load:
-        return replace(found, buffer=buffer(found.buffer))
-
-    def value(found: Value) -> Value:
-        return replace_loads(found, load)
-
-    def target(found: Load) -> Load:
-        return replace(load(found), data=tuple((sym, value(meaning)) for sym, meaning in found.data))
-
-    body = Rewriter(value=value, target=target, buffer=buffer).block(old.body)
-    return replace(state, function=replace(old, body=body, results=tuple(map(buffer, old.results))))
+    return with_results(state, needed)
 
 
 RULE = Rule("vectorize", "vectorize(LOOP) or vectorize(LOOP, LANES) -> (OUTER, LANE)", _apply)
