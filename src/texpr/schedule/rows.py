@@ -65,7 +65,7 @@ class Rows:
 
     @property
     def least(self) -> int:
-        """Elements of which the width of a tile is a multiple: four rows of them are a line of shared memory, or a row is a span."""
+        """Elements of which the width of a tile is a multiple: four rows are a line of shared memory, or a row is a span."""
         return self.boxes.box[1] if self.boxes.swizzle is not Swizzle.NONE else LINE // GROUP // self.boxes.size
 
     def at(self, row: Sym, column: Sym) -> Load:
