@@ -7,18 +7,18 @@ statement's, and each index expression in it means the same number on both sides
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir.structure import same
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Space
-from texpr.presburger.formula import Eq, Formula, conj, negate, rename, syms
+from texpr.presburger.formula import FALSE, Eq, Formula, conj, negate, rename, syms
 from texpr.presburger.relaxed import flat
 from texpr.verifier.actions import Action, Program, Spot
 from texpr.verifier.events import Event, Reading, Site, Variable
-from texpr.verifier.logic import Point, test, witness
+from texpr.verifier.logic import test
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,12 +49,20 @@ class Match:
 
         `same`: coordinates that must be equal to something, too. None where it is not said.
         """
-        if len(self.inverse) != len(self.event.site.dims):
-            return None
-        own = dict(zip(self.event.site.dims, (e.substitute(names) for e in self.inverse), strict=True))
-        there = [rename(f, own) for f in self.event.site.where]
-        there += [Eq(expr(new) - self.indices[old].substitute(own)) for old, new in names.items() if old in self.indices]
-        return negate(conj((*there, *(Eq(own[sym] - value) for sym, value in same))))
+        pairs = [(self.indices[old], expr(new)) for old, new in names.items() if old in self.indices]
+        pairs += [(expr(sym), value) for sym, value in same]
+        return absent(self.event.site, self.inverse, names, pairs)
+
+
+def absent(
+    site: Site, inverse: Sequence[Expr], values: Mapping[Sym, Sym | Expr], pairs: Iterable[tuple[Expr, Expr]]
+) -> Formula | None:
+    """When there is no instance of `site` at the coordinates `inverse` of `values`, or the first of some pair, there, is not
+    the second. None where coordinates are not said."""
+    if len(inverse) != len(site.dims):
+        return None
+    own = dict(zip(site.dims, (e.substitute(values) for e in inverse), strict=True))
+    return negate(conj((*(rename(f, own) for f in site.where), *(Eq(x.substitute(own) - y) for x, y in pairs))))
 
 
 class Unlike(Exception):
@@ -184,8 +192,8 @@ class Pairing:
         """Whether a place is in the memory of a block."""
         return isinstance(place, Load) and self.reading.spaces.get(place.buffer) is Space.SHARED
 
-    def wrong(self, indices: Mapping[Sym, Expr], premises: Formula) -> Point | None:
-        """An instance at which the indices are none of the statement's, or something differs by them. Raises Undecided."""
+    def doubts(self, indices: Mapping[Sym, Expr]) -> tuple[Formula, ...]:
+        """What holds at an instance at which the indices are none of the statement's, or something differs by them."""
         where = (*self.event.site.where, *self.idle(indices))
         goals: list[Formula] = []
         for meant, given in self.equations:
@@ -193,7 +201,7 @@ class Pairing:
             if not (difference.is_constant and difference.constant == 0):
                 goals.append(Eq(difference))
         goals += [wanted for fact in self.action.spot.domain if (wanted := rename(fact, indices)) not in where]
-        return witness((*where, negate(conj(goals))), premises) if goals else None
+        return (*where, negate(conj(goals))) if goals else (FALSE,)
 
     def named(self, indices: Sequence[Expr]) -> dict[Sym, Expr]:
         """Indices by the loops that they are of, and what data they rest on."""

@@ -209,8 +209,8 @@ class _Prover:
         how = ", ".join(f"{sym} = {value}" for sym, value in indices.items())
         self.ask(
             (kernel, "is a statement", about, f"with {how}" if how else "once", event.span),
-            pairing.wrong,
-            indices,
+            witness,
+            pairing.doubts(indices),
             self.premises,
         )
         into[event] = pairing.matched(indices, tag.inverse)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-from texpr.affine.expr import Expr, Sym
+from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.rewrite import map_value
@@ -21,7 +21,7 @@ from texpr.ir.structure import same
 from texpr.ir.updates import EXACTLY_ONCE_FREE, combine, identity
 from texpr.ir.value import Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Space
-from texpr.presburger.formula import Formula, holds
+from texpr.presburger.formula import TRUE, Formula, holds, rename
 from texpr.verifier.actions import Action
 from texpr.verifier.events import Event, Launch, Reading
 from texpr.verifier.flow import Flow, Home
@@ -52,9 +52,8 @@ class Reductions:
     reading: Reading
     flow: Flow
     joins: dict[Event, Join] = field(default_factory=dict[Event, Join])
-    of: dict[Event, tuple[tuple[Action, Mapping[Sym, Expr]], ...]] = field(
-        default_factory=dict[Event, "tuple[tuple[Action, Mapping[Sym, Expr]], ...]"]
-    )
+    of: dict[Event, tuple[Match, ...]] = field(default_factory=dict[Event, tuple[Match, ...]])
+    inverses: dict[Event, tuple[Expr, ...]] = field(default_factory=dict[Event, tuple[Expr, ...]])
     parts: set[Home] = field(default_factory=set[Home])
     leaves: dict[Event, Match] = field(default_factory=dict[Event, Match])
 
@@ -65,11 +64,15 @@ class Reductions:
         for event, tag in tagged:
             home = home_of(event.target)
             match tag:
-                case Leaf() | Step():
+                case Leaf():
                     self.parts.add(home)
-                case Joined(update, of):
+                case Step(inverse):
+                    self.parts.add(home)
+                    self.inverses[event] = inverse
+                case Joined(update, of, inverse):
+                    self.inverses[event] = inverse
                     self.joins[event] = self.join(event, update)
-                    self.of[event] = tuple((a := actions[s.action], named(a, s.indices)) for s in of)
+                    self.of[event] = tuple(Match(event, a := actions[s.action], named(a, s.indices), (), s.inverse) for s in of)
                     if not of:
                         self.parts.add(home)
                 case _:
@@ -174,8 +177,10 @@ class Follower:
     events: list[Event]
     common: frozenset[Formula] = field(init=False)
     loops: tuple[k.For, ...] = field(init=False)
-    state: dict[tuple[Home, int, int], Held] = field(default_factory=dict[tuple[Home, int, int], Held])
-    final: dict[Event, dict[int, Held]] = field(default_factory=dict[Event, dict[int, Held]])
+    units: dict[Unit, int] = field(default_factory=dict[Unit, int])
+    state: dict[Unit, int] = field(default_factory=dict[Unit, int])
+    """What each part holds: a bit for each of `units`."""
+    final: dict[Event, dict[int, int]] = field(default_factory=dict[Event, dict[int, int]])
     symbolic: set[Event] = field(default_factory=set[Event])
 
     def __post_init__(self) -> None:
@@ -222,66 +227,67 @@ class Follower:
     def _key(self, event: Event, env: Mapping[Sym, int]) -> tuple[int, ...]:
         return tuple(t if isinstance(t, int) else env.get(t.sym, 0) for t in event.site.time)
 
-    def step(self, event: Event, env: Mapping[Sym, int], everyone: Iterable[tuple[int, dict[Sym, int]]]) -> None:
+    def step(self, event: Event, env: Mapping[Sym, int], everyone: Sequence[tuple[int, dict[Sym, int]]]) -> None:
         """One step of all threads that take it, what they read being read before anything is written."""
-        home = home_of(event.target)
         if self.is_leaf(event):
-            self._leaf(event, home)
+            self._leaf(home_of(event.target))
             return
-        found: list[tuple[tuple[Home, int, int], Held | None]] = []
-        for number, coordinates in everyone:
-            at = {**env, **coordinates}
-            if self._takes(event, at):
-                found.append(self._result(event, number, at))
-        for place, held in found:
-            if held is None:
-                self.state.pop(place, None)
-            else:
-                self.state[place] = held
+        takers = self._takers(event, env, everyone)
+        made = self._made(event, env, takers)
+        ended = self.reductions.joins.get(event) is not None and home_of(event.target) not in self.reductions.parts
+        stored = self.reductions.flow.space(home_of(event.target)) is Space.GLOBAL and made is not None
+        if ended or stored:
+            self.final.setdefault(event, {}).update({n: held for (n, _), held in zip(takers, made or (), strict=True)})
+        if not ended:
+            places = self._places(event.target, env, takers)
+            for at, place in enumerate(places):
+                if made is None:
+                    self.state.pop(place, None)
+                else:
+                    self.state[place] = made[at]
 
-    def _takes(self, event: Event, at: Mapping[Sym, int]) -> bool:
+    def _takers(
+        self, event: Event, env: Mapping[Sym, int], everyone: Sequence[tuple[int, dict[Sym, int]]]
+    ) -> Sequence[tuple[int, dict[Sym, int]]]:
+        facts = [g for f in event.site.domain if f not in self.common and (g := rename(f, env)) != TRUE]
         try:
-            return all(holds(f, at) for f in event.site.domain if f not in self.common)
+            return [each for each in everyone if all([holds(f, each[1]) for f in facts])] if facts else everyone
         except KeyError as unknown:
             raise Wrong(f"whether a thread takes part depends on {unknown.args[0]}") from None
 
-    def _leaf(self, event: Event, home: Home) -> None:
+    def _leaf(self, home: Home) -> None:
         """Each thread's own updates are its unit; nothing may have been joined into the part before."""
         for place, held in list(self.state.items()):
             if place[0] == home:
-                if held - {place}:
+                own = self._unit(place)
+                if held & ~own:
                     raise Wrong(f"{_name(home)} takes updates after it was joined")
-                self.state[place] = frozenset({place})
+                self.state[place] = own
 
-    def _result(self, event: Event, number: int, at: Mapping[Sym, int]) -> tuple[tuple[Home, int, int], Held | None]:
-        place = self._at(event.target, number, at)
-        join = self.reductions.joins.get(event)
+    def _unit(self, place: Unit) -> int:
+        return 1 << self.units.setdefault(place, len(self.units))
+
+    def _made(self, event: Event, env: Mapping[Sym, int], takers: Sequence[tuple[int, dict[Sym, int]]]) -> list[int] | None:
+        """What each thread's target holds then, None for nothing that is known."""
+        join, source = self.reductions.joins.get(event), self.reductions.source(event)
         if event.kind == "exchange":
             assert isinstance(event.stmt, k.Exchange)
-            return place, self._exchanged(event, event.stmt, number, at)
-        source = self.reductions.source(event)
+            if event.stmt.width != 32 or not 0 < event.stmt.mask < 32:
+                raise Wrong(f"lanes are exchanged by {event.stmt.mask} of {event.stmt.width}")
+            others = [(number ^ event.stmt.mask, at) for number, at in takers]
+            return self._held(_place(event.value), env, others)
         if join is not None:
-            added = self._held(join.source, number, at)
+            added = self._held(join.source, env, takers)
             if home_of(event.target) not in self.reductions.parts:
-                self.final.setdefault(event, {})[number] = added
-                return place, None
-            old = self._held(event.target, number, at)
-            if old & added and join.update not in EXACTLY_ONCE_FREE and not isinstance(join.update, ir.Combiner):
-                raise Wrong(f"what thread {min(old & added, key=str)[1]} has is joined twice in thread {number}")
-            if old & added and isinstance(join.update, ir.Combiner):
-                raise Wrong(f"something is joined twice in thread {number}")
-            return place, old | added
+                return added
+            old = self._held(event.target, env, takers)
+            again = next((at for at, (x, y) in enumerate(zip(old, added, strict=True)) if x & y), None)
+            if again is not None and (join.update not in EXACTLY_ONCE_FREE or isinstance(join.update, ir.Combiner)):
+                raise Wrong(f"something is joined twice in thread {takers[again][0]}")
+            return [x | y for x, y in zip(old, added, strict=True)]
         if source is not None:
-            held = self._held(source, number, at)
-            if self.reductions.flow.space(home_of(event.target)) is Space.GLOBAL:
-                self.final.setdefault(event, {})[number] = held
-            return place, held
-        return place, frozenset() if self._starts(event) else None
-
-    def _exchanged(self, event: Event, stmt: k.Exchange, number: int, at: Mapping[Sym, int]) -> Held:
-        if stmt.width != 32 or not 0 < stmt.mask < 32:
-            raise Wrong(f"lanes are exchanged by {stmt.mask} of {stmt.width}")
-        return self._held(_place(event.value), number ^ stmt.mask, at)
+            return self._held(source, env, takers)
+        return [0] * len(takers) if self._starts(event) else None
 
     def _starts(self, event: Event) -> bool:
         """Whether a value is the identity of every update that this part takes."""
@@ -297,24 +303,33 @@ class Follower:
         usual = [first] if isinstance(update, ir.Combiner) or update not in ("max", "min") else [first, second]
         return any(same(value, other) or _equal(value, other) for other in usual)
 
-    def _at(self, target: Load | Ref, number: int, at: Mapping[Sym, int]) -> tuple[Home, int, int]:
-        space = self.reductions.flow.space(home_of(target))
-        place = 0
-        if isinstance(target, Load):
-            try:
-                for extent, index in zip(target.buffer.shape, target.index, strict=True):
-                    known = extent.constant if extent.is_constant else 1
-                    place = place * known + (index.evaluate(at) if space is not Space.GLOBAL else 0)
-            except KeyError:
-                raise Wrong(f"which element of {target.buffer.name} is meant is not known") from None
-        return home_of(target), number if space is Space.LOCAL else 0, place
+    def _places(self, target: Load | Ref, env: Mapping[Sym, int], takers: Sequence[tuple[int, dict[Sym, int]]]) -> list[Unit]:
+        """Which element of which thread's memory each of `takers` means."""
+        home = home_of(target)
+        space = self.reductions.flow.space(home)
+        number = expr(0)
+        if isinstance(target, Load) and space is not Space.GLOBAL:
+            for extent, index in zip(target.buffer.shape, target.index, strict=True):
+                number = number * (extent.constant if extent.is_constant else 1) + index.substitute(env)
+        private = space is Space.LOCAL
+        if number.is_constant:
+            return [(home, thread if private else 0, number.constant) for thread, _ in takers]
+        try:
+            return [(home, thread if private else 0, number.evaluate(at)) for thread, at in takers]
+        except KeyError:
+            raise Wrong(f"which element of {_name(home)} is meant is not known") from None
 
-    def _held(self, source: Load | Ref, number: int, at: Mapping[Sym, int]) -> Held:
-        place = self._at(source, number, at)
-        held = self.state.get(place)
-        if held is None:
-            raise Wrong(f"{_name(place[0])} is joined in thread {number} before it holds anything")
-        return held
+    def _held(self, source: Load | Ref, env: Mapping[Sym, int], takers: Sequence[tuple[int, dict[Sym, int]]]) -> list[int]:
+        held = [self.state.get(place) for place in self._places(source, env, takers)]
+        found = [each for each in held if each is not None]
+        if len(found) < len(held):
+            raise Wrong(f"{_name(home_of(source))} is joined in thread {takers[held.index(None)][0]} before it holds anything")
+        return found
+
+    def holding(self, held: Mapping[int, int]) -> dict[int, Held]:
+        """What threads hold, as sets of units."""
+        sets = {mask: frozenset(unit for unit, at in self.units.items() if mask >> at & 1) for mask in set(held.values())}
+        return {number: sets[mask] for number, mask in held.items()}
 
 
 def _name(home: Home) -> str:

@@ -10,8 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from texpr.affine.expr import Expr
+from texpr.affine.expr import Expr, Sym
 from texpr.ir.program import Update
+
+ELEMENTS = tuple(Sym(f"element {at}") for at in range(8))
+"""The subscripts of an element."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +47,20 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """It begins, copies or exchanges parts of a sum."""
+    """It begins, copies or exchanges parts of a sum. `inverse`: at which coordinates each element of a part is written, over
+    `ELEMENTS`."""
+
+    inverse: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
     """It joins a part into another, or into memory of the program: then it ends the sums `of` those statements, with the
-    indices of the loops around those whose order is free."""
+    indices of the loops around those whose order is free. `inverse`: where each element of a part is taken."""
 
     update: Update
     of: tuple[Statement, ...] = ()
+    inverse: tuple[Expr, ...] = ()
 
 
 Tag: TypeAlias = Statement | Leaf | Moved | Step | Joined
@@ -67,4 +74,4 @@ class Tags:
     waits: tuple[int | None, ...] = ()
 
 
-__all__ = ["Joined", "Leaf", "Moved", "Statement", "Step", "Tag", "Tags"]
+__all__ = ["ELEMENTS", "Joined", "Leaf", "Moved", "Statement", "Step", "Tag", "Tags"]

@@ -16,9 +16,10 @@ from texpr.verifier.actions import Action
 from texpr.verifier.events import Event, Site
 from texpr.verifier.flow import Flow, Home
 from texpr.verifier.logic import Point, witness
-from texpr.verifier.match import Match, home_of
+from texpr.verifier.match import Match, absent, home_of
 from texpr.verifier.order import Sides, domains, equal_all, sides_of, textual, unordered
 from texpr.verifier.reductions import Follower, Held, Join, Reductions, Unit, Wrong, outer_loops
+from texpr.verifier.tags import ELEMENTS
 
 Question: TypeAlias = "tuple[Event, str, Callable[..., Point | None], tuple[object, ...]]"
 """What must not happen at any point: of which event, in a word, and how to ask."""
@@ -49,7 +50,8 @@ class Totals:
                 raise Wrong(f"{home_of(join.source).name} is joined in another way than it was made")
         for follower in self.followed:
             yield from self._apart(follower)
-            for event, held in follower.final.items():
+            for event, masks in follower.final.items():
+                held = follower.holding(masks)
                 self._group(follower, held)
                 join = self.reductions.joins.get(event)
                 if join is None:
@@ -81,10 +83,12 @@ class Totals:
                     yield a, f"{x.buffer.name} in turn", self._race, (a, b, x, y)
 
     def _race(self, a: Event, b: Event, x: Load, y: Load) -> Point | None:
+        space, loops = self.flow.space(x.buffer), b.site.loops
+        if space is Space.LOCAL and not any(loop.kind == "simd" for loop in a.site.loops if loop in loops):
+            return None  # one thread runs what it runs in textual order
         where = self.flow.instance(x.buffer, a.site)
         sides = sides_of(a.site, b.site, where if a.site.launch is b.site.launch else ())
         place = [*equal_all(where, sides), *(Eq(sides.a(i) - sides.b(j)) for i, j in zip(x.index, y.index, strict=True))]
-        space = self.flow.space(x.buffer)
         bad = unordered(a.site, b.site, sides, shared_only=space is Space.SHARED, private=space is Space.LOCAL, later=True)
         wanted = textual(a.site, b.site, sides)
         if a is b and a.site.launch.threads:  # two threads that write at once
@@ -129,9 +133,11 @@ class Totals:
     def _final(self, follower: Follower, event: Event, join: Join, held: Mapping[int, Held]) -> Iterator[Question]:
         """A join into memory of the program."""
         leaves = self._leaves(follower, held)
+        taking = [leaf for leaf in leaves if leaf in follower.symbolic]
+        if taking:
+            yield from self._final_of_stored(follower, event, join, held, taking)
         for leaf in leaves:
             if leaf in follower.symbolic:
-                yield from self._final_of_stored(follower, event, join, held, leaf)
                 continue
             match = self.reductions.leaves[leaf]
             outer = tuple(loop.sym for loop in outer_loops(match.action))
@@ -148,13 +154,12 @@ class Totals:
 
     def _summed(self, event: Event, action: Action, outer: Sequence[Sym], join: Join) -> Match:
         """`event` as all turns of the loops of `action` whose order is free. Raises Wrong."""
-        indices = next((found for summed, found in self.reductions.of[event] if summed is action), None)
+        match = next((found for found in self.reductions.of[event] if found.action is action), None)
         update = "add" if action.update == "sub" else action.update
-        known = indices is not None and set(outer) <= indices.keys()
-        if indices is None or not known or update != join.update or action.stored != self._meant(event, action):
+        known = match is not None and set(match.indices) == set(outer)
+        if match is None or not known or update != join.update or action.stored != self._meant(event, action):
             raise Wrong(f"what is joined is not what is summed into `{action.stored.name}`")
-        match = Match(event, action, {s: indices[s] for s in outer}, ())
-        if all(m.event is not event or m.action is not action for m in self.matches):
+        if match not in self.matches:
             self.matches.append(match)
         return match
 
@@ -194,62 +199,88 @@ class Totals:
         return every.subtract(self.flow.points(dims, facts, tuple(theirs.values()))).sample()
 
     def _final_of_stored(
-        self, follower: Follower, event: Event, join: Join, held: Mapping[int, Held], taking: Event
+        self, follower: Follower, event: Event, join: Join, held: Mapping[int, Held], taking: Sequence[Event]
     ) -> Iterator[Question]:
         """A join of parts that an earlier launch stored: each element is taken once, and all of the updates are in them."""
-        source = self.reductions.joins[taking].source
-        assert isinstance(source, Load)
         premises = self.flow.premises
-        sides = sides_of(taking.site, event.site)
-        both = tuple(domains(taking.site, event.site, sides))
-        here = conj((*self._together(taking.site, event.site, follower, sides), self._among(follower, held, sides)))
-        same = equal_all(event.site.launch.host, sides)
-        yield event, "no part is lost", witness, ((*both, *same, negate(here)), premises)
-        for other in self._leaves(follower, held):
-            again = self.reductions.joins[other].source
-            assert isinstance(again, Load)
-            sides = sides_of(taking.site, other.site)
-            facts = [*domains(taking.site, other.site, sides), *equal_all(event.site.launch.host, sides)]
-            facts += [Eq(sides.a(x) - sides.b(y)) for x, y in zip(source.index, again.index, strict=True)]
-            if other is taking:
-                facts.append(differ(map(sides.a, taking.site.dims), map(sides.b, taking.site.dims)))
-            yield taking, "no part is taken twice", witness, (tuple(facts), premises)
-        yield taking, "every part is taken", self._untaken, (taking, source, held, follower)
-        for action, indices in self._behind(source.buffer):
-            outer = tuple(loop.sym for loop in outer_loops(action))
-            theirs = self._summed(event, action, outer, join)
-            if any(theirs.indices[s] is not indices[s] or not indices[s].syms() <= {*event.site.launch.host} for s in outer):
-                raise Wrong("parts of different elements are mixed")
+        places: list[tuple[Event, Load]] = []
+        for each in taking:
+            source = self.reductions.joins[each].source
+            assert isinstance(source, Load)
+            places.append((each, source))
+            sides = sides_of(each.site, event.site)
+            here = conj((*self._together(each.site, event.site, follower, sides), self._among(follower, held, sides)))
+            same = equal_all(event.site.launch.host, sides)
+            yield event, "no part is lost", witness, ((*domains(each.site, event.site, sides), *same, negate(here)), premises)
+        for at, (one, first) in enumerate(places):
+            for two, second in places[at:]:
+                sides = sides_of(one.site, two.site)
+                facts = [*domains(one.site, two.site, sides), *equal_all(event.site.launch.host, sides)]
+                facts += [Eq(sides.a(x) - sides.b(y)) for x, y in zip(first.index, second.index, strict=True)]
+                if one is two:
+                    facts.append(differ(map(sides.a, one.site.dims), map(sides.b, one.site.dims)))
+                if first.buffer == second.buffer:
+                    yield one, "no part is taken twice", witness, (tuple(facts), premises)
+        for buffer in dict.fromkeys(place.buffer for _, place in places):
+            taken = [(each, place) for each, place in places if place.buffer == buffer]
+            yield event, "every part is taken", self._untaken, (buffer, taken)
+            for action, indices in self._behind(buffer):
+                outer = tuple(loop.sym for loop in outer_loops(action))
+                theirs = self._summed(event, action, outer, join)
+                host = {*event.site.launch.host}
+                if any(theirs.indices[s] is not indices[s] or not indices[s].syms() <= host for s in outer):
+                    raise Wrong("parts of different elements are mixed")
 
     def _behind(self, buffer: Buffer) -> Iterator[tuple[Action, Mapping[Sym, Expr]]]:
         """The actions whose updates are in the parts kept in `buffer`, with their indices."""
         for follower in self.followed:
-            for event, held in follower.final.items():
+            for event, masks in follower.final.items():
                 if home_of(event.target) is buffer:
-                    for leaf in self._leaves(follower, held):
+                    for leaf in self._leaves(follower, follower.holding(masks)):
                         if leaf in follower.symbolic:
                             raise Wrong("parts of parts are stored")
                         match = self.reductions.leaves[leaf]
                         yield match.action, match.indices
 
-    def _untaken(self, taking: Event, source: Load, held: Mapping[int, Held], follower: Follower) -> Point | None:
+    def _untaken(self, buffer: Buffer, taken: Sequence[tuple[Event, Load]]) -> Point | None:
         """An element that is written and not taken, or taken and not written."""
-        names = tuple(Sym(f"element {at}") for at in range(len(source.index)))
-        dims = (*taking.site.launch.host, *names)
-        taken, written = self._none(dims), self._none(dims)
-        for other in self._leaves(follower, held):
-            place = self.reductions.joins[other].source
-            assert isinstance(place, Load)
-            taken = taken.union(self._elements(other.site, place, names, dims))
-        for earlier in self.followed:
-            for event in earlier.final:
-                if home_of(event.target) is source.buffer and isinstance(event.target, Load):
-                    written = written.union(self._elements(event.site, event.target, names, dims))
-        left = written.subtract(taken).sample()
-        return taken.subtract(written).sample() if left is None else left
+        written = [
+            (event, event.target)
+            for earlier in self.followed
+            for event in earlier.final
+            if home_of(event.target) is buffer and isinstance(event.target, Load)
+        ]
+        if all(self._without(some, others) is None for some, others in ((written, taken), (taken, written))):
+            return None
+        names = ELEMENTS[: buffer.rank]
+        dims = (*taken[0][0].site.launch.host, *names)
+        one, two = Set.empty(dims), Set.empty(dims)
+        for event, place in taken:
+            one = one.union(self._elements(event.site, place, names, dims))
+        for event, place in written:
+            two = two.union(self._elements(event.site, place, names, dims))
+        left = two.subtract(one).sample()
+        return one.subtract(two).sample() if left is None else left
 
-    def _none(self, dims: Sequence[Sym]) -> Set:
-        return Set.empty(dims)
+    def _without(self, some: Sequence[tuple[Event, Load]], others: Sequence[tuple[Event, Load]]) -> Point | None:
+        """An element of `some` that is perhaps none of `others`, by the coordinates that are said of those."""
+        for event, place in some:
+            names = {s: Sym(f"{s.name}◁") for s in event.site.dims}
+            values = dict(zip(ELEMENTS, (e.substitute(names) for e in place.index), strict=False))
+            missed = [
+                formula for other, there in others if (formula := self._absent(other, there, event, names, values)) is not None
+            ]
+            found = witness((*(rename(f, names) for f in event.site.where), *missed), self.flow.premises)
+            if found is not None:
+                return found
+        return None
+
+    def _absent(
+        self, other: Event, there: Load, event: Event, names: Mapping[Sym, Sym], values: Mapping[Sym, Expr]
+    ) -> Formula | None:
+        pairs = [*zip(there.index, values.values(), strict=True)]
+        pairs += [(expr(s), expr(names[s])) for s in event.site.launch.host if s in other.site.launch.host]
+        return absent(other.site, self.reductions.inverses[other], values, pairs)
 
     def _elements(self, site: Site, place: Load, names: Sequence[Sym], dims: Sequence[Sym]) -> Set:
         facts = [*site.where, *(Eq(expr(n) - e) for n, e in zip(names, place.index, strict=True))]

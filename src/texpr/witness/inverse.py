@@ -7,21 +7,30 @@ nothing of a coordinate leaves it at its first value.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
 from texpr.affine.expr import Atom, Expr, FloorDiv, Mod, Sym, expr
 from texpr.verifier.events import Site
+
+Ends: TypeAlias = Mapping[Sym, int]
+"""How many values loops from 0 have, where that is known."""
 
 
 def inverse(site: Site, indices: Mapping[Sym, Expr]) -> tuple[Expr, ...]:
     """The coordinates of `site`, in order, over the indices of the program's loops. To be proved by who uses it."""
     known: dict[Sym, Expr] = {}
     digits: dict[Sym, dict[int, tuple[int | None, Expr]]] = {}
+    ends = {
+        loop.sym: hi.constant
+        for loop, (lo, hi) in site.bounds.items()
+        if hi.is_constant and lo.is_constant and lo.constant == 0
+    }
     for loop, value in indices.items():
-        _take(value, expr(loop), known, digits)
+        _take(value, expr(loop), known, digits, ends)
     for loop in site.loops:
         lo, _ = site.bounds[loop]
         if loop.sym in known and loop.step.is_constant and loop.step.constant > 1:  # 0 ≤ lo < step where turns are dealt out
-            _take(lo, known[loop.sym] % loop.step, known, digits)
+            _take(lo, known[loop.sym] % loop.step, known, digits, ends)
     for sym, found in digits.items():
         known.setdefault(sym, _joined(found))
     for loop in site.loops:
@@ -30,18 +39,25 @@ def inverse(site: Site, indices: Mapping[Sym, Expr]) -> tuple[Expr, ...]:
     return tuple(known.get(sym, expr(0)) for sym in site.dims)
 
 
-def _take(value: Expr, given: Expr, known: dict[Sym, Expr], digits: dict[Sym, dict[int, tuple[int | None, Expr]]]) -> None:
+def _take(
+    value: Expr, given: Expr, known: dict[Sym, Expr], digits: dict[Sym, dict[int, tuple[int | None, Expr]]], ends: Ends
+) -> None:
     """Reads atoms off `value` = `given`, where each term's coefficient is a multiple of the one before."""
     terms = sorted(((c, m[0]) for m, c in value.terms if len(m) == 1), key=lambda t: t[0])
     if len(terms) != len(value.terms) or any(c <= 0 for c, _ in terms):
         return
-    rest = given - value.constant
+    gaps = [c * ends[a] for c, a in terms[:-1] if isinstance(a, Sym) and a in ends]
+    steps = [*(c for c, _ in terms[1:]), None]
+    within = [n for c, n in zip(steps, gaps, strict=False) if c is not None and value.constant < c and value.constant % n == 0]
+    rest = given if within and value.constant >= 0 else given - value.constant  # a constant in a gap between digits is skipped
     for at, (c, atom) in enumerate(terms):
         part = rest // c
         if at + 1 < len(terms):
-            if terms[at + 1][0] % c:
+            over, left = divmod(terms[at + 1][0], c)
+            if left:
                 return
-            part = part % (terms[at + 1][0] // c)
+            own = ends.get(atom) if isinstance(atom, Sym) else None
+            part = part % (own if own is not None and over % own == 0 else over)
         digit = _digit(atom)
         if isinstance(atom, Sym):
             known.setdefault(atom, part)

@@ -11,13 +11,15 @@ from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Load, Ref
 from texpr.isa.levels import Space
 from texpr.presburger.raw import Undecided
+from texpr.presburger.refute import refuted
 from texpr.verifier import Proof, Question, Tags, prove, question
 from texpr.verifier.actions import Action, indices
 from texpr.verifier.events import Event, Launch
 from texpr.verifier.flow import Flow
+from texpr.verifier.logic import witness
 from texpr.verifier.match import Match, Pairing, Unlike, home_of
 from texpr.verifier.reductions import Reductions
-from texpr.verifier.tags import Joined, Leaf, Moved, Statement, Step, Tag
+from texpr.verifier.tags import ELEMENTS, Joined, Leaf, Moved, Statement, Step, Tag
 from texpr.witness.indices import Kept, keeps, solutions, solve
 from texpr.witness.inverse import inverse
 from texpr.witness.parts import Parts, outer_loops
@@ -77,6 +79,7 @@ class _Search:
 
     def match(self, event: Event, candidates: Sequence[Action], known: Sequence[Kept] = ()) -> Match | None:
         """The first of `candidates` that `event` provably does. `known`: which elements its target keeps, by other events."""
+        guesses: list[tuple[Pairing, Mapping[Sym, Expr]]] = []
         for action in candidates:
             pairing = Pairing(self.asked.program, self.asked.reading, event, action)
             try:
@@ -86,15 +89,21 @@ class _Search:
             wanted = indices(action.spot)
             around = wanted[: self.asked.program.scopes[action.stored]]
             pairing.hints += [pair for kept in known for pair in kept.applied(event.target, action.target, around)]
-            for solution in solutions(pairing, wanted, self.turns.get(event.site.launch, ())):
-                if self.right(pairing, solution):
+            guesses.extend((pairing, each) for each in solutions(pairing, wanted, self.turns.get(event.site.launch, ())))
+        for sure in (self.plain, self.right):  # what is plain is found before what is only right
+            for pairing, solution in guesses:
+                if sure(pairing, solution):
                     return pairing.matched(solution)
         return None
+
+    def plain(self, pairing: Pairing, solution: Mapping[Sym, Expr]) -> bool:
+        """Whether an event plainly is a statement of these indices."""
+        return refuted((*pairing.doubts(solution), self.asked.premises))
 
     def right(self, pairing: Pairing, solution: Mapping[Sym, Expr]) -> bool:
         """Whether an event surely is a statement of these indices."""
         try:
-            return pairing.wrong(solution, self.asked.premises) is None
+            return witness(pairing.doubts(solution), self.asked.premises) is None
         except Undecided:
             return False
 
@@ -185,11 +194,18 @@ class _Search:
                 found = {sym: match.indices[sym] for sym in indices(match.action.spot)}
                 return kind(self.number(match.action), tuple(found.values()), inverse(event.site, found))
         if event in parts.joins:
-            update, _ = parts.joins[event]
-            return Joined(update, () if home_of(event.target) in parts.homes else self.ended(event, leaves.values()))
+            update, source = parts.joins[event]
+            of = () if home_of(event.target) in parts.homes else self.ended(event, leaves.values())
+            return Joined(update, of, self.element(event, source))
         if home_of(event.target) in parts.homes:
-            return Step()
+            return Step(self.element(event, event.target))
         return self.copies.get(event)
+
+    def element(self, event: Event, place: Load | Ref) -> tuple[Expr, ...]:
+        """The coordinates of an event by the element that it touches, of memory that is kept from launch to launch."""
+        if not isinstance(place, Load) or place.buffer in self.asked.reading.spaces:
+            return ()
+        return inverse(event.site, dict(zip(ELEMENTS, place.index, strict=False)))
 
     def ended(self, event: Event, leaves: Iterable[Match]) -> tuple[Statement, ...]:
         """The sums that a join into memory of the program may end."""
@@ -198,5 +214,5 @@ class _Search:
             outer = tuple(loop.sym for loop in outer_loops(action))
             values = self.outer(event, event.target, action, outer)
             if values is not None:
-                found.append(Statement(self.number(action), values))
+                found.append(Statement(self.number(action), values, inverse(event.site, dict(zip(outer, values, strict=True)))))
         return tuple(found)
