@@ -161,9 +161,15 @@ def _number(value: Value) -> int:
 
 
 WITHIN = {
-    "an element alone": (f"a < 3 and {INSIDE}", "a test parts dimension 0, of size n, in boxes of 4"),
-    "by data": (f"p[r] > 0 and {INSIDE}", "it depends on data"),
-    "a row and its number": (f"a + r < 5 and {INSIDE}", "a test parts dimension 0, of size n, in boxes of 4"),
+    "an element alone": (f"a < 3 and {INSIDE}", "a test parts dimension 0, of size S = n, box B = 4, element stride e = 1"),
+    "by data": (
+        f"p[r] > 0 and {INSIDE}",
+        "a test of data parts dimension 0, of size S = n, box B = 4, element stride e = 1 and dimension 1",
+    ),
+    "a row and its number": (
+        f"a + r < 5 and {INSIDE}",
+        "a test parts dimension 0, of size S = n, box B = 4, element stride e = 1",
+    ),
 }
 """What parts a tile, and what is told of it."""
 

@@ -99,8 +99,9 @@ REFUSED = {
         "split(k, 6) -> (ko, k2)  split(k2, 4) -> (k3, ki)  split(i, 16) -> (bi, ti)  split(j, 32) -> (bj, tj)\n"
         "reorder(bi, bj, ko, ti, tj, k3, ki)  bind(bi, grid.y)  bind(bj, grid.x)\n"
         "stage(A, at=ko, in=shared, fill=zero) -> As  stage(B, at=ko, in=shared, fill=zero) -> Bs",
-        "in a hole `As` may hold an element of the tensor, and not its fill",
-        None,
+        "in a hole `As` may hold an element of the tensor, and not its fill: dimension 1, of size S = K, box B = 6, "
+        "element stride e = 1",
+        "let the split of that loop divide: then no hole lies inside of a box",
     ),
 }
 
@@ -112,6 +113,50 @@ def test_refused(name: str) -> None:
     said = refusal(program, f"{schedule}\nunguard({loop})")
     assert f"error[E0906]: holes cannot be computed: {reason}\n" in said
     assert help is None or f"help: {help}" in said
+
+
+ROWSUM = """
+fn sums(A: f32[M, K] align(16)): f32[K]
+    where K % 4 == 0
+{
+    new y: f32[K]
+    par K |k| {
+        new s: f32 = 0.0
+        seq M |i| reduce(s) { s += A[i, k] }
+        y[k] = s
+    }
+    return y
+}"""
+STRIDED = """split(i, 16) -> (bi, b)  split(b, {}) -> (t, phase)  split(k, 32) -> (bk, tk)  reorder(bk, bi, phase, tk, t)
+stage(A, at=phase, in=shared, via={}) -> As  unguard(t)"""
+
+
+@pytest.mark.parametrize("step", [1, 2, 4, 16, 20])
+@pytest.mark.parametrize("via", ["tma", "cp_async", "ld"])
+def test_what_consumers_need_is_derived(step: int, via: str) -> None:
+    """No `fill=` was said: a sum over holes needs zeros. Levels 1 and 2 of a box of 16, with M at run time."""
+    made = laid(ROWSUM, STRIDED.format(step, via))
+    assert "= 0\n" in text.print_function(made.function)
+    for m, k in ((37, 36), (16, 4), (5, 8), (1, 4), (0, 4)):
+        assert wrong(made, {"A": integers(m, k) + 7}, {"M": m, "K": k}, (None, 0)) is None, (m, k)
+
+
+def test_what_the_engine_cannot_fill_is_refused() -> None:
+    """Level 3; and a maximum, which needs its least number, of which nan is none: `max` hands it on."""
+    said = refusal(ROWSUM, STRIDED.format(3, "tma"))
+    assert (
+        "may hold an element of the tensor, and not its fill: dimension 0, of size S = M, box B = 16, element stride e = 3"
+        in said
+    )
+    assert "help: let the split of that loop divide: then no hole lies inside of a box" in said
+    most = ROWSUM.replace("0.0", "-inf").replace("s +=", "s max=")
+    said = refusal(most, STRIDED.format(4, "tma"))
+    assert "`As` is read in holes, where nothing fills it" in said
+    assert "help: stage `As` with `fill=-inf` and `via=ld`: the engine fills with zero or nan" in said
+    said = refusal(most, STRIDED.format(4, "tma, fill=nan"))
+    assert "what holes hold makes a value that is nan, and -inf would change nothing" in said
+    made = laid(most, STRIDED.format(4, "ld"))
+    assert wrong(made, {"A": integers(37, 36) - 9}, {"M": 37, "K": 36}, (None, 0)) is None
 
 
 def test_a_plain_statement_in_holes_is_refused() -> None:

@@ -9,7 +9,7 @@ copy As[1, …] = A_map[64 * ko + 32, 128 * bi]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -42,20 +42,37 @@ def _parted(step: Step, within: Value) -> Limitation:
     holes = "not be stored" if step.stores else f"be {(step.tested.fill or Fill.ZERO).value}"
     names = f"`{step.tile.buffer.name}` is part data and part holes inside of `{step.tensor.buffer.name}`"
     reason = f"a tile of {names} that must {holes}"
-    if any(isinstance(part, Load) for part in walk(within)):
-        reason += ": it depends on data"
-    elif step.window is None and (told := list(_parts(step, k.value_symbols(within)))):
-        reason += f": a test parts {' and '.join(told)}"
+    told = " and ".join(_parts(step, k.value_symbols(within) & step.syms or step.syms))
+    by_data = any(isinstance(part, Load) for part in walk(within))
+    reason += f": a test{' of data' if by_data else ''} parts {told}"
     return limitation("E0916", step.span, reason, help="choose boxes that holes fill, or stage it by via=ld")
 
 
-def _parts(step: Step, met: Collection[Sym]) -> Iterator[str]:
-    """The dimensions that the copy's loops among `met` run along, in words."""
-    each = zip(step.loops, step.seen.buffer.shape, step.boxes.covers, step.boxes.strides, strict=True)
-    for dim, (sym, size, box, stride) in enumerate(each):
+def _parts(step: Step, met: frozenset[Sym]) -> Iterator[str]:
+    """The dimensions that the copy's loops among `met` run along, in words, with size S, box B and element stride e of each."""
+    shape, covers, strides = step.seen.buffer.shape, step.boxes.covers, step.boxes.strides
+    if step.window is not None:
+        pixel, channel = step.syms_in_order
+        if pixel in met:
+            sizes, steps = (" × ".join(map(str, each)) for each in (shape[:-1], (1, *reversed(step.window.steps))))
+            yield f"the pixels, of size S = {sizes}, box B = {covers[0]}, element stride e = {steps}"
+        met, shape, covers, strides = met - {pixel}, shape[-1:], covers[1:], strides[1:]
+        yield from _dims((channel,), shape, covers, strides, met, step.seen.buffer.rank - 1)
+    else:
+        yield from _dims(step.loops, shape, covers, strides, met)
+
+
+def _dims(
+    loops: Sequence[Sym | None],
+    shape: Sequence[Expr],
+    boxes: Sequence[int],
+    strides: Sequence[int],
+    met: Collection[Sym],
+    first: int = 0,
+) -> Iterator[str]:
+    for dim, (sym, size, box, stride) in enumerate(zip(loops, shape, boxes, strides, strict=True), first):
         if sym in met:
-            steps = f" with a stride of {stride}" if stride > 1 else ""
-            yield f"dimension {dim}, of size {size}, in boxes of {box}{steps}"
+            yield f"dimension {dim}, of size S = {size}, box B = {box}, element stride e = {stride}"
 
 
 @dataclass(slots=True)

@@ -53,7 +53,11 @@ def boxes_asked(call: Call, buffer: Buffer, region: Box) -> tuple[Box, Boxes]:
     covers = None if argument is None else sizes_of(call, argument, _each("a box with a size", buffer), buffer.rank)
     region = strided(call, buffer, region, covers)
     size = buffer.dtype.bytes
-    box = _by_hand(region, swizzle, size) if covers is None else tuple(c // s for c, s in zip(covers, region.step, strict=True))
+    box = (
+        _by_hand(region, swizzle, size)
+        if covers is None
+        else tuple(-(-c // s) for c, s in zip(covers, region.step, strict=True))
+    )
     extent = tuple(max(e, b) for e, b in zip(region.extent, box, strict=True))
     for dim, (whole, part, step) in enumerate(zip(extent, box, region.step, strict=True)):
         if whole % part:
@@ -93,10 +97,12 @@ def strided(call: Call, buffer: Buffer, region: Box, covers: tuple[int, ...] | N
             reason = f"a stride of {each} steps over elements that dimension {dim} of the region has: they lie {grain} apart"
             whole = f"choose a divisor of {grain}" if grain > 1 else "leave it at 1"
             raise call.refuse("E0916", reason, at=argument, help=whole)
-        if covers is not None and covers[dim] % each:
+        # One box is whole: its tile begins with its first element, and ends inside of it.
+        if covers is not None and covers[dim] % each and covers[dim] < region.extent[dim]:
             where = f"in dimension {dim}, of size {buffer.shape[dim]}"
-            reason = f"a stride of {each} does not divide the box of {covers[dim]} {where}"
-            raise call.refuse("E0916", reason, at=call.key("box"), help=f"choose a box that {each} divides")
+            reason = f"a stride of {each} does not divide the box of {covers[dim]} {where}, and there are several of them"
+            help = f"choose a box that {each} divides, or one box of at least {region.extent[dim]}"
+            raise call.refuse("E0916", reason, at=call.key("box"), help=help)
     return region.every(step)
 
 

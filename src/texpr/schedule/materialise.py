@@ -174,7 +174,9 @@ class _Maker:
             facts += [Ge(e) for e in in_loop(loop.sym, loop.extent.substitute(around.indices))]
         kept = [n.formula for n in needs if n not in free]
         failing = disj([negate(n.formula) for n in free])
-        holes = Holes(self.state, conj((*facts, *kept, failing)), around.indices)
+        numbers_last = sorted(free, key=lambda need: need.right.is_constant)
+        ends = {sym: need.right for need in numbers_last for sym in need.syms if sym in asked}
+        holes = Holes(self.state, conj((*facts, *kept, failing)), around.indices, ends)
         copies = fillings(self.state)
         try:
             for stmt in statements:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from texpr.affine.expr import Expr, Sym
+from texpr.affine.expr import Expr, Sym, expr
 from texpr.domain.correctness import same_fill
 from texpr.ir import program as ir
 from texpr.ir.rewrite import substitute_value
@@ -24,17 +24,22 @@ from texpr.presburger.linear import NotAffine
 from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
 from texpr.relation.conditions import condition
+from texpr.schedule.fills import can_fill, required
 from texpr.schedule.state import State
 
 EXACT = (0, 1, math.inf, -math.inf)
 """Numbers with which every type computes alike."""
 
 
+_HELP = "let the split of that loop divide: then no hole lies inside of a box"
+
+
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """A staged buffer's copy: its `target`, what is tested of an element, the loops around it, and the fill."""
+    """A staged buffer's copy: its `target`, the `source`, what is tested of an element, the loops around it, and the fill."""
 
     target: Load
+    source: Load
     test: Value | None
     around: tuple[ir.Loop, ...]
     fill: float
@@ -56,7 +61,10 @@ def fillings(state: State) -> dict[str, Filling]:
         for stmt in body:
             bind = stmt.then[0] if isinstance(stmt, ir.If) and len(stmt.then) == 1 else stmt
             if isinstance(bind, ir.Bind) and (fill := fills.get(bind.targets[0].buffer.name)) is not None:
-                yield Filling(bind.targets[0], stmt.condition if isinstance(stmt, ir.If) else None, around, fill)
+                assert isinstance(bind.values[0], Load)
+                yield Filling(
+                    bind.targets[0], bind.values[0], stmt.condition if isinstance(stmt, ir.If) else None, around, fill
+                )
                 continue
             deeper = (*around, stmt) if isinstance(stmt, ir.Par | ir.Seq) else around
             for block in ir.blocks(stmt):
@@ -67,11 +75,15 @@ def fillings(state: State) -> dict[str, Filling]:
 
 @dataclass(frozen=True, slots=True)
 class Holes:
-    """Iterations of a statement that a comparison keeps out: `formula`. `indices`: IterDomains in the loops that there are."""
+    """Iterations of a statement that a comparison keeps out: `formula`. `indices`: IterDomains in the loops that there are.
+
+    `ends`: of each loop that is to run over holes, what the index which it counts was kept below.
+    """
 
     state: State
     formula: Formula
     indices: Mapping[Sym, Expr]
+    ends: Mapping[Sym, Expr]
 
     def require_neutral(self, stmt: ir.Stmt, copies: Mapping[str, Filling], outer: Mapping[str, Formula]) -> None:
         """Raises Matters where `stmt` may change something there. `outer`: what makes a copy's iteration no hole, by buffer."""
@@ -82,8 +94,7 @@ class Holes:
         for load in (part for part in walk(value) if isinstance(part, Load)):
             copy = copies.get(load.buffer.name)
             if copy is None:
-                name = load.buffer.name
-                raise Matters(f"`{name}` is read in holes, where nothing fills it", f"stage `{name}` with `fill=zero`")
+                raise Matters(f"`{load.buffer.name}` is read in holes, where nothing fills it", self._fill_for(stmt, load))
             self._require_inside(load)
             self._require_filled(load, copy, outer[load.buffer.name])
         needed = neutral(stmt.update, target.dtype)
@@ -93,6 +104,14 @@ class Holes:
             raise Matters(f"what holes hold makes a value that {told}", "fill what is read with the neutral value")
         if stmt.update == "add" and target.dtype.is_float and not _begins_at_number(self.state, target):
             raise Matters(f"`{target.buffer.name}` may hold −0, and −0 + 0 is 0", "begin the sum at 0.0")
+
+    def _fill_for(self, stmt: ir.Stmt, load: Load) -> str:
+        """What to stage a buffer with."""
+        value, name = required(stmt, load), load.buffer.name
+        told = "zero" if value is None or value == 0 else str(value)
+        via = next((staged.via for staged in self.state.staged if staged.name == name), None)
+        able = value is None or via is None or can_fill(via, value)
+        return f"stage `{name}` with `fill={told}`" + ("" if able else " and `via=ld`: the engine fills with zero or nan")
 
     def _require_inside(self, load: Load) -> None:
         index = self._index(load)
@@ -109,7 +128,20 @@ class Holes:
             meant = condition(tested)
             parts.append(meant.formula)
         if not self._never(conj(parts)):
-            raise Matters(f"in a hole `{load.buffer.name}` may hold an element of the tensor, and not its fill")
+            reason = f"in a hole `{load.buffer.name}` may hold an element of the tensor, and not its fill"
+            raise Matters(f"{reason}: {' and '.join(self._dims(load, copy))}", _HELP)
+
+    def _dims(self, load: Load, copy: Filling) -> Iterator[str]:
+        """Along which dimensions of the tensor a box is read in holes, with size S, box B, element stride e (Theorem 6)."""
+        own = {sym: i for e, i in zip(copy.target.index, self._index(load), strict=True) if (sym := e.as_sym) is not None}
+        extents = {e.as_sym: size for e, size in zip(copy.target.index, copy.target.buffer.shape, strict=True)}
+        for dim, (e, size) in enumerate(zip(copy.source.index, copy.source.buffer.shape, strict=True)):
+            for sym in (sym for sym in own if sym in e.syms()):
+                step = e.substitute({sym: expr(sym) + 1}) - e
+                ends = [self.ends[each] for each in sorted(own[sym].syms() & self.ends.keys(), key=str)]
+                if ends:
+                    box = next((end for end in ends if end.is_constant), extents[sym] * step)
+                    yield f"dimension {dim}, of size S = {size}, box B = {box}, element stride e = {step}"
 
     def _index(self, load: Load) -> tuple[Expr, ...]:
         return tuple(e.substitute(self.indices) for e in load.index)

@@ -27,6 +27,7 @@ class Staged:
 
     `base`: where the part starts in `of`, along each dimension, where it is a box. `fill`: what holes hold, None for anything.
     `stages`: slots of the ring that it was made, 1 for none. `copied_out`: it is stored at the end of the iteration.
+    `is_open`: nothing was said of what holes hold.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Staged:
     fill: float | None = None
     stages: int = 1
     copied_out: bool = False
+    is_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,12 +246,18 @@ def _fill(copy: Copy, value: Number) -> Fill | None:
 def _unachievable(copy: Copy, box: IterDomain) -> Refusal:
     """Theorem 6, for the dimension that has this box; or another hole within a tile."""
     for at, each in enumerate(copy.dimensions):
-        if any(part.root == box for part in each.parts) and each.element_stride is not ONE:
-            e, b, s = each.element_stride, each.box, each.size
+        e, b, s = each.element_stride, each.box, each.size
+        if any(part.root == box for part in each.parts) and e is not ONE:
             reason = (
                 f"in dimension {at}, the element stride {e} is less than the box {b} and does not divide it, "
                 f"and the size {s} is not seen to be at most {b}"
             )
             helps = f"choose a box that {e} divides, a box as large as the tensor, or an element stride of at least {b}"
             return Refusal(box, reason, helps)
-    return Refusal(box, "a tile is part data and part holes that lie in the tensor", "split so that holes fill whole tiles")
+    told = " and ".join(
+        f"dimension {at}, of size S = {each.size}, box B = {each.box}, element stride e = {each.element_stride}"
+        for at, each in enumerate(copy.dimensions)
+        if each.box is not ONE
+    )
+    reason = f"a tile is part data and part holes that lie in the tensor, in {told}"
+    return Refusal(box, reason, "split so that holes fill whole tiles")

@@ -19,6 +19,8 @@ number. Proved: no other iteration writes what is copied in, and what is copied 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from texpr.affine.expr import Sym
 from texpr.checks.coverage import reads_undefined
 from texpr.checks.subject import Subject
@@ -63,6 +65,12 @@ WORDS = {
 
 
 def _apply(call: Call) -> State:
+    state = _staged(call)
+    *others, own = state.staged
+    return replace(state, staged=(*others, replace(own, is_open=call.key("fill") is None and not own.copied_out)))
+
+
+def _staged(call: Call) -> State:
     call.expect(1, keys=("at", "in", "via", "fill", "box", "stride", "swizzle", "save_traffic", "multicast"))
     buffer = call.buffer(call.plain[0])
     where = call.key("at")

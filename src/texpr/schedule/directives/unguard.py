@@ -3,13 +3,14 @@
 Before: seq 32 |ki| { if 32 * ko + ki < K { acc += As[ti, ki] * Bs[ki, tj] } }
 After:  seq 32 |ki| { acc += As[ti, ki] * Bs[ki, tj] }
 
-Needs copies that fill with the neutral value (`stage(…, fill=zero)`), so that they are strong. Refused where a hole could
-matter.
+Needs copies that fill with the neutral value (`stage(…, fill=zero)`), so that they are strong; those that say no `fill=` do so
+from now on. Refused where a hole could matter.
 """
 
 from __future__ import annotations
 
 from texpr.schedule.call import Call, Rule
+from texpr.schedule.fills import derived
 from texpr.schedule.marks import UNGUARD, marked
 from texpr.schedule.materialise import materialise
 from texpr.schedule.state import State
@@ -19,7 +20,7 @@ def _apply(call: Call) -> State:
     call.expect(1)
     call.no_results()
     loop = call.loop(call.plain[0])
-    state = call.state.changed(loop, lambda copy: marked(copy, UNGUARD, span=call.directive.span))
+    state = derived(call.state, loop).changed(loop, lambda copy: marked(copy, UNGUARD, span=call.directive.span))
     materialise(state)  # which proves it, or refuses
     return state
 
