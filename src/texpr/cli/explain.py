@@ -57,6 +57,7 @@ def _show(console: Console, data: Data) -> None:
     )
     _entry(console, "checked before a launch", data["requires"])
     _entry(console, "workspace", data["workspace"])
+    _entry(console, "loops of the host", [_host_loop(each) for each in data["launches"]])
     if data["planned"] is not None:
         _planned(console, data["planned"])
     if data["layout"] is not None and any(data["layout"].values()):
@@ -65,6 +66,13 @@ def _show(console: Console, data: Data) -> None:
     for kernel in kernels:
         console.say("")
         _kernel(console, kernel)
+
+
+def _host_loop(data: Data) -> str:
+    said = f"{data['loop']} < {data['extent']}: "
+    if data["together"] is not None:
+        return said + f"one launch, {data['together']}, where the device holds its blocks at once; else each step is one"
+    return said + f"each step is a launch{'' if data['why_not'] is None else ': ' + data['why_not']}"
 
 
 def _scheduled(name: str | None) -> str:

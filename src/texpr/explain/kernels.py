@@ -17,6 +17,7 @@ from texpr.explain.planned import planned
 from texpr.explain.sigma import sigma
 from texpr.ir import kernel as k
 from texpr.ir.shared import shared_bytes
+from texpr.ir.together import why_apart
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Level
 from texpr.lowering.arena import Arena
@@ -51,10 +52,25 @@ def explain(compiled: Compiled, machine: Machine) -> Data:
         "fixed": {s.name: value for s, value in compiled.plan.fixed},
         "workspace": [_buffer_text(b) for b in compiled.plan.workspace],
         "requires": [f"{c.left} {c.op} {c.right}" for c in compiled.plan.requires if c.left.syms() | c.right.syms()],
+        "launches": _launches(compiled.plan),
         "planned": planned(compiled),
         "layout": None if compiled.laid_out is None else layout(compiled.laid_out),
         "kernels": [_kernel(kernel, by_name[name], resources.get(name), compiled.laid_out) for name, kernel in found.items()],
     }
+
+
+def _launches(plan: k.Plan) -> list[Data]:
+    """The host's outermost loops: by which one launch each may run, or why by none."""
+    return [_host_loop(step) for step in plan.steps if isinstance(step, k.HostLoop)] if _is_launched(plan) else []
+
+
+def _is_launched(plan: k.Plan) -> bool:
+    return any(axis.level is k.Level.BLOCK for kernel in k.kernels(plan.steps) for axis in kernel.axes)
+
+
+def _host_loop(loop: k.HostLoop) -> Data:
+    kernel = None if loop.together is None else loop.together.name
+    return {"loop": loop.sym.name, "extent": str(loop.extent), "together": kernel, "why_not": why_apart(loop)}
 
 
 def _resources(compiled: Compiled, machine: Machine) -> dict[str, Resources]:

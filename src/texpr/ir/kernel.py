@@ -56,8 +56,8 @@ __all__ = [
     "Array", "Assign", "Atomic", "Axis", "Barrier", "BarrierArrive", "BarrierExpect", "BarrierInit", "BarrierWait",
     "CommitAsync", "CommitBulk", "CopyAsync", "CopyBulk", "CopyTensor", "Covered", "Declare", "Exchange", "Fence", "For",
     "HostIf", "HostLoop", "HostStep", "If", "Kernel", "Launch", "Leaf", "Level", "LoadVector", "Plan", "PrefetchMap",
-    "Space", "Stmt", "Store", "StoreTensor", "StoreVector", "TensorMap", "Transfer", "WaitAsync", "WaitBulk", "blocks",
-    "consecutive", "exprs", "kernels", "memory", "offset", "symbols", "value_symbols", "values", "walk",
+    "Space", "Stmt", "Store", "StoreTensor", "StoreVector", "TensorMap", "Together", "Transfer", "WaitAsync", "WaitBulk",
+    "blocks", "consecutive", "exprs", "kernels", "memory", "offset", "symbols", "value_symbols", "values", "walk",
 ]  # fmt: skip
 
 
@@ -268,11 +268,26 @@ class Launch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HostLoop:
-    """Steps run `extent` times in order; `sym` is passed to kernels as a size."""
+    """Steps run `extent` times in order; `sym` is passed to kernels as a size.
+
+    `together`: how one launch may run all of it; None where each step is a launch of its own. What is done is the same.
+    """
 
     sym: Sym
     extent: Expr
     steps: tuple[HostStep, ...]
+    together: Together | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """One launch for a host loop: `name` is its kernel's, which goes through the steps itself, all blocks meeting behind each.
+
+    `meeting`: eight bytes of the workspace in which they count. Blocks can only meet if the device holds all of them at once.
+    """
+
+    name: str
+    meeting: Buffer
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -154,8 +154,9 @@ class _PlanParser:
                 symbol = named(scan)
                 scan.expect("<")
                 extent = index(scan)
+                together = self._together() if scan.accept("together") else None
                 scan.expect("{")
-                return k.HostLoop(symbol, extent, self._steps())
+                return k.HostLoop(symbol, extent, self._steps(), together)
             case "if":
                 facts = [self._fact()]
                 while scan.accept("and"):
@@ -164,6 +165,11 @@ class _PlanParser:
                 return k.HostIf(tuple(facts), self._steps())
             case other:
                 scan.reject(f"`{other}` begins no step")
+
+    def _together(self) -> k.Together:
+        name = self.scan.name()
+        self.scan.expect("in")
+        return k.Together(name, ValueParser(self.scan, self.buffers, {}).buffer())
 
 
 class _KernelParser:

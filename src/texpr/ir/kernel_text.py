@@ -3,7 +3,8 @@
     plan    = "plan" NAME {plan clause} "{" {step} "}" {kernel}
     plan clause = "param" buffer | "result" (buffer | NAME) | "workspace" buffer | "size" NAME, … | "fix" NAME "=" INT
             | "require" fact | "assume" NAME "in" index ".." index | "assume" "injective" "(" NAME ")"
-    step    = "launch" NAME | "loop" NAME "<" index "{" {step} "}" | "if" fact {"and" fact} "{" {step} "}"
+    step    = "launch" NAME | "loop" NAME "<" index ["together" NAME "in" NAME] "{" {step} "}"
+            | "if" fact {"and" fact} "{" {step} "}"
     fact    = index COMPARISON index
 
     kernel  = "kernel" NAME {clause} "{" {stmt} "}"
@@ -110,7 +111,8 @@ def _step_lines(steps: tuple[k.HostStep, ...], pad: str) -> Iterator[str]:
                 yield f"{pad}launch {step.kernel.name}"
                 continue
             case k.HostLoop():
-                yield f"{pad}loop {step.sym} < {step.extent} {{"
+                together = "" if step.together is None else f" together {step.together.name} in {step.together.meeting.name}"
+                yield f"{pad}loop {step.sym} < {step.extent}{together} {{"
             case k.HostIf():
                 yield f"{pad}if {' and '.join(map(_fact, step.conditions))} {{"
             case _:

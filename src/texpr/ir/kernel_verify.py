@@ -15,6 +15,8 @@ from texpr.ir.scanner import is_name
 from texpr.ir.shared import shared_bytes
 from texpr.ir.stmt_verify import body_complaints
 from texpr.ir.tile_verify import TILE_HEAD_RULES
+from texpr.ir.together import together, why_apart
+from texpr.ir.types import U64
 from texpr.ir.uniformity import Threads
 from texpr.ir.value import Buffer
 from texpr.ir.value_verify import Scope
@@ -288,7 +290,27 @@ def kernels_use_the_plans_memory(plan: k.Plan) -> Iterator[str]:
         yield from (f"kernel {kernel.name}: {b.name} is no parameter" for b in kernel.scalars if b not in plan.params)
 
 
+def loops_are_run_together(plan: k.Plan) -> Iterator[str]:
+    """What one launch runs can be, under a name of its own, and its blocks meet in workspace of their own."""
+    loops = tuple(together(plan.steps))
+    taken = Counter(kernel.name for kernel in set(k.kernels(plan.steps)))
+    places = Counter(loop.together.meeting for loop in loops if loop.together is not None)
+    for loop in loops:
+        assert loop.together is not None
+        taken[loop.together.name] += 1
+        why, place = why_apart(loop), loop.together.meeting
+        if why is not None:
+            yield f"the loop over {loop.sym} is no one launch: {why}"
+        if place not in plan.workspace or place.dtype != U64 or place.shape or places[place] > 1:
+            yield f"blocks cannot meet in {place.name}"
+        if any(place in kernel.buffers for kernel in k.kernels(plan.steps)):
+            yield f"blocks meet in {place.name}, which a step uses"
+        if taken[loop.together.name] > 1:
+            yield f"two kernels are called {loop.together.name}"
+
+
 PLAN_RULES: tuple[PlanRule, ...] = (
+    loops_are_run_together,
     buffers_differ,
     roles_are_right,
     shapes_are_in_sizes,

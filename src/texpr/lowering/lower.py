@@ -23,12 +23,13 @@ from texpr.lowering.nests import Lowered, lower_nest
 from texpr.lowering.notes import Notes, notes
 from texpr.lowering.placement import require_sizes
 from texpr.lowering.promote import promote
+from texpr.lowering.together import gather
 from texpr.mapping.cut import cut
 from texpr.mapping.default import THREADS, for_grid, map_nest
 from texpr.mapping.reductions import BLOCK_CHUNK, CORE_CHUNK, arrange
 from texpr.mapping.streams import representatives
 from texpr.relation.collect import model
-from texpr.schedule.marks import BLOCKS
+from texpr.schedule.marks import BLOCKS, TOGETHER, mark
 
 
 def lower(function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None = None) -> tuple[k.Plan, tuple[Notes, ...]]:
@@ -45,11 +46,13 @@ def lower(function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None
     arranged = replace(arranged, body=promote(arranged.body, names))
     host = divide(arranged, names, for_grid)
     lowering = _Lowering(function, target, names, Needs(model(arranged)), host.lets, values)
-    steps = tuple(lowering.steps(host.items))
+    steps, meetings = tuple(lowering.steps(host.items)), ()
+    if target.is_gpu:
+        steps, meetings = gather(function.name, steps, names, lowering.together, target.shared)
     kept = [b for b in host.locals if b not in function.results]
     for buffer in kept:
         require_sizes(buffer, frozenset(function.sizes))
-    workspace = (*kept, *lowering.workspace)
+    workspace = (*kept, *lowering.workspace, *meetings)
     plan = k.Plan(
         function.name,
         function.params,
@@ -76,6 +79,7 @@ class _Lowering:
     workspace: list[Buffer] = field(default_factory=list[Buffer])
     notes: list[Notes] = field(default_factory=list[Notes])
     loops: tuple[Sym, ...] = ()
+    together: dict[Sym, ir.Directive] = field(default_factory=dict[Sym, ir.Directive])
 
     def steps(self, items: tuple[Item, ...]) -> Iterator[k.HostStep]:
         """Host steps of `items`, in order."""
@@ -84,7 +88,9 @@ class _Lowering:
                 case Piece(body):
                     yield k.Launch(self._kernel(body))
                 case Repeat(stmt, inner):
-                    outer = self.loops
+                    outer, wish = self.loops, mark(stmt, TOGETHER)
+                    if wish is not None:
+                        self.together[stmt.sym] = wish
                     self.loops = (*outer, stmt.sym)
                     yield k.HostLoop(stmt.sym, stmt.extent, tuple(self.steps(inner)))
                     self.loops = outer

@@ -160,6 +160,10 @@ class Schedule:
         """A loop whose holes compute as well, on the fills of staged buffers."""
         return self._and("unguard", (loop,), {}, ())
 
+    def together(self, loop: str, on: bool = True) -> Schedule:
+        """All steps of a loop of the host in one launch, where the device holds its blocks at once; or never."""
+        return self._and("together", (loop, None if on else OFF), {}, ())
+
     def launch_bounds(self, blocks: int) -> Schedule:
         """How many blocks a multiprocessor should hold."""
         return self._and("launch_bounds", (blocks,), {}, ())

@@ -2,6 +2,7 @@
 
 #bind(grid.x)   #cluster(2)   #unroll or #unroll(n)   #vector   #async   #tma(128, 64, 32): the swizzle, and what of
 a box lies in memory   #saves   #multicast(x): the dimensions of the grid along which blocks of a cluster share these boxes
+#together(on) or #together(off)
 #pipeline(3, As, Bs): slots, and the buffers that have them; gone when the schedule ends
 """
 
@@ -21,6 +22,9 @@ SAVES = "saves"
 """What a copy says that is not made where nothing of it is needed."""
 
 CLUSTER, MULTICAST = "cluster", "multicast"
+
+TOGETHER = "together"
+"""What says of a loop of the host whether one launch may run it."""
 
 UNGUARD = "unguard"
 """A loop that runs over holes, too."""

@@ -14,11 +14,11 @@ from difflib import get_close_matches
 
 from texpr.ir import program as ir
 from texpr.isa.target import Target
-from texpr.schedule.marks import BLOCK, GRID, WARPS, levels
+from texpr.schedule.marks import BLOCK, GRID, TOGETHER, WARPS, levels
 from texpr.schedule.tree import Body, with_blocks
 from texpr.support.diagnostic import error
 
-IN_PLACE = ("bind", "unroll", "vectorize", "partition")
+IN_PLACE = ("bind", "unroll", "vectorize", "partition", TOGETHER)
 """Directives on one loop that a pragma of that name is."""
 
 LEVELS = ("grid", "block")
@@ -30,11 +30,13 @@ ATOMIC = "atomic"
 def in_place(function: ir.Function, target: Target) -> tuple[ir.Function, tuple[ir.Directive, ...]]:
     """`function` without the pragmas that are directives, and those directives, outer loops first.
 
-    A level that `target` does not have is left out: one text serves every machine.
+    A level that `target` does not have is left out, and where it launches nothing, what is said of launches: one text serves
+    every machine.
     """
     known = levels(target)
     every = _directives(function.body)
     found = tuple(d for d in every if d.name != "bind" or len(d.args) != 2 or d.args[1].value in known or not _level(d))
+    found = tuple(d for d in found if d.name != TOGETHER or target.is_gpu)
     return replace(function, body=_bare(function.body)), found
 
 

@@ -20,10 +20,11 @@ from texpr.backends.c.checks import argument_checks, argument_scope, condition_t
 from texpr.backends.c.index import index_text
 from texpr.backends.c.scope import LARGEST_SIZE, IntType, Scope, size_ranges
 from texpr.backends.c.text import Binds, comment, string
-from texpr.backends.cuda.printer import dynamic_bytes
 from texpr.backends.cuda.tensors import tensor_text
+from texpr.backends.cuda.together import blocks_text, most_lines
 from texpr.backends.cuda.validate import validate_headers, validation
 from texpr.ir.kernel import Axis, HostIf, HostLoop, HostStep, Kernel, Launch, Level, Plan, kernels
+from texpr.ir.together import dynamic_bytes, grid, joint, joint_bytes, together
 from texpr.ir.transfer import TensorMap
 from texpr.ir.types import TF32
 from texpr.ir.value import Buffer
@@ -55,7 +56,7 @@ def print_launcher(plans: Sequence[Plan], images: Sequence[Image], header: str) 
 
     `header` declares the public functions. With the macro TEXPR_EMULATE it runs the first variant's kernels in the emulator.
     """
-    kernels_of = [distinct(kernels(plan.steps)) for plan in plans]
+    kernels_of = [(*distinct(kernels(plan.steps)), *map(joint, together(plan.steps))) for plan in plans]
     lines = [
         f"/* Launches {comment(plans[0].name)}. */",
         f"#define TEXPR_KERNELS {max(1, *map(len, kernels_of))}",
@@ -63,7 +64,7 @@ def print_launcher(plans: Sequence[Plan], images: Sequence[Image], header: str) 
         "",
         f"#include <texpr/{header}>",
         "",
-        *_images(images, kernels_of),
+        *_images(images, plans, kernels_of),
     ]
     for number, plan in enumerate(plans):
         lines += ["", *_Variant(plan, number).lines()]
@@ -79,20 +80,25 @@ def print_image(symbol: str, data: bytes) -> str:
     return f"extern {hidden} unsigned char const {symbol}[];\n{kind} {symbol}[{len(data) + 1}] = {{\n{body}    0}};\n"
 
 
-def _images(images: Sequence[Image], kernels_of: Sequence[Sequence[Kernel]]) -> list[str]:
+def _images(images: Sequence[Image], plans: Sequence[Plan], kernels_of: Sequence[Sequence[Kernel]]) -> list[str]:
     lines: list[str] = []
-    for number, found in enumerate(kernels_of):
+    for number, (plan, found) in enumerate(zip(plans, kernels_of, strict=True)):
+        loops = tuple(together(plan.steps))
         listed = ", ".join(string(kernel.name) for kernel in found) or "NULL"
-        shared = ", ".join(str(dynamic_bytes(kernel)) for kernel in found) or "0"
+        joints = {kernel: joint_bytes(loop) for kernel, loop in zip(found[len(found) - len(loops) :], loops, strict=True)}
+        meeting = ", ".join(str(kernel.threads if kernel in joints else 0) for kernel in found) or "0"
+        shared = ", ".join(str(joints.get(kernel, dynamic_bytes(kernel))) for kernel in found) or "0"
         lines.append(f"static char const *const tx_kernels_{number}[] = {{{listed}}};")
         lines.append(f"static int const tx_shared_{number}[] = {{{shared}}};")
+        lines.append(f"static int const tx_together_{number}[] = {{{meeting}}};")
     lines += ["#if defined(TEXPR_EMULATE)", "static struct tx_image const tx_images[] = {"]
-    lines += [f"    {{0, 0, 0, 1, 0, NULL, tx_kernels_0, tx_shared_0, {len(kernels_of[0])}}},", "};", "#else"]
+    lines += [f"    {{0, 0, 0, 1, 0, NULL, tx_kernels_0, tx_shared_0, tx_together_0, {len(kernels_of[0])}}},", "};", "#else"]
     lines += [f'extern __attribute__((visibility("hidden"))) unsigned char const {image.symbol}[];' for image in images]
     lines.append("static struct tx_image const tx_images[] = {")
     for image in images:
         exact, portable, variant = int(image.suffix != "" and not image.ptx), int(image.ptx), image.variant
-        code = f"{image.symbol}, tx_kernels_{variant}, tx_shared_{variant}, {len(kernels_of[variant])}"
+        told = f"tx_kernels_{variant}, tx_shared_{variant}, tx_together_{variant}"
+        code = f"{image.symbol}, {told}, {len(kernels_of[variant])}"
         lines.append(f"    {{{image.major}, {image.minor}, {exact}, {portable}, {variant}, {code}}},")
     return [*lines, "};", "#endif", "#define TEXPR_IMAGES (int)(sizeof tx_images / sizeof tx_images[0])"]
 
@@ -136,15 +142,18 @@ class _Variant:
         for buffer in self.plan.workspace:
             scope, name = scope.name(buffer)
             body += [f"void *{name} = (void *)tx_at;", f"tx_at += tx_aligned({_bytes(buffer, scope)});"]
-        numbers = {kernel: number for number, kernel in enumerate(distinct(kernels(self.plan.steps)))}
+        listed = (*distinct(kernels(self.plan.steps)), *together(self.plan.steps))
+        numbers = {each: number for number, each in enumerate(listed)}
         body += [line for step in self.plan.steps for line in self._step(step, scope, numbers)]
         parameters = ["struct tx_loaded const *tx_here", "texpr_stream stream", "int tx_dry", "void *workspace"]
         return _function(f"tx_steps_{self.number}", [*parameters, *map(_checked, given)], [*body, "return TEXPR_OK;"])
 
-    def _step(self, step: HostStep, scope: Scope, numbers: Mapping[Kernel, int]) -> Iterator[str]:
+    def _step(self, step: HostStep, scope: Scope, numbers: Mapping[Kernel | HostLoop, int]) -> Iterator[str]:
         match step:
             case Launch():
                 yield from self._launch(step.kernel, scope, numbers[step.kernel])
+            case HostLoop() if step in numbers:
+                yield from self._together(step, scope, numbers)
             case HostLoop():
                 extent = index_text(step.extent, scope).at(Binds.SHIFT)
                 inner, variable = scope.inner().integer(step.sym, (0, LARGEST_SIZE))
@@ -158,6 +167,27 @@ class _Variant:
                 yield "}"
             case _:
                 assert_never(step)
+
+    def _together(self, loop: HostLoop, scope: Scope, numbers: Mapping[Kernel | HostLoop, int]) -> Iterator[str]:
+        """A loop as one launch, where the device holds all blocks of its greatest step at once."""
+        kernel, number = joint(loop), numbers[loop]
+        assert loop.together is not None
+        _, wanted = kernel_arguments(kernel, self.plan)
+        places = _listed(f"(void *)&{_name(argument.key, scope)}" for argument in wanted)
+        fields = f"{number}, {{tx_most, 1, 1}}, {{{_threads(kernel)}}}, {{NULL, NULL, NULL}}, {joint_bytes(loop)}, {{1, 1, 1}}"
+        call = f"tx_launch_together(tx_here, stream, &tx_one, {scope.named[loop.together.meeting]}, tx_arguments)"
+        yield f"{{ /* {comment(kernel.name)} */"
+        yield f"{INDENT}int64_t tx_most = 0;"
+        yield from (INDENT + line for line in most_lines(loop, scope))
+        yield f"{INDENT}if (!tx_dry && tx_most > 0 && tx_most <= tx_here->held[{number}]) {{"
+        yield f"{INDENT * 2}void *tx_arguments[] = {{{places}}};"
+        yield f"{INDENT * 2}struct tx_launch const tx_one = {{{fields}}};"
+        yield f"{INDENT * 2}TEXPR_TRY({call});"
+        yield f"{INDENT}}} else {{"
+        rest = {each: at for each, at in numbers.items() if each is not loop}
+        yield from (INDENT * 2 + line for line in self._step(loop, scope.inner(), rest))
+        yield f"{INDENT}}}"
+        yield "}"
 
     def _launch(self, kernel: Kernel, scope: Scope, number: int) -> Iterator[str]:
         """A block of C that launches one kernel; slab bases are variables of the block, which the driver layer sets."""
@@ -173,15 +203,12 @@ class _Variant:
             yield f"{INDENT}struct tx_tensor_map {name};"
         _, wanted = kernel_arguments(kernel, self.plan)
         places = _listed(f"(void *)&{_name(argument.key, scope)}" for argument in wanted)
-        grid = {axis.dim: axis for axis in kernel.axes if axis.level is Level.GRID}
-        block = {axis.dim: axis.extent.constant for axis in kernel.axes if axis.level is Level.BLOCK}
-        blocks = _listed(_blocks(grid.get(dim), scope) for dim in "xyz")
-        threads = _listed(str(block.get(dim, 1)) for dim in "xyz")
-        slabs = _listed(_slab(grid.get(dim), bases) for dim in "xyz")
+        axes = grid(kernel)
+        slabs = _listed(_slab(axes.get(dim), bases) for dim in "xyz")
         yield f"{INDENT}void *tx_arguments[] = {{{places or 'NULL'}}};"
         shared = dynamic_bytes(kernel)
         cluster = _listed(str(blocks) for blocks in kernel.cluster)
-        fields = f"{number}, {{{blocks}}}, {{{threads}}}, {{{slabs}}}, {shared}, {{{cluster}}}"
+        fields = f"{number}, {{{blocks_text(kernel, scope)}}}, {{{_threads(kernel)}}}, {{{slabs}}}, {shared}, {{{cluster}}}"
         yield f"{INDENT}struct tx_launch const tx_one = {{{fields}}};"
         for at, map in enumerate(kernel.maps):
             yield f"{INDENT}struct tx_tensor const tx_tensor_{at} = {tensor_text(map, scope)};"
@@ -251,8 +278,9 @@ def _listed(parts: Iterable[str]) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _blocks(axis: Axis | None, scope: Scope) -> str:
-    return "1" if axis is None else f"tx_blocks({index_text(axis.extent, scope)})"
+def _threads(kernel: Kernel) -> str:
+    block = {axis.dim: axis.extent.constant for axis in kernel.axes if axis.level is Level.BLOCK}
+    return _listed(str(block.get(dim, 1)) for dim in "xyz")
 
 
 def _slab(axis: Axis | None, bases: Mapping[Sym, str]) -> str:

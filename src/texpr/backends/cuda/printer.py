@@ -5,15 +5,17 @@ It needs texpr_device.h alone, and means the same under nvcc and under a host co
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
-from texpr.backends.c.arguments import KernelArgument, axis_variable, distinct, kernel_arguments
+from texpr.backends.c.arguments import axis_variable, distinct, kernel_arguments
 from texpr.backends.c.body import INDENT, Body, signature
 from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import comment, file_of, line_of, place_of, string
 from texpr.backends.c.types import C_NAMES
 from texpr.backends.c.value import element_text, value_text
 from texpr.backends.cuda.tiles import reasons, transfer_lines
+from texpr.backends.cuda.together import BLOCK, block_function, opening, parameter, together_lines
 from texpr.ir.kernel import (
     Array,
     Atomic,
@@ -31,8 +33,8 @@ from texpr.ir.kernel import (
     walk,
 )
 from texpr.ir.shared import USUAL_ALIGNMENT, elements, shared_bytes, shared_places
-from texpr.ir.transfer import CopyTensor, StoreTensor, TensorMap, Tiles, Waited
-from texpr.ir.value import Buffer
+from texpr.ir.together import MOST_SHARED, dynamic_bytes, joint, together
+from texpr.ir.transfer import CopyTensor, StoreTensor, Tiles, Waited
 from texpr.isa.cuda import TMA, TMA_ROWS
 from texpr.isa.target import Target
 from texpr.support.diagnostic import CompilerBug, limitation
@@ -41,14 +43,12 @@ from texpr.support.span import Source
 MOST_THREADS = 1024
 """Threads a block may have (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability")."""
 
-MOST_SHARED = 227 << 10
-"""Bytes of shared memory that a block of any device has (same table)."""
-
 MOST_CLUSTER = 8
 """Blocks in a cluster that every device with clusters takes (CUDA C++ Programming Guide, "Thread Block Clusters")."""
 
-MOST_DECLARED = 48 << 10
-"""Bytes of shared memory that a kernel may declare; of more the size is given with the launch (same table)."""
+
+PART_BARRIERS = 15
+"""How many barriers there are for __syncthreads and parts of a block, which have the first numbers."""
 
 
 def print_kernels(plan: Plan, target: Target | None = None) -> str:
@@ -64,22 +64,47 @@ def print_kernels(plan: Plan, target: Target | None = None) -> str:
     lines = ['#include "texpr_device.h"']
     if line_of(plan.span) is not None:
         lines += ["", f"TX_SOURCE({string(file_of(plan.span))})"]
+    loops = tuple(together(plan.steps))
+    inside = {kernel: joint(loop).threads for loop in loops for kernel in kernels((loop,))}
     for kernel in found:
         _check(kernel, target)
-        lines += ["", *_kernel(kernel, plan)]
+        lines += ["", *(_step(kernel, plan, inside[kernel]) if kernel in inside else _kernel(kernel, plan))]
+    for loop in loops:
+        lines += ["", *together_lines(loop, plan)]
     return "\n".join(lines) + "\n"
 
 
 def _kernel(kernel: Kernel, plan: Plan) -> list[str]:
     scope, arguments = kernel_arguments(kernel, plan)
-    body = Body.of(kernel, _Cuda(kernel, plan.span.source))
-    bounds = f"{kernel.threads}, {kernel.min_blocks}" if kernel.min_blocks else f"{kernel.threads}"
-    shape = ", ".join(map(str, kernel.cluster))
-    together = f"__cluster_dims__({shape}) " if prod(kernel.cluster) > 1 else ""
-    lines = [*_heading(kernel), f'extern "C" __global__ void {together}__launch_bounds__({bounds})']
-    lines += signature(kernel.name, [_parameter(argument, kernel) for argument in arguments])
+    blocks = {dim: f"blockIdx.{dim}" for dim in "xyz"}
+    parameters = [parameter(argument, kernel) for argument in arguments]
+    lines = [*_heading(kernel), opening(kernel), *signature(kernel.name, parameters)]
+    return [*lines, *_body(kernel, plan, scope, blocks), "}", f"TX_EXPORT({kernel.name})"]
+
+
+def _step(kernel: Kernel, plan: Plan, threads: int) -> list[str]:
+    """A kernel that is a step of another one, too, with so many threads in a block: what its block does is a function of the
+    block's index, run by the first threads."""
+    scope, arguments = kernel_arguments(kernel, plan)
+    parameters = [parameter(argument, kernel) for argument in arguments]
+    lines = [*_heading(kernel), "TX_FN void"]
+    lines += signature(block_function(kernel), [*parameters, *(f"unsigned const {name}" for name in BLOCK.values())])
+    lines += [
+        *_body(kernel, plan, scope, BLOCK, some=threads > kernel.threads),
+        "}",
+        "",
+        opening(kernel),
+        *signature(kernel.name, parameters),
+    ]
+    given = ", ".join((*(argument.name for argument in arguments), *(f"blockIdx.{dim}" for dim in BLOCK)))
+    return [*lines, f"{INDENT}{block_function(kernel)}({given});", "}", f"TX_EXPORT({kernel.name})"]
+
+
+def _body(kernel: Kernel, plan: Plan, scope: Scope, blocks: Mapping[str, str], *, some: bool = False) -> list[str]:
+    """What a block does, whose index is `blocks` by dimension; with `some` there are more threads, who do nothing."""
+    body, lines = Body.of(kernel, _Cuda(kernel, plan.span.source, some)), list[str]()
     for axis in kernel.axes:
-        scope, line = _axis(axis, scope)
+        scope, line = _axis(axis, scope, blocks)
         lines.append(INDENT + line)
     size, places = dynamic_bytes(kernel), dict(shared_places(kernel))
     if size:
@@ -90,14 +115,7 @@ def _kernel(kernel: Kernel, plan: Plan) -> list[str]:
     for array in kernel.arrays:
         scope, line = _array(array, places[array] if size and array in places else None, scope)
         lines.append(INDENT + line)
-    lines += [*body.lines(kernel.body, scope, 1), "}", f"TX_EXPORT({kernel.name})"]
-    return lines
-
-
-def dynamic_bytes(kernel: Kernel) -> int:
-    """Shared memory that a launch has to ask for: that of all arrays, where a kernel may not declare so much, else none."""
-    size = shared_bytes(kernel)
-    return size if size > MOST_DECLARED else 0
+    return [*lines, *body.lines(kernel.body, scope, 1)]
 
 
 def _check(kernel: Kernel, target: Target | None) -> None:
@@ -140,27 +158,14 @@ def _heading(kernel: Kernel) -> list[str]:
     return [f"// {comment(f'{kernel.name}{place}: {told}')}"]
 
 
-def _parameter(argument: KernelArgument, kernel: Kernel) -> str:
-    match argument.key:
-        case Buffer() as buffer if argument.scalar:
-            return f"{C_NAMES[buffer.dtype]} const {argument.name}"
-        case Buffer() as buffer:
-            constant = "" if buffer.name in kernel.written else " const"
-            return f"TX_GLOBAL({C_NAMES[buffer.dtype]}{constant}) {argument.name}"
-        case TensorMap():
-            return f"const __grid_constant__ tx_tensor_map {argument.name}"
-        case _:
-            return f"int const {argument.name}"
-
-
-def _axis(axis: Axis, scope: Scope) -> tuple[Scope, str]:
+def _axis(axis: Axis, scope: Scope, blocks: Mapping[str, str]) -> tuple[Scope, str]:
     match axis.level:
         case Level.GRID:
-            register = f"blockIdx.{axis.dim}"
+            register = blocks[axis.dim]
         case Level.BLOCK:
             register = f"threadIdx.{axis.dim}"
         case Level.CLUSTER:
-            register = f"(blockIdx.{axis.dim} % {axis.extent})"
+            register = f"({blocks[axis.dim]} % {axis.extent})"
         case Level.WARP | Level.THREAD | Level.CORE | Level.LANE:
             raise CompilerBug(f"an axis of level {axis.level.value} in a CUDA kernel")
     first = "" if axis.base is None else f" + {scope.variables[axis.base].text}"
@@ -196,8 +201,8 @@ def _array(array: Array, at: int | None, scope: Scope) -> tuple[Scope, str]:
 class _Cuda:
     """CUDA's own forms of the statements that not every machine has."""
 
-    def __init__(self, kernel: Kernel, source: Source):
-        self._kernel, self._source = kernel, source
+    def __init__(self, kernel: Kernel, source: Source, some: bool):
+        self._kernel, self._source, self._some = kernel, source, some
 
     tracked = True
 
@@ -235,6 +240,9 @@ class _Cuda:
                 barrier = "tx_cluster_sync();"
             case Level.BLOCK if stmt.part:
                 barrier = f"tx_bar_sync(tx_part({self._kernel.threads // stmt.part}, {stmt.part}), {stmt.part});"
+            case Level.BLOCK if self._some:
+                parted = any(isinstance(each, Barrier) and each.part for each in walk(self._kernel.body))
+                barrier = f"tx_bar_sync<{PART_BARRIERS if parted else 1}>({self._kernel.threads});"
             case Level.BLOCK:
                 barrier = "__syncthreads();"
             case Level.WARP:

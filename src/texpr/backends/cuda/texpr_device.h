@@ -30,12 +30,33 @@
 /* Threads that arrive at barrier `id` (1..15; 0 is __syncthreads'): a multiple of 32. PTX ISA, "bar.sync". */
 TX_FN void tx_bar_sync(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
 
+/* The same with a number that the machine code names, so that no more barriers are set aside for a block than it has. */
+template <int ID> TX_FN void tx_bar_sync(int threads) { asm volatile("bar.sync %0, %1;" ::"n"(ID), "r"(threads) : "memory"); }
+
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 /* All threads of the cluster arrive, and see each other's writes. PTX ISA, "barrier.cluster". */
 TX_FN void tx_cluster_sync() {
     asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 #endif
+
+/* All blocks of the grid arrive, which the device holds at once, and see each other's writes; `arrived` counts their arrivals since
+   the launch, before which it was 0. PTX ISA, "Memory Consistency Model": what a block wrote comes before the arrival that its
+   first thread releases, and that before what the other blocks' first threads acquire. */
+TX_FN void tx_grid_sync(uint64_t *arrived) {
+    __syncthreads();
+    if (threadIdx.x == 0 && threadIdx.y == 0 && threadIdx.z == 0) {
+        unsigned long long const blocks = (unsigned long long)gridDim.x * gridDim.y * gridDim.z;
+        __threadfence();
+        unsigned long long seen = atomicAdd(reinterpret_cast<unsigned long long *>(arrived), 1ull);
+        unsigned long long const all = seen - seen % blocks + blocks;
+        do {
+            asm volatile("ld.acquire.gpu.u64 %0, [%1];" : "=l"(seen) : "l"(arrived) : "memory");
+        } while (seen < all);
+        __threadfence();
+    }
+    __syncthreads();
+}
 
 /* ---- atomics that CUDA lacks -------------------------------------------------------------------------------------------- */
 

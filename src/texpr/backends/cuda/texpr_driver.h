@@ -66,6 +66,8 @@ _Static_assert(sizeof(struct tx_attribute) == 72 && sizeof(struct tx_config) == 
 
 enum {
     TEXPR_CLUSTER_DIMENSION = 4, /* CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION */
+    TEXPR_MULTIPROCESSORS = 16,  /* CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT */
+    TEXPR_COOPERATIVE = 95,      /* CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH */
     TEXPR_MAX_GRID_X = 5,        /* CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X; Y and Z follow */
     TEXPR_CAPABILITY_MAJOR = 75, /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR */
     TEXPR_CAPABILITY_MINOR = 76, /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR */
@@ -91,13 +93,19 @@ enum {
     F(StreamSynchronize, cuStreamSynchronize, (texpr_stream stream))
 
 /* Without these a launcher still works: with user-made contexts only the device's primary one is known, and is never released;
-   kernels have no more shared memory than they declare, no clusters, and copy no tiles. */
+   kernels have no more shared memory than they declare, no clusters, and copy no tiles; each step of a loop is its own launch. */
 #define TEXPR_OPTIONAL_FUNCTIONS(F) \
     F(CtxGetDevice, cuCtxGetDevice, (int *device)) \
     F(PrimaryRelease, cuDevicePrimaryCtxRelease_v2, (int device)) \
     F(FuncSetAttribute, cuFuncSetAttribute, (tx_function function, int attribute, int value)) \
     F(LaunchKernelEx, cuLaunchKernelEx, \
       (struct tx_config const *config, tx_function function, void **arguments, void **extra)) \
+    F(LaunchTogether, cuLaunchCooperativeKernel, \
+      (tx_function function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, \
+       texpr_stream stream, void **arguments)) \
+    F(BlocksHeld, cuOccupancyMaxActiveBlocksPerMultiprocessor, \
+      (int *blocks, tx_function function, int threads, size_t shared)) \
+    F(MemsetD8Async, cuMemsetD8Async, (tx_address at, unsigned char value, size_t bytes, texpr_stream stream)) \
     F(TensorMapEncodeIm2col, cuTensorMapEncodeIm2col, \
       (struct tx_tensor_map * map, int element, unsigned rank, void *base, uint64_t const *sizes, uint64_t const *strides, \
        int const *lower, int const *upper, unsigned channels, unsigned pixels, uint32_t const *steps, int interleave, int swizzle, \
@@ -146,12 +154,12 @@ static texpr_status tx_need_driver(void) {
 
 /* Code for one target. `exact`: for this capability alone (`sm_90a`). `portable`: PTX, for every later device too. `variant`: which
    of the launcher's sequences of launches belongs to it. `kernels`: names, in the order in which launches count them; `shared`:
-   bytes of shared memory that launches of each ask for. */
+   bytes of shared memory that launches of each ask for; `together`: threads of a block of those whose blocks all meet, else 0. */
 struct tx_image {
     int major, minor, exact, portable, variant;
     unsigned char const *code;
     char const *const *kernels;
-    int const *shared;
+    int const *shared, *together;
     int count;
 };
 
@@ -205,6 +213,7 @@ struct tx_loaded {
     int variant;
     int64_t grid[3]; /* the most blocks that a launch may have along x, y, z */
     tx_function kernels[TEXPR_KERNELS];
+    int64_t held[TEXPR_KERNELS]; /* the most blocks that can meet, 0 where none can */
 };
 
 static struct tx_loaded tx_table[TEXPR_CONTEXTS];
@@ -230,6 +239,15 @@ static texpr_status tx_allow_shared(tx_function kernel, int bytes) {
     return tx_driver.FuncSetAttribute == NULL ? TEXPR_NO_DRIVER : tx_driver.FuncSetAttribute(kernel, TEXPR_MOST_SHARED, bytes);
 }
 
+/* How many blocks of a kernel the device holds at once, with nothing else on it. 0: they cannot meet, each step is a launch. */
+static int64_t tx_blocks_held(int device, tx_function kernel, int threads, int shared) {
+    int can = 0, units = 0, each = 0;
+    if (tx_driver.LaunchTogether == NULL || tx_driver.BlocksHeld == NULL || tx_driver.MemsetD8Async == NULL) return 0;
+    if (tx_driver.DeviceGetAttribute(&can, TEXPR_COOPERATIVE, device) != TEXPR_OK || can == 0) return 0;
+    if (tx_driver.DeviceGetAttribute(&units, TEXPR_MULTIPROCESSORS, device) != TEXPR_OK) return 0;
+    return tx_driver.BlocksHeld(&each, kernel, threads, (size_t)shared) == TEXPR_OK ? (int64_t)units * each : 0;
+}
+
 /* Fill a free entry: limits of the device, the module, its kernels. The context is current. */
 static texpr_status tx_fill(struct tx_loaded *entry, struct tx_image const *image) {
     texpr_status status = TEXPR_OK;
@@ -242,6 +260,9 @@ static texpr_status tx_fill(struct tx_loaded *entry, struct tx_image const *imag
     for (int i = 0; i < image->count && status == TEXPR_OK; i++) {
         status = tx_driver.ModuleGetFunction(&entry->kernels[i], entry->module, image->kernels[i]);
         if (status == TEXPR_OK && image->shared[i] > 0) status = tx_allow_shared(entry->kernels[i], image->shared[i]);
+        entry->held[i] = 0;
+        if (status == TEXPR_OK && image->together[i] > 0)
+            entry->held[i] = tx_blocks_held(entry->device, entry->kernels[i], image->together[i], image->shared[i]);
     }
     if (status != TEXPR_OK) tx_driver.ModuleUnload(entry->module);
     entry->variant = image->variant;
@@ -388,6 +409,21 @@ static inline texpr_status tx_launch(struct tx_loaded const *loaded, texpr_strea
                 TEXPR_TRY(tx_launch_slab(loaded->kernels[launch->kernel], stream, launch, grid, arguments));
             }
     return TEXPR_OK;
+}
+
+/* As many blocks as one step of a loop has, if that is the most so far. */
+static inline int64_t tx_most_blocks(int64_t most, int64_t x, int64_t y, int64_t z) {
+    __int128 const plane = (__int128)x * y, all = plane > INT64_MAX ? INT64_MAX : plane * z;
+    return all > INT64_MAX ? INT64_MAX : all > most ? (int64_t)all : most;
+}
+
+/* All steps of a loop in one launch, whose blocks meet and count themselves at `meeting`. */
+static inline texpr_status tx_launch_together(struct tx_loaded const *loaded, texpr_stream stream, struct tx_launch const *launch,
+                                                 void *meeting, void **arguments) {
+    unsigned const *block = launch->block;
+    TEXPR_TRY(tx_driver.MemsetD8Async((tx_address)(uintptr_t)meeting, 0, 8, stream));
+    return tx_driver.LaunchTogether(loaded->kernels[launch->kernel], (unsigned)launch->grid[0], 1, 1, block[0], block[1], block[2],
+                                    launch->shared, stream, arguments);
 }
 
 /* ---- tensor maps ---------------------------------------------------------------------------------------------------------- */

@@ -70,7 +70,8 @@ static bool fits(Dim grid, Dim block, Dim cluster) {
     if (none || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) return false;
     if (block.x > MOST_THREADS || block.y > MOST_THREADS || block.z > 64) return false;
     if (grid.x % cluster.x || grid.y % cluster.y || grid.z % cluster.z) return false;
-    return (std::uint64_t)cluster.x * cluster.y * cluster.z <= 16;
+    bool together = grid.x == cluster.x && grid.y == cluster.y && grid.z == cluster.z;
+    return together || (std::uint64_t)cluster.x * cluster.y * cluster.z <= 16;
 }
 
 /* Runs a grid; gives a code of the CUDA driver. The caller has the lock. */

@@ -12,7 +12,9 @@
 namespace tx_emu {
 
 constexpr int NOT_INITIALIZED = 3, INVALID_DEVICE = 101, INVALID_IMAGE = 200, INVALID_CONTEXT = 201, FILE_NOT_FOUND = 301,
-              INVALID_HANDLE = 400, NOT_FOUND = 500;
+              INVALID_HANDLE = 400, NOT_FOUND = 500, TOO_LARGE = 720;
+
+constexpr unsigned MULTIPROCESSORS = 4, BLOCKS_HELD = 2; /* at once, by each */
 
 struct Module {
     void *library = nullptr;
@@ -98,12 +100,13 @@ TX_API int cuDeviceGetAttribute(int *value, int attribute, int device) {
     case 8: *value = 48 << 10; break;                          /* MAX_SHARED_MEMORY_PER_BLOCK */
     case 10: *value = (int)LANES; break;                       /* WARP_SIZE */
     case 12: *value = 65536; break;                            /* MAX_REGISTERS_PER_BLOCK */
-    case 16: *value = 4; break;                                /* MULTIPROCESSOR_COUNT */
+    case 16: *value = (int)MULTIPROCESSORS; break;             /* MULTIPROCESSOR_COUNT */
     case 39: *value = 2048; break;                             /* MAX_THREADS_PER_MULTIPROCESSOR */
     case 41: *value = 1; break;                                /* UNIFIED_ADDRESSING */
     case 75: *value = capability / 10; break;                  /* COMPUTE_CAPABILITY_MAJOR */
     case 76: *value = capability % 10; break;                  /* COMPUTE_CAPABILITY_MINOR */
     case 81: *value = 228 << 10; break;                        /* MAX_SHARED_MEMORY_PER_MULTIPROCESSOR */
+    case 95: *value = 1; break;                                /* COOPERATIVE_LAUNCH */
     case 97: *value = 227 << 10; break;                        /* MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
     case 120: *value = capability >= 90; break;                /* CLUSTER_LAUNCH */
     default: *value = 0;
@@ -278,6 +281,25 @@ TX_API int cuLaunchKernel(
     if (extra || shared > (unsigned)function->most_shared) return INVALID_VALUE;
     std::lock_guard<std::mutex> lock(one_at_a_time);
     return launch(*function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, {1, 1, 1}, shared, arguments);
+}
+
+/* All blocks run together, as those of a cluster do, and may meet. */
+TX_API int cuLaunchCooperativeKernel(
+    const Function *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+    unsigned block_z, unsigned shared, void *, void **arguments
+) {
+    if (int code = usable()) return code;
+    if (!function) return INVALID_HANDLE;
+    if (shared > (unsigned)function->most_shared) return INVALID_VALUE;
+    if ((std::uint64_t)grid_x * grid_y * grid_z > MULTIPROCESSORS * BLOCKS_HELD) return TOO_LARGE;
+    std::lock_guard<std::mutex> lock(one_at_a_time);
+    return launch(*function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, {grid_x, grid_y, grid_z}, shared, arguments);
+}
+TX_API int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const Function *function, int threads, std::size_t) {
+    if (int code = usable()) return code;
+    if (!function) return INVALID_HANDLE;
+    *blocks = (int)BLOCKS_HELD;
+    return threads > 0 && threads <= (int)MOST_THREADS ? DONE : INVALID_VALUE;
 }
 
 /* CUlaunchConfig and CUlaunchAttribute of cuda.h; attribute 4 is the cluster's shape. */

@@ -88,14 +88,17 @@ template <class T> struct Ref {
 #undef TX_EMU_UPDATE
 };
 
-template <class T> struct Array {
-    View *view;
-    Ref<T> operator[](long long index) const { return {view, index}; }
-};
+template <class T> struct Array;
 
 template <class T> struct Array<const T> {
     View *view;
     T operator[](long long index) const { return *static_cast<const T *>(core->read(view, index)); }
+};
+
+template <class T> struct Array {
+    View *view;
+    Ref<T> operator[](long long index) const { return {view, index}; }
+    operator Array<const T>() const { return {view}; }
 };
 
 /* An array of one thread. Its memory holds what no program means to read, until written. */
@@ -169,7 +172,9 @@ template <int PENDING> TX_FN void tx_wait_async() {
 
 inline void __syncthreads(int line = __builtin_LINE()) { tx_emu::core->barrier(0, 0, line); }
 inline void tx_bar_sync(int id, int threads, int line = __builtin_LINE()) { tx_emu::core->barrier(id, threads, line); }
+template <int ID> void tx_bar_sync(int threads, int line = __builtin_LINE()) { tx_emu::core->barrier(ID, threads, line); }
 inline void tx_cluster_sync(int line = __builtin_LINE()) { tx_emu::core->cluster_barrier(line); }
+template <class T> void tx_grid_sync(T, int line = __builtin_LINE()) { tx_emu::core->cluster_barrier(line); } /* see launch_together */
 inline void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE()) { tx_emu::core->warp_barrier(mask, line); }
 inline void __threadfence() {}
 inline void __threadfence_block() {}

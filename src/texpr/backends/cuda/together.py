@@ -1,0 +1,152 @@
+"""The opening of a kernel; and the kernel of a host loop that one launch may run, step by step, all blocks meeting between two.
+
+What a block does in a step is a function of its own, which the step's kernel calls as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+from math import prod
+from operator import mul
+from typing import assert_never
+
+from texpr.affine.expr import ONE
+from texpr.backends.c.arguments import KernelArgument, kernel_arguments
+from texpr.backends.c.body import INDENT, signature
+from texpr.backends.c.checks import condition_text
+from texpr.backends.c.index import index_text
+from texpr.backends.c.scope import LARGEST_SIZE, Scope
+from texpr.backends.c.text import Binds, comment
+from texpr.backends.c.types import C_NAMES
+from texpr.ir.kernel import HostIf, HostLoop, HostStep, Kernel, Launch, Plan
+from texpr.ir.together import asked, grid, joint
+from texpr.ir.transfer import TensorMap
+from texpr.ir.value import Buffer
+
+BLOCK = {dim: f"tx_block_{dim}" for dim in "xyz"}
+"""The index of a block, by dimension, where a function is given it."""
+
+
+def block_function(kernel: Kernel) -> str:
+    """The name of the function that does what a block of `kernel` does."""
+    return f"tx_block_of_{kernel.name}"
+
+
+def opening(kernel: Kernel) -> str:
+    """The line before a kernel's name."""
+    bounds = f"{kernel.threads}, {kernel.min_blocks}" if kernel.min_blocks else f"{kernel.threads}"
+    shape = ", ".join(map(str, kernel.cluster))
+    clusters = f"__cluster_dims__({shape}) " if prod(kernel.cluster) > 1 else ""
+    return f'extern "C" __global__ void {clusters}__launch_bounds__({bounds})'
+
+
+def parameter(argument: KernelArgument, kernel: Kernel) -> str:
+    """The declaration of an argument."""
+    match argument.key:
+        case Buffer() as buffer if argument.scalar:
+            return f"{C_NAMES[buffer.dtype]} const {argument.name}"
+        case Buffer() as buffer:
+            constant = "" if buffer.name in kernel.written else " const"
+            return f"TX_GLOBAL({C_NAMES[buffer.dtype]}{constant}) {argument.name}"
+        case TensorMap():
+            return f"const __grid_constant__ tx_tensor_map {argument.name}"
+        case _:
+            return f"int const {argument.name}"
+
+
+def together_lines(loop: HostLoop, plan: Plan) -> list[str]:
+    """The kernel that runs all of `loop`; to be launched with at least as many blocks as any of its steps has."""
+    kernel = joint(loop)
+    assert loop.together is not None
+    scope, arguments = kernel_arguments(kernel, plan)
+    said = f"{kernel.name}: all steps of the loop over {loop.sym} in one launch, where the device holds its blocks at once"
+    lines = [f"// {comment(said)}", opening(kernel)]
+    lines += signature(kernel.name, [parameter(argument, kernel) for argument in arguments])
+    meet = f"tx_grid_sync({scope.named[loop.together.meeting]});"
+    return [*lines, *_indented(_lines(loop, plan, scope, meet, kernel.threads)), "}", f"TX_EXPORT({kernel.name})"]
+
+
+def _lines(step: HostStep, plan: Plan, scope: Scope, meet: str, threads: int) -> Iterator[str]:
+    match step:
+        case Launch(kernel):
+            yield f"{{  // {comment(kernel.name)}"
+            yield from _indented(_block(kernel, plan, scope, threads))
+            yield "}"
+            yield meet
+        case HostLoop():
+            extent = index_text(step.extent, scope).at(Binds.SHIFT)
+            inner, variable = scope.inner().integer(step.sym, (0, LARGEST_SIZE))
+            yield f"for (int {variable.text} = 0; {variable.text} < {extent}; ++{variable.text}) {{"
+            yield from _indented(line for inside in step.steps for line in _lines(inside, plan, inner, meet, threads))
+            yield "}"
+        case HostIf():
+            yield f"if ({condition_text(step.conditions, scope)}) {{"
+            yield from _indented(line for inside in step.steps for line in _lines(inside, plan, scope.inner(), meet, threads))
+            yield "}"
+        case _:
+            assert_never(step)
+
+
+def _block(kernel: Kernel, plan: Plan, scope: Scope, threads: int) -> Iterator[str]:
+    """One step: what the block does whose number this one has, if there is one, by its first threads."""
+    axes = grid(kernel)
+    for dim, after in (("x", "yz"), ("y", "z")):
+        if dim in axes and any(other in axes for other in after):
+            yield f"unsigned const tx_blocks_{dim} = (unsigned)({index_text(axes[dim].extent, scope)});"
+    count = index_text(reduce(mul, (axis.extent for axis in axes.values()), ONE), scope).at(Binds.SHIFT)
+    along = {"x": "blockIdx.x", "y": "0u", "z": "0u"}
+    rest = "blockIdx.x"
+    for dim, after in (("x", "yz"), ("y", "z")):
+        if dim in axes and any(other in axes for other in after):
+            along[dim], rest = f"{rest} % tx_blocks_{dim}", f"{rest} / tx_blocks_{dim}"
+        elif dim in axes:
+            along[dim] = rest
+    if "z" in axes:
+        along["z"] = rest
+    bases = {axis.base for axis in kernel.axes}
+    _, wanted = kernel_arguments(kernel, plan)
+    given = ("0" if argument.key in bases else _name(argument, scope) for argument in wanted)
+    signed = [axis.extent for axis in axes.values() if (scope.bounds(axis.extent)[0] or 0) < 0]
+    first = [f"tx_thread() < {kernel.threads}u"] if kernel.threads < threads else []
+    some = [f"{index_text(extent, scope).at(Binds.SHIFT)} > 0" for extent in signed]
+    yield f"if ({' && '.join((*first, *some, f'(int)blockIdx.x < {count}'))})"
+    yield f"{INDENT}{block_function(kernel)}({', '.join((*given, *along.values()))});"
+
+
+def blocks_text(kernel: Kernel, scope: Scope) -> str:
+    """How many blocks a launch has along x, y and z, in the launcher's C."""
+    axes = grid(kernel)
+    return ", ".join(f"tx_blocks({index_text(axes[dim].extent, scope)})" if dim in axes else "1" for dim in "xyz")
+
+
+def most_lines(step: HostStep, scope: Scope) -> Iterator[str]:
+    """The launcher's C that finds the most blocks which a launch among `step` has. Loops that change nothing take one turn."""
+    match step:
+        case Launch(kernel):
+            yield f"tx_most = tx_most_blocks(tx_most, {blocks_text(kernel, scope)});"
+        case HostLoop():
+            extent = index_text(step.extent, scope).at(Binds.SHIFT)
+            inner, variable = scope.inner().integer(step.sym, (0, LARGEST_SIZE))
+            lines = tuple(line for inside in step.steps for line in most_lines(inside, inner))
+            turns = f"for (int {variable.text} = 0; {variable.text} < {extent}; ++{variable.text})"
+            yield f"if ({extent} > INT32_MAX) return TEXPR_BAD_SIZE;"
+            yield f"{turns if step.sym in asked(step.steps) else f'if (0 < {extent})'} {{"
+            yield from _indented(iter(lines))
+            yield "}"
+        case HostIf():
+            yield f"if ({condition_text(step.conditions, scope)}) {{"
+            yield from _indented(line for inside in step.steps for line in most_lines(inside, scope.inner()))
+            yield "}"
+        case _:
+            assert_never(step)
+
+
+def _name(argument: KernelArgument, scope: Scope) -> str:
+    key = argument.key
+    assert not isinstance(key, TensorMap), "a kernel with maps is launched alone"
+    return scope.named[key] if isinstance(key, Buffer) else str(scope.variables[key].text)
+
+
+def _indented(lines: Iterator[str]) -> Iterator[str]:
+    return (INDENT + line for line in lines)

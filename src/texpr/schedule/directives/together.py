@@ -1,0 +1,36 @@
+"""`together(t)`: all steps of a host loop in one launch, where the device holds its blocks at once; `together(t, off)`: never.
+
+A `seq` outside of every `par`, with a `par` in it, is a loop of the host: each step is a launch, or all of them are one, in
+which all blocks meet behind each. What is computed is the same. Loops are taken together unasked where they can be; who asks is
+told where they can not (`texpr.lowering.together`).
+"""
+
+from __future__ import annotations
+
+from texpr.ir import program as ir
+from texpr.schedule.call import Call, Rule
+from texpr.schedule.marks import OFF, TOGETHER, marked
+from texpr.schedule.state import State
+from texpr.schedule.tree import path_to
+
+
+def _apply(call: Call) -> State:
+    call.expect(1, 2)
+    call.no_results()
+    loop, target = call.loop(call.plain[0]), call.state.target
+    wanted = call.word(call.plain[1], ("on", OFF)) if len(call.plain) > 1 else "on"
+    name = loop.sym.base
+    if not target.is_gpu:
+        raise call.refuse("E0908", f"{target.name} launches nothing", help="leave it out")
+    around = path_to(call.state.function.body, loop) or ()
+    inside = any(isinstance(stmt, ir.Par) for stmt in around if stmt is not loop)
+    if not isinstance(loop, ir.Seq) or inside or not any(isinstance(stmt, ir.Par) for stmt in ir.walk(loop.body)):
+        why = (
+            "it is a `par`" if isinstance(loop, ir.Par) else "it is inside of a `par`" if inside else "there is no `par` in it"
+        )
+        reason = f"`{name}` is no loop of the host: {why}"
+        raise call.refuse("E0918", reason, at=call.plain[0], help="name a `seq` outside of every `par`, with a `par` in it")
+    return call.state.changed(loop, lambda copy: marked(copy, TOGETHER, wanted, span=call.directive.span))
+
+
+RULE = Rule("together", "together(LOOP, on|off)", _apply)
