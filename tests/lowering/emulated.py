@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cache
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from texpr.interp.arguments import bind, shape_of
 from texpr.interp.dtypes import numpy_dtype
 from texpr.ir import kernel as k
 from texpr.ir.program import Compare, Function
+from texpr.ir.together import joint
 from texpr.ir.value import Buffer
 from texpr.isa.levels import Level
 from texpr.runtime.memory import aligned_empty
@@ -47,6 +49,7 @@ class Run:
     unwritten: set[str] = field(default_factory=set[str])
     launches: int = 0
     count: bool = False
+    together: bool = False
 
 
 def run_plan(
@@ -57,8 +60,9 @@ def run_plan(
     seed: int | None = None,
     text: str | None = None,
     count: bool = False,
+    together: bool = False,
 ) -> Run:
-    """The plan on `arguments`; results are in `arrays`."""
+    """The plan on `arguments`; results are in `arrays`. `together`: loops that one launch may run are one."""
     bound = bind(function, arguments, sizes)
     values = {**bound.sizes, **dict(plan.fixed)}
     strides = {p.name: tuple(e.evaluate(bound.sizes) for e in p.strides) for p in function.params if p.strides is not None}
@@ -70,7 +74,7 @@ def run_plan(
     for buffer in fresh:
         poison = np.frombuffer(b"\xa5" * numpy_dtype(buffer.dtype).itemsize, numpy_dtype(buffer.dtype))[0]
         arrays[buffer.name] = _placed(np.full(tuple(max(0, e) for e in shape_of(buffer, values)), poison))
-    run = Run(arrays, values, seed, unwritten={b.name for b in fresh}, count=count)
+    run = Run(arrays, values, seed, unwritten={b.name for b in fresh}, count=count, together=together)
     emulated = module(text or print_kernels(plan))
     for step in plan.steps:
         _step(step, run, emulated)
@@ -97,6 +101,8 @@ def _step(step: k.HostStep, run: Run, emulated: Emulated) -> None:
     match step:
         case k.Launch(kernel):
             _launch(kernel, run, emulated)
+        case k.HostLoop(together=k.Together()) if run.together:
+            _launch(joint(step), run, emulated, most_blocks(step, run.sizes))
         case k.HostLoop(sym, extent, steps):
             for value in range(extent.evaluate(run.sizes)):
                 run.sizes[sym] = value
@@ -117,8 +123,22 @@ def _holds(fact: Compare, sizes: Mapping[Sym, int]) -> bool:
     }[fact.op]  # fmt: skip
 
 
-def _launch(kernel: k.Kernel, run: Run, emulated: Emulated) -> None:
-    grid, block = [1, 1, 1], [1, 1, 1]
+def most_blocks(step: k.HostStep, sizes: Mapping[Sym, int]) -> int:
+    """The most blocks that a launch among `step` has."""
+    match step:
+        case k.Launch(kernel):
+            extents = [a.extent.evaluate(sizes) for a in kernel.axes if a.level is Level.GRID]
+            return prod(max(0, extent) for extent in extents)
+        case k.HostLoop(sym, extent, steps):
+            turns = range(extent.evaluate(sizes))
+            return max((most_blocks(inner, {**sizes, sym: at}) for at in turns for inner in steps), default=0)
+        case k.HostIf(conditions, steps):
+            return max((most_blocks(inner, sizes) for inner in steps if all(_holds(c, sizes) for c in conditions)), default=0)
+
+
+def _launch(kernel: k.Kernel, run: Run, emulated: Emulated, meeting: int | None = None) -> None:
+    """One kernel; `meeting`: how many blocks it has, which all run at once."""
+    grid, block = [1 if meeting is None else meeting, 1, 1], [1, 1, 1]
     values = dict(run.sizes)
     for axis in kernel.axes:
         if axis.level is Level.CLUSTER:
@@ -142,7 +162,8 @@ def _launch(kernel: k.Kernel, run: Run, emulated: Emulated) -> None:
         for name in hidden:
             stack.enter_context(registered(emulated, run.arrays[name], name, written=name not in unwritten))
         run.reports += emulated.launch(
-            kernel.name, tuple(grid), tuple(block), args, seed=run.seed, unwritten=unwritten, count=run.count
+            kernel.name, tuple(grid), tuple(block), args, seed=run.seed, unwritten=unwritten, count=run.count,
+            cluster=None if meeting is None else meeting,
         )  # fmt: skip
     run.unwritten -= kernel.written
     run.launches += 1

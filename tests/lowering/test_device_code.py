@@ -14,6 +14,7 @@ from texpr.backends.cuda import headers, print_kernels
 from texpr.frontend import parse
 from texpr.ir.kernel import Plan, kernels
 from texpr.ir.rewrite import specialize
+from texpr.ir.together import joint, together
 from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower
 from texpr.toolchain import Toolchain, this_machine
@@ -43,7 +44,7 @@ def compile_all(text: str, target: str) -> dict[str, Mapping[str, int]]:
     whole = replace(plans[0], steps=tuple(step for plan in plans for step in plan.steps))
     binary = Toolchain(this_machine()).device(print_kernels(whole), headers(), target)
     assert binary.cubin.startswith(b"\x7fELF") and b".entry" in binary.ptx
-    wanted = {kernel.name for plan in plans for kernel in kernels(plan.steps)}
+    wanted = {kernel.name for plan in plans for kernel in (*kernels(plan.steps), *map(joint, together(plan.steps)))}
     used = {usage.kernel: usage.numbers() for usage in binary.kernels}
     assert used.keys() == wanted
     return used

@@ -17,8 +17,9 @@ from texpr.schedule.tree import path_to
 def _apply(call: Call) -> State:
     call.expect(1, 2)
     call.no_results()
-    loop, target = call.loop(call.plain[0]), call.state.target
-    wanted = call.word(call.plain[1], ("on", OFF)) if len(call.plain) > 1 else "on"
+    subject, *more = call.plain
+    loop, target = call.loop(subject), call.state.target
+    wanted = call.word(more[0], ("on", OFF)) if more else "on"
     name = loop.sym.base
     if not target.is_gpu:
         raise call.refuse("E0908", f"{target.name} launches nothing", help="leave it out")
@@ -29,7 +30,7 @@ def _apply(call: Call) -> State:
             "it is a `par`" if isinstance(loop, ir.Par) else "it is inside of a `par`" if inside else "there is no `par` in it"
         )
         reason = f"`{name}` is no loop of the host: {why}"
-        raise call.refuse("E0918", reason, at=call.plain[0], help="name a `seq` outside of every `par`, with a `par` in it")
+        raise call.refuse("E0918", reason, at=subject, help="name a `seq` outside of every `par`, with a `par` in it")
     return call.state.changed(loop, lambda copy: marked(copy, TOGETHER, wanted, span=call.directive.span))
 
 
