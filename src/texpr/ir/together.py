@@ -11,6 +11,7 @@ from math import prod
 from texpr.affine.expr import Sym
 from texpr.ir.kernel import Axis, Barrier, Exchange, HostIf, HostLoop, HostStep, Kernel, Launch, Level, kernels, walk
 from texpr.ir.shared import shared_bytes
+from texpr.ir.transfer import Tiles
 from texpr.ir.types import U64
 from texpr.ir.value import Buffer
 
@@ -34,8 +35,8 @@ def why_apart(loop: HostLoop, shared: int = MOST_SHARED) -> str | None:
         return "blocks of its steps have shapes that do not lie in each other"
     if any(prod(kernel.cluster) > 1 for kernel in found):
         return "blocks of a step are in clusters"
-    if any(kernel.maps or any(array.barrier for array in kernel.arrays) for kernel in found):
-        return "a step copies tiles"
+    if any(kernel.maps or any(isinstance(stmt, Tiles) for stmt in walk(kernel.body)) for kernel in found):
+        return "a step copies tiles, and waits for what it stores by its end alone"
     declared = sum(shared_bytes(kernel) - dynamic_bytes(kernel) for kernel in found)
     if declared > MOST_DECLARED or declared + max(map(dynamic_bytes, found)) > shared:
         return "its steps together need more shared memory than a block may have"
