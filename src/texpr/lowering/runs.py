@@ -121,11 +121,13 @@ def _no_box(step: Step) -> Limitation:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """The dimensions of a region from `first` on as one run, and which of its elements are copied, `most` at most."""
+    """The dimensions of a region from `first` on as one run of `most` elements: `bounds` say which indices of the first
+    dimension are copied, each of `unit` elements."""
 
     first: int
     most: int
     bounds: Bounds
+    unit: int
 
 
 def starts(step: Step, ends: tuple[Load, Load], what: Clipped, barrier: Load | None) -> tuple[k.Stmt, ...]:
@@ -138,7 +140,7 @@ def starts(step: Step, ends: tuple[Load, Load], what: Clipped, barrier: Load | N
     begins = {sym: bounds.low for sym, bounds in lows.items() if sym is not None}
     tile, tensor = (replace(end, index=tuple(e.substitute(begins) for e in end.index)) for end in ends)
     _require_chunks(step, (tile, tensor), run, what.known)
-    length = run.bounds.count
+    length = run.bounds.count * run.unit
     exactly = None if length.is_constant else length
     pair = (tensor, tile) if barrier is None else (tile, tensor)
     body: tuple[k.Stmt, ...] = (k.CopyBulk(*pair, run.most, barrier, step.span, step.reduce, exactly),)
@@ -157,16 +159,14 @@ def _joined(step: Step, ends: tuple[Load, Load], what: Clipped) -> _Run:
         reason = f"elements of a row of `{step.tile.buffer.name}` are no neighbours in memory"
         raise limitation("E0916", step.span, reason, help="leave rows of its memory as they are, but for room behind them")
     first = len(step.loops) - 1
-    most, bounds = step.boxes.extent[first], what.bounds[first]
+    most, unit = step.boxes.extent[first], 1
     while first and all(each.is_whole for each in what.bounds[first:]):
         sym = step.loops[first - 1]
         if sym is not None and any(_grown(end, sym) is not expr(most) for end in ends):
             break
         first -= 1
-        outer = what.bounds[first]
-        bounds = Bounds(tuple(e * most for e in outer.lows), tuple(e * most for e in outer.highs))
-        most *= step.boxes.extent[first]
-    return _Run(first, most, bounds)
+        most, unit = most * step.boxes.extent[first], most
+    return _Run(first, most, what.bounds[first], unit)
 
 
 def _grown(end: Load, sym: Sym | None) -> Expr:
@@ -186,7 +186,7 @@ def _require_chunks(step: Step, begin: tuple[Load, Load], run: _Run, facts: Know
             reason = f"runs of `{end.buffer.name}` need not begin at multiples of {CHUNK} bytes: {place} elements"
             raise limitation("E0916", step.span, reason, help=f"pad rows to multiples of {CHUNK} bytes, or stage it by via=ld")
     for bound in (*run.bounds.lows, *run.bounds.highs):
-        if not facts.multiple(bound * size, CHUNK):
+        if not facts.multiple(bound * run.unit * size, CHUNK):
             reason = f"runs of `{step.tensor.buffer.name}` need not end with {CHUNK} bytes: at {bound} elements"
             raise limitation("E0916", step.span, reason, help="stage it by via=tma, or by via=ld")
 

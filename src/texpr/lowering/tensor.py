@@ -180,7 +180,9 @@ class Maps:
 
     def _sizes(self, step: Step) -> tuple[Expr, ...]:
         """The sizes of the tensor as the engine has it."""
-        if step.window is not None or step.by_rows:
+        if step.by_rows:
+            return step.tensor.buffer.shape[1:]  # numbers of a table are rows, so where one is asked for there are some
+        if step.window is not None:
             return step.tensor.buffer.shape
         return tuple(each.size for each in self.planned(step).copy.dimensions)
 

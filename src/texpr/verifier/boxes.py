@@ -16,7 +16,7 @@ from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir.tensor_map import combined_as, element_of
 from texpr.ir.value import Index, Literal, Load, Op, Value
-from texpr.presburger.formula import Eq, Formula, between, conj, negate
+from texpr.presburger.formula import Eq, Formula, Ge, between, conj, negate
 
 CHUNK, LINE = 16, 128
 """Bytes that a swizzle leaves together, and those of a line, by whose number chunks are moved (PTX ISA, "Swizzling Modes")."""
@@ -43,8 +43,14 @@ def pieces(stmt: k.CopyTensor | k.StoreTensor | k.CopyBulk, kernel: k.Kernel, na
     if isinstance(stmt, k.CopyBulk):
         inward = any(array.buffer is near.buffer for array in kernel.arrays)
         near, far = (near, stmt.source) if inward else (stmt.source, near)
+        if stmt.reduce is not None and combined_as(stmt.reduce, far.dtype) is None:
+            raise ValueError(f"no elements of {far.dtype} are combined by {stmt.reduce}")
+        most = None if stmt.exactly is None else Known({}).bounds(stmt.exactly)[1]
+        if stmt.exactly is not None and (most is None or most > stmt.count):
+            raise ValueError("a run of no known length")
         (at,), loops = _points((stmt.count,), name)
-        yield Piece(loops, (), _near(near, at, kernel, loops), replace(far, index=(*far.index[:-1], far.index[-1] + at)))
+        domain = () if stmt.exactly is None else (Ge(stmt.exactly - 1 - at),)
+        yield Piece(loops, domain, _near(near, at, kernel, loops), _along(far, at, stmt.count))
         return
     map = next((each for each in kernel.maps if each.name == stmt.map), None)
     if map is None or map.interleave or (isinstance(stmt, k.StoreTensor) and not _combines(stmt, map)):
@@ -58,7 +64,8 @@ def pieces(stmt: k.CopyTensor | k.StoreTensor | k.CopyBulk, kernel: k.Kernel, na
         place = _near(near, _tile(near, map, number, points[0]), kernel, loops, map.swizzle)
         for where, tests, data in _coordinates(stmt, map, points, row, name):
             inside, needs = _inside(map, where, data), _pixels(stmt, map)
-            yield Piece(loops, inside, place, _element(map, where, data), tests, needs)
+            if not any(e.is_constant and e.constant < 0 for e in where):
+                yield Piece(loops, inside, place, _element(map, where, data), tests, needs)
             if isinstance(stmt, k.CopyTensor) and inside:
                 yield Piece(loops, (negate(conj(inside)),), place, None, tests, needs)
 
@@ -118,6 +125,18 @@ def _points(extents: Sequence[int], name: str) -> tuple[tuple[Expr, ...], tuple[
     each = zip(syms, extents, strict=True)
     loops = tuple(k.For(sym, ZERO, expr(extent), (), ONE, "simd") for sym, extent in each if sym is not None)
     return tuple(ZERO if sym is None else expr(sym) for sym in syms), loops
+
+
+def _along(first: Load, at: Expr, count: int) -> Load:
+    """The element `at` behind `first`, of a run of `count` that goes on in the next row where it began with one."""
+    index, dim = list(first.index), first.buffer.rank - 1
+    while dim and first.buffer.strides is None and index[dim] is ZERO and first.buffer.shape[dim].is_constant:
+        extent = first.buffer.shape[dim].constant
+        if count <= extent or count % extent:
+            break
+        index[dim], at, count, dim = at % extent, at // extent, count // extent, dim - 1
+    index[dim] += at
+    return replace(first, index=tuple(index))
 
 
 def _tile(near: Load, map: k.TensorMap, number: Expr, column: Expr) -> Expr:

@@ -125,7 +125,7 @@ class Event:
     @property
     def atomic(self) -> bool:
         """Whether nothing comes between what it reads of its target and what it writes."""
-        return self.kind == "atomic" or (isinstance(self.stmt, k.StoreTensor) and self.stmt.reduce is not None)
+        return self.kind == "atomic" or (isinstance(self.stmt, k.StoreTensor | k.CopyBulk) and self.stmt.reduce is not None)
 
     @property
     def engine(self) -> bool:
@@ -316,6 +316,8 @@ class _Body:
             case k.BarrierInit() | k.BarrierExpect() | k.BarrierArrive() | k.BarrierWait():
                 if isinstance(stmt, k.BarrierWait):
                     stmt = replace(stmt, parity=stmt.parity.substitute(scope.exprs))
+                if isinstance(stmt, k.BarrierExpect) and stmt.exactly is not None:
+                    stmt = replace(stmt, exactly=stmt.exactly.substitute(scope.exprs))
                 found.signals.append(Signal(stmt, site, self.load(stmt.barrier, scope)))
             case k.Fence():
                 found.fences.append((stmt.kind, site))
@@ -425,7 +427,7 @@ class _Body:
                 target, value = near, far
             else:
                 target, value = far, near
-                if isinstance(moved, k.StoreTensor) and moved.reduce is not None:
+                if isinstance(moved, k.StoreTensor | k.CopyBulk) and moved.reduce is not None:
                     value = Op(moved.reduce, (far, near), far.dtype)
             inside = self.within(site, piece, scope)
             found.events.append(Event(inside, target, value, stmt, "async", barrier=barrier, needs=piece.needs))
@@ -440,7 +442,9 @@ class _Body:
 
         if isinstance(stmt, k.CopyBulk):
             barrier = None if stmt.barrier is None else self.load(stmt.barrier, scope)
-            return replace(stmt, target=self.load(stmt.target, scope), source=self.load(stmt.source, scope), barrier=barrier)
+            ends = self.load(stmt.target, scope), self.load(stmt.source, scope)
+            exactly = None if stmt.exactly is None else stmt.exactly.substitute(scope.exprs)
+            return replace(stmt, target=ends[0], source=ends[1], barrier=barrier, exactly=exactly)
         rows, at = tuple(self.value(row, scope) for row in stmt.rows), whole(stmt.at)
         if isinstance(stmt, k.StoreTensor):
             return replace(stmt, source=self.load(stmt.source, scope), rows=rows, at=at)

@@ -130,27 +130,48 @@ class Phases:
     def unlike(self, turns: Turns) -> Point | None:
         """A turn in which other bytes come than are expected."""
         for arm in turns.arms:
-            expected = arm.stmt.bytes if isinstance(arm.stmt, k.BarrierExpect) else 0
-            always, sometimes = 0, dict[frozenset[Formula], int]()
+            expected = _expected(arm)
+            always, sometimes = ZERO, dict[frozenset[Formula], Expr]()
             for copy in turns.copies:
                 extra = self._extra(copy.site, arm.site)
                 if extra is None:
                     continue
                 if extra:
-                    sometimes[extra] = sometimes.get(extra, 0) + _bytes(copy, arm.site)
+                    sometimes[extra] = sometimes.get(extra, ZERO) + self._bytes(copy, arm.site)
                 else:
-                    always += _bytes(copy, arm.site)
+                    always += self._bytes(copy, arm.site)
             for extra, found in list(sometimes.items()):
                 if extra not in sometimes:
                     continue
                 other = next((o for o in sometimes if len(extra) == len(o) == 1 and _complements(*extra, *o)), None)
-                if other is None or sometimes.pop(other) != found:
+                if other is None or sometimes.pop(other) is not found:
                     raise ValueError("some bytes come under a test of their own")
                 del sometimes[extra]
                 always += found
-            if always != expected:
-                return {Sym("bytes expected"): expected, Sym("bytes that come"): always}
+            if always is expected:
+                continue
+            if not (always.is_constant and expected.is_constant):
+                raise ValueError(f"{expected} bytes are expected, and {always} come")
+            return {Sym("bytes expected"): expected.constant, Sym("bytes that come"): always.constant}
         return None
+
+    def _bytes(self, copy: Signal, arrival: Site) -> Expr:
+        """How many bytes a copy brings in a turn, holes included. Raises ValueError where loops do not say it."""
+        stmt, total = copy.stmt, ZERO
+        if isinstance(stmt, k.CopyBulk):
+            total = expr(stmt.source.dtype.bytes) * (stmt.count if stmt.exactly is None else stmt.exactly)
+        elif isinstance(stmt, k.CopyTensor):
+            map = next(each for each in copy.site.launch.kernel.maps if each.name == stmt.map)
+            total = expr(map.bytes * max(1, len(stmt.rows)))
+        for loop in copy.site.loops[len(arrival.loops) :]:
+            lo, hi = copy.site.bounds[loop]
+            if lo.is_constant and hi.is_constant and loop.step.is_constant:
+                total *= len(range(lo.constant, hi.constant, loop.step.constant))
+                continue
+            if loop.step is not ONE or witness((*arrival.where, Ge(lo - hi - 1)), self.premises) is not None:
+                raise ValueError(f"how many bytes come depends on the loop over {loop.sym}")
+            total *= hi - lo
+        return total
 
     def _extra(self, copy: Site, arrival: Site) -> frozenset[Formula] | None:
         """What is tested of a copy beyond what is of an arrival; None where there is never such a copy."""
@@ -289,19 +310,12 @@ def _complements(one: Formula, two: Formula) -> bool:
     return negate(one) == two or negate(two) == one
 
 
-def _bytes(copy: Signal, arrival: Site) -> int:
-    """How many bytes a copy brings in a turn, holes included. Raises ValueError where that is not a constant."""
-    stmt, total = copy.stmt, 0
-    if isinstance(stmt, k.CopyBulk):
-        total = stmt.count * stmt.source.dtype.bytes
-    elif isinstance(stmt, k.CopyTensor):
-        map = next(each for each in copy.site.launch.kernel.maps if each.name == stmt.map)
-        total = map.bytes * max(1, len(stmt.rows))
-    for loop in copy.site.loops[len(arrival.loops) :]:
-        if not (loop.lo.is_constant and loop.hi.is_constant and loop.step.is_constant):
-            raise ValueError(f"how many bytes come depends on the loop over {loop.sym}")
-        total *= len(range(loop.lo.constant, loop.hi.constant, loop.step.constant))
-    return total
+def _expected(arrival: Signal) -> Expr:
+    """The bytes that a phase waits for."""
+    stmt = arrival.stmt
+    if not isinstance(stmt, k.BarrierExpect):
+        return ZERO
+    return expr(stmt.bytes) if stmt.exactly is None else stmt.exactly
 
 
 def _is_counted(site: Site, parity: Expr) -> bool:
