@@ -31,12 +31,19 @@ TARGET = resolve("sm_90a")
 OPEN = {"figure_both"}
 """Examples that are drawn with sizes that are open."""
 
-KERNELS = {"matmul": {"M": 256, "N": 256, "K": 64}, "transpose2d": {"M": 64, "N": 64}, "conv2d": {}, "jacobi": {}}
-"""What is drawn as the compiler schedules it, at which sizes; those of the gallery where none are given."""
+KERNELS = {
+    "matmul": {"M": 256, "N": 256, "K": 64},
+    "transpose": {"M": 64, "N": 64},
+    "conv2d": {"B": 1, "H": 34, "W": 34, "C": 16, "R": 3, "S": 3, "F": 64},
+    "jacobi": {"H": 66, "W": 66, "T": 2},
+}
+"""What is drawn as the compiler schedules it, and at which sizes."""
 
 
-def function_of(path: Path) -> ir.Function:
-    (function,) = parse(path.read_text(encoding="utf-8")).functions
+def function_of(path: Path, sizes: Mapping[str, int] | None = None) -> ir.Function:
+    text = path.read_text(encoding="utf-8")
+    consts = {name: value for name, value in (sizes or {}).items() if f"const {name}:" in text}
+    (function,) = parse(text, consts).functions
     return function
 
 
@@ -60,6 +67,23 @@ def test_the_page_shows_each_program_and_picture_once() -> None:
     assert sorted(re.findall(r"!\[[^\]]+\]\(([\w-]+)\.svg\)", page)) == sorted(COPIES)
     assert sorted(re.findall(r"\(../../../examples/tma/([\w-]+)\.te\)", page)) == sorted(COPIES)
     assert {path.stem for path in (ROOT / "docs/gallery/tma").glob("*.svg")} == set(COPIES)
+
+
+@pytest.mark.parametrize("what", ["mapping", "timeline"])
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_as_the_compiler_schedules_them(name: str, what: str, golden: Callable[[Path, str], None]) -> None:
+    sizes = KERNELS[name]
+    function = function_of(ROOT / f"examples/{name}.te", sizes)
+    svg = drawn(function, what, {size.name: sizes[size.name] for size in function.sizes}, own=False)
+    ElementTree.fromstring(svg)
+    golden(ROOT / f"docs/gallery/kernels/{name}-{what}.svg", svg)
+
+
+def test_the_page_of_kernels_shows_each_once() -> None:
+    page = (ROOT / "docs/gallery/kernels/README.md").read_text(encoding="utf-8")
+    wanted = sorted(f"{name}-{what}" for name in KERNELS for what in ("mapping", "timeline"))
+    assert sorted(re.findall(r"!\[[^\]]+\]\(([\w-]+)\.svg\)", page)) == wanted
+    assert sorted(path.stem for path in (ROOT / "docs/gallery/kernels").glob("*.svg")) == wanted
 
 
 WEAK, STRONG, PLAIN = "weak", "strong", "no holes"

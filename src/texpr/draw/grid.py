@@ -16,14 +16,16 @@ HIGH = 26.0
 _HEAD = 22.0
 _HEADS = 14.0  # between the heads of rows
 _ASIDE = 8.0
+_STRIP = 4.0
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What one cell says, and its class, a key of `texpr.draw.style.BOXES`."""
+    """What one cell says, its class, a key of `texpr.draw.style.BOXES`, and that of a strip below its text, of `STRIPS`."""
 
     text: str
     kind: str
+    strip: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class Axis:
 
     name: str
     heads: tuple[str, ...]
+    anchor: str = "end"
 
     @classmethod
     def counted(cls, name: str, count: int, first: int = 0) -> Axis:
@@ -66,7 +69,8 @@ def grid(cells: Sequence[Sequence[Cell]], down: Axis, across: Axis, frame: Frame
             body.append(words(text, lead + (at + 0.5) * wide, _HEAD / 2, SMALL, anchor="middle"))
     for at, text in enumerate(down.heads):
         if at % _every(_HEADS, high) == 0:
-            body.append(words(text, lead - _ASIDE, top + (at + 0.5) * high, SMALL, anchor="end"))
+            x = lead - _ASIDE if down.anchor == "end" else 0.0
+            body.append(words(text, x, top + (at + 0.5) * high, SMALL, anchor=down.anchor))
     filled = _cells(cells, wide, high) if high == HIGH else _small_cells(cells, wide, high)
     body.append(group(*filled, x=lead, y=top))
     if frame is not None:
@@ -80,7 +84,9 @@ def _cells(cells: Sequence[Sequence[Cell]], wide: float, high: float) -> Iterato
             x, y = column * wide, row * high
             yield from area(cell.kind, x, y, wide, high)
             if cell.text:
-                yield words(cell.text, x + wide / 2, y + high / 2, CELL, anchor="middle")
+                yield words(cell.text, x + wide / 2, y + high / 2 - (_STRIP / 2 if cell.strip else 0), CELL, anchor="middle")
+            if cell.strip:
+                yield element("rect", kind=cell.strip, x=x + 1, y=y + high - _STRIP - 1, width=wide - 2, height=_STRIP)
 
 
 def _small_cells(cells: Sequence[Sequence[Cell]], wide: float, high: float) -> Iterator[Element]:

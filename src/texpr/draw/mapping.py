@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from texpr.affine.expr import Sym
 from texpr.draw.grid import Axis, Cell, grid
 from texpr.draw.owners import Owner, Owners, owners
-from texpr.draw.picture import Picture, captioned, document, line, stacked
-from texpr.draw.style import OWNERS
+from texpr.draw.picture import Picture, captioned, document, legend, line, stacked
+from texpr.draw.style import BUSY, OWNERS, STRIPS
 from texpr.draw.text import CAPTION
 from texpr.ir import kernel as k
 from texpr.ir.value import Buffer
@@ -42,7 +42,21 @@ def _kernel(kernel: k.Kernel, sizes: dict[Sym, int]) -> Picture:
     shown = [b for b in found.of if arrays.get(b) is not Space.LOCAL and b not in kernel.scalars]
     pictures = [_array(buffer, found) for buffer in shown]
     said = () if found.whole else (line("long loops are followed for their first iterations alone", CAPTION),)
-    return stacked([*pictures, *said, *_requests(kernel)], 18)
+    key = (_key(kernel),) if pictures else ()
+    asked = tuple(_requests(kernel))
+    banks = (legend(list(BUSY.items())),) if any(r.space is Space.SHARED and r.starts for r in requests(kernel)) else ()
+    return stacked([*pictures, *key, *said, *asked, *banks], 18)
+
+
+def _key(kernel: k.Kernel) -> Picture:
+    """What colours say: the warp, and by the strip below, the lane."""
+    warps = min(max(kernel.threads // WARP, 1), len(OWNERS))
+    again = "; colours come again after warp 7" if kernel.threads > len(OWNERS) * WARP else ""
+    lanes = [Cell(f"{at * WARP // len(STRIPS)}", "plain", strip) for at, strip in enumerate(STRIPS)]
+    ramp = captioned(
+        f"strips: from lane 0 to lane {WARP - 1}{again}", grid([lanes], Axis("", ("lane",)), Axis("", ("",) * len(lanes)))
+    )
+    return stacked((legend([(OWNERS[at], f"warp {at}") for at in range(warps)]), ramp), 8)
 
 
 def _array(buffer: Buffer, found: Owners) -> Picture:
@@ -59,7 +73,12 @@ def _array(buffer: Buffer, found: Owners) -> Picture:
     down = Axis("y" if rank == 2 else "", tuple(map(str, rows)) if rank == 2 else ("",))
     heads = tuple(map(str, columns))
     caption = f"{buffer.name}{where}: warp.lane by which each element is {does} first"
-    return captioned(caption, grid(cells, down, Axis("x" if rank else "", heads)))
+    picture = grid(cells, down, Axis("x" if rank else "", heads))
+    ends = [max(index[at] for index in plane) + 1 for at in range(rank)]
+    if all(end <= shown.stop for end, shown in zip(ends, (rows, columns)[2 - rank :], strict=True)):
+        return captioned(caption, picture)
+    goes_on = line(f"the block's part goes on to {' × '.join(map(str, ends))}", CAPTION)
+    return captioned(caption, stacked((picture, goes_on), 6))
 
 
 def _window(plane: _Elements, at: int, most: int) -> range:
@@ -73,7 +92,7 @@ def _cell(owner: Owner | None) -> Cell:
     if owner is None:
         return Cell("", "plain")
     warp, lane = divmod(owner.thread, WARP)
-    return Cell(f"{warp}.{lane}", OWNERS[warp % len(OWNERS)])
+    return Cell(f"{warp}.{lane}", OWNERS[warp % len(OWNERS)], f"lane{lane * len(STRIPS) // WARP}")
 
 
 def _requests(kernel: k.Kernel) -> Iterator[Picture]:
@@ -115,5 +134,6 @@ def _banks(starts: list[int], width: int) -> Picture:
     """How many words each bank gives, in one row."""
     words = {start // WORD + at for start in starts for at in range(max(1, width // WORD))}
     busy = Counter(word % BANKS for word in words)
-    cells = [[Cell(str(busy[bank]) if busy[bank] else "", f"owner{min(busy[bank], 7)}") for bank in range(BANKS)]]
+    kinds = ("plain", "owner2", "owner3")
+    cells = [[Cell(str(busy[bank]) if busy[bank] else "", kinds[min(busy[bank], 2)]) for bank in range(BANKS)]]
     return grid(cells, Axis("", ("words",)), Axis("bank", tuple(map(str, range(BANKS)))))

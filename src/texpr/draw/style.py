@@ -99,8 +99,26 @@ PIXELS: dict[str, str] = {
 }
 """The classes that a pixel may have, with their words in a legend."""
 
+ACCESSES: dict[str, str] = {
+    "owner0": "read (r)",
+    "owner3": "written (w), or both",
+    "owner7": "holds what is read later",
+    "skipped": "threads wait",
+}
+"""The classes of a timeline's cells, with their words in a legend."""
+
+BUSY: dict[str, str] = {"plain": "not asked", "owner2": "one word", "owner3": "several words: so many rounds"}
+"""The classes of a bank, with their words in a legend."""
+
 OWNERS = tuple(name for name in BOXES if name.startswith("owner"))
 """Classes for cells of different owners, taken in turn."""
+
+_LANES = (
+    ("#d7dbe0", "#3f4650"), ("#bcc4cd", "#525b66"), ("#a1acb8", "#65707d"), ("#8694a3", "#798694"),
+    ("#6b7c8e", "#8f9dac"), ("#516478", "#a7b5c4"), ("#384c62", "#c1cfdd"), ("#1f344b", "#dde9f6"),
+)  # fmt: skip
+STRIPS: dict[str, Paint] = {f"lane{at}": Paint(*each) for at, each in enumerate(_LANES)}
+"""Strips below a cell's text, from the first lanes of a warp to the last ones."""
 
 LINES: dict[str, Paint] = {"edge": LINE, "strike": ALARM, "hatch": Paint("#a3abb5", "#59626d"), "frame": ALARM, "lines": GRID}
 INKS: dict[str, Paint] = {font.name: SOFT if font.name in ("reason", "removed", "small", "caption") else INK for font in FONTS}
@@ -132,6 +150,7 @@ def _colours(classes: Collection[str], dark: bool) -> list[str]:
     rules = [f".texpr .page{{fill:{of(PAGE)}}}"]
     rules += [f".texpr .{name}{{fill:{of(paint)}}}" for name, paint in INKS.items() if name in classes]
     rules += [f".texpr .{name}{{stroke:{of(paint)}}}" for name, paint in LINES.items() if name in classes]
+    rules += [f".texpr .{name}{{fill:{of(paint)}}}" for name, paint in STRIPS.items() if name in classes]
     rules += [f".texpr .head{{fill:{of(LINE)}}}"] if "head" in classes else []
     boxes = ((name, box) for name, box in BOXES.items() if name in classes)
     return rules + [f".texpr .{name}{{fill:{of(box.fill)};stroke:{of(box.stroke)}}}" for name, box in boxes]

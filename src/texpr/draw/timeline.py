@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from texpr.draw.grid import Axis, Cell, grid
-from texpr.draw.picture import Picture, captioned, document, line, stacked
+from texpr.draw.picture import Picture, captioned, document, legend, line, stacked
+from texpr.draw.style import ACCESSES
 from texpr.draw.text import CAPTION, fit
 from texpr.ir import kernel as k
 from texpr.ir.shared import array_bytes
@@ -63,7 +64,7 @@ def moments(body: tuple[k.Stmt, ...], depth: int = 0) -> Iterator[Moment]:
                 yield Moment(f"{indent}wait{_covers(stmt.covers)}", read, written, waits=True)
             case _:
                 if read or written:
-                    yield Moment(f"{indent}{type(stmt).__name__} (line {stmt.span.line})", read, written)
+                    yield Moment(f"{indent}{_moved(stmt, read, written)} (line {stmt.span.line})", read, written)
 
 
 def _bare(stmt: k.Stmt) -> k.Stmt:
@@ -75,6 +76,21 @@ def _bare(stmt: k.Stmt) -> k.Stmt:
             return k.If(stmt.condition, ())
         case _:
             return stmt
+
+
+def _moved(stmt: k.Stmt, read: frozenset[Buffer], written: frozenset[Buffer]) -> str:
+    """What goes where, and by which engine where it is not the thread itself."""
+    into, out_of = (", ".join(sorted(b.name for b in buffers)) for buffers in (written, read))
+    match stmt:
+        case k.CopyAsync():
+            by = "cp_async: "
+        case k.CopyTensor() | k.StoreTensor():
+            by = "tma: "
+        case k.CopyBulk():
+            by = "bulk: "
+        case _:
+            by = ""
+    return f"{by}{into} ← {out_of}" if into and out_of else f"{by}{into} ← a value" if into else f"{by}reads {out_of}"
 
 
 def _covers(covers: tuple[k.Covered, ...]) -> str:
@@ -91,9 +107,11 @@ def _kernel(kernel: k.Kernel, found: Sequence[Moment]) -> Picture:
     lives = {b: [at for at, m in enumerate(found) if b in m.reads | m.writes] for b in shown}
     rows = [[_cell(b, at, m, lives[b]) for b in shown] for at, m in enumerate(found[:MOST_ROWS])]
     heads = tuple(f"{b.name} ({spaces.get(b, _TITLES[Space.GLOBAL])})" for b in shown)
-    picture = grid(rows, Axis("", tuple(fit(m.words, 72) for m in found[:MOST_ROWS])), Axis("", heads))
+    picture = grid(rows, Axis("", tuple(fit(m.words, 72) for m in found[:MOST_ROWS]), "start"), Axis("", heads))
+    used = {cell.kind for row in rows for cell in row}
     left = len(found) - MOST_ROWS
-    return stacked((picture, line(f"{left} further statements", CAPTION)), 6) if left > 0 else picture
+    more = (line(f"{left} further statements", CAPTION),) if left > 0 else ()
+    return stacked((picture, *more, legend([(kind, ACCESSES[kind]) for kind in ACCESSES if kind in used])), 8)
 
 
 def _cell(buffer: Buffer, at: int, moment: Moment, life: Sequence[int]) -> Cell:
