@@ -11,6 +11,7 @@ from texpr.ir.program import Function, values
 from texpr.ir.value import Value
 from texpr.presburger.formula import Formula, conj
 from texpr.presburger.maps import left, right
+from texpr.presburger.omega import System
 from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
 from texpr.relation.collect import model
@@ -52,7 +53,10 @@ class Subject:
 
         Where sizes are multiplied, a point may exist for the product and for no sizes; then Undecided is raised too.
         """
-        return self.real(Set.of(dims, conj((self.model.facts, formula)), params=self.model.params))
+        asked = conj((self.model.facts, formula))
+        if System(asked).is_empty():
+            return None
+        return self.real(Set.of(dims, asked, params=self.model.params))
 
     def real(self, points: Set) -> Witness | None:
         """A point of a set, in sizes that exist; None if it is empty. Raises Undecided."""

@@ -9,15 +9,16 @@ other: these are dependences like those of one element (WAR, WAW), and barriers 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.lowering.barriers import Need
+from texpr.lowering.conflict import WARP, Conflict, End
 from texpr.lowering.emit import atomic_binds
-from texpr.lowering.needs import WARP, Around, End, Meeting, Needs, surroundings
+from texpr.lowering.needs import Around, Meeting, Needs, surroundings
 from texpr.lowering.team import Leaf, Team, leaves
 from texpr.mapping.nest import Nest
 from texpr.schedule.marks import TENSOR, mark
@@ -97,12 +98,13 @@ class Lives:
         outer, inner = self.around[write.leaf].loops, self.around[read.leaf].loops
         common = tuple(a for a, b in zip(outer, inner, strict=False) if a is b)
         fresh = self.needs.model.scope_syms(write.access.buffer)
-        if write.order <= read.order and self.needs.meet(write, read, None, common, self.nest):
+        here = Conflict(self.needs.model, self.nest, write, read, common)
+        if write.order <= read.order and here.happens():
             yield range(write.order, read.order + 1)
             for loop in (*outer[len(common) :], *inner[len(common) :]):
                 yield self._body(loop)
         for carrier in common:
-            if carrier.sym not in fresh and self.needs.meet(write, read, carrier, common, self.nest):
+            if carrier.sym not in fresh and replace(here, carrier=carrier).happens():
                 yield self._body(carrier)
 
     def _body(self, loop: ir.Seq) -> Collection[int]:

@@ -107,7 +107,7 @@ def simple_extrema(formula: Formula) -> Formula:
     """
     match formula:
         case Ge(value):
-            return _simple(value)
+            return taken_apart(value)
         case Eq():
             return formula
         case And(parts):
@@ -117,7 +117,7 @@ def simple_extrema(formula: Formula) -> Formula:
 
 
 @lru_cache(maxsize=1 << 14)
-def _simple(value: Expr) -> Formula:
+def taken_apart(value: Expr) -> Formula:
     """`value` ≥ 0 without what can be taken apart; the same comparisons are asked about again and again."""
     for monomial, coefficient in value.terms:
         atom = monomial[0]
@@ -126,10 +126,10 @@ def _simple(value: Expr) -> Formula:
         rest = value - term(monomial, coefficient)
         if isinstance(atom, Min | Max):
             join: Callable[..., Formula] = conj if isinstance(atom, Min) == (coefficient > 0) else disj
-            return join([_simple(rest + arg * coefficient) for arg in atom.args])
+            return join([taken_apart(rest + arg * coefficient) for arg in atom.args])
         if abs(coefficient) == 1 and isinstance(atom, FloorDiv) and _is_positive(atom.den):
             rest = rest * atom.den
-            return _simple(rest + atom.num if coefficient > 0 else rest + (atom.den - 1) - atom.num)
+            return taken_apart(rest + atom.num if coefficient > 0 else rest + (atom.den - 1) - atom.num)
     return Ge(value)
 
 

@@ -35,4 +35,6 @@ class Module:
         self._name = name
 
     def __getattr__(self, name: str) -> object:
-        return getattr(import_module(self._name), name)
+        found: object = getattr(import_module(self._name), name)
+        setattr(self, name, found)  # the next look-up does not come here
+        return found

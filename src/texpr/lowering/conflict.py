@@ -1,0 +1,151 @@
+"""Two steps of a team that touch one element, a write among them: whether that happens, and how far apart in threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.lowering.barriers import Scope, parts
+from texpr.lowering.team import Leaf
+from texpr.mapping.nest import Nest
+from texpr.presburger.formula import TRUE, Formula, between, compare, conj, disj, equal
+from texpr.presburger.linear import NotAffine
+from texpr.presburger.maps import left, right
+from texpr.presburger.points import Points
+from texpr.presburger.raw import Undecided
+from texpr.relation.model import Access, Model
+
+_ONE, _OTHER = Sym("thread'left"), Sym("thread'right")
+
+BLOCK: Scope = (k.Level.BLOCK, 0)
+WARP = 32
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One access, the step it belongs to, and the thread that makes it (None: every thread).
+
+    `crosses`: another block of the cluster may be the one that makes it.
+    """
+
+    access: Access
+    leaf: Leaf
+    order: int
+    thread: Expr | None
+    crosses: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Conflict:
+    """The pairs of instances that touch one element, the source first: in a later iteration of `carrier`, a loop of `common`,
+    those around both ends, or in one iteration of all of these. What cannot be decided of them counts as possible."""
+
+    model: Model
+    nest: Nest
+    source: End
+    sink: End
+    common: tuple[ir.Seq, ...] = ()
+    carrier: ir.Seq | None = None
+
+    @property
+    def crosses(self) -> bool:
+        """Whether one end may be in another block of the cluster."""
+        return self.source.crosses or self.sink.crosses
+
+    @property
+    def covered(self) -> k.Covered:
+        """The dependence, for the barrier that covers it."""
+        source, sink = self.source.access, self.sink.access
+        kind = ("WAW" if sink.writes and not sink.reads else "RAW") if source.writes else "WAR"
+        ends = source.instance.stmt.span, sink.instance.stmt.span
+        return k.Covered(kind, source.buffer.name, *ends, None if self.carrier is None else self.carrier.sym)
+
+    def happens(self, given: Formula = TRUE) -> bool:
+        """Whether there is a pair at which `given` holds, whatever the threads of its ends."""
+        return not self._is_apart and not _is_empty(self._pairs, given)
+
+    def stays_within(self, threads: int, given: Formula = TRUE) -> bool:
+        """Whether both ends of each pair at which `given` holds lie in one group of so many threads."""
+        return self._is_apart or _is_empty(self._in_threads, conj((given, _apart(threads))))
+
+    def scope(self, given: Formula = TRUE) -> Scope | None:
+        """The narrowest scope that holds both ends where `given` holds, or None where one thread does or there is no pair."""
+        if self.crosses:
+            return (k.Level.CLUSTER, 0) if self.happens(given) else None
+        team = self.nest.team
+        of_block = parts(team) if team == self.nest.threads else ()
+        widest = of_block[-1] if of_block else WARP
+        if team > WARP and not self.stays_within(widest, given):
+            return BLOCK
+        if self.stays_within(1, given):
+            return None
+        if team <= WARP or self.stays_within(WARP, given):
+            return k.Level.WARP, 0
+        return k.Level.BLOCK, next(part for part in of_block if part == widest or self.stays_within(part, given))
+
+    @property
+    def _is_apart(self) -> bool:
+        """Whether the ends differ in a dimension where both have a number."""
+        one, other = self.source.access, self.sink.access
+        pairs = zip(one.index, other.index, strict=False) if one.shape == other.shape else ()
+        return any(a.is_constant and b.is_constant and a is not b for a, b in pairs)
+
+    @cached_property
+    def _pairs(self) -> Points:
+        return Points(conj((self.model.facts, *self._in_order(), *self._same_element())), self.model.params)
+
+    @cached_property
+    def _in_threads(self) -> Points:
+        """The pairs with the threads that both ends are run by."""
+        team = self.nest.team
+        threads = (*_thread(self.source, _ONE, left, team), *_thread(self.sink, _OTHER, right, team))
+        return Points(conj((self._pairs.formula, *threads)), self.model.params)
+
+    def _in_order(self) -> Iterator[Formula]:
+        for loop in self.common:
+            if loop is self.carrier:
+                yield compare("<", left(loop.sym), right(loop.sym))
+                return
+            yield compare("==", left(loop.sym), right(loop.sym))
+
+    def _same_element(self) -> Iterator[Formula]:
+        source, sink = self.source.access, self.sink.access
+        first, at = source.as_source
+        second, to = sink.as_sink
+        yield first
+        yield second
+        if source.shape == sink.shape:
+            yield equal(at, to)
+        grid = {m.loop.sym for m in self.nest.grid}
+        both = [s for s in source.instance.syms if s in grid and s in sink.instance.syms]
+        yield equal([expr(left(s)) for s in both], [expr(right(s)) for s in both])
+
+
+def apart(op: str, loop: ir.Seq, iterations: int) -> Formula:
+    """How many iterations of `loop` the sink is after the source: `==` or `>` so many."""
+    return compare(op, expr(right(loop.sym)) - expr(left(loop.sym)), iterations)
+
+
+def _is_empty(points: Points, also: Formula) -> bool:
+    """Whether there is none, by proof."""
+    try:
+        return points.is_empty(also)
+    except (NotAffine, Undecided):
+        return False
+
+
+def _thread(end: End, name: Sym, rename: Callable[[Sym], Sym], team: int) -> Iterator[Formula]:
+    yield between(0, name, team)
+    if end.thread is not None:
+        renamed = end.thread.substitute({s: expr(rename(s)) for s in end.access.instance.syms})
+        yield compare("==", name, renamed)
+
+
+def _apart(width: int) -> Formula:
+    """That both threads are in different groups of `width` of them."""
+    one, other = expr(_ONE) // width, expr(_OTHER) // width
+    return disj((compare("<", one, other), compare(">", one, other)))

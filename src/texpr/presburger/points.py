@@ -1,0 +1,31 @@
+"""The points of a formula, of which one wants to know only whether there are any."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from texpr.affine.expr import Sym
+from texpr.presburger.formula import TRUE, Formula, conj
+from texpr.presburger.omega import System
+from texpr.presburger.sets import Set
+
+
+@dataclass(frozen=True)
+class Points:
+    """Where `formula` holds, every symbol of it free. isl is asked only where elimination finds no answer."""
+
+    formula: Formula
+    params: Sequence[Sym] = ()
+
+    def is_empty(self, also: Formula = TRUE) -> bool:
+        """Whether there is no point at which `also` holds, too. Raises NotAffine, Undecided."""
+        found = self._system.is_empty(also)
+        if found is None:
+            found = Set.of((), conj((self.formula, also)), params=self.params).is_empty()
+        return found
+
+    @cached_property
+    def _system(self) -> System:
+        return System(self.formula)
