@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice, product
-from math import prod
+from math import inf, prod
 
 from texpr.affine.expr import Sym
 from texpr.isa.memories import SHARED
@@ -22,27 +22,33 @@ def padding(nest: Nest, candidate: Candidate, staging: Staging) -> int:
     """The least growth of rows with the fewest conflicts of the banks, of reads and of the copy into the box."""
     if len(staging.box) < 2:
         return 0
-    return min(range(MOST + 1), key=lambda pad: (_conflicts(nest, candidate, staging, pad), pad))
+    size, width = staging.form.buffer.dtype.bytes, staging.box[-1]
+    requests = list(_requests(nest, candidate, staging))
+    best, least = 0, inf
+    for pad in range(MOST + 1):
+        total = sum(conflicts([(row * (width + pad) + at) * size for row, at in cells], size) for cells in requests)
+        if total < least:
+            best, least = pad, total
+        if not total:
+            break
+    return best
 
 
-def _conflicts(nest: Nest, candidate: Candidate, staging: Staging, pad: int) -> int:
-    size = staging.form.buffer.dtype.bytes
-    strides = _strides((*staging.box[:-1], staging.box[-1] + pad))
-    total = 0
+def _requests(nest: Nest, candidate: Candidate, staging: Staging) -> Iterator[list[tuple[int, int]]]:
+    """What lanes of a warp access at once: for each its row of the box, and where in the row."""
+    *outer, _ = _strides((*staging.box[:-1], 1))
+    warps = list(_warps(nest, candidate))
     for touch in nest.of(staging.form.buffer):
         assert touch.index is not None, "only what is affine is staged"
-        for lanes in _warps(nest, candidate):
-            at = [
-                sum(
-                    stride * sum(step * lane.get(sym, 0) for sym, step in part.steps.items())
-                    for stride, part in zip(strides, touch.index, strict=True)
-                )
-                for lane in lanes
-            ]
-            total += conflicts([each * size for each in at], size)
-    cells = islice(product(*map(range, staging.box)), WARP)
-    total += conflicts([size * sum(s * c for s, c in zip(strides, cell, strict=True)) for cell in cells], size)
-    return total
+        steps = [tuple(part.steps.items()) for part in touch.index]
+        for lanes in warps:
+            cells = [[sum(step * lane.get(sym, 0) for sym, step in part) for part in steps] for lane in lanes]
+            yield [_placed(outer, cell) for cell in cells]
+    yield [_placed(outer, cell) for cell in islice(product(*map(range, staging.box)), WARP)]
+
+
+def _placed(strides: Sequence[int], cell: Sequence[int]) -> tuple[int, int]:
+    return sum(s * c for s, c in zip(strides, cell, strict=False)), cell[-1]
 
 
 def _warps(nest: Nest, candidate: Candidate) -> Iterator[list[dict[Sym, int]]]:

@@ -46,7 +46,7 @@ class Follower:
     def fresh(self, base: str, *suffixes: str) -> tuple[str, ...]:
         """Free names, `base` with each of `suffixes`."""
         name = base.replace("'", "_")
-        return tuple(self.state.fresh(f"{name}_{suffix}") for suffix in suffixes)
+        return self.state.all_fresh(f"{name}_{suffix}" for suffix in suffixes)
 
     def must(self, name: str, *plain: str | int, results: tuple[str, ...] = (), of: Buffer | None = None, **keys: str) -> None:
         """Follows the directive `name`. Raises Refused, with the buffer `of`."""

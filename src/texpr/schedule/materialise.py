@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.affine.simplify import Simplifier
@@ -47,20 +47,27 @@ class Guarded:
 
 @dataclass(frozen=True, slots=True)
 class Materialised:
-    """`function` runs as it is. `origin`: for each of its computing statements, the one of the scheduled program `state`."""
+    """`function` runs as it is. `origin`: for each of its computing statements, the one of the scheduled program `state`.
+    `paths`: the loops around each list of statements of `state`."""
 
     function: ir.Function
     origin: Mapping[ir.Stmt, ir.Stmt]
-    guards: tuple[Guarded, ...]
+    paths: tuple[Path, ...]
     state: State
+
+    @property
+    def guards(self) -> tuple[Guarded, ...]:
+        """The predicates below each of `paths` with transforms. The compiler itself asks for those only that it tests."""
+        facts = tuple(given(self.state.function))
+        graphs = ((path, self.state.graph(path)) for path in self.paths)
+        return tuple(Guarded(path, graph, _predicates(graph, facts)) for path, graph in graphs if graph.transforms)
 
 
 def materialise(state: State) -> Materialised:
     """The plain program that `state` stands for."""
     maker = _Maker(state, tuple(given(state.function)))
     body = _wrapped(maker.block(state.function.body, (), {}), {})
-    used = (guarded for guarded in maker.guards.values() if guarded.graph.transforms)
-    return Materialised(replace(state.function, body=body), maker.origin, tuple(used), state)
+    return Materialised(replace(state.function, body=body), maker.origin, tuple(maker.arounds), state)
 
 
 def given(function: ir.Function) -> Iterable[Expr]:
@@ -102,17 +109,46 @@ class _Entry:
     filled: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class _Around:
-    """What the loops around a statement decide: `indices` of every IterDomain above them, and how to simplify there."""
+    """What the loops of `path` decide for the statements inside, each part of it when it is asked for."""
 
-    indices: Mapping[Sym, Expr]
-    simple: Simplifier
-    needs: _Needs
+    path: Path
+    graph: DomainGraph
+    given: tuple[Expr, ...]
+
+    @cached_property
+    def _names(self) -> Mapping[Sym, Expr]:
+        return {d.sym: expr(loop.sym) for d, loop in zip(self.graph.leaves, self.path, strict=True)}
+
+    @cached_property
+    def indices(self) -> Mapping[Sym, Expr]:
+        """The index of every IterDomain above the loops, in theirs."""
+        return {s: e for s, e in self.graph.indices(self._names).items() if e.as_sym != s}
+
+    @cached_property
+    def simple(self) -> Simplifier:
+        """How to simplify inside the loops."""
+        facts = list(self.given)
+        for loop in self.path:
+            facts += in_loop(loop.sym, loop.extent.substitute(self.indices))
+        return Simplifier(known(facts))
+
+    @cached_property
+    def needs(self) -> _Needs:
+        """The comparisons that keep holes out."""
+        needs: _Needs = {}
+        for predicate in _predicates(self.graph, self.given).kept:
+            # Not simplified by what holds inside the loops: the comparison may go outside of them.
+            index = predicate.index.substitute({**self._names, **self.indices})
+            extent = predicate.bound.domain.extent.substitute(self.indices)
+            low = predicate.bound.side is Side.LOW
+            needs[_Need("ge", index, ZERO) if low else _Need("lt", index, extent)] = None
+        return needs
 
     def index(self, old: Expr) -> Expr:
         """An expression of IterDomains in the loops that are there."""
-        return self.simple(old.substitute(self.indices))
+        return old if old.is_constant else self.simple(old.substitute(self.indices))
 
 
 @dataclass(slots=True)
@@ -120,7 +156,6 @@ class _Maker:
     state: State
     given: tuple[Expr, ...]
     origin: dict[ir.Stmt, ir.Stmt] = field(default_factory=dict[ir.Stmt, ir.Stmt])
-    guards: dict[Path, Guarded] = field(default_factory=dict[Path, Guarded])
     arounds: dict[Path, _Around] = field(default_factory=dict[Path, _Around])
     buffers: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
 
@@ -228,27 +263,8 @@ class _Maker:
     def _around(self, path: Path) -> _Around:
         found = self.arounds.get(path)
         if found is None:
-            found = self.arounds[path] = self._look(path)
+            found = self.arounds[path] = _Around(path, self.state.graph(path), self.given)
         return found
-
-    def _look(self, path: Path) -> _Around:
-        graph = self.state.graph(path)
-        names = {d.sym: expr(loop.sym) for d, loop in zip(graph.leaves, path, strict=True)}
-        indices = {s: e for s, e in graph.indices(names).items() if e.as_sym != s}
-        facts = list(self.given)
-        for loop in path:
-            facts += in_loop(loop.sym, loop.extent.substitute(indices))
-        simple = Simplifier(known(facts))
-        found = _predicates(graph, self.given)
-        self.guards[path] = Guarded(path, graph, found)
-        needs: _Needs = {}
-        for predicate in found.kept:
-            # Not simplified by what holds inside the loops: the comparison may go outside of them.
-            index = predicate.index.substitute({**names, **indices})
-            extent = predicate.bound.domain.extent.substitute(indices)
-            low = predicate.bound.side is Side.LOW
-            needs[_Need("ge", index, ZERO) if low else _Need("lt", index, extent)] = None
-        return _Around(indices, simple, needs)
 
     def _rewriter(self, path: Path) -> Rewriter:
         around = self._around(path)

@@ -40,7 +40,7 @@ def require_order(before: State, after: State, moved: Mapping[ir.Stmt, ir.Stmt],
     """Raises TexprError E0906 with two instances and their element where `after` breaks a dependence among the statements below
     `root`, a loop of `before`; Limitation E0914 where that cannot be decided. `moved`: a statement of `before` → of `after`.
     """
-    made = materialise(before)
+    made = materialise(before.alone(root))
     subject = Subject(made.function)
     inside = set(ir.walk((root,)))
     instances = [i for i in subject.model.instances if made.origin.get(i.stmt) in inside]

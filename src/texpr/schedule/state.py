@@ -16,6 +16,7 @@ from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transform import Transform
 from texpr.ir import program as ir
+from texpr.ir.uses import loads
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
 from texpr.schedule.tree import Body, replaced, with_blocks
@@ -71,6 +72,17 @@ class State:
         """The same with other statements."""
         return replace(self, function=replace(self.function, body=body))
 
+    def alone(self, stmt: ir.Stmt) -> State:
+        """The same with what lies beside the outermost statement that holds `stmt` left out, but for what it names.
+
+        That is what a question about dependences within `stmt` depends on.
+        """
+        body = self.function.body
+        whole = next(each for each in body if any(inner is stmt for inner in ir.walk((each,))))
+        used = {load.buffer for inner in ir.walk((whole,)) for load in loads(inner)}
+        kept = (s for s in body if s is whole or isinstance(s, ir.Let) or (isinstance(s, ir.New) and s.buffer in used))
+        return self.with_body(tuple(kept))
+
     def with_ring(self, names: Collection[str], stages: int) -> State:
         """The same, where what was staged as one of `names` is a ring of so many slots."""
         made = (replace(each, stages=stages) if each.name in names else each for each in self.staged)
@@ -96,8 +108,13 @@ class State:
 
     def fresh(self, base: str) -> str:
         """`base`, or the first of `base_1`, `base_2`, … that is free."""
+        (name,) = self.all_fresh((base,))
+        return name
+
+    def all_fresh(self, bases: Iterable[str]) -> tuple[str, ...]:
+        """For each of `bases`, which differ, a name that is free."""
         taken = self.taken()
-        return next(name for n in count() if (name := f"{base}_{n}" if n else base) not in taken)
+        return tuple(next(name for n in count() if (name := f"{b}_{n}" if n else b) not in taken) for b in bases)
 
     def copies(self, loop: ir.Loop) -> tuple[ir.Loop, ...]:
         """Every loop over the IterDomain of `loop`, itself among them."""

@@ -6,15 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from texpr.checks.coverage import reads_undefined
-from texpr.checks.subject import Subject
 from texpr.ir import program as ir
 from texpr.relation.facts import known
 from texpr.schedule.call import Call
 from texpr.schedule.combining import are_updates, neutral, operation
 from texpr.schedule.engine import boxes_asked, require_load, require_store, swizzle_asked, with_memory
 from texpr.schedule.marks import SAVES, TENSOR, marked
-from texpr.schedule.materialise import materialise
 from texpr.schedule.region import Box, NoBox, Use, inside, is_met_again
 from texpr.schedule.results import with_results
 from texpr.schedule.rows import Rows, by_name, is_injective, require_rows, rows, table_of
@@ -22,7 +19,7 @@ from texpr.schedule.runs import require_runs
 from texpr.schedule.staging import Staging
 from texpr.schedule.state import State
 from texpr.schedule.tensor import Boxes
-from texpr.schedule.touched import box_of, copy_loops, defined, own, seen, untouchable
+from texpr.schedule.touched import box_of, copy_loops, defined, own, seen, undefined, untouchable
 from texpr.tma.swizzle import CHUNK
 
 
@@ -84,7 +81,7 @@ def _written(call: Call, staging: Staging, like: Use, way: _Way) -> State:
     region = way.region
     names = copy_loops(call, f"{staging.name}_out", len(region.extent))
     state = staging.to_box(region, names, way.mark)
-    if not reads_undefined(Subject(materialise(state).function), staging.name):
+    if not undefined(state, staging.name):
         return way.finish(state)
     way.require_load()
     first = copy_loops(call, staging.name, len(region.extent))
@@ -124,7 +121,7 @@ def _by_rows(call: Call, staging: Staging) -> State:
         return marked(loop, TENSOR, *words, span=call.directive.span)
 
     made, use = staging.to_rows((target,), (loops,), found.boxes.extent, found.where, mark)
-    if reads_undefined(Subject(materialise(made).function), staging.name):
+    if undefined(made, staging.name):
         first_loops = dict(zip(ins, loops.values(), strict=True))
         targets, every = (found.at(ins[0], ins[1]), target), (first_loops, loops)
         made, use = staging.to_rows(targets, every, found.boxes.extent, found.where, mark)

@@ -42,6 +42,12 @@ def defined(call: Call, staging: Staging, use: Use, state: State) -> State:
     return state
 
 
+def undefined(state: State, name: str) -> bool:
+    """Whether the local `name` may be read where nothing wrote it."""
+    new = next(s for s in ir.walk(state.function.body) if isinstance(s, ir.New) and s.buffer.name == name)
+    return reads_undefined(Subject(materialise(state.alone(new)).function), name)
+
+
 def alike(call: Call, staging: Staging) -> Use:
     """A use such that every other one names its element alike, in loops over the same constant IterDomains."""
     state = staging.state

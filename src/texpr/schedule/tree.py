@@ -24,13 +24,16 @@ def path_to(body: Body, wanted: ir.Stmt) -> tuple[ir.Stmt, ...] | None:
 
 def replaced(body: Body, wanted: ir.Stmt, change: Callable[[ir.Stmt], Body]) -> Body:
     """`body` with the statement `wanted` replaced by what `change` makes of it."""
-    found: list[ir.Stmt] = []
-    for stmt in body:
-        if stmt is wanted:
-            found.extend(change(stmt))
-        else:
-            found.append(with_blocks(stmt, tuple(replaced(block, wanted, change) for block in ir.blocks(stmt))))
-    return tuple(found)
+    path = path_to(body, wanted)
+    return body if path is None else _replaced(body, path, change)
+
+
+def _replaced(body: Body, path: tuple[ir.Stmt, ...], change: Callable[[ir.Stmt], Body]) -> Body:
+    here, *rest = path
+    if not rest:
+        return tuple(new for stmt in body for new in (change(stmt) if stmt is here else (stmt,)))
+    blocks = [_replaced(b, tuple(rest), change) if any(s is rest[0] for s in b) else b for b in ir.blocks(here)]
+    return tuple(with_blocks(stmt, tuple(blocks)) if stmt is here else stmt for stmt in body)
 
 
 def with_blocks(stmt: ir.Stmt, blocks: tuple[Body, ...]) -> ir.Stmt:

@@ -39,7 +39,7 @@ def _apply(call: Call) -> State:
     names = _named(call, loop) if len(call.plain) > 1 else _staged(call, loop)
     made = marked(loop, PIPELINE, stages, *names, span=call.directive.span)
     state = call.state.with_body(replaced(call.state.function.body, loop, lambda _: (made,)))
-    pipelined(materialise(state).function)
+    pipelined(materialise(state.alone(made)).function)
     return state.with_ring(names, stages)
 
 

@@ -22,8 +22,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from texpr.affine.expr import Sym
-from texpr.checks.coverage import reads_undefined
-from texpr.checks.subject import Subject
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Literal
 from texpr.relation.facts import known
@@ -39,14 +37,13 @@ from texpr.schedule.engine import (
     with_memory,
 )
 from texpr.schedule.marks import ASYNC, MULTICAST, TENSOR, marked
-from texpr.schedule.materialise import materialise
 from texpr.schedule.region import Box, NoBox, inside, uses
 from texpr.schedule.rows import require_rows, require_target, rows
 from texpr.schedule.runs import require_runs
 from texpr.schedule.staging import Staging
 from texpr.schedule.state import State
 from texpr.schedule.stores import by_tma, stored
-from texpr.schedule.touched import alike, box_of, copy_loops, defined, own, seen, untouchable
+from texpr.schedule.touched import alike, box_of, copy_loops, defined, own, seen, undefined, untouchable
 from texpr.schedule.tree import path_to
 from texpr.schedule.windows import columns_asked, columns_shared, region, require_columns
 from texpr.support.diagnostic import Note
@@ -233,7 +230,7 @@ def _accumulated(call: Call, staging: Staging) -> State:
     """Elements kept while they are written, copied in where a read would see nothing otherwise."""
     like = own(call, staging)
     state = staging.as_used(like, copy_in=False, copy_out=True)
-    if not reads_undefined(Subject(materialise(state).function), staging.name):
+    if not undefined(state, staging.name):
         return state
     return defined(call, staging, like, staging.as_used(like, copy_in=True, copy_out=True))
 

@@ -52,7 +52,7 @@ def _require_par(call: Call, loop: ir.Loop) -> None:
 
 def _aligned(call: Call, state: State, loop: ir.Loop) -> State:
     """`state`, if every access of the vector is proved one, its results aligned for them."""
-    function = materialise(state).function
+    function = materialise(state.alone(loop)).function
     known: dict[ir.Stmt, Known] = {instance.stmt: instance.known for instance in model(function).instances}
     plain = next(each for each in loops(function.body) if each.sym == loop.sym)
     needed: dict[str, int] = {}
