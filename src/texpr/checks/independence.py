@@ -7,38 +7,56 @@ from collections.abc import Iterator
 from texpr.affine.expr import Sym
 from texpr.checks.structure import reduction_fault
 from texpr.checks.subject import Subject, Witness, element_at, hidden_text, place, sides, statement, written
-from texpr.ir.program import Par
+from texpr.ir.program import Bind, Par
 from texpr.ir.value import Buffer
 from texpr.presburger.maps import left, right
 from texpr.presburger.raw import Undecided
-from texpr.relation.dependence import Dependence, candidates, comparable, extended_syms
+from texpr.relation.dependence import Dependence, comparable, extended_syms, obviously_empty
 from texpr.relation.model import Access
 from texpr.support.diagnostic import Diagnostic, Note
 
 
 def independence(subject: Subject) -> Iterator[Diagnostic]:
     """One finding for each `par` and buffer in which two iterations meet."""
-    for loop in _pars(subject):
-        for buffer, accesses in subject.model.by_buffer.items():
-            inside = [a for a in accesses if loop in a.instance.loops]
+    for loop, buffers in _inside(subject).items():
+        for buffer in (b for b in subject.model.by_buffer if b in buffers):
             if buffer in loop.reduce and reduction_fault(subject, loop, buffer) is not None:
                 continue  # said once already, of the clause
-            if any(a.writes for a in inside):
-                yield from _buffer(subject, loop, buffer, inside)
+            if any(a.writes for a in buffers[buffer]):
+                yield from _buffer(subject, loop, buffer, buffers[buffer])
 
 
-def _pars(subject: Subject) -> list[Par]:
-    loops = (loop for instance in subject.model.instances for loop in instance.loops)
-    return [loop for loop in dict.fromkeys(loops) if isinstance(loop, Par)]
+def _inside(subject: Subject) -> dict[Par, dict[Buffer, list[Access]]]:
+    """The accesses of each buffer inside of each `par`."""
+    found: dict[Par, dict[Buffer, list[Access]]] = {}
+    for instance in subject.model.instances:
+        for loop in instance.loops:
+            if isinstance(loop, Par):
+                buffers = found.setdefault(loop, {})
+                for access in instance.accesses:
+                    buffers.setdefault(access.buffer, []).append(access)
+    return found
 
 
 def _buffer(subject: Subject, loop: Par, buffer: Buffer, inside: list[Access]) -> Iterator[Diagnostic]:
     scope = subject.model.scope_syms(buffer)
-    for dependence in _meetings(loop, inside, scope):
+    for dependence in _meetings(loop, _unlike(inside), scope):
         found = _meeting(subject, loop, dependence)
         if found is not None:
             yield found
             return
+
+
+def _unlike(accesses: list[Access]) -> list[Access]:
+    """The first of those that say the same: where one meets another, so do all that are like them."""
+    found: dict[object, Access] = {}
+    for access in accesses:
+        stmt = access.instance.stmt
+        update = (stmt.update, tuple(t.buffer for t in stmt.targets)) if isinstance(stmt, Bind) else None
+        own = () if not access.hidden else (access.instance.number,)
+        where = access.load.index, access.index, access.shape, access.formula, access.affine
+        found.setdefault((access.kind, update, own, where, access.instance.loops), access)
+    return list(found.values())
 
 
 def _meetings(loop: Par, inside: list[Access], scope: frozenset[Sym]) -> Iterator[Dependence]:
@@ -47,9 +65,9 @@ def _meetings(loop: Par, inside: list[Access], scope: frozenset[Sym]) -> Iterato
         for source in inside:
             for sink in inside:
                 if (source.writes and sink.writes) if both else (source.writes != sink.writes):
-                    for found in candidates(source, sink, scope):
-                        if found.carrier is loop and not found.relaxed:
-                            yield found
+                    found = Dependence(source, sink, loop, scope)
+                    if not obviously_empty(source, sink, loop, scope) and not found.relaxed:
+                        yield found
 
 
 def _meeting(subject: Subject, loop: Par, dependence: Dependence) -> Diagnostic | None:

@@ -10,7 +10,8 @@ A local that then lives within one iteration is kept there, without the dimensio
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import program as ir
@@ -19,85 +20,121 @@ from texpr.ir.uses import loads
 from texpr.ir.value import Buffer, Load
 from texpr.mapping.bands import band, rebuild
 from texpr.mapping.reductions import is_atomic
-from texpr.presburger.formula import compare, conj, disj, equal, syms
+from texpr.presburger.formula import Formula, compare, conj, disj, equal, rename
 from texpr.presburger.maps import left, right
+from texpr.presburger.points import Points
 from texpr.presburger.raw import Undecided
-from texpr.presburger.sets import Set
 from texpr.relation.model import Access, Model
 
 
 def fuse(function: ir.Function, model: Model) -> ir.Function:
     """`function` with neighbouring `par`s outside every other fused where that is legal; `model` is its model."""
-    fuser = _Fuser(model, function)
+    accesses: dict[ir.Stmt, tuple[Access, ...]] = {instance.stmt: instance.accesses for instance in model.instances}
+    fuser = _Fuser(model, function, accesses)
     return replace(function, body=fuser.block(function.body))
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """An access, its loops' indices called by their depth: statements that are alike have one."""
+
+    buffer: Buffer
+    writes: bool
+    shape: tuple[Expr, ...]
+    formula: Formula
+    index: tuple[Expr, ...]
+    own: tuple[Sym, ...]
+    """Symbols that have a value for each instance."""
+
+    def renamed(self, side: Callable[[Sym], Sym]) -> tuple[Formula, tuple[Expr, ...]]:
+        """`formula` and `index` of one end of a pair."""
+        names = {sym: expr(side(sym)) for sym in self.own}
+        return rename(self.formula, names), tuple(e.substitute(names) for e in self.index)
+
+
+@dataclass(slots=True)
+class _Group:
+    """Neighbours that become one, and the accesses of the first `known` of them, each form once."""
+
+    pars: list[ir.Par] = field(default_factory=list[ir.Par])
+    known: int = 0
+    forms: dict[Buffer, dict[_Form, None]] = field(default_factory=dict[Buffer, dict[_Form, None]])
 
 
 @dataclass(slots=True)
 class _Fuser:
     model: Model
     function: ir.Function
+    accesses: Mapping[ir.Stmt, tuple[Access, ...]]
 
     def block(self, body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
         """Statements outside every `par`, fused. A `new` does not stand between neighbours."""
         found: list[ir.Stmt] = []
-        group: list[ir.Par] = []
+        group = _Group()
         for stmt in body:
             if isinstance(stmt, ir.Par) and self._joins(group, stmt):
-                group.append(stmt)
+                group.pars.append(stmt)
                 continue
-            if isinstance(stmt, ir.New) and group:
+            if isinstance(stmt, ir.New) and group.pars:
                 found.append(stmt)
                 continue
-            found.extend(_fused(group))
-            group = []
+            found.extend(_fused(group.pars))
+            group = _Group()
             match stmt:
                 case ir.Par():
-                    group = [stmt]
+                    group.pars.append(stmt)
                 case ir.Seq():
                     found.append(replace(stmt, body=self.block(stmt.body)))
                 case ir.If():
                     found.append(replace(stmt, then=self.block(stmt.then), orelse=self.block(stmt.orelse)))
                 case _:
                     found.append(stmt)
-        found.extend(_fused(group))
+        found.extend(_fused(group.pars))
         return _contracted(tuple(found), frozenset(self.function.results))
 
-    def _joins(self, group: list[ir.Par], par: ir.Par) -> bool:
-        if not group:
+    def _joins(self, group: _Group, par: ir.Par) -> bool:
+        """Whether no dependence joins an iteration of `par` with a different iteration of one in `group`."""
+        if not group.pars:
             return False
-        first, body = band(group[0])
+        first, body = band(group.pars[0])
         loops, other = band(par)
         if not all(_plain(p) for p in (*first, *loops)):
             return False
         if [p.extent for p in first] != [p.extent for p in loops] or _has_par(body) != _has_par(other):
             return False
-        return all(self._independent(earlier, par) for earlier in group)
+        for earlier in group.pars[group.known :]:
+            for form in self._forms(earlier):
+                group.forms.setdefault(form.buffer, {})[form] = None
+        group.known = len(group.pars)
+        pairs = ((source, sink) for sink in self._forms(par) for source in group.forms.get(sink.buffer, ()))
+        return not any(self._meet(a, b, len(loops)) for a, b in pairs if a.writes or b.writes)
 
-    def _independent(self, one: ir.Par, other: ir.Par) -> bool:
-        """Whether no dependence joins an iteration of `one` with a different iteration of `other`."""
-        lefts, rights = (tuple(p.sym for p in band(par)[0]) for par in (one, other))
-        sources, sinks = self._accesses(one), self._accesses(other)
-        return not any(
-            self._meet(a, b, lefts, rights) for a in sources for b in sinks if a.buffer is b.buffer and (a.writes or b.writes)
-        )
+    def _forms(self, par: ir.Par) -> tuple[_Form, ...]:
+        """The accesses inside of `par`; the indices of its own band are called 0, 1, … from outside in."""
+        found: dict[_Form, None] = {}
+        for access in (a for stmt in ir.walk((par,)) for a in self.accesses.get(stmt, ())):
+            syms = access.instance.syms
+            outside = syms.index(par.sym)
+            names = {sym: expr(_depth(at - outside)) for at, sym in enumerate(syms)}
+            own = (*(_depth(at - outside) for at in range(len(syms))), *(h.sym for h in access.hidden))
+            index = tuple(e.substitute(names) for e in access.index)
+            found[_Form(access.buffer, access.writes, access.shape, rename(access.formula, names), index, own)] = None
+        return tuple(found)
 
-    def _accesses(self, par: ir.Par) -> list[Access]:
-        inside = set(ir.walk((par,)))
-        return [a for i in self.model.instances if i.stmt in inside for a in i.accesses]
-
-    def _meet(self, one: Access, other: Access, lefts: tuple[Sym, ...], rights: tuple[Sym, ...]) -> bool:
+    def _meet(self, one: _Form, other: _Form, depth: int) -> bool:
         if one.shape != other.shape:
             return True
-        first, at = one.as_source
-        second, to = other.as_sink
-        pairs = [(expr(left(a)), expr(right(b))) for a, b in zip(lefts, rights, strict=True)]
+        (first, at), (second, to) = one.renamed(left), other.renamed(right)
+        pairs = [(expr(left(_depth(k))), expr(right(_depth(k)))) for k in range(depth)]
         apart = disj(part for a, b in pairs for part in (compare("<", a, b), compare(">", a, b)))
-        formula = conj((self.model.facts, first, second, equal(at, to), apart))
-        dims = tuple(sorted(syms(formula) - frozenset(self.model.params), key=str))
         try:
-            return not Set.of(dims, formula, params=self.model.params).is_empty()
+            return not Points(conj((self.model.facts, first, second, equal(at, to))), self.model.params).is_empty(apart)
         except Undecided:
             return True
+
+
+def _depth(level: int) -> Sym:
+    return Sym(f"⟨depth {level}⟩")
 
 
 def _plain(par: ir.Par) -> bool:
@@ -128,42 +165,52 @@ def _merged(same: tuple[ir.Par, ...]) -> ir.Par:
 
 def _contracted(body: tuple[ir.Stmt, ...], results: frozenset[Buffer]) -> tuple[ir.Stmt, ...]:
     """Locals of `body` that one `par` alone uses, always at its own iteration, moved into it."""
-    for new in [s for s in body if isinstance(s, ir.New) and s.buffer not in results and s.buffer.rank]:
-        users = [s for s in body if any(load.buffer is new.buffer for i in ir.walk((s,)) for load in loads(i))]
-        if len(users) != 1 or not isinstance(users[0], ir.Par) or not _plain(users[0]):
-            continue
-        moved = _moved(users[0], new)
-        if moved is not None:
-            body = tuple(moved if s is users[0] else s for s in body if s is not new)
-    return body
+    users: dict[Buffer, dict[int, None]] = {}
+    for at, stmt in enumerate(body):
+        for load in (load for inner in ir.walk((stmt,)) for load in loads(inner)):
+            users.setdefault(load.buffer, {})[at] = None
+    alone: dict[int, list[ir.New]] = {}
+    for new in body:
+        if isinstance(new, ir.New) and new.buffer not in results and new.buffer.rank and len(users.get(new.buffer, ())) == 1:
+            (user,) = users[new.buffer]
+            alone.setdefault(user, []).append(new)
+    found = list(body)
+    gone: set[ir.Stmt] = set()
+    for user, news in alone.items():
+        par = found[user]
+        if isinstance(par, ir.Par) and _plain(par):
+            found[user], moved = _moved(par, news)
+            gone.update(moved)
+    return tuple(stmt for stmt in found if stmt not in gone)
 
 
-def _moved(par: ir.Par, new: ir.New) -> ir.Par | None:
+def _moved(par: ir.Par, news: list[ir.New]) -> tuple[ir.Stmt, list[ir.New]]:
+    """`par` with those of `news` inside that it uses at its own iteration; and which these are."""
     loops, inside = band(par)
     own = [expr(p.sym) for p in loops]
-    touched = [load for s in ir.walk(inside) for load in loads(s) if load.buffer is new.buffer]
-    dims = [_dimension(touched, index) for index in own]
-    if None in dims or len(set(dims)) != len(dims):
-        return None
-    kept = tuple(d for d in range(new.buffer.rank) if d not in dims)
-    small = replace(new.buffer, shape=tuple(new.buffer.shape[d] for d in kept))
+    touched: dict[Buffer, list[Load]] = {new.buffer: [] for new in news}
+    for load in (load for s in ir.walk(inside) for load in loads(s) if load.buffer in touched):
+        touched[load.buffer].append(load)
+    kept: dict[Buffer, tuple[int, ...]] = {}
+    for new in news:
+        dims = [_dimension(touched[new.buffer], index) for index in own]
+        if None not in dims and len(set(dims)) == len(dims):
+            kept[new.buffer] = tuple(d for d in range(new.buffer.rank) if d not in dims)
+    small = {b: replace(b, shape=tuple(b.shape[d] for d in dims)) for b, dims in kept.items()}
 
-    def load(old: Load) -> Load | None:
-        return replace(old, buffer=small, index=tuple(old.index[d] for d in kept)) if old.buffer is new.buffer else None
+    def change(old: Load) -> Load | None:
+        dims = kept.get(old.buffer)
+        return None if dims is None else replace(old, buffer=small[old.buffer], index=tuple(old.index[d] for d in dims))
 
     def target(old: Load) -> Load:
-        moved = replace_loads(old, load)
+        moved = replace_loads(old, change)
         assert isinstance(moved, Load)
         return moved
 
-    body = Rewriter(
-        value=lambda v: replace_loads(v, load),
-        target=target,
-        buffer=lambda b: small if b is new.buffer else b,
-    ).block(inside)
-    (moved,) = rebuild(loops, (replace(new, buffer=small), *body))
-    assert isinstance(moved, ir.Par)
-    return moved
+    body = Rewriter(value=lambda v: replace_loads(v, change), target=target, buffer=lambda b: small.get(b, b)).block(inside)
+    moved = [new for new in news if new.buffer in kept]
+    (made,) = rebuild(loops, (*(replace(new, buffer=small[new.buffer]) for new in reversed(moved)), *body))
+    return made, moved
 
 
 def _dimension(touched: list[Load], index: Expr) -> int | None:
