@@ -18,9 +18,9 @@ from texpr.backends.cpu import print_cpu
 from texpr.backends.cuda import print_kernels
 from texpr.checks import check as check_function
 from texpr.frontend import parse as parse_text
-from texpr.interp.facts import broken_where
 from texpr.ir.kernel import Plan
 from texpr.ir.program import Function, Program, Schedule
+from texpr.ir.promises import broken_where
 from texpr.ir.rewrite import specialize, specialize_schedule
 from texpr.ir.selection import Selected
 from texpr.isa.registry import resolve

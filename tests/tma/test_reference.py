@@ -12,11 +12,11 @@ import pytest
 from tests.tma import slow
 from tests.tma.slow import Case
 
-from texpr.tma import reference, tma
+from texpr.tma import reference
 from texpr.tma.elements import ELEMENTS, Element, Fill, fill_bytes
 from texpr.tma.im2col import im2col
 from texpr.tma.reduce import TYPES, Reduction
-from texpr.tma.reference import Address, Bytes, Direction, Mode, Op, bulk, four_rows, interleaved
+from texpr.tma.reference import Address, Bytes, Direction, Mode, Op, bulk, four_rows, interleaved, tma
 from texpr.tma.swizzle import Swizzle
 
 LOAD, STORE = Direction.LOAD, Direction.STORE

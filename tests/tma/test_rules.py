@@ -12,8 +12,7 @@ from texpr.affine.expr import sym
 from texpr.affine.facts import Fact, Known, multiple_of
 from texpr.domain.validity import NOTHING
 from texpr.presburger.formula import holds
-from texpr.tma import TensorMap
-from texpr.tma.descriptor import BulkUse, Im2col, Interleave, Tiled, Use, exprs
+from texpr.tma.descriptor import BulkUse, Im2col, Interleave, TensorMap, Tiled, Use, exprs
 from texpr.tma.elements import ELEMENTS, Fill
 from texpr.tma.rules import BULK_RULES, RULES, SHAPE_RULES, USE_RULES, findings
 from texpr.tma.swizzle import Swizzle

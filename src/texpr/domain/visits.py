@@ -8,10 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TypeAlias, assert_never
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, expr
 from texpr.affine.facts import Fact, Known
@@ -19,9 +16,16 @@ from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import Bound
 from texpr.domain.trial import trial_sizes
 from texpr.domain.validity import every_bound, facts
+from texpr.support.lazy import Module
 
-Ints: TypeAlias = npt.NDArray[np.int64]
-Bools: TypeAlias = npt.NDArray[np.bool_]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+else:  # a graph that a theorem decides is never enumerated
+    np = Module("numpy")
+
+Ints: TypeAlias = "npt.NDArray[np.int64]"
+Bools: TypeAlias = "npt.NDArray[np.bool_]"
 Sizes: TypeAlias = Mapping[Sym, int]
 
 MOST_POSITIONS = 1 << 22

@@ -15,16 +15,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from texpr.emulator.compile import COMPILER, build_core, build_kernels, image
 from texpr.emulator.counts import Counts, parse_counts
 from texpr.emulator.report import Report, parse_reports
 from texpr.emulator.signature import cluster_shape, parameter_names
 from texpr.support.diagnostic import CompilerBug, error
+from texpr.support.lazy import Module
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:  # an artifact ships the headers, and runs no kernel
+    np = Module("numpy")
 
 Argument: TypeAlias = "NDArray[Any] | np.generic | int | float"
 """An array for a pointer, a number for anything else."""

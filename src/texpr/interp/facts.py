@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import assert_never
 
 import numpy as np
@@ -12,14 +11,11 @@ from texpr.affine.expr import Sym
 from texpr.interp.arguments import Bound
 from texpr.interp.dtypes import Array
 from texpr.interp.rounding import round_tf32
-from texpr.ir.program import Assume, Compare, Function, Injective, InRange
+from texpr.ir.program import Assume, Function, Injective, InRange
+from texpr.ir.promises import broken_where
 from texpr.ir.types import TF32
 from texpr.ir.value import Buffer
-from texpr.support.diagnostic import Diagnostic, Note, TexprError
-
-_COMPARE: dict[str, Callable[[int, int], bool]] = {
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
+from texpr.support.diagnostic import Diagnostic, TexprError
 
 
 def check_facts(function: Function, bound: Bound) -> None:
@@ -43,20 +39,6 @@ def broken_facts(function: Function, bound: Bound) -> Iterator[Diagnostic]:
     for param in function.params:
         if param.dtype == TF32:
             yield from _not_tf32(param, bound.arrays[param.name])
-
-
-def broken_where(fact: Compare, sizes: Mapping[Sym, int]) -> Diagnostic | None:
-    """What says that `fact` does not hold at `sizes` (E0710), which give every size in it; None where it holds."""
-    text = f"{fact.left} {fact.op} {fact.right}"
-    syms = sorted(fact.left.syms() | fact.right.syms(), key=str)
-    notes = tuple(Note(f"{s} = {sizes[s]}") for s in syms)
-    try:
-        left, right = fact.left.evaluate(sizes), fact.right.evaluate(sizes)
-    except ZeroDivisionError:
-        return Diagnostic("E0710", fact.span, f"`where {text}` divides by zero", notes)
-    if _COMPARE[fact.op](left, right):
-        return None
-    return Diagnostic("E0710", fact.span, f"`where {text}` does not hold: it is {left} {fact.op} {right}", notes)
 
 
 def _broken_assume(assume: Assume, array: Array, sizes: Mapping[Sym, int]) -> Diagnostic | None:

@@ -1,11 +1,32 @@
 """Loading and calling what was built, from Python: on this CPU, on an emulated device, or on a CUDA device.
 
 `load_cpu`, `load_emulated` and `load_cuda` make a `Kernel`, which takes NumPy arrays and, on a device, those of any library
-that speaks DLPack.
+that speaks DLPack. Nothing is imported until one of these names is used: who builds an artifact calls no kernel.
 """
 
-from texpr.runtime.array import DeviceArray
-from texpr.runtime.kernel import Kernel
-from texpr.runtime.load import load_cpu, load_cuda, load_emulated
+from __future__ import annotations
 
-__all__ = ["DeviceArray", "Kernel", "load_cpu", "load_cuda", "load_emulated"]
+from typing import TYPE_CHECKING
+
+from texpr.support.lazy import attributes
+
+if TYPE_CHECKING:
+    from texpr.runtime.array import DeviceArray as DeviceArray
+    from texpr.runtime.kernel import Kernel as Kernel
+    from texpr.runtime.load import load_cpu as load_cpu
+    from texpr.runtime.load import load_cuda as load_cuda
+    from texpr.runtime.load import load_emulated as load_emulated
+
+_PUBLIC = {
+    "DeviceArray": "texpr.runtime.array:DeviceArray",
+    "Kernel": "texpr.runtime.kernel:Kernel",
+    "load_cpu": "texpr.runtime.load:load_cpu",
+    "load_cuda": "texpr.runtime.load:load_cuda",
+    "load_emulated": "texpr.runtime.load:load_emulated",
+}
+
+__getattr__ = attributes(__name__, _PUBLIC)
+
+
+def __dir__() -> list[str]:
+    return list(_PUBLIC)

@@ -7,41 +7,43 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import ml_dtypes
-import numpy as np
+from texpr.support.lazy import Module
+
+if TYPE_CHECKING:
+    import ml_dtypes
+    import numpy as np
+else:  # who compiles computes with no array
+    np, ml_dtypes = Module("numpy"), Module("ml_dtypes")
 
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """A type: the name that the driver has for it, its storage in NumPy, whether it is floating-point."""
+    """A type: the name that the driver has for it, its bytes (1, 2, 4 or 8), whether it is floating-point."""
 
     name: str
-    storage: np.dtype[Any]
+    size: int
     is_float: bool = False
 
     @property
-    def size(self) -> int:
-        """In bytes: 1, 2, 4 or 8."""
-        return self.storage.itemsize
+    def storage(self) -> np.dtype[Any]:
+        """What NumPy has for it; a type with fewer bits of fraction is stored as the one that holds it."""
+        if self.name == "bfloat16":
+            return np.dtype(ml_dtypes.bfloat16)
+        kind = "f" if self.is_float else self.name[0]
+        return np.dtype(f"{kind}{self.size}")
 
     def __str__(self) -> str:
         return self.name
 
 
-_INTEGERS = (Element(f"{kind}{8 * size}", np.dtype(f"{kind[0]}{size}")) for kind, size in (
+_INTEGERS = (Element(f"{kind}{8 * size}", size) for kind, size in (
     ("uint", 1), ("uint", 2), ("uint", 4), ("int", 4), ("uint", 8), ("int", 8)
 ))  # fmt: skip
-_FLOATS = (
-    Element("float16", np.dtype(np.float16), is_float=True),
-    Element("float32", np.dtype(np.float32), is_float=True),
-    Element("float64", np.dtype(np.float64), is_float=True),
-    Element("bfloat16", np.dtype(ml_dtypes.bfloat16), is_float=True),
-    Element("float32_ftz", np.dtype(np.float32), is_float=True),
-    Element("tfloat32", np.dtype(np.float32), is_float=True),
-    Element("tfloat32_ftz", np.dtype(np.float32), is_float=True),
-)
+_FLOATS = (Element(name, size, is_float=True) for name, size in (
+    ("float16", 2), ("float32", 4), ("float64", 8), ("bfloat16", 2), ("float32_ftz", 4), ("tfloat32", 4), ("tfloat32_ftz", 4)
+))  # fmt: skip
 
 ELEMENTS = {element.name: element for element in (*_INTEGERS, *_FLOATS)}
 """Every type, by name. Bytes of a type that is not here travel as the unsigned integer of its size."""

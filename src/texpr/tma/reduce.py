@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
+from texpr.support.lazy import Module
 from texpr.tma.elements import Element
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+else:  # who asks for the types alone computes nothing
+    np = Module("numpy")
 
 
 class Reduction(Enum):
@@ -39,7 +43,7 @@ TYPES: dict[Reduction, tuple[str, ...]] = {
 }
 """Names of the elements that each operation takes."""
 
-Values = npt.NDArray[Any]
+Values: TypeAlias = "npt.NDArray[Any]"
 
 
 def flushed(values: Values) -> Values:

@@ -6,10 +6,11 @@ PTX ISA, "Tensors", "Swizzling Modes". The patterns with other atoms than 16 byt
 from __future__ import annotations
 
 from enum import Enum
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 CHUNK = 16
 """Bytes that stay together."""
@@ -17,7 +18,7 @@ CHUNK = 16
 LINE = 128
 """Bytes of all banks: chunks are permuted within a line, by the number of the line."""
 
-Place = TypeVar("Place", int, npt.NDArray[np.int64])
+Place = TypeVar("Place", int, "npt.NDArray[np.int64]")
 
 
 class Swizzle(Enum):

@@ -9,15 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from texpr.affine.expr import ONE, ZERO, Expr, expr
 from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.visits import Ints, TooMany, visits
+from texpr.support.lazy import Module
 from texpr.tma.boxing import Boxed, Refused
 from texpr.tma.swizzle import Swizzle
+
+if TYPE_CHECKING:
+    import numpy as np
+else:  # few programs have such copies
+    np = Module("numpy")
 
 
 @dataclass(frozen=True, slots=True)
