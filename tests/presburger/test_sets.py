@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from texpr.affine.expr import Expr, Sym, expr, maximum, minimum, xor
-from texpr.presburger.formula import FALSE, TRUE, And, Eq, Formula, Ge, Or, between, compare, conj, differ, holds, negate
-from texpr.presburger.linear import NotAffine, is_affine
+from texpr.presburger.formula import FALSE, TRUE, And, Eq, Formula, Ge, Or, between, compare, conj, differ, holds, negate, syms
+from texpr.presburger.linear import NotAffine, is_affine, without_products
 from texpr.presburger.maps import Map
 from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
@@ -171,3 +171,13 @@ def test_a_wrong_rounding_would_be_noticed() -> None:
     assert found == {(k, floor) for k, (floor, _, _) in values.items()}
     assert found != {(k, toward_zero) for k, (_, toward_zero, _) in values.items()}
     assert found != {(k, up) for k, (_, _, up) in values.items()}
+
+
+def test_products_as_unknowns() -> None:
+    """What contradicts itself whatever the product is does so without it; what it alone would contradict is no longer seen."""
+    a, b, i = Sym("a"), Sym("b"), Sym("i")
+    product_of = expr(a) * b
+    below, above = Ge(product_of - 1 - i), Ge(i - product_of)
+    for formula, empty in ((conj((below, above)), True), (below, False), (Ge(-(expr(a) * a) - 1), False)):
+        made = without_products(formula)
+        assert Set.of(sorted(syms(made), key=str), made).is_empty() is empty

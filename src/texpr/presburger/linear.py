@@ -54,6 +54,27 @@ def _is_affine_atom(atom: Atom) -> bool:
             return is_affine(value) and is_affine(mask)
 
 
+def without_products(formula: Formula) -> Formula:
+    """`formula` with an unknown for each term that is not affine, the same for equal ones: it holds wherever `formula` does."""
+    match formula:
+        case Ge(value):
+            return Ge(_plain(value))
+        case Eq(value):
+            return Eq(_plain(value))
+        case And(parts):
+            return conj(map(without_products, parts))
+        case Or(parts):
+            return disj(map(without_products, parts))
+
+
+def _plain(value: Expr) -> Expr:
+    total = expr(value.constant)
+    for monomial, coefficient in value.terms:
+        one = term(monomial)
+        total = total + (one if is_affine(one) else expr(Sym(f"‹{one}›"))) * coefficient
+    return total
+
+
 @lru_cache(maxsize=1 << 14)
 def linear(value: Expr) -> Linear:
     """`value` without floors and extrema. Raises NotAffine."""

@@ -20,7 +20,7 @@ from texpr.ir.rewrite import substitute_value
 from texpr.ir.updates import neutral
 from texpr.ir.value import Cast, Literal, Load, Op, Value, walk
 from texpr.presburger.formula import Formula, Ge, conj, disj, negate, syms
-from texpr.presburger.linear import NotAffine
+from texpr.presburger.linear import NotAffine, without_products
 from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
 from texpr.relation.conditions import condition
@@ -148,7 +148,7 @@ class Holes:
 
     def _never(self, formula: Formula) -> bool:
         """Whether `formula` holds in none of these iterations."""
-        both = conj((self.formula, formula))
+        both = without_products(conj((self.formula, formula)))
         sizes = sorted(self.state.function.sizes, key=str)
         dims = tuple(sorted(syms(both) - frozenset(sizes), key=str))
         try:
