@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, prod
 
-from texpr.affine.expr import Sym
+from texpr.affine.expr import Expr, Sym
 from texpr.ir.value import Buffer
 from texpr.isa.memories import GLOBAL
 from texpr.planner.nest import NOMINAL, Nest, Touch
@@ -25,6 +25,8 @@ class Form:
     """The box of a buffer as a function of the tile: for each dimension the sizes of its steps by loop, and its own spread."""
 
     buffer: Buffer
+    pitch: Expr
+    """The extent of the last dimension."""
     dims: tuple[tuple[tuple[Sym, int], ...], ...]
     spread: tuple[int, ...]
     low: int
@@ -42,7 +44,7 @@ class Form:
         """What the box costs of global memory: sectors of its rows, those that end early or begin late counted whole."""
         *outer, width = self.box(tile)
         size, sector = self.buffer.dtype.bytes, GLOBAL.sector
-        row, pitch = width * size, self.buffer.shape[-1]
+        row, pitch = width * size, self.pitch
         whole = (not pitch.is_constant or pitch.constant * size % sector == 0) and self.low * size % sector == 0
         if whole and all(step * tile[sym] * size % sector == 0 for sym, step in self.dims[-1] if tile[sym] > 1):
             return prod(outer) * ceil(row / sector) * sector
@@ -52,7 +54,7 @@ class Form:
 def form(touches: Sequence[Touch]) -> Form | None:
     """The box that holds what all of `touches`, accesses of one buffer, touch; None where it is none."""
     first = touches[0]
-    if any(t.index is None for t in touches) or not first.index:
+    if any(t.index is None or t.shape != first.shape for t in touches) or not first.index:
         return None
     dims: list[tuple[tuple[Sym, int], ...]] = []
     spread: list[int] = []
@@ -66,7 +68,7 @@ def form(touches: Sequence[Touch]) -> Form | None:
         spread.append(max(constants) - min(constants))
     along = frozenset(sym for steps in dims for sym, _ in steps)
     low = min(t.index[-1].base.constant for t in touches if t.index)
-    return Form(first.buffer, tuple(dims), tuple(spread), low, along)
+    return Form(first.buffer, first.shape[-1], tuple(dims), tuple(spread), low, along)
 
 
 def accesses(nest: Nest, buffer: Buffer, tile: Tile) -> int:
@@ -83,7 +85,7 @@ def warp_bytes(touch: Touch, lanes: Sequence[Mapping[Sym, int]]) -> int:
         return len(lanes) * sector
     strides: list[int] = []
     dense = 1
-    for extent in reversed(touch.buffer.shape):
+    for extent in reversed(touch.shape):
         strides.append(dense)
         dense *= extent.constant if extent.is_constant else NOMINAL
     given = touch.buffer.strides

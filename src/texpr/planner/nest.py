@@ -46,7 +46,8 @@ class Subscript:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Touch:
-    """One access in the body of the nest. `index`: its subscripts, None where one is data or not affine in the loops.
+    """One access in the body of the nest. `index`: its subscripts, None where one is data or not affine in the loops; `shape`:
+    the extents of these dimensions, which those of a flat buffer are delinearised to.
 
     `around`: the loops of the nest around it; `times`: how often it happens, over all of the nest.
     """
@@ -56,6 +57,7 @@ class Touch:
     writes: bool
     updates: bool
     index: tuple[Subscript, ...] | None
+    shape: tuple[Expr, ...]
     around: frozenset[Sym]
     times: int
 
@@ -171,12 +173,14 @@ def _require_one_way(
 
 def _touch(access: Access, around: frozenset[Sym], trips: Mapping[Sym, int]) -> Touch:
     index = None
+    is_flat = len(access.shape) > access.buffer.rank
+    seen, shape = (access.index, access.shape) if is_flat else (access.load.index, access.buffer.shape)
     if not access.hidden:
-        parts = [_subscript(each, around) for each in access.load.index]
+        parts = [_subscript(each, around) for each in seen]
         if all(part is not None for part in parts):
             index = tuple(part for part in parts if part is not None)
     times = prod(trips[s] for s in around)
-    return Touch(access.buffer, access.reads, access.writes, access.kind == "update", index, around, times)
+    return Touch(access.buffer, access.reads, access.writes, access.kind == "update", index, shape, around, times)
 
 
 def _subscript(index: Expr, around: frozenset[Sym]) -> Subscript | None:

@@ -16,6 +16,7 @@ from texpr.presburger.linear import NotAffine
 from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
 from texpr.relation.facts import in_loop, known
+from texpr.schedule.flat import Flat
 from texpr.schedule.region import Box, Use, cloned, inside, nested, varying
 from texpr.schedule.state import Staged, State
 from texpr.schedule.tree import Body, replaced
@@ -53,7 +54,7 @@ class Staging:
     outer: tuple[ir.Loop, ...]
     uses: tuple[Use, ...]
     span: Span
-    view: View | None = None
+    view: View | Flat | None = None
 
     @property
     def seen(self) -> Buffer:
@@ -242,7 +243,8 @@ class Staging:
         known = self.state.graph((*self.outer, *chosen)).indices().keys() | set(self.state.function.sizes)
         shown = tuple(e if e.syms() <= known else w for e, w in zip(like.load.index, whole, strict=True))
         theirs = replace(like.load, index=shown, span=self.span)
-        test = conjunction(list(self._tests(theirs.index, whole, facts)))
+        tested = (shown, whole) if self.view is None else (like.index, like.index)
+        test = conjunction(list(self._tests(*tested, facts, self.seen.shape)))
         state, before, after = self.state, (), ()
         if copy_in:
             state, loops = cloned(state, chosen, self.name)

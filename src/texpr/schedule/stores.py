@@ -20,6 +20,7 @@ from texpr.schedule.staging import Staging
 from texpr.schedule.state import State
 from texpr.schedule.tensor import Boxes
 from texpr.schedule.touched import box_of, copy_loops, defined, own, seen, undefined, untouchable
+from texpr.schedule.views import View
 from texpr.tma.swizzle import CHUNK
 
 
@@ -157,7 +158,7 @@ def _require_apart(call: Call, staging: Staging, found: Rows) -> None:
 
 def by_tma(call: Call, staging: Staging, loop: ir.Par, boxes: Boxes) -> ir.Par:
     """The outermost loop of a copy of boxes, marked as one."""
-    view = () if staging.view is None or staging.view.is_plain else ("view", *staging.view.words)
+    view = ("view", *staging.view.words) if isinstance(staging.view, View) and not staging.view.is_plain else ()
     loop = marked(loop, TENSOR, boxes.swizzle.span, *boxes.box, *view, span=call.directive.span)
     saves = call.key("save_traffic")
     if saves is None or call.word(saves, ("true", "false")) == "false":

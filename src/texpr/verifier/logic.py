@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir.value import Index, Literal, Op, Value
+from texpr.presburger.digits import in_digits
 from texpr.presburger.formula import FALSE, TRUE, And, Eq, Formula, Ge, Or, compare, conj, disj, leaves, negate, rename, syms
 from texpr.presburger.raw import Undecided
 from texpr.presburger.refute import refuted
@@ -47,9 +48,11 @@ def witness(parts: Iterable[Formula], premises: Formula) -> Point | None:
     facts, solved = eliminated(facts, lambda sym: sym not in known)
     if any(map(is_false, facts)) or (any(map(_has_product, facts)) and refuted((*facts, premises))):
         return None
-    found = Set.of((), relaxed(conj((*facts, premises)))).sample()
+    parted = in_digits(facts, premises) if any(map(_has_product, facts)) else None
+    found = Set.of((), relaxed(conj((*facts, premises)))).sample() if parted is None else witness(parted, premises)
     if found is None:
         return None
+    found = dict(found)
     for sym, value in reversed(solved):
         found[sym] = value.evaluate({s: found.get(s, 0) for s in value.syms()})
     return found

@@ -36,6 +36,7 @@ from texpr.schedule.engine import (
     swizzle_asked,
     with_memory,
 )
+from texpr.schedule.flat import in_rows
 from texpr.schedule.marks import ASYNC, MULTICAST, TENSOR, marked
 from texpr.schedule.region import Box, NoBox, inside, uses
 from texpr.schedule.rows import require_rows, require_target, rows
@@ -87,7 +88,8 @@ def _staged(call: Call) -> State:
         help = f"say where: place({buffer.name}, {space})"
         raise call.refuse("E0912", reason, at=where, help=help)
     (name,) = call.results(f"{buffer.name}_{space[0]}")
-    staging = Staging(call.state, buffer, name.name, space, via, outer, found, call.directive.span)
+    rows, found = (in_rows(call.state, found) if via in ("ld", "cp_async") else None) or (None, found)
+    staging = Staging(call.state, buffer, name.name, space, via, outer, found, call.directive.span, rows)
     if any(use.writes for use in found):
         if via in ("tma", "scatter4", "bulk") and space == "shared":
             return stored(call, staging)

@@ -1,0 +1,46 @@
+"""Equations between elements of flat memory, taken apart into rows and columns.
+
+Lemma: from N · p + q = 0 and −N < q < N follows p = 0 and q = 0, for q is a multiple of N. So the rows i, i' and columns j, j'
+of i · N + j = i' · N + j' are equal where both columns are known to lie in 0..N, whatever N is. No integer solver sees that, to
+which products of unknowns are unknowns of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from texpr.affine.expr import ZERO, Expr, Sym, expr, term, without
+from texpr.presburger.formula import Eq, Formula, Ge
+from texpr.presburger.refute import refuted
+
+
+def in_digits(facts: Sequence[Formula], premises: Formula) -> list[Formula] | None:
+    """`facts` with the first equation taken apart that can be; None where there is none. `premises` hold, too."""
+    for number, fact in enumerate(facts):
+        if not isinstance(fact, Eq):
+            continue
+        others = (*facts[:number], *facts[number + 1 :], premises)
+        for size in _strides(fact.expr):
+            row, column = _parted(fact.expr, size)
+            if all(refuted((*others, Ge(sign * column - expr(size)))) for sign in (1, -1)):
+                return [*facts[:number], Eq(row), Eq(column), *facts[number + 1 :]]
+    return None
+
+
+def _strides(value: Expr) -> Iterator[Sym]:
+    """The symbols that every product of `value` has."""
+    products = [monomial for monomial, _ in value.terms if len(monomial) > 1]
+    if products:
+        yield from (a for a in products[0] if isinstance(a, Sym) and all(a in other for other in products))
+
+
+def _parted(value: Expr, size: Sym) -> tuple[Expr, Expr]:
+    """(p, q) with value = size · p + q, where q has no term with `size` as a factor."""
+    row, column = ZERO, expr(value.constant)
+    for monomial, coefficient in value.terms:
+        left = without(monomial, (size,))
+        if left is None:
+            column = column + term(monomial) * coefficient
+        else:
+            row = row + term(left) * coefficient
+    return row, column
