@@ -17,6 +17,7 @@ from texpr.frontend import parse
 from texpr.interp import run
 from texpr.ir.kernel import kernels
 from texpr.ir.program import Function
+from texpr.ir.selection import AUTO
 from texpr.isa.levels import Level
 from texpr.toolchain import Toolchain, this_machine
 
@@ -39,8 +40,12 @@ def function_of(name: str, consts: tuple[tuple[str, int], ...]) -> Function:
 
 @cache
 def kernel_of(name: str, place: str, consts: tuple[tuple[str, int], ...], fixed: tuple[tuple[str, int], ...]) -> runtime.Kernel:
-    """The example's kernel, with some sizes fixed and the others given at run time."""
+    """The example's kernel, with some sizes fixed and the others given at run time. `place`: cpu, emulator, or the target of a
+    device that is there, for which the compiler schedules as it does for users."""
     function = function_of(name, consts)
+    if place not in ("cpu", "emulator"):
+        compiled = lower(function, place, dict(fixed), schedule=AUTO)
+        return runtime.load_cuda(tools(), compiled.function, compiled.plan, place)
     compiled = lower(function, "cpu" if place == "cpu" else "sm_90a", dict(fixed))
     if place == "cpu":
         return runtime.load_cpu(tools(), compiled.function, compiled.plan)

@@ -1,19 +1,30 @@
-"""On a machine with a GPU: the real cubin through the driver, and arrays of PyTorch where that is there."""
+"""On a machine with a GPU: the real cubin through the driver, and arrays of PyTorch where that is there.
+
+`make device` runs these there. What needs no GPU of how they are run is tested in the emulator, by the last tests of this page.
+"""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.gallery.test_compiled import compare
 from tests.lowering.test_tensor import EXAMPLES, Arrays, example
 from tests.schedule.laid import Laid
+from tests.tma.emitted import called, emitted
+from tests.tma.test_emitted import Case, before, cases, expected
 
+from references import EXAMPLES as EXAMPLES_OF_GALLERY
+from references import Example
 from texpr import driver
 from texpr.interp import run as interpret
+from texpr.interp.dtypes import numpy_dtype
 from texpr.isa.cuda import TMA
 from texpr.isa.registry import resolve
 from texpr.runtime import DeviceArray, Kernel, load_cuda, load_emulated
@@ -99,3 +110,64 @@ def test_how_examples_are_called() -> None:
     """The same without a device."""
     made, (arrays, sizes) = example("reduce_add"), EXAMPLES["reduce_add"]
     same_as_interpreted(made, load_emulated(Toolchain(this_machine()), made.function, made.plan, "sm_90a"), arrays, sizes)
+
+
+@pytest.mark.parametrize("example", EXAMPLES_OF_GALLERY, ids=lambda each: each.name)
+def test_programs_of_the_gallery(example: Example) -> None:
+    """As the compiler schedules them, with sizes at run time and at build, and every size that is tried elsewhere."""
+    target = device_target()
+    for sizes in (*example.small, *example.large):
+        compare(example, target, sizes)
+    compare(example, target, example.small[-1], fix=True)
+
+
+BATCHES = 10
+COPIES = [range(first, first + 12) for first in range(0, 12 * BATCHES, 12)]
+"""Seeds of random copies, each range to be compiled together."""
+
+
+def copied(kernel: Kernel, found: Sequence[Case]) -> None:
+    """One call for all of the copies: every byte of every tensor and tile is what the reference function makes it."""
+    wanted = [expected(case) for case in found]
+    arrays: dict[str, np.ndarray] = {}
+    for case in found:
+        tensor, tile = case.kernel.plan.params
+        for buffer, given in zip((tensor, tile), before(case), strict=True):
+            arrays[buffer.name] = given.view(numpy_dtype(buffer.dtype))
+    named: dict[str, Any] = dict(arrays)
+    kernel(**named)
+    for case, want in zip(found, wanted, strict=True):
+        for buffer, bytes in zip(case.kernel.plan.params, want, strict=True):
+            assert np.array_equal(arrays[buffer.name].view(np.uint8), bytes), case.seed
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_random_copies(batch: int) -> None:
+    """Rank 1 to 5, all types and swizzles, loads and stores, what is left out and what goes outside."""
+    target = device_target()
+    if TMA not in resolve(target).features:
+        pytest.skip(f"{target} has no tensor memory accelerator")
+    found = list(cases(COPIES[batch], Counter()))
+    function, plan = called([case.kernel for case in found], f"copies{batch}")
+    copied(load_cuda(Toolchain(this_machine()), function, plan, target), found)
+
+
+def test_how_random_copies_are_called() -> None:
+    """The same without a device, for some; all together are 200 and more."""
+    seen: Counter[str] = Counter()
+    for seeds in COPIES:
+        list(cases(seeds, seen))
+    assert seen["weak"] + seen["store"] + seen["redirected"] >= 200
+    found = list(cases(range(4), Counter()))
+    function, plan = called([case.kernel for case in found], "copies")
+    copied(load_emulated(Toolchain(this_machine()), function, plan, "sm_90a"), found)
+
+
+def test_a_wrong_copy_is_seen() -> None:
+    """One that goes elsewhere than the reference."""
+    case = next(cases(range(1), Counter()))
+    at = (*case.copy.coordinates[:-1], case.copy.coordinates[-1] + 1)
+    moved = emitted(case.copy, case.lowering, case.direction, "moved", case.made.dtype, coordinates=at)
+    function, plan = called([moved], "moved")
+    with pytest.raises(AssertionError):
+        copied(load_emulated(Toolchain(this_machine()), function, plan, "sm_90a"), [replace(case, kernel=moved)])

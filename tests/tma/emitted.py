@@ -21,6 +21,7 @@ from texpr.domain.predicates import Predicate
 from texpr.emulator.harness import Emulated
 from texpr.interp.dtypes import numpy_dtype
 from texpr.ir import kernel as k
+from texpr.ir.program import Function
 from texpr.ir.types import BOOL, I32, U64, DType
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, conjunction
 from texpr.tma.correctness import Guarded, Lowering, Redirected
@@ -175,3 +176,13 @@ def together(every: Sequence[Emitted]) -> str:
     """The CUDA of many kernels, to be compiled at once."""
     first = every[0].plan
     return print_kernels(replace(first, steps=tuple(step for each in every for step in each.plan.steps)))
+
+
+def called(every: Sequence[Emitted], name: str) -> tuple[Function, k.Plan]:
+    """All of the kernels as one function, to be called through a launcher, which encodes their maps: in the emulator, or on a
+    device. Its arguments are their tensors and allocations, `x_NAME` and `z_NAME`, all of which it may change."""
+    plans = [each.plan for each in every]
+    params = tuple(buffer for plan in plans for buffer in plan.params)
+    sizes = tuple(dict.fromkeys(size for plan in plans for size in plan.sizes))
+    steps = tuple(step for plan in plans for step in plan.steps)
+    return Function(name, params, (), sizes, ()), k.Plan(name, params, (), sizes, (), (), (), (), steps)

@@ -295,22 +295,25 @@ def cases(seeds: range, seen: Counter[str]) -> Iterator[Case]:
                 yield Case(seed, made, copy, lowering, direction, kernel)
 
 
-def ran(case: Case, text: str, order: int | None = None) -> tuple[Bytes, Bytes]:
-    """The tensor and the allocation afterwards."""
+def before(case: Case) -> tuple[Bytes, Bytes]:
+    """The tensor, and the allocation, before the copy."""
     tensor = numbers(case.made.extent, case.made.dtype)
     shared = aligned(np.full(shared_bytes(case.copy, {}), 0x11, np.uint8))
     if case.direction is Direction.STORE:
         shared = numbers(shared.size // case.made.dtype.bytes, case.made.dtype, 2)
+    return tensor, shared
+
+
+def ran(case: Case, text: str, order: int | None = None) -> tuple[Bytes, Bytes]:
+    """The tensor and the allocation afterwards."""
+    tensor, shared = before(case)
     assert case.kernel.run(module(text), tensor, shared, seed=order) == [], case.seed
     return tensor, shared
 
 
 def expected(case: Case) -> tuple[Bytes, Bytes]:
     """The same by the reference function."""
-    tensor = numbers(case.made.extent, case.made.dtype)
-    shared = np.full(shared_bytes(case.copy, {}), 0x11, np.uint8)
-    if case.direction is Direction.STORE:
-        shared = numbers(shared.size // case.made.dtype.bytes, case.made.dtype, 2)
+    tensor, shared = before(case)
     execute(case.copy, case.lowering, case.direction, tensor, shared)
     return tensor, shared
 
