@@ -44,8 +44,9 @@ def compile(
     expect(function, Function, _FUNCTION)
     expect(target, str, _TARGET)
     expect(sizes, (Mapping, NoneType), _SIZES)
-    compiled = lower(function, target, sizes, schedule=select_schedule(function, _record(schedule), resolve(target)))
     tools = Toolchain(this_machine())
+    machine = _at_hand(resolve(target), tools)
+    compiled = lower(function, machine.name, sizes, schedule=select_schedule(function, _record(schedule), machine))
     if compiled.target.family == "cpu":
         return runtime.load_cpu(tools, compiled.function, compiled.plan)
     if emulate:
@@ -84,6 +85,11 @@ def build(
     parts = [artifact.Part(made, tuple(c.plan for c in each), tuple(c.function for c in each)) for made, each in built.items()]
     title = name if name is not None else chosen[0].name if chosen else "empty"
     return artifact.build(Toolchain(this_machine()), title, parts, Path(directory), version=__version__)
+
+
+def _at_hand(target: Target, tools: Toolchain) -> Target:
+    """`target`, or what is known of this processor beyond it."""
+    return resolve("cpu_avx512") if target.name == "cpu" and tools.has("__AVX512F__") else target
 
 
 def _record(schedule: Schedule | ir.Schedule | str) -> ir.Schedule | str:

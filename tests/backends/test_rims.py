@@ -108,3 +108,16 @@ def test_every_count_of_lanes(tmp_path: Path) -> None:
                 found = at_the_end_of_a_page(old[:few] if name == "store" else old)
                 getattr(library, name)(*(ctypes.c_void_p(x.ctypes.data) for x in (given, found)), count)
                 assert np.array_equal(found, want[: len(found)]), (flags, dtype, name, count)
+
+
+def test_a_processor_that_lacks_what_the_code_uses_is_told_so(tmp_path: Path) -> None:
+    """A status, not a signal: here a processor is asked that says no to everything."""
+    (function,) = parse(PRODUCT.replace("TYPE", "f32").replace("SIGN", "+")).functions
+    source = lower(function, "cpu", schedule=AUTO).source
+    for number, flags in enumerate(levels()):
+        expected = 0 if not flags or flags[0].endswith("-64") else -2
+        flags = ("-fopenmp-simd", *flags, "-D__builtin_cpu_supports(feature)=0")
+        library = ctypes.CDLL(str(build(tmp_path / str(number), {**headers(), "mm.cpp": source}, flags=flags)[0]))  # pyright: ignore
+        sizes = [ctypes.c_int64(0)] * 3
+        assert library.texpr_mm(None, None, None, None, None, *sizes) == expected
+        assert library.texpr_mm_load(0) == library.texpr_mm_supported(0) == expected

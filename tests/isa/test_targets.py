@@ -44,7 +44,7 @@ def test_facts_of_a_device(name: str) -> None:
 
 
 def test_every_target_is_in_the_sheet() -> None:
-    assert set(TARGETS) == {*SHEET, "cpu"}
+    assert set(TARGETS) == {*SHEET, "cpu", "cpu_avx512"}
 
 
 def test_clusters_begin_with_hopper() -> None:
@@ -61,6 +61,9 @@ def test_a_cpu_has_cores_and_lanes() -> None:
     cpu = resolve("cpu")
     assert cpu.levels == (Level.CORE, Level.THREAD, Level.LANE) and not cpu.is_gpu and cpu.family == "cpu"
     assert cpu.align == 64 and cpu.max_threads == 1 and str(cpu) == "cpu"
+    wide = resolve("cpu_avx512")
+    assert (wide.levels, wide.family, wide.align) == (cpu.levels, cpu.family, cpu.align)
+    assert (cpu.vector, cpu.vectors, wide.vector, wide.vectors) == (32, 16, 64, 32)
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from texpr.artifact.template import template
 from texpr.artifact.tools import DeviceCode, Tools
 from texpr.backends.c.arguments import function_name
 from texpr.backends.c.names import identifier
+from texpr.isa.registry import resolve
 from texpr.support.diagnostic import error
 
 SUFFIXES = ("", "_workspace_bytes", "_validate", "_load", "_unload", "_supported")
@@ -124,6 +125,7 @@ def _cpu(tools: Tools, name: str, parts: Sequence[Part]) -> Built:
         {**headers, **public_headers(name, plans, "cpu")},
         flags=("-fno-exceptions", "-fno-rtti"),
         openmp=True,
+        march=resolve(parts[0].target).march,
     )
     linked = ("m",) if openmp is None else (openmp, "m")
     return Built({**sources, **headers}, shared, static, {}, linked, {}, tools.versions(device=False))

@@ -53,7 +53,7 @@ class Variant:
 
 def where(parts: Sequence[Part]) -> str:
     """ "cpu" or "cuda". Raises `TexprError` E0805 for a mixture, which one set of C functions cannot serve, or for nothing."""
-    on = {CPU if part.target == CPU else "cuda" for part in parts}
+    on = {resolve(part.target).family for part in parts}
     if len(on) == 1 and parts[0].plans:
         return on.pop()
     if not on or not parts[0].plans:

@@ -59,9 +59,10 @@ class Tools(Protocol):
 
     def library(
         self, name: str, sources: Mapping[str, str], headers: Mapping[str, str], *, flags: Sequence[str] = (),
-        libraries: Sequence[str] = (), openmp: bool = False,
+        libraries: Sequence[str] = (), openmp: bool = False, march: str = "",
     ) -> tuple[bytes, bytes]:  # fmt: skip
-        """The shared and the static library of C (`.c`) and C++ (`.cpp`) sources, for any machine of this architecture."""
+        """The shared and the static library of C (`.c`) and C++ (`.cpp`) sources, for any machine of this architecture, or of
+        those from `march` on."""
         ...
 
     def device(self, text: str, headers: Mapping[str, str], target: str) -> DeviceCode:

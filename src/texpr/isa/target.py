@@ -25,6 +25,10 @@ class Target:
     align: int
     vector: int
     """The widest access of one thread or SIMD lane group, which must be aligned to its own size."""
+    vectors: int = 0
+    """Vectors that a core keeps in registers; 0 where lanes have registers of their own."""
+    march: str = ""
+    """What compilers call the least processor, where that is more than they take for any of its architecture."""
     warp: int = 1
     max_threads: int = 1
     max_block: tuple[int, int, int] = (1, 1, 1)

@@ -23,18 +23,21 @@ from texpr.ir.value import Buffer
 from texpr.isa.target import Target
 from texpr.planner.follow import Follower
 from texpr.planner.model import Form, form
-from texpr.planner.nest import Nest, NoPlan, Subscript
+from texpr.planner.nest import Nest, NoPlan, Subscript, Touch
 from texpr.planner.search import WHOLE
 
-VECTORS = 16
-"""Vectors of results that a tile has: half of the 32 registers that machines with the widest vectors have."""
+ROWS = range(1, 17)
+WIDE = (1, 2, 4, 8)
+"""Vectors of a row of a tile."""
 
-ROWS = (1, 2, 4, 8)
 BLOCK = 256
-"""Rows of a block, which use one panel: what packing costs, a load and a store, is spread over so many products."""
+"""Rows of a block, or few more, which use one panel: over them is spread what packing costs, a load and a store."""
 
-STEPS = (512, 256, 128, 64, 32, 16, 8)
+STEPS = (1024, 512, 256, 128, 64, 32, 16, 8)
 """Steps of a loop in order that a panel may hold."""
+
+FAR = 128
+"""The same where each step reads one element of another row: so many lines stay in the nearest caches for the next tile."""
 
 KINDS = ("f32", "f64")
 """Types that are computed in vectors as they are."""
@@ -61,7 +64,12 @@ class Panel:
     @property
     def tile(self) -> dict[Sym, int]:
         """Iterations of each loop that is cut, in a block."""
-        return {self.row: BLOCK, self.lane: self.lanes, **self.steps}
+        return {self.row: self.block, self.lane: self.lanes, **self.steps}
+
+    @property
+    def block(self) -> int:
+        """Rows of a block: a whole number of tiles."""
+        return -(-BLOCK // self.rows) * self.rows
 
 
 def panel(nest: Nest, target: Target, banned: frozenset[Buffer], in_order: bool) -> Panel:
@@ -98,8 +106,9 @@ def _sized(nest: Nest, target: Target, lane: Sym, row: Sym, shared: dict[Buffer,
     size = max(t.buffer.dtype.bytes for t in nest.touches)
     each = target.vector // size
     found: list[tuple[float, int, int]] = []
-    for rows, wide in product(ROWS, (1, 2, 4, 8)):
-        if rows * wide <= VECTORS:
+    for rows, wide in product(ROWS, WIDE):
+        fits = rows * wide + wide + 1 <= target.vectors  # the results, a row of what they share, and what is its rows' own
+        if fits and (wide - 1) * each < nest.trips[lane] and rows <= nest.trips[row]:
             vectors = sum(wide * (rows if t.along(row) else 1) for t in nest.touches if t.buffer in shared)
             singles = sum(rows if t.along(row) else 1 for t in nest.touches if not t.writes and t.buffer not in shared)
             found.append(((vectors + singles) / (rows * wide), rows, wide * each))
@@ -109,13 +118,20 @@ def _sized(nest: Nest, target: Target, lane: Sym, row: Sym, shared: dict[Buffer,
     before = names[: names.index(split[-1])] if split else []
     outside = frozenset(before if in_order else split[:-1])
     inside = {s: nest.trips[s] for s in names if s not in split and s not in outside}
-    for step in STEPS:
+    far = [t for t in nest.touches if t.buffer not in shared and any(_is_far(t, each) for each in split[-1:])]
+    most = FAR if far else STEPS[0]
+    for step in (each for each in STEPS if each <= most):
         steps = dict.fromkeys(split[-1:], step)
-        tile = {**dict.fromkeys(nest.trips, 1), lane: lanes, row: BLOCK, **inside, **steps}
+        tile = {**dict.fromkeys(nest.trips, 1), lane: lanes, row: BLOCK + rows, **inside, **steps}
         taken = sum(prod(f.box(tile)) * f.buffer.dtype.bytes for f in panels)
         if 4 * taken <= target.caches[-1]:
             return Panel(lane, lanes, row, rows, steps, outside, panels, taken, reads)
     raise NoPlan("no panel of it fits the cache")
+
+
+def _is_far(touch: Touch, step: Sym) -> bool:
+    """Whether the next iteration of `step` reads from another row."""
+    return touch.reads and touch.index is not None and any(step in part.steps for part in touch.index[:-1])
 
 
 @dataclass(slots=True, kw_only=True)
@@ -129,7 +145,7 @@ class CoreScript(Follower):
         """Follows every directive. Raises Refused."""
         chosen = self.panel
         j_o, j_v = self._split(chosen.lane, chosen.lanes, "b", "v")
-        block, rest = self._split(chosen.row, BLOCK, "b", "e")
+        block, rest = self._split(chosen.row, chosen.block, "b", "e")
         i_o, i_v = self.fresh(chosen.row.name, "o", "v")
         self.must("split", rest, chosen.rows, results=(i_o, i_v))
         steps = {sym: self._split(sym, size, "o", "i") for sym, size in chosen.steps.items()}

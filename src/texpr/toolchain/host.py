@@ -48,7 +48,8 @@ class HostJob:
     """What to build: `lib<name>.so` and, where `static`, `lib<name>.a`.
 
     The suffix of a source says its language (`.c`: C11, `.cpp`: C++17). `native` uses all this processor has; the library
-    may then not run elsewhere. `libraries` are linked by name.
+    may then not run elsewhere. `march`: what it may use where it is not `native`, if not the baseline. `libraries` are linked
+    by name.
     """
 
     name: str
@@ -59,6 +60,7 @@ class HostJob:
     native: bool = False
     openmp: bool = False
     static: bool = False
+    march: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,14 @@ def build_host(machine: Machine, compiler: HostCompiler, job: HostJob) -> HostBi
     )
 
 
+def native_features(machine: Machine, compiler: HostCompiler) -> frozenset[str]:
+    """The macros by which the compiler says what this processor has; none where it does not say."""
+    if compiler.family == "zig" or machine.architecture not in BASELINE:
+        return frozenset()
+    done = run(machine, (*compiler.command, "-march=native", "-dM", "-E", "-x", "c", "/dev/null"), seconds=30)
+    return frozenset(word for line in done.stdout.splitlines() for word in line.split()[1:2]) if done.code == 0 else frozenset()
+
+
 def _build(machine: Machine, compiler: HostCompiler, job: HostJob) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory(prefix="texpr-host-") as folder:
         where = Path(folder)
@@ -165,11 +175,12 @@ def _link(machine: Machine, compiler: HostCompiler, job: HostJob, where: Path) -
 
 
 def _flags(machine: Machine, compiler: HostCompiler, job: HostJob) -> tuple[str, ...]:
-    baseline = BASELINE.get(machine.architecture)
+    baseline = job.march or BASELINE.get(machine.architecture)
     if compiler.family == "zig":
         # zig means the processor at hand unless told otherwise, and spells levels with underscores
         march = () if job.native else (f"-march={baseline.replace('-', '_')}" if baseline else "-mcpu=baseline",)
-        march = (*march, "-fno-sanitize=undefined")
+        # and its library does not tell what the processor has (github.com/ziglang/zig, issue 18074)
+        march = (*march, "-fno-sanitize=undefined", "-DTX_NO_CPU_MODEL=1")
     elif job.native:
         march = ("-march=native",) if machine.architecture in BASELINE else ("-mcpu=native",)
     else:

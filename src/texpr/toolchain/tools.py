@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from texpr.toolchain.cuda import CudaBinary, Nvcc, compile_cuda, find_beside, find_nvcc, make_fatbin
-from texpr.toolchain.host import HostCompiler, HostJob, build_host, find_host
+from texpr.toolchain.host import HostCompiler, HostJob, build_host, find_host, native_features
 from texpr.toolchain.machine import Machine
 
 OPENMP = {"gnu": "gomp", "clang": "omp"}
@@ -47,13 +47,17 @@ class Toolchain:
 
     def library(
         self, name: str, sources: Mapping[str, str], headers: Mapping[str, str], *, flags: Sequence[str] = (),
-        libraries: Sequence[str] = (), openmp: bool = False,
+        libraries: Sequence[str] = (), openmp: bool = False, march: str = "",
     ) -> tuple[bytes, bytes]:  # fmt: skip
-        """The shared and the static library of C and C++ sources, for any machine of this architecture."""
-        job = HostJob(name, sources, headers, tuple(flags), tuple(libraries), openmp=openmp, static=True)
+        """The shared and the static library of C and C++ sources, for any machine of this architecture, or from `march` on."""
+        job = HostJob(name, sources, headers, tuple(flags), tuple(libraries), openmp=openmp, static=True, march=march)
         built = build_host(self.machine, self.host, job)
         assert built.static is not None
         return built.shared, built.static
+
+    def has(self, feature: str) -> bool:
+        """Whether this processor has what the compiler calls `feature`, such as "__AVX512F__"."""
+        return feature in native_features(self.machine, self.host)
 
     def loadable(
         self, name: str, sources: Mapping[str, str], headers: Mapping[str, str], *, flags: Sequence[str] = (),

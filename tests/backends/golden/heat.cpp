@@ -133,6 +133,7 @@ TX_PUBLIC texpr_status texpr_heat(
     int64_t T)
 {
     (void)stream;
+    if (!tx_is_supported()) return TEXPR_UNSUPPORTED_DEVICE;
     texpr_status texpr_found = texpr_heat_check(A, now, M, N, T);
     if (texpr_found != TEXPR_OK) return texpr_found;
     uint64_t texpr_bytes = 0;
@@ -163,6 +164,6 @@ TX_PUBLIC texpr_status texpr_heat_workspace_bytes(int64_t M, int64_t N, int64_t 
     return texpr_heat_memory(M, N, T, texpr_result);
 }
 
-TX_PUBLIC texpr_status texpr_heat_load(int) { return TEXPR_OK; }
 TX_PUBLIC texpr_status texpr_heat_unload(void) { return TEXPR_OK; }
-TX_PUBLIC texpr_status texpr_heat_supported(int) { return TEXPR_OK; }
+TX_PUBLIC texpr_status texpr_heat_load(int) { if (!tx_is_supported()) return TEXPR_UNSUPPORTED_DEVICE; return TEXPR_OK; }
+TX_PUBLIC texpr_status texpr_heat_supported(int) { if (!tx_is_supported()) return TEXPR_UNSUPPORTED_DEVICE; return TEXPR_OK; }

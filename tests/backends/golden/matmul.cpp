@@ -122,6 +122,7 @@ TX_PUBLIC texpr_status texpr_matmul(
     int64_t K)
 {
     (void)stream;
+    if (!tx_is_supported()) return TEXPR_UNSUPPORTED_DEVICE;
     texpr_status texpr_found = texpr_matmul_check(A, B, C, M, N, K);
     if (texpr_found != TEXPR_OK) return texpr_found;
     uint64_t texpr_bytes = 0;
@@ -153,6 +154,6 @@ TX_PUBLIC texpr_status texpr_matmul_workspace_bytes(int64_t M, int64_t N, int64_
     return texpr_matmul_memory(M, N, K, texpr_result);
 }
 
-TX_PUBLIC texpr_status texpr_matmul_load(int) { return TEXPR_OK; }
 TX_PUBLIC texpr_status texpr_matmul_unload(void) { return TEXPR_OK; }
-TX_PUBLIC texpr_status texpr_matmul_supported(int) { return TEXPR_OK; }
+TX_PUBLIC texpr_status texpr_matmul_load(int) { if (!tx_is_supported()) return TEXPR_UNSUPPORTED_DEVICE; return TEXPR_OK; }
+TX_PUBLIC texpr_status texpr_matmul_supported(int) { if (!tx_is_supported()) return TEXPR_UNSUPPORTED_DEVICE; return TEXPR_OK; }

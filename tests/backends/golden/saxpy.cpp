@@ -89,6 +89,7 @@ TX_PUBLIC texpr_status texpr_saxpy(
     int64_t N)
 {
     (void)stream;
+    if (!tx_is_supported()) return TEXPR_UNSUPPORTED_DEVICE;
     texpr_status texpr_found = texpr_saxpy_check(a, x, y, z, N);
     if (texpr_found != TEXPR_OK) return texpr_found;
     uint64_t texpr_bytes = 0;
@@ -119,6 +120,6 @@ TX_PUBLIC texpr_status texpr_saxpy_workspace_bytes(int64_t N, uint64_t *texpr_re
     return texpr_saxpy_memory(N, texpr_result);
 }
 
-TX_PUBLIC texpr_status texpr_saxpy_load(int) { return TEXPR_OK; }
 TX_PUBLIC texpr_status texpr_saxpy_unload(void) { return TEXPR_OK; }
-TX_PUBLIC texpr_status texpr_saxpy_supported(int) { return TEXPR_OK; }
+TX_PUBLIC texpr_status texpr_saxpy_load(int) { if (!tx_is_supported()) return TEXPR_UNSUPPORTED_DEVICE; return TEXPR_OK; }
+TX_PUBLIC texpr_status texpr_saxpy_supported(int) { if (!tx_is_supported()) return TEXPR_UNSUPPORTED_DEVICE; return TEXPR_OK; }

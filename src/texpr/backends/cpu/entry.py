@@ -19,7 +19,7 @@ from texpr.backends.c.checks import argument_checks, condition_text, size_checks
 from texpr.backends.c.index import index_text
 from texpr.backends.c.names import Taken
 from texpr.backends.c.scope import LARGEST_SIZE, IntType, Scope, size_ranges
-from texpr.backends.c.status import ASSUMPTION_FAILS, MISALIGNED, NO_MEMORY, NO_WORKSPACE, OK
+from texpr.backends.c.status import ASSUMPTION_FAILS, MISALIGNED, NO_MEMORY, NO_WORKSPACE, OK, UNSUPPORTED_DEVICE
 from texpr.backends.c.text import Binds, Text
 from texpr.backends.c.types import C_NAMES, PUBLIC_NAMES
 from texpr.backends.c.value import element_text
@@ -59,6 +59,7 @@ class _Entry:
             f"{INDENT}return {self._call('memory', [*self._sizes(), 'texpr_result'])};",
             "}", "",
             *(f"TX_PUBLIC texpr_status {self.name}_{verb} {{ return {OK.macro}; }}" for verb in _ALWAYS_FINE),
+            *(f"TX_PUBLIC texpr_status {self.name}_{verb} {{ {_SUPPORTED} return {OK.macro}; }}" for verb in _ASKING),
         ]  # fmt: skip
 
     def _sizes(self) -> list[str]:
@@ -69,6 +70,7 @@ class _Entry:
 
     def _run(self) -> Iterator[str]:
         yield "(void)stream;"
+        yield _SUPPORTED
         yield f"texpr_status texpr_found = {self._call('check', [a.name for a in self.given])};"
         yield f"if (texpr_found != {OK.macro}) return texpr_found;"
         yield "uint64_t texpr_bytes = 0;"
@@ -133,8 +135,11 @@ class _Entry:
         return [*whole, ""] if body else []
 
 
-_ALWAYS_FINE = ("load(int)", "unload(void)", "supported(int)")
-"""A CPU needs nothing made ready."""
+_ALWAYS_FINE = ("unload(void)",)
+_ASKING = ("load(int)", "supported(int)")
+"""A CPU needs nothing made ready, but must have what the code was built for."""
+
+_SUPPORTED = f"if (!tx_is_supported()) return {UNSUPPORTED_DEVICE.macro};"
 
 
 def _function(head: str, parameters: list[str], body: list[str] | Iterator[str]) -> list[str]:

@@ -21,6 +21,9 @@ from texpr.ir.value import Buffer
 from texpr.isa.levels import Level, Space
 from texpr.support.diagnostic import CompilerBug
 
+LARGE = 16 * 1024
+"""Bytes of memory of its own that make an iteration a long one."""
+
 
 def print_cpu(plan: Plan) -> str:
     """The `.cpp` of `plan`; it needs `texpr.backends.cpu.headers.headers()` beside it and no library but C++'s own."""
@@ -41,7 +44,7 @@ def _kernel(kernel: Kernel, plan: Plan) -> list[str]:
         collapse = f" collapse({len(cores)})" if len(cores) > 1 else ""
         extents = [str(index_text(axis.extent, scope)) for axis in cores]
         several = " * ".join(f"(long long)({extent})" if len(cores) > 1 else extent for extent in extents)
-        lines.append(f"{INDENT}#pragma omp parallel for{collapse} schedule(static) if ({several} > 1)")
+        lines.append(f"{INDENT}#pragma omp parallel for{collapse} schedule({_dealt(kernel)}) if ({several} > 1)")
     for depth, axis in enumerate(cores, 1):
         scope, line = _axis(axis, scope)
         lines.append(INDENT * depth + line)
@@ -51,6 +54,13 @@ def _kernel(kernel: Kernel, plan: Plan) -> list[str]:
         lines.append(INDENT * depth + line)
     lines += Body.of(kernel, Cpu(plan.span.source, frozenset(a.buffer for a in kernel.arrays))).lines(kernel.body, scope, depth)
     return [*lines, *(INDENT * at + "}" for at in range(len(cores), -1, -1))]
+
+
+def _dealt(kernel: Kernel) -> str:
+    """How iterations are shared out: one by one where each fills memory of its own, and so takes far longer than asking for the
+    next one. A core that is held up then gets fewer."""
+    own = sum(prod(extent.constant for extent in array.buffer.shape) * array.buffer.dtype.bytes for array in kernel.arrays)
+    return "dynamic" if own >= LARGE else "static"
 
 
 def _heading(kernel: Kernel) -> str:

@@ -32,6 +32,23 @@ typedef int32_t texpr_status;
 /* Bytes rounded up so that the next buffer of a workspace begins at a multiple of 256. */
 static inline int64_t texpr_aligned(texpr_wide bytes) { return (int64_t)((bytes + 255) / 256 * 256); }
 
+/* Whether this processor has what the code was built for, and its system keeps the registers of that. */
+TX_FN bool tx_is_supported(void) {
+#if (defined(__x86_64__) || defined(__i386__)) && !defined(TX_NO_CPU_MODEL)
+#if defined(__AVX512F__)
+    if (!__builtin_cpu_supports("avx512f")) return false;
+#endif
+#if defined(__AVX512VL__) && defined(__AVX512BW__) && defined(__AVX512DQ__)
+    if (!__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512dq"))
+        return false;
+#endif
+#if defined(__AVX2__) && defined(__FMA__)
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("bmi2")) return false;
+#endif
+#endif
+    return true;
+}
+
 /* ---- memory -------------------------------------------------------------------------------------------------------------- */
 
 /* Asks for what lies 1 KiB after COUNT elements that are read now. Nothing is read, so it may lie outside of any array. */

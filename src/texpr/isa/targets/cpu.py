@@ -9,6 +9,7 @@ TARGET = Target(
     title="a CPU: OpenMP over its cores, SIMD in each",
     levels=(Level.CORE, Level.THREAD, Level.LANE),
     align=64,  # a cache line, and the widest vector there is (AVX-512, SVE at 512 bits)
-    vector=64,
+    vector=32,  # AVX2; with 32 vectors of 16 bytes, NEON has as many bytes in registers
+    vectors=16,
     caches=(32 * 1024, 512 * 1024),  # the least of server and desktop cores of the last ten years, but for a few
 )
