@@ -81,7 +81,7 @@ def test_numbers_that_are_not_numbers() -> None:
     assert np.array_equal(np.signbit(found[signs]), np.signbit(meant[signs]))
 
 
-PANELS = {"matmul": 0, "conv2d": 1}
+PANELS = {"matmul": 0, "matmul_flat": 1, "conv2d": 1}
 """Programs of the gallery that get a panel: the product of bf16 is not plain arithmetic of one type."""
 
 
