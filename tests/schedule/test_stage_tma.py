@@ -108,7 +108,7 @@ CASES = {
         COPY,
         copying("box=(16, 12)"),
         "error[E0916]: boxes of 12 do not divide the 32 elements that dimension 1 of the region has",
-        "choose a divisor of 32, or one box of more than 32",
+        "choose a divisor of 32, or one box of more than 32: box=(16, 8)",
     ),
     "span": (
         COPY,

@@ -25,6 +25,7 @@ from texpr.ir.uses import bound, loads, used
 from texpr.ir.value import Buffer, Load
 from texpr.mapping.bands import band, contiguous, rebuild
 from texpr.mapping.bound import is_own
+from texpr.schedule.combining import combined_by_engine
 from texpr.schedule.marks import BIND, TENSOR, asked_at, level_of, mark
 from texpr.support.diagnostic import limitation
 
@@ -279,7 +280,10 @@ def _as_seq(loops: tuple[ir.Par, ...]) -> tuple[ir.Seq, ...]:
     bound = next((p for p in loops if (level_of(p) or "").startswith("grid")), None)
     if bound is not None:
         reason = f"blocks that share `{bound.sym.base}` would meet in elements that threads do not combine so"
-        help = "stage what they meet in by via=tma, or leave the loop unbound"
+        staged = all(
+            combined_by_engine(a.update, a.targets[0].dtype) for a in accumulators(bound.body, frozenset(bound.reduce))
+        )
+        help = "stage what they meet in by via=tma, or leave the loop unbound" if staged else "leave the loop unbound"
         raise limitation("E0909", asked_at(bound, BIND), reason, help=help)
     return tuple(
         ir.Seq(p.sym, p.extent, p.body, reduce=p.reduce, label=p.label, directives=p.directives, span=p.span) for p in loops

@@ -25,6 +25,12 @@ JOINS = {"add": "add", "sub": "add", "min": "min", "max": "max"}
 """By which the tile of an update joins the buffer."""
 
 
+def combined_by_engine(update: ir.Update, dtype: DType) -> bool:
+    """Whether the engine has an update of elements of a type, and makes it as threads would."""
+    op = JOINS.get(update) if isinstance(update, str) else None
+    return op is not None and combined_as(op, dtype) is not None and (op == "add" or not dtype.is_float)
+
+
 def are_updates(uses: Sequence[Use]) -> bool:
     """Whether every access is the target of an update of one element."""
     return all(_update(use) is not None for use in uses)

@@ -24,7 +24,7 @@ from texpr.tma.correctness import Plain, fill_of, lower_load, lower_store
 from texpr.tma.elements import Fill
 from texpr.tma.model import Refusal
 from texpr.tma.rules import Finding, Findings
-from texpr.tma.swizzle import CHUNK, Swizzle
+from texpr.tma.swizzle import CHUNK, LINE, Swizzle
 
 SWIZZLES = {"none": Swizzle.NONE, "32B": Swizzle.B32, "64B": Swizzle.B64, "128B": Swizzle.B128}
 """The words of `swizzle=`."""
@@ -50,9 +50,10 @@ def boxes_asked(call: Call, buffer: Buffer, region: Box) -> tuple[Box, Boxes]:
     """The region, as wide as boxes make it, and its boxes. Refuses what `box=`, `stride=` and `swizzle=` cannot mean."""
     asked, argument = call.key("swizzle"), call.key("box")
     swizzle = swizzle_asked(call)
-    covers = None if argument is None else sizes_of(call, argument, _each("a box with a size", buffer), buffer.rank)
-    region = strided(call, buffer, region, covers)
     size = buffer.dtype.bytes
+    say = _advice(Boxes(region.extent, region.extent, size, swizzle, region.step))
+    covers = None if argument is None else sizes_of(call, argument, _each("a box with a size", buffer), buffer.rank, say)
+    region = strided(call, buffer, region, covers)
     box = (
         _by_hand(region, swizzle, size)
         if covers is None
@@ -63,7 +64,7 @@ def boxes_asked(call: Call, buffer: Buffer, region: Box) -> tuple[Box, Boxes]:
         if whole % part:
             whole, part = whole * step, part * step
             reason = f"boxes of {part} do not divide the {whole} elements that dimension {dim} of the region has"
-            help = f"choose a divisor of {whole}, or one box of more than {whole}"
+            help = f"choose a divisor of {whole}, or one box of more than {whole}: {_nearest(extent, box, region.step, size)}"
             raise call.refuse("E0916", reason, at=argument, help=help)
     made = Boxes(extent, box, size, swizzle, region.step)
     if swizzle is not Swizzle.NONE and made.row != swizzle.span:
@@ -91,7 +92,12 @@ def strided(call: Call, buffer: Buffer, region: Box, covers: tuple[int, ...] | N
     argument = call.key("stride")
     if argument is None:
         return region.every(_inferred(region, covers))
-    step = sizes_of(call, argument, _each("a stride", buffer), buffer.rank)
+    say = f"ask for stride=({', '.join('1' for _ in buffer.shape)}), or leave it out"
+    step = sizes_of(call, argument, _each("a stride", buffer), buffer.rank, say)
+    beyond = next((each for each in step if each > MOST_ELEMENT_STRIDE), None)
+    if beyond is not None:
+        reason = f"the hardware has element strides of 1 to {MOST_ELEMENT_STRIDE}, and not {beyond}"
+        raise call.refuse("E0916", reason, at=argument, help="leave `stride=` out, or stage it by via=ld")
     for dim, (grain, each) in enumerate(zip(region.grain, step, strict=True)):
         if grain % each:
             reason = f"a stride of {each} steps over elements that dimension {dim} of the region has: they lie {grain} apart"
@@ -170,9 +176,11 @@ def require_fill(call: Call, buffer: Buffer) -> None:
         raise call.refuse("E0916", reason, at=fill, help="stage it by via=ld, which fills with any number of the type")
 
 
-def sizes_of(call: Call, argument: ir.Argument, thing: str, count: int) -> tuple[int, ...]:
-    """The numbers of an argument `(N, …)`, `count` of them; `thing`: what they are."""
+def sizes_of(call: Call, argument: ir.Argument, thing: str, count: int, say: str | None = None) -> tuple[int, ...]:
+    """The numbers of an argument `(N, …)`, `count` of them; `thing`: what they are; `say`: what would do instead."""
     parts = argument.value.args if isinstance(argument.value, ir.Group) else (argument,)
+    if len(parts) != count and say is not None:
+        raise call.refuse("E0902", f"`{call.rule.name}` takes {thing}, {count} in all", at=argument, help=say)
     if len(parts) != count:
         raise call.wrong(f"takes {thing}, {count} in all", argument)
     return tuple(call.number(part) for part in parts)
@@ -239,6 +247,18 @@ def _help(finding: Finding, made: Planned, buffer: Buffer, boxes: Boxes) -> str:
 def _promise(stride: Expr, buffer: Buffer) -> Expr:
     """What a multiple is promised of: the innermost size, where the stride is made of sizes."""
     return buffer.shape[-1] if buffer.strides is None and not stride.is_constant else stride
+
+
+def _nearest(extent: tuple[int, ...], box: tuple[int, ...], steps: tuple[int, ...], size: int) -> str:
+    """Boxes that divide a region, about as large as was asked for: rows in chunks of 16 bytes, tiles in lines of 128."""
+    least = [1] * (len(box) - 1) + [CHUNK // size or 1]
+    every = [[n for n in range(1, whole + 1) if whole % n == 0] for whole in extent]
+    every = [[n for n in fits if n % chunk == 0] or fits for fits, chunk in zip(every, least, strict=True)]
+    found = [max((n for n in fits if n <= part), default=fits[0]) for fits, part in zip(every, box, strict=True)]
+    for dim in reversed(range(len(found))):
+        while prod(found) * size % LINE and found[dim] < every[dim][-1]:
+            found[dim] = next(n for n in every[dim] if n > found[dim])
+    return f"box=({', '.join(str(n * step) for n, step in zip(found, steps, strict=True))})"
 
 
 def _advice(boxes: Boxes) -> str:

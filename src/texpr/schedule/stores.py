@@ -46,9 +46,17 @@ def stored(call: Call, staging: Staging) -> State:
     try:
         op = operation(staging.state, staging.uses, flushes=staging.via == "bulk")
     except ValueError as reason:
-        raise untouchable(call, staging.uses[0], str(reason), help="stage it in registers, or by via=ld") from None
+        raise untouchable(call, staging.uses[0], str(reason), help=_otherwise(staging)) from None
     staging, region = seen(call, staging) if staging.via == "tma" else (staging, box_of(call, staging))
     return _joined(call, staging, op, way(call, staging, region))
+
+
+def _otherwise(staging: Staging) -> str:
+    """What to do about updates that the engine does not make: where iterations around meet in them, they are not staged."""
+    meets = [loop.sym.base for loop in staging.outer if staging.buffer in loop.reduce]
+    if meets:
+        return f"do not stage it; where threads do not make such updates either, leave the loop over `{meets[0]}` unbound"
+    return "stage it in registers, or by via=ld"
 
 
 def _boxes(call: Call, staging: Staging, region: Box) -> _Way:

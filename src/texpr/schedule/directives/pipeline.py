@@ -50,7 +50,8 @@ def _require_in_order(call: Call, loop: ir.Loop) -> None:
         reason = f"the iterations of `{loop.sym.base}` are {shared}, so none comes before another"
         raise call.refuse("E0909", reason, at=call.plain[0], help="pipeline a `seq`, or a `par` that is bound to nothing")
     if mark(loop, PIPELINE):
-        raise call.refuse("E0905", f"`{loop.sym.base}` is pipelined already", at=call.plain[0])
+        help = f"name all that it copies ahead in one: pipeline({loop.sym.base}, BUFFER, BUFFER, stages=N)"
+        raise call.refuse("E0905", f"`{loop.sym.base}` is pipelined already", at=call.plain[0], help=help)
 
 
 def _named(call: Call, loop: ir.Loop) -> tuple[str, ...]:
