@@ -88,7 +88,8 @@ class Holes:
     def require_neutral(self, stmt: ir.Stmt, copies: Mapping[str, Filling], outer: Mapping[str, Formula]) -> None:
         """Raises Matters where `stmt` may change something there. `outer`: what makes a copy's iteration no hole, by buffer."""
         if not isinstance(stmt, ir.Bind) or not isinstance(stmt.update, str) or len(stmt.targets) != 1:
-            raise Matters("a hole would be computed by a statement that is no update, such as `acc += …`")
+            reason = "a hole would be computed by a statement that is no update, such as `acc += …`"
+            raise Matters(reason, "unguard a loop inside of which there are updates alone")
         (target,), (value,) = stmt.targets, stmt.values
         self._require_inside(target)
         for load in (part for part in walk(value) if isinstance(part, Load)):

@@ -155,7 +155,8 @@ def _parted(state: State, use: Use, dim: int) -> tuple[Expr, Expr, tuple[int, in
     outside = offset.syms() - domains.keys()
     if outside:
         name = min(s.base for s in outside)
-        raise NoBox(use, f"its subscript {dim}, {use.index[dim]}, mixes `{name}` with indices that vary inside")
+        reason = f"its subscript {dim}, {use.index[dim]}, mixes `{name}` with indices that vary inside"
+        raise NoBox(use, reason, "stage at a loop inside of which it is a number plus loops, or promise what splits divide")
     low, high = bounds(offset, ranges)
     if low is None or high is None:
         open_ends = sorted(s.base for s in offset.syms() if ranges[s][1] is None)

@@ -96,7 +96,8 @@ def _written(call: Call, staging: Staging, like: Use, way: _Way) -> State:
     first = copy_loops(call, staging.name, len(region.extent))
     state, use = staging.through_box(region, (first, names), way.mark)
     if is_met_again(state, use, use.inner):
-        raise untouchable(call, like, "an element of its box is read, or stored with it, that another iteration may write")
+        reason = "an element of its box is read, or stored with it, that another iteration may write"
+        raise untouchable(call, like, reason, help="let splits divide what they split, or stage it by via=ld")
     return way.finish(defined(call, staging, like, state))
 
 

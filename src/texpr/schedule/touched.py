@@ -13,7 +13,7 @@ from texpr.schedule.materialise import materialise
 from texpr.schedule.region import Box, NoBox, Use, box, is_met_again, varying
 from texpr.schedule.staging import Staging
 from texpr.schedule.state import State
-from texpr.schedule.views import viewed
+from texpr.schedule.views import told_in_views, viewed
 from texpr.support.diagnostic import Note, TexprError
 from texpr.tma.boxing import MOST_ELEMENT_STRIDE
 
@@ -28,9 +28,10 @@ def own(call: Call, staging: Staging) -> Use:
             reason = f"iterations of `{loop.sym.base}` meet in `{staging.buffer.name}`, which is theirs together"
             raise call.refuse("E0912", reason, help="stage it at a loop outside of that one")
     like = alike(call, staging)
-    told = like if staging.view is None else replace(like, load=replace(like.load, index=like.index))
-    if is_met_again(staging.state, told, varying(staging.state, like)):
-        raise untouchable(call, like, "another iteration may touch the same element, and would not see what this one writes")
+    chosen = varying(staging.state, like)
+    if all(is_met_again(staging.state, told, chosen) for told in told_in_views(staging.state, like)):
+        reason = "another iteration may touch the same element, and would not see what this one writes"
+        raise untouchable(call, like, reason, help="stage it at a loop whose iterations share none of its elements")
     return like
 
 

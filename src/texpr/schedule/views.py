@@ -153,6 +153,15 @@ def seen_by(state: State, uses: Sequence[Use], view: View) -> tuple[Use, ...]:
     return tuple(replace(use, index=view.seen(use.index, use.load.buffer.shape, _simple(state, use))) for use in uses)
 
 
+def told_in_views(state: State, use: Use) -> Iterator[Use]:
+    """An access as it stands, and then with the subscripts of each view in place of its own: all name the same element."""
+    yield use
+    plain = replace(use, index=subscripts(state, use.load, (*use.outer, *use.inner)))
+    for view in () if use.load.data else _merged(use.load.buffer):
+        (seen,) = seen_by(state, (plain,), view)
+        yield replace(use, load=replace(use.load, index=seen.index))
+
+
 def _merged(buffer: Buffer) -> Iterator[View]:
     """Views that merge neighbours which are contiguous, those of the most dimensions first; the tensor's own begins."""
     strides, shape = dense_strides(buffer), buffer.shape
