@@ -16,7 +16,7 @@ from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir.tensor_map import combined_as, element_of
 from texpr.ir.value import Index, Literal, Load, Op, Value
-from texpr.presburger.formula import Eq, Formula, Ge, between, conj, negate
+from texpr.presburger.formula import FALSE, Eq, Formula, Ge, between, conj, negate
 
 CHUNK, LINE = 16, 128
 """Bytes that a swizzle leaves together, and those of a line, by whose number chunks are moved (PTX ISA, "Swizzling Modes")."""
@@ -50,10 +50,10 @@ def pieces(stmt: k.CopyTensor | k.StoreTensor | k.CopyBulk, kernel: k.Kernel, na
             raise ValueError("a run of no known length")
         (at,), loops = _points((stmt.count,), name)
         domain = () if stmt.exactly is None else (Ge(stmt.exactly - 1 - at),)
-        yield Piece(loops, domain, _near(near, at, kernel, loops), _along(far, at, stmt.count))
+        yield Piece(loops, domain, _near(near, at, loops), _along(far, at, stmt.count))
         return
     map = next((each for each in kernel.maps if each.name == stmt.map), None)
-    if map is None or map.interleave or (isinstance(stmt, k.StoreTensor) and not _combines(stmt, map)):
+    if map is None or map.interleave:
         raise ValueError("a map of a kind that is not understood")
     rows = [None] if not stmt.rows else range(len(stmt.rows))
     points, loops = _points(map.tile if not stmt.rows else map.tile[:1], name)
@@ -61,9 +61,9 @@ def pieces(stmt: k.CopyTensor | k.StoreTensor | k.CopyBulk, kernel: k.Kernel, na
         number, weight = ZERO if row is None else expr(row), 1
         for at, extent in zip(points[1:], map.tile[1:], strict=not stmt.rows):
             number, weight = number + at * weight, weight * extent
-        place = _near(near, _tile(near, map, number, points[0]), kernel, loops, map.swizzle)
+        place = _near(near, _tile(near, map, number, points[0]), loops, map.swizzle)
         for where, tests, data in _coordinates(stmt, map, points, row, name):
-            inside, needs = _inside(map, where, data), _pixels(stmt, map)
+            inside, needs = _inside(map, where, data), _needed(stmt, map, near, kernel)
             if not any(e.is_constant and e.constant < 0 for e in where):
                 yield Piece(loops, inside, place, _element(map, where, data), tests, needs)
             if isinstance(stmt, k.CopyTensor) and inside:
@@ -114,6 +114,15 @@ def sender(stmt: k.CopyTensor, kernel: k.Kernel, name: str) -> Sender:
     return Sender({s: expr(s) // sizes[s] * sizes[s] + of.sym for s, of in zip(free, loops, strict=True)}, loops)
 
 
+def _needed(stmt: k.CopyTensor | k.StoreTensor, map: k.TensorMap, near: Load, kernel: k.Kernel) -> Formula | None:
+    """What the rest takes for granted: a tile at a multiple of its swizzle's period, a type that is combined so, a pixel."""
+    array = next(each for each in kernel.arrays if each.buffer is near.buffer)
+    aligned = not map.swizzle or array.align % (LINE * map.swizzle // CHUNK) == 0
+    if not aligned or (isinstance(stmt, k.StoreTensor) and not _combines(stmt, map)):
+        return FALSE
+    return _pixels(stmt, map)
+
+
 def _combines(stmt: k.StoreTensor, map: k.TensorMap) -> bool:
     """Whether the map's type is one in which the elements are combined as in the buffer's."""
     return stmt.reduce is None or element_of(map).name == combined_as(stmt.reduce, map.buffer.dtype)
@@ -144,14 +153,11 @@ def _tile(near: Load, map: k.TensorMap, number: Expr, column: Expr) -> Expr:
     return number * (max(map.tile[0] * near.dtype.bytes, map.swizzle) // near.dtype.bytes) + column
 
 
-def _near(first: Load, linear: Expr, kernel: k.Kernel, loops: Sequence[k.For], swizzle: int = 0) -> Load:
+def _near(first: Load, linear: Expr, loops: Sequence[k.For], swizzle: int = 0) -> Load:
     """The element `linear` behind `first`, as subscripts of its array, where chunks are moved by the address."""
-    array = next(each for each in kernel.arrays if each.buffer is first.buffer)
     size, start = first.dtype.bytes, first.index
     if swizzle:
         period, chunk = LINE * swizzle // CHUNK, CHUNK // size
-        if array.align % period:
-            raise ValueError(f"{array.buffer.name} is not known to begin at a multiple of {period} bytes")
         low = k.offset(first) % (period // size)
         if low is not ZERO:
             linear, start = k.offset(first) + linear, tuple(ZERO for _ in start)

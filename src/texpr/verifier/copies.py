@@ -36,12 +36,12 @@ class Copy:
 def copy_of(event: Event, source: Load | Ref | None, action: Action, tag: Moved, flow: Flow) -> Copy | None:
     """`event` as a copy of `source`; None where it is none. Which element memory of a kernel holds, `tag` says."""
     plain = event.target if tag.side == 1 else source
-    if source is None or not isinstance(plain, Load) or plain.data or tag.side not in (-1, 1):
+    if source is None or plain is None or tag.side not in (-1, 1):
         return None
     found = {loop.sym: e for loop, e in zip(action.spot.loops, tag.indices, strict=False)}
-    meant, copies = plain.index, tuple[Expr, ...]()
-    if flow.space(plain.buffer) is Space.GLOBAL:
-        if action.stored != plain.buffer or flow.program.scopes.get(plain.buffer) != 0:
+    meant, copies = (plain.index, tuple[Expr, ...]()) if isinstance(plain, Load) else ((), ())
+    if isinstance(plain, Load) and flow.space(plain.buffer) is Space.GLOBAL:
+        if plain.data or action.stored != plain.buffer or flow.program.scopes.get(plain.buffer) != 0:
             return None
     else:
         around = [loop.sym for loop in action.spot.loops[: flow.program.scopes[action.stored]]]

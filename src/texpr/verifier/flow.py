@@ -353,7 +353,9 @@ class Flow:
 def easily(facts: Sequence[Formula], premises: Formula) -> Point | None:
     """`witness`, asked first without what makes it hard: there are more points then, so that none is none."""
     easy = [fact for fact in facts if not any(map(_nested, leaves(fact)))]
-    return None if len(easy) < len(facts) and witness(easy, premises) is None else witness(facts, premises)
+    if len(easy) < len(facts) and witness(easy, premises) is None:
+        return None
+    return witness(facts, premises)
 
 
 def _nested(value: Expr) -> bool:

@@ -78,10 +78,26 @@ class Phases:
     def questions(self) -> Iterator[Asked]:
         """What is to be proved of all barriers."""
         for barrier, launch in dict.fromkeys((s.barrier.buffer, s.site.launch) for s in self.reading.signals):
+            own = [s for s in self.reading.signals if s.barrier.buffer is barrier and s.site.launch is launch]
+            told = launch.kernel.name, "phases", barrier.name, "", barrier.span
             try:
                 yield from self._of(self.turns(barrier, launch))
             except ValueError as why:
-                yield (launch.kernel.name, "phases", barrier.name, "", barrier.span), _raised, (why,)
+                yield told, self.misused, (own, why)
+
+    def misused(self, signals: Sequence[Signal], why: ValueError) -> Point | None:
+        """A wait for what nobody begins, or two arrivals in one turn. Raises ValueError, `why`, where there is neither."""
+        arms = [s for s in signals if isinstance(s.stmt, k.BarrierExpect | k.BarrierArrive)]
+        if not arms:
+            return next((p for s in signals if (p := witness(s.site.where, self.premises)) is not None), None)
+        for at, one in enumerate(arms):
+            for two in arms[at + 1 :]:
+                sides = sides_of(one.site, two.site)
+                turns = [loop.sym for loop in one.site.loops if loop in two.site.loops]
+                facts = (*domains(one.site, two.site, sides), *_home(one, two, sides), *equal_all(turns, sides))
+                if (found := witness(facts, self.premises)) is not None:
+                    return found
+        raise why
 
     def _of(self, turns: Turns) -> Iterator[Asked]:
         arrival, name, kernel = turns.arrival, turns.barrier.name, turns.arrival.site.launch.kernel.name
@@ -283,10 +299,6 @@ class Phases:
         later = points(here, [*arrives(one), *arrives(mid), *before(mid, one)], list(mid.values()), self.premises)
         odd = points(here, [*arrives(one), negate(Eq(parity.substitute(one)))], (), self.premises)
         return odd.subtract(later).sample()
-
-
-def _raised(why: ValueError) -> Point | None:
-    raise why
 
 
 def _one(arms: Sequence[Signal]) -> Signal:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from texpr.affine.expr import Expr, Min, Sym, combination, expr, term
+from texpr.affine.expr import Expr, FloorDiv, Min, Sym, combination, expr, term
 from texpr.ir.value import Buffer, Load, Ref
 from texpr.verifier.match import Match, Pairing, home_of
 
@@ -125,11 +125,23 @@ def _cut(pairing: Pairing) -> dict[Sym, Expr]:
     return found
 
 
+def _unhalved(difference: Expr, sym: Sym, unknown: Mapping[Sym, Sym], found: dict[Sym, Expr]) -> None:
+    """From ⌊x / n⌋ = rest + ⌊lane / n⌋: x = n · rest + lane."""
+    halves = [(m[0], c) for m, c in difference.terms if len(m) == 1 and isinstance(m[0], FloorDiv) and c in (1, -1)]
+    for whole, sign in halves:
+        for part, other in halves if whole.num.as_sym == sym and whole.den.is_constant else ():
+            if other == -sign and part.den is whole.den:
+                rest = difference - term((whole,), sign) - term((part,), other)
+                found.setdefault(unknown[sym], rest * -sign * part.den + part.num)
+                return
+
+
 def _solve_one(difference: Expr, unknown: Mapping[Sym, Sym], found: dict[Sym, Expr]) -> None:
     inside = difference.syms() & unknown.keys()
     if len(inside) != 1:
         return
     (sym,) = inside
+    _unhalved(difference, sym, unknown, found)
     for monomial, coefficient in difference.terms:
         if monomial == (sym,):
             rest = difference - term(monomial, coefficient)

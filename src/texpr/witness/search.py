@@ -145,7 +145,7 @@ class _Search:
         plain, held = (event.target, source) if outward else (source, event.target)
         stored = self.kept(plain.buffer) if isinstance(plain, Load) and not plain.data else ()
         if not stored or not isinstance(plain, Load):
-            return None
+            return self.passed_on(event, source, anchors)
         fitting = [m for m in anchors if m.action.stored in stored and home_of(m.event.target) == home_of(held)]
         for match in sorted(fitting, key=lambda m: -len(m.action.spot.loops)):
             action = match.action
@@ -156,6 +156,16 @@ class _Search:
                 found = self.outer(event, plain, action, loops[:count]) if fixed <= set(loops[:count]) else None
                 if found is not None:
                     return Moved(self.number(action), found, 1 if outward else -1)
+        return None
+
+    def passed_on(self, event: Event, source: Load | Ref, anchors: Sequence[Match]) -> Moved | None:
+        """`event` as a copy of what one register keeps to another one, which updates it next."""
+        for match in (m for m in anchors if home_of(m.event.target) == home_of(event.target)):
+            loops, known = indices(match.action.spot), set(event.site.dims)
+            same = (m for m in anchors if home_of(m.event.target) == home_of(source) and m.action.stored == match.action.stored)
+            count = next((n for n, sym in enumerate(loops) if not match.indices[sym].syms() <= known), len(loops))
+            if next(same, None) is not None:
+                return Moved(self.number(match.action), tuple(match.indices[sym] for sym in loops[:count]), -1)
         return None
 
     def kept(self, buffer: Buffer) -> Sequence[Buffer | Sym]:
