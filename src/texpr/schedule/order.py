@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from texpr.affine.expr import Sym, expr
+from texpr.affine.expr import Expr, Sym, expr
 from texpr.checks.subject import Subject, Witness, element_at, place, sides
 from texpr.ir import program as ir
+from texpr.ir.uses import loads
 from texpr.presburger.formula import Formula, compare, conj, disj
 from texpr.presburger.maps import left, right
 from texpr.presburger.raw import Undecided
@@ -69,7 +70,8 @@ def _require(
     broken = disj(_broken(after, found, places[0], places[1], names[0], names[1]))
     dims = (*map(left, extended_syms(found.source)), *map(right, extended_syms(found.sink)))
     try:
-        witness = subject.point(dims, conj((found.formula, broken)))
+        same = same_leaves(before, (old[0], old[1]), (names[0], names[1]), found.buffer.name)
+        witness = subject.point(dims, conj((found.formula, *same, broken)))
     except Undecided:
         raise Limitation([undecided(found, span, name)]) from None
     if witness is None:
@@ -89,6 +91,39 @@ def where(body: Body, stmt: ir.Stmt) -> Where:
         if step is not stmt:
             body = next(block for block in ir.blocks(step) if path_to(block, stmt) is not None)
     return Where(tuple(s for s in path if isinstance(s, ir.Par | ir.Seq)), tuple(positions), path)
+
+
+def same_leaves(
+    state: State, stmts: tuple[ir.Stmt, ir.Stmt], names: tuple[Mapping[Sym, Sym], Mapping[Sym, Sym]], buffer: str
+) -> Iterator[Formula]:
+    """Which loops two statements surely run at one index where they touch one element of `buffer`, whatever the sizes.
+
+    Subscripts that are loops of the program plus what is fixed are equal, thus these loops are, thus all that splits and merges
+    make of them: a merge of equal indices is equal, though with sizes unknown no affine formula says so.
+    """
+    one, other = (_subscripts(stmt, buffer) for stmt in stmts)
+    if one is None or other is None or len(one) != len(other):
+        return
+    tops = {d.sym for t in state.transforms for d in t.inputs} | set(names[0]) | set(names[1])
+    fixed = frozenset(state.function.sizes)
+    equal: set[Sym] = set()
+    for a, b in zip(one, other, strict=True):
+        (alone, *more) = [*sorted(a.syms() - fixed, key=str), Sym("none")]
+        if a is b and len(more) == 1 and alone in tops and (a - expr(alone)).syms() <= fixed:
+            equal.add(alone)
+    for transform in state.transforms:
+        if all(d.sym in equal for d in transform.inputs):
+            equal |= {d.sym for d in transform.outputs}
+    for sym in sorted(equal & names[0].keys() & names[1].keys(), key=str):
+        yield compare("==", expr(left(names[0][sym])), expr(right(names[1][sym])))
+
+
+def _subscripts(stmt: ir.Stmt, buffer: str) -> tuple[Expr, ...] | None:
+    """The subscripts with which a statement names `buffer`, if all are alike and none is data."""
+    targets = stmt.targets if isinstance(stmt, ir.Bind) else ()
+    every = {load.index: load for load in (*loads(stmt), *targets) if load.buffer.name == buffer}
+    ((index, load),) = every.items() if len(every) == 1 else ((None, None),)
+    return None if load is None or load.data else index
 
 
 def _named(state: State, instance: Instance) -> dict[Sym, Sym]:
