@@ -3,9 +3,10 @@
 BIN := .venv/bin
 UV := uv==0.13.8
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+ON_DEVICE := bench/tma.py bench/gallery.py
 SOURCES := src tests examples docs/figures .ci $(wildcard bench)
 
-.PHONY: help run test check long bench lock format clean
+.PHONY: help run test check long bench device lock format clean
 
 help:                    ## this list
 	@sed -n 's/^\([a-z]*\):[^#]*## */\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -28,7 +29,10 @@ long: .venv/.dev         ## the long suite
 
 bench: .venv/.dev        ## measurements: compile time, emulator rate, CPU code against NumPy and Numba
 	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements-bench.lock
-	@for script in $(wildcard bench/*.py); do $(BIN)/python "$$script" || exit 1; done
+	@for script in $(filter-out $(ON_DEVICE),$(wildcard bench/*.py)); do $(BIN)/python "$$script" || exit 1; done
+
+device: .venv/.dev       ## on a machine with a GPU: results checked, copies and the gallery timed (≤ 10 minutes)
+	@PYTHON=$(BIN)/python bench/device.sh
 
 format: .venv/.dev       ## rewrite sources in the house format
 	$(BIN)/ruff check --fix $(SOURCES)

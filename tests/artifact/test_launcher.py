@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.backends.tiles import BULK, TILED
+from tests.backends.tile_texts import BULK
+from tests.backends.tiles import TILED
 
 from texpr.affine.expr import Sym, expr
 from texpr.backends.cuda.launcher import Image

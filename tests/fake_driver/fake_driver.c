@@ -89,6 +89,12 @@ EXPORT int cuDeviceGet(int *device, int ordinal) {
     return *device = ordinal, OK;
 }
 
+EXPORT int cuDeviceGetName(char *name, int room, int device) {
+    ENTER("cuDeviceGetName");
+    (void)device;
+    return snprintf(name, (size_t)room, "fake device"), OK;
+}
+
 EXPORT int cuDeviceGetAttribute(int *value, int attribute, int device) {
     int major = 9, minor = 0, grid[3] = {2147483647, 65535, 65535};
     ENTER("cuDeviceGetAttribute");
@@ -327,6 +333,45 @@ EXPORT int cuMemcpyHtoDAsync_v2(uint64_t to, void const *from, size_t bytes, voi
 EXPORT int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream) {
     record("cuMemcpyDtoHAsync bytes=%zu stream=%p", bytes, stream);
     return cuMemcpyDtoH_v2(to, from, bytes);
+}
+
+EXPORT int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *stream) {
+    ENTER("cuMemcpyDtoDAsync");
+    record("cuMemcpyDtoDAsync bytes=%zu stream=%" PRIxPTR, bytes, (uintptr_t)stream);
+    return memmove((void *)(uintptr_t)to, (void const *)(uintptr_t)from, bytes), OK;
+}
+
+EXPORT int cuEventCreate(void **event, unsigned flags) {
+    static uintptr_t count;
+    ENTER("cuEventCreate");
+    *event = (void *)++count;
+    record("cuEventCreate flags=%u event=%" PRIuPTR, flags, count);
+    return OK;
+}
+
+EXPORT int cuEventRecord(void *event, void *stream) {
+    ENTER("cuEventRecord");
+    record("cuEventRecord event=%" PRIuPTR " stream=%" PRIxPTR, (uintptr_t)event, (uintptr_t)stream);
+    return OK;
+}
+
+EXPORT int cuEventSynchronize(void *event) {
+    ENTER("cuEventSynchronize");
+    record("cuEventSynchronize event=%" PRIuPTR, (uintptr_t)event);
+    return OK;
+}
+
+/* As many milliseconds as lie between the events' numbers. */
+EXPORT int cuEventElapsedTime(float *took, void *start, void *end) {
+    ENTER("cuEventElapsedTime");
+    *took = (float)((uintptr_t)end - (uintptr_t)start);
+    return OK;
+}
+
+EXPORT int cuEventDestroy_v2(void *event) {
+    ENTER("cuEventDestroy");
+    record("cuEventDestroy event=%" PRIuPTR, (uintptr_t)event);
+    return OK;
 }
 
 EXPORT int cuStreamCreate(void **stream, unsigned flags) {

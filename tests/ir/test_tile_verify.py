@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.backends.tiles import BULK, LOAD, REDUCE, RING, ROWS, SHARED, STORE, TILED, TRANSPOSE
+from tests.backends.tile_texts import BULK, LOAD, REDUCE, RING, ROWS, SHARED, STORE, TRANSPOSE
+from tests.backends.tiles import TILED
 
 from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_text import plan_text

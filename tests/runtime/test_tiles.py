@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.backends.tiles import TILED, TRANSPOSE
+from tests.backends.tile_texts import TRANSPOSE
+from tests.backends.tiles import TILED
 from tests.lowering.tiled import COPY, copying
 from tests.schedule.laid import laid
 
