@@ -16,6 +16,7 @@ from texpr.planner.follow import Follower, Refused
 from texpr.planner.nest import Nest, NoPlan, nests
 from texpr.planner.script import Script
 from texpr.planner.search import Candidate, Search
+from texpr.planner.turned import SIDE, Turned, crossed
 from texpr.planner.wide import Wide
 from texpr.schedule.apply import start
 from texpr.schedule.state import State
@@ -61,6 +62,8 @@ def plan(function: ir.Function, target: Target) -> Planned:
             continue
         found, script = _laid_out(nest, state)
         if script is None and target.is_gpu:
+            found, script = _turned(nest, state, found)
+        if script is None and target.is_gpu:
             found, script = _widened(nest, state, found)
         chosen.append(found)
         if script is not None:
@@ -89,6 +92,21 @@ def _laid_out(nest: Nest, state: State) -> tuple[Chosen, Follower | None]:
         else:
             return Chosen(nest.line, found, "", (*refused, *script.dropped)), script
     return Chosen(nest.line, None, "every candidate was refused", tuple(refused)), None
+
+
+def _turned(nest: Nest, state: State, found: Chosen) -> tuple[Chosen, Follower | None]:
+    """Tiles that are turned round, where what is read lies across what is written."""
+    ways = crossed(nest)
+    if ways is None:
+        return found, None
+    script = Turned(state, nest.loops[0].span, nest=nest, crossed=ways)
+    try:
+        script.run()
+    except Refused as reason:
+        return replace(found, refused=(*found.refused, str(reason))), None
+    names = ", ".join(f"`{buffer.name}`" for buffer in ways.buffers)
+    reason = f"{found.reason}; {names}: turned round in tiles of {SIDE} × {SIDE}"
+    return replace(found, reason=reason, refused=(*found.refused, *script.dropped)), script
 
 
 def _widened(nest: Nest, state: State, found: Chosen) -> tuple[Chosen, Follower | None]:

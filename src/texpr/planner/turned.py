@@ -1,0 +1,97 @@
+"""A nest that reads one way and writes another: what is read goes through a tile of shared memory, and is turned round there.
+
+    par N |j| { par M |i| { B[j, i] = A[i, j] } }      neighbours of A lie along j, of B along i
+
+No mapping to lanes serves both: a warp that has 32 neighbours of the one has 32 rows of the other. So a block copies a tile of
+32 × 32, its lanes along the rows of what is read, and works on it with its lanes along the rows of what is written. Rows of the
+tile are longer by a word, so that a column lies in all banks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from texpr.affine.expr import Sym
+from texpr.ir.value import Buffer
+from texpr.isa.memories import SHARED
+from texpr.planner.follow import Follower
+from texpr.planner.model import form
+from texpr.planner.nest import Nest, Touch
+
+SIDE = 32
+"""Rows and columns of a tile: the lanes of a warp."""
+
+WARPS = 8
+"""Warps of a block, each with every eighth row of a tile."""
+
+SHORT = 16
+"""Loops that are known to be shorter are no rows for a warp."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crossed:
+    """`across`: the loop along which neighbours of `buffers`, which are read, lie; `along`: of what is written."""
+
+    across: Sym
+    along: Sym
+    buffers: tuple[Buffer, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Turned(Follower):
+    """Takes what `crossed` names through tiles."""
+
+    nest: Nest
+    crossed: Crossed
+
+    def run(self) -> None:
+        """Follows every directive. Raises Refused."""
+        across, along = self.crossed.across.name, self.crossed.along.name
+        row_block, row = self.fresh(across, "b", "t")
+        self.must("split", across, SIDE, results=(row_block, row))
+        lane_block, lane = self.fresh(along, "b", "t")
+        self.must("split", along, SIDE, results=(lane_block, lane))
+        step, warp = self.fresh(row, "step", "warp")
+        self.must("split", row, WARPS, results=(step, warp))
+        others = [p.sym.name for p in self.nest.pars if p.sym not in (self.crossed.across, self.crossed.along)]
+        self.must("reorder", *others, row_block, lane_block, step, warp, lane)
+        self.must("bind", lane, "block.x")
+        self.must("bind", warp, "block.y")
+        for buffer in self.crossed.buffers:
+            (name,) = self.fresh(buffer.name, "s")
+            self.must("stage", buffer.name, results=(name,), of=buffer, at=lane_block, space="shared")
+            dims = next(len(t.index or ()) for t in self.nest.of(buffer))
+            self.may("resize", f"{name}.d{dims - 1}", 0, max(1, SHARED.bank_width // buffer.dtype.bytes))
+        self.may("unroll", step)
+
+
+def crossed(nest: Nest) -> Crossed | None:
+    """What is read along other rows than those that are written, if anything is."""
+    if nest.seqs or nest.local or any(t.updates for t in nest.touches):
+        return None
+    written = {_row(t) for t in nest.touches if t.writes}
+    along = written.pop() if len(written) == 1 else None
+    if along is None or nest.trips[along] < SHORT:
+        return None
+    found: dict[Buffer, Sym] = {}
+    for buffer in nest.read_only():
+        touches = nest.of(buffer)
+        rows = {_row(t) for t in touches}
+        across = rows.pop() if len(rows) == 1 else None
+        if across is not None and across != along and form(touches) and all(t.along(along) for t in touches):
+            found[buffer] = across
+    ways = tuple(dict.fromkeys(found.values()))
+    if len(ways) != 1 or nest.trips[ways[0]] < SHORT:
+        return None
+    return Crossed(ways[0], along, tuple(found))
+
+
+def _row(touch: Touch) -> Sym | None:
+    """The one loop along which neighbouring elements lie, None where there is none or several."""
+    if not touch.index:
+        return None
+    *outer, last = touch.index
+    steps = tuple(last.steps.items())
+    if len(steps) != 1 or steps[0][1] != 1 or any(steps[0][0] in each.steps for each in outer):
+        return None
+    return steps[0][0]
