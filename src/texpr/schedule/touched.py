@@ -29,7 +29,8 @@ def own(call: Call, staging: Staging) -> Use:
             raise call.refuse("E0912", reason, help="stage it at a loop outside of that one")
     like = alike(call, staging)
     chosen = varying(staging.state, like)
-    if all(is_met_again(staging.state, told, chosen) for told in told_in_views(staging.state, like)):
+    viewed_so = () if staging.view is None else (replace(like, load=replace(like.load, index=like.index)),)
+    if all(is_met_again(staging.state, told, chosen) for told in (*viewed_so, *told_in_views(staging.state, like))):
         reason = "another iteration may touch the same element, and would not see what this one writes"
         raise untouchable(call, like, reason, help="stage it at a loop whose iterations share none of its elements")
     return like
