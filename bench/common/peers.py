@@ -159,8 +159,3 @@ def gather_numba(table, index):
 def permute5d(x: np.ndarray) -> np.ndarray:
     """Five dimensions permuted, by NumPy."""
     return np.ascontiguousarray(x.transpose(2, 4, 0, 3, 1))
-
-
-def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The matrix product, by NumPy."""
-    return a @ b
