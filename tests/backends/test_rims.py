@@ -14,14 +14,16 @@ from numpy.typing import NDArray
 
 from texpr.backends.cpu import headers
 from texpr.driver import lower, parse
+from texpr.interp.dtypes import numpy_dtype
 from texpr.ir.selection import AUTO
+from texpr.ir.types import DTYPES
 from texpr.toolchain import this_machine
 
 from .compiled import build
 
 PRODUCT = """
-fn mm(A: TYPE[M, K], B: TYPE[K, N]): TYPE[M, N] {
-    new C: TYPE[M, N]
+fn mm(A: TYPE[M, K], B: TYPE[K, N]): SUM[M, N] {
+    new C: SUM[M, N]
     par M |i| { par N |j| {
         C[i, j] = 0.0
         seq K |k| reduce(C) { C[i, j] SIGN= A[i, k] * B[k, j] }
@@ -66,10 +68,16 @@ def levels() -> Iterator[tuple[str, ...]]:
             yield (f"-march=x86-64{name}",)
 
 
-@pytest.mark.parametrize(("dtype", "sign"), [("f32", "+"), ("f64", "+"), ("f32", "-")])
+def product_of(dtype: str, sign: str = "+") -> str:
+    """C++ of a product of matrices."""
+    total = dtype if dtype in ("f32", "f64") else "f32"
+    (function,) = parse(PRODUCT.replace("TYPE", dtype).replace("SUM", total).replace("SIGN", sign)).functions
+    return lower(function, "cpu", schedule=AUTO).source
+
+
+@pytest.mark.parametrize(("dtype", "sign"), [("f32", "+"), ("f64", "+"), ("f16", "+"), ("bf16", "-")])
 def test_rims(dtype: str, sign: str, tmp_path: Path) -> None:
-    (function,) = parse(PRODUCT.replace("TYPE", dtype).replace("SIGN", sign)).functions
-    source = lower(function, "cpu", schedule=AUTO).source
+    source = product_of(dtype, sign)
     assert "tx_store_some(" in source
     assert "tx_choose(" in source
     rng = np.random.default_rng(1)
@@ -78,8 +86,10 @@ def test_rims(dtype: str, sign: str, tmp_path: Path) -> None:
         path, _ = build(folder, {**headers(), "mm.cpp": source}, flags=("-fopenmp-simd", *flags))
         call = ctypes.CDLL(str(path)).texpr_mm  # pyright: ignore
         for m, n, k in SIZES:
-            a, b = (rng.integers(-4, 5, shape).astype(dtype.replace("f", "float")) for shape in ((m, k), (k, n)))
-            given = [at_the_end_of_a_page(each) for each in (a, b, np.full((m, n), np.nan, a.dtype))]
+            a, b = (rng.integers(-4, 5, shape).astype(numpy_dtype(DTYPES[dtype])) for shape in ((m, k), (k, n)))
+            c = np.full((m, n), np.nan, np.float64 if dtype == "f64" else np.float32)
+            given = [at_the_end_of_a_page(each) for each in (a, b, c)]
+            a, b = a.astype(c.dtype), b.astype(c.dtype)
             places = [ctypes.c_void_p(each.ctypes.data) for each in given]
             assert call(None, None, *places, *(ctypes.c_int64(size) for size in (m, k, n))) == 0
             assert np.array_equal(given[2], a @ b if sign == "+" else -(a @ b)), (flags, m, n, k)
@@ -112,8 +122,7 @@ def test_every_count_of_lanes(tmp_path: Path) -> None:
 
 def test_a_processor_that_lacks_what_the_code_uses_is_told_so(tmp_path: Path) -> None:
     """A status, not a signal: here a processor is asked that says no to everything."""
-    (function,) = parse(PRODUCT.replace("TYPE", "f32").replace("SIGN", "+")).functions
-    source = lower(function, "cpu", schedule=AUTO).source
+    source = product_of("f32")
     for number, flags in enumerate(levels()):
         expected = 0 if not flags or flags[0].endswith("-64") else -2
         flags = ("-fopenmp-simd", *flags, "-D__builtin_cpu_supports(feature)=0")
@@ -121,3 +130,25 @@ def test_a_processor_that_lacks_what_the_code_uses_is_told_so(tmp_path: Path) ->
         sizes = [ctypes.c_int64(0)] * 3
         assert library.texpr_mm(None, None, None, None, None, *sizes) == expected
         assert library.texpr_mm_load(0) == library.texpr_mm_supported(0) == expected
+
+
+@pytest.mark.parametrize("name", ["f16", "bf16"])
+def test_every_number_of_16_bits_is_widened(name: str, tmp_path: Path) -> None:
+    text = f"""#include "texpr_cpu.h"
+    TX_PUBLIC int widen(tx_{name} const *from, float *to, int length) {{
+        for (int at = 0; at < length; at += TX_LANES(float)) tx_row(to[at]) = tx_wide(from[at]);
+        return TX_LANES(float);
+    }}
+    TX_PUBLIC void some(tx_{name} const *from, float *to, int count) {{ tx_row(*to) = tx_wide_some(*from, count); }}
+    """
+    every = np.arange(1 << 16, dtype=np.uint16).view(numpy_dtype(DTYPES[name]))
+    for number, flags in enumerate(levels()):
+        path, _ = build(tmp_path / str(number), {**headers(), "f.cpp": text}, flags=flags)
+        library = ctypes.CDLL(str(path))  # pyright: ignore
+        found = np.empty(every.shape, np.float32)
+        lanes: int = library.widen(*(ctypes.c_void_p(x.ctypes.data) for x in (every, found)), len(every))
+        assert np.array_equal(found, every.astype(np.float32), equal_nan=True)
+        for count in range(1, lanes + 2):
+            few, row = at_the_end_of_a_page(every[500 : 500 + min(count, lanes)]), np.empty(lanes, np.float32)
+            library.some(*(ctypes.c_void_p(x.ctypes.data) for x in (few, row)), count)
+            assert np.array_equal(row[: len(few)], few.astype(np.float32)) and not row[len(few) :].any()

@@ -39,8 +39,8 @@ STEPS = (1024, 512, 256, 128, 64, 32, 16, 8)
 FAR = 128
 """The same where each step reads one element of another row: so many lines stay in the nearest caches for the next tile."""
 
-KINDS = ("f32", "f64")
-"""Types that are computed in vectors as they are."""
+KINDS, NARROW = ("f32", "f64"), ("f16", "bf16")
+"""Types that are computed in vectors as they are, and those that are read as vectors of f32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def panel(nest: Nest, target: Target, banned: frozenset[Buffer], in_order: bool)
     seqs = {loop.sym for loop in nest.seqs}
     if not any(t.updates and t.around & seqs for t in nest.touches):
         raise NoPlan("nothing is summed up over a loop in order, so no tile of results stays in registers")
-    if any(t.buffer.dtype.name not in KINDS or t.index is None for t in nest.touches):
+    if any(t.buffer.dtype.name not in (KINDS if t.writes else KINDS + NARROW) or t.index is None for t in nest.touches):
         raise NoPlan("it is not all plain arithmetic of f32 or f64 at places that are known")
     lane = _lane(nest)
     shared = {b: f for b in nest.read_only() if b not in banned and (f := form(nest.of(b))) is not None and lane in f.along}

@@ -25,6 +25,9 @@ typedef unsigned long long uintptr_t;
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
 #endif
 
 #if defined(__CUDACC__)
@@ -105,7 +108,11 @@ TX_FN tx_f16 tx_narrow(float x, tx_f16) {
     return y;
 }
 #else
+#if defined(__F16C__)
+TX_FN float tx_widen(tx_f16 x) { return _cvtsh_ss(x.bits); }
+#else
 TX_FN float tx_widen(tx_f16 x) { return tx_format_f16::decode(x.bits); }
+#endif
 TX_FN tx_f16 tx_narrow(float x, tx_f16) { return tx_f16{(uint16_t)tx_format_f16::encode(x)}; }
 #endif
 

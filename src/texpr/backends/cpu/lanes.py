@@ -30,10 +30,13 @@ from texpr.backends.c.value import addend, element_text, value_text
 from texpr.ir.kernel import For, If, Store
 from texpr.ir.types import DType
 from texpr.ir.updates import sum_and_product
-from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, conjunction, walk
+from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value, conjunction, walk
 
 WIDEST = 64
 """Bytes of the widest vector of any machine: fewer lanes divide it."""
+
+NARROW = ("f16", "bf16")
+"""Types that are read as vectors of f32."""
 
 _OPERATORS = {"add": ("+", Binds.ADD), "sub": ("-", Binds.ADD), "mul": ("*", Binds.MULTIPLY), "div": ("/", Binds.MULTIPLY)}
 
@@ -135,6 +138,10 @@ class _Row:
                 element = element_text(value, self.scope)
                 whole = not self.left or self.is_held(value)
                 return Text(f"tx_row({element})" if whole else f"tx_some({element}, {self.left})")
+            case Cast(arg=Load() as narrow) if not _is_same(narrow, self.loop.sym):
+                element = element_text(narrow, self.scope)
+                whole = not self.left or self.is_held(narrow)
+                return Text(f"tx_wide({element})" if whole else f"tx_wide_some({element}, {self.left})")
             case _:
                 return value_text(value, self.scope)
 
@@ -203,6 +210,8 @@ def _is_even(value: Value, sym: Sym, dtype: DType) -> bool:
             return all(_is_even(arg, sym, dtype) for arg in args)
         case Load():
             return _moves(value, sym) or _is_same(value, sym)
+        case Cast(arg=Load() as narrow) if dtype.name == "f32" and narrow.dtype.name in NARROW:
+            return _moves(narrow, sym) or _is_same(narrow, sym)
         case Literal() | Ref():
             return True
         case _:

@@ -85,6 +85,26 @@ typedef float tx_floats __attribute__((vector_size(TX_VECTOR_BYTES)));
 typedef double tx_doubles __attribute__((vector_size(TX_VECTOR_BYTES)));
 template <class T> TX_FN typename tx_vector<T>::type tx_same(T value) { return value - typename tx_vector<T>::type{}; }
 
+/* The vector of elements of 16 bits from `first` on, widened. */
+TX_FN tx_floats tx_wide(tx_bf16 const &first) {
+    typedef uint16_t tx_halves __attribute__((vector_size(TX_VECTOR_BYTES / 2)));
+    typedef uint32_t tx_words __attribute__((vector_size(TX_VECTOR_BYTES)));
+    tx_halves row;
+    std::memcpy(&row, &first, sizeof row);
+    return (tx_floats)(__builtin_convertvector(row, tx_words) << 16);
+}
+TX_FN tx_floats tx_wide(tx_f16 const &first) {
+#if defined(__AVX512F__)
+    return _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<__m256i const *>(&first)));
+#elif defined(__AVX__) && defined(__F16C__)
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<__m128i const *>(&first)));
+#else
+    tx_floats row = {};
+    for (int lane = 0; lane < TX_LANES(float); ++lane) row[lane] = tx_widen((&first)[lane]);
+    return row;
+#endif
+}
+
 /* Of a row that goes beyond what is meant: `tx_some` has the first COUNT elements from `first` on, then zeros, and reads nothing
    after them; `tx_store_some` writes so many and nothing after them; `tx_choose` takes so many lanes of YES, then those of NO.
    COUNT is 1 or more. */
@@ -148,6 +168,12 @@ template <class V> TX_FN V tx_chosen(int count, V yes, V no) {
 TX_FN tx_floats tx_choose(int count, tx_floats yes, tx_floats no) { return tx_chosen(count, yes, no); }
 TX_FN tx_doubles tx_choose(int count, tx_doubles yes, tx_doubles no) { return tx_chosen(count, yes, no); }
 #endif
+
+template <class T> TX_FN tx_floats tx_wide_some(T const &first, int count) {
+    T row[TX_LANES(float)] = {};
+    std::memcpy(row, &first, tx_min(count, TX_LANES(float)) * sizeof(T));
+    return tx_wide(row[0]);
+}
 
 /* a * b + c in each lane, rounded once where the machine has an instruction for it. */
 #if defined(__AVX512F__)
