@@ -39,12 +39,14 @@ GROUP = 4
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Rows and columns of a matrix: `load` is its element at the start of both, `dim` the dimension of the table that rows go
-    along, `count` the rows that accesses touch, `boxes` the copies, which may be of more, and `where` an access finds its
-    element in the tile. `named`: the accesses by what names their elements, which are the table's subscripts and the column."""
+    along, `count` and `width` the rows and columns that accesses touch, `boxes` the copies, which may be of more, and `where`
+    an access finds its element in the tile. `named`: the accesses by what names their elements: the table's subscripts and
+    the column."""
 
     load: Load
     dim: int
     count: int
+    width: int
     boxes: Boxes
     where: Mapping[int, tuple[Expr, ...]]
     named: tuple[Use, ...]
@@ -130,7 +132,7 @@ def rows(state: State, uses: Sequence[Use], swizzle: Swizzle = Swizzle.NONE) -> 
     }
     boxes = _boxes(named.extent[dim], across.extent[1], first.dtype.bytes, swizzle)
     begin = replace(first, index=(expr(sym), across.base[1]), data=((sym, start),))
-    return Rows(begin, dim, named.extent[dim], boxes, where, tuple(map(by_name, uses, tables)))
+    return Rows(begin, dim, named.extent[dim], across.extent[1], boxes, where, tuple(map(by_name, uses, tables)))
 
 
 def by_name(use: Use, table: Use) -> Use:

@@ -13,6 +13,7 @@ from texpr.affine.facts import Known
 from texpr.ir.value import Buffer
 from texpr.schedule.call import Call
 from texpr.schedule.region import Box
+from texpr.schedule.rows import Rows
 from texpr.schedule.tensor import ALLOCATED, dense_strides
 from texpr.support.diagnostic import Note
 from texpr.tma.swizzle import CHUNK
@@ -27,6 +28,12 @@ def misplaced(buffer: Buffer, base: Sequence[Expr], extent: Sequence[int], known
     first = sum((b * s for b, s in zip(base, strides, strict=True)), ZERO)
     rows = (s for s, count in zip(strides[:-1], extent[:-1], strict=True) if count > 1)
     return next((place for place in (first, *rows) if not known.multiple(place * buffer.dtype.bytes, CHUNK)), None)
+
+
+def require_named_runs(call: Call, found: Rows, known: Known) -> None:
+    """The same of rows that a table names, which may be any of the matrix."""
+    region = Box((ZERO, found.load.index[1]), (max(2, found.count), found.width), (1, 1), (1, 1))
+    require_runs(call, found.load.buffer, region, known)
 
 
 def require_runs(call: Call, buffer: Buffer, region: Box, known: Known) -> None:

@@ -137,21 +137,27 @@ class Staging:
         shape: Sequence[int],
         where: Mapping[int, tuple[Expr, ...]],
         mark: Callable[[ir.Par], ir.Par],
+        joins: tuple[str, Literal] | None = None,
     ) -> tuple[State, Use]:
         """Of a new buffer of `shape`, what the last of `loops` walk over goes at the end to the last of `targets`.
 
         Its row is an element of a table; what is no element of either stays where it is. Also the access by which it goes. If
-        there are two of each, the first come in first, as in `from_rows`.
+        there are two of each, the first come in first, as in `from_rows`; or, with `joins`, begin as that value and then join
+        by that operation.
         """
         made = self._made(tuple(map(expr, shape)))
         ways = [self._row(target, made, each, mark) for target, each in zip(targets, loops, strict=True)]
         *ins, (pars, own, theirs, test) = ways
-        store = ir.Bind((theirs,), (own,), span=self.span)
+        op, start = joins if joins is not None else (None, None)
+        store = ir.Bind((theirs,), (own,), op, span=self.span)
         after = nested(pars, self._where(test, store))
-        before = tuple(
-            stmt for p, o, t, known in ins for stmt in nested(p, self._where(known, ir.Bind((o,), (t,), span=self.span)))
-        )
-        state = self._rebuilt(self._noted(self.state, (), None, True), made, before, after, where)
+        before: Body = ()
+        for first, mine, source, tested in ins:
+            copy = self._where(tested, ir.Bind((mine,), (source,), span=self.span))
+            plain = tuple(replace(par, directives=()) for par in first)
+            before += nested(first, copy) if start is None else nested(plain, (ir.Bind((mine,), (start,), span=self.span),))
+        noted = self._noted(self.state, (), None, True)
+        state = self._rebuilt(noted, made, before, after, where, joins=joins is not None)
         return state, Use(store, theirs, True, self.outer, pars, theirs.index, False)
 
     def _row(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from texpr.ir import program as ir
+from texpr.ir.value import Buffer, Literal
 from texpr.relation.facts import known
 from texpr.schedule.call import Call
 from texpr.schedule.combining import are_updates, neutral, operation
@@ -15,7 +16,7 @@ from texpr.schedule.marks import SAVES, TENSOR, marked
 from texpr.schedule.region import Box, NoBox, Use, inside, is_met_again
 from texpr.schedule.results import with_results
 from texpr.schedule.rows import Rows, by_name, is_injective, require_rows, rows, table_of
-from texpr.schedule.runs import require_runs
+from texpr.schedule.runs import require_named_runs, require_runs
 from texpr.schedule.staging import Staging
 from texpr.schedule.state import State
 from texpr.schedule.tensor import Boxes
@@ -36,7 +37,7 @@ class _Way:
 
 def stored(call: Call, staging: Staging) -> State:
     """Elements kept while they are written, and then stored by the tensor memory accelerator."""
-    if staging.via == "scatter4":
+    if staging.via == "scatter4" or (staging.via == "bulk" and any(use.load.data for use in staging.uses)):
         return _by_rows(call, staging)
     way = _runs if staging.via == "bulk" else _boxes
     if not are_updates(staging.uses):
@@ -73,16 +74,20 @@ def _boxes(call: Call, staging: Staging, region: Box) -> _Way:
 
 
 def _runs(call: Call, staging: Staging, region: Box) -> _Way:
-    """Runs without a map: a result is asked to begin where one can."""
+    """Runs without a map."""
     require_runs(call, staging.buffer, region, known(inside(staging.state, staging.outer)))
-    buffer, words = staging.buffer, (0, *region.extent, "bulk")
-    align = {} if buffer.role != "result" else {buffer.name: max(CHUNK, buffer.align or 0)}
+    words = (0, *region.extent, "bulk")
     return _Way(
         region,
         lambda loop: marked(loop, TENSOR, *words, span=call.directive.span),
         lambda: None,
-        lambda state: with_results(state, align),
+        lambda state: _chunked(state, staging.buffer),
     )
+
+
+def _chunked(state: State, buffer: Buffer) -> State:
+    """A result is asked to begin where a run can."""
+    return with_results(state, {buffer.name: max(CHUNK, buffer.align or 0)} if buffer.role == "result" else {})
 
 
 def _written(call: Call, staging: Staging, like: Use, way: _Way) -> State:
@@ -113,33 +118,71 @@ def _joined(call: Call, staging: Staging, op: str, way: _Way) -> State:
 
 
 def _by_rows(call: Call, staging: Staging) -> State:
-    """Rows that a table names, stored four at a time, and loaded so first where they are read before they are written."""
-    state, first = staging.state, staging.uses[0]
+    """Rows that a table names, stored four at a time, or each as a run, which combines, too; read first, they are loaded so."""
+    state, in_runs = staging.state, staging.via == "bulk"
     try:
         found = rows(state, staging.uses, swizzle_asked(call))
+        joins = _joining(staging, found) if in_runs and are_updates(staging.uses) else None
     except NoBox as problem:
         raise untouchable(call, problem.use, str(problem), help=problem.help) from None
-    _require_apart(call, staging, found)
-    like = own(call, replace(staging, uses=found.named))
-    require_rows(call, found, known(inside(state, staging.outer)), stored=True)
-    words = (found.boxes.swizzle.span, *found.boxes.box, "scatter4")
-    row, column, *ins = (*copy_loops(call, f"{staging.name}_out", 2), *copy_loops(call, staging.name, 2))
-    loops = {row: found.count, column: found.boxes.extent[1]}
-    target = found.at(row, column)
+    except ValueError as reason:
+        raise untouchable(call, staging.uses[0], str(reason), help=_otherwise(staging)) from None
+    if joins is None:
+        _require_apart(call, staging, found)
+    like = found.named[0] if joins is not None else own(call, replace(staging, uses=found.named))
+    promised = known(inside(state, staging.outer))
+    if in_runs:
+        require_named_runs(call, found, promised)
+    else:
+        require_rows(call, found, promised, stored=True)
+    shape = (found.count, found.width) if in_runs else found.boxes.extent
+    words = (0, *shape, "bulk") if in_runs else (found.boxes.swizzle.span, *found.boxes.box, "scatter4")
+    every = [copy_loops(call, f"{staging.name}{part}", 2) for part in ("", "_out")]
+    loops = [dict(zip(each, (found.count, shape[1]), strict=True)) for each in every]
+    targets = [found.at(*each) for each in every]
 
     def mark(loop: ir.Par) -> ir.Par:
         return marked(loop, TENSOR, *words, span=call.directive.span)
 
-    made, use = staging.to_rows((target,), (loops,), found.boxes.extent, found.where, mark)
-    if undefined(made, staging.name):
-        first_loops = dict(zip(ins, loops.values(), strict=True))
-        targets, every = (found.at(ins[0], ins[1]), target), (first_loops, loops)
-        made, use = staging.to_rows(targets, every, found.boxes.extent, found.where, mark)
+    made, use = staging.to_rows(targets[1:], loops[1:], shape, found.where, mark)
+    if joins is not None:
+        made, use = staging.to_rows(targets, loops, shape, found.where, mark, joins)
+        if _meets(made, staging, found, use):
+            raise untouchable(call, like, "another iteration may touch its rows that does not meet this one by right")
+    elif undefined(made, staging.name):
+        made, use = staging.to_rows(targets, loops, shape, found.where, mark)
         if is_met_again(made, _by_name(use), use.inner):
             reason = "an element of its rows is read, or stored with them, that another iteration may write"
-            raise untouchable(call, like, reason, help=f"copies of rows are {found.least} elements wide, or a multiple of that")
-        made = defined(call, staging, first, made)
-    return with_memory(made, staging.name, found.memory)
+            help = None if in_runs else f"copies of rows are {found.least} elements wide, or a multiple of that"
+            raise untouchable(call, like, reason, help=help)
+        made = defined(call, staging, staging.uses[0], made)
+    return _chunked(made, staging.buffer) if in_runs else with_memory(made, staging.name, found.memory)
+
+
+def _joining(staging: Staging, found: Rows) -> tuple[str, Literal]:
+    """By what rows join their matrix, and what changes nothing. Raises ValueError with the reason where they may not.
+
+    Where two rows may be one, they join it in any order: for floating-point numbers the text frees it, in all loops along them.
+    """
+    op = operation(staging.state, found.named, flushes=True)
+    buffer, dtype = staging.buffer, staging.buffer.dtype
+    if dtype.is_float and not is_injective(staging.state, found.table.buffer):
+        for use in found.named:
+            along = frozenset(s for e in use.index[:-1] for s in e.syms())
+            held = next((p for p in use.inner if staging.state.domain(p).sym in along and buffer not in p.reduce), None)
+            if held is not None:
+                reason = f"the order of a sum of {dtype} would change, which `{held.sym.base}` keeps"
+                raise ValueError(f"{reason}; `reduce({buffer.name})` on that loop frees it")
+    return op, neutral(op, dtype)
+
+
+def _meets(state: State, staging: Staging, found: Rows, use: Use) -> bool:
+    """Whether an element that rows join may be touched by an iteration around that does not meet this one by right."""
+    if is_injective(staging.state, found.table.buffer):
+        return is_met_again(state, _by_name(use), use.inner, free=True)
+    column = use.load.index[1:]  # any row may be any other
+    alone = replace(use, load=replace(use.load, index=column, data=()), index=column)
+    return is_met_again(state, alone, use.inner[1:], free=True)
 
 
 def _by_name(use: Use) -> Use:

@@ -40,7 +40,7 @@ from texpr.schedule.flat import in_rows
 from texpr.schedule.marks import ASYNC, MULTICAST, TENSOR, marked
 from texpr.schedule.region import Box, NoBox, inside, uses
 from texpr.schedule.rows import require_rows, require_target, rows
-from texpr.schedule.runs import require_runs
+from texpr.schedule.runs import require_named_runs, require_runs
 from texpr.schedule.staging import Staging
 from texpr.schedule.state import State
 from texpr.schedule.stores import by_tma, stored
@@ -110,6 +110,8 @@ def _staged(call: Call) -> State:
         return _by_rows(call, staging, fill)
     if via == "tma":
         return defined(call, staging, found[0], _by_engine(call, staging, fill))
+    if via == "bulk" and any(use.load.data for use in found):
+        return _by_rows(call, staging, None)
     region = box_of(call, staging)
     names = copy_loops(call, name.name, len(region.extent))
     if via == "bulk":
@@ -167,19 +169,25 @@ def _by_columns(call: Call, staging: Staging, fill: Literal | None) -> State:
 
 
 def _by_rows(call: Call, staging: Staging, fill: Literal | None) -> State:
-    """Rows that a table names, copied four at a time by the tensor memory accelerator."""
+    """Rows that a table names, copied four at a time by the tensor memory accelerator, or each as a run."""
     try:
         found = rows(staging.state, staging.uses, swizzle_asked(call))
     except NoBox as problem:
         raise untouchable(call, problem.use, str(problem), help=problem.help) from None
-    require_rows(call, found, known(inside(staging.state, staging.outer)))
+    in_runs, promised = staging.via == "bulk", known(inside(staging.state, staging.outer))
+    if in_runs:
+        require_named_runs(call, found, promised)
+    else:
+        require_rows(call, found, promised)
     row, column = copy_loops(call, staging.name, 2)
-    words = (found.boxes.swizzle.span, *found.boxes.box, "gather4")
-    loops = dict(zip((row, column), found.boxes.extent, strict=True))
+    extents = (found.count, found.width) if in_runs else found.boxes.extent
+    words = (0, *extents, "bulk") if in_runs else (found.boxes.swizzle.span, *found.boxes.box, "gather4")
+    loops = dict(zip((row, column), extents, strict=True))
     state = staging.from_rows(
         found.at(row, column), loops, found.where, fill, lambda loop: marked(loop, TENSOR, *words, span=call.directive.span)
     )
-    return with_memory(defined(call, staging, staging.uses[0], state), staging.name, found.memory)
+    state = defined(call, staging, staging.uses[0], state)
+    return state if in_runs else with_memory(state, staging.name, found.memory)
 
 
 def _multicast(call: Call, loop: ir.Par, among: tuple[ir.Loop, ...]) -> ir.Par:
