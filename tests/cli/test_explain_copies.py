@@ -9,6 +9,8 @@ import pytest
 from tests.backends.tiles import TILED
 from tests.backends.transfers import STAGES
 from tests.lowering.test_holes import ROWS, figure_2
+from tests.lowering.test_named_runs import COMBINE
+from tests.lowering.test_named_runs import TILES as BY_RUNS
 from tests.schedule.laid import laid
 
 from texpr.cli import main
@@ -54,6 +56,9 @@ def test_copies_of_tiles_name_their_maps() -> None:
     assert (added["from"], added["to"], added["reduce"], added["bytes"]) == ("tile", "z", "add", 256)
     assert [(each["kind"], each["pending"]) for each in barriers(TILED["store"].kernel)][1] == ("reads", 0)
     assert [each["engine"] for each in copies(TILED["bulk"].kernel)] == ["bulk", "bulk"]
+    (sums,) = k.kernels(laid(COMBINE, BY_RUNS.format("Y")).plan.steps)
+    (run,) = copies(sums)
+    assert (run["bytes"], run["exactly"], run["reduce"]) == (192, "4 * min(D - 48 * jo, 48)", "add")
 
 
 def test_copies_of_tiles_cost_threads_nothing() -> None:

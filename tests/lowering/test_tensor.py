@@ -247,6 +247,23 @@ EXAMPLES: dict[str, tuple[Arrays, Mapping[str, int]]] = {
         {"A": integers(19, 150), "B": integers(150, 36, seed=1), "C": integers(19, 36, seed=2)},
         {"M": 19, "K": 150, "N": 36},
     ),
+    "scatter": (
+        {
+            "Y": integers(37, 100),
+            "weight": integers(37, seed=1),
+            "X": integers(20, 100, seed=2),
+            "token": np.random.default_rng(0).integers(0, 20, 37).astype(np.int32),
+        },
+        {"n": 37, "D": 100, "T": 20},
+    ),
+    "permuted": (
+        {
+            "X": integers(37, 100),
+            "place": np.random.default_rng(0).permutation(37).astype(np.int32),
+            "Y": integers(37, 100, seed=1),
+        },
+        {"n": 37, "D": 100},
+    ),
     "padded_batch": (
         {"A": integers(3, 37, 40), "rows": np.array([37, 0, 20], np.int32), "W": integers(40, 36, seed=1)},
         {"B": 3, "M": 37, "K": 40, "N": 36},

@@ -24,8 +24,8 @@ SCHEDULED = ("conv2d", "matmul", "matmul_ring", "permute5d", "rmsnorm", "saxpy",
 """Those that are proved with each of their schedules, or with all but those for a fixed size."""
 
 TENSORS = (
-    "cluster", "copy", "im2col_conv", "matmul", "matmul_ring", "padded_batch", "reduce_add", "stencil", "strided_copy",
-    "transpose",
+    "cluster", "copy", "im2col_conv", "matmul", "matmul_ring", "padded_batch", "permuted", "reduce_add", "scatter",
+    "stencil", "strided_copy", "transpose",
 )  # fmt: skip
 """The programs whose tiles the tensor memory accelerator copies."""
 

@@ -223,6 +223,9 @@ def _cost(each: Data) -> str:
 def _copy(copy: Data) -> str:
     when = "" if copy["when"] is None else f", {copy['otherwise']} but where {copy['when']}"
     copied = f"{copy['from']} to {copy['to']} (line {copy['line']}): {copy['engine']} of {copy['bytes']} bytes{when}"
+    if "exactly" in copy:
+        fewer = "" if copy["exactly"] is None else f", of which {copy['exactly']}"
+        return f"{copied}{fewer}" + ("" if copy["reduce"] is None else f", combined by {copy['reduce']}")
     return f"{copied}{_tile(copy)}" if "map" in copy else copied
 
 

@@ -171,7 +171,9 @@ def copies(kernel: k.Kernel) -> Iterator[Data]:
                 otherwise = None if when is None else "zeros"
                 yield _copy("cp.async", source.buffer, target.buffer, count * source.dtype.bytes, condition, otherwise, stmt)
             case k.CopyBulk(target, source, count):
-                yield _copy("bulk", source.buffer, target.buffer, count * source.dtype.bytes, None, None, stmt)
+                ends = _copy("bulk", source.buffer, target.buffer, count * source.dtype.bytes, None, None, stmt)
+                exactly = None if stmt.exactly is None else str(stmt.exactly * source.dtype.bytes)
+                yield {**ends, "reduce": stmt.reduce, "exactly": exactly}
             case k.CopyTensor(target, name) if stmt not in fillings:
                 map = maps[name]
                 ends = _copy(
