@@ -23,6 +23,7 @@ from texpr.isa.registry import resolve
 from texpr.isa.target import Target
 from texpr.lowering.lives import Lives, Turn
 from texpr.lowering.lower import lower
+from texpr.witness import proved
 
 USUAL = resolve("sm_90a")
 
@@ -203,6 +204,12 @@ def test_notes_say_who_lies_where() -> None:
     ]
     covered = [c.buffer for s in k.walk(kernel.body) if isinstance(s, k.Barrier) for c in s.covers]
     assert "a, where c lies" in covered
+
+
+def test_what_shares_bytes_is_not_said_to_be_proved() -> None:
+    plan, _ = kernel_of(found := parse(PHASES.format(size=64, also=""), "phases.te").functions[0])
+    counts = proved(found, plan).counts
+    assert (counts["undecided"], counts["refused"]) == (1, 0)
 
 
 def test_a_read_of_what_is_gone_is_told_by_name() -> None:

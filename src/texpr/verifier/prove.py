@@ -10,6 +10,7 @@ from typing import TypeVarTuple, Unpack
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.rewrite import Rewriter, replace_loads
+from texpr.ir.shared import overlaps
 from texpr.ir.value import Buffer, Literal, Load, Value
 from texpr.presburger.formula import Formula, compare, conj, negate
 from texpr.presburger.linear import NotAffine
@@ -140,6 +141,15 @@ class _Prover:
         self.memory()
         self.reads()
         self.results()
+        self.arenas()
+
+    def arenas(self) -> None:
+        """Arrays in the same bytes are followed as if they lay apart, so that is not proved."""
+        for kernel in dict.fromkeys(launch.kernel for launch in self.reading.launches):
+            for one, other in overlaps(kernel):
+                about = f"{one.buffer.name} and {other.buffer.name}"
+                why = "they have bytes in common: that neither is written while the other is wanted is not followed"
+                self.say(kernel.name, "apart in memory", about, Verdict.UNDECIDED, why, kernel.span)
 
     def interface(self, plan: k.Plan) -> None:
         """The plan takes and gives what the function does; what the text assumes of data is checked where it runs."""
