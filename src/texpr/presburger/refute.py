@@ -8,7 +8,7 @@ none" is a proof; the opposite says nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import gcd
@@ -29,6 +29,10 @@ MANY = 96
 """The most comparisons that are kept."""
 
 
+SOME = 5
+"""The most sides that a choice has which is no list of goals."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Clause:
     """A conjunction: rows that are 0, rows that are not negative, and choices."""
@@ -41,7 +45,9 @@ class _Clause:
 def refuted(facts: Iterable[Formula]) -> bool:
     """Whether it is quickly shown that `facts` never hold together."""
     every = sorted(map(_clause, dict.fromkeys(flat(facts))), key=lambda c: not c.equal)
-    some = [c for c in every if c.equal or c.choices]  # what comes first is often decided by that alone
+    some = [
+        c for c in every if c.equal or any(len(choice) <= SOME for choice in c.choices)
+    ]  # what comes first is often decided by that alone
     return _never(some) or _never(every)
 
 
@@ -237,6 +243,29 @@ class _Store:
             most += abs(c) * bound
         return most >= 0
 
+    def empty(self) -> bool:
+        """Whether the comparisons alone contradict each other, as eliminating symbols shows."""
+        inner = _Store({}, dict(self.least))
+        try:
+            while inner.least:
+                ups: dict[Sym, int] = {}
+                downs: dict[Sym, int] = {}
+                for key in inner.least:
+                    for sym, c in key:
+                        side = ups if c > 0 else downs
+                        side[sym] = side.get(sym, 0) + 1
+                lone = (ups.keys() | downs.keys()) - (ups.keys() & downs.keys())
+                if lone:  # bounded on one side: nothing is lost
+                    inner.least = {key: n for key, n in inner.least.items() if not any([s in lone for s, _ in key])}
+                    continue
+                cost, _, sym = min([(n * downs[s] - n - downs[s], n, s) for s, n in ups.items()], key=_cheap)
+                if cost > FEW or len(inner.least) > MANY:
+                    return False
+                _without(inner, sym)
+        except _Never:
+            return True
+        return False
+
     def fixed(self) -> bool:
         """Whether rounding the bounds of single symbols, a few times, leaves some of them one value, which they are given."""
         for _ in range(3):
@@ -265,52 +294,71 @@ class _Store:
                 self.bound(rest, {sym: c})
 
 
+def _cheap(each: tuple[int, int, Sym]) -> tuple[int, int]:
+    return each[0], each[1]
+
+
 def _number(term: tuple[Sym, int]) -> int:
     return id(term[0])
 
 
-def _none(store: _Store, choices: list[tuple[_Clause, ...]]) -> bool:
-    """Whether nothing satisfies `store` with one of each of `choices`."""
-    while True:
-        left: list[tuple[_Clause, ...]] = []
-        settled = False
-        more: list[tuple[_Clause, ...]] = []
-        for choice in choices:
-            fitting = tuple(part for part in choice if _fits(store, part))
-            if not fitting:
-                return True
-            if len(fitting) == 1:
-                try:
-                    store.take(fitting[0], more)
-                except _Never:
-                    return True
-                settled = True
-            else:
-                left.append(fitting)
-        choices = [*left, *more]
-        if not settled:
-            break
-    try:
-        if _eliminated(store) or (not choices and store.fixed() and _eliminated(store)):
+def _none(store: _Store, choices: list[tuple[_Clause, ...]], first: bool = True) -> bool:
+    """Whether nothing satisfies `store` with one of each of `choices`. `first`: nothing was tried yet. May raise _Never."""
+    while choices:
+        left = _settled(store, choices, _fits)
+        if left is None:
             return True
-    except _Never:
-        return True
+        if len(left) == len(choices):
+            break
+        choices = left
     if not choices:
-        return False
+        return store.empty() or (store.fixed() and store.empty())
     choices.sort(key=len)
-    first, rest = choices[0], choices[1:]
-    for part in first:
+    if first and len(choices[-1]) > SOME:  # what is to be shown is many things; facts have few sides
+        if store.empty():
+            return True
+        left = _settled(store, choices[-1:], _may)
+        if left is None:
+            return True
+        return _none(store, [*choices[:-1], *left], False)
+    for part in choices[0]:
         store.spent[0] += 1
         if store.spent[0] > MANY:
             return False
-        inner, added = store.copy(), list(rest)
+        inner, added = store.copy(), choices[1:]
         try:
             inner.take(part, added)
-            if not _none(inner, added):
+            if not _none(inner, added, False):
                 return False
         except _Never:
             pass
     return True
+
+
+def _settled(
+    store: _Store, choices: Sequence[tuple[_Clause, ...]], possible: Callable[[_Store, _Clause], bool]
+) -> list[tuple[_Clause, ...]] | None:
+    """Choices with what is possible alone. One that is left is taken; None where nothing is. May raise _Never."""
+    left: list[tuple[_Clause, ...]] = []
+    for choice in choices:
+        fitting = tuple([part for part in choice if possible(store, part)])
+        if not fitting:
+            return None
+        if len(fitting) == 1:
+            store.take(fitting[0], left)
+        else:
+            left.append(fitting)
+    return left
+
+
+def _may(store: _Store, part: _Clause) -> bool:
+    """Whether an alternative is not impossible by what else is known, choices aside."""
+    inner = store.copy()
+    try:
+        inner.take(part, [])
+        return not (inner.empty() or (inner.fixed() and inner.empty()))
+    except _Never:
+        return False
 
 
 def _fits(store: _Store, part: _Clause) -> bool:
@@ -325,29 +373,6 @@ def _fits(store: _Store, part: _Clause) -> bool:
         if terms and constant % gcd(*terms.values()):
             return False
     return all(any(_fits(store, inner) for inner in choice) for choice in part.choices)
-
-
-def _eliminated(store: _Store) -> bool:
-    """Whether the comparisons alone contradict each other, as eliminating symbols shows."""
-    inner = _Store({}, dict(store.least))
-    try:
-        while inner.least:
-            ups: dict[Sym, int] = {}
-            downs: dict[Sym, int] = {}
-            for key in inner.least:
-                for sym, c in key:
-                    side = ups if c > 0 else downs
-                    side[sym] = side.get(sym, 0) + 1
-            cost, sym = min(
-                ((ups.get(s, 0) * downs.get(s, 0) - ups.get(s, 0) - downs.get(s, 0), s) for s in {**ups, **downs}),
-                key=lambda each: each[0],
-            )
-            if cost > FEW or len(inner.least) > MANY:
-                return False
-            _without(inner, sym)
-    except _Never:
-        return True
-    return False
 
 
 def _without(store: _Store, sym: Sym) -> None:

@@ -77,6 +77,10 @@ def solve(pairing: Pairing, wanted: Sequence[Sym], names_first: bool | None, tur
                 _solve_one(theirs - given, {own: sym for sym, own in names.items() if sym not in found}, found)
         if not equations:
             found |= {sym: meaning for sym, meaning in named.items() if sym not in found}
+    extents = {loop.sym: loop.extent.constant for loop in spot.loops if loop.extent.is_constant}
+    for meant, given in pairing.equations:
+        theirs = meant.substitute({sym: found.get(sym, expr(own)) for sym, own in names.items()} | data)
+        _solve_digits(theirs - given, {own: sym for sym, own in names.items() if sym not in found}, extents, found)
     for sym, meaning in turns:
         if sym in wanted and sym not in found and meaning.syms() <= known:
             found[sym] = meaning
@@ -134,6 +138,23 @@ def _unhalved(difference: Expr, sym: Sym, unknown: Mapping[Sym, Sym], found: dic
                 rest = difference - term((whole,), sign) - term((part,), other)
                 found.setdefault(unknown[sym], rest * -sign * part.den + part.num)
                 return
+
+
+def _solve_digits(difference: Expr, unknown: Mapping[Sym, Sym], extents: Mapping[Sym, int], found: dict[Sym, Expr]) -> None:
+    """Several unknowns in one equation, each a digit of what the rest is."""
+    parts = sorted(((c, m[0]) for m, c in difference.terms if len(m) == 1 and m[0] in unknown), key=lambda part: part[0])
+    if len(parts) < 2 or parts[0][0] != 1:
+        return
+    rest = -(difference - combination(0, [((atom,), c) for c, atom in parts]))
+    if rest.syms() & unknown.keys():
+        return
+    made: dict[Sym, Expr] = {}
+    for (c, atom), above in zip(parts, [*parts[1:], None], strict=True):
+        sym = unknown[atom] if isinstance(atom, Sym) else None
+        if sym is None or (above is not None and extents.get(sym, 0) * c != above[0]):
+            return
+        made[sym] = rest // c if above is None else rest // c % extents[sym]
+    found |= made
 
 
 def _solve_one(difference: Expr, unknown: Mapping[Sym, Sym], found: dict[Sym, Expr]) -> None:

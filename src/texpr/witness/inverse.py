@@ -31,6 +31,8 @@ def inverse(site: Site, indices: Mapping[Sym, Expr]) -> tuple[Expr, ...]:
         lo, _ = site.bounds[loop]
         if loop.sym in known and loop.step.is_constant and loop.step.constant > 1:  # 0 ≤ lo < step where turns are dealt out
             _take(lo, known[loop.sym] % loop.step, known, digits, ends)
+        elif loop.sym in known and not lo.is_constant:  # a stretch of as many turns as the starts are apart
+            _take(lo, known[loop.sym], known, digits, ends)
     for sym, found in digits.items():
         known.setdefault(sym, _joined(found))
     for loop in site.loops:
