@@ -48,7 +48,7 @@ def altered(tags: Tags, actions: int, rng: random.Random) -> Tags:
             if isinstance(tag, Leaf):
                 kinds += [Statement(tag.action, tag.indices, tag.inverse)] * 3
             events[at] = rng.choice(kinds)
-    return replace(tags, events=tuple(events), order=() if rng.random() < 0.1 else tags.order)
+    return replace(tags, events=tuple(events))
 
 
 def asked(name: str, target: str, schedule: Selected) -> Iterator[tuple[Question, k.Plan, driver.Compiled]]:
