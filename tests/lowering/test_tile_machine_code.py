@@ -9,7 +9,12 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
+from tests.lowering.test_named_runs import COMBINE
+from tests.lowering.test_named_runs import TILES as ADDED
+from tests.lowering.test_run_stores import AXPY, EACH
 from tests.lowering.test_runs import ROWS, STEPS, TILES
+from tests.lowering.test_scattered_rows import SCATTER
+from tests.lowering.test_scattered_rows import TILES as SCATTERED
 from tests.lowering.test_tensor import EXAMPLES, example
 from tests.schedule.laid import Laid, binary, laid
 
@@ -19,7 +24,7 @@ from texpr.support.diagnostic import TexprError
 from texpr.toolchain import find_nvcc, this_machine
 from texpr.toolchain.cuda import CudaBinary, disassemble
 
-WORDS = ("UTMALDG", "UTMASTG", "UTMAREDG", "UBLKCP")
+WORDS = ("UTMALDG", "UTMASTG", "UTMAREDG", "UBLKCP", "UBLKRED")
 LOCAL = ("LDL", "STL")
 """Loads and stores of a thread's own memory: what registers do not hold."""
 
@@ -53,8 +58,10 @@ def counted(kernel: k.Kernel) -> Counter[str]:
                 found["UTMASTG"] += 1
             case k.StoreTensor():
                 found["UTMAREDG"] += 1
-            case k.CopyBulk():
+            case k.CopyBulk(reduce=None):
                 found["UBLKCP"] += 1
+            case k.CopyBulk():
+                found["UBLKRED"] += 1
             case _:
                 pass
     return found
@@ -110,6 +117,21 @@ def test_rows_are_the_engine_s_instructions(target: str, directives: str) -> Non
     words = of(WORDS, found)
     assert words.keys() == counted(kernel).keys() == {"UBLKCP"} and words["UBLKCP"] % 8 == 0
     assert not of(LOCAL, found)
+
+
+RUNS = {
+    "vectors": (AXPY, EACH, "sm_90a", {"UBLKCP.S.G": 2, "UBLKCP.G.S": 1}),
+    "sums": (COMBINE, ADDED.format("Y"), "sm_90a", {"UBLKRED.G.S.ADD.F32.RN": 1}),
+    "rows": (SCATTER, SCATTERED.format(""), "sm_100a", {"UTMASTG.2D.SCATTER4": 5}),
+}
+"""Runs in and out, sums of rows, and 18 rows that are stored four at a time, in a loop that is unrolled."""
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_stores_are_the_engine_s_instructions(name: str) -> None:
+    text, directives, target, wanted = RUNS[name]
+    found = disassembled(binary(laid(text, directives, target), target))
+    assert Counter(re.findall(rf"\b((?:{'|'.join(WORDS)})[.\w]*)", found)) == wanted and not of(LOCAL, found)
 
 
 def test_what_is_counted_in_machine_code() -> None:
