@@ -238,6 +238,51 @@ def test_planted_bugs_are_found() -> None:
         assert wrong(bad, arrays, sizes, (None,)) is not None, what
 
 
+APART = """
+    split(c, 16) -> (co, ci)  reorder(b, y, r, s, co, x, f, ci)  bind(b, grid.y)  bind(y, grid.x)
+    stage(X, at=co, in=shared, via=im2col, fill=zero) -> Xs"""
+
+
+def test_a_row_of_pixels() -> None:
+    """Loops that are not merged: pixels of one row of the image, which the offset names."""
+    made = laid(CONV, APART)
+    assert only(made).maps[0].box == (16, 5) and only(made).maps[0].corners == ((0, -1), (-1, -13))
+    for images, channels, filters in ((2, 20, 17), (0, 4, 1)):
+        assert wrong(made, *conv_arrays(images, channels, filters), (None, 0)) is None
+
+
+SLICES = """
+fn conv(X: f16[N, 3, H, W, 8] align(16), K: f16[3, 3, 3, 8, F]): f32[N, H - 2, W - 2, F]
+    where H >= 3, W >= 3
+{
+    new Y: f32[N, H - 2, W - 2, F]
+    par N |n| { par H - 2 |y| { par W - 2 |x| { par F |f| {
+        Y[n, y, x, f] = 0.0
+        seq 3 |g| reduce(Y) { seq 3 |r| reduce(Y) { seq 3 |s| reduce(Y) { seq 8 |c| reduce(Y) {
+            Y[n, y, x, f] += f32(X[n, g, y + r, x + s, c]) * f32(K[g, r, s, c, f])
+        } } } }
+    } } } }
+    return Y
+}"""
+"""Channels in slices of 8 (NC/8HWC8): five dimensions, of which the slice is one of space."""
+
+
+def test_slices_of_channels_need_no_interleave() -> None:
+    schedule = """
+    merge(n, y) -> ny  merge(ny, x) -> m  split(m, 32) -> (bm, tm)  split(f, 16) -> (bf, tf)
+    reorder(bm, bf, g, r, s, tm, tf, c)  bind(bm, grid.y)  bind(bf, grid.x)
+    stage(X, at=s, in=shared, via=im2col, fill=zero) -> Xs"""
+    made = laid(SLICES, schedule)
+    (load, *_) = (s for s in made.statements if isinstance(s, k.CopyTensor))
+    assert [str(e) for e in load.offsets] == ["s", "r", "g"] and only(made).maps[0].corners[2] == (0, -2)
+    for images, height, width, filters in ((2, 5, 7, 17), (1, 3, 3, 1), (0, 4, 4, 2)):
+        arrays = {
+            "X": integers(images, 3, height, width, 8, dtype="float16"),
+            "K": integers(3, 3, 3, 8, filters, seed=1, dtype="float16"),
+        }
+        assert wrong(made, arrays, {"N": images, "H": height, "W": width, "F": filters}, (None, 0)) is None
+
+
 PLAIN = CONV.replace("align(16)", "")
 REFUSED: Mapping[str, tuple[str, str, str]] = {
     "alignment": (PLAIN, TILES.format(""), "base: the tensor begins at a multiple of 16 bytes"),
@@ -257,10 +302,9 @@ REFUSED: Mapping[str, tuple[str, str, str]] = {
         "",
     ),
     "not merged": (
-        CONV,
-        "split(c, 16) -> (co, ci)  reorder(b, y, r, s, co, x, f, ci)  bind(b, grid.y)  bind(y, grid.x)\n"
-        "stage(X, at=co, in=shared, via=im2col) -> Xs",
-        "its subscript 1, r + 2 * y - 1, is not a window's for each pixel: merge the loops over pixels",
+        CONV.replace("f32[B, 13,", "f32[B, H,").replace("C % 4 == 0", "C % 4 == 0, H >= 15"),
+        APART,
+        "there are 1 pixels along a dimension of H, which no bounding box has at every size",
     ),
 }
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
+from numpy.typing import NDArray
 from tests.schedule.laid import integers, laid, refusal, wrong
 
 from texpr.ir import kernel as k
+from texpr.presburger.formula import Formula
 from texpr.schedule import order
+
+Inputs = tuple[dict[str, NDArray[Any]], dict[str, int]]
 
 CONV = """
 fn conv(X: f32[B, H, W, C] align(16), K: f32[3, 3, C, F]): f32[B, H - 2, W - 2, F]
@@ -31,7 +38,7 @@ COLUMNS = "\n    stage(X, at=co, in=shared, via=im2col, fill=zero) -> Xs"
 SHARED = COLUMNS.replace("im2col", "im2col, multicast=bf").replace("stage", "cluster(bf, 2)  stage")
 
 
-def case(images: int, height: int, width: int, channels: int, filters: int) -> tuple[dict[str, object], dict[str, int]]:
+def case(images: int, height: int, width: int, channels: int, filters: int) -> Inputs:
     arrays = {"X": integers(images, height, width, channels), "K": integers(3, 3, channels, filters, seed=1)}
     return arrays, {"B": images, "H": height, "W": width, "C": channels, "F": filters}
 
@@ -45,10 +52,12 @@ def test_a_convolution_with_all_sizes_at_run_time(stage: str) -> None:
 
 
 def test_without_it_nothing_is_proved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(order, "same_leaves", lambda *_: iter(()))  # pyright: ignore[reportUnknownLambdaType]
-    assert "error[E0914]: cannot decide whether `reorder` keeps the order of accesses to `Y`" in refusal(
-        CONV, TILES.format(" ")
-    )
+    def nothing(*_: object) -> Iterator[Formula]:
+        return iter(())
+
+    monkeypatch.setattr(order, "same_leaves", nothing)
+    text = refusal(CONV, TILES.format(" "))
+    assert "error[E0914]: cannot decide whether `reorder` keeps the order of accesses to `Y`" in text
 
 
 RUNNING = """

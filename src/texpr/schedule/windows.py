@@ -86,6 +86,8 @@ def _space(use: Use, dim: int, graph: DomainGraph, pixel: Sym) -> tuple[Expr, in
     indices, extents = graph.indices(), {d.sym: d.extent for d in graph.domains()}
     index = use.load.index[dim]
     counting = [s for s in index.syms() if s in indices and pixel in indices[s].syms()]
+    if not counting:  # the same for all pixels, as a slice of channels is: one pixel of the bounding box, at an offset
+        return use.load.buffer.shape[dim], 1, ONE
     if len(counting) != 1:
         raise ValueError(f"its subscript {dim}, {index}, is not a window's for each pixel: merge the loops over pixels")
     step = index.substitute({counting[0]: expr(counting[0]) + 1}) - index
