@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import permutations
 from math import gcd, prod
 
 from texpr.mapping.least import Least, least
 from texpr.mapping.rows import least_of_rows
 from texpr.mapping.streams import Band, Request
-from texpr.mapping.warps import REMEMBERED, WEIGHTS, Cost, Digits, Warps, box_of, sums, touched
+from texpr.mapping.warps import REMEMBERED, WEIGHTS, Cost, Digits, Warps, box_of, sums, touched, touching
 
 WORK = 60_000
 """Sets of lanes looked at before the search ends with what it has."""
@@ -90,7 +90,7 @@ def solve(band: Band, threads: int, shape: Digits, free: bool) -> Solution:
     )
 
 
-@dataclass(slots=True)
+@dataclass
 class _Search:
     band: Band
     warps: Warps
@@ -106,6 +106,12 @@ class _Search:
         return self._best[1], self.found[self._best[1]]
 
     @property
+    def _least_found(self) -> Fraction:
+        """What the best digits cost."""
+        assert self._best is not None
+        return self._best[0]
+
+    @cached_property
     def boxes_of_all(self) -> Fraction:
         """Warps that run all iterations, if none idles."""
         return Fraction(prod(self.band.counted), self.band.request.lanes)
@@ -130,7 +136,7 @@ class _Search:
 
     def done(self) -> bool:
         """Whether nothing can be better than what was found."""
-        return self.is_cut or self.best[1].weighted <= self.least.idling
+        return self.is_cut or self._least_found <= self.least.idling
 
     def boxes(self) -> None:
         """Every box of a warp's lanes that may be better than the best."""
@@ -163,7 +169,7 @@ class _Search:
                 steps = tuple((s, n) for s, n in zip(stream.steps, box, strict=True) if s and n > 1)
                 each += _fewest(steps, stream.width, self.band.request)
             total += stream.trips * each
-        return total * self.boxes_of_all >= self.best[1].weighted
+        return total * self.boxes_of_all >= self._least_found
 
     def front(self) -> tuple[tuple[Digits, Cost], ...]:
         """The mappings that no other one is better than in every way, cheapest first."""
@@ -182,7 +188,7 @@ class _Search:
 def _fewest(steps: tuple[tuple[int, int], ...], width: int, request: Request) -> int:
     """The least weighted sectors and lines of a box, wherever it begins."""
     offsets = sums(steps)
-    sectors = min(touched(offsets, start, request)[0] for start in range(0, request.sector, width))
+    sectors = min(touching(offsets, width, request.sector))
     return WEIGHTS[0] * sectors + WEIGHTS[1] * max(1, -(-sectors * request.sector // request.line))
 
 

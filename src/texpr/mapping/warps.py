@@ -199,7 +199,7 @@ def _touched(offsets: tuple[int, ...], starts: dict[int, int], request: Request)
         found = [(touched(offsets, start, request), often) for start, often in starts.items()]
         return sum(f[0] * n for f, n in found), sum(f[1] * n for f, n in found)
     unit = gcd(request.line, request.sector, *starts)
-    sectors, lines = _profile(offsets, unit, request.sector), _profile(offsets, unit, request.line)
+    sectors, lines = touching(offsets, unit, request.sector), touching(offsets, unit, request.line)
     return (
         sum(sectors[start % request.sector // unit] * often for start, often in starts.items()),
         sum(lines[start // unit] * often for start, often in starts.items()),
@@ -207,7 +207,7 @@ def _touched(offsets: tuple[int, ...], starts: dict[int, int], request: Request)
 
 
 @lru_cache(REMEMBERED)
-def _profile(offsets: tuple[int, ...], unit: int, size: int) -> tuple[int, ...]:
+def touching(offsets: tuple[int, ...], unit: int, size: int) -> tuple[int, ...]:
     """How many windows of `size` bytes elements at `offsets` touch, for each start that is a multiple of `unit`.
 
     Each element is in the window of the one before it, or, where a window ends between them, in another.
