@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
@@ -50,6 +49,11 @@ class Conflict:
     sink: End
     common: tuple[ir.Seq, ...] = ()
     carrier: ir.Seq | None = None
+    shared: _Shared = field(default_factory=lambda: _Shared(), repr=False)
+
+    def carried(self, carrier: ir.Seq) -> Conflict:
+        """The same two steps, the sink in a later iteration of `carrier`."""
+        return replace(self, carrier=carrier)
 
     @property
     def crosses(self) -> bool:
@@ -66,11 +70,21 @@ class Conflict:
 
     def happens(self, given: Formula = TRUE) -> bool:
         """Whether there is a pair at which `given` holds, whatever the threads of its ends."""
-        return not self._is_apart and not _is_empty(self._pairs, given)
+        if self._is_apart:
+            return False
+        if self.shared.pairs is None:
+            self.shared.pairs = Points(self._meeting(), self.model.params)
+        return not _is_empty(self.shared.pairs, conj((*self._in_order(), given)))
 
     def stays_within(self, threads: int, given: Formula = TRUE) -> bool:
         """Whether both ends of each pair at which `given` holds lie in one group of so many threads."""
-        return self._is_apart or _is_empty(self._in_threads, conj((given, _apart(threads))))
+        if self._is_apart:
+            return True
+        if self.shared.in_threads is None:
+            team = self.nest.team
+            ends = (*_thread(self.source, _ONE, left, team), *_thread(self.sink, _OTHER, right, team))
+            self.shared.in_threads = Points(conj((self._meeting(), *ends)), self.model.params)
+        return _is_empty(self.shared.in_threads, conj((*self._in_order(), given, _apart(threads))))
 
     def scope(self, given: Formula = TRUE) -> Scope | None:
         """The narrowest scope that holds both ends where `given` holds, or None where one thread does or there is no pair."""
@@ -94,17 +108,6 @@ class Conflict:
         pairs = zip(one.index, other.index, strict=False) if one.shape == other.shape else ()
         return any(a.is_constant and b.is_constant and a is not b for a, b in pairs)
 
-    @cached_property
-    def _pairs(self) -> Points:
-        return Points(conj((self.model.facts, *self._in_order(), *self._same_element())), self.model.params)
-
-    @cached_property
-    def _in_threads(self) -> Points:
-        """The pairs with the threads that both ends are run by."""
-        team = self.nest.team
-        threads = (*_thread(self.source, _ONE, left, team), *_thread(self.sink, _OTHER, right, team))
-        return Points(conj((self._pairs.formula, *threads)), self.model.params)
-
     def _in_order(self) -> Iterator[Formula]:
         for loop in self.common:
             if loop is self.carrier:
@@ -112,17 +115,24 @@ class Conflict:
                 return
             yield compare("==", left(loop.sym), right(loop.sym))
 
-    def _same_element(self) -> Iterator[Formula]:
+    def _meeting(self) -> Formula:
+        """That both ends happen, and touch one element."""
         source, sink = self.source.access, self.sink.access
         first, at = source.as_source
         second, to = sink.as_sink
-        yield first
-        yield second
-        if source.shape == sink.shape:
-            yield equal(at, to)
         grid = {m.loop.sym for m in self.nest.grid}
         both = [s for s in source.instance.syms if s in grid and s in sink.instance.syms]
-        yield equal([expr(left(s)) for s in both], [expr(right(s)) for s in both])
+        same = equal([expr(left(s)) for s in both], [expr(right(s)) for s in both])
+        element = (equal(at, to),) if source.shape == sink.shape else ()
+        return conj((self.model.facts, first, second, *element, same))
+
+
+@dataclass(slots=True)
+class _Shared:
+    """What is the same whichever loop carries the dependence: the points at which the steps meet, without an order."""
+
+    pairs: Points | None = None
+    in_threads: Points | None = None
 
 
 def apart(op: str, loop: ir.Seq, iterations: int) -> Formula:

@@ -9,7 +9,7 @@ other: these are dependences like those of one element (WAR, WAW), and barriers 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from texpr.ir import kernel as k
@@ -104,7 +104,7 @@ class Lives:
             for loop in (*outer[len(common) :], *inner[len(common) :]):
                 yield self._body(loop)
         for carrier in common:
-            if carrier.sym not in fresh and replace(here, carrier=carrier).happens():
+            if carrier.sym not in fresh and here.carried(carrier).happens():
                 yield self._body(carrier)
 
     def _body(self, loop: ir.Seq) -> Collection[int]:

@@ -130,7 +130,7 @@ class Needs:
                 yield Meeting(source.leaf, sink.leaf, None, 0, here.covered, next(late, None))
             fresh = self.model.scope_syms(one.buffer) if not other.writes else frozenset[Sym]()
             for carrier in (loop for loop in common if loop.sym not in fresh):
-                carried = replace(here, carrier=carrier)
+                carried = here.carried(carrier)
                 if carried.happens():
                     near = (n for n in range(1, FAR) if carried.happens(apart("==", carrier, n)))
                     yield Meeting(source.leaf, sink.leaf, carrier, next(near, FAR), carried.covered)
@@ -203,10 +203,11 @@ class Needs:
                 continue
             outer, inner = around[source.leaf].loops, around[sink.leaf].loops
             common = tuple(a for a, b in zip(outer, inner, strict=False) if a is b)
+            together = Conflict(self.model, nest, source, sink, common)
             for carrier in (None, *common):
                 if carrier is None and source.order >= sink.order:
                     continue
-                here = Conflict(self.model, nest, source, sink, common, carrier)
+                here = together if carrier is None else together.carried(carrier)
                 late = carrier is not None and source.leaf in copying
                 wide = (near for near in found if not here.crosses or near.crosses)
                 if not late and any(_implies(near, here, around) for near in wide):

@@ -42,7 +42,9 @@ class _TooLong(Exception):
 class System:
     """A formula, every symbol of it free: its equalities solved, alternatives left open."""
 
-    __slots__ = ("_bounds", "_choices", "_contradictory", "_defined", "_indexed", "_loose", "_rows", "_solved")
+    __slots__ = (
+        "_bounds", "_choices", "_contradictory", "_defined", "_indexed", "_kept", "_loose", "_rows", "_solved", "_views",
+    )  # fmt: skip
 
     def __init__(self, formula: Formula):
         """Raises NotAffine."""
@@ -53,15 +55,42 @@ class System:
         self._choices: list[Or] = []
         self._defined: set[Sym] = set()
         self._contradictory = False
+        self._kept: frozenset[Sym] = frozenset()
+        self._views: dict[frozenset[Sym], System] = {}
         self._add(formula)
 
     def is_empty(self, also: Formula = TRUE) -> bool | None:
         """Whether there is no point at which `also` holds; None where that is not found out. Raises NotAffine."""
-        found = self._and(also)
+        found = self if also is TRUE else self._seen_by(also)._and(also)
         try:
             return found._none([MOST_CASES])
         except _TooLong:
             return None
+
+    def _seen_by(self, also: Formula) -> System:
+        """A system of fewer symbols that has a point with given values of those that `also` names wherever this one has."""
+        named = {sym for part in (also, *self._choices) for sym in _named(part)}
+        kept = frozenset([s for sym in named for s in (self._solved[sym][1] if sym in self._solved else (sym,))])
+        if kept not in self._views:
+            self._views[kept] = self._projected(kept)
+        return self._views[kept]
+
+    def _projected(self, kept: frozenset[Sym]) -> System:
+        """What this says of `kept` alone, as far as that loses nothing and takes no more comparisons."""
+        made = self._and(TRUE)
+        made._defined, made._kept = set(), kept  # an unknown that is taken out may be named again
+        try:
+            made._index()
+            made._let_go()
+            while (found := made._next()) is not None and found[0] <= (False, 1):
+                made._take_out(found[1], dark=False)
+                made._let_go()
+        except _Contradiction:
+            made._contradictory = True
+        except _TooLong:
+            return self
+        made._kept, made._indexed, made._bounds = frozenset(), False, {}
+        return made
 
     def _and(self, also: Formula) -> Self:
         made = object.__new__(type(self))
@@ -69,6 +98,7 @@ class System:
         made._choices, made._defined = self._choices.copy(), self._defined.copy()
         made._contradictory = self._contradictory
         made._bounds, made._indexed, made._loose = {}, False, []
+        made._kept, made._views = frozenset(), {}
         if also is not TRUE:
             made._add(also)
         return made
@@ -134,8 +164,10 @@ class System:
                 raise _Contradiction
             if common > 1:
                 constant, terms = constant // common, {s: c // common for s, c in terms.items()}
-            sym = min(terms, key=lambda s: abs(terms[s]))
+            sym = min(terms, key=lambda s: (abs(terms[s]), s in self._kept))
             least = terms[sym]
+            if sym in self._kept:
+                raise _TooLong
             if abs(least) == 1:
                 self._solve(sym, -least * constant, {s: -least * c for s, c in terms.items() if s is not sym})
                 return
@@ -225,43 +257,52 @@ class System:
 
     def _eliminate(self, *, dark: bool) -> bool:
         """Takes out every symbol, and says whether nothing was lost or gained by it. Raises _Contradiction, _TooLong."""
-        exact, self._indexed = True, True
+        exact = True
+        self._index()
+        self._let_go()
+        while self._rows:
+            found = self._next()
+            assert found is not None, "comparisons without a symbol are decided at once"
+            exact &= not found[0][0]
+            self._take_out(found[1], dark=dark)
+            self._let_go()
+        return exact
+
+    def _index(self) -> None:
+        """Notes which comparisons bound which symbols, but for those that are kept; and so from here on."""
+        self._indexed = True
         for key, (_, terms) in self._rows.items():
             self._note(key, terms)
         self._loose = list(self._bounds)
-        while self._rows:
-            if self._loose:
-                self._let_go(self._loose.pop())
-                continue
-            sym = self._next()
-            lower, upper = self._bounds[sym]
-            exact &= self._is_exact(sym)
-            pairs = list(product([self._rows[key] for key in lower], [self._rows[key] for key in upper]))
-            for key in (*lower, *upper):
-                self._drop(key)
-            for low, high in pairs:
-                self._between(sym, low, high, dark=dark)
-            if len(self._rows) > MOST_ROWS:
-                raise _TooLong
-        return exact
 
-    def _let_go(self, sym: Sym) -> None:
+    def _take_out(self, sym: Sym, *, dark: bool) -> None:
+        """What the comparisons of a symbol say of the others."""
+        lower, upper = self._bounds[sym]
+        pairs = list(product([self._rows[key] for key in lower], [self._rows[key] for key in upper]))
+        for key in (*lower, *upper):
+            self._drop(key)
+        for low, high in pairs:
+            self._between(sym, low, high, dark=dark)
+        if len(self._rows) > MOST_ROWS:
+            raise _TooLong
+
+    def _let_go(self) -> None:
         """A symbol that is bounded on one side alone has a value that fulfils all of its comparisons."""
-        lower, upper = self._bounds.get(sym, ({}, {}))
-        if not lower or not upper:
-            for key in (*lower, *upper):
-                self._drop(key)
+        while self._loose:
+            lower, upper = self._bounds.get(self._loose.pop(), ({}, {}))
+            if not lower or not upper:
+                for key in (*lower, *upper):
+                    self._drop(key)
 
-    def _next(self) -> Sym:
-        """The symbol whose elimination is exact and adds least."""
-        least, found = (True, 0), None
+    def _next(self) -> tuple[tuple[bool, int], Sym] | None:
+        """The symbol to take out next: whether that is inexact, and a measure of what it adds; None if none is left."""
+        found: tuple[tuple[bool, int], Sym] | None = None
         for sym, (lower, upper) in self._bounds.items():
             cost = not self._is_exact(sym), (len(lower) - 1) * (len(upper) - 1)
+            if found is None or cost < found[0]:
+                found = cost, sym
             if cost == (False, 0):
-                return sym
-            if found is None or cost < least:
-                least, found = cost, sym
-        assert found is not None, "comparisons without a symbol are decided at once"
+                break
         return found
 
     def _is_exact(self, sym: Sym) -> bool:
@@ -270,10 +311,11 @@ class System:
 
     def _note(self, key: _Key, terms: _Terms) -> None:
         for sym, coefficient in terms.items():
-            sides = self._bounds.get(sym)
-            if sides is None:
-                sides = self._bounds[sym] = {}, {}
-            sides[coefficient < 0][key] = None
+            if sym not in self._kept:
+                sides = self._bounds.get(sym)
+                if sides is None:
+                    sides = self._bounds[sym] = {}, {}
+                sides[coefficient < 0][key] = None
 
     def _drop(self, key: _Key) -> None:
         """Forgets a comparison."""
@@ -295,6 +337,24 @@ class System:
         for s, c in high[1].items():
             terms[s] = terms.get(s, 0) + a * c
         self._compare(*self._reduced(constant, {s: c for s, c in terms.items() if c}))
+
+
+def _named(formula: Formula) -> Iterator[Sym]:
+    """The symbols of a formula, and the unknowns that stand for its floors and extrema."""
+    match formula:
+        case Ge(value):
+            simple = taken_apart(value)
+            yield from _mentioned(value) if isinstance(simple, Ge) and simple.expr is value else _named(simple)
+        case Eq(value):
+            yield from _mentioned(value)
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from _named(part)
+
+
+def _mentioned(value: Expr) -> Iterator[Sym]:
+    yield from value.syms()
+    yield from linear(value).unknowns
 
 
 def _terms(value: Expr) -> _Terms:

@@ -198,12 +198,17 @@ def _only(value: Expr, agreed: frozenset[Sym]) -> bool:
 
 def pair_formula(source: Access, sink: Access, carrier: Loop | None, scope: frozenset[Sym]) -> Formula:
     """Both happen, at one element of one piece of memory, the source first."""
+    hidden = hidden_formulas(source, sink, carrier)
+    return conj((meeting_formula(source, sink, scope), order(source, sink, carrier), *hidden))
+
+
+def meeting_formula(source: Access, sink: Access, scope: frozenset[Sym]) -> Formula:
+    """Both happen, at one element of one piece of memory, in whichever order."""
     (from_formula, from_index), (to_formula, to_index) = source.as_source, sink.as_sink
-    parts = [from_formula, to_formula, order(source, sink, carrier)]
+    parts = [from_formula, to_formula]
     if comparable(source, sink):
         parts.append(equal(from_index, to_index))
     parts.extend(_agree(s) for s in source.instance.syms if s in scope and s in sink.instance.syms)
-    parts.extend(hidden_formulas(source, sink, carrier))
     return conj(parts)
 
 

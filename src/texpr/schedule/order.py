@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.checks.subject import Subject, Witness, element_at, place, sides
@@ -18,8 +19,9 @@ from texpr.ir import program as ir
 from texpr.ir.uses import loads
 from texpr.presburger.formula import Formula, compare, conj, disj
 from texpr.presburger.maps import left, right
+from texpr.presburger.omega import System
 from texpr.presburger.raw import Undecided
-from texpr.relation.dependence import Dependence, candidates, comparable, extended_syms
+from texpr.relation.dependence import Dependence, candidates, comparable, extended_syms, meeting_formula, order
 from texpr.relation.model import Instance
 from texpr.schedule.materialise import materialise
 from texpr.schedule.state import State
@@ -44,41 +46,49 @@ def require_order(before: State, after: State, moved: Mapping[ir.Stmt, ir.Stmt],
     made = materialise(before.alone(root))
     subject = Subject(made.function)
     inside = set(ir.walk((root,)))
-    instances = [i for i in subject.model.instances if made.origin.get(i.stmt) in inside]
-    for source in (a for i in instances for a in i.accesses):
-        for sink in (a for i in instances for a in i.accesses):
-            if source.buffer is not sink.buffer or not (source.writes or sink.writes):
-                continue
-            for found in candidates(source, sink, frozenset(subject.model.scope_syms(source.buffer))):
-                _require(subject, found, before, after, made.origin, moved, span, name)
+    proof = _Proof(subject, before, after, made.origin, moved, span, name)
+    accesses = [a for i in subject.model.instances if made.origin.get(i.stmt) in inside for a in i.accesses]
+    for source, sink in product(accesses, accesses):
+        if source.buffer is sink.buffer and (source.writes or sink.writes):
+            scope = frozenset(subject.model.scope_syms(source.buffer))
+            if found := tuple(candidates(source, sink, scope)):
+                meeting = System(conj((subject.model.facts, meeting_formula(source, sink, scope))))
+                for each in found:
+                    proof.require(each, meeting)
 
 
-def _require(
-    subject: Subject,
-    found: Dependence,
-    before: State,
-    after: State,
-    origin: Mapping[ir.Stmt, ir.Stmt],
-    moved: Mapping[ir.Stmt, ir.Stmt],
-    span: Span,
-    name: str,
-) -> None:
-    ends = (found.source.instance, found.sink.instance)
-    old = [origin[i.stmt] for i in ends]
-    places = [where(after.function.body, moved.get(stmt, stmt)) for stmt in old]
-    names = [_named(before, instance) for instance in ends]
-    broken = disj(_broken(after, found, places[0], places[1], names[0], names[1]))
-    dims = (*map(left, extended_syms(found.source)), *map(right, extended_syms(found.sink)))
-    try:
-        same = same_leaves(before, (old[0], old[1]), (names[0], names[1]), found.buffer.name)
-        witness = subject.point(dims, conj((found.formula, *same, broken)))
-    except Undecided:
-        raise Limitation([undecided(found, span, name)]) from None
-    if witness is None:
-        return
-    if not (comparable(found.source, found.sink) and found.source.affine and found.sink.affine):
-        raise Limitation([undecided(found, span, name)])
-    raise TexprError([conflict(subject, found, witness, span, name)])
+@dataclass(frozen=True, slots=True)
+class _Proof:
+    """That the directive `name` at `span`, which makes `after` of `before`, breaks no dependence of `subject`."""
+
+    subject: Subject
+    before: State
+    after: State
+    origin: Mapping[ir.Stmt, ir.Stmt]
+    moved: Mapping[ir.Stmt, ir.Stmt]
+    span: Span
+    name: str
+
+    def require(self, found: Dependence, meeting: System) -> None:
+        """Raises as `require_order`. `meeting`: the points at which both ends touch one element, in whichever order."""
+        ends = (found.source.instance, found.sink.instance)
+        old = [self.origin[i.stmt] for i in ends]
+        places = [where(self.after.function.body, self.moved.get(stmt, stmt)) for stmt in old]
+        names = [_named(self.before, instance) for instance in ends]
+        broken = disj(_broken(self.after, found, places[0], places[1], names[0], names[1]))
+        same = tuple(same_leaves(self.before, (old[0], old[1]), (names[0], names[1]), found.buffer.name))
+        if meeting.is_empty(conj((order(found.source, found.sink, found.carrier), *same, broken))):
+            return
+        dims = (*map(left, extended_syms(found.source)), *map(right, extended_syms(found.sink)))
+        try:
+            witness = self.subject.point(dims, conj((found.formula, *same, broken)))
+        except Undecided:
+            raise Limitation([undecided(found, self.span, self.name)]) from None
+        if witness is None:
+            return
+        if not (comparable(found.source, found.sink) and found.source.affine and found.sink.affine):
+            raise Limitation([undecided(found, self.span, self.name)])
+        raise TexprError([conflict(self.subject, found, witness, self.span, self.name)])
 
 
 def where(body: Body, stmt: ir.Stmt) -> Where:
