@@ -19,12 +19,13 @@ from texpr.draw.copies import loaded, marks
 from texpr.draw.staged import Written, is_same, part_of, trimmed, written
 from texpr.driver import fix, fix_schedule, lower, parse
 from texpr.ir import program as ir
-from texpr.ir.kernel import kernels
+from texpr.ir.kernel import CopyTensor, kernels, walk
 from texpr.isa.registry import resolve
 from texpr.planner.plan import plan
 from texpr.relation.facts import known
 from texpr.schedule.apply import followed
 from texpr.schedule.materialise import given
+from texpr.tma.correctness import Plain, Redirected
 
 ROOT = Path(__file__).parents[2]
 TARGET = resolve("sm_90a")
@@ -166,3 +167,22 @@ def test_what_is_joined_to_other_dimensions_is_no_part() -> None:
 def test_stores_leave_out_what_loads_fill() -> None:
     svg = drawn(function_of(ROOT / "examples/tma/copy.te"), "tma", {"M": 37, "K": 68}, own=True)
     assert classed(svg, "zero") and classed(svg, "left")
+
+
+@pytest.mark.parametrize(("name", "boxes"), [("figure_strong", 1), ("figure_weak", 2), ("figure_not_strong", 1)])
+def test_what_is_drawn_as_strong_is_what_the_kernel_asks(name: str, boxes: int) -> None:
+    """With `fill=zero`: nothing is asked at level 1, whole tiles at level 2; of level 3 no data are drawn, as holes stay."""
+    text = (ROOT / f"examples/tma/{name}.te").read_text(encoding="utf-8")
+    (function,) = parse(text.replace("via=tma)", "via=tma, fill=zero)")).functions
+    schedule = function.schedules[0]
+    (kernel,) = kernels(lower(function, TARGET.name, schedule=schedule).plan.steps)
+    (found,) = written(followed(function, schedule, TARGET), function, (kernel,), known(given(function))).values()
+    copies = [stmt for stmt in walk(kernel.body) if isinstance(stmt, CopyTensor)]
+    assert len(copies) == boxes
+    if name == "figure_not_strong":
+        assert found.lowering is None
+        return
+    assert found.lowering is not None
+    cells = loaded(found.copy, found.lowering)
+    assert cells is not None and set(cells.kinds.flat) == {"value", "zero"}
+    assert isinstance(found.lowering, Redirected if boxes == 2 else Plain)
