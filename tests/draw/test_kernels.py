@@ -52,6 +52,14 @@ def test_requests_are_shown_in_sectors_and_banks() -> None:
     assert any("load of s" in word and "in banks" in word for word in words)
 
 
+def test_a_lane_is_counted_once_in_each_sector_that_it_meets() -> None:
+    """Elements 999 down to 968: 32 lanes of 4 bytes, from byte 3872 on, which is the first of a sector."""
+    words = texts(draw_mapping("copy", (kernel_of(COPY),), {}))
+    at = next(n for n, word in enumerate(words) if "warp 0's load of x" in word)
+    assert "4 sectors" in words[at]
+    assert [word for word in words[at:] if word == "8"][:8] == ["8"] * 8  # four sectors read, four written
+
+
 def test_time_runs_down_and_barriers_say_why() -> None:
     kernel = kernel_of(SHARED)
     found = list(moments(kernel.body))

@@ -119,7 +119,7 @@ def _said(request: Request) -> str:
 
 def _sectors(starts: list[int], width: int) -> Picture:
     """Lines of memory, each of four sectors; a cell says how many lanes meet in it."""
-    met = Counter(byte // SECTOR for start in starts for byte in {start, start + width - 1})
+    met = Counter(sector for start in starts for sector in {start // SECTOR, (start + width - 1) // SECTOR})
     per = LINE // SECTOR
     lines = sorted({sector // per for sector in met})
     rows = [[met.get(number * per + at, 0) for at in range(per)] for number in lines[:MOST_LINES]]
