@@ -139,9 +139,9 @@ class Holes:
         for dim, (e, size) in enumerate(zip(copy.source.index, copy.source.buffer.shape, strict=True)):
             for sym in (sym for sym in own if sym in e.syms()):
                 step = e.substitute({sym: expr(sym) + 1}) - e
-                ends = [self.ends[each] for each in sorted(own[sym].syms() & self.ends.keys(), key=str)]
-                if ends:
-                    box = next((end for end in ends if end.is_constant), extents[sym] * step)
+                for each in sorted(own[sym].syms() & self.ends.keys(), key=str):
+                    box = self.ends[each] if self.ends[each].is_constant else extents[sym] * step
+                    step = step * (own[sym].substitute({each: expr(each) + 1}) - own[sym])  # what the reader steps over
                     yield f"dimension {dim}, of size S = {size}, box B = {box}, element stride e = {step}"
 
     def _index(self, load: Load) -> tuple[Expr, ...]:
