@@ -23,14 +23,17 @@ from texpr.ir.text import print_function
 from texpr.isa.registry import resolve
 from texpr.support.diagnostic import TexprError
 from texpr.verifier import Proof
-from texpr.verifier.proof import proof_text
+from texpr.verifier.proof import UNPROVED, proof_text
 from texpr.witness import proved
 
 PROOF = "proof.json"
 
 
 def proof_files(parts: Sequence[Part]) -> dict[str, str]:
-    """The files of the proof, by path; none for plans whose program is not at hand."""
+    """The files of the proof, by path; none for plans whose program is not at hand.
+
+    Raises CompilerBug where a plan is not what its program says, and Limitation where neither that nor the opposite is proved.
+    """
     files: dict[str, str] = {}
     proofs: dict[str, list[Proof]] = {}
     for part in parts:
@@ -40,7 +43,9 @@ def proof_files(parts: Sequence[Part]) -> dict[str, str]:
             program = _said(function)
             if program is not None:
                 files[f"{where}.te"] = program
-            proofs.setdefault(part.target, []).append(_proof(function if program is None else None, program, plan, shipped))
+            proof = _proof(function if program is None else None, program, plan, shipped)
+            proof.require(any(directive.name == UNPROVED for directive in function.directives))
+            proofs.setdefault(part.target, []).append(proof)
     return {**files, PROOF: proof_text(_sorted(proofs))} if proofs else {}
 
 

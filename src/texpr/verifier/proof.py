@@ -7,10 +7,14 @@ from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum
 
-from texpr.support.diagnostic import CompilerBug
+from texpr.support.diagnostic import CompilerBug, limitation
 from texpr.support.span import NOWHERE, Span
 
 FORMAT = "texpr proof 1"
+
+
+UNPROVED = "unproved"
+"""The pragma of a function that may be built though not all of it is proved."""
 
 
 class Verdict(Enum):
@@ -68,10 +72,18 @@ class Proof:
         ]
         return {"function": self.plan, "premises": list(self.premises), "counts": self.counts, "obligations": listed}
 
-    def require(self) -> None:
-        """Raises CompilerBug for the first obligation that was refused."""
+    def require(self, unproved: bool = False) -> None:
+        """Raises CompilerBug where something was refused, and Limitation where something is undecided, but if `unproved`."""
         for each in self.of(Verdict.REFUSED):
-            raise CompilerBug(f"kernel {each.kernel} is not what the program says: {each.what}, {each.about}: {each.how}")
+            raise CompilerBug(f"{_kernel(each)} is not what the program says: {each.what}, {each.about}: {each.how}")
+        for each in () if unproved else self.of(Verdict.UNDECIDED):
+            reason = f"cannot prove that {_kernel(each)} does what `{self.plan}` says: {each.what}, {each.about}: {each.how}"
+            help = f"your program may be right: give it another schedule, or write `#{UNPROVED}` behind its results"
+            raise limitation("E0508", each.span, reason, help=help)
+
+
+def _kernel(obligation: Obligation) -> str:
+    return f"kernel `{obligation.kernel}`" if obligation.kernel else "what is launched"
 
 
 def proof_text(proofs: dict[str, list[Proof]]) -> str:

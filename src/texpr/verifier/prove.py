@@ -54,7 +54,8 @@ def prove(asked: Question, plan: k.Plan, tags: Tags) -> Proof:
     prover.run()
     prover.interface(plan)
     found = prover.found
-    if reading.strange:  # what seems wrong may be right by what is not understood
+    unknown = any(o.verdict is Verdict.UNDECIDED and o.what == "is a statement" for o in found)
+    if reading.strange or unknown:  # what seems wrong may be right by what is not understood
         verdicts = {Verdict.REFUSED: Verdict.UNDECIDED}
         found = [replace(each, verdict=verdicts.get(each.verdict, each.verdict)) for each in found]
     return Proof(plan.name, tuple(_told(plan)), tuple(found))
