@@ -23,6 +23,7 @@ from texpr.isa.registry import resolve
 from texpr.isa.target import Target
 from texpr.lowering.lives import Lives, Turn
 from texpr.lowering.lower import lower
+from texpr.verifier import Verdict
 from texpr.witness import proved
 
 USUAL = resolve("sm_90a")
@@ -206,10 +207,29 @@ def test_notes_say_who_lies_where() -> None:
     assert "a, where c lies" in covered
 
 
-def test_what_shares_bytes_is_not_said_to_be_proved() -> None:
-    plan, _ = kernel_of(found := parse(PHASES.format(size=64, also=""), "phases.te").functions[0])
+def test_what_shares_bytes_is_proved() -> None:
+    plan, kernel = kernel_of(found := parse(PHASES.format(size=64, also=""), "phases.te").functions[0])
+    assert any(overlaps(kernel))
     counts = proved(found, plan).counts
-    assert (counts["undecided"], counts["refused"]) == (1, 0)
+    assert (counts["undecided"], counts["refused"]) == (0, 0)
+
+
+@pytest.mark.parametrize(("name", "at"), [("a", 64), ("a", 256), ("b", 0), ("b", 64), ("c", 128), ("c", 256)])
+def test_what_is_still_wanted_is_not_to_be_overwritten(name: str, at: int) -> None:
+    plan, kernel = kernel_of(found := parse(PHASES.format(size=64, also=""), "phases.te").functions[0])
+    moved = tuple(replace(a, at=at) if a.buffer.name == name else a for a in kernel.arrays)
+    refused = proved(found, replace(plan, steps=(k.Launch(replace(kernel, arrays=moved)),))).of(Verdict.REFUSED)
+    assert {each.what for each in refused} == {"apart in memory"}
+    assert all("thread◁" in each.how for each in refused)
+
+
+@pytest.mark.parametrize("seed", [2, 5, 8, 13])
+def test_chains_in_the_same_bytes_are_proved(seed: int) -> None:
+    _, kernel = kernel_of(found := function(seed))
+    plan, kernel = kernel_of(found, tight(kernel))
+    assert any(overlaps(kernel))
+    counts = proved(found, plan).counts
+    assert (counts["undecided"], counts["refused"]) == (0, 0)
 
 
 def test_a_read_of_what_is_gone_is_told_by_name() -> None:

@@ -157,8 +157,10 @@ class Flow:
 
     def _pair(self, a: Access, b: Access, sides: Sides, wanted: Sequence[Formula]) -> Point | None:
         place = self.same_place(a, b, sides)
-        if place is None:
-            return None
+        return None if place is None else self._late(a, b, sides, (*place, disj(wanted)))
+
+    def _late(self, a: Access, b: Access, sides: Sides, facts: Sequence[Formula]) -> Point | None:
+        """Instances with `facts` of which the first perhaps does not come first in the kernels."""
         space = self.space(a.home)
         shared, later = space is Space.SHARED, not a.write and b.write
         found = self.landings(a, b) if a.site.launch is b.site.launch else None
@@ -169,7 +171,29 @@ class Flow:
             bad = unordered(a.site, b.site, sides, shared_only=shared, private=private, later=later)
         if not bad:
             return None
-        return easily((*domains(a.site, b.site, sides), *place, disj(wanted), disj(bad)), self.premises)
+        return easily((*domains(a.site, b.site, sides), *facts, disj(bad)), self.premises)
+
+    def crossed(self, a: Access, b: Access) -> Point | None:
+        """The same for two arrays that have bytes in common, wherever they are touched in one block."""
+        if not (a.write or b.write) or a.site.launch is not b.site.launch:
+            return None
+        sides = self.sides(a, b)
+        wanted = [f for _, f in cases(_renamed(a.when, sides.left), _renamed(b.when, sides.right), None)]
+        return self._late(a, b, sides, (disj(wanted),)) if wanted else None
+
+    def overwritten(self, w: Access, r: Access, other: Access) -> Point | None:
+        """A write of another array in the same bytes, in between what is written and what is read of it. Raises Undecided."""
+        if w.stored != r.stored or any(x.site.launch is not w.site.launch for x in (r, other)):
+            return None
+        sides = self.sides(w, r)
+        block = {*w.site.launch.host, *w.site.launch.blocks}
+        third = {s: sides.left[s] if s in block else Sym(f"{s.name}▽") for s in other.site.dims}
+        first, last, between_ = _renamed(w.when, sides.left), _renamed(r.when, sides.right), _renamed(other.when, third)
+        facts = [*domains(w.site, r.site, sides), *(rename(f, third) for f in other.site.where)]
+        facts += [Eq(sides.a(x) - sides.b(y)) for x, y in zip((*w.copies, *w.meant), (*r.copies, *r.meant), strict=True)]
+        for one, two in ((first, between_), (between_, last)):
+            facts.append(disj(f for _, f in cases(one, two, None)))
+        return easily(facts, self.premises)
 
     def landings(self, a: Access, b: Access) -> tuple[Landing, ...] | None:
         """Behind what `a` has come about for `b`; None where that is when its thread does it."""

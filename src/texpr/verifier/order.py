@@ -17,7 +17,7 @@ from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.presburger.formula import FALSE, Eq, Formula, Ge, compare, conj, differ, disj, rename
 from texpr.presburger.raw import Undecided
-from texpr.verifier.events import Site
+from texpr.verifier.events import Launch, Site
 
 When: TypeAlias = tuple["int | tuple[ir.Loop, Expr]", ...]
 Case: TypeAlias = tuple[bool, Formula]
@@ -164,7 +164,7 @@ def _unmet(a: Site, b: Site, sides: Sides, least: int = 0) -> Iterator[Formula]:
             yield conj(before)  # in the two arms of a branch
             return
         if at != to or depth + 1 in (len(a.path), len(b.path)):
-            between = [(_met(block[at + 1 : to]), FALSE)] if at < to else None
+            between = [(_met(block[at + 1 : to]), FALSE), *_turned(a.launch, block[at + 1 : to])] if at < to else None
             yield from _missed(between, before, a, b, depth, sides, least)
             return
         node = block[at]
@@ -237,6 +237,14 @@ def _loops(site: Site, depth: int) -> Iterator[k.For]:
         node = block[at]
         if isinstance(node, k.For) and node.uniform:
             yield node
+
+
+def _turned(launch: Launch, stmts: Sequence[k.Stmt]) -> Iterator[tuple[int, Formula]]:
+    """Barriers in loops as long as sizes say, and when such a loop has no turn."""
+    known = {*launch.kernel.sizes} - {*launch.host}
+    for stmt in stmts:
+        if isinstance(stmt, k.For) and stmt.uniform and stmt.lo.syms() | stmt.hi.syms() <= known:
+            yield _met(stmt.body), Ge(stmt.lo - stmt.hi)
 
 
 def _met(stmts: Sequence[k.Stmt]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import TypeVarTuple, Unpack
 
 from texpr.ir import kernel as k
@@ -145,12 +146,20 @@ class _Prover:
         self.arenas()
 
     def arenas(self) -> None:
-        """Arrays in the same bytes are followed as if they lay apart, so that is not proved."""
+        """Of arrays in the same bytes, none is touched while another is wanted."""
         for kernel in dict.fromkeys(launch.kernel for launch in self.reading.launches):
-            for one, other in overlaps(kernel):
-                about = f"{one.buffer.name} and {other.buffer.name}"
-                why = "they have bytes in common: that neither is written while the other is wanted is not followed"
-                self.say(kernel.name, "apart in memory", about, Verdict.UNDECIDED, why, kernel.span)
+            pairs = [(x.buffer, y.buffer) for x, y in overlaps(kernel)]
+            for one, other in (*pairs, *((y, x) for x, y in pairs)):
+                mine, theirs = ([access for access, _ in self.by_home[home]] for home in (one, other))
+                told = (kernel.name, "apart in memory", f"{one.name} and {other.name}", "one is done with before", kernel.span)
+                if one in self.parts or other in self.parts:
+                    self.say(*told[:3], Verdict.UNDECIDED, "parts of sums have bytes in common with something", kernel.span)
+                for a, b in product(mine, theirs):
+                    self.ask(told, self.flow.crossed, a, b)
+                for a, b in product(mine, mine):
+                    for c in theirs if a.write and not b.write else ():
+                        if c.write:
+                            self.ask(told, self.flow.overwritten, a, b, c)
 
     def interface(self, plan: k.Plan) -> None:
         """The plan takes and gives what the function does; what the text assumes of data is checked where it runs."""
