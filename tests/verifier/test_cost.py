@@ -1,0 +1,38 @@
+"""What proving costs: processor time beside that of the compile, and lines that have to be believed."""
+
+from pathlib import Path
+from time import process_time
+
+import texpr.verifier
+from texpr import driver
+from texpr.witness import proved
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+LINES = 3900
+"""The most lines of the verifier: fewer are better, and 1,500 would be good."""
+
+
+def test_the_verifier_does_not_grow() -> None:
+    files = Path(texpr.verifier.__file__).parent.glob("*.py")
+    assert sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files) <= LINES
+
+
+def costs(names: tuple[str, ...], schedule: str | None) -> tuple[float, float]:
+    """Seconds to compile programs of the gallery for a GPU, and to prove them."""
+    compiling = proving = 0.0
+    for name in names:
+        for function in driver.load(EXAMPLES / f"{name}.te").functions:
+            started = process_time()
+            compiled = driver.lower(function, "sm_90a", schedule="auto" if schedule else None)
+            between = process_time()
+            proof = proved(compiled.function, compiled.plan)
+            compiling, proving = compiling + between - started, proving + process_time() - between
+            assert not proof.counts["refused"] and not proof.counts["undecided"]
+    return compiling, proving
+
+
+def test_large_kernels_are_proved_about_as_fast_as_they_are_made() -> None:
+    costs(("saxpy",), None)  # what is loaded once
+    compiling, proving = costs(("conv2d", "matmul", "jacobi"), "auto")
+    assert proving < 2.5 * compiling
