@@ -18,7 +18,7 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Load, Ref
 from texpr.isa.levels import Space
-from texpr.presburger.formula import Eq, Formula, between, conj, differ, disj, leaves, negate, rename
+from texpr.presburger.formula import Eq, Formula, Ge, between, conj, differ, disj, leaves, negate, rename
 from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
 from texpr.verifier.actions import Program, Spot
@@ -151,9 +151,27 @@ class Flow:
         plain = self.faithful(a, b)
         sides = self.sides(a, b)
         times = _renamed(a.when, sides.left), _renamed(b.when, sides.right)
-        every = enumerate(cases(*times, a.stored))
-        wanted = [formula for at, (free, formula) in every if not (free and at >= plain)]
+        turns = self.turns(a, b, sides)
+        wanted: list[Formula] = []
+        for at, (free, formula) in enumerate(cases(*times, a.stored)):
+            if free and at < len(a.copies) and turns is not None:
+                _, other = list(cases(times[1], times[0], a.stored))[at]
+                wanted.append(conj((turns, disj((formula, other)))))
+            elif not (free and at >= plain):
+                wanted.append(formula)
         return self._pair(a, b, sides, wanted) if wanted else None
+
+    def turns(self, a: Access, b: Access, sides: Sides) -> Formula | None:
+        """That the first access comes in an earlier turn of the kernel's loops around both; None where copies are not so.
+
+        Iterations of a `par` have the order in which the kernel runs them, if each keeps to copies of its own.
+        """
+        loops = [x for x, y in zip(a.site.loops, b.site.loops, strict=False) if x is y]
+        known = {*self.instance(a.home, a.site), *(loop.sym for loop in loops)}
+        if a.copies != b.copies or not {s for e in a.copies for s in e.syms()} <= known or any(x.kind == "simd" for x in loops):
+            return None
+        ends = [(sides.a(loop.sym), sides.b(loop.sym)) for loop in loops]
+        return disj(conj((*(Eq(x - y) for x, y in ends[:at]), Ge(ends[at][1] - ends[at][0] - 1))) for at in range(len(ends)))
 
     def _pair(self, a: Access, b: Access, sides: Sides, wanted: Sequence[Formula]) -> Point | None:
         place = self.same_place(a, b, sides)

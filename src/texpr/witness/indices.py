@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from texpr.affine.expr import Expr, FloorDiv, Min, Sym, combination, expr, term
+from texpr.affine.expr import Expr, FloorDiv, Min, Sym, children, combination, expr, term
 from texpr.ir.value import Buffer, Load, Ref
+from texpr.verifier.events import Site
 from texpr.verifier.match import Match, Pairing, home_of
 
 Turns = Sequence[tuple[Sym, Expr]]
@@ -112,7 +113,27 @@ def _counted(pairing: Pairing, wanted: Sequence[Sym], turns: Turns) -> Iterator[
             total, stride = lane, width
             for mine in reversed([each for each in site.loops if each.sym not in used]):
                 total, stride = total + stride * mine.sym, stride * site.bounds[mine][1]
-            yield {**rest, loop.sym: total}
+            yield {**rest, loop.sym: total + _begun(site, used)}
+
+
+def _begun(site: Site, used: Collection[Sym]) -> Expr:
+    """Where a block's share begins, by where it ends: in n − 4096 · block."""
+    ends = dict.fromkeys(part for bound in site.bounds.values() for e in bound for part in _within(e))
+    total = expr(0)
+    for sym in site.launch.blocks:
+        shares = [-c for e in ends for m, c in e.terms if m == (sym,) and c < 0]
+        if sym not in used and shares:
+            total = total + expr(sym) * shares[0]
+    return total
+
+
+def _within(value: Expr) -> Iterator[Expr]:
+    yield value
+    for monomial, _ in value.terms:
+        for atom in monomial:
+            if not isinstance(atom, Sym):
+                for part in children(atom):
+                    yield from _within(part)
 
 
 def _cut(pairing: Pairing) -> dict[Sym, Expr]:

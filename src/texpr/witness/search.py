@@ -17,7 +17,7 @@ from texpr.verifier.actions import Action, indices
 from texpr.verifier.events import Event, Launch
 from texpr.verifier.flow import Flow
 from texpr.verifier.logic import witness
-from texpr.verifier.match import Match, Pairing, Unlike, home_of
+from texpr.verifier.match import Match, Operand, Pairing, Unlike, home_of
 from texpr.verifier.reductions import Reductions
 from texpr.verifier.tags import ELEMENTS, Joined, Leaf, Moved, Statement, Step, Tag
 from texpr.witness.indices import Kept, keeps, solutions, solve
@@ -134,10 +134,16 @@ class _Search:
             if event in self.matches or event in parts.joins or home_of(event.target) in parts.homes:
                 continue
             found = self.match(event, self.candidates(event), known)
-            if found is not None:
+            if found is not None and all(self.keeps(each) for each in found.operands):
                 self.matches[event] = found
             elif (source := parts.source(event)) is not None and (copy := self.copy(event, source, anchors)) is not None:
                 self.copies[event] = copy
+
+    def keeps(self, operand: Operand) -> bool:
+        """Whether what is read is memory of the program, or some statement is known to keep that there."""
+        home, stored = home_of(operand.read), home_of(operand.meant)
+        kept = (m for m in self.matches.values() if home_of(m.event.target) == home and m.action.stored == stored)
+        return home == stored or next(kept, None) is not None
 
     def copy(self, event: Event, source: Load | Ref, anchors: Sequence[Match]) -> Moved | None:
         """`event` as a copy of `source`, for one of `anchors`, the events that update the register; None where it is none."""
