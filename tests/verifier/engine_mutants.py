@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from texpr.affine.expr import expr
+from texpr.affine.expr import Expr, expr
 from texpr.ir import kernel as k
 from texpr.ir.value import Load
 
@@ -170,10 +170,9 @@ def _of_load(stmt: k.CopyTensor) -> Iterator[tuple[str, Body]]:
         yield "from another block on", (replace(stmt, first=expr(0)),)
 
 
-def _coordinates(at: tuple[object, ...]) -> Iterator[tuple[str, tuple]]:  # type: ignore[type-arg]
+def _coordinates(at: tuple[Expr, ...]) -> Iterator[tuple[str, tuple[Expr, ...]]]:
     for dim, each in enumerate(at):
-        moved = each + 1  # type: ignore[operator]
-        yield "coordinate off", (*at[:dim], moved, *at[dim + 1 :])
+        yield "coordinate off", (*at[:dim], each + 1, *at[dim + 1 :])
     if len(at) > 1 and at[0] is not at[1]:
         yield "coordinates swapped", (at[1], at[0], *at[2:])
 

@@ -21,7 +21,7 @@ from texpr.isa.levels import Space
 from texpr.presburger.formula import Eq, Formula, Ge, between, conj, differ, disj, leaves, negate, rename
 from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
-from texpr.verifier.actions import Program, Spot
+from texpr.verifier.actions import Action, Program, Spot
 from texpr.verifier.events import Event, Reading, Site, plainly
 from texpr.verifier.landing import Landing, fences, landings, not_landed
 from texpr.verifier.logic import Point, points, witness
@@ -103,6 +103,35 @@ class Flow:
         home: Home = place.buffer if isinstance(place, Load) else place.sym
         index = tuple(plainly(e, site) for e in place.index) if isinstance(place, Load) else ()
         return Access(match.event, site, home, index, write, when(spot, found, int(write)), stored, element, copies)
+
+    def hole(self, event: Event, site: Site, action: Action, indices: Mapping[Sym, Expr]) -> Access | None:
+        """A write of what nobody reads, at the time of some statement. Only memory that a kernel makes has holes."""
+        target, loops = event.target, [loop.sym for loop in action.spot.loops]
+        if not isinstance(target, Load) or self.space(target.buffer) is Space.GLOBAL or set(loops) - indices.keys():
+            return None
+        times, own = when(action.spot, indices, 1), tuple(indices[sym] for sym in loops[: self.program.scopes[action.stored]])
+        index = tuple(plainly(e, site) for e in target.index)
+        return Access(event, site, target.buffer, index, True, times, Sym("hole"), (), own)
+
+    def spoiled(self, hole: Access, r: Access, writes: Sequence[Access]) -> Point | None:
+        """A read that sees a hole: with nothing written there in between. Raises Undecided."""
+        sides = self.sides(hole, r)
+        place = self.same_place(hole, r, sides)
+        if place is None:
+            return None
+        begun, ended = _renamed(hole.when, sides.left), _renamed(r.when, sides.right)
+        between = disj(f for _, f in cases(begun, ended, None, whole=True))
+        dims = tuple(dict.fromkeys(s for names in (sides.left, sides.right) for s in names.values() if isinstance(s, Sym)))
+        left = self.points(dims, [*domains(hole.site, r.site, sides), *place, between], ())
+        for w in writes:
+            own = {sym: Sym(f"{sym.name}○") for sym in w.site.dims}
+            moved = _renamed(w.when, own)
+            there: list[Formula] = [Eq(x.substitute(own) - sides.b(y)) for x, y in zip(w.index, r.index, strict=True)]
+            there += [Eq(expr(own[s]) - sides.b(s)) for s in self.instance(w.home, w.site)]
+            for first, last in ((begun, moved), (moved, ended)):
+                there.append(disj(f for _, f in cases(first, last, None, whole=True)))
+            left = left.subtract(self.points(dims, [*(rename(f, own) for f in w.site.where), *there], list(own.values())))
+        return left.sample()
 
     def faithful(self, a: Access, b: Access) -> int:
         """From which common loop on accesses at one place are plainly of one element, where outer ones are in the same turn.

@@ -35,7 +35,7 @@ class Operand:
 class Match:
     """An event as instances of an action: `indices` gives those of the loops around it. `operands`: what is read.
 
-    `inverse`: said to be the event's coordinates, over the program's loops.
+    `inverse`: said to be the event's coordinates, over the program's loops. `partial`: whether it writes holes, too.
     """
 
     event: Event
@@ -43,6 +43,7 @@ class Match:
     indices: Mapping[Sym, Expr]
     operands: tuple[Operand, ...]
     inverse: tuple[Expr, ...] = ()
+    partial: bool = False
 
     def not_done(self, names: Mapping[Sym, Sym | Expr], same: Sequence[tuple[Sym, Expr]] = ()) -> Formula | None:
         """When an instance of the statement, its indices by other `names`, is not that of the coordinates it is said to be of.
@@ -82,6 +83,7 @@ class Pairing:
     """What need not hold, but does where memory is laid out as in the program."""
     operands: list[Operand] = field(default_factory=list[Operand])
     data: dict[Sym, Sym] = field(default_factory=dict[Sym, Sym])
+    partial: bool = False
 
     def run(self) -> None:
         """Compares targets, tests and values. Raises Unlike."""
@@ -180,12 +182,19 @@ class Pairing:
             self.place(given, meant, site, spot)
 
     def idle(self, indices: Mapping[Sym, Expr]) -> tuple[Formula, ...]:
-        """What says of a block of a cluster that the program has it. What others do in their own memory, no block sees."""
+        """Where an event does the statement. Elsewhere it does what nobody sees, or it does not run.
+
+        What a block does that is none of the program's, but fills a cluster, no other sees. What the engine writes elsewhere,
+        if it does so in part, is a hole, as is to be proved.
+        """
         site, target = self.event.site, self.event.target
-        if site.launch.kernel.cluster == (1, 1, 1) or not self.shared(target):
+        if not self.shared(target) or (site.launch.kernel.cluster == (1, 1, 1) and not self.partial):
             return ()
         others = {*site.dims} - {*site.launch.blocks}
         wanted = (part for fact in self.action.spot.domain for part in flat((rename(fact, indices),)))
+        if self.partial and self.event.engine:
+            known = set(flat(site.where))
+            return tuple(f for f in wanted if f not in known)
         return tuple(f for f in wanted if syms(f) & {*site.launch.blocks} and not syms(f) & others)
 
     def shared(self, place: Load | Ref) -> bool:
@@ -213,7 +222,7 @@ class Pairing:
         event, site, idle = self.event, self.event.site, self.idle(indices)
         if idle:
             event = replace(event, site=replace(site, domain=(*site.domain, *idle)))
-        return Match(event, self.action, indices, tuple(self.operands), inverse)
+        return Match(event, self.action, indices, tuple(self.operands), inverse, self.partial)
 
 
 def same_number(a: Literal, b: Literal) -> bool:

@@ -26,7 +26,7 @@ from texpr.verifier.logic import MOST, Point, witness
 from texpr.verifier.match import Match, Pairing, Unlike, home_of
 from texpr.verifier.proof import Obligation, Proof, Verdict
 from texpr.verifier.reductions import Reductions, Wrong
-from texpr.verifier.tags import Leaf, Moved, Statement, Tag, Tags
+from texpr.verifier.tags import Hole, Leaf, Moved, Statement, Tag, Tags
 from texpr.verifier.totals import Totals
 
 Ts = TypeVarTuple("Ts")
@@ -115,6 +115,7 @@ class _Prover:
         default_factory=lambda: defaultdict(list["tuple[Access, Match | None]"])
     )
     copies: dict[Event, Copy] = field(default_factory=dict[Event, Copy])
+    holes: dict[Event, Access] = field(default_factory=dict[Event, Access])
 
     def run(self) -> None:
         self.match()
@@ -209,13 +210,19 @@ class _Prover:
                 copy = copy_of(event, reductions.source(event), self.program.actions[tag.action], tag, self.flow)
                 if copy is not None:
                     self.copies[event] = copy
+            if isinstance(tag, Hole):
+                action = self.program.actions[tag.action]
+                indices = {loop.sym: e for loop, e in zip(action.spot.loops, tag.indices, strict=False)}
+                hole = self.flow.hole(event, event.site, action, indices)
+                if hole is not None:
+                    self.holes[event] = hole
         for event in self.reading.events:
             self.told(event, reductions)
 
     def statement(self, event: Event, tag: Statement | Leaf, into: dict[Event, Match]) -> None:
         """That an event is instances of a statement."""
         action = self.program.actions[tag.action]
-        pairing = Pairing(self.program, self.reading, event, action)
+        pairing = Pairing(self.program, self.reading, event, action, partial=isinstance(tag, Statement) and tag.partial)
         kernel, about = event.site.launch.kernel.name, described(event)
         try:
             pairing.run()
@@ -234,6 +241,14 @@ class _Prover:
             self.premises,
         )
         into[event] = pairing.matched(indices, tag.inverse)
+        if pairing.partial and event.engine and (idle := pairing.idle(indices)):
+            rest = replace(event.site, domain=(*event.site.domain, negate(conj(idle))))
+            try:
+                hole = None if witness(rest.where, self.premises) is None else self.flow.hole(event, rest, action, indices)
+            except Undecided:
+                hole = self.flow.hole(event, rest, action, indices)
+            if hole is not None:
+                self.holes[event] = hole
 
     def sums(self, reductions: Reductions, leaves: Mapping[Event, Match]) -> None:
         """What threads sum in parts."""
@@ -270,6 +285,8 @@ class _Prover:
             return
         if event in reductions.joins or home_of(event.target) in reductions.parts:
             self.say(kernel, "is a statement", about, Verdict.PROVED, "a step of a sum in parts", event.span)
+        elif event in self.holes:
+            self.say(kernel, "is a statement", about, Verdict.PROVED, "a hole of a tile, which nobody reads", event.span)
         elif event in self.copies:
             self.say(kernel, "is a statement", about, Verdict.PROVED, "a copy of an element", event.span)
         elif event.let:

@@ -20,11 +20,12 @@ ELEMENTS = tuple(Sym(f"element {at}") for at in range(8))
 @dataclass(frozen=True, slots=True)
 class Statement:
     """It does the program's statement `action`, for these indices. `inverse`: the event's coordinates, over the program's
-    loops, at which a given instance is done; none where that is not known."""
+    loops, at which a given instance is done; none where that is not known. `partial`: elsewhere the engine writes holes."""
 
     action: int
     indices: tuple[Expr, ...]
     inverse: tuple[Expr, ...] = ()
+    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,14 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
+class Hole:
+    """It writes what nobody reads, at the time of `action` with these indices, of which the program need have none."""
+
+    action: int
+    indices: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """It begins, copies or exchanges parts of a sum. `inverse`: at which coordinates each element of a part is written, over
     `ELEMENTS`."""
@@ -63,7 +72,7 @@ class Joined:
     inverse: tuple[Expr, ...] = ()
 
 
-Tag: TypeAlias = Statement | Leaf | Moved | Step | Joined
+Tag: TypeAlias = Statement | Leaf | Hole | Moved | Step | Joined
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from texpr.affine.expr import Expr, Sym
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.ir.value import Buffer, Load, Ref
+from texpr.ir.value import Buffer, Literal, Load, Ref
 from texpr.isa.levels import Space
 from texpr.presburger.raw import Undecided
 from texpr.presburger.refute import refuted
@@ -19,7 +19,7 @@ from texpr.verifier.flow import Flow
 from texpr.verifier.logic import witness
 from texpr.verifier.match import Match, Operand, Pairing, Unlike, home_of
 from texpr.verifier.reductions import Reductions
-from texpr.verifier.tags import ELEMENTS, Joined, Leaf, Moved, Statement, Step, Tag
+from texpr.verifier.tags import ELEMENTS, Hole, Joined, Leaf, Moved, Statement, Step, Tag
 from texpr.witness.indices import Kept, keeps, solutions, solve
 from texpr.witness.inverse import inverse
 from texpr.witness.parts import Parts, outer_loops
@@ -94,6 +94,10 @@ class _Search:
             for pairing, solution in guesses:
                 if sure(pairing, solution):
                     return pairing.matched(solution)
+        for pairing, solution in guesses if event.engine else ():
+            pairing.partial = True
+            if self.right(pairing, solution):
+                return pairing.matched(solution)
         return None
 
     def plain(self, pairing: Pairing, solution: Mapping[Sym, Expr]) -> bool:
@@ -208,13 +212,18 @@ class _Search:
             match = matches.get(event)
             if match is not None:
                 found = {sym: match.indices[sym] for sym in indices(match.action.spot)}
-                return kind(self.number(match.action), tuple(found.values()), inverse(event.site, found))
+                said = self.number(match.action), tuple(found.values()), inverse(event.site, found)
+                return Statement(*said, match.partial) if kind is Statement else kind(*said)
         if event in parts.joins:
             update, source = parts.joins[event]
             of = () if home_of(event.target) in parts.homes else self.ended(event, leaves.values())
             return Joined(update, of, self.element(event, source))
         if home_of(event.target) in parts.homes:
             return Step(self.element(event, event.target))
+        beside = (m for m in self.matches.values() if event.engine and m.event.stmt is event.stmt)
+        whole = next((m for m in beside if m.event.target == event.target), None)
+        if whole is not None and isinstance(event.value, Literal):
+            return Hole(self.number(whole.action), tuple(whole.indices[sym] for sym in indices(whole.action.spot)))
         return self.copies.get(event)
 
     def element(self, event: Event, place: Load | Ref) -> tuple[Expr, ...]:
