@@ -18,8 +18,8 @@ from texpr.ir.value import Buffer
 from texpr.lowering.barriers import Need
 from texpr.lowering.conflict import WARP, Conflict, End
 from texpr.lowering.emit import atomic_binds
-from texpr.lowering.needs import Around, Meeting, Needs, surroundings
-from texpr.lowering.team import Leaf, Team, leaves
+from texpr.lowering.needs import Meeting, Needs
+from texpr.lowering.team import Around, Leaf, Team, leaves, surroundings
 from texpr.mapping.nest import Nest
 from texpr.schedule.marks import TENSOR, mark
 
@@ -50,6 +50,7 @@ class Lives:
     nest: Nest
     team: Team
     _live: dict[Buffer, frozenset[int]] = field(default_factory=dict[Buffer, frozenset[int]])
+    _bodies: dict[ir.Seq, frozenset[int]] = field(default_factory=dict[ir.Seq, frozenset[int]])
 
     @cached_property
     def ends(self) -> dict[Buffer, tuple[End, ...]]:
@@ -83,9 +84,13 @@ class Lives:
         """The steps at which `buffer` lives, by their order in the text."""
         if buffer not in self._live:
             ends = self.ends.get(buffer, ())
-            touched = {end.order for end in ends}
-            flows = (steps for a in ends for b in ends if a.access.writes and b.access.reads for steps in self._flow(a, b))
-            self._live[buffer] = frozenset(touched.union(*flows))
+            live = {end.order for end in ends}
+            pairs = ((a, b) for a in ends for b in ends if a.access.writes and b.access.reads)
+            for write, read in sorted(pairs, key=lambda pair: pair[0].order - pair[1].order):  # what lies far apart tells most
+                for flow, steps in self._flows(write, read):
+                    if not live.issuperset(steps) and flow.happens():
+                        live.update(steps)
+            self._live[buffer] = frozenset(live)
         return self._live[buffer]
 
     def span(self, buffer: Buffer) -> tuple[int, int] | None:
@@ -93,22 +98,24 @@ class Lives:
         lines = [leaf.stmt.span.line for at, leaf in enumerate(leaves(self.team.nodes)) if at in self.steps(buffer)]
         return (min(lines), max(lines)) if lines else None
 
-    def _flow(self, write: End, read: End) -> Iterator[Collection[int]]:
-        """The steps from a write to a read of what was written, for each loop that may carry it there."""
+    def _flows(self, write: End, read: End) -> Iterator[tuple[Conflict, Collection[int]]]:
+        """Each way in which what was written may be read, within a turn or a loop's turns later, and the steps in between."""
         outer, inner = self.around[write.leaf].loops, self.around[read.leaf].loops
         common = tuple(a for a, b in zip(outer, inner, strict=False) if a is b)
         fresh = self.needs.model.scope_syms(write.access.buffer)
         here = Conflict(self.needs.model, self.nest, write, read, common)
-        if write.order <= read.order and here.happens():
-            yield range(write.order, read.order + 1)
-            for loop in (*outer[len(common) :], *inner[len(common) :]):
-                yield self._body(loop)
+        if write.order <= read.order:
+            alone = (*outer[len(common) :], *inner[len(common) :])
+            yield here, {*range(write.order, read.order + 1), *(step for loop in alone for step in self._body(loop))}
         for carrier in common:
-            if carrier.sym not in fresh and here.carried(carrier).happens():
-                yield self._body(carrier)
+            if carrier.sym not in fresh:
+                yield here.carried(carrier), self._body(carrier)
 
     def _body(self, loop: ir.Seq) -> Collection[int]:
-        return [at for at, leaf in enumerate(leaves(self.team.nodes)) if loop in self.around[leaf].loops]
+        if loop not in self._bodies:
+            steps = enumerate(leaves(self.team.nodes))
+            self._bodies[loop] = frozenset(at for at, leaf in steps if loop in self.around[leaf].loops)
+        return self._bodies[loop]
 
     def turns(self, one: Buffer, other: Buffer) -> Iterator[Turn]:
         """What is to be ordered if the two lie in the same bytes, whichever these are."""

@@ -20,8 +20,9 @@ from texpr.ir.value import Buffer
 from texpr.lowering.barriers import Need, reach
 from texpr.lowering.conflict import BLOCK, WARP, Conflict, End, apart
 from texpr.lowering.emit import atomic_binds
+from texpr.lowering.implied import Implied
 from texpr.lowering.placement import Placement
-from texpr.lowering.team import Branch, Leaf, Loop, Node, Team, Who, leaves, thread_of
+from texpr.lowering.team import Around, Branch, Leaf, Loop, Node, Team, Who, leaves, surroundings, thread_of
 from texpr.mapping.nest import Digit, Nest, Role
 from texpr.presburger.formula import Formula, compare, equal
 from texpr.presburger.maps import left, right
@@ -29,12 +30,6 @@ from texpr.relation.conditions import condition
 from texpr.relation.facts import facts_of, in_loop, known, unfloored
 from texpr.relation.model import Access, Model
 from texpr.relation.model import Branch as Side
-
-
-@dataclass(frozen=True, slots=True)
-class Around:
-    loops: tuple[ir.Seq, ...]
-    list: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +190,7 @@ class Needs:
     ) -> Iterator[Need]:
         """The needs among accesses of one buffer, nearest ends first; what an earlier one implies is not asked again."""
         atomics = self._atomics(nest)
-        found: list[Conflict] = []
+        found = Implied(around)
         for source, sink in sorted(product(ends, ends), key=lambda pair: abs(pair[1].order - pair[0].order)):
             if source.leaf in landing or not (source.access.writes or sink.access.writes):
                 continue
@@ -209,13 +204,12 @@ class Needs:
                     continue
                 here = together if carrier is None else together.carried(carrier)
                 late = carrier is not None and source.leaf in copying
-                wide = (near for near in found if not here.crosses or near.crosses)
-                if not late and any(_implies(near, here, around) for near in wide):
+                if not late and found.has(here):
                     continue
                 for need in _need(here, outer[len(common) :], inner[len(common) :]):
                     near = need.within is None and not need.distant
                     if near and (reach((need.level, need.part)) >= reach(BLOCK) or nest.team <= WARP):
-                        found.append(here)
+                        found.add(here)
                     yield need
 
     def _atomics(self, nest: Nest) -> frozenset[ir.Bind]:
@@ -263,19 +257,6 @@ def _edges(source: Access, outer: tuple[ir.Seq, ...], inner: tuple[ir.Seq, ...])
         yield loop, compare("==", right(loop.sym), 0)
 
 
-def _implies(near: Conflict, far: Conflict, around: Mapping[Leaf, Around]) -> bool:
-    """Whether every barrier that covers `near` covers `far`: steps of one list, the one pair within the other."""
-    parents = {around[end.leaf].list for end in (near.source, near.sink, far.source, far.sink)}
-    if len(parents) != 1:
-        return False
-    after, before = near.source.order >= far.source.order, near.sink.order <= far.sink.order
-    if far.carrier is None:
-        return near.carrier is None and after and before
-    if near.carrier is None:
-        return around[near.source.leaf].loops[-1:] == (far.carrier,) and (after or before)
-    return near.carrier is far.carrier and after and before
-
-
 def _running(nodes: tuple[Node, ...], facts: tuple[Expr, ...]) -> Iterator[ir.Seq]:
     """Loops of a tree that `facts`, and those of the loops around, show to run."""
     for node in nodes:
@@ -288,20 +269,6 @@ def _running(nodes: tuple[Node, ...], facts: tuple[Expr, ...]) -> Iterator[ir.Se
                 yield from _running(body, (*facts, *in_loop(stmt.sym, stmt.extent)))
             case Branch():
                 yield from _running((*node.then, *node.orelse), facts)
-
-
-def surroundings(nodes: tuple[Node, ...], loops: tuple[ir.Seq, ...] = ()) -> dict[Leaf, Around]:
-    """For each leaf the team's loops around it, outermost first, and the list it is a step of."""
-    found: dict[Leaf, Around] = {}
-    for node in nodes:
-        match node:
-            case Leaf():
-                found[node] = Around(loops, id(nodes))
-            case Loop(stmt, body):
-                found |= surroundings(body, (*loops, stmt))
-            case Branch():
-                found |= surroundings(node.then, loops) | surroundings(node.orelse, loops)
-    return found
 
 
 def _scratch_needs(team: Team, nest: Nest, around: Mapping[Leaf, Around]) -> Iterator[Need]:

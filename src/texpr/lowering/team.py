@@ -184,3 +184,25 @@ def thread_of(nest: Nest, loops: tuple[ir.Loop, ...]) -> Expr:
         if isinstance(loop, ir.Par) and loop in nest.loops and nest.loops[loop].role is not Role.GRID:
             total = total + nest.loops[loop].thread()
     return total
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """Where a step lies: in which loops of the team, outermost first, and in which list."""
+
+    loops: tuple[ir.Seq, ...]
+    list: int
+
+
+def surroundings(nodes: tuple[Node, ...], loops: tuple[ir.Seq, ...] = ()) -> dict[Leaf, Around]:
+    """For each leaf the team's loops around it, outermost first, and the list it is a step of."""
+    found: dict[Leaf, Around] = {}
+    for node in nodes:
+        match node:
+            case Leaf():
+                found[node] = Around(loops, id(nodes))
+            case Loop(stmt, body):
+                found |= surroundings(body, (*loops, stmt))
+            case Branch():
+                found |= surroundings(node.then, loops) | surroundings(node.orelse, loops)
+    return found
