@@ -49,6 +49,11 @@ class Access:
     meant: tuple[Expr, ...]
     copies: tuple[Expr, ...]
 
+    @property
+    def is_free(self) -> bool:
+        """Whether a `reduce` frees the order of updates."""
+        return any(self.stored in step[0].reduce for step in self.when if not isinstance(step, int))
+
     def __str__(self) -> str:
         name = self.home.name
         return f"{name}[{', '.join(map(str, self.index))}]" if isinstance(self.home, Buffer) else name.split("#")[0]
@@ -175,7 +180,8 @@ class Flow:
 
     def misordered(self, a: Access, b: Access) -> Point | None:
         """Instances at one place that the program has in this order, and the kernels perhaps not. Raises Undecided."""
-        if not (a.write or b.write) or (a.event.atomic and b.event.atomic):
+        together = a.event.atomic and b.event.atomic  # what one reads, and makes of it, is one step
+        if not (a.write or b.write) or (together and (a.is_free or (a.event is b.event and not (a.write and b.write)))):
             return None
         plain = self.faithful(a, b)
         sides = self.sides(a, b)
@@ -303,12 +309,12 @@ class Flow:
                 return None
         copies = [c for c in sources.copies if c.home == r.home and c.stored == r.stored]
         where = r.site.dims if copies or spot is None else self.instance(r.home, r.site)
-        dims = (*names.values(), *where)
-        for some in (
-            [f for f in facts if not swizzled(f)],
-            facts,
-        ):  # more than is needed, and not to be solved for exclusive ors
-            needed = self.points(dims, some, [sym for sym in r.site.dims if sym not in where])
+        found: Point | None = None
+        for easy, seen in ((True, where), (False, where), (False, r.site.dims)):  # more points first; what is overwritten last
+            dims, some = (*names.values(), *seen), [f for f in facts if not (easy and swizzled(f))]
+            if easy and len(some) == len(facts):
+                continue
+            needed = self.points(dims, some, [sym for sym in r.site.dims if sym not in seen])
             for access, match in sources.written:
                 if access.home == r.home and (match.action.spot is spot or (spot is None and access.stored == r.stored)):
                     made = (
@@ -317,10 +323,26 @@ class Flow:
                     needed = needed.subtract(made)
             for copy in copies:
                 needed = needed.subtract(self._earlier(copy, r, begun, dims))
+            if found is not None:
+                for action in self.program.actions:
+                    if action.stored == r.stored and not action.spot.tests and isinstance(action.target, Load):
+                        needed = needed.subtract(self._since(action, action.target, begun, r, dims))
             found = needed.sample()
-            if found is None or len(some) == len(facts):
-                return found
-        return None
+            if found is None:
+                return None
+        return found
+
+    def _since(self, action: Action, target: Load, begun: When | None, r: Access, dims: Sequence[Sym]) -> Set:
+        """Reads whose element `action` writes in the program, behind `begun` and before them: what was there is gone."""
+        own = {loop.sym: Sym(f"{loop.sym.name}○") for loop in action.spot.loops}
+        times = when(action.spot, {sym: expr(new) for sym, new in own.items()}, 1)
+        facts = [rename(f, own) for f in action.spot.domain]
+        facts += [Eq(e.substitute(own) - y) for e, y in zip(target.index, r.meant, strict=True)]
+        facts += [Eq(expr(own[loop.sym]) - c) for loop, c in zip(action.spot.loops, r.copies, strict=False)]
+        facts.append(disj(f for _, f in cases(times, r.when, r.stored, whole=True)))
+        if begun is not None:
+            facts.append(disj(f for _, f in cases(begun, times, r.stored, whole=True)))
+        return self.points(dims, facts, list(own.values()))
 
     def lost(self, result: Buffer, spot: Spot, target: Load, sources: Sources) -> Point | None:
         """Something that the program writes to a result, and that is not there in the end. Raises Undecided."""

@@ -276,11 +276,6 @@ class _Prover:
     def told(self, event: Event, reductions: Reductions) -> None:
         """Says what an event is."""
         kernel, about = event.site.launch.kernel.name, described(event)
-        found = self.matches.get(event) or reductions.leaves.get(event)
-        if event.atomic and (found is None or not any(found.action.stored in p.reduce for p in found.action.spot.loops)):
-            self.say(
-                kernel, "order is free", about, Verdict.REFUSED, "an atomic update, and no `reduce` frees its order", event.span
-            )
         if isinstance(self.tagged[event], Statement | Leaf):
             return
         if event in reductions.joins or home_of(event.target) in reductions.parts:

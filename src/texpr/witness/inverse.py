@@ -50,7 +50,9 @@ def _take(
         return
     gaps = [c * ends[a] for c, a in terms[:-1] if isinstance(a, Sym) and a in ends]
     steps = [*(c for c, _ in terms[1:]), None]
-    within = [n for c, n in zip(steps, gaps, strict=False) if c is not None and value.constant < c and value.constant % n == 0]
+    within = [
+        n for c, n in zip(steps, gaps, strict=False) if c is not None and value.constant < c and n and value.constant % n == 0
+    ]
     rest = given if within and value.constant >= 0 else given - value.constant  # a constant in a gap between digits is skipped
     for at, (c, atom) in enumerate(terms):
         part = rest // c
