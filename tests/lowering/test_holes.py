@@ -485,7 +485,7 @@ def test_what_is_not_asked_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     def always(*given: object) -> bool:
         return bool(given)
 
-    monkeypatch.setattr("texpr.lowering.holes._follows", always)
+    monkeypatch.setattr("texpr.lowering.holes.follows", always)
     assert wrong(made(tiles(f"r < 2 and {INSIDE}")), arrays(19), {"n": 19}, (None,)) == "z differs in order None"
 
 

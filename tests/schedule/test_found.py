@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.schedule.laid import laid, refusal
+from tests.schedule.laid import laid, refusal, wrong
 
 import texpr
+from texpr.ir.text import print_function
 from texpr.schedule.builder import Schedule
 
 ROWS = """
@@ -140,3 +141,13 @@ def test_shared_memory_of_a_cpu(directive: str) -> None:
     """`stage` spoke of the threads of a block."""
     said = refusal(ROWS, directive, target="cpu")
     assert "error[E0908]: cpu has no shared memory" in said and "write `registers` instead" in said
+
+
+def test_lanes_of_a_vector_keep_their_number_where_their_loop_is_parted() -> None:
+    text = """fn f(x: i32[7, 6] align(8), inout y: i32[7, 6] align(8)) {
+    par 7 |i| { par 6 |j| { if j < 5 { y[i, j] = x[i, j] } } }
+}"""
+    made = laid(text, "split(j, 2) -> (a, b)  partition(b)  vectorize(b)")
+    assert "par 2 |b| #vector" in print_function(made.function)
+    arrays = {name: np.arange(42, dtype=np.int32).reshape(7, 6) + at for at, name in enumerate("xy")}
+    assert wrong(made, arrays) is None

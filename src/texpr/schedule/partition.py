@@ -27,7 +27,7 @@ from texpr.ir.rewrite import Rewriter, map_value, replace_loads, substitute_bloc
 from texpr.ir.types import BOOL, I64
 from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value, conjunction
 from texpr.relation.facts import in_loop, known
-from texpr.schedule.marks import OFF, PARTITION, UNROLL, level_of, mark
+from texpr.schedule.marks import OFF, PARTITION, UNROLL, VECTOR, level_of, mark
 from texpr.schedule.materialise import given
 from texpr.schedule.tree import Body, with_blocks
 
@@ -85,8 +85,10 @@ class _Parter:
         return self._either(tuple(low for _, low in fixed), main, rest)
 
     def _reach(self, loop: ir.Par, tests: Sequence[_Test], inner: Mapping[Sym, Expr], around: tuple[ir.Loop, ...]) -> Expr:
-        """The extent of `loop` without iterations at its end that do nothing, where that is no level's to share out."""
-        if level_of(loop) is not None or not loop.extent.is_constant or loop.fully:
+        """The extent of `loop` without iterations at its end that do nothing, where that is no level's to share out, and where
+        its iterations need not have a fixed number, as lanes of a vector and what is written out have."""
+        written = mark(loop, VECTOR) is not None or mark(loop, UNROLL) is not None
+        if written or level_of(loop) is not None or not loop.extent.is_constant or loop.fully:
             return loop.extent
         for test in tests:
             most = _greatest(test.margin, inner)
