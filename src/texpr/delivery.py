@@ -20,6 +20,8 @@ from texpr.isa.target import Target
 from texpr.schedule.builder import Schedule
 from texpr.support.expect import expect
 from texpr.toolchain import Toolchain, this_machine
+from texpr.verifier.proof import UNPROVED
+from texpr.witness import proved
 
 _FUNCTION = "function must be one of a program's, such as `texpr.load(file)['saxpy']`"
 _TARGET = "target must be a name such as 'cpu' or 'sm_90a'"
@@ -47,6 +49,8 @@ def compile(
     tools = Toolchain(this_machine())
     machine = _at_hand(resolve(target), tools)
     compiled = lower(function, machine.name, sizes, schedule=select_schedule(function, _record(schedule), machine))
+    unproved = any(directive.name == UNPROVED for directive in function.directives)
+    proved(compiled.function, compiled.plan).require(unproved)
     if compiled.target.family == "cpu":
         return runtime.load_cpu(tools, compiled.function, compiled.plan)
     if emulate:
