@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.schedule.laid import Laid, wrong
+from tests.lowering.rings import MATMUL
+from tests.schedule.laid import Laid, laid, wrong
 from tests.verifier.engine_mutants import Planted, planted
 
 from texpr import driver
@@ -121,3 +122,18 @@ def test_a_refusal_names_two_instances() -> None:
     ]
     assert found
     assert all("thread◁" in how and "▷" in how for how in found)
+
+
+def test_parities_of_a_ring_in_a_loop() -> None:
+    schedule = """
+        split(i, 8) -> (bi, ti)  split(j, 32) -> (bj, tj)  split(k, 8) -> (ko, ki)
+        reorder(bi, bj, ko, ti, tj, ki)
+        bind(bi, grid.x)
+        stage(A, at=ko, in=shared, via=tma, fill=zero) -> As
+        stage(B, at=ko, in=shared, via=tma, fill=zero) -> Bs
+        pipeline(ko, stages=3)"""
+    made = laid(MATMUL, schedule)
+    assert is_proved(proved(made.function, made.plan))
+    found = [bug for bug in planted(made.plan) if "parity" in bug.kind or "stage" in bug.kind]
+    assert len(found) >= 4
+    assert not [bug.kind for bug in found if is_proved(proved(made.function, bug.plan))]

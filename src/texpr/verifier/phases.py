@@ -15,6 +15,7 @@ from texpr.affine.expr import ONE, ZERO, Expr, Mod, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir.value import Buffer, Load
 from texpr.presburger.formula import TRUE, Eq, Formula, Ge, between, conj, differ, disj, negate, rename, syms
+from texpr.presburger.raw import Undecided
 from texpr.presburger.relaxed import flat
 from texpr.support.span import NOWHERE, Span
 from texpr.verifier.events import Reading, Signal, Site
@@ -276,7 +277,15 @@ class Phases:
             raise ValueError("the parity is one of loops that the arrival is not in")
         if slot.syms().isdisjoint(loop.sym for loop in site.loops) and _is_counted(site, parity):
             return None
+        if any(self._is_proved(wrong) for wrong in _around(site, slot, parity)):
+            return None
         return self._alternating(site, slot, parity)
+
+    def _is_proved(self, wrong: Sequence[Formula]) -> bool:
+        try:
+            return witness(wrong, self.premises) is None
+        except Undecided:
+            return False
 
     def _alternating(self, site: Site, slot: Expr, parity: Expr) -> Point | None:
         one, two, mid = ({loop.sym: Sym(f"{loop.sym.name}{side}") for loop in site.loops} for side in "◁▷○")
@@ -353,6 +362,46 @@ def _is_counted(site: Site, parity: Expr) -> bool:
         lo, hi = site.bounds[loop]
         inner[loop.sym], last[loop.sym] = lo, hi - 1
     return True
+
+
+def _around(site: Site, slot: Expr, parity: Expr) -> Iterator[list[Formula]]:
+    """Where a parity may be wrong for a ring whose slots are filled in turn, again in each turn of loops around.
+
+    By one turn around more, an arrival counts as many more as there are arrivals at its slot in a turn; by as many turns of the
+    ring as it has slots, one more. One proof that there is no such point is enough.
+    """
+    counted, ring = parity.as_atom, slot.as_atom
+    if not isinstance(counted, Mod) or counted.den is not expr(2) or not isinstance(ring, Mod) or len(site.loops) < 2:
+        return
+    *outer, inner = site.loops
+    turn, slots, number = expr(inner.sym), ring.den, counted.num
+    own = {loop.sym for loop in outer}
+    ranges = {f for loop in outer for f in _range(loop, site)}
+    inside = [f for f in flat(site.domain) if f not in ranges]
+    ends = {s for loop in site.loops for e in site.bounds[loop] for s in e.syms()}
+    plain = not ring.num.syms() - {inner.sym} and (ring.num - turn).is_constant and slots.is_constant
+    if not plain or own & (ends | {s for f in inside for s in syms(f)}) or any(loop.step is not ONE for loop in site.loops):
+        return
+    if (number.substitute({inner.sym: turn + slots}) - number) % 2 is not ONE:
+        return
+    first = {loop.sym: site.bounds[loop][0] for loop in outer}
+    begun, last, more = dict[Sym, Expr](), dict[Sym, Expr](), list[Expr]()
+    for loop in reversed(outer):
+        more.append(number.substitute({**begun, loop.sym: expr(loop.sym) + 1}) - number.substitute(last))
+        lo, hi = site.bounds[loop]
+        begun[loop.sym], last[loop.sym] = lo, hi - 1
+    if any((each - more[0]) % 2 is not ZERO for each in more):
+        return
+
+    def runs(at: Expr) -> Formula:
+        return conj(rename(f, {inner.sym: at}) for f in inside)
+
+    one, two = Sym("turns"), Sym("turns more")
+    gap = (Ge(expr(one) - 1), Ge(expr(two) - 1), negate(runs(turn + slots * one)), runs(turn + slots * one + slots * two))
+    for arrivals in (more[0] + 2 * most for most in range(4)):  # the parity says no more than whether they are even
+        wrong = [negate(runs(turn + slots * (arrivals - 1))), runs(turn + slots * arrivals), Ge(-arrivals)]
+        wrong.append(negate(Eq(number.substitute(first) % 2)))
+        yield [*site.where, disj((conj(gap), conj((negate(runs(turn - slots)), disj(wrong)))))]
 
 
 def _range(loop: k.For, site: Site) -> Iterator[Formula]:
