@@ -1,4 +1,4 @@
-"""Random programs: what the compiler makes of them is proved, nearly always; it is never said to be wrong on a GPU."""
+"""Random programs: what the compiler makes of them is proved; but for one in a hundred, of which it is not known how."""
 
 import pytest
 from tests.properties.generate import Generator
@@ -32,7 +32,8 @@ def test_random_programs_are_proved(target: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("target", ["cpu", "sm_90a"])
-def test_many_random_programs_are_proved(target: str) -> None:
-    count, left = open_ones(range(400), target)
-    assert count >= 300
-    assert len(left) <= 0.15 * count, left
+@pytest.mark.parametrize("part", range(10))
+def test_two_thousand_random_programs_are_proved(part: int, target: str) -> None:
+    count, left = open_ones(range(100 * part, 100 * (part + 1)), target)
+    assert count >= 90
+    assert len(left) <= 2, left

@@ -73,7 +73,8 @@ class _Search:
         if isinstance(event.target, Load) and any(a.stored == event.target.buffer for a in every):
             every = [a for a in every if a.stored == event.target.buffer]
         name = event.target.buffer.name if isinstance(event.target, Load) else reading.variables[event.target.sym].name.name
-        if round < 3:
+        first = isinstance(event.stmt, k.Declare) and isinstance(event.value, Literal)  # perhaps of what is assigned later
+        if round < 3 or first:
             every = [a for a in every if a.span.line == event.span.line or (round and name.startswith(a.stored.name))]
         return sorted(every, key=lambda a: (a.span != event.span, a.span.line != event.span.line, a.stored.name != name))
 
