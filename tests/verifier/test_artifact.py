@@ -1,5 +1,6 @@
 """An artifact carries its proof, and `verify` makes it again: even where the hashes were made to fit."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 import texpr
 from texpr import artifact
 from texpr.artifact.place import SUMS, sums
-from texpr.support.diagnostic import TexprError
+from texpr.support.diagnostic import Limitation, TexprError
 
 TEXT = "fn twice(x: f32[n]): f32[n] { new y: f32[n] par n |i| { y[i] = x[i] + x[i] } return y }"
 
@@ -59,3 +60,17 @@ def test_a_source_that_is_not_the_print_of_the_plan_is_found(built: Path, tmp_pa
     with pytest.raises(TexprError) as refused:
         artifact.verify(changed(built, tmp_path / "out", source, "x[i] + x[i];", "x[i] - x[i];"))
     assert any("not what the sources say" in note.text for note in refused.value.diagnostics[0].notes)
+
+
+def test_any_flipped_byte_of_any_file_is_found(built: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "out"
+    shutil.copytree(built, copy)
+    assert artifact.verify(copy)["name"] == "twice"
+    for file in sorted(p for p in copy.rglob("*") if p.is_file()):
+        data = file.read_bytes()
+        for at in sorted({0, len(data) // 3, len(data) // 2, len(data) - 1}) if data else ():
+            file.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+            with pytest.raises((TexprError, Limitation)):
+                artifact.verify(copy)
+        file.write_bytes(data)
+    assert artifact.verify(copy)["name"] == "twice"

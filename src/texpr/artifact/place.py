@@ -25,7 +25,10 @@ def sums(files: Mapping[str, bytes]) -> bytes:
 
 def listed(directory: Path) -> dict[str, str]:
     """Hash by path, as SHA256SUMS in `directory` says. Raises OSError, ValueError."""
-    lines = (directory / SUMS).read_text(encoding="utf-8").splitlines()
+    text = (directory / SUMS).read_bytes().decode("utf-8")
+    *lines, rest = text.split("\n")
+    if rest:
+        raise ValueError(f"{SUMS} does not end with a line")
     return {path: digest for digest, path in (line.split("  ", 1) for line in lines)}
 
 
