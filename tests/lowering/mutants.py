@@ -83,6 +83,16 @@ def _changes_of(stmt: k.Stmt) -> Iterator[tuple[str, str, Change]]:
             yield "exit", f"loop {stmt.sym} at line {stmt.span.line} left early by some blocks", lambda _: (early,)
         case k.For():
             yield "loop", f"loop {stmt.sym} at line {stmt.span.line} one too long", lambda _: (replace(stmt, hi=stmt.hi + 1),)
+        case k.CopyTensor() | k.StoreTensor() | k.CopyBulk():
+            yield from _changes_of_copy(stmt)
+        case k.BarrierInit():
+            yield "made", f"barrier at line {stmt.span.line} not made", lambda _: ()
+        case _:
+            pass
+
+
+def _changes_of_copy(stmt: k.CopyTensor | k.StoreTensor | k.CopyBulk) -> Iterator[tuple[str, str, Change]]:
+    match stmt:
         case k.CopyTensor() if stmt.peers:
             fewer = replace(stmt, peers=stmt.peers[:-1])
             yield "mask", f"tile at line {stmt.span.line} for one block less", lambda _: (fewer,)
@@ -111,10 +121,6 @@ def _changes_of(stmt: k.Stmt) -> Iterator[tuple[str, str, Change]]:
                 yield "store", f"run at line {stmt.span.line} dropped", lambda _: ()
             from_there = replace(stmt.source, index=(*stmt.source.index[:-1], stmt.source.index[-1] + 4))
             yield "place", f"run at line {stmt.span.line} from 4 elements on", lambda _: (replace(stmt, source=from_there),)
-        case k.BarrierInit():
-            yield "made", f"barrier at line {stmt.span.line} not made", lambda _: ()
-        case _:
-            pass
 
 
 def _rank(loop: k.For) -> Expr | None:
