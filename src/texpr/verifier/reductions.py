@@ -232,6 +232,8 @@ class Follower:
         if self.is_leaf(event):
             self._leaf(home_of(event.target))
             return
+        if self._asked(event) != self._asked(next(e for e in self.events if not self.is_leaf(e))):
+            raise Wrong(f"whether {_name(home_of(event.target))} is given something depends on data")
         takers = self._takers(event, env, everyone)
         made = self._made(event, env, takers)
         ended = self.reductions.joins.get(event) is not None and home_of(event.target) not in self.reductions.parts
@@ -245,6 +247,12 @@ class Follower:
                     self.state.pop(place, None)
                 else:
                     self.state[place] = made[at]
+
+    def _asked(self, event: Event) -> list[int]:
+        """The tests of data under which a step is done, without that by which one of two tuples is chosen."""
+        join, tests = self.reductions.joins.get(event), event.site.tests
+        chosen = join is not None and memory_of(self.reductions.resolved(event.value)) is not None
+        return [id(test) for test in (tests[:-1] if chosen else tests)]
 
     def _takers(
         self, event: Event, env: Mapping[Sym, int], everyone: Sequence[tuple[int, dict[Sym, int]]]
