@@ -14,13 +14,13 @@ from texpr import __version__, artifact, runtime
 from texpr.driver import Compiled, lower
 from texpr.ir import program as ir
 from texpr.ir.program import Function
+from texpr.ir.proof import UNPROVED
 from texpr.ir.selection import AUTO, select_schedule
 from texpr.isa.registry import resolve
 from texpr.isa.target import Target
 from texpr.schedule.builder import Schedule
 from texpr.support.expect import expect
 from texpr.toolchain import Toolchain, this_machine
-from texpr.verifier.proof import UNPROVED
 from texpr.witness import proved
 
 _FUNCTION = "function must be one of a program's, such as `texpr.load(file)['saxpy']`"

@@ -19,11 +19,11 @@ from texpr.ir.kernel import Plan
 from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_text import plan_text
 from texpr.ir.program import Function
+from texpr.ir.proof import UNPROVED, proof_text
 from texpr.ir.text import print_function
 from texpr.isa.registry import resolve
 from texpr.support.diagnostic import TexprError
 from texpr.verifier import Proof
-from texpr.verifier.proof import UNPROVED, proof_text
 from texpr.witness import proved
 
 PROOF = "proof.json"

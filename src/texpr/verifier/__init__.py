@@ -6,7 +6,7 @@ proved or refused. The premises are that the program is legal (`texpr.checks`: i
 independent, its subscripts in bounds, nothing is read before it is written) and what the text promises.
 """
 
-from texpr.verifier.proof import Obligation, Proof, Verdict
+from texpr.ir.proof import Obligation, Proof, Verdict
 from texpr.verifier.prove import Question, prove, question
 from texpr.verifier.tags import Tags
 

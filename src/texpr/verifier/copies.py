@@ -14,10 +14,10 @@ from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir.value import Load, Ref
 from texpr.isa.levels import Space
 from texpr.presburger.formula import Eq, rename
-from texpr.verifier.actions import Action
-from texpr.verifier.events import Event
+from texpr.presburger.questions import Point
+from texpr.reading.actions import Action
+from texpr.reading.events import Event
 from texpr.verifier.flow import Access, Flow, when
-from texpr.verifier.logic import Point
 from texpr.verifier.match import home_of
 from texpr.verifier.tags import Moved
 

@@ -19,12 +19,12 @@ from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Load, Ref
 from texpr.isa.levels import Space
 from texpr.presburger.formula import Eq, Formula, Ge, between, conj, differ, disj, leaves, negate, rename
+from texpr.presburger.questions import Point, points, witness
 from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
-from texpr.verifier.actions import Action, Program, Spot
-from texpr.verifier.events import Event, Reading, Site, plainly
+from texpr.reading.actions import Action, Program, Spot
+from texpr.reading.events import Event, Reading, Site, plainly
 from texpr.verifier.landing import Landing, fences, landings, not_landed
-from texpr.verifier.logic import Point, points, witness
 from texpr.verifier.match import Match
 from texpr.verifier.order import Sides, When, cases, domains, equal_all, sides_of, unordered
 from texpr.verifier.phases import Phases

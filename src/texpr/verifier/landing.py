@@ -14,8 +14,8 @@ from typing import TypeAlias
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.presburger.formula import Eq, Formula, conj, differ, disj, equal, negate, rename
-from texpr.verifier.events import Site
-from texpr.verifier.logic import Point, witness
+from texpr.presburger.questions import Point, witness
+from texpr.reading.events import Site
 from texpr.verifier.match import Match
 from texpr.verifier.order import Sides, equal_all, launched_later, unordered
 

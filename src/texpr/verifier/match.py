@@ -16,9 +16,9 @@ from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Space
 from texpr.presburger.formula import FALSE, Eq, Formula, conj, negate, rename, syms
 from texpr.presburger.relaxed import flat
-from texpr.verifier.actions import Action, Program, Spot
-from texpr.verifier.events import Event, Reading, Site, Variable
-from texpr.verifier.logic import test
+from texpr.reading.actions import Action, Program, Spot
+from texpr.reading.events import Event, Reading, Site, Variable
+from texpr.reading.tests import test
 
 
 @dataclass(frozen=True, slots=True, eq=False)

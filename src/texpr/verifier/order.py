@@ -17,7 +17,7 @@ from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.presburger.formula import FALSE, Eq, Formula, Ge, compare, conj, differ, disj, rename
 from texpr.presburger.raw import Undecided
-from texpr.verifier.events import Launch, Site
+from texpr.reading.events import Launch, Site
 
 When: TypeAlias = tuple["int | tuple[ir.Loop, Expr]", ...]
 Case: TypeAlias = tuple[bool, Formula]

@@ -15,12 +15,12 @@ from texpr.affine.expr import ONE, ZERO, Expr, Mod, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir.value import Buffer, Load
 from texpr.presburger.formula import TRUE, Eq, Formula, Ge, between, conj, differ, disj, negate, rename, syms
+from texpr.presburger.questions import Point, holds, points, witness
 from texpr.presburger.raw import Undecided
 from texpr.presburger.relaxed import flat
+from texpr.reading.events import Reading, Signal, Site
 from texpr.support.span import NOWHERE, Span
-from texpr.verifier.events import Reading, Signal, Site
 from texpr.verifier.landing import Landing, fences, never_lands, not_landed
-from texpr.verifier.logic import Point, holds, points, witness
 from texpr.verifier.order import Sides, domains, equal_all, not_behind, sides_of, textual, unordered
 
 Asked = tuple[tuple[str, str, str, str, Span], Callable[..., Point | None], tuple[object, ...]]

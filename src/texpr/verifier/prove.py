@@ -10,21 +10,21 @@ from typing import TypeVarTuple, Unpack
 
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.proof import Obligation, Proof, Verdict
 from texpr.ir.rewrite import Rewriter, replace_loads
 from texpr.ir.shared import overlaps
 from texpr.ir.value import Buffer, Literal, Load, Value
 from texpr.presburger.formula import Formula, compare, conj, negate
 from texpr.presburger.linear import NotAffine
+from texpr.presburger.questions import MOST, Point, witness
 from texpr.presburger.raw import Undecided
+from texpr.reading.actions import Action, Program, actions
+from texpr.reading.events import Event, Reading, read
 from texpr.support.span import NOWHERE, Span
-from texpr.verifier.actions import Action, Program, actions
 from texpr.verifier.copies import Copy, copy_of, untouched
-from texpr.verifier.events import Event, Reading, read
 from texpr.verifier.flow import Access, Flow, Home, Sources
 from texpr.verifier.landing import diverging, never_lands
-from texpr.verifier.logic import MOST, Point, witness
 from texpr.verifier.match import Match, Pairing, Unlike, home_of
-from texpr.verifier.proof import Obligation, Proof, Verdict
 from texpr.verifier.reductions import Reductions, Wrong
 from texpr.verifier.tags import Hole, Leaf, Moved, Statement, Tag, Tags
 from texpr.verifier.totals import Totals

@@ -22,8 +22,8 @@ from texpr.ir.updates import EXACTLY_ONCE_FREE, combine, identity
 from texpr.ir.value import Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Space
 from texpr.presburger.formula import TRUE, Formula, holds, rename
-from texpr.verifier.actions import Action
-from texpr.verifier.events import Event, Launch, Reading
+from texpr.reading.actions import Action
+from texpr.reading.events import Event, Launch, Reading
 from texpr.verifier.flow import Flow, Home
 from texpr.verifier.match import Match, home_of, memory_in, memory_of
 from texpr.verifier.tags import Joined, Leaf, Step, Tag

@@ -11,11 +11,11 @@ from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Load
 from texpr.isa.levels import Space
 from texpr.presburger.formula import TRUE, Eq, Formula, between, conj, differ, disj, negate, rename
+from texpr.presburger.questions import Point, witness
 from texpr.presburger.sets import Set
-from texpr.verifier.actions import Action
-from texpr.verifier.events import Event, Site
+from texpr.reading.actions import Action
+from texpr.reading.events import Event, Site
 from texpr.verifier.flow import Flow, Home
-from texpr.verifier.logic import Point, witness
 from texpr.verifier.match import Match, absent, home_of
 from texpr.verifier.order import Sides, domains, equal_all, sides_of, textual, unordered
 from texpr.verifier.reductions import Follower, Held, Join, Reductions, Unit, Wrong, outer_loops

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from texpr.affine.expr import Expr, FloorDiv, Min, Sym, children, combination, expr, term
 from texpr.ir.value import Buffer, Load, Ref
-from texpr.verifier.events import Site
+from texpr.reading.events import Site
 from texpr.verifier.match import Match, Pairing, home_of
 
 Turns = Sequence[tuple[Sym, Expr]]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from texpr.affine.expr import Atom, Expr, FloorDiv, Mod, Sym, expr
-from texpr.verifier.events import Site
+from texpr.reading.events import Site
 
 Ends: TypeAlias = Mapping[Sym, int]
 """How many values loops from 0 have, where that is known."""

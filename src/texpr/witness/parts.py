@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Load, Ref
-from texpr.verifier.actions import Action, Program
-from texpr.verifier.events import Event, Reading
+from texpr.reading.actions import Action, Program
+from texpr.reading.events import Event, Reading
 from texpr.verifier.match import Match, home_of
 from texpr.verifier.reductions import Reductions, Wrong
 

@@ -10,13 +10,13 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Literal, Load, Ref
 from texpr.isa.levels import Space
+from texpr.presburger.questions import witness
 from texpr.presburger.raw import Undecided
 from texpr.presburger.refute import refuted
+from texpr.reading.actions import Action, indices
+from texpr.reading.events import Event, Launch
 from texpr.verifier import Proof, Question, Tags, prove, question
-from texpr.verifier.actions import Action, indices
-from texpr.verifier.events import Event, Launch
 from texpr.verifier.flow import Flow
-from texpr.verifier.logic import witness
 from texpr.verifier.match import Match, Operand, Pairing, Unlike, home_of
 from texpr.verifier.reductions import Reductions
 from texpr.verifier.tags import ELEMENTS, Hole, Joined, Leaf, Moved, Statement, Step, Tag

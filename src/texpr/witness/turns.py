@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from texpr.affine.expr import expr
 from texpr.ir import kernel as k
-from texpr.verifier.events import Reading, Signal
+from texpr.reading.events import Reading, Signal
 
 FAR = 64
 """The most turns that a copy may be on its way."""

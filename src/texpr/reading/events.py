@@ -21,9 +21,9 @@ from texpr.ir.types import BOOL
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Level, Space
 from texpr.presburger.formula import Eq, Formula, Ge, between, compare, negate, rename
+from texpr.reading.boxes import Piece, Sender, filled, pieces, sender
+from texpr.reading.tests import test
 from texpr.support.span import NOWHERE, Span
-from texpr.verifier.boxes import Piece, Sender, filled, pieces, sender
-from texpr.verifier.logic import test
 
 Host: TypeAlias = tuple["int | k.HostLoop", ...]
 Block: TypeAlias = tuple[k.Stmt, ...]

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from texpr.affine.expr import Expr, Sym, expr
-from texpr.ir.value import Index, Literal, Op, Value
+from texpr.affine.expr import Expr, Sym
 from texpr.presburger.digits import in_digits
-from texpr.presburger.formula import FALSE, TRUE, And, Eq, Formula, Ge, Or, compare, conj, disj, leaves, negate, rename, syms
+from texpr.presburger.formula import And, Eq, Formula, Ge, Or, conj, leaves, negate, rename, syms
 from texpr.presburger.raw import Undecided
 from texpr.presburger.refute import refuted
 from texpr.presburger.relaxed import defined, eliminated, flat, relaxed
@@ -20,8 +19,6 @@ from texpr.presburger.sets import Set
 
 MOST = 2**31 - 1
 """The greatest size."""
-
-_SYMBOL = {"lt": "<", "ge": ">=", "le": "<=", "gt": ">", "eq": "==", "ne": "!="}
 
 Point = Mapping[Sym, int]
 
@@ -90,38 +87,6 @@ def holds(parts: Sequence[Formula], goal: Formula, premises: Formula) -> bool:
         return witness((*parts, negate(goal)), premises) is None
     except Undecided:
         return False
-
-
-def test(value: Value) -> Formula | None:
-    """A condition over indices as a formula, None where it asks for data."""
-    match value:
-        case Literal():
-            return TRUE if value.value else FALSE
-        case Op("and", (left, right)):
-            parts = test(left), test(right)
-            return None if parts[0] is None or parts[1] is None else conj((parts[0], parts[1]))
-        case Op("or", (left, right)):
-            parts = test(left), test(right)
-            return None if parts[0] is None or parts[1] is None else disj((parts[0], parts[1]))
-        case Op("not", (inner,)):
-            found = test(inner)
-            return None if found is None else negate(found)
-        case Op(name, (left, right)) if name in _SYMBOL:
-            a, b = index_of(left), index_of(right)
-            return None if a is None or b is None else compare(_SYMBOL[name], a, b)
-        case _:
-            return None
-
-
-def index_of(value: Value) -> Expr | None:
-    """The index expression that a value is, if it is one."""
-    match value:
-        case Index(e):
-            return e
-        case Literal(number) if isinstance(number, int) and value.dtype.is_integer:
-            return expr(number)
-        case _:
-            return None
 
 
 def renamed(formulas: Iterable[Formula], names: Mapping[Sym, Sym | Expr]) -> list[Formula]:
