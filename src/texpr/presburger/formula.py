@@ -7,7 +7,7 @@ There is no negation node: `negate` pushes it to the leaves, where it is exact f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
@@ -117,15 +117,20 @@ def negate(formula: Formula) -> Formula:
 
 def rename(formula: Formula, values: Mapping[Sym, IntoExpr]) -> Formula:
     """The formula with symbols replaced."""
+    return mapped(formula, lambda e: e.substitute(values))
+
+
+def mapped(formula: Formula, change: Callable[[Expr], Expr]) -> Formula:
+    """The formula with other expressions in its comparisons."""
     match formula:
         case Ge(e):
-            return Ge(e.substitute(values))
+            return Ge(change(e))
         case Eq(e):
-            return Eq(e.substitute(values))
+            return Eq(change(e))
         case And(parts):
-            return And(tuple(rename(p, values) for p in parts))
+            return And(tuple([mapped(p, change) for p in parts]))
         case Or(parts):
-            return Or(tuple(rename(p, values) for p in parts))
+            return Or(tuple([mapped(p, change) for p in parts]))
         case _:
             assert_never(formula)
 

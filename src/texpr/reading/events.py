@@ -89,7 +89,8 @@ class Site:
 @lru_cache(maxsize=1 << 12)
 def plainly(value: Expr, site: Site) -> Expr:
     """`value` as it is at all instances of a site, by the constant ranges of its coordinates and loops."""
-    ends = {
+    axes = {a.sym: (0, a.extent.constant - 1) for a in site.launch.kernel.axes if a.extent.is_constant}
+    ends = axes | {
         loop.sym: (lo.constant, hi.constant - 1) for loop, (lo, hi) in site.bounds.items() if lo.is_constant and hi.is_constant
     }
     return Simplifier(Known(ends))(value)

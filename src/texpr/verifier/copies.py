@@ -53,7 +53,8 @@ def copy_of(event: Event, source: Load | Ref | None, action: Action, tag: Moved,
 
     def access(at: Load | Ref, write: bool) -> Access:
         index, times = at.index if isinstance(at, Load) else (), (*before, place + tag.side, int(write))
-        return Access(event, event.site, home_of(at), index, write, times, action.stored, meant, copies)
+        where = (event.site, home_of(at), index, write, times, action.stored, meant, copies)
+        return Access(event, *where, said=tag.inverse)
 
     return Copy(event, action, found, access(source, False), access(event.target, True))
 

@@ -21,22 +21,33 @@ from texpr.isa.levels import Space
 from texpr.presburger.formula import Eq, Formula, Ge, between, conj, differ, disj, leaves, negate, rename
 from texpr.presburger.questions import Point, points, witness
 from texpr.presburger.raw import Undecided
+from texpr.presburger.refute import refuted
 from texpr.presburger.sets import Set
 from texpr.reading.actions import Action, Program, Spot
-from texpr.reading.events import Event, Reading, Site, plainly
+from texpr.reading.events import Event, Launch, Reading, Site, plainly
 from texpr.verifier.landing import Landing, fences, landings, not_landed
-from texpr.verifier.match import Match
+from texpr.verifier.match import Match, home_of
 from texpr.verifier.order import Sides, When, cases, domains, equal_all, sides_of, unordered
 from texpr.verifier.phases import Phases
+from texpr.verifier.tags import ELEMENTS
+from texpr.verifier.there import There, nowhere, own_names, there
 
 Home: TypeAlias = "Buffer | Sym"
+
+LAST = 1 << 30
+"""A time behind all of the program."""
+
+_NOTHING = Sym("hole")
+"""What nobody reads."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Access:
     """One element that an event touches: the place in memory, `meant` the element of the program, and both times.
 
-    `copies`: which of the program's copies of the memory it is, by the indices of the loops around what makes it.
+    `copies`: which of the program's copies of the memory it is, by the indices of the loops around what makes it. `does`: the
+    statement that it is done by, for `indices`; none for a copy. `said`: where an instance of the statement is done, over the
+    program's loops, or where an element is copied, over `ELEMENTS`, too.
     """
 
     event: Event
@@ -48,33 +59,40 @@ class Access:
     stored: Buffer | Sym
     meant: tuple[Expr, ...]
     copies: tuple[Expr, ...]
+    does: Action | None = None
+    indices: Mapping[Sym, Expr] = field(default_factory=dict[Sym, Expr])
+    said: tuple[Expr, ...] = ()
 
     @property
     def is_free(self) -> bool:
         """Whether a `reduce` frees the order of updates."""
         return any(self.stored in step[0].reduce for step in self.when if not isinstance(step, int))
 
+    @property
+    def is_hole(self) -> bool:
+        """Whether it writes what nobody reads."""
+        return self.stored == _NOTHING
+
     def __str__(self) -> str:
         name = self.home.name
         return f"{name}[{', '.join(map(str, self.index))}]" if isinstance(self.home, Buffer) else name.split("#")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """Where memory of the program is put: by events that do its statements, and by copies."""
-
-    written: Sequence[tuple[Access, Match]]
-    copies: Sequence[Access]
-
-
-def when(spot: Spot, indices: Mapping[Sym, Expr], last: int) -> When:
+def when(spot: Spot, indices: Mapping[Sym, Sym | Expr], last: int) -> When:
     """The time of an instance in the program, in coordinates of the kernel; of a whole loop where its index is not given."""
     found: list[int | tuple[ir.Loop, Expr]] = []
     for step in spot.time:
         if not isinstance(step, int) and step.sym not in indices:
             break
-        found.append(step if isinstance(step, int) else (step, indices[step.sym]))
+        found.append(step if isinstance(step, int) else (step, expr(indices[step.sym])))
     return (*found, last)
+
+
+def at_end(result: Buffer, event: Event) -> Access:
+    """Whoever reads an element of a result, behind all."""
+    launch = Launch(event.site.launch.kernel, (), (), (), ())
+    place = tuple(map(expr, ELEMENTS[: result.rank]))
+    return Access(event, Site(launch), result, place, False, (LAST,), result, place, ())
 
 
 @dataclass(slots=True)
@@ -100,14 +118,13 @@ class Flow:
         yield self.access(match, event.target, event.site, action.target, action.spot, True)
 
     def access(self, match: Match, place: Load | Ref, site: Site, meant: Load | Ref, spot: Spot, write: bool) -> Access:
-        found = match.indices
-        stored: Buffer | Sym = meant.buffer if isinstance(meant, Load) else meant.sym
+        found, stored = match.indices, home_of(meant)
         element = tuple(plainly(e.substitute(found), site) for e in meant.index) if isinstance(meant, Load) else ()
-        scope = self.program.scopes[stored]
-        copies = tuple(found[loop.sym] for loop in spot.loops[:scope])
-        home: Home = place.buffer if isinstance(place, Load) else place.sym
+        copies = tuple(found[loop.sym] for loop in spot.loops[: self.program.scopes[stored]])
         index = tuple(plainly(e, site) for e in place.index) if isinstance(place, Load) else ()
-        return Access(match.event, site, home, index, write, when(spot, found, int(write)), stored, element, copies)
+        times, does = when(spot, found, int(write)), match.action if write else None
+        home = home_of(place)
+        return Access(match.event, site, home, index, write, times, stored, element, copies, does, found, match.inverse)
 
     def hole(self, event: Event, site: Site, action: Action, indices: Mapping[Sym, Expr]) -> Access | None:
         """A write of what nobody reads, at the time of some statement. Only memory that a kernel makes has holes."""
@@ -116,27 +133,23 @@ class Flow:
             return None
         times, own = when(action.spot, indices, 1), tuple(indices[sym] for sym in loops[: self.program.scopes[action.stored]])
         index = tuple(plainly(e, site) for e in target.index)
-        return Access(event, site, target.buffer, index, True, times, Sym("hole"), (), own)
+        return Access(event, site, target.buffer, index, True, times, _NOTHING, (), own)
 
-    def spoiled(self, hole: Access, r: Access, writes: Sequence[Access]) -> Point | None:
-        """A read that sees a hole: with nothing written there in between. Raises Undecided."""
+    def spoiled(self, hole: Access, r: Access, action: Action) -> Point | None:
+        """A read at whose place a hole was written since `action` wrote the element. Raises Undecided.
+
+        The program is legal: some statement did write it. And what that wrote, was written there.
+        """
         sides = self.sides(hole, r)
         place = self.same_place(hole, r, sides)
         if place is None:
             return None
+        names = _apart(action)
         begun, ended = _renamed(hole.when, sides.left), _renamed(r.when, sides.right)
-        between = disj(f for _, f in cases(begun, ended, None, whole=True))
-        dims = tuple(dict.fromkeys(s for names in (sides.left, sides.right) for s in names.values() if isinstance(s, Sym)))
-        left = self.points(dims, [*domains(hole.site, r.site, sides), *place, between], ())
-        for w in writes:
-            own = {sym: Sym(f"{sym.name}○") for sym in w.site.dims}
-            moved = _renamed(w.when, own)
-            there: list[Formula] = [Eq(x.substitute(own) - sides.b(y)) for x, y in zip(w.index, r.index, strict=True)]
-            there += [Eq(expr(own[s]) - sides.b(s)) for s in self.instance(w.home, w.site)]
-            for first, last in ((begun, moved), (moved, ended)):
-                there.append(disj(f for _, f in cases(first, last, None, whole=True)))
-            left = left.subtract(self.points(dims, [*(rename(f, own) for f in w.site.where), *there], list(own.values())))
-        return left.sample()
+        facts = [*place, *(rename(f, sides.right) for f in self._written(action, names, r))]
+        for first, last in ((when(action.spot, names, 1), begun), (begun, ended)):
+            facts.append(disj(f for _, f in cases(first, last, None, whole=True)))
+        return witness((*domains(hole.site, r.site, sides), *facts), self.premises)
 
     def faithful(self, a: Access, b: Access) -> int:
         """From which common loop on accesses at one place are plainly of one element, where outer ones are in the same turn.
@@ -224,7 +237,11 @@ class Flow:
             bad = unordered(a.site, b.site, sides, shared_only=shared, private=private, later=later)
         if not bad:
             return None
-        return easily((*domains(a.site, b.site, sides), *facts, disj(bad)), self.premises)
+        return (
+            None
+            if refuted((*facts, disj(bad)))
+            else easily((*domains(a.site, b.site, sides), *facts, disj(bad)), self.premises)
+        )
 
     def crossed(self, a: Access, b: Access) -> Point | None:
         """The same for two arrays that have bytes in common, wherever they are touched in one block."""
@@ -277,148 +294,69 @@ class Flow:
         apart = differ(map(sides.a, a.meant), map(sides.b, b.meant))
         return easily((*domains(a.site, b.site, sides), *place, *copies, apart), self.premises)
 
-    def missing(self, r: Access, spot: Spot | None, target: Load | Ref, sources: Sources) -> Point | None:
+    def missing(self, r: Access, action: Action | None, writes: Sequence[Access]) -> Point | None:
         """Of what a statement of the program wrote before `r`, something that is not where `r` reads. Raises Undecided.
 
         With no statement: what the memory holds when all begins.
         """
-        names = {} if spot is None else {loop.sym: Sym(f"{loop.sym.name}●") for loop in spot.loops}
-        facts = [*r.site.where]
-        begun: When | None = None
-        if spot is not None:
-            begun = when(spot, {sym: expr(new) for sym, new in names.items()}, 1)
+        names, facts, begun = dict[Sym, Sym](), [*r.site.where], None
+        if action is not None:
+            names = _apart(action)
+            begun = when(action.spot, names, 1)
             before = [f for free, f in cases(begun, r.when, r.stored, whole=True) if not free]
             if not before:
                 return None
-            index = [e.substitute(names) for e in target.index] if isinstance(target, Load) else []
-            facts += [rename(f, names) for f in spot.domain]
-            facts += [Eq(x - y) for x, y in zip(index, r.meant, strict=True)]
-            facts += [Eq(expr(names[loop.sym]) - c) for loop, c in zip(spot.loops, r.copies, strict=False)]
-            facts.append(disj(before))
-        if spot is not None:
-            same = self.instance(r.home, r.site)
-            missed = [
-                formula
-                for access, match in sources.written
-                if access.home == r.home
-                and match.action.spot is spot
-                and access.site.launch is r.site.launch
-                and (formula := match.not_done(names, [(s, expr(s)) for s in same])) is not None
-            ]
-            if missed and witness((*facts, *missed), self.premises) is None:
-                return None
-        copies = [c for c in sources.copies if c.home == r.home and c.stored == r.stored]
-        where = r.site.dims if copies or spot is None else self.instance(r.home, r.site)
-        found: Point | None = None
-        for easy, seen in ((True, where), (False, where), (False, r.site.dims)):  # more points first; what is overwritten last
-            dims, some = (*names.values(), *seen), [f for f in facts if not (easy and swizzled(f))]
-            if easy and len(some) == len(facts):
-                continue
-            needed = self.points(dims, some, [sym for sym in r.site.dims if sym not in seen])
-            for access, match in sources.written:
-                if access.home == r.home and (match.action.spot is spot or (spot is None and access.stored == r.stored)):
-                    made = (
-                        self._made(access, match, names, r, dims) if spot is not None else self._earlier(access, r, None, dims)
-                    )
-                    needed = needed.subtract(made)
-            for copy in copies:
-                needed = needed.subtract(self._earlier(copy, r, begun, dims))
-            if found is not None:
-                for action in self.program.actions:
-                    if action.stored == r.stored and not action.spot.tests and isinstance(action.target, Load):
-                        needed = needed.subtract(self._since(action, action.target, begun, r, dims))
-            found = needed.sample()
-            if found is None:
-                return None
-        return found
+            facts += [*self._written(action, names, r), disj(before)]
+        found = [each for w in writes if w.stored == r.stored for each in self._put(w, r, action, names, begun)]
+        return nowhere(facts, found, self.premises)
 
-    def _since(self, action: Action, target: Load, begun: When | None, r: Access, dims: Sequence[Sym]) -> Set:
-        """Reads whose element `action` writes in the program, behind `begun` and before them: what was there is gone."""
-        own = {loop.sym: Sym(f"{loop.sym.name}○") for loop in action.spot.loops}
-        times = when(action.spot, {sym: expr(new) for sym, new in own.items()}, 1)
-        facts = [rename(f, own) for f in action.spot.domain]
-        facts += [Eq(e.substitute(own) - y) for e, y in zip(target.index, r.meant, strict=True)]
-        facts += [Eq(expr(own[loop.sym]) - c) for loop, c in zip(action.spot.loops, r.copies, strict=False)]
-        facts.append(disj(f for _, f in cases(times, r.when, r.stored, whole=True)))
-        if begun is not None:
-            facts.append(disj(f for _, f in cases(begun, times, r.stored, whole=True)))
-        return self.points(dims, facts, list(own.values()))
+    def _written(self, action: Action, names: Mapping[Sym, Sym], r: Access) -> Iterator[Formula]:
+        """Instances of a statement, by `names`, that write the element which is read."""
+        index = action.target.index if isinstance(action.target, Load) else ()
+        yield from (rename(f, names) for f in action.spot.domain)
+        yield from (Eq(e.substitute(names) - given) for e, given in zip(index, r.meant, strict=True))
+        yield from (Eq(expr(names[loop.sym]) - c) for loop, c in zip(action.spot.loops, r.copies, strict=False))
 
-    def lost(self, result: Buffer, spot: Spot, target: Load, sources: Sources) -> Point | None:
-        """Something that the program writes to a result, and that is not there in the end. Raises Undecided."""
-        names = {loop.sym: Sym(f"{loop.sym.name}●") for loop in spot.loops}
-        dims = tuple(names.values())
-        left = self.points(dims, [rename(f, names) for f in spot.domain], ())
-        begun = when(spot, {sym: expr(new) for sym, new in names.items()}, 1)
-        for access, match in sources.written:
-            if access.home == result and match.action.spot is spot:
-                own = {sym: Sym(f"{sym.name}○") for sym in access.site.dims}
-                facts = [rename(f, own) for f in access.site.where]
-                facts += [
-                    Eq(expr(new) - match.indices[old].substitute(own)) for old, new in names.items() if old in match.indices
-                ]
-                left = left.subtract(self.points(dims, facts, list(own.values())))
-        for copy in sources.copies:
-            if copy.home == result:
-                own = {sym: Sym(f"{sym.name}○") for sym in copy.site.dims}
-                facts = [rename(f, own) for f in copy.site.where]
-                element = [e.substitute(names) for e in target.index]
-                facts += [Eq(x.substitute(own) - y) for x, y in zip(copy.meant, element, strict=True)]
-                facts.append(disj(f for _, f in cases(begun, _renamed(copy.when, own), result, whole=True)))
-                turns = (step for step in copy.when if not isinstance(step, int) and step[0].sym in names)
-                facts += [Eq(expr(names[loop.sym]) - at.substitute(own)) for loop, at in turns]  # in the same iterations
-                left = left.subtract(self.points(dims, facts, list(own.values())))
-        return left.sample()
+    def _put(
+        self, w: Access, r: Access, action: Action | None, names: Mapping[Sym, Sym], begun: When | None
+    ) -> Iterator[There]:
+        """Writes by `w` to where `r` reads: of what `action` wrote, by it or, since `begun`, by a copy."""
+        if self.space(r.home) is not Space.GLOBAL and w.site.launch is not r.site.launch:
+            return
+        own = {expr(t): expr(s) for s, t in zip(self.instance(r.home, r.site), self.instance(w.home, w.site), strict=True)}
+        known = {**dict(zip(ELEMENTS, r.meant, strict=False)), **names}
+        known |= {t[0].sym: t[1] for t in r.when if not isinstance(t, int)}
+        if action is not None and w.does is action:
+            pairs = [(w.indices[old], expr(new)) for old, new in names.items() if old in w.indices]
+            yield there(w.site, (*pairs, *own.items()), (tuple(e.substitute(names) for e in w.said),))
+        elif action is None or w.does is None:
+            moved = _renamed(w.when, own_names(w.site))
+            more = [disj(f for _, f in cases(moved, r.when, r.stored, whole=True))]
+            if begun is not None:
+                more.append(disj(f for _, f in cases(begun, moved, r.stored, whole=True)))
+            pairs = [*zip((*w.meant, *w.copies), (*r.meant, *r.copies), strict=True), *own.items()]
+            said = dict.fromkeys(tuple(e.substitute(values) for e in w.said) for values in ({**known, **names}, known))
+            yield there(w.site, pairs, said, *more)
 
-    def _made(self, w: Access, match: Match, names: Mapping[Sym, Sym | Expr], r: Access, dims: Sequence[Sym]) -> Set:
-        """Which instances of a statement of the program were written by whom."""
-        own = {sym: Sym(f"{sym.name}○") for sym in w.site.dims}
-        facts = [rename(f, own) for f in w.site.where]
-        facts += [Eq(expr(new) - match.indices[old].substitute(own)) for old, new in names.items() if old in match.indices]
-        facts += self._same_instance(w, r, own)
-        return self.points(dims, facts, list(own.values()))
-
-    def _earlier(self, w: Access, r: Access, begun: When | None, dims: Sequence[Sym]) -> Set:
-        """Reads whose element was put where they read, behind `begun` and before them."""
-        own = {sym: Sym(f"{sym.name}○") for sym in w.site.dims}
-        moved = _renamed(w.when, own)
-        facts = [rename(f, own) for f in w.site.where]
-        facts += [Eq(x.substitute(own) - y) for x, y in zip((*w.meant, *w.copies), (*r.meant, *r.copies), strict=True)]
-        facts += self._same_instance(w, r, own)
-        facts.append(disj(f for _, f in cases(moved, r.when, r.stored, whole=True)))
-        if begun is not None:
-            facts.append(disj(f for _, f in cases(begun, moved, r.stored, whole=True)))
-        return self.points(dims, facts, list(own.values()))
-
-    def _same_instance(self, w: Access, r: Access, own: Mapping[Sym, Sym | Expr]) -> list[Formula]:
-        pairs = zip(self.instance(r.home, r.site), self.instance(w.home, w.site), strict=True)
-        return [Eq(expr(s) - expr(own[t])) for s, t in pairs]
+    def uncovered(self, action: Action, found: Sequence[Match]) -> Point | None:
+        """An instance of a statement that no event does. Raises Undecided."""
+        names, done = _apart(action), list[There]()
+        for match in found:
+            site = match.event.site
+            pairs = [(match.indices[old], expr(new)) for old, new in names.items() if old in match.indices]
+            anyone = dict.fromkeys(site.dims, 0)
+            done.append(there(site, pairs, (tuple(e.substitute({**anyone, **names}) for e in match.inverse),)))
+        return nowhere([rename(f, names) for f in action.spot.domain], done, self.premises)
 
     def points(self, dims: Sequence[Sym], facts: Iterable[Formula], exists: Sequence[Sym]) -> Set:
         """The points over `dims` for which there are some over `exists` with all of `facts`."""
         return points(dims, facts, exists, self.premises)
 
-    def uncovered(self, spot: Spot, found: Sequence[Match]) -> Point | None:
-        """An instance of a statement that no event does. Raises Undecided."""
-        names = {loop.sym: Sym(f"{loop.sym.name}●") for loop in spot.loops}
-        dims = tuple(names.values())
-        missed = [formula for match in found if (formula := match.not_done(names)) is not None]
-        if missed and witness((*(rename(f, names) for f in spot.domain), *missed), self.premises) is None:
-            return None
-        left = self.points(dims, [rename(f, names) for f in spot.domain], ())
-        for match in found:
-            own = {sym: Sym(f"{sym.name}○") for sym in match.event.site.dims}
-            facts = [rename(f, own) for f in match.event.site.where]
-            facts += [Eq(expr(new) - match.indices[old].substitute(own)) for old, new in names.items() if old in match.indices]
-            left = left.subtract(self.points(dims, facts, list(own.values())))
-        return left.sample()
-
     def twice(self, a: Match, b: Match, anywhere: bool) -> Point | None:
         """Two instances that do the same of a statement, in one thread if its memory is that thread's own. Raises Undecided."""
         one, two = a.event, b.event
-        home: Home = one.target.buffer if isinstance(one.target, Load) else one.target.sym
-        other: Home = two.target.buffer if isinstance(two.target, Load) else two.target.sym
-        if home != other:
+        home = home_of(one.target)
+        if home != home_of(two.target):
             return None
         own = self.instance(home, one.site) if self.space(home) is Space.LOCAL and not anywhere else ()
         sides = sides_of(one.site, two.site, own)
@@ -459,9 +397,9 @@ def _nested(value: Expr) -> bool:
     return any(isinstance(a, Xor) for a in atoms) or any(not isinstance(a, Sym | Min | Max) for a in deep)
 
 
-def swizzled(formula: Formula) -> bool:
-    """Whether an exclusive or decides."""
-    return any(isinstance(atom, Xor) for e in leaves(formula) for monomial, _ in e.terms for atom in monomial)
+def _apart(action: Action) -> dict[Sym, Sym]:
+    """Names for the indices around a statement that nobody else has."""
+    return {loop.sym: Sym(f"{loop.sym.name}●") for loop in action.spot.loops}
 
 
 def _renamed(times: When, names: Mapping[Sym, Sym | Expr]) -> When:

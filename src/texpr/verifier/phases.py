@@ -8,7 +8,7 @@ phase was seen to complete where it waits; and if no later one begins before it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from texpr.affine.expr import ONE, ZERO, Expr, Mod, Sym, expr
@@ -20,11 +20,9 @@ from texpr.presburger.raw import Undecided
 from texpr.presburger.relaxed import flat
 from texpr.reading.events import Reading, Signal, Site
 from texpr.support.span import NOWHERE, Span
+from texpr.verifier.asked import Asked
 from texpr.verifier.landing import Landing, fences, never_lands, not_landed
 from texpr.verifier.order import Sides, domains, equal_all, not_behind, sides_of, textual, unordered
-
-Asked = tuple[tuple[str, str, str, str, Span], Callable[..., Point | None], tuple[object, ...]]
-"""An obligation: kernel, kind, about what, why it holds, where; and what finds a point at which it does not."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

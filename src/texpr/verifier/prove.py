@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import chain, combinations_with_replacement, product
 from typing import TypeVarTuple, Unpack
 
 from texpr.ir import kernel as k
@@ -20,12 +20,13 @@ from texpr.presburger.questions import MOST, Point, witness
 from texpr.presburger.raw import Undecided
 from texpr.reading.actions import Action, Program, actions
 from texpr.reading.events import Event, Reading, read
-from texpr.support.span import NOWHERE, Span
+from texpr.support.span import NOWHERE
+from texpr.verifier.asked import Asked, Told, described
 from texpr.verifier.copies import Copy, copy_of, untouched
-from texpr.verifier.flow import Access, Flow, Home, Sources
+from texpr.verifier.flow import Access, Flow, Home, at_end
 from texpr.verifier.landing import diverging, never_lands
 from texpr.verifier.match import Match, Pairing, Unlike, home_of
-from texpr.verifier.reductions import Reductions, Wrong
+from texpr.verifier.reductions import Reductions, Wrong, named
 from texpr.verifier.tags import Hole, Leaf, Moved, Statement, Tag, Tags
 from texpr.verifier.totals import Totals
 
@@ -106,165 +107,128 @@ class _Prover:
     tags: Tags
     flow: Flow
     found: list[Obligation] = field(default_factory=list[Obligation])
-    tagged: dict[Event, Tag | None] = field(default_factory=dict[Event, "Tag | None"])
     matches: dict[Event, Match] = field(default_factory=dict[Event, Match])
-    by_action: dict[Action, list[Match]] = field(default_factory=lambda: defaultdict(list[Match]))
     totals: list[Match] = field(default_factory=list[Match])
-    leaves: list[Match] = field(default_factory=list[Match])
+    leaves: dict[Event, Match] = field(default_factory=dict[Event, Match])
     parts: set[Home] = field(default_factory=set[Home])
-    by_home: dict[Home, list[tuple[Access, Match | None]]] = field(
-        default_factory=lambda: defaultdict(list["tuple[Access, Match | None]"])
-    )
-    copies: dict[Event, Copy] = field(default_factory=dict[Event, Copy])
-    holes: dict[Event, Access] = field(default_factory=dict[Event, Access])
+    copies: list[Copy] = field(default_factory=list[Copy])
+    others: list[Access] = field(default_factory=list[Access])
+    by_home: dict[Home, list[Access]] = field(default_factory=lambda: defaultdict(list[Access]))
 
     def run(self) -> None:
-        self.match()
+        """Says what each event is, then asks all that must hold."""
         for stmt, site, why in self.reading.strange:
-            self.say(
-                site.launch.kernel.name, "understood", type(stmt).__name__, Verdict.UNDECIDED, why, getattr(stmt, "span", None)
-            )
-        self.together()
-        self.covered()
-        for copy in self.copies.values():
-            kernel = copy.event.site.launch.kernel.name
-            told = (
-                kernel,
-                "a copy keeps to its iterations",
-                described(copy.event),
-                "the program writes there",
-                copy.event.span,
-            )
-            self.ask(told, untouched, copy, self.flow)
-            for access in (copy.read, copy.write):
-                self.by_home[access.home].append((access, None))
-        for match in (*self.matches.values(), *self.leaves, *self.totals):
-            for access in self.flow.accesses(match):
-                if access.home not in self.parts:
-                    self.by_home[access.home].append((access, match))
-        self.memory()
-        self.reads()
-        self.results()
-        self.arenas()
+            told = Told(site.launch.kernel.name, "understood", type(stmt).__name__, "", getattr(stmt, "span", NOWHERE))
+            self.say(told, Verdict.UNDECIDED, why)
+        self.match()
+        copies = [access for copy in self.copies for access in (copy.read, copy.write)]
+        every = (*self.matches.values(), *self.leaves.values(), *self.totals)
+        for access in (*copies, *(access for match in every for access in self.flow.accesses(match)), *self.others):
+            if access.home not in self.parts:
+                self.by_home[access.home].append(access)
+        for told, question, args in chain(
+            self.meeting(), self.flow.phases.questions(), self.covered(), self.memory(), self.reads(), self.arenas()
+        ):
+            self.ask(Told(*told), question, *args)
 
-    def arenas(self) -> None:
-        """Of arrays in the same bytes, none is touched while another is wanted."""
-        for kernel in dict.fromkeys(launch.kernel for launch in self.reading.launches):
-            pairs = [(x.buffer, y.buffer) for x, y in overlaps(kernel)]
-            for one, other in (*pairs, *((y, x) for x, y in pairs)):
-                mine, theirs = ([access for access, _ in self.by_home[home]] for home in (one, other))
-                told = (kernel.name, "apart in memory", f"{one.name} and {other.name}", "one is done with before", kernel.span)
-                if one in self.parts or other in self.parts:
-                    self.say(*told[:3], Verdict.UNDECIDED, "parts of sums have bytes in common with something", kernel.span)
-                for a, b in product(mine, theirs):
-                    self.ask(told, self.flow.crossed, a, b)
-                for a, b in product(mine, mine):
-                    for c in theirs if a.write and not b.write else ():
-                        if c.write:
-                            self.ask(told, self.flow.overwritten, a, b, c)
+    def say(self, told: Told, verdict: Verdict, how: str) -> None:
+        """What became of an obligation."""
+        self.found.append(Obligation(told.kernel, told.what, told.about, verdict, how, told.span))
+
+    def ask(self, told: Told, question: Callable[[Unpack[Ts]], Point | None], *args: *Ts) -> None:
+        """An obligation that holds where `question` of `args` finds no point."""
+        try:
+            point = question(*args)
+        except (Undecided, NotAffine, ValueError) as why:
+            self.say(told, Verdict.UNDECIDED, str(why))
+            return
+        if point is None:
+            self.say(told, Verdict.PROVED, told.how)
+        else:
+            values = ", ".join(f"{sym.name} = {value}" for sym, value in point.items() if not sym.name.startswith("⟪"))
+            self.say(told, Verdict.REFUSED, f"not at {values}")
 
     def interface(self, plan: k.Plan) -> None:
         """The plan takes and gives what the function does; what the text assumes of data is checked where it runs."""
         function = self.program.function
         same = (plan.params, plan.results, plan.sizes) == (function.params, function.results, function.sizes)
-        verdict = Verdict.PROVED if same else Verdict.REFUSED
-        self.say("", "same interface", plan.name, verdict, "parameters, results and sizes, in order", plan.span)
+        told = Told("", "same interface", plan.name, "", plan.span)
+        self.say(told, Verdict.PROVED if same else Verdict.REFUSED, "parameters, results and sizes, in order")
         for assume in plan.assumes:
-            about = f"{type(assume).__name__.lower()} {assume.buffer.name}"
-            self.say(
-                "", "assumed of data", about, Verdict.RUN, "by `_validate`, by the interpreter and the emulator", assume.span
-            )
-
-    def say(self, kernel: str, what: str, about: str, verdict: Verdict, how: str, span: Span | None = None) -> None:
-        self.found.append(Obligation(kernel, what, about, verdict, how, *(() if span is None else (span,))))
-
-    def ask(self, told: tuple[str, str, str, str, Span], question: Callable[[Unpack[Ts]], Point | None], *args: *Ts) -> None:
-        """An obligation (kernel, what, about, why, where) that holds where `question` of `args` finds no point."""
-        kernel, what, about, how, span = told
-        try:
-            point = question(*args)
-        except (Undecided, NotAffine, ValueError) as why:
-            self.say(kernel, what, about, Verdict.UNDECIDED, str(why), span)
-            return
-        if point is None:
-            self.say(kernel, what, about, Verdict.PROVED, how, span)
-        else:
-            values = ", ".join(f"{sym.name} = {value}" for sym, value in point.items() if not sym.name.startswith("⟪"))
-            self.say(kernel, what, about, Verdict.REFUSED, f"not at {values}", span)
+            told = Told("", "assumed of data", f"{type(assume).__name__.lower()} {assume.buffer.name}", "", assume.span)
+            self.say(told, Verdict.RUN, "by `_validate`, by the interpreter and the emulator")
 
     def match(self) -> None:
         """Proves of each event what its tag says."""
         if len(self.tags.events) != len(self.reading.events):
             raise ValueError("tags of another plan")
-        self.tagged = dict(zip(self.reading.events, self.tags.events, strict=True))
-        reductions = Reductions(self.reading, self.flow)
-        leaves: dict[Event, Match] = {}
-        for event, tag in self.tagged.items():
+        tagged = dict(zip(self.reading.events, self.tags.events, strict=True))
+        reductions, leaves = Reductions(self.reading, self.flow), dict[Event, Match]()
+        for event, tag in tagged.items():
             if isinstance(tag, Statement | Leaf):
-                into = leaves if isinstance(tag, Leaf) else self.matches
-                self.statement(event, tag, into)
-        self.sums(reductions, leaves)
-        for found in (*self.matches.values(), *self.leaves):
-            self.by_action[found.action].append(found)
-        for event, tag in self.tagged.items():
-            if isinstance(tag, Moved):
-                copy = copy_of(event, reductions.source(event), self.program.actions[tag.action], tag, self.flow)
-                if copy is not None:
-                    self.copies[event] = copy
-            if isinstance(tag, Hole):
-                action = self.program.actions[tag.action]
-                indices = {loop.sym: e for loop, e in zip(action.spot.loops, tag.indices, strict=False)}
-                hole = self.flow.hole(event, event.site, action, indices)
-                if hole is not None:
-                    self.holes[event] = hole
-        for event in self.reading.events:
-            self.told(event, reductions)
+                self.statement(event, tag, leaves if isinstance(tag, Leaf) else self.matches)
+        self.sums(reductions, leaves, tagged)
+        for event, tag in tagged.items():
+            told, why = Told.of(event, "is a statement", ""), self.other(event, tag, reductions)
+            if why is not None:
+                self.say(told, Verdict.PROVED, why)
+            elif not isinstance(tag, Statement | Leaf) and not event.let:  # a `let` is a name for what is written out
+                self.say(told, Verdict.UNDECIDED, "of none that could be found")
+
+    def other(self, event: Event, tag: Tag | None, reductions: Reductions) -> str | None:
+        """What an event is that does no statement, None where that is not known."""
+        if isinstance(tag, Statement | Leaf):
+            return None
+        if event in reductions.joins or home_of(event.target) in self.parts:
+            return "a step of a sum in parts"
+        if isinstance(tag, Hole):
+            action = self.program.actions[tag.action]
+            hole = self.flow.hole(event, event.site, action, named(action, tag.indices))
+            self.others += [] if hole is None else [hole]
+            return None if hole is None else "a hole of a tile, which nobody reads"
+        if isinstance(tag, Moved):
+            copy = copy_of(event, reductions.source(event), self.program.actions[tag.action], tag, self.flow)
+            self.copies += [] if copy is None else [copy]
+            return None if copy is None else "a copy of an element"
+        if isinstance(event.stmt, k.Declare) and isinstance(event.value, Literal):
+            return "a first value that nobody reads"
+        return None
 
     def statement(self, event: Event, tag: Statement | Leaf, into: dict[Event, Match]) -> None:
         """That an event is instances of a statement."""
         action = self.program.actions[tag.action]
         pairing = Pairing(self.program, self.reading, event, action, partial=isinstance(tag, Statement) and tag.partial)
-        kernel, about = event.site.launch.kernel.name, described(event)
+        indices = pairing.named(tag.indices)
+        told = Told.of(event, "is a statement", ", ".join(f"{sym} = {value}" for sym, value in indices.items()) or "once")
         try:
             pairing.run()
         except Unlike:
-            self.say(kernel, "is a statement", about, Verdict.UNDECIDED, f"not built as line {action.span.line}", event.span)
+            self.say(told, Verdict.UNDECIDED, f"not built as line {action.span.line}")
+            return
+        if len(tag.indices) != len(action.spot.loops):
+            self.say(told, Verdict.UNDECIDED, "indices of other loops")
             return
         indices = pairing.named(tag.indices)
-        if len(tag.indices) != len(action.spot.loops):
-            self.say(kernel, "is a statement", about, Verdict.UNDECIDED, "indices of other loops", event.span)
-            return
-        how = ", ".join(f"{sym} = {value}" for sym, value in indices.items())
-        self.ask(
-            (kernel, "is a statement", about, f"with {how}" if how else "once", event.span),
-            witness,
-            pairing.doubts(indices),
-            self.premises,
-        )
+        self.ask(told, witness, pairing.doubts(indices), self.premises)
         into[event] = pairing.matched(indices, tag.inverse)
         if pairing.partial and event.engine and (idle := pairing.idle(indices)):
             rest = replace(event.site, domain=(*event.site.domain, negate(conj(idle))))
-            try:
-                hole = None if witness(rest.where, self.premises) is None else self.flow.hole(event, rest, action, indices)
-            except Undecided:
-                hole = self.flow.hole(event, rest, action, indices)
-            if hole is not None:
-                self.holes[event] = hole
+            hole = self.flow.hole(event, rest, action, indices)
+            self.others += [] if hole is None else [hole]
 
-    def sums(self, reductions: Reductions, leaves: Mapping[Event, Match]) -> None:
+    def sums(self, reductions: Reductions, leaves: Mapping[Event, Match], tagged: Mapping[Event, Tag | None]) -> None:
         """What threads sum in parts."""
         totals = Totals(reductions, self.flow)
         try:
-            reductions.take(tuple(self.tagged.items()), leaves)
+            reductions.take(tuple(tagged.items()), leaves)
             for match in (*self.matches.values(), *leaves.values()):
                 self.apart(match, reductions)
             totals.follow()
             for event, what, question, args in totals.questions():
-                kernel = event.site.launch.kernel.name
-                self.ask((kernel, what, described(event), "for all sizes", event.span), question, *args)
+                self.ask(Told.of(event, what, "for all sizes"), question, *args)
         except Wrong as why:
-            self.say("", "a sum in parts", "", Verdict.REFUSED, str(why))
-        self.totals, self.leaves, self.parts = totals.matches, list(reductions.leaves.values()), reductions.parts
+            self.say(Told("", "a sum in parts", "", "", NOWHERE), Verdict.REFUSED, str(why))
+        self.totals, self.leaves, self.parts = totals.matches, reductions.leaves, reductions.parts
 
     def apart(self, match: Match, reductions: Reductions) -> None:
         """That a statement reads no part of a sum but those that it updates, a tuple together. Raises Wrong."""
@@ -274,128 +238,101 @@ class _Prover:
             if home_of(operand.read) in reductions.parts and operand.read not in own:
                 raise Wrong(f"{described(event)} is computed from a part of a sum")
 
-    def told(self, event: Event, reductions: Reductions) -> None:
-        """Says what an event is."""
-        kernel, about = event.site.launch.kernel.name, described(event)
-        if isinstance(self.tagged[event], Statement | Leaf):
-            return
-        if event in reductions.joins or home_of(event.target) in reductions.parts:
-            self.say(kernel, "is a statement", about, Verdict.PROVED, "a step of a sum in parts", event.span)
-        elif event in self.holes:
-            self.say(kernel, "is a statement", about, Verdict.PROVED, "a hole of a tile, which nobody reads", event.span)
-        elif event in self.copies:
-            self.say(kernel, "is a statement", about, Verdict.PROVED, "a copy of an element", event.span)
-        elif event.let:
-            return  # a name for what is written out
-        elif isinstance(event.stmt, k.Declare) and isinstance(event.value, Literal):
-            self.say(kernel, "is a statement", about, Verdict.PROVED, "a first value that nobody reads", event.span)
-        else:
-            self.say(kernel, "is a statement", about, Verdict.UNDECIDED, "of none that could be found", event.span)
-
-    def together(self) -> None:
+    def meeting(self) -> Iterator[Asked]:
         """Threads reach barriers together, and wait for what they started."""
-        known = (*self.matches.values(), *self.leaves)
+        known = (*self.matches.values(), *self.leaves.values())
         for stmt, site in self.reading.together:
             width = 0
             if isinstance(stmt, k.Exchange):
                 width = 32
             elif isinstance(stmt, k.Barrier) and stmt.level is not k.Level.BLOCK:
                 width = stmt.lanes if stmt.level is k.Level.WARP else -1
-            kernel, span = site.launch.kernel.name, getattr(stmt, "span", NOWHERE)
-            told = (kernel, "threads meet", type(stmt).__name__.lower(), "all of them, as often", span)
-            self.ask(told, diverging, site, width, known, self.premises)
+            span, how = getattr(stmt, "span", NOWHERE), "all of them, as often"
+            told = Told(site.launch.kernel.name, "threads meet", type(stmt).__name__.lower(), how, span)
+            yield told, diverging, (site, width, known, self.premises)
         for event in self.reading.events:
-            kernel, about = event.site.launch.kernel.name, described(event)
             if event.needs is not None:
-                told = (kernel, "a pixel of the box", about, "for all indices", event.span)
-                self.ask(told, witness, (*event.site.where, negate(event.needs)), self.premises)
+                facts = (*event.site.where, negate(event.needs))
+                yield Told.of(event, "a pixel of the box", "for all indices"), witness, (facts, self.premises)
             if event.kind == "async" and event.barrier is None:
-                told = (kernel, "a copy lands", about, "a wait comes behind it", event.span)
-                self.ask(told, never_lands, event.site, self.flow.landed(event, False), self.premises)
-        for told, question, args in self.flow.phases.questions():
-            self.ask(told, question, *args)
+                told = Told.of(event, "a copy lands", "a wait comes behind it")
+                yield told, never_lands, (event.site, self.flow.landed(event, False), self.premises)
 
-    def covered(self) -> None:
-        """Each statement is done for each of its indices, once."""
+    def covered(self) -> Iterator[Asked]:
+        """Each statement is done for each of its indices, once; copies move what is written in the same iterations."""
+        every = (*self.matches.values(), *self.leaves.values())
         for action in self.program.actions:
-            found = self.by_action[action]
+            found, summed = ([m for m in matches if m.action is action] for matches in (every, self.totals))
             kernel = ", ".join(dict.fromkeys(m.event.site.launch.kernel.name for m in found))
             about, span = f"line {action.span.line}, {action.stored.name}", action.span
-            told = (kernel, "each instance is done", about, "no index is left out", span)
-            self.ask(told, self.flow.uncovered, action.spot, found)
-            summed = [m for m in self.totals if m.action is action]
-            if summed:
-                self.ask(
-                    (kernel, "each sum is made", about, "no index is left out", span), self.flow.uncovered, action.spot, summed
-                )
-            for group in (found, summed):
-                for at, one in enumerate(group):
-                    for two in group[at:]:
-                        own = one.event.target
-                        told = (kernel, "no instance is done twice", about, "indices differ", span)
-                        self.ask(told, self.flow.twice, one, two, home_of(own) in self.parts)
+            for what, group in (("each instance is done", found), ("each sum is made", summed)):
+                if group is found or group:
+                    yield Told(kernel, what, about, "no index is left out", span), self.flow.uncovered, (action, group)
+                for one, two in combinations_with_replacement(group, 2):
+                    told = Told(kernel, "no instance is done twice", about, "indices differ", span)
+                    yield told, self.flow.twice, (one, two, home_of(one.event.target) in self.parts)
+        for copy in self.copies:
+            told = Told.of(copy.event, "a copy keeps to its iterations", "the program writes there")
+            yield told, untouched, (copy, self.flow)
 
-    def memory(self) -> None:
+    def memory(self) -> Iterator[Asked]:
         """Accesses to one place come in the order of the program, of one element at a time, in bounds."""
-        for touched in self.by_home.values():
-            accesses = [access for access, _ in touched]
+        for accesses in self.by_home.values():
             kernel = ", ".join(dict.fromkeys(a.site.launch.kernel.name for a in accesses))
             for a in accesses:
                 span = a.event.span
-                self.ask((kernel, "in bounds", str(a), "for all indices", span), self.flow.outside, a)
-                for b in accesses:
-                    if not (a.write or b.write):
-                        continue
+                yield Told(kernel, "in bounds", str(a), "for all indices", span), self.flow.outside, (a,)
+                for b in accesses if a.write else [each for each in accesses if each.write]:
                     about = f"{a} of line {span.line} and {b} of line {b.event.span.line}"
-                    told = (kernel, "in order", about, "one comes first, or they never meet", span)
-                    self.ask(told, self.flow.misordered, a, b)
+                    told = Told(kernel, "in order", about, "one comes first, or they never meet", span)
+                    yield told, self.flow.misordered, (a, b)
                     if a.write:
-                        told = (kernel, "one element", about, "a place holds one at a time", span)
-                        self.ask(told, self.flow.confused, a, b)
+                        yield (
+                            Told(kernel, "one element", about, "a place holds one at a time", span),
+                            self.flow.confused,
+                            (a, b),
+                        )
 
-    def reads(self) -> None:
-        """What was written before a read was written where it is read."""
-        writers = defaultdict[object, list[Action]](list)
-        for action in self.program.actions:
-            writers[action.stored].append(action)
-        for home, touched in self.by_home.items():
-            written = [(access, match) for access, match in touched if access.write and match is not None]
-            copies = [access for access, match in touched if access.write and match is None]
-            for access, _ in touched:
-                if access.write or self.plain(home, writers[access.stored]):
-                    continue
-                kernel, span = access.site.launch.kernel.name, access.event.span
-                told = (kernel, "what is read is there", str(access), "written before, in the same memory", span)
-                for action in writers[access.stored]:
-                    self.ask(told, self.flow.missing, access, action.spot, action.target, Sources(written, copies))
-                if access.stored in self.program.function.params and access.stored != home:
-                    place = Load(access.stored, access.meant)
-                    self.ask(told, self.flow.missing, access, None, place, Sources(written, copies))
-
-    def results(self) -> None:
-        """What is written to results is there in the end."""
+    def reads(self) -> Iterator[Asked]:
+        """What was written before a read was written where it is read, and what is written to results is there in the end."""
         function = self.program.function
-        for result in dict.fromkeys((*function.results, *(b for b in function.params if b.role == "inout"))):
-            found = self.by_home[result]
-            written = [(access, match) for access, match in found if access.write and match is not None]
-            copies = [access for access, match in found if access.write and match is None]
-            for action in self.program.actions:
-                if action.stored == result and isinstance(action.target, Load):
-                    if not copies and all(home_of(m.event.target) == result for m in self.by_action[action]):
-                        continue  # each instance is done, and there
-                    told = ("", "a result is there", f"line {action.span.line}, {result.name}", "it is stored", action.span)
-                    self.ask(told, self.flow.lost, result, action.spot, action.target, Sources(written, copies))
+        results = dict.fromkeys((*function.results, *(b for b in function.params if b.role == "inout")))
+        for home, accesses in list(self.by_home.items()):
+            writes = [a for a in accesses if a.write]
+            ends = [at_end(home, writes[0].event)] if home in results and writes else []
+            for access in (*(a for a in accesses if not a.write), *ends):
+                writers = [action for action in self.program.actions if action.stored == access.stored]
+                what = "a result is there" if access in ends else "what is read is there"
+                told = Told.of(access.event, what, "written before, in the same memory", str(access))
+                for hole in (a for a in writes if a.is_hole):
+                    spoiled = Told.of(access.event, "no hole is read", "written again before", str(access))
+                    for action in writers:
+                        yield spoiled, self.flow.spoiled, (hole, access, action)
+                for action in () if self.plain(home, writers) else writers:
+                    yield told, self.flow.missing, (access, action, writes)
+                if access.stored in function.params and access.stored != home:
+                    yield told, self.flow.missing, (access, None, writes)
 
-    def plain(self, home: Home, writers: Iterable[Action]) -> bool:
+    def plain(self, home: Home, writers: Collection[Action]) -> bool:
         """Whether all that is written to some memory of the program is written to `home`, which all threads share."""
+        done = (m for m in (*self.matches.values(), *self.leaves.values()) if m.action in writers)
         from_space = isinstance(home, Buffer) and home not in self.reading.spaces
-        return from_space and all(
-            m.event.target.buffer is home for a in writers for m in self.by_action[a] if isinstance(m.event.target, Load)
-        )
+        return from_space and all(home_of(m.event.target) is home for m in done)
 
-
-def described(event: Event) -> str:
-    """An event in a word."""
-    if isinstance(event.target, Load):
-        return f"{event.target.buffer.name}[{', '.join(map(str, event.target.index))}]"
-    return event.target.sym.name.split("#")[0]
+    def arenas(self) -> Iterator[Asked]:
+        """Of arrays in the same bytes, none is touched while another is wanted."""
+        for kernel in dict.fromkeys(launch.kernel for launch in self.reading.launches):
+            pairs = [(x.buffer, y.buffer) for x, y in overlaps(kernel)]
+            for one, other in (*pairs, *((y, x) for x, y in pairs)):
+                mine, theirs = self.by_home[one], self.by_home[other]
+                told = Told(
+                    kernel.name, "apart in memory", f"{one.name} and {other.name}", "one is done with before", kernel.span
+                )
+                if one in self.parts or other in self.parts:
+                    self.say(told, Verdict.UNDECIDED, "parts of sums have bytes in common with something")
+                for a, b in product(mine, theirs):
+                    yield told, self.flow.crossed, (a, b)
+                for a, b in product(mine, mine):
+                    for c in theirs if a.write and not b.write else ():
+                        if c.write:
+                            yield told, self.flow.overwritten, (a, b, c)

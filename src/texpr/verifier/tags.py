@@ -20,7 +20,8 @@ ELEMENTS = tuple(Sym(f"element {at}") for at in range(8))
 @dataclass(frozen=True, slots=True)
 class Statement:
     """It does the program's statement `action`, for these indices. `inverse`: the event's coordinates, over the program's
-    loops, at which a given instance is done; none where that is not known. `partial`: elsewhere the engine writes holes."""
+    loops, at which a given instance is done, its own names for those that anyone may choose; none where that is not known.
+    `partial`: elsewhere the engine writes holes."""
 
     action: int
     indices: tuple[Expr, ...]
@@ -39,11 +40,13 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """It moves an element `side` of the outermost loop but `indices` around `action`: −1 for before, 1 for behind."""
+    """It moves an element `side` of the outermost loop but `indices` around `action`: −1 for before, 1 for behind. `inverse`:
+    at which coordinates an element is moved, over `ELEMENTS` and the program's loops."""
 
     action: int
     indices: tuple[Expr, ...]
     side: int
+    inverse: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

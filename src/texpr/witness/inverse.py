@@ -6,7 +6,7 @@ nothing of a coordinate leaves it at its first value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TypeAlias
 
 from texpr.affine.expr import Atom, Expr, FloorDiv, Mod, Sym, expr
@@ -16,8 +16,11 @@ Ends: TypeAlias = Mapping[Sym, int]
 """How many values loops from 0 have, where that is known."""
 
 
-def inverse(site: Site, indices: Mapping[Sym, Expr]) -> tuple[Expr, ...]:
-    """The coordinates of `site`, in order, over the indices of the program's loops. To be proved by who uses it."""
+def inverse(site: Site, indices: Mapping[Sym, Expr], own: Collection[Sym] = ()) -> tuple[Expr, ...]:
+    """The coordinates of `site`, in order, over the indices of the program's loops. To be proved by who uses it.
+
+    `own`: coordinates that are those of who asks, where the indices do not say them.
+    """
     known: dict[Sym, Expr] = {}
     digits: dict[Sym, dict[int, tuple[int | None, Expr]]] = {}
     ends = {
@@ -37,8 +40,8 @@ def inverse(site: Site, indices: Mapping[Sym, Expr]) -> tuple[Expr, ...]:
         known.setdefault(sym, _joined(found))
     for loop in site.loops:
         if loop.sym not in known:
-            known[loop.sym] = site.bounds[loop][0].substitute({s: known.get(s, expr(0)) for s in site.dims})
-    return tuple(known.get(sym, expr(0)) for sym in site.dims)
+            known[loop.sym] = site.bounds[loop][0].substitute({s: known.get(s, s if s in own else 0) for s in site.dims})
+    return tuple(known.get(sym, expr(sym if sym in own else 0)) for sym in site.dims)
 
 
 def _take(

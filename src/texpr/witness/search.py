@@ -14,7 +14,7 @@ from texpr.presburger.questions import witness
 from texpr.presburger.raw import Undecided
 from texpr.presburger.refute import refuted
 from texpr.reading.actions import Action, indices
-from texpr.reading.events import Event, Launch
+from texpr.reading.events import Event, Launch, plainly
 from texpr.verifier import Proof, Question, Tags, prove, question
 from texpr.verifier.flow import Flow
 from texpr.verifier.match import Match, Operand, Pairing, Unlike, home_of
@@ -34,10 +34,11 @@ def proved(function: ir.Function, plan: k.Plan) -> Proof:
 
 def search(asked: Question) -> Tags:
     """What each event is. An event for which nothing is found has no tag."""
-    found = _Search(asked)
+    flow = Flow(asked.program, asked.reading, asked.premises)
+    found = _Search(asked, flow)
     found.statements()
     found.consistent()
-    parts = Parts(asked.reading, asked.program, Reductions(asked.reading, Flow(asked.program, asked.reading, asked.premises)))
+    parts = Parts(asked.reading, asked.program, Reductions(asked.reading, flow))
     leaves = parts.find(found.matches)
     found.rest(parts)
     return Tags(tuple(found.tag(event, parts, leaves) for event in asked.reading.events), waited(asked.reading))
@@ -46,6 +47,7 @@ def search(asked: Question) -> Tags:
 @dataclass(slots=True)
 class _Search:
     asked: Question
+    flow: Flow
     matches: dict[Event, Match] = field(default_factory=dict[Event, Match])
     copies: dict[Event, Moved] = field(default_factory=dict[Event, Moved])
     turns: dict[Launch, list[tuple[Sym, Expr]]] = field(default_factory=dict["Launch", "list[tuple[Sym, Expr]]"])
@@ -166,7 +168,7 @@ class _Search:
             for count in range(len(loops), -1, -1):
                 found = self.outer(event, plain, action, loops[:count]) if fixed <= set(loops[:count]) else None
                 if found is not None:
-                    return Moved(self.number(action), found, 1 if outward else -1)
+                    return self.moved(event, action, found, 1 if outward else -1)
         return None
 
     def passed_on(self, event: Event, source: Load | Ref, anchors: Sequence[Match]) -> Moved | None:
@@ -176,8 +178,19 @@ class _Search:
             same = (m for m in anchors if home_of(m.event.target) == home_of(source) and m.action.stored == match.action.stored)
             count = next((n for n, sym in enumerate(loops) if not match.indices[sym].syms() <= known), len(loops))
             if next(same, None) is not None:
-                return Moved(self.number(match.action), tuple(match.indices[sym] for sym in loops[:count]), -1)
+                return self.moved(event, match.action, tuple(match.indices[sym] for sym in loops[:count]), -1)
         return None
+
+    def moved(self, event: Event, action: Action, values: tuple[Expr, ...], side: int) -> Moved:
+        """`event` as a copy of the element that `action` writes, for these indices of the outermost loops around that."""
+        known = dict(zip(indices(action.spot), values, strict=False))
+        meant = action.target.index if isinstance(action.target, Load) else ()
+        elements = {name: e.substitute(known) for name, e in zip(ELEMENTS, meant, strict=False)}
+        return Moved(self.number(action), values, side, inverse(event.site, {**known, **elements}, self.own(event)))
+
+    def own(self, event: Event) -> tuple[Sym, ...]:
+        """The coordinates that say whose memory an event writes."""
+        return self.flow.instance(home_of(event.target), event.site)
 
     def kept(self, buffer: Buffer) -> Sequence[Buffer | Sym]:
         """The program's memory that may be in `buffer`: itself, where there is one copy of it; what statements keep there."""
@@ -212,8 +225,8 @@ class _Search:
         for matches, kind in ((self.matches, Statement), (leaves, Leaf)):
             match = matches.get(event)
             if match is not None:
-                found = {sym: match.indices[sym] for sym in indices(match.action.spot)}
-                said = self.number(match.action), tuple(found.values()), inverse(event.site, found)
+                found = {sym: plainly(match.indices[sym], event.site) for sym in indices(match.action.spot)}
+                said = self.number(match.action), tuple(found.values()), inverse(event.site, found, self.own(event))
                 return Statement(*said, match.partial) if kind is Statement else kind(*said)
         if event in parts.joins:
             update, source = parts.joins[event]
@@ -240,5 +253,6 @@ class _Search:
             outer = tuple(loop.sym for loop in outer_loops(action))
             values = self.outer(event, event.target, action, outer)
             if values is not None:
-                found.append(Statement(self.number(action), values, inverse(event.site, dict(zip(outer, values, strict=True)))))
+                where = inverse(event.site, dict(zip(outer, values, strict=True)), self.own(event))
+                found.append(Statement(self.number(action), values, where))
         return tuple(found)

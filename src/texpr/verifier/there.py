@@ -1,0 +1,64 @@
+"""That for each point there is something: an instance of an event, at coordinates that a tag says.
+
+The coordinates are put in, and no point must remain: so a question with a "there is" becomes one without. If one remains, all
+coordinates are tried at that point, with numbers: either there is nothing, which is a refusal, or the tag did not say it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.affine.facts import Known
+from texpr.affine.simplify import Simplifier
+from texpr.presburger.formula import TRUE, Eq, Formula, conj, mapped, negate, rename
+from texpr.presburger.questions import Point, witness
+from texpr.presburger.raw import Undecided
+from texpr.reading.events import Site
+
+
+@dataclass(frozen=True, slots=True)
+class There:
+    """Instances of `site`, their coordinates by `names`, with `facts` over these and the symbols of who asks.
+
+    `said`: coordinates at which there may be one, in order, over the symbols of who asks.
+    """
+
+    site: Site
+    names: Mapping[Sym, Sym]
+    facts: tuple[Formula, ...]
+    said: tuple[tuple[Expr, ...], ...]
+
+    def missed(self) -> Iterator[Formula]:
+        """When there is none at said coordinates."""
+        plain = Simplifier(Known({}))
+        for at in self.said:
+            if len(at) == len(self.site.dims):
+                own = dict(zip(self.names.values(), at, strict=True))
+                yield negate(conj(mapped(rename(fact, own), plain) for fact in self.facts))
+
+
+def own_names(site: Site, mark: str = "○") -> dict[Sym, Sym]:
+    """Names of the coordinates of a site that nobody else has."""
+    return {sym: Sym(f"{sym.name}{mark}") for sym in site.dims}
+
+
+def there(site: Site, pairs: Iterable[tuple[Expr, Expr]], said: Iterable[Sequence[Expr]], *more: Formula) -> There:
+    """Instances of `site` at which the first of each pair, in its own coordinates, is the second; `more` is by `own_names`."""
+    names = own_names(site)
+    facts = [*(rename(fact, names) for fact in site.where), *more]
+    facts += [Eq(mine.substitute(names) - asked) for mine, asked in pairs]
+    return There(site, names, tuple(facts), tuple(map(tuple, said)))
+
+
+def nowhere(facts: Sequence[Formula], found: Sequence[There], premises: Formula) -> Point | None:
+    """A point with `facts` for which there is none of `found`. Raises Undecided."""
+    point = witness((*facts, *(missed for each in found for missed in each.missed())), premises)
+    if point is None:
+        return None
+    numbers = {sym: expr(value) for sym, value in point.items()}
+    for each in found:
+        if witness([rename(fact, numbers) for fact in each.facts], TRUE) is not None:
+            raise Undecided(f"where it is done was not said at {', '.join(f'{s} = {v}' for s, v in point.items())}")
+    return point
