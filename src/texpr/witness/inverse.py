@@ -37,7 +37,7 @@ def inverse(site: Site, indices: Mapping[Sym, Expr], own: Collection[Sym] = ()) 
         elif loop.sym in known and not lo.is_constant:  # a stretch of as many turns as the starts are apart
             _take(lo, known[loop.sym], known, digits, ends)
     for sym, found in digits.items():
-        known.setdefault(sym, _joined(found))
+        known.setdefault(sym, _joined(found, expr(sym) if sym in own else None))
     for loop in site.loops:
         if loop.sym not in known:
             known[loop.sym] = site.bounds[loop][0].substitute({s: known.get(s, s if s in own else 0) for s in site.dims})
@@ -95,8 +95,12 @@ def _digit(atom: Atom) -> tuple[Sym, int, int | None] | None:
     return None
 
 
-def _joined(digits: Mapping[int, tuple[int | None, Expr]]) -> Expr:
+def _joined(digits: Mapping[int, tuple[int | None, Expr]], own: Expr | None) -> Expr:
+    """A number by its digits; those that nothing says are those of `own`."""
     total = expr(0)
-    for stride, (_, value) in digits.items():
-        total = total + value * stride
-    return total
+    end: int | None = 1
+    for stride, (extent, value) in sorted(digits.items()):
+        if own is not None and end is not None and stride > end:
+            total = total + own // end % (stride // end) * end
+        total, end = total + value * stride, stride * extent if extent is not None else None
+    return total if own is None or end is None else total + own // end * end
