@@ -186,7 +186,7 @@ class _Search:
         known = dict(zip(indices(action.spot), values, strict=False))
         meant = action.target.index if isinstance(action.target, Load) else ()
         elements = {name: e.substitute(known) for name, e in zip(ELEMENTS, meant, strict=False)}
-        return Moved(self.number(action), values, side, inverse(event.site, {**known, **elements}, self.own(event)))
+        return Moved(self.number(action), values, side, inverse(event.site, {**elements, **known}, self.own(event)))
 
     def own(self, event: Event) -> tuple[Sym, ...]:
         """The coordinates that say whose memory an event writes."""
