@@ -9,7 +9,7 @@ from texpr.witness import proved
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
-LINES = 2850
+LINES = 2830
 """The most lines of the verifier: fewer are better, and 1,500 would be good."""
 
 
