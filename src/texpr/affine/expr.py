@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from math import gcd
 from typing import TypeAlias
 
@@ -223,16 +223,19 @@ class Expr:
         """This expression with symbols replaced, all at once, made canonical again."""
         if self.syms().isdisjoint(values):
             return self
-        total = expr(self.constant)
+        constant, terms = self.constant, dict[Monomial, int]()
         for monomial, coefficient in self.terms:
-            product = expr(coefficient)
+            product = ONE
             for atom in monomial:
                 if isinstance(atom, Sym):
-                    product = product * values.get(atom, atom)
+                    new = values.get(atom, atom)
                 else:
-                    product = product * rebuilt(atom, tuple([part.substitute(values) for part in children(atom)]))
-            total = total + product
-        return total
+                    new = rebuilt(atom, tuple([part.substitute(values) for part in children(atom)]))
+                product = expr(new) if product is ONE else product * new
+            constant += coefficient * product.constant
+            for part, factor in product.terms:
+                terms[part] = terms.get(part, 0) + coefficient * factor
+        return _make(constant, terms.items())
 
     def evaluate(self, values: Mapping[Sym, int]) -> int:
         """The value at a point. Raises KeyError for a symbol without one."""
@@ -428,6 +431,7 @@ def children(atom: Atom) -> tuple[Expr, ...]:
             return args
 
 
+@lru_cache(maxsize=1 << 15)
 def rebuilt(atom: Atom, parts: tuple[Expr, ...]) -> Expr:
     """The atom with other parts (in the order of `children`), made canonical again."""
     match atom:
@@ -467,15 +471,12 @@ def _sum_text(value: Expr) -> str:
         product = " * ".join(_atom_text(a) for a in monomial)
         magnitude = abs(coefficient)
         text = product if magnitude == 1 else f"{magnitude} * {product}"
-        if parts:
-            parts.append(f"- {text}" if coefficient < 0 else f"+ {text}")
-        else:
-            parts.append(f"-{text}" if coefficient < 0 else text)
+        sign = ("- " if coefficient < 0 else "+ ") if parts else ("-" if coefficient < 0 else "")
+        parts.append(sign + text)
     if not parts:
         return str(value.constant)
-    if value.constant:
-        parts.append(f"{'-' if value.constant < 0 else '+'} {abs(value.constant)}")
-    return " ".join(parts)
+    end = f" {'-' if value.constant < 0 else '+'} {abs(value.constant)}" if value.constant else ""
+    return " ".join(parts) + end
 
 
 def _operand(value: Expr) -> str:

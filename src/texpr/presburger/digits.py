@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr, term, without
 from texpr.presburger.formula import Eq, Formula, Ge
-from texpr.presburger.refute import refuted
+from texpr.presburger.omega import refuted
 
 
 def in_digits(facts: Sequence[Formula], premises: Formula) -> list[Formula] | None:

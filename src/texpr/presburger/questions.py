@@ -12,8 +12,8 @@ from functools import lru_cache
 from texpr.affine.expr import Expr, Sym
 from texpr.presburger.digits import in_digits
 from texpr.presburger.formula import And, Eq, Formula, Ge, Or, conj, leaves, negate, rename, syms
+from texpr.presburger.omega import refuted
 from texpr.presburger.raw import Undecided
-from texpr.presburger.refute import refuted
 from texpr.presburger.relaxed import defined, eliminated, flat, relaxed
 from texpr.presburger.sets import Set
 

@@ -19,9 +19,9 @@ from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Load, Ref
 from texpr.isa.levels import Space
 from texpr.presburger.formula import Eq, Formula, Ge, between, conj, differ, disj, leaves, negate, rename
+from texpr.presburger.omega import refuted
 from texpr.presburger.questions import Point, points, witness
 from texpr.presburger.raw import Undecided
-from texpr.presburger.refute import refuted
 from texpr.presburger.sets import Set
 from texpr.reading.actions import Action, Program, Spot
 from texpr.reading.events import Event, Launch, Reading, Site, plainly

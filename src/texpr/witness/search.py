@@ -10,9 +10,9 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Literal, Load, Ref
 from texpr.isa.levels import Space
+from texpr.presburger.omega import refuted
 from texpr.presburger.questions import witness
 from texpr.presburger.raw import Undecided
-from texpr.presburger.refute import refuted
 from texpr.reading.actions import Action, indices
 from texpr.reading.events import Event, Launch, plainly
 from texpr.verifier import Proof, Question, Tags, prove, question

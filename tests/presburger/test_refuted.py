@@ -6,7 +6,7 @@ import pytest
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.presburger.formula import Eq, Formula, Ge, compare, conj, disj, holds
-from texpr.presburger.refute import refuted
+from texpr.presburger.omega import refuted
 from texpr.presburger.sets import Set
 
 NAMES = [Sym(name) for name in "abcde"]
@@ -80,3 +80,14 @@ def test_products_are_unknowns_of_their_own() -> None:
     n, i, j = (Sym(name) for name in "nij")
     assert refuted([Ge(expr(n) * i - 1), Ge(-(expr(n) * i))])
     assert not refuted([Ge(expr(n) * i - 1), Ge(-(expr(n) * j))])
+
+
+def test_choices_that_do_not_matter_do_not_multiply() -> None:
+    """Twenty choices have a million ways to be made; the contradiction rests on one of them alone."""
+    others = [Sym(f"s{n}") for n in range(20)]
+    beside = [disj((compare("<", s, t), compare(">", s, expr(t) + 1))) for s, t in zip(others, others[1:], strict=False)]
+    a, b, c, d, _ = NAMES
+    matters = disj((compare(">", a, expr(b) + 2), compare("<", a, expr(b) - 2)))
+    near = [compare("<=", expr(a) + d, expr(b) + c), compare(">=", expr(a) + d, expr(b) + c), Eq(expr(c) - d)]
+    assert refuted([*beside, matters, *near])
+    assert not refuted([*beside, matters, *near[:2]])

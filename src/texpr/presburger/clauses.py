@@ -1,0 +1,124 @@
+"""Formulas as rows of integers: what is 0, what is not negative, and choices of which one must hold.
+
+num / d, num % d   →  num = d · high + low  and  0 ≤ low < d      one symbol each, the same wherever the text is
+min(a, b)          →  t ≤ a and t ≤ b, and t ≥ a or t ≥ b         a symbol for t, unless it can be taken apart
+i · n              →  an unknown of its own                       which only adds points
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+from texpr.affine.expr import Expr, FloorDiv, Max, Min, Mod, Sym, Xor, term
+from texpr.presburger.formula import And, Eq, Formula, Ge, Or
+from texpr.presburger.linear import NotAffine, is_affine, taken_apart
+from texpr.presburger.relaxed import affine
+
+Row: TypeAlias = tuple[int, tuple[tuple[Sym, int], ...]]
+"""A constant, and symbols with their coefficients."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A conjunction: rows that are 0, rows that are not negative, and choices."""
+
+    equal: tuple[Row, ...] = ()
+    least: tuple[Row, ...] = ()
+    choices: tuple[tuple[Clause, ...], ...] = ()
+
+
+def clause(formula: Formula, *, exact: bool) -> Clause:
+    """`formula` in rows. `exact`: raises NotAffine where it is not affine."""
+    match formula:
+        case Ge(value):
+            return _comparison(value, exact)
+        case Eq(value):
+            return _equation(value, exact)
+        case And(parts):
+            return joined([clause(part, exact=exact) for part in parts])
+        case Or(parts):
+            return Clause((), (), (tuple([clause(part, exact=exact) for part in _shared(parts)]),))
+
+
+def joined(clauses: Iterable[Clause]) -> Clause:
+    """All of `clauses`."""
+    equal: dict[Row, None] = {}
+    least: dict[Row, None] = {}
+    choices: list[tuple[Clause, ...]] = []
+    for each in clauses:
+        equal.update(dict.fromkeys(each.equal))
+        least.update(dict.fromkeys(each.least))
+        choices += each.choices
+    return Clause(tuple(equal), tuple(least), tuple(choices))
+
+
+@lru_cache(maxsize=1 << 15)
+def _comparison(value: Expr, exact: bool) -> Clause:
+    taken = taken_apart(_checked(value, exact))
+    if not isinstance(taken, Ge):
+        return clause(taken, exact=exact)
+    row, defined = _linear(taken.expr)
+    return Clause(defined.equal, (*defined.least, row), defined.choices)
+
+
+@lru_cache(maxsize=1 << 15)
+def _equation(value: Expr, exact: bool) -> Clause:
+    row, defined = _linear(_checked(value, exact))
+    return Clause((*defined.equal, row), defined.least, defined.choices)
+
+
+def _checked(value: Expr, exact: bool) -> Expr:
+    if exact and not is_affine(value):
+        raise NotAffine(value)
+    return affine(value)
+
+
+def _shared(parts: Iterable[Formula]) -> list[Formula]:
+    """Alternatives that begin alike as one, with what they go on with as alternatives: so what they share is taken once."""
+    groups: dict[Formula, list[Formula]] = {}
+    for part in parts:
+        first, rest = (part.parts[0], part.parts[1:]) if isinstance(part, And) and part.parts else (part, ())
+        groups.setdefault(first, []).append(And(rest))
+    return [first if And(()) in rests else And((first, *_either(rests))) for first, rests in groups.items()]
+
+
+def _either(rests: list[Formula]) -> tuple[Formula, ...]:
+    if len(rests) > 1:
+        return (Or(tuple(rests)),)
+    (only,) = rests
+    return only.parts if isinstance(only, And) else (only,)
+
+
+@lru_cache(maxsize=1 << 14)
+def _linear(value: Expr) -> tuple[Row, Clause]:
+    """The row of an affine expression over symbols and those of its floors and extrema, and what defines these."""
+    constant, sums = value.constant, dict[Sym, int]()
+    defined: list[Clause] = []
+    for monomial, coefficient in value.terms:
+        (atom,) = monomial
+        at, terms = 0, ()
+        match atom:
+            case Sym():
+                terms = ((atom, 1),)
+            case FloorDiv(num, den) | Mod(num, den):
+                terms, divisor = ((Sym(f"⌊{num} / {den}⌋"), 1),), den.constant
+                (start, inner), more = _linear(num)
+                rest = start, (*inner, (terms[0][0], -divisor))
+                over = divisor - 1 - start, (*((s, -c) for s, c in inner), (terms[0][0], divisor))
+                defined.append(Clause(more.equal, (*more.least, rest, over), more.choices))
+                if isinstance(atom, Mod):
+                    at, terms = rest
+            case Min(args) | Max(args):
+                sym, sign = Sym(f"⟨{term(monomial)}⟩"), 1 if isinstance(atom, Min) else -1
+                terms = ((sym, 1),)
+                defined += [_comparison((arg - sym) * sign, False) for arg in args]
+                defined.append(Clause((), (), (tuple([_comparison((sym - arg) * sign, False) for arg in args]),)))
+            case Xor():
+                raise AssertionError("bits are taken apart before")
+        constant += coefficient * at
+        for sym, c in terms:
+            sums[sym] = sums.get(sym, 0) + coefficient * c
+    return (constant, tuple(sums.items())), joined(defined)
