@@ -356,7 +356,7 @@ class Flow:
         """Two instances that do the same of a statement, in one thread if its memory is that thread's own. Raises Undecided."""
         one, two = a.event, b.event
         home = home_of(one.target)
-        if home != home_of(two.target):
+        if home != home_of(two.target) and not anywhere:
             return None
         own = self.instance(home, one.site) if self.space(home) is Space.LOCAL and not anywhere else ()
         sides = sides_of(one.site, two.site, own)

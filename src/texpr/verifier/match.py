@@ -7,7 +7,7 @@ statement's, and each index expression in it means the same number on both sides
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from texpr.affine.expr import Expr, Sym, expr
@@ -44,26 +44,6 @@ class Match:
     operands: tuple[Operand, ...]
     inverse: tuple[Expr, ...] = ()
     partial: bool = False
-
-    def not_done(self, names: Mapping[Sym, Sym | Expr], same: Sequence[tuple[Sym, Expr]] = ()) -> Formula | None:
-        """When an instance of the statement, its indices by other `names`, is not that of the coordinates it is said to be of.
-
-        `same`: coordinates that must be equal to something, too. None where it is not said.
-        """
-        pairs = [(self.indices[old], expr(new)) for old, new in names.items() if old in self.indices]
-        pairs += [(expr(sym), value) for sym, value in same]
-        return absent(self.event.site, self.inverse, names, pairs)
-
-
-def absent(
-    site: Site, inverse: Sequence[Expr], values: Mapping[Sym, Sym | Expr], pairs: Iterable[tuple[Expr, Expr]]
-) -> Formula | None:
-    """When there is no instance of `site` at the coordinates `inverse` of `values`, or the first of some pair, there, is not
-    the second. None where coordinates are not said."""
-    if len(inverse) != len(site.dims):
-        return None
-    own = dict(zip(site.dims, (e.substitute(values) for e in inverse), strict=True))
-    return negate(conj((*(rename(f, own) for f in site.where), *(Eq(x.substitute(own) - y) for x, y in pairs))))
 
 
 class Unlike(Exception):

@@ -21,14 +21,14 @@ from texpr.presburger.raw import Undecided
 from texpr.reading.actions import Action, Program, actions
 from texpr.reading.events import Event, Reading, read
 from texpr.support.span import NOWHERE
-from texpr.verifier.asked import Asked, Told, described
+from texpr.verifier.asked import Asked, Told
 from texpr.verifier.copies import Copy, copy_of, untouched
 from texpr.verifier.flow import Access, Flow, Home, at_end
 from texpr.verifier.landing import diverging, never_lands
-from texpr.verifier.match import Match, Pairing, Unlike, home_of
-from texpr.verifier.reductions import Reductions, Wrong, named
-from texpr.verifier.tags import Hole, Leaf, Moved, Statement, Tag, Tags
-from texpr.verifier.totals import Totals
+from texpr.verifier.match import Match, Pairing, Unlike, home_of, memory_of
+from texpr.verifier.shares import Shares, Wrong
+from texpr.verifier.sums import Sums
+from texpr.verifier.tags import Hole, Joined, Leaf, Moved, Statement, Tag, Tags
 
 Ts = TypeVarTuple("Ts")
 
@@ -111,6 +111,7 @@ class _Prover:
     totals: list[Match] = field(default_factory=list[Match])
     leaves: dict[Event, Match] = field(default_factory=dict[Event, Match])
     parts: set[Home] = field(default_factory=set[Home])
+    kept: dict[Action, list[Match]] = field(default_factory=dict[Action, list[Match]])
     copies: list[Copy] = field(default_factory=list[Copy])
     others: list[Access] = field(default_factory=list[Access])
     by_home: dict[Home, list[Access]] = field(default_factory=lambda: defaultdict(list[Access]))
@@ -163,31 +164,32 @@ class _Prover:
         if len(self.tags.events) != len(self.reading.events):
             raise ValueError("tags of another plan")
         tagged = dict(zip(self.reading.events, self.tags.events, strict=True))
-        reductions, leaves = Reductions(self.reading, self.flow), dict[Event, Match]()
+        shares, leaves = Shares(self.flow), dict[Event, Match]()
         for event, tag in tagged.items():
             if isinstance(tag, Statement | Leaf):
                 self.statement(event, tag, leaves if isinstance(tag, Leaf) else self.matches)
-        self.sums(reductions, leaves, tagged)
+        self.sums(shares, leaves, tagged)
         for event, tag in tagged.items():
-            told, why = Told.of(event, "is a statement", ""), self.other(event, tag, reductions)
+            told, why = Told.of(event, "is a statement", ""), self.other(event, tag, shares)
             if why is not None:
                 self.say(told, Verdict.PROVED, why)
             elif not isinstance(tag, Statement | Leaf) and not event.let:  # a `let` is a name for what is written out
                 self.say(told, Verdict.UNDECIDED, "of none that could be found")
 
-    def other(self, event: Event, tag: Tag | None, reductions: Reductions) -> str | None:
+    def other(self, event: Event, tag: Tag | None, shares: Shares) -> str | None:
         """What an event is that does no statement, None where that is not known."""
         if isinstance(tag, Statement | Leaf):
             return None
-        if event in reductions.joins or home_of(event.target) in self.parts:
+        if event in shares.joins or home_of(event.target) in self.parts:
             return "a step of a sum in parts"
         if isinstance(tag, Hole):
             action = self.program.actions[tag.action]
-            hole = self.flow.hole(event, event.site, action, named(action, tag.indices))
+            indices = {loop.sym: e for loop, e in zip(action.spot.loops, tag.indices, strict=False)}
+            hole = self.flow.hole(event, event.site, action, indices)
             self.others += [] if hole is None else [hole]
             return None if hole is None else "a hole of a tile, which nobody reads"
         if isinstance(tag, Moved):
-            copy = copy_of(event, reductions.source(event), self.program.actions[tag.action], tag, self.flow)
+            copy = copy_of(event, memory_of(shares.origin(event)[0]), self.program.actions[tag.action], tag, self.flow)
             self.copies += [] if copy is None else [copy]
             return None if copy is None else "a copy of an element"
         if isinstance(event.stmt, k.Declare) and isinstance(event.value, Literal):
@@ -216,27 +218,19 @@ class _Prover:
             hole = self.flow.hole(event, rest, action, indices)
             self.others += [] if hole is None else [hole]
 
-    def sums(self, reductions: Reductions, leaves: Mapping[Event, Match], tagged: Mapping[Event, Tag | None]) -> None:
+    def sums(self, shares: Shares, leaves: Mapping[Event, Match], tagged: Mapping[Event, Tag | None]) -> None:
         """What threads sum in parts."""
-        totals = Totals(reductions, self.flow)
+        sums = Sums(shares, self.flow, {event: tag.of for event, tag in tagged.items() if isinstance(tag, Joined)})
         try:
-            reductions.take(tuple(tagged.items()), leaves)
+            shares.take(tagged, leaves)
             for match in (*self.matches.values(), *leaves.values()):
-                self.apart(match, reductions)
-            totals.follow()
-            for event, what, question, args in totals.questions():
-                self.ask(Told.of(event, what, "for all sizes"), question, *args)
+                shares.alone(match)
+            for told, question, args in sums.questions():
+                self.ask(Told(*told), question, *args)
+            self.kept = dict(sums.kept())
         except Wrong as why:
             self.say(Told("", "a sum in parts", "", "", NOWHERE), Verdict.REFUSED, str(why))
-        self.totals, self.leaves, self.parts = totals.matches, reductions.leaves, reductions.parts
-
-    def apart(self, match: Match, reductions: Reductions) -> None:
-        """That a statement reads no part of a sum but those that it updates, a tuple together. Raises Wrong."""
-        event = match.event
-        own = [e.target for e in reductions.together(event)] if event in reductions.leaves else []
-        for operand in match.operands:
-            if home_of(operand.read) in reductions.parts and operand.read not in own:
-                raise Wrong(f"{described(event)} is computed from a part of a sum")
+        self.totals, self.leaves, self.parts = sums.matches, shares.leaves, shares.parts
 
     def meeting(self) -> Iterator[Asked]:
         """Threads reach barriers together, and wait for what they started."""
@@ -261,8 +255,9 @@ class _Prover:
     def covered(self) -> Iterator[Asked]:
         """Each statement is done for each of its indices, once; copies move what is written in the same iterations."""
         every = (*self.matches.values(), *self.leaves.values())
-        for action in self.program.actions:
-            found, summed = ([m for m in matches if m.action is action] for matches in (every, self.totals))
+        for action in (*self.program.actions, *self.kept):
+            found = self.kept.get(action, [m for m in every if m.action is action])
+            summed = [m for m in self.totals if m.action is action]
             kernel = ", ".join(dict.fromkeys(m.event.site.launch.kernel.name for m in found))
             about, span = f"line {action.span.line}, {action.stored.name}", action.span
             for what, group in (("each instance is done", found), ("each sum is made", summed)):
@@ -270,7 +265,8 @@ class _Prover:
                     yield Told(kernel, what, about, "no index is left out", span), self.flow.uncovered, (action, group)
                 for one, two in combinations_with_replacement(group, 2):
                     told = Told(kernel, "no instance is done twice", about, "indices differ", span)
-                    yield told, self.flow.twice, (one, two, home_of(one.event.target) in self.parts)
+                    own = home_of(one.event.target) in self.parts or home_of(two.event.target) in self.parts
+                    yield told, self.flow.twice, (one, two, own)
         for copy in self.copies:
             told = Told.of(copy.event, "a copy keeps to its iterations", "the program writes there")
             yield told, untouched, (copy, self.flow)

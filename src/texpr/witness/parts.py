@@ -10,8 +10,8 @@ from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Load, Ref
 from texpr.reading.actions import Action, Program
 from texpr.reading.events import Event, Reading
-from texpr.verifier.match import Match, home_of
-from texpr.verifier.reductions import Reductions, Wrong
+from texpr.verifier.match import Match, home_of, memory_of
+from texpr.verifier.shares import Shares, Wrong
 
 
 @dataclass(slots=True)
@@ -20,7 +20,7 @@ class Parts:
 
     reading: Reading
     program: Program
-    reductions: Reductions
+    shares: Shares
     joins: dict[Event, tuple[ir.Update, Load | Ref]] = field(default_factory=dict[Event, "tuple[ir.Update, Load | Ref]"])
     homes: set[Buffer | Sym] = field(default_factory=set["Buffer | Sym"])
 
@@ -60,14 +60,16 @@ class Parts:
         for update in updates:
             joined: ir.Update = "add" if update == "sub" else update
             try:
-                return joined, self.reductions.join(event, joined).source
+                source = memory_of(self.shares.join(event, joined).origin[0])
             except Wrong:
                 continue
+            if source is not None:
+                return joined, source
         return None
 
     def source(self, event: Event) -> Load | Ref | None:
         """What an event copies or joins, None where it computes something else."""
-        return self.joins[event][1] if event in self.joins else self.reductions.source(event)
+        return self.joins[event][1] if event in self.joins else memory_of(self.shares.origin(event)[0])
 
 
 def outer_loops(action: Action) -> tuple[ir.Loop, ...]:

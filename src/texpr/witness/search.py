@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from texpr.affine.expr import Expr, Sym
+from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Literal, Load, Ref
@@ -18,7 +18,7 @@ from texpr.reading.events import Event, Launch, plainly
 from texpr.verifier import Proof, Question, Tags, prove, question
 from texpr.verifier.flow import Flow
 from texpr.verifier.match import Match, Operand, Pairing, Unlike, home_of
-from texpr.verifier.reductions import Reductions
+from texpr.verifier.shares import Shares
 from texpr.verifier.tags import ELEMENTS, Hole, Joined, Leaf, Moved, Statement, Step, Tag
 from texpr.witness.indices import Kept, keeps, solutions, solve
 from texpr.witness.inverse import inverse
@@ -38,7 +38,7 @@ def search(asked: Question) -> Tags:
     found = _Search(asked, flow)
     found.statements()
     found.consistent()
-    parts = Parts(asked.reading, asked.program, Reductions(asked.reading, flow))
+    parts = Parts(asked.reading, asked.program, Shares(flow))
     leaves = parts.find(found.matches)
     found.rest(parts)
     return Tags(tuple(found.tag(event, parts, leaves) for event in asked.reading.events), waited(asked.reading))
@@ -241,10 +241,11 @@ class _Search:
         return self.copies.get(event)
 
     def element(self, event: Event, place: Load | Ref) -> tuple[Expr, ...]:
-        """The coordinates of an event by the element that it touches, of memory that is kept from launch to launch."""
-        if not isinstance(place, Load) or place.buffer in self.asked.reading.spaces:
+        """The coordinates of an event by the element that it touches, and by those that are the same in a whole launch."""
+        if not isinstance(place, Load):
             return ()
-        return inverse(event.site, dict(zip(ELEMENTS, place.index, strict=False)))
+        host = {sym: expr(sym) for sym in event.site.launch.host}
+        return inverse(event.site, {**host, **dict(zip(ELEMENTS, place.index, strict=False))})
 
     def ended(self, event: Event, leaves: Iterable[Match]) -> tuple[Statement, ...]:
         """The sums that a join into memory of the program may end."""

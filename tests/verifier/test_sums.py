@@ -1,0 +1,142 @@
+"""Sums in parts: bugs of their kind, put into the text of kernels, are refused; what is right in another way is proved."""
+
+from pathlib import Path
+
+import pytest
+
+from texpr import driver
+from texpr.ir.kernel_parse import parse_plan
+from texpr.ir.kernel_text import plan_text
+from texpr.witness import proved
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+Changes = tuple[tuple[str, str], ...]
+
+ALL = "for warp in 1..8 unroll {"
+BLOCK = "i in thread..min(-4096 * i_block + n, 4096) by 256 {"
+
+WRONG: dict[str, tuple[str, str, Changes]] = {
+    "a tuple starts at another value": ("argmax", "sm_90a", (("at_block_own: i32 = 2147", "at_block_own: i32 = -2147"),)),
+    "lanes exchange other elements of a tuple": (
+        "argmax",
+        "sm_90a",
+        (("at_block_own_xor16 = at_block_own ^ 16", "at_block_own_xor16 = at_block_own ^ 8"),
+         ("at_block_own_xor8 = at_block_own ^ 8", "at_block_own_xor8 = at_block_own ^ 16")),
+    ),
+    "a tuple is kept in two orders": (
+        "argmax",
+        "sm_90a",
+        (("at_block_own_warps[warp]", "at_block_own_warps[-1 * warp + 8]"),),
+    ),
+    "parts of a tuple are stored in two orders": (
+        "argmax", "sm_90a", (("at_parts[i_part]", "at_parts[-1 * i_part + ((n + 4095) / 4096) - 1]"),)
+    ),
+    "lanes are joined twice": ("sum", "sm_90a", (("total_own ^ 8", "total_own ^ 16"),)),
+    "a maximum of half of the lanes": ("softmax", "sm_90a", (("top_own ^ 8", "top_own ^ 16"),)),
+    "a maximum without the lane beside": ("softmax", "sm_90a", (("top_own ^ 1 ", "top_own ^ 16 "),)),
+    "parts are read before they are stored": (
+        "sum", "sm_90a", (("launch sum_total_parts\n    launch sum_total\n", "launch sum_total\n    launch sum_total_parts\n"),)
+    ),
+    "what an earlier turn left": (
+        "attention",
+        "sm_90a",
+        (("        let score_own: f32 = 0:f32  -- line 15\n", ""),
+         ("    for j in 0..i + 1 uniform {", "    let score_own: f32 = 0:f32  -- line 15\n    for j in 0..i + 1 uniform {")),
+    ),
+    "two sums in one array": ("layernorm", "sm_90a", (("square_own_warps", "total_own_warps"), ("TWICE", ""))),
+    "one sum for another": ("layernorm", "sm_90a", (("(square + square_own_all)", "(square + total_own_all)"),)),
+    "a join that data decides on": (
+        "sum",
+        "sm_90a",
+        (("    total_block = (total_block + total_block_own_all)",
+          "    if (total_block_own_all > 0:f32) { total_block = (total_block + total_block_own_all) }"),),
+    ),
+    "an update in two parts": (
+        "sum",
+        "sm_90a",
+        ((BLOCK, BLOCK + "\n        total_block = (total_block + x[i + 4096 * i_block])"),),
+    ),
+    "an update in two parts of one thread": (
+        "sum",
+        "cpu",
+        (("    let total_block_lanes_all: f32 = total_block_lanes[0]",
+          "    for i_twice in 16 * (min(-65536 * i_block + n, 65536) / 16)..min(-65536 * i_block + n, 65536) {  -- line 5\n"
+          "        total_block = (total_block + x[i_twice + 65536 * i_block])  -- line 5\n    }\n"
+          "    let total_block_lanes_all: f32 = total_block_lanes[0]"),),
+    ),
+    "a sum that starts in each turn": ("sum", "sm_90a", ((BLOCK, BLOCK + "\n        total_block_own = 0:f32"),)),
+    "lanes that start in each turn": (
+        "sum",
+        "cpu",
+        (("for lane_1 in 0..16 simd {  -- line 5\n                total_block",
+          "for lane_1 in 0..16 simd {\n total_block_lanes[lane_1] = 0:f32\n total_block"),),
+    ),
+    "what was read before it was whole": (
+        "sum",
+        "sm_90a",
+        (("    exchange total_own_xor1 ", "    let early: f32 = total_own\n    exchange total_own_xor1 "),
+         ("total_own_warps[(thread / 32)] = total_own ", "total_own_warps[(thread / 32)] = early ")),
+    ),
+    "a warp of half its lanes": ("sum", "sm_90a", (("thread < 256", "thread < 240"),)),
+    "a part that is never joined": (
+        "sum", "sm_90a", (("(total_block + total_block_own_all)", "(total_block + total_block_own)"),)
+    ),
+    "read while it is summed": (
+        "sum",
+        "sm_90a",
+        (("        total_block_own_all = (total_block_own_all +",
+          "        total_block = (total_block + total_block_own_all)\n        total_block_own_all = (total_block_own_all +"),
+         ("    total_block = (total_block + total_block_own_all)  -- line 5\n    if", "    if")),
+    ),
+}  # fmt: skip
+
+
+def is_proved(name: str, target: str, changes: Changes) -> bool:
+    (function,) = driver.load(EXAMPLES / f"{name}.te").functions
+    compiled = driver.lower(function, target)
+    text = plan_text(compiled.plan)
+    for old, new in changes:
+        if old != "TWICE":
+            assert old in text, old
+            text = text.replace(old, new)
+    if ("TWICE", "") in changes:  # an array that is declared twice
+        lines = text.splitlines()
+        declared = [at for at, line in enumerate(lines) if "array shared" in line]
+        text = "\n".join(line for at, line in enumerate(lines) if at not in declared[1:])
+    counts = proved(compiled.function, parse_plan(text)).counts
+    return not counts["refused"] and not counts["undecided"]
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_sums_are_not_proved(name: str) -> None:
+    program, target, changes = WRONG[name]
+    assert not is_proved(program, target, changes)
+
+
+RIGHT: dict[str, tuple[str, str, Changes]] = {
+    "unchanged": ("layernorm", "sm_90a", ()),
+    "lanes in another order": (
+        "sum",
+        "sm_90a",
+        (("total_own ^ 16", "total_own ^ 3"), ("total_own ^ 1 ", "total_own ^ 16 "), ("total_own ^ 3", "total_own ^ 1")),
+    ),
+    "two sums in one array, one behind the other": (
+        "layernorm",
+        "sm_90a",
+        (("square_own_warps", "total_own_warps"),
+         ("    let square_own: f32", "    barrier block covers WAR \"partial values\"\n    let square_own: f32"),
+         ("TWICE", "")),
+    ),
+    "a maximum that takes a lane twice": (
+        "softmax",
+        "sm_90a",
+        (("    exchange top_own_xor1 ", "    top_own = max(top_own, top_own_xor2)\n    exchange top_own_xor1 "),),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_other_right_sums_are_proved(name: str) -> None:
+    program, target, changes = RIGHT[name]
+    assert is_proved(program, target, changes)
