@@ -136,21 +136,30 @@ class _Search:
         """Events without a match, once it is known what memory keeps, and which of it are parts of sums."""
         scopes = self.asked.program.scopes
         known = [kept for match in self.matches.values() for kept in keeps(match, scopes)]
-        anchors = tuple(self.matches.values())
-        for event in self.asked.reading.events:
-            if event in self.matches or event in parts.joins or home_of(event.target) in parts.homes:
-                continue
+        loose = [e for e in self.asked.reading.events if e not in self.matches]
+        loose = [e for e in loose if e not in parts.joins and home_of(e.target) not in parts.homes]
+        for event in loose:  # what is copied is kept where it is copied to
+            value, target = parts.source(event), event.target
+            if isinstance(value, Load) and scopes.get(value.buffer) == 0 and home_of(target) not in scopes:
+                index = target.index if isinstance(target, Load) else ()
+                known.append(Kept(home_of(target), index, value.buffer, value.index))
+        for event in loose:
             found = self.match(event, self.candidates(event), known)
-            if found is not None and all(self.keeps(each) for each in found.operands):
+            if found is not None and all(self.keeps(each, known) for each in found.operands):
                 self.matches[event] = found
-            elif (source := parts.source(event)) is not None and (copy := self.copy(event, source, anchors)) is not None:
+        anchors = tuple(self.matches.values())
+        for event in loose:
+            source = None if event in self.matches else parts.source(event)
+            if source is not None and (copy := self.copy(event, source, anchors)) is not None:
                 self.copies[event] = copy
 
-    def keeps(self, operand: Operand) -> bool:
-        """Whether what is read is memory of the program, or some statement is known to keep that there."""
+    def keeps(self, operand: Operand, known: Sequence[Kept]) -> bool:
+        """Whether what is read is memory of the program, or something is known to keep that there."""
         home, stored = home_of(operand.read), home_of(operand.meant)
         kept = (m for m in self.matches.values() if home_of(m.event.target) == home and m.action.stored == stored)
-        return home == stored or next(kept, None) is not None
+        return (
+            home == stored or next(kept, None) is not None or any((each.home, each.stored) == (home, stored) for each in known)
+        )
 
     def copy(self, event: Event, source: Load | Ref, anchors: Sequence[Match]) -> Moved | None:
         """`event` as a copy of `source`, for one of `anchors`, the events that update the register; None where it is none."""
