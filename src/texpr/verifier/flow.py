@@ -9,7 +9,7 @@ program.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -27,7 +27,7 @@ from texpr.reading.actions import Action, Program, Spot
 from texpr.reading.events import Event, Launch, Reading, Site, plainly
 from texpr.verifier.landing import Landing, fences, landings, not_landed
 from texpr.verifier.match import Match, home_of
-from texpr.verifier.order import Sides, When, cases, domains, equal_all, sides_of, unordered
+from texpr.verifier.order import Names, Sides, When, cases, domains, equal_all, sides_of, unordered
 from texpr.verifier.phases import Phases
 from texpr.verifier.tags import ELEMENTS
 from texpr.verifier.there import There, nowhere, own_names, there
@@ -145,7 +145,7 @@ class Flow:
         if place is None:
             return None
         names = _apart(action)
-        begun, ended = _renamed(hole.when, sides.left), _renamed(r.when, sides.right)
+        begun, ended = _renamed(hole.when, sides.a), _renamed(r.when, sides.b)
         facts = [*place, *(rename(f, sides.right) for f in self._written(action, names, r))]
         for first, last in ((when(action.spot, names, 1), begun), (begun, ended)):
             facts.append(disj(f for _, f in cases(first, last, None, whole=True)))
@@ -198,7 +198,7 @@ class Flow:
             return None
         plain = self.faithful(a, b)
         sides = self.sides(a, b)
-        times = _renamed(a.when, sides.left), _renamed(b.when, sides.right)
+        times = _renamed(a.when, sides.a), _renamed(b.when, sides.b)
         turns = self.turns(a, b, sides)
         wanted: list[Formula] = []
         for at, (free, formula) in enumerate(cases(*times, a.stored)):
@@ -248,7 +248,7 @@ class Flow:
         if not (a.write or b.write) or a.site.launch is not b.site.launch:
             return None
         sides = self.sides(a, b)
-        wanted = [f for _, f in cases(_renamed(a.when, sides.left), _renamed(b.when, sides.right), None)]
+        wanted = [f for _, f in cases(_renamed(a.when, sides.a), _renamed(b.when, sides.b), None)]
         return self._late(a, b, sides, (disj(wanted),)) if wanted else None
 
     def overwritten(self, w: Access, r: Access, other: Access) -> Point | None:
@@ -258,7 +258,7 @@ class Flow:
         sides = self.sides(w, r)
         block = {*w.site.launch.host, *w.site.launch.blocks}
         third = {s: sides.left[s] if s in block else Sym(f"{s.name}▽") for s in other.site.dims}
-        first, last, between_ = _renamed(w.when, sides.left), _renamed(r.when, sides.right), _renamed(other.when, third)
+        first, last, between_ = _renamed(w.when, sides.a), _renamed(r.when, sides.b), _renamed(other.when, Names(third))
         facts = [*domains(w.site, r.site, sides), *(rename(f, third) for f in other.site.where)]
         facts += [Eq(sides.a(x) - sides.b(y)) for x, y in zip((*w.copies, *w.meant), (*r.copies, *r.meant), strict=True)]
         for one, two in ((first, between_), (between_, last)):
@@ -330,7 +330,7 @@ class Flow:
             pairs = [(w.indices[old], expr(new)) for old, new in names.items() if old in w.indices]
             yield there(w.site, (*pairs, *own.items()), (tuple(e.substitute(names) for e in w.said),))
         elif action is None or w.does is None:
-            moved = _renamed(w.when, own_names(w.site))
+            moved = _renamed(w.when, Names(own_names(w.site)))
             more = [disj(f for _, f in cases(moved, r.when, r.stored, whole=True))]
             if begun is not None:
                 more.append(disj(f for _, f in cases(begun, moved, r.stored, whole=True)))
@@ -402,5 +402,5 @@ def _apart(action: Action) -> dict[Sym, Sym]:
     return {loop.sym: Sym(f"{loop.sym.name}●") for loop in action.spot.loops}
 
 
-def _renamed(times: When, names: Mapping[Sym, Sym | Expr]) -> When:
-    return tuple(t if isinstance(t, int) else (t[0], t[1].substitute(names)) for t in times)
+def _renamed(times: When, names: Callable[[Expr], Expr]) -> When:
+    return tuple([t if isinstance(t, int) else (t[0], names(t[1])) for t in times])

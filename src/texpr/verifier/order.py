@@ -7,7 +7,7 @@ and where all threads of both meet at a barrier in between. Different blocks of 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -47,20 +47,35 @@ def cases(a: When, b: When, free: Buffer | Sym | None, *, whole: bool = False) -
         before.append(Eq(x - y))
 
 
+class Names(dict[Sym, Expr]):
+    """Other names of an instance's coordinates. What was renamed is remembered."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self, names: Mapping[Sym, Sym | Expr]):
+        super().__init__({sym: expr(name) for sym, name in names.items()})
+        self._known: dict[Expr | Sym, Expr] = {}
+
+    def __call__(self, value: Expr | Sym) -> Expr:
+        """`value` by these names."""
+        found = self._known.get(value)
+        if found is None:
+            found = self._known[value] = expr(value).substitute(self)
+        return found
+
+
 @dataclass(frozen=True, slots=True)
 class Sides:
     """The two instances' own names of the indices of their sites."""
 
     left: Mapping[Sym, Sym | Expr]
     right: Mapping[Sym, Sym | Expr]
+    a: Names = field(init=False, repr=False, compare=False)
+    b: Names = field(init=False, repr=False, compare=False)
 
-    def a(self, value: Expr | Sym) -> Expr:
-        """As the first instance has it."""
-        return expr(value).substitute(self.left)
-
-    def b(self, value: Expr | Sym) -> Expr:
-        """As the second instance has it."""
-        return expr(value).substitute(self.right)
+    def __post_init__(self) -> None:
+        for side, names in (("a", self.left), ("b", self.right)):
+            object.__setattr__(self, side, names if isinstance(names, Names) else Names(names))
 
 
 def sides_of(a: Site, b: Site, same: Sequence[Sym] = ()) -> Sides:
@@ -69,18 +84,18 @@ def sides_of(a: Site, b: Site, same: Sequence[Sym] = ()) -> Sides:
 
 
 @lru_cache(maxsize=1 << 10)
-def _names(site: Site, mark: str, same: tuple[Sym, ...]) -> Mapping[Sym, Sym]:
-    return {s: Sym(f"{s.name}{'◁' if s in same else mark}") for s in site.dims}
+def _names(site: Site, mark: str, same: tuple[Sym, ...]) -> Names:
+    return Names({s: Sym(f"{s.name}{'◁' if s in same else mark}") for s in site.dims})
 
 
 def domains(a: Site, b: Site, sides: Sides) -> Iterator[Formula]:
     """That there are both instances."""
-    yield from _renamed(a, tuple(sides.left.items()))
-    yield from _renamed(b, tuple(sides.right.items()))
+    yield from _renamed(a, tuple(sides.a.items()))
+    yield from _renamed(b, tuple(sides.b.items()))
 
 
 @lru_cache(maxsize=1 << 10)
-def _renamed(site: Site, names: tuple[tuple[Sym, Sym | Expr], ...]) -> tuple[Formula, ...]:
+def _renamed(site: Site, names: tuple[tuple[Sym, Expr], ...]) -> tuple[Formula, ...]:
     return tuple(rename(f, dict(names)) for f in site.where)
 
 

@@ -71,17 +71,23 @@ def solve(pairing: Pairing, wanted: Sequence[Sym], names_first: bool | None, tur
         found |= named
     if names_first is None:
         found |= _cut(pairing)
+
+    def left(meant: Expr, given: Expr) -> tuple[Expr, dict[Sym, Sym]]:
+        return meant.substitute({**names, **found, **data}) - given, {
+            own: sym for sym, own in names.items() if sym not in found
+        }
+
     for equations in (pairing.equations, (), pairing.equations, pairing.hints):
-        for _ in wanted:
+        before = -1
+        while before < len(found) < len(wanted) + len(data):
+            before = len(found)
             for meant, given in equations:
-                theirs = meant.substitute({sym: found.get(sym, expr(own)) for sym, own in names.items()} | data)
-                _solve_one(theirs - given, {own: sym for sym, own in names.items() if sym not in found}, found)
+                _solve_one(*left(meant, given), found)
         if not equations:
             found |= {sym: meaning for sym, meaning in named.items() if sym not in found}
     extents = {loop.sym: loop.extent.constant for loop in spot.loops if loop.extent.is_constant}
     for meant, given in pairing.equations:
-        theirs = meant.substitute({sym: found.get(sym, expr(own)) for sym, own in names.items()} | data)
-        _solve_digits(theirs - given, {own: sym for sym, own in names.items() if sym not in found}, extents, found)
+        _solve_digits(*left(meant, given), extents, found)
     for sym, meaning in turns:
         if sym in wanted and sym not in found and meaning.syms() <= known:
             found[sym] = meaning
