@@ -9,7 +9,7 @@ program.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -359,6 +359,8 @@ class Flow:
         if home != home_of(two.target) and not anywhere:
             return None
         own = self.instance(home, one.site) if self.space(home) is Space.LOCAL and not anywhere else ()
+        if a is b and self._turned(a, own):
+            return None
         sides = sides_of(one.site, two.site, own)
         same = [
             Eq(sides.a(a.indices[loop.sym]) - sides.b(b.indices[loop.sym]))
@@ -369,6 +371,13 @@ class Flow:
         if one is two:
             facts.append(differ(map(sides.a, one.site.dims), map(sides.b, one.site.dims)))
         return witness(facts, self.premises)
+
+    def _turned(self, match: Match, own: Collection[Sym]) -> bool:
+        """Whether it is plain that the indices of an instance give its coordinates."""
+        site = match.event.site
+        each = zip(site.dims, match.inverse, strict=False)
+        found = {sym: plainly(at.substitute(match.indices), site) for sym, at in each if sym not in own}
+        return match.inverse != () and all(at.as_sym == sym for sym, at in found.items())
 
     def outside(self, access: Access) -> Point | None:
         """An instance whose element is not in an array of the kernel. Raises Undecided."""

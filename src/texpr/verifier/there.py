@@ -6,15 +6,16 @@ coordinates are tried at that point, with numbers: either there is nothing, whic
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
-from texpr.presburger.formula import TRUE, Eq, Formula, conj, mapped, negate, rename
+from texpr.presburger.formula import TRUE, Eq, Formula, Ge, conj, mapped, negate, rename
 from texpr.presburger.questions import Point, witness
 from texpr.presburger.raw import Undecided
+from texpr.presburger.relaxed import flat
 from texpr.reading.events import Site
 
 
@@ -30,13 +31,20 @@ class There:
     facts: tuple[Formula, ...]
     said: tuple[tuple[Expr, ...], ...]
 
-    def missed(self) -> Iterator[Formula]:
-        """When there is none at said coordinates."""
+    def missed(self, known: Collection[Formula]) -> Iterator[Formula]:
+        """When there is none at said coordinates, where all of `known` hold."""
         plain = Simplifier(Known({}))
         for at in self.said:
             if len(at) == len(self.site.dims):
                 own = dict(zip(self.names.values(), at, strict=True))
-                yield negate(conj(mapped(rename(fact, own), plain) for fact in self.facts))
+                facts = flat(mapped(rename(fact, own), plain) for fact in self.facts)
+                yield negate(conj(f for f in facts if f not in known and not _is_plain(f)))
+
+
+def _is_plain(fact: Formula) -> bool:
+    """Whether a comparison holds whatever its symbols are."""
+    low, high = Known({}).bounds(fact.expr) if isinstance(fact, Ge | Eq) else (None, None)
+    return low is not None and (low >= 0 if isinstance(fact, Ge) else low == high == 0)
 
 
 def own_names(site: Site, mark: str = "○") -> dict[Sym, Sym]:
@@ -54,7 +62,8 @@ def there(site: Site, pairs: Iterable[tuple[Expr, Expr]], said: Iterable[Sequenc
 
 def nowhere(facts: Sequence[Formula], found: Sequence[There], premises: Formula) -> Point | None:
     """A point with `facts` for which there is none of `found`. Raises Undecided."""
-    point = witness((*facts, *(missed for each in found for missed in each.missed())), premises)
+    known = {*flat(facts)}
+    point = witness((*facts, *(missed for each in found for missed in each.missed(known))), premises)
     if point is None:
         return None
     numbers = {sym: expr(value) for sym, value in point.items()}
