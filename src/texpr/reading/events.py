@@ -110,8 +110,8 @@ class Variable:
 class Event:
     """One element or variable that is given a value. `kind`: plain, atomic, async, or exchange; `stmt` is what does it.
 
-    `let`: a register that never changes, which the program may have too, or not. `barrier`: at which an engine's copy arrives.
-    `needs`: without which it is not what is said here.
+    `let`: a register that never changes, which the program may have too, or not. `signal`: of a copy that brings bytes to a
+    barrier. `needs`: without which it is not what is said here.
     """
 
     site: Site
@@ -120,7 +120,7 @@ class Event:
     stmt: k.Stmt
     kind: str = "plain"
     let: bool = False
-    barrier: Load | None = None
+    signal: Signal | None = None
     needs: Formula | None = None
 
     @property
@@ -150,14 +150,15 @@ class Signal:
 
 @dataclass(slots=True)
 class Reading:
-    """All of a plan. `together`: what threads must reach together; `strange`: what is not understood; `fences`, of a kind."""
+    """All of a plan. `together`: what threads must reach together; `strange`: what is not understood; `steps`: what ends groups
+    of copies, waits for them, or makes writes known, in the order of the text.
+    """
 
     events: list[Event] = field(default_factory=list[Event])
     variables: dict[Sym, Variable] = field(default_factory=dict[Sym, Variable])
     together: list[tuple[k.Stmt, Site]] = field(default_factory=list["tuple[k.Stmt, Site]"])
     strange: list[tuple[k.Stmt, Site, str]] = field(default_factory=list["tuple[k.Stmt, Site, str]"])
-    waits: list[tuple[k.Stmt, Site]] = field(default_factory=list["tuple[k.Stmt, Site]"])
-    fences: list[tuple[str, Site]] = field(default_factory=list["tuple[str, Site]"])
+    steps: list[tuple[k.Stmt, Site]] = field(default_factory=list["tuple[k.Stmt, Site]"])
     signals: list[Signal] = field(default_factory=list[Signal])
     launches: list[Launch] = field(default_factory=list[Launch])
     spaces: dict[Buffer, Space] = field(default_factory=dict[Buffer, Space])
@@ -320,11 +321,9 @@ class _Body:
                 if isinstance(stmt, k.BarrierExpect) and stmt.exactly is not None:
                     stmt = replace(stmt, exactly=stmt.exactly.substitute(scope.exprs))
                 found.signals.append(Signal(stmt, site, self.load(stmt.barrier, scope)))
-            case k.Fence():
-                found.fences.append((stmt.kind, site))
-            case k.WaitAsync() | k.WaitBulk():
-                found.waits.append((stmt, site))
-            case k.CommitAsync() | k.CommitBulk() | k.PrefetchMap():
+            case k.Fence() | k.CommitAsync() | k.CommitBulk() | k.WaitAsync() | k.WaitBulk():
+                found.steps.append((stmt, site))
+            case k.PrefetchMap():
                 pass
 
     def loop(self, stmt: k.For, site: Site, scope: _Scope) -> None:
@@ -408,7 +407,7 @@ class _Body:
     def engine(self, stmt: k.CopyTensor | k.StoreTensor | k.CopyBulk, site: Site, scope: _Scope) -> None:
         """A copy of a tile as its elements; of one that several blocks get, those that one of them gets, from each sender."""
         found, name = self.reader.found, f"box{next(self.reader.numbers)}"
-        moved, barrier = self.moved(stmt, scope), None
+        moved, signal = self.moved(stmt, scope), None
         if isinstance(moved, k.CopyTensor) and moved.peers:
             if site.tests:
                 raise ValueError("a test of data decides whether a box is sent")
@@ -417,11 +416,11 @@ class _Body:
             seen = _Scope({sym: known(e.substitute(by.values)) for sym, e in {**by.values, **scope.exprs}.items()}, scope.refs)
             moved = self.moved(stmt, seen)
         if not isinstance(moved, k.StoreTensor) and moved.barrier is not None:
-            barrier = moved.barrier
-            found.signals.append(Signal(moved, site, barrier))
+            signal = Signal(moved, site, moved.barrier)
+            found.signals.append(signal)
         for piece in pieces(moved, self.launch.kernel, name):
             near, far = piece.near, piece.far
-            inward = barrier is not None
+            inward = signal is not None
             if far is None:
                 target, value = near, filled(moved, self.launch.kernel, near)
             elif inward:
@@ -431,7 +430,7 @@ class _Body:
                 if isinstance(moved, k.StoreTensor | k.CopyBulk) and moved.reduce is not None:
                     value = Op(moved.reduce, (far, near), far.dtype)
             inside = self.within(site, piece, scope)
-            found.events.append(Event(inside, target, value, stmt, "async", barrier=barrier, needs=piece.needs))
+            found.events.append(Event(inside, target, value, stmt, "async", signal=signal, needs=piece.needs))
 
     def moved(
         self, stmt: k.CopyTensor | k.StoreTensor | k.CopyBulk, scope: _Scope

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Max, Min, Sym, Xor, children, expr
-from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Load, Ref
 from texpr.isa.levels import Space
@@ -25,11 +24,11 @@ from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
 from texpr.reading.actions import Action, Program, Spot
 from texpr.reading.events import Event, Launch, Reading, Site, plainly
-from texpr.verifier.landing import Landing, fences, landings, not_landed
+from texpr.verifier.landing import Landing, known, landed, not_landed
 from texpr.verifier.match import Match, home_of
 from texpr.verifier.order import Names, Sides, When, cases, domains, equal_all, sides_of, unordered
 from texpr.verifier.phases import Phases
-from texpr.verifier.tags import ELEMENTS
+from texpr.verifier.tags import ELEMENTS, End, Tags
 from texpr.verifier.there import There, nowhere, own_names, there
 
 Home: TypeAlias = "Buffer | Sym"
@@ -102,11 +101,13 @@ class Flow:
     program: Program
     reading: Reading
     premises: Formula
-    before: Sequence[int | None] = ()
+    tags: Tags = field(default_factory=lambda: Tags(()))
     phases: Phases = field(init=False)
+    ends: Mapping[object, Sequence[End]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.phases = Phases(self.reading, self.premises, self.before)
+        self.phases = Phases(self.reading, self.premises, self.tags.turns)
+        self.ends = {ended(e): ends for e, ends in zip(self.reading.events, self.tags.ends, strict=False)}
 
     def accesses(self, match: Match) -> Iterator[Access]:
         """What a matched event touches."""
@@ -272,15 +273,15 @@ class Flow:
                 raise Undecided("a copy of the engine reads what another asynchronous copy wrote")
             return self.landed(a.event, a.write)
         if b.event.engine and a.write:  # global memory that threads write is not known to the engine in the same launch
-            return fences(a.site, "async", self.reading.fences) if self.space(a.home) is Space.SHARED else ()
+            fences = known(a.site, self.ends.get(ended(a.event), ()), self.reading, "async")
+            return fences if self.space(a.home) is Space.SHARED else ()
         return None
 
     def landed(self, event: Event, write: bool) -> tuple[Landing, ...]:
         """Where a copy has landed, or, without `write`, where it has read what it stores."""
-        if event.barrier is not None:
-            return self.phases.landings(event.site, event.barrier)
-        fitting = [w for w in self.reading.waits if isinstance(w[0], k.WaitBulk) is event.engine]
-        return tuple(landings(event.site, fitting, write))
+        if event.signal is not None:
+            return self.phases.landings(self.phases.phases(event.signal))
+        return landed(event, self.ends.get(ended(event), ()), self.reading, write)
 
     def confused(self, a: Access, b: Access) -> Point | None:
         """Instances at one place that are different elements of one copy of the program's memory. Raises Undecided."""
@@ -388,6 +389,11 @@ class Flow:
         shape = access.home.shape
         inside = conj(between(0, e, n) for e, n in zip(access.index, shape, strict=True))
         return witness((*access.site.where, negate(inside)), self.premises)
+
+
+def ended(event: Event) -> object:
+    """What an event has in common with a part of it."""
+    return event.site.launch, event.stmt, event.target
 
 
 def easily(facts: Sequence[Formula], premises: Formula) -> Point | None:

@@ -1,178 +1,107 @@
-"""Where copies that go on by themselves have surely landed, and which threads reach a barrier together.
+"""Where copies that go on by themselves have surely landed.
 
-A thread's copies since its last commit are a group, and a wait leaves at most so many groups, the latest ones, on their way. So
-a copy has landed at a wait with more commits than that in between, all of which the thread surely passes.
+A thread's copies since it last ended a group are one, and a wait leaves at most so many groups, the latest ones, on their way.
+So a copy has landed behind a wait of its thread with more ends of groups in between than that. What a thread wrote is known to
+the engine behind a fence of that thread. Which wait or fence that is, tags say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
-from texpr.presburger.formula import Eq, Formula, conj, differ, disj, equal, negate, rename
+from texpr.presburger.formula import Eq, Formula, conj, differ, disj, negate, rename
 from texpr.presburger.questions import Point, witness
-from texpr.reading.events import Site
-from texpr.verifier.match import Match
-from texpr.verifier.order import Sides, equal_all, launched_later, unordered
+from texpr.reading.events import Event, Reading, Site
+from texpr.verifier.order import Sides, launched_later, not_behind, unordered
+from texpr.verifier.tags import End
 
 Names: TypeAlias = Mapping[Sym, "Sym | Expr"]
 
-AHEAD = 64
-"""The most turns of a loop that a copy may be on its way."""
+
+def own_dims(site: Site) -> tuple[Sym, ...]:
+    """The coordinates of an instance in its block."""
+    return (*site.launch.threads, *(loop.sym for loop in site.loops))
+
+
+def located(site: Site, at: Sequence[Expr], names: Names) -> dict[Sym, Expr]:
+    """The coordinates of an instance of `site` in the block of another that has `names`, over whose coordinates `at` is."""
+    if len(at) != len(own_dims(site)):
+        raise ValueError("tags of another plan")
+    block = {s: expr(names.get(s, s)) for s in (*site.launch.host, *site.launch.blocks)}
+    return block | {s: e.substitute(names) for s, e in zip(own_dims(site), at, strict=True)}
+
+
+def there(site: Site, names: Names) -> Formula:
+    """That there is the instance of these coordinates."""
+    return conj(rename(f, names) for f in site.where)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Landing:
-    """A wait behind which a copy has landed. `turns`: its indices of loops, in those of the copy, where they are not the same.
+    """A step behind which a copy has landed, but where `wrong`. `at`: its coordinates, over those of the copy; those of
+    threads, with `anyone`, over those of who looks, as any thread of the block may wait."""
 
-    `anyone`: any thread of the block may wait for it, not only the one that started it; where both of `same` are equal.
-    """
-
-    wait: Site
-    turns: Mapping[Sym, Expr]
+    step: Site
+    at: tuple[Expr, ...]
+    wrong: Formula
     anyone: bool = False
-    same: tuple[tuple[Expr, Expr], ...] = ()
+
+    def located(self, sides: Sides) -> dict[Sym, Expr]:
+        """The step's coordinates, for a copy and another instance, which looks."""
+        looks = {s: sides.right.get(s, s) for s in self.step.launch.threads} if self.anyone else {}
+        return located(self.step, self.at, {**sides.left, **looks})
+
+    def missed(self, sides: Sides) -> Formula:
+        """When it is not there."""
+        return disj((rename(self.wrong, sides.left), negate(there(self.step, self.located(sides)))))
 
 
-def landings(copy: Site, waits: Iterable[tuple[k.Stmt, Site]], write: bool = True) -> Iterator[Landing]:
-    """Where a copy has landed whose thread puts it into a group, or, without `write`, where it has read what it stores."""
-    for stmt, wait in waits:
-        if isinstance(stmt, k.WaitBulk) and stmt.read and write:
-            continue
-        kind = k.CommitBulk if isinstance(stmt, k.WaitBulk) else k.CommitAsync
-        pending = stmt.pending if isinstance(stmt, k.WaitBulk | k.WaitAsync) else -1
-        yield from _landings(copy, wait, kind, pending)
-
-
-def fences(write: Site, kind: str, every: Iterable[tuple[str, Site]]) -> tuple[Landing, ...]:
-    """Where what a thread wrote is known to the engine, if it issues a copy after that."""
-    return tuple(found for each, fence in every if each == kind for found in _landings(write, fence, k.Fence, -1))
-
-
-def _landings(copy: Site, wait: Site, kind: type[k.Stmt], pending: int) -> Iterator[Landing]:
-    depth = sum(1 for _ in takewhile(lambda pair: _same(*pair), zip(copy.path, wait.path, strict=False)))
-    if wait.launch is not copy.launch or depth >= min(len(copy.path), len(wait.path)):
-        return
-    (block, at), (other, to) = copy.path[depth], wait.path[depth]
-    if block is not other or any(isinstance(inner[place], k.For) for inner, place in wait.path[depth:-1]):
-        return
-    around = copy.path[depth - 1][0][copy.path[depth - 1][1]] if depth else None
-    tail = sum(_commits(inner[place + 1 :], kind) for inner, place in copy.path[depth + 1 :])
-    tail += sum(_commits(inner[:place], kind) for inner, place in wait.path[depth + 1 :])
-    if at < to and tail + _commits(block[at + 1 : to], kind) > pending:
-        yield Landing(wait, {})
-    elif isinstance(around, k.For):
-        passed = tail + _commits(block[at + 1 :], kind) + _commits(block[:to], kind)
-        turn = _commits(block, kind)
-        for turns in range(1, AHEAD if turn else 2):
-            if passed + (turns - 1) * turn > pending:
-                yield Landing(wait, {around.sym: expr(around.sym) + around.step * turns})
-                break
-
-
-def _same(a: tuple[tuple[k.Stmt, ...], int], b: tuple[tuple[k.Stmt, ...], int]) -> bool:
-    return a[0] is b[0] and a[1] == b[1]
-
-
-def _commits(stmts: Iterable[k.Stmt], kind: type[k.Stmt]) -> int:
-    """How many groups are surely made."""
-    total = 0
-    for stmt in stmts:
-        match stmt:
-            case k.If():
-                total += min(_commits(stmt.then, kind), _commits(stmt.orelse, kind))
-            case k.For() if stmt.lo.is_constant and stmt.hi.is_constant and stmt.step.is_constant:
-                total += _commits(stmt.body, kind) * len(range(stmt.lo.constant, stmt.hi.constant, stmt.step.constant))
-            case _:
-                total += isinstance(stmt, kind)
-    return total
-
-
-def not_landed(a: Site, b: Site, found: Sequence[Landing], sides: Sides, *, shared_only: bool, later: bool) -> Formula:
+def not_landed(a: Site, b: Site, found: Iterable[Landing], sides: Sides, *, shared_only: bool, later: bool) -> Formula:
     """When the copy `a` has perhaps not landed where `b` runs: each wait is missed, or `b` does not surely come behind it."""
     missed: list[Formula] = [conj(Eq(sides.a(s) - sides.b(s)) for s in a.launch.host)]
-    for landing in found:
-        moved = moved_to(landing, sides.left, sides.right)
-        there = conj((*(rename(f, moved) for f in landing.wait.where), *_alike(landing, moved, sides.left)))
-        late = unordered(landing.wait, b, Sides(moved, sides.right), shared_only=shared_only, private=False, later=later)
-        missed.append(disj((negate(there), *late)))
+    for each in found:
+        at = Sides(each.located(sides), sides.right)
+        late = unordered(each.step, b, at, shared_only=shared_only, private=False, later=later)
+        missed.append(disj((each.missed(sides), *late)))
     return disj((*launched_later(a, b, sides), conj(missed)))
 
 
-def _alike(landing: Landing, moved: Names, names: Names) -> list[Formula]:
-    return [Eq(mine.substitute(moved) - theirs.substitute(names)) for mine, theirs in landing.same]
-
-
-def moved_to(landing: Landing, names: Names, others: Names) -> Names:
-    """The indices of a wait, in those of the copy, and of another instance whose thread waits."""
-    moved: dict[Sym, Sym | Expr] = {}
-    for sym in landing.wait.dims:
-        first, then = (others, names) if landing.anyone and sym in landing.wait.launch.threads else (names, others)
-        if sym in landing.turns:
-            moved[sym] = landing.turns[sym].substitute(names)
-        elif sym in first or sym in then:
-            moved[sym] = first.get(sym, then.get(sym, sym))
-        else:
-            moved[sym] = next(landing.wait.bounds[loop][0] for loop in landing.wait.loops if loop.sym == sym)
-    return moved
-
-
-def never_lands(copy: Site, found: Sequence[Landing], premises: Formula) -> Point | None:
+def never_lands(copy: Site, found: Iterable[Landing], premises: Formula) -> Point | None:
     """A copy that is not waited for before its thread ends. Raises Undecided."""
-    names = {sym: sym for sym in copy.dims}
-    missed: list[Formula] = []
-    for each in found:
-        moved = moved_to(each, names, names)
-        missed.append(negate(conj((*(rename(f, moved) for f in each.wait.domain), *_alike(each, moved, names)))))
-    return witness((*copy.where, *missed), premises)
+    return witness((*copy.where, *(each.missed(Sides({}, {})) for each in found)), premises)
 
 
-def diverging(site: Site, width: int, matches: Sequence[Match], premises: Formula) -> Point | None:
-    """Two threads of `width` neighbours, of a block if that is 0, of a cluster if −1, of which one reaches `site` more often.
-
-    Raises Undecided, or ValueError where a test of data is in the way that no statement of the program has.
-    """
-    launch = site.launch
-    sides = Sides({s: Sym(f"{s.name}◁") for s in site.dims}, {s: Sym(f"{s.name}▷") for s in site.dims})
-    here: list[Formula] = [*(rename(f, sides.left) for f in launch.domain), *(rename(f, sides.right) for f in launch.domain)]
-    here += equal_all(launch.host, sides)
-    if width < 0:  # of a cluster
-        sizes = {a.sym: n for a, n in _clustered(launch.kernel)}
-        here += [Eq(sides.a(s) // sizes.get(s, 1) - sides.b(s) // sizes.get(s, 1)) for s in launch.blocks]
-    else:
-        here += equal_all(launch.blocks, sides)
-    if width > 0:
-        here.append(Eq(sides.a(launch.thread) // width - sides.b(launch.thread) // width))
-    wrong: list[Formula] = []
-    for loop in site.loops:
-        for bound in site.bounds[loop]:
-            wrong.append(differ([sides.a(bound)], [sides.b(bound)]))
-        here += equal_all([loop.sym], sides)
-    for fact in site.domain:
-        wrong.append(conj((rename(fact, sides.left), negate(rename(fact, sides.right)))))
-    for test in site.tests:
-        wrong.append(_unlike(test, matches, sides))
-    if not wrong:
-        return None
-    return witness((*here, disj(wrong)), premises)
+def endings(first: Site, ends: Iterable[End], reading: Reading, fits: Callable[[k.Stmt], bool]) -> Iterator[Landing]:
+    """Those of `ends` that fit: `first`, then enough ends of groups, then the step, all of one thread."""
+    for end in ends:
+        stmt, site = reading.steps[end.step.of]
+        kind, pending = k.CommitBulk if isinstance(stmt, k.WaitBulk) else k.CommitAsync, getattr(stmt, "pending", -1)
+        fitting = site.launch is first.launch and fits(stmt)
+        if fitting and pending < len(end.groups) and all(type(reading.steps[each.of][0]) is kind for each in end.groups):
+            wrong: list[Formula] = []
+            before, own = first, dict[Sym, Expr]()
+            for each in (*end.groups, end.step):
+                after = reading.steps[each.of][1]
+                names = located(after, each.at, {})
+                wrong += [negate(there(after, names)), differ(first.launch.threads, [names[s] for s in first.launch.threads])]
+                wrong += not_behind(before, after, Sides(own, names), False)
+                before, own = after, names
+            yield Landing(site, end.step.at, disj(wrong))
 
 
-def _clustered(kernel: k.Kernel) -> Iterator[tuple[k.Axis, int]]:
-    for axis in kernel.axes:
-        if axis.level is k.Level.GRID:
-            yield axis, kernel.cluster["xyz".index(axis.dim)]
+def known(write: Site, ends: Iterable[End], reading: Reading, kind: str) -> tuple[Landing, ...]:
+    """The fences behind which a thread's write is known to the engine."""
+    return tuple(endings(write, ends, reading, lambda stmt: isinstance(stmt, k.Fence) and stmt.kind == kind))
 
 
-def _unlike(test: tuple[object, Site], matches: Sequence[Match], sides: Sides) -> Formula:
-    """That two threads ask different instances of a test of the program."""
-    for match in matches:
-        found = match.event.site.tests
-        if test in found and len(match.action.spot.tests) == len(found):
-            _, spot = match.action.spot.tests[found.index(test)]
-            values = [match.indices[loop.sym] for loop in spot.loops]
-            return negate(equal(map(sides.a, values), map(sides.b, values)))
-    raise ValueError("a test of data decides, which no statement of the program has")
+def landed(copy: Event, ends: Iterable[End], reading: Reading, write: bool) -> tuple[Landing, ...]:
+    """The waits behind which a copy in a group has landed, or, without `write`, has read what it stores."""
+
+    def fits(stmt: k.Stmt) -> bool:
+        return isinstance(stmt, k.WaitBulk if copy.engine else k.WaitAsync) and not (write and getattr(stmt, "read", False))
+
+    return tuple(endings(copy.site, ends, reading, fits))

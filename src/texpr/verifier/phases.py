@@ -2,331 +2,290 @@
 
 One thread arrives at a barrier, turn by turn; so its n-th arrival begins phase n, which completes when the bytes that are
 expected have come. A wait sees no more than whether the phase that runs has another parity than the one that it names. That is
-the phase of the arrival which it is said to wait for, if the parity of arrivals alternates, beginning with 0; if every earlier
-phase was seen to complete where it waits; and if no later one begins before it has passed (PTX ISA, "mbarrier").
+the phase of the arrival which it is said to wait for, if the parity of arrivals alternates, beginning with 0; if the phase
+before was seen to complete where it waits; and if none begins before it has passed (PTX ISA, "mbarrier").
+
+Tags say which arrival is the one before another, and which one a wait or a copy belongs to, by its coordinates. So a phase has
+no number here, but an instance of an arrival; what holds of each and the one before holds of all, as none lies in between.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
-from texpr.affine.expr import ONE, ZERO, Expr, Mod, Sym, expr
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
-from texpr.ir.value import Buffer, Load
-from texpr.presburger.formula import TRUE, Eq, Formula, Ge, between, conj, differ, disj, negate, rename, syms
-from texpr.presburger.questions import Point, holds, points, witness
-from texpr.presburger.raw import Undecided
-from texpr.presburger.relaxed import flat
+from texpr.presburger.formula import TRUE, Eq, Formula, Ge, conj, differ, disj, equal, negate
+from texpr.presburger.questions import Point, witness
 from texpr.reading.events import Reading, Signal, Site
-from texpr.support.span import NOWHERE, Span
-from texpr.verifier.asked import Asked
-from texpr.verifier.landing import Landing, fences, never_lands, not_landed
+from texpr.support.span import NOWHERE
+from texpr.verifier.asked import Asked, Told
+from texpr.verifier.landing import Landing, Names, known, located, never_lands, not_landed, own_dims, there
 from texpr.verifier.order import Sides, domains, equal_all, not_behind, sides_of, textual, unordered
+from texpr.verifier.tags import End, Instance, Turn
+
+ARRIVAL, COPY = k.BarrierExpect | k.BarrierArrive, k.CopyTensor | k.CopyBulk
+SAME: Names = {}
+TURNS = tuple(Sym(f"turn {at}") for at in range(8))
+"""The turns of loops over copies."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Turns:
-    """All that one array of barriers is there for. `arrival`: where, and at which barrier, its one thread arrives; by `arms`,
-    of which one is taken. `before`: how many turns of the innermost loop around both ago a wait's arrival was.
-    """
+class Named:
+    """A signal at the coordinates `names`, if `there`."""
 
-    barrier: Buffer
-    made: tuple[Signal, ...]
-    arrival: Signal
-    arms: tuple[Signal, ...]
-    copies: tuple[Signal, ...]
-    before: Mapping[Signal, int]
+    signal: Signal
+    names: Names
+    there: Formula
 
-    def at(self, wait: Signal, sign: int) -> dict[Sym, Expr]:
-        """The loop around a wait whose turns are counted, at the arrival (−1) or, at the arrival, at the wait (1)."""
-        common = [loop for loop in wait.site.loops if loop in self.arrival.site.loops]
-        shift = self.before[wait] * sign
-        return {common[-1].sym: expr(common[-1].sym) + common[-1].step * shift} if common and shift else {}
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """What comes to an arrival by one statement: so many bytes in each turn of a `box`, `there` in some of them."""
+
+    bytes: Expr
+    box: tuple[tuple[Expr, Expr], ...]
+    there: Formula
 
 
 @dataclass(slots=True)
 class Phases:
-    """The barriers of a plan. `before`, for each wait: how many turns ago what it waits for was begun; not believed."""
+    """The barriers of a plan, with what tags say of each signal."""
 
     reading: Reading
     premises: Formula
-    before: Sequence[int | None]
+    turns: Sequence[Turn]
+    tagged: Mapping[Signal, Turn] = field(init=False)
 
-    def turns(self, barrier: Buffer, launch: object) -> Turns:
-        """The use of a barrier. Raises ValueError where it is not understood."""
-        every = [s for s in self.reading.signals if s.barrier.buffer is barrier and s.site.launch is launch]
-        arms = tuple(s for s in every if isinstance(s.stmt, k.BarrierExpect | k.BarrierArrive))
-        waits = [s for s in self.reading.signals if isinstance(s.stmt, k.BarrierWait)]
-        if len(waits) != len(self.before):
-            raise ValueError("tags of another plan")
-        own = {s: n for s, n in zip(waits, self.before, strict=True) if s in every and n is not None}
-        if len(own) != sum(isinstance(s.stmt, k.BarrierWait) for s in every):
-            raise ValueError(f"a wait at {barrier.name} for no known phase")
-        made = tuple(s for s in every if isinstance(s.stmt, k.BarrierInit))
-        copies = tuple(s for s in every if isinstance(s.stmt, k.CopyTensor | k.CopyBulk))
-        return Turns(barrier, made, _one(arms), arms, copies, own)
-
-    def landings(self, copy: Site, barrier: Load) -> tuple[Landing, ...]:
-        """The waits for the phase that begins in the same turns as `copy`, which brings it bytes."""
-        turns = self.turns(barrier.buffer, copy.launch)
-        return tuple(
-            Landing(wait.site, turns.at(wait, 1), True, ((wait.barrier.index[0], barrier.index[0]),)) for wait in turns.before
-        )
+    def __post_init__(self) -> None:
+        self.tagged = dict(zip(self.reading.signals, self.turns, strict=False))
 
     def questions(self) -> Iterator[Asked]:
         """What is to be proved of all barriers."""
-        for barrier, launch in dict.fromkeys((s.barrier.buffer, s.site.launch) for s in self.reading.signals):
-            own = [s for s in self.reading.signals if s.barrier.buffer is barrier and s.site.launch is launch]
-            told = launch.kernel.name, "phases", barrier.name, "", barrier.span
-            try:
-                yield from self._of(self.turns(barrier, launch))
-            except ValueError as why:
-                yield told, self.misused, (own, why)
+        for user in self.reading.signals:
+            launch, barrier, kind = user.site.launch, user.barrier.buffer, type(user.stmt)
+            users = [s for s in self.reading.signals if s.barrier.buffer is barrier and s.site.launch is launch]
+            about, span = f"{barrier.name}[{user.barrier.index[0]}]", getattr(user.stmt, "span", NOWHERE)
+            for kinds, what, how, question, *more in (
+                (k.BarrierInit, "a barrier is made", "once, before it is used", self.spoiled, users),
+                (ARRIVAL, "a barrier is made", "before it is used", self.unmade),
+                (ARRIVAL, "one arrival a phase", "one thread, one at a time", self.alone),
+                (ARRIVAL, "phases are counted", "the one before is known, and none lies in between", self.uncounted, users),
+                (ARRIVAL, "parity", "0, and then the other one each time", self.misnumbered),
+                (ARRIVAL, "bytes of a phase", "as many as are expected", self.unlike, users),
+                (ARRIVAL, "a phase is waited for", "before its thread ends", self.forgotten),
+                (k.BarrierWait | COPY, "a phase is begun", "by an arrival", self.strays),
+                (k.BarrierWait, "parity", "that of the phase which is waited for", self.misread),
+                (k.BarrierWait, "a wait ends", "its phase was begun before", self.endless),
+                (ARRIVAL | COPY, "all have passed", "before the next phase begins", self.passed_by, users),
+                (ARRIVAL | COPY | k.BarrierWait, "phases follow", "the one before was seen to complete", self.unseen),
+            ):
+                if issubclass(kind, kinds):
+                    yield Told(launch.kernel.name, what, about, how, span), question, (user, *more)
 
-    def misused(self, signals: Sequence[Signal], why: ValueError) -> Point | None:
-        """A wait for what nobody begins, or two arrivals in one turn. Raises ValueError, `why`, where there is neither."""
-        arms = [s for s in signals if isinstance(s.stmt, k.BarrierExpect | k.BarrierArrive)]
-        if not arms:
-            return next((p for s in signals if (p := witness(s.site.where, self.premises)) is not None), None)
-        for at, one in enumerate(arms):
-            for two in arms[at + 1 :]:
-                sides = sides_of(one.site, two.site)
-                turns = [loop.sym for loop in one.site.loops if loop in two.site.loops]
-                facts = (*domains(one.site, two.site, sides), *_home(one, two, sides), *equal_all(turns, sides))
-                if (found := witness(facts, self.premises)) is not None:
-                    return found
-        raise why
+    def named(self, to: Sequence[Instance], user: Signal, names: Names, kind: object) -> tuple[list[Named], Formula]:
+        """Signals of one kind at the barrier of `user` at these coordinates, each if no earlier one is there; when none is."""
+        found: list[Named] = []
+        none: list[Formula] = []
+        for each in to:
+            signal = self.reading.signals[each.of]
+            alike = signal.barrier.buffer is user.barrier.buffer and signal.site.launch is user.site.launch
+            if not (alike and isinstance(signal.stmt, kind)):  # type: ignore[arg-type]
+                raise ValueError("a signal of another kind, or barrier")
+            own = located(signal.site, each.at, names)
+            here = conj((there(signal.site, own), Eq(slot(signal, own) - slot(user, names))))
+            found.append(Named(signal, own, conj((here, *none))))
+            none.append(negate(here))
+        return found, conj(none)
 
-    def _of(self, turns: Turns) -> Iterator[Asked]:
-        arrival, name, kernel = turns.arrival, turns.barrier.name, turns.arrival.site.launch.kernel.name
+    def begun(self, user: Signal, names: Names = SAME) -> tuple[list[Named], Formula]:
+        """The arrival that begins the phase of a wait or a copy, or the phase before that of an arrival; when there is none."""
+        return self.named(self.tagged[user].begun, user, names, ARRIVAL)
 
-        def told(what: str, how: str, signal: Signal = arrival) -> tuple[str, str, str, str, Span]:
-            return kernel, what, f"{name}[{signal.barrier.index[0]}]", how, getattr(signal.stmt, "span", NOWHERE)
+    def phases(self, user: Signal, names: Names = SAME) -> list[Named]:
+        """The phases to which a signal belongs."""
+        return [Named(user, names, TRUE)] if isinstance(user.stmt, ARRIVAL) else self.begun(user, names)[0]
 
-        yield told("one arrival a phase", "one thread, one at a time"), self.alone, (turns,)
-        for copy in turns.copies:
-            yield told("bytes come in their phase", "begun by the same turn", copy), self.strays, (turns, copy)
-        yield told("bytes of a phase", "as many as are expected"), self.unlike, (turns,)
-        for user in (arrival, *turns.copies, *turns.before):
-            yield told("a barrier is made", "once, before it is used", user), self.unmade, (turns, user)
-        for user in (arrival, *turns.copies):
-            yield told("phases begin in turn", "the one before was seen to complete", user), self.overlapping, (turns, user)
-            for wait in turns.before:
-                yield told("all have passed", "before the next phase begins", user), self.passed_by, (turns, wait, user)
-        yield told("a phase is waited for", "before its thread ends"), never_lands, (
-            arrival.site, self.landings(arrival.site, arrival.barrier), self.premises,
-        )  # fmt: skip
-        for wait in turns.before:
-            yield told("a wait ends", "its phase was begun before", wait), self.endless, (turns, wait)
-            yield told("parity", "that of the phase which is waited for", wait), self.misread, (turns, wait)
-            yield told("no wait for a past phase", "the one before was seen to complete", wait), self.early, (turns, wait)
+    def landings(self, phases: Sequence[Named]) -> tuple[Landing, ...]:
+        """The waits for some phases, by any thread of the block; that they are for no others is proved of their arrivals."""
+        found: list[Landing] = []
+        for phase in phases:
+            threads = {*phase.signal.site.launch.threads}
+            at = {s: expr(e) for s, e in phase.names.items() if s not in threads}
+            for each in self.tagged[phase.signal].seen:
+                wait = self.reading.signals[each.of]
+                if not isinstance(wait.stmt, k.BarrierWait) or any(e.syms() & threads for e in at.values()):
+                    raise ValueError("a phase that is one thread's, or no wait for it")
+                found.append(Landing(wait.site, tuple(e.substitute(at) for e in each.at), negate(phase.there), True))
+        return tuple(found)
 
-    def alone(self, turns: Turns) -> Point | None:
-        """Two threads that arrive in one turn, or a barrier that waits for more arrivals than one."""
-        if any(isinstance(s.stmt, k.BarrierInit) and s.stmt.count != 1 for s in turns.made):
-            return {Sym(f"arrivals that {turns.barrier.name} waits for"): 2}
-        site = turns.arrival.site
+    def first(self, site: Site, cases: Iterator[Sequence[Formula]]) -> Point | None:
+        """An instance of `site` in one of some cases."""
+        points = (witness((*site.where, *case), self.premises) for case in cases)
+        return next((point for point in points if point is not None), None)
+
+    def alone(self, arrival: Signal) -> Point | None:
+        """Two threads that arrive in one turn."""
+        site = arrival.site
         sides = sides_of(site, site)
         here = equal_all([s for s in site.dims if s not in site.launch.threads], sides)
         return witness((*domains(site, site, sides), *here, _differ(site.launch.threads, sides)), self.premises)
 
-    def strays(self, turns: Turns, copy: Signal) -> Point | None:
-        """A copy in whose turn nothing arrives at its barrier."""
-        site, arrival = copy.site, turns.arrival
-        if site.loops[: len(arrival.site.loops)] != arrival.site.loops:
-            raise ValueError("an arrival in a loop, and a copy outside of it")
-        threads = {s: Sym(f"{s.name}○") for s in site.launch.threads}
-        facts = [rename(f, threads) for f in arrival.site.where]
-        facts.append(Eq(copy.barrier.index[0] - arrival.barrier.index[0]))
-        needed = points(site.dims, site.where, (), self.premises)
-        return needed.subtract(points(site.dims, facts, list(threads.values()), self.premises)).sample()
+    def unmade(self, arrival: Signal) -> Point | None:
+        """An arrival at a barrier that is never made."""
+        _, none = self.named(self.tagged[arrival].made, arrival, SAME, k.BarrierInit)
+        return witness((*arrival.site.where, none), self.premises)
 
-    def unlike(self, turns: Turns) -> Point | None:
-        """A turn in which other bytes come than are expected."""
-        for arm in turns.arms:
-            expected = _expected(arm)
-            always, sometimes = ZERO, dict[frozenset[Formula], Expr]()
-            for copy in turns.copies:
-                extra = self._extra(copy.site, arm.site)
-                if extra is None:
-                    continue
-                if extra:
-                    sometimes[extra] = sometimes.get(extra, ZERO) + self._bytes(copy, arm.site)
-                else:
-                    always += self._bytes(copy, arm.site)
-            for extra, found in list(sometimes.items()):
-                if extra not in sometimes:
-                    continue
-                other = next((o for o in sometimes if len(extra) == len(o) == 1 and _complements(*extra, *o)), None)
-                if other is None or sometimes.pop(other) is not found:
-                    raise ValueError("some bytes come under a test of their own")
-                del sometimes[extra]
-                always += found
-            if always is expected:
-                continue
-            if not (always.is_constant and expected.is_constant):
-                raise ValueError(f"{expected} bytes are expected, and {always} come")
-            return {Sym("bytes expected"): expected.constant, Sym("bytes that come"): always.constant}
+    def spoiled(self, made: Signal, users: Sequence[Signal]) -> Point | None:
+        """A barrier that waits for more than one arrival, is made again, or is perhaps not yet known where it is used."""
+        fences = known(made.site, map(End, self.tagged[made].seen), self.reading, "init")
+        for user in users:
+            sides = sides_of(made.site, user.site)
+            here = (*domains(made.site, user.site, sides), *_home(made, user, sides))
+            if isinstance(user.stmt, k.BarrierInit):
+                wrong = _differ(made.site.dims, sides) if user is made and user.stmt.count == 1 else TRUE
+            else:
+                wrong = not_landed(made.site, user.site, fences, sides, shared_only=True, later=False)
+            if (found := witness((*here, wrong), self.premises)) is not None:
+                return found
         return None
 
-    def _bytes(self, copy: Signal, arrival: Site) -> Expr:
-        """How many bytes a copy brings in a turn, holes included. Raises ValueError where loops do not say it."""
-        stmt, total = copy.stmt, ZERO
-        if isinstance(stmt, k.CopyBulk):
-            total = expr(stmt.source.dtype.bytes) * (stmt.count if stmt.exactly is None else stmt.exactly)
-        elif isinstance(stmt, k.CopyTensor):
-            map = next(each for each in copy.site.launch.kernel.maps if each.name == stmt.map)
-            total = expr(map.bytes * max(1, len(stmt.rows)))
-        for loop in copy.site.loops[len(arrival.loops) :]:
-            lo, hi = copy.site.bounds[loop]
-            if lo.is_constant and hi.is_constant and loop.step.is_constant:
-                total *= len(range(lo.constant, hi.constant, loop.step.constant))
-                continue
-            if loop.step is not ONE or witness((*arrival.where, Ge(lo - hi - 1)), self.premises) is not None:
-                raise ValueError(f"how many bytes come depends on the loop over {loop.sym}")
-            total *= hi - lo
-        return total
+    def uncounted(self, arrival: Signal, users: Sequence[Signal]) -> Point | None:
+        """An arrival before another that is not the one said to be, or lies in between, or is where there should be none."""
 
-    def _extra(self, copy: Site, arrival: Site) -> frozenset[Formula] | None:
-        """What is tested of a copy beyond what is of an arrival; None where there is never such a copy."""
-        inner = [loop for loop in copy.loops if loop not in arrival.loops]
-        ranges = {f for loop in inner for f in _range(loop, copy)}
-        mine, theirs = list(flat(copy.domain)), set(flat(arrival.domain))
-        extra = [f for f in mine if f not in theirs and f not in ranges]
-        known = [*arrival.where, *ranges]
-        if any(holds(known, negate(f), self.premises) for f in extra):
-            return None
-        return frozenset(f for f in extra if not holds(known, f, self.premises))
+        def cases() -> Iterator[Sequence[Formula]]:
+            found, none = self.begun(arrival)
+            for each in found:
+                yield each.there, negate(disj(textual(each.signal.site, arrival.site, Sides(each.names, SAME))))
+            for other in (s for s in users if isinstance(s.stmt, ARRIVAL)):
+                own = {s: Sym(f"{s.name}○") for s in own_dims(other.site)}
+                earlier = disj(textual(other.site, arrival.site, Sides(own, SAME)))
+                here = (there(other.site, own), Eq(slot(other, own) - slot(arrival, SAME)), earlier)
+                yield none, *here
+                for each in found:
+                    yield each.there, *here, disj(textual(each.signal.site, other.site, Sides(each.names, own)))
 
-    def unmade(self, turns: Turns, user: Signal) -> Point | None:
-        """A barrier that is used and was not made before, or that is made twice."""
-        site, left = user.site, points(user.site.dims, user.site.where, (), self.premises)
-        for made in turns.made:
-            names: dict[Sym, Sym | Expr] = {s: Sym(f"{s.name}○") for s in made.site.dims if s not in site.launch.blocks}
-            here = [Eq(expr(names[s]) - s) for s in site.launch.host]
-            facts = [*(rename(f, names) for f in made.site.where), *here]
-            facts.append(Eq(made.barrier.index[0].substitute(names) - user.barrier.index[0]))
-            own = [s for s in names.values() if isinstance(s, Sym)]
-            left = left.subtract(points(site.dims, facts, own, self.premises))
-            known = fences(made.site, "init", self.reading.fences)
-            sides = sides_of(made.site, site)
-            late = not_landed(made.site, site, known, sides, shared_only=True, later=False)
-            found = witness((*domains(made.site, site, sides), *_home(made, user, sides), late), self.premises)
-            if found is not None:
+        return self.first(arrival.site, cases())
+
+    def misnumbered(self, arrival: Signal) -> Point | None:
+        """An arrival whose parity is not 0 for the first at a barrier, or that of the one before."""
+        (found, none), number, dims = self.begun(arrival), self.tagged[arrival].number, own_dims(arrival.site)
+        own = located(arrival.site, self.tagged[arrival].own, SAME)
+        odd = disj((differ(dims, [own[s] for s in dims]), negate(Eq(number.substitute(own) % 2))))
+        same = ((p.there, Eq((number - self.tagged[p.signal].number.substitute(p.names)) % 2)) for p in found)
+        return self.first(arrival.site, iter(((none, odd), *same)))
+
+    def misread(self, wait: Signal) -> Point | None:
+        """A wait for another parity than that of its phase."""
+        parity = getattr(wait.stmt, "parity", ZERO)
+        numbers = ((p, self.tagged[p.signal].number.substitute(p.names)) for p in self.begun(wait)[0])
+        return self.first(wait.site, ((p.there, negate(Eq((parity - number) % 2))) for p, number in numbers))
+
+    def strays(self, user: Signal) -> Point | None:
+        """A wait or a copy of no phase."""
+        return witness((*user.site.where, self.begun(user)[1]), self.premises)
+
+    def endless(self, wait: Signal) -> Point | None:
+        """A wait for what begins behind it."""
+        late = ((p.there, disj(not_behind(p.signal.site, wait.site, Sides(p.names, SAME), False))) for p in self.begun(wait)[0])
+        return self.first(wait.site, late)
+
+    def forgotten(self, arrival: Signal) -> Point | None:
+        """A phase that its thread does not wait for, or a wait for another one that is said to be for it."""
+        dims = own_dims(arrival.site)
+        for each in self.tagged[arrival].seen:
+            wait = self.reading.signals[each.of]
+            own = located(wait.site, each.at, {s: Sym(f"{s.name}○") for s in wait.site.launch.threads})
+            own_phases = (p for p in self.phases(wait, own) if p.signal is arrival)
+            right = disj(conj((p.there, equal(dims, [p.names[s] for s in dims]))) for p in own_phases)
+            if (found := witness((*arrival.site.where, there(wait.site, own), negate(right)), self.premises)) is not None:
                 return found
-            for again in turns.made:
-                pair = sides_of(made.site, again.site)
-                apart = _differ(made.site.dims, pair) if again is made else TRUE
-                found = witness((*domains(made.site, again.site, pair), *_home(made, again, pair), apart), self.premises)
-                if found is not None:
+        return never_lands(arrival.site, self.landings(self.phases(arrival)), self.premises)
+
+    def unseen(self, user: Signal) -> Point | None:
+        """A signal of a phase where the one before was perhaps not seen to complete."""
+
+        def cases() -> Iterator[Sequence[Formula]]:
+            for phase in self.phases(user):
+                for before in self.begun(phase.signal, phase.names)[0]:
+                    found = self.landings([before])
+                    late = not_landed(user.site, user.site, found, Sides(SAME, SAME), shared_only=True, later=False)
+                    yield phase.there, before.there, late
+
+        return self.first(user.site, cases())
+
+    def passed_by(self, user: Signal, users: Sequence[Signal]) -> Point | None:
+        """An arrival, or a copy, of a phase that is begun before all have passed a wait for the one before."""
+        block = (*user.site.launch.host, *user.site.launch.blocks)
+        for wait in (s for s in users if isinstance(s.stmt, k.BarrierWait)):
+            sides = sides_of(wait.site, user.site)
+            late = disj(unordered(wait.site, user.site, sides, shared_only=True, private=False, later=False))
+            facts = (*domains(wait.site, user.site, sides), *equal_all(block, sides), late)
+            for phase in self.phases(user, sides.right):
+                for before in self.begun(phase.signal, phase.names)[0]:
+                    for mine in (p for p in self.begun(wait, sides.left)[0] if p.signal is before.signal):
+                        same = (Eq(expr(mine.names[s]) - before.names[s]) for s in own_dims(mine.signal.site))
+                        found = witness((*facts, phase.there, before.there, mine.there, *same), self.premises)
+                        if found is not None:
+                            return found
+        return None
+
+    def unlike(self, arrival: Signal, users: Sequence[Signal]) -> Point | None:
+        """A turn in which other bytes come than are expected. Raises ValueError where that is not understood."""
+        parts: dict[int, list[Parcel]] = {}
+        for copy in (s for s in users if isinstance(s.stmt, COPY)):
+            for phase in (p for p in self.begun(copy)[0] if p.signal is arrival):
+                if witness((*copy.site.where, phase.there), self.premises) is None:
+                    continue  # all of its bytes are of another arm
+                own = located(copy.site, self.tagged[copy].own, {**{s: s for s in copy.site.dims}, **phase.names})
+                apart = differ(own_dims(copy.site), [own[s] for s in own_dims(copy.site)])
+                if (found := witness((*copy.site.where, phase.there, apart), self.premises)) is not None:
                     return found
-        return left.sample()
+                parts.setdefault(self.tagged[copy].part, []).append(self.parcel(copy, arrival))
+        total = ZERO
+        for parcels in parts.values():
+            first = parcels[0]
+            if any((each.bytes, each.box) != (first.bytes, first.box) for each in parcels):
+                raise ValueError("copies of several sizes in one part")
+            none = conj(negate(each.there) for each in parcels)
+            twice = [conj((a.there, b.there)) for at, a in enumerate(parcels) for b in parcels[at + 1 :]]
+            inside = [f for at, (lo, hi) in enumerate(first.box) for f in (Ge(expr(TURNS[at]) - lo), Ge(hi - TURNS[at] - 1))]
+            for wrong in (disj(Ge(lo - hi - 1) for lo, hi in first.box), conj((*inside, disj((none, *twice))))):
+                if (found := witness((*arrival.site.where, wrong), self.premises)) is not None:
+                    return found
+            all_ = first.bytes
+            for lo, hi in first.box:
+                all_ = all_ * (hi - lo)
+            if all_.syms() & {*TURNS}:
+                raise ValueError("how many bytes come depends on the turn")
+            total += all_
+        missing = total - _expected(arrival)
+        if not missing.is_constant:
+            raise ValueError(f"{_expected(arrival)} bytes are expected, and {total} come")
+        return None if missing is ZERO else witness(arrival.site.where, self.premises)
 
-    def overlapping(self, turns: Turns, user: Signal) -> Point | None:
-        """A phase that is begun, or brought bytes, before one begun earlier was seen to complete."""
-        arrival = turns.arrival
-        sides = sides_of(arrival.site, user.site)
-        found = self.landings(arrival.site, arrival.barrier)
-        late = not_landed(arrival.site, user.site, found, sides, shared_only=True, later=False)
-        facts = (*domains(arrival.site, user.site, sides), *_home(arrival, user, sides), late)
-        return witness((*facts, disj(textual(arrival.site, arrival.site, sides))), self.premises)
-
-    def passed_by(self, turns: Turns, wait: Signal, user: Signal) -> Point | None:
-        """A phase that is begun before all have passed a wait for an earlier one."""
-        sides = sides_of(wait.site, user.site)
-        ago = Sides({**sides.left, **{s: sides.a(e) for s, e in turns.at(wait, -1).items()}}, sides.right)
-        earlier = textual(turns.arrival.site, turns.arrival.site, ago)
-        late = unordered(wait.site, user.site, sides, shared_only=True, private=False, later=False)
-        facts = (*domains(wait.site, user.site, sides), *_home(wait, user, sides), disj(earlier), disj(late))
-        return witness(facts, self.premises)
-
-    def endless(self, turns: Turns, wait: Signal) -> Point | None:
-        """A wait for what never begins, or begins behind it."""
-        ago = turns.at(wait, -1)
-        site, arrival = wait.site, turns.arrival
-        threads = {s: Sym(f"{s.name}○") for s in site.launch.threads}
-        names: dict[Sym, Sym | Expr] = {**threads, **ago}
-        inner = [loop for loop in arrival.site.loops if loop not in site.loops]
-        names |= {loop.sym: Sym(f"{loop.sym.name}○") for loop in inner}
-        facts = [rename(f, names) for f in arrival.site.where]
-        facts.append(Eq(arrival.barrier.index[0].substitute(names) - wait.barrier.index[0]))
-        facts.append(negate(disj(not_behind(arrival.site, site, Sides(names, {}), False))))
-        own = [s for s in names.values() if isinstance(s, Sym)]
-        needed = points(site.dims, site.where, (), self.premises)
-        return needed.subtract(points(site.dims, facts, own, self.premises)).sample()
-
-    def early(self, turns: Turns, wait: Signal) -> Point | None:
-        """A wait at which an earlier phase was not seen to complete: it may end by the parity of that."""
-        arrival = turns.arrival
-        sides = sides_of(arrival.site, wait.site)
-        ago = Sides(sides.left, {**sides.right, **{s: sides.b(e) for s, e in turns.at(wait, -1).items()}})
-        found = self.landings(arrival.site, arrival.barrier)
-        late = not_landed(arrival.site, wait.site, found, sides, shared_only=True, later=False)
-        facts = (*domains(arrival.site, wait.site, sides), *_home(arrival, wait, sides), late)
-        return witness((*facts, disj(textual(arrival.site, arrival.site, ago))), self.premises)
-
-    def misread(self, turns: Turns, wait: Signal) -> Point | None:
-        """An arrival whose parity, as a wait for it has it, is not 0 for the first at a barrier, or that of the one before."""
-        assert isinstance(wait.stmt, k.BarrierWait)
-        parity, site = wait.stmt.parity.substitute(turns.at(wait, 1)), turns.arrival.site
-        slot = turns.arrival.barrier.index[0]
-        if parity.syms() & {*wait.site.dims} - {*site.dims}:
-            raise ValueError("the parity is one of loops that the arrival is not in")
-        if slot.syms().isdisjoint(loop.sym for loop in site.loops) and _is_counted(site, parity):
-            return None
-        if any(self._is_proved(wrong) for wrong in _around(site, slot, parity)):
-            return None
-        return self._alternating(site, slot, parity)
-
-    def _is_proved(self, wrong: Sequence[Formula]) -> bool:
-        try:
-            return witness(wrong, self.premises) is None
-        except Undecided:
-            return False
-
-    def _alternating(self, site: Site, slot: Expr, parity: Expr) -> Point | None:
-        one, two, mid = ({loop.sym: Sym(f"{loop.sym.name}{side}") for loop in site.loops} for side in "◁▷○")
-        dims = (*one.values(), *two.values())
-
-        def arrives(names: Mapping[Sym, Sym]) -> list[Formula]:
-            return [rename(f, names) for f in site.where]
-
-        def before(x: Mapping[Sym, Sym], y: Mapping[Sym, Sym]) -> list[Formula]:
-            return [Eq(slot.substitute(x) - slot.substitute(y)), disj(textual(site, site, Sides(x, y)))]
-
-        rest = [s for s in site.dims if s not in one]
-        every, here = (*rest, *dims), (*rest, *one.values())
-        pairs = points(every, [*arrives(one), *arrives(two), *before(one, two)], (), self.premises)
-        parted = [*arrives(one), *arrives(two), *arrives(mid), *before(one, mid), *before(mid, two)]
-        same = Eq(parity.substitute(one) - parity.substitute(two))
-        found = pairs.subtract(points(every, parted, list(mid.values()), self.premises)).where(same).sample()
-        if found is not None:
-            return found
-        later = points(here, [*arrives(one), *arrives(mid), *before(mid, one)], list(mid.values()), self.premises)
-        odd = points(here, [*arrives(one), negate(Eq(parity.substitute(one)))], (), self.premises)
-        return odd.subtract(later).sample()
+    def parcel(self, copy: Signal, arrival: Signal) -> Parcel:
+        """What a copy brings to an arrival. Raises ValueError where loops do not say it."""
+        stmt, tag = copy.stmt, self.tagged[copy].own
+        loops = [loop for loop in copy.site.loops if loop not in arrival.site.loops and expr(loop.sym) in tag]
+        if any(loop.sym in arrival.site.dims or loop.step is not ONE for loop in loops):
+            raise ValueError("loops over copies that are not understood")
+        names = located(copy.site, tag, {loop.sym: turn for loop, turn in zip(loops, TURNS, strict=False)})
+        box = tuple((lo.substitute(names), hi.substitute(names)) for lo, hi in map(copy.site.bounds.__getitem__, loops))
+        if isinstance(stmt, k.CopyBulk):
+            bytes = expr(stmt.source.dtype.bytes) * (stmt.count if stmt.exactly is None else stmt.exactly)
+        else:
+            assert isinstance(stmt, k.CopyTensor)
+            map_ = next(each for each in copy.site.launch.kernel.maps if each.name == stmt.map)
+            bytes = expr(map_.bytes * max(1, len(stmt.rows)))
+        begun = disj(p.there for p in self.begun(copy, names)[0] if p.signal is arrival)
+        return Parcel(bytes.substitute(names), box, conj((there(copy.site, names), begun)))
 
 
-def _one(arms: Sequence[Signal]) -> Signal:
-    """An arrival in one arm or another of a test as one. Raises ValueError."""
-    if not arms:
-        raise ValueError("nothing arrives at the barrier")
-    first, *others = arms
-    if not others:
-        return first
-    if len(others) == 1 and first.site.loops == others[0].site.loops and first.barrier == others[0].barrier:
-        mine, theirs = list(flat(first.site.domain)), list(flat(others[0].site.domain))
-        common = [f for f in mine if f in theirs]
-        one, two = ([f for f in facts if f not in common] for facts in (mine, theirs))
-        if _complements(conj(one), conj(two)):
-            path, time = first.site.path[:-1], first.site.time[:-2]
-            return replace(first, site=replace(first.site, domain=tuple(common), path=path, time=time))
-    raise ValueError("several statements arrive at the barrier")
-
-
-def _complements(one: Formula, two: Formula) -> bool:
-    return negate(one) == two or negate(two) == one
+def slot(signal: Signal, names: Names) -> Expr:
+    """Which of an array of barriers it is."""
+    return signal.barrier.index[0].substitute(names)
 
 
 def _expected(arrival: Signal) -> Expr:
@@ -337,83 +296,10 @@ def _expected(arrival: Signal) -> Expr:
     return expr(stmt.bytes) if stmt.exactly is None else stmt.exactly
 
 
-def _is_counted(site: Site, parity: Expr) -> bool:
-    """Whether it is plain that a parity is 0 in the first turn of all loops, and another one in each next turn.
-
-    Turns of loops whose extents depend on no others are counted as the digits of a number are.
-    """
-    own = {loop.sym for loop in site.loops}
-    ranges = {f for loop in site.loops for f in _range(loop, site)}
-    others = {s for f in flat(site.domain) if f not in ranges for s in syms(f)}
-    ends = {s for loop in site.loops for e in site.bounds[loop] for s in e.syms()}
-    counted = parity.as_atom
-    if own & (others | ends) or not isinstance(counted, Mod) or any(loop.step is not ONE for loop in site.loops):
-        return False
-    first = {loop.sym: site.bounds[loop][0] for loop in site.loops}
-    if counted.den is not expr(2) or counted.num.substitute(first) % 2 is not ZERO:
-        return False
-    inner, last = dict[Sym, Expr](), dict[Sym, Expr]()
-    for loop in reversed(site.loops):
-        after = counted.num.substitute({**inner, loop.sym: expr(loop.sym) + 1})
-        if (after - counted.num.substitute(last)) % 2 is not ONE:
-            return False
-        lo, hi = site.bounds[loop]
-        inner[loop.sym], last[loop.sym] = lo, hi - 1
-    return True
-
-
-def _around(site: Site, slot: Expr, parity: Expr) -> Iterator[list[Formula]]:
-    """Where a parity may be wrong for a ring whose slots are filled in turn, again in each turn of loops around.
-
-    By one turn around more, an arrival counts as many more as there are arrivals at its slot in a turn; by as many turns of the
-    ring as it has slots, one more. One proof that there is no such point is enough.
-    """
-    counted, ring = parity.as_atom, slot.as_atom
-    if not isinstance(counted, Mod) or counted.den is not expr(2) or not isinstance(ring, Mod) or len(site.loops) < 2:
-        return
-    *outer, inner = site.loops
-    turn, slots, number = expr(inner.sym), ring.den, counted.num
-    own = {loop.sym for loop in outer}
-    ranges = {f for loop in outer for f in _range(loop, site)}
-    inside = [f for f in flat(site.domain) if f not in ranges]
-    ends = {s for loop in site.loops for e in site.bounds[loop] for s in e.syms()}
-    plain = not ring.num.syms() - {inner.sym} and (ring.num - turn).is_constant and slots.is_constant
-    if not plain or own & (ends | {s for f in inside for s in syms(f)}) or any(loop.step is not ONE for loop in site.loops):
-        return
-    if (number.substitute({inner.sym: turn + slots}) - number) % 2 is not ONE:
-        return
-    first = {loop.sym: site.bounds[loop][0] for loop in outer}
-    begun, last, more = dict[Sym, Expr](), dict[Sym, Expr](), list[Expr]()
-    for loop in reversed(outer):
-        more.append(number.substitute({**begun, loop.sym: expr(loop.sym) + 1}) - number.substitute(last))
-        lo, hi = site.bounds[loop]
-        begun[loop.sym], last[loop.sym] = lo, hi - 1
-    if any((each - more[0]) % 2 is not ZERO for each in more):
-        return
-
-    def runs(at: Expr) -> Formula:
-        return conj(rename(f, {inner.sym: at}) for f in inside)
-
-    one, two = Sym("turns"), Sym("turns more")
-    gap = (Ge(expr(one) - 1), Ge(expr(two) - 1), negate(runs(turn + slots * one)), runs(turn + slots * one + slots * two))
-    for arrivals in (more[0] + 2 * most for most in range(4)):  # the parity says no more than whether they are even
-        wrong = [negate(runs(turn + slots * (arrivals - 1))), runs(turn + slots * arrivals), Ge(-arrivals)]
-        wrong.append(negate(Eq(number.substitute(first) % 2)))
-        yield [*site.where, disj((conj(gap), conj((negate(runs(turn - slots)), disj(wrong)))))]
-
-
-def _range(loop: k.For, site: Site) -> Iterator[Formula]:
-    """The facts that say which turns a loop has."""
-    lo, hi = site.bounds[loop]
-    yield from flat((between(lo, loop.sym, hi), Ge(expr(loop.sym) - lo), Ge(hi - loop.sym - 1)))
-    if loop.step is not ONE:
-        yield Eq((expr(loop.sym) - lo) % loop.step)
-
-
 def _home(a: Signal, b: Signal, sides: Sides) -> Iterator[Formula]:
     """That two instances are of one barrier."""
     yield from equal_all((*a.site.launch.host, *a.site.launch.blocks), sides)
-    yield Eq(sides.a(a.barrier.index[0]) - sides.b(b.barrier.index[0]))
+    yield Eq(slot(a, sides.left) - slot(b, sides.right))
 
 
 def _differ(of: Sequence[Sym], sides: Sides) -> Formula:

@@ -24,11 +24,12 @@ from texpr.support.span import NOWHERE
 from texpr.verifier.asked import Asked, Told
 from texpr.verifier.copies import Copy, copy_of, untouched
 from texpr.verifier.flow import Access, Flow, Home, at_end
-from texpr.verifier.landing import diverging, never_lands
+from texpr.verifier.landing import never_lands
 from texpr.verifier.match import Match, Pairing, Unlike, home_of, memory_of
 from texpr.verifier.shares import Shares, Wrong
 from texpr.verifier.sums import Sums
 from texpr.verifier.tags import Hole, Joined, Leaf, Moved, Statement, Tag, Tags
+from texpr.verifier.together import diverging
 
 Ts = TypeVarTuple("Ts")
 
@@ -52,7 +53,7 @@ def question(function: ir.Function, plan: k.Plan) -> Question:
 def prove(asked: Question, plan: k.Plan, tags: Tags) -> Proof:
     """What can be shown of `plan`, of which `asked` is the question, with the help of `tags`, which are not believed."""
     reading = asked.reading
-    prover = _Prover(asked.program, reading, asked.premises, tags, Flow(asked.program, reading, asked.premises, tags.waits))
+    prover = _Prover(asked.program, reading, asked.premises, tags, Flow(asked.program, reading, asked.premises, tags))
     prover.run()
     prover.interface(plan)
     found = prover.found
@@ -248,7 +249,7 @@ class _Prover:
             if event.needs is not None:
                 facts = (*event.site.where, negate(event.needs))
                 yield Told.of(event, "a pixel of the box", "for all indices"), witness, (facts, self.premises)
-            if event.kind == "async" and event.barrier is None:
+            if event.kind == "async" and event.signal is None:
                 told = Told.of(event, "a copy lands", "a wait comes behind it")
                 yield told, never_lands, (event.site, self.flow.landed(event, False), self.premises)
 

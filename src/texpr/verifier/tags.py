@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from texpr.affine.expr import Expr, Sym
+from texpr.affine.expr import ZERO, Expr, Sym
 from texpr.ir.program import Update
 
 ELEMENTS = tuple(Sym(f"element {at}") for at in range(8))
@@ -79,11 +79,47 @@ Tag: TypeAlias = Statement | Leaf | Hole | Moved | Step | Joined
 
 
 @dataclass(frozen=True, slots=True)
+class Instance:
+    """One of `reading.signals` or `reading.steps`, by number, at threads and turns of loops, `at`, over the coordinates of what
+    names it, in the same block."""
+
+    of: int
+    at: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Behind which step of its thread what an event does has come about, with these steps in between, which end groups."""
+
+    step: Instance
+    groups: tuple[Instance, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a signal at a barrier has to do with others there. The first of some that is there counts.
+
+    `begun`: the arrival whose phase it is of; of an arrival: the one before. `seen`: the waits for it, by the thread that
+    looks; of what makes a barrier: fences. `made`: what made the barrier of an arrival. `number`: how many arrivals came
+    before, up to a multiple of 2. `own`: the coordinates of an arrival that is the first, over those; of a copy, over those of
+    its arrival and the loops that go on in it. Of copies with one `part` one comes to each turn of these.
+    """
+
+    begun: tuple[Instance, ...] = ()
+    seen: tuple[Instance, ...] = ()
+    made: tuple[Instance, ...] = ()
+    number: Expr = ZERO
+    own: tuple[Expr, ...] = ()
+    part: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Tags:
-    """The tags of a plan's events, by number. `waits`: for those at barriers of copies, how many turns ago the phase began."""
+    """The tags of a plan's events and signals, by number; and where copies of events end, or their writes are known."""
 
     events: tuple[Tag | None, ...]
-    waits: tuple[int | None, ...] = ()
+    ends: tuple[tuple[End, ...], ...] = ()
+    turns: tuple[Turn, ...] = ()
 
 
-__all__ = ["ELEMENTS", "Joined", "Leaf", "Moved", "Statement", "Step", "Tag", "Tags"]
+__all__ = ["ELEMENTS", "End", "Hole", "Instance", "Joined", "Leaf", "Moved", "Statement", "Step", "Tag", "Tags", "Turn"]

@@ -26,7 +26,7 @@ def inverse(site: Site, indices: Mapping[Sym, Expr], own: Collection[Sym] = ()) 
     ends = {
         loop.sym: hi.constant
         for loop, (lo, hi) in site.bounds.items()
-        if hi.is_constant and lo.is_constant and lo.constant == 0
+        if hi.is_constant and lo.is_constant and lo.constant == 0 < hi.constant
     }
     for loop, value in indices.items():
         _take(value, expr(loop), known, digits, ends)

@@ -23,7 +23,7 @@ from texpr.verifier.tags import ELEMENTS, Hole, Joined, Leaf, Moved, Statement, 
 from texpr.witness.indices import Kept, keeps, solutions, solve
 from texpr.witness.inverse import inverse
 from texpr.witness.parts import Parts, outer_loops
-from texpr.witness.turns import waited
+from texpr.witness.turns import ends, turns
 
 
 def proved(function: ir.Function, plan: k.Plan) -> Proof:
@@ -41,7 +41,9 @@ def search(asked: Question) -> Tags:
     parts = Parts(asked.reading, asked.program, Shares(flow))
     leaves = parts.find(found.matches)
     found.rest(parts)
-    return Tags(tuple(found.tag(event, parts, leaves) for event in asked.reading.events), waited(asked.reading))
+    return Tags(
+        tuple(found.tag(event, parts, leaves) for event in asked.reading.events), ends(asked.reading), turns(asked.reading)
+    )
 
 
 @dataclass(slots=True)

@@ -1,34 +1,272 @@
-"""For which turn of a loop each wait at a barrier of copies is."""
+"""Turns of barriers of copies, and where copies end: which arrival, wait or fence belongs to what, by shifts of loops.
+
+Two things that a loop does belong together in turns that are so many apart that subscripts agree. What a loop does first comes
+after what the turn before of the loop around did last, in its last turn at the same barrier.
+"""
 
 from __future__ import annotations
 
-from texpr.affine.expr import expr
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
+
+from texpr.affine.expr import ZERO, Expr, Mod, Sym, expr
 from texpr.ir import kernel as k
-from texpr.reading.events import Reading, Signal
+from texpr.ir.value import Load
+from texpr.isa.levels import Space
+from texpr.presburger.formula import Eq, Ge, holds, syms
+from texpr.presburger.relaxed import flat
+from texpr.reading.events import Event, Reading, Signal, Site
+from texpr.verifier.phases import ARRIVAL, COPY
+from texpr.verifier.tags import End, Instance, Turn
+from texpr.witness.inverse import inverse
 
 FAR = 64
 """The most turns that a copy may be on its way."""
 
-
-def waited(reading: Reading) -> tuple[int | None, ...]:
-    """For each wait, in order, how many turns of the innermost loop around both ago its phase was begun."""
-    waits = (s for s in reading.signals if isinstance(s.stmt, k.BarrierWait))
-    return tuple(
-        next((n for s in reading.signals if _arrives(s, w) for n in [_before(w, s)] if n is not None), None) for w in waits
-    )
+Values = Mapping[Sym, Expr]
 
 
-def _arrives(signal: Signal, wait: Signal) -> bool:
-    alike = signal.barrier.buffer is wait.barrier.buffer and signal.site.launch is wait.site.launch
-    return alike and isinstance(signal.stmt, k.BarrierExpect | k.BarrierArrive)
+def turns(reading: Reading) -> tuple[Turn, ...]:
+    """What each signal has to do with others."""
+    found = _Turns(reading, {s: at for at, s in enumerate(reading.signals)})
+    return tuple(map(found.turn, reading.signals))
 
 
-def _before(wait: Signal, arrival: Signal) -> int | None:
-    """How many turns before a wait its barrier was the one at which the arrival is."""
-    common = [loop for loop in wait.site.loops if loop in arrival.site.loops]
-    first = next(i < j for (x, i), (y, j) in zip(arrival.site.path, wait.site.path, strict=False) if x is not y or i != j)
-    for turns in range(0 if first else 1, FAR if common else 1):
-        moved = {common[-1].sym: expr(common[-1].sym) - common[-1].step * turns} if common else {}
-        if arrival.barrier.index[0].substitute(moved) is wait.barrier.index[0]:
-            return turns
-    return None
+def ends(reading: Reading) -> tuple[tuple[End, ...], ...]:
+    """Where each event's copy ends, or its write is known to the engine."""
+    fenced = any(isinstance(stmt, k.Fence) and stmt.kind == "async" for stmt, _ in reading.steps)
+    return tuple(tuple(_ends(event, reading, fenced)) for event in reading.events)
+
+
+class _Turns:
+    def __init__(self, reading: Reading, numbers: Mapping[Signal, int]) -> None:
+        self.reading, self.numbers = reading, numbers
+
+    def turn(self, signal: Signal) -> Turn:
+        """What `signal` has to do with others at its barriers."""
+        every = [
+            s for s in self.reading.signals if s.barrier.buffer is signal.barrier.buffer and s.site.launch is signal.site.launch
+        ]
+        arrivals = [s for s in every if isinstance(s.stmt, ARRIVAL)]
+        if isinstance(signal.stmt, k.BarrierInit):
+            steps = ((at, stmt, site) for at, (stmt, site) in enumerate(self.reading.steps))
+            known = [
+                (at, _shifts(signal.site, site))
+                for at, stmt, site in steps
+                if isinstance(stmt, k.Fence) and stmt.kind == "init"
+            ]
+            return Turn(
+                seen=tuple(Instance(at, _at(self.reading.steps[at][1], found)) for at, found in known if found is not None)
+            )
+        if isinstance(signal.stmt, ARRIVAL):
+            waits = [(w, v) for w in every if isinstance(w.stmt, k.BarrierWait) if (v := self.waited(signal, w)) is not None]
+            number = ZERO
+            for wait, values in waits[:1]:
+                assert isinstance(wait.stmt, k.BarrierWait)
+                parity = wait.stmt.parity.substitute(values)
+                number = parity.as_atom.num if isinstance(parity.as_atom, Mod) and parity.as_atom.den is expr(2) else parity
+            made = [self.instance(s, self.by_slot(s, signal)) for s in every if isinstance(s.stmt, k.BarrierInit)]
+            seen = tuple(self.instance(wait, values) for wait, values in waits)
+            fixed = {*signal.site.loops} - {loop for loop in signal.site.loops if loop.sym in _slot(signal, {}).syms()}
+            first = {loop.sym: next(_bounds(signal.site, loop.sym, 1), signal.site.bounds[loop][0]) for loop in fixed}
+            return Turn(tuple(self.before(signal, arrivals)), seen, tuple(made), number, _at(signal.site, first, own=True))
+        found = [(key, each) for s in arrivals if (each := self.begun(signal, s)) is not None for key in [each[0]]]
+        begun = tuple(self.instance(s, values) for _, (_, s, values) in sorted(found, key=lambda pair: pair[0]))
+        if not isinstance(signal.stmt, COPY):
+            return Turn(begun)
+        around = {loop.sym for s in arrivals[:1] for loop in s.site.loops}
+        return Turn(begun, own=_at(signal.site, _fixed(signal.site, around), own=True), part=self.part(signal, every))
+
+    def instance(self, signal: Signal, values: Values) -> Instance:
+        return Instance(self.numbers[signal], _at(signal.site, values))
+
+    def begun(self, user: Signal, arrival: Signal) -> tuple[tuple[int, int], Signal, Values] | None:
+        """The arrival for a copy or a wait: the latest, in as many common loops as there are."""
+        common = _common(user.site, arrival.site)
+        first = isinstance(user.stmt, COPY) or _precedes(arrival.site, user.site)
+        for turns in range(0 if first else 1, FAR if common else 1):
+            values = _shifted(common, -turns)
+            if _slot(arrival, values) is _slot(user, {}):
+                return (-len(common), turns), arrival, values
+        if len(common) < len(arrival.site.loops):
+            return (-len(common), FAR), arrival, {**self.by_slot(arrival, user), **_shifted(common, 0 if first else -1)}
+        return None
+
+    def waited(self, arrival: Signal, wait: Signal) -> Values | None:
+        """The wait for an arrival."""
+        common = _common(arrival.site, wait.site)
+        first = _precedes(arrival.site, wait.site)
+        for turns in range(0 if first else 1, FAR if common else 1):
+            values = {**_first(wait.site, common), **_shifted(common, turns)}
+            if _slot(wait, values) is _slot(arrival, {}):
+                return values
+        if len(common) < len(wait.site.loops):
+            return {**self.by_slot(wait, arrival), **_shifted(common, 0 if first else 1)}
+        return None
+
+    def by_slot(self, target: Signal, user: Signal) -> Values:
+        """The loops of a signal by its barrier."""
+        which = Sym("which barrier")
+        found = inverse(target.site, {which: _slot(target, {})})
+        values = dict(zip(target.site.dims, found, strict=True))
+        return {loop.sym: values[loop.sym].substitute({which: _slot(user, {})}) for loop in target.site.loops}
+
+    def before(self, arrival: Signal, arrivals: Sequence[Signal]) -> Iterator[Instance]:
+        """The arrivals that may come before another, the latest ones first: by turns of an inner loop, then of outer ones."""
+        found: list[tuple[int, int, Signal, Values]] = []
+        for other in arrivals:
+            common, period = _common(arrival.site, other.site), 1
+            earlier = other is not arrival and _precedes(other.site, arrival.site)
+            for turns in range(0 if earlier else 1, FAR if common else 1):
+                every = [{**values, **_shifted(common, -turns)} for values in _last(other.site, common)]
+                fitting = [values for values in every if _slot(other, values) is _slot(arrival, {})]
+                found += [(-len(common), turns, other, values) for values in fitting]
+                if fitting and turns:
+                    period = turns
+                    break
+            for depth in range(len(common) - 1, 0, -1):
+                for values in _last(other.site, common[:depth], {common[-1]: period}):
+                    found.append((-depth, 1, other, {**values, **_shifted(common[:depth], -1)}))
+        for _, _, other, values in sorted(found, key=lambda each: each[:2]):
+            yield self.instance(other, values)
+
+    def part(self, copy: Signal, every: Sequence[Signal]) -> int:
+        """A number that copies in the arms of one test share, one by one."""
+        return min(self.numbers[s] for s in every if isinstance(s.stmt, COPY) and _part(s.site) == _part(copy.site))
+
+
+def _ends(event: Event, reading: Reading, fenced: bool) -> Iterator[End]:
+    shared = isinstance(event.target, Load) and reading.spaces.get(event.target.buffer) is Space.SHARED
+    if event.signal is not None or not (event.kind == "async" or (shared and fenced)):
+        return
+    bulk = event.engine
+    for number, (stmt, site) in enumerate(reading.steps):
+        if site.launch is not event.site.launch:
+            continue
+        if event.kind != "async":
+            found = _shifts(event.site, site) if isinstance(stmt, k.Fence) and stmt.kind == "async" else None
+            if found is not None:
+                yield End(Instance(number, _at(site, found)))
+        elif isinstance(stmt, k.WaitBulk if bulk else k.WaitAsync):
+            end = _end(event.site, number, stmt.pending, reading, k.CommitBulk if bulk else k.CommitAsync)
+            if end is not None:
+                yield end
+
+
+def _end(copy: Site, number: int, pending: int, reading: Reading, kind: type[k.Stmt]) -> End | None:
+    """A wait behind which a copy has landed: in the turn in which there are enough ends of groups in between."""
+    wait = reading.steps[number][1]
+    common = _common(copy, wait)
+    every = [
+        (at, site) for at, (stmt, site) in enumerate(reading.steps) if isinstance(stmt, kind) and site.launch is copy.launch
+    ]
+    fitting = [(at, site) for at, site in every if len(_common(copy, site)) == len(site.loops)]
+    groups: list[tuple[int, int, Site]] = []
+    for turns in range(FAR if common else 1):
+        for at, site in fitting:
+            if _precedes(copy, site) if not turns else len(site.loops) == len(common):
+                groups.append((turns, at, site))
+        if len(groups) > pending:
+            break
+    if len(groups) <= pending:
+        return None
+    last, _, site = groups[pending]
+    after = last if _precedes(site, wait) else last + 1
+    if after and not common:
+        return None
+    said = tuple(Instance(at, _at(site, _shifted(common, turns))) for turns, at, site in groups[: pending + 1])
+    return End(Instance(number, _at(wait, {**_first(wait, common), **_shifted(common, after)})), said)
+
+
+def _shifts(a: Site, b: Site) -> Values | None:
+    """The next instance of `b` behind one of `a`; None where it is none."""
+    common = _common(a, b)
+    if b.launch is not a.launch or not (common or _precedes(a, b)):
+        return None
+    return {**_first(b, common), **_shifted(common, 0 if _precedes(a, b) else 1)}
+
+
+def _common(a: Site, b: Site) -> tuple[k.For, ...]:
+    return tuple(x for x, _ in takewhile(lambda pair: pair[0] is pair[1], zip(a.loops, b.loops, strict=False)))
+
+
+def _precedes(a: Site, b: Site) -> bool:
+    """Whether `a` stands before `b` in the text."""
+    for (one, at), (other, to) in zip(a.path, b.path, strict=False):
+        if one is not other or at != to:
+            return one is other and at < to
+    return False
+
+
+def _shifted(common: Sequence[k.For], turns: int) -> Values:
+    values = {loop.sym: expr(loop.sym) for loop in common}
+    return values | {loop.sym: expr(loop.sym) + loop.step * turns for loop in common[-1:]}
+
+
+def _first(site: Site, common: Sequence[k.For]) -> Values:
+    """The first turns of the loops that are not common."""
+    return {loop.sym: site.bounds[loop][0] for loop in site.loops[len(common) :]}
+
+
+def _last(site: Site, common: Sequence[k.For], periods: Mapping[k.For, int] | None = None) -> list[dict[Sym, Expr]]:
+    """The last turns of the loops that are not common, by each bound; some, multiples of a period from this one."""
+    every: list[dict[Sym, Expr]] = [{}]
+    for loop in site.loops[len(common) :]:
+        lo, hi = site.bounds[loop]
+        period = loop.step * (periods or {}).get(loop, 1)
+        start = expr(loop.sym) if loop in (periods or {}) else lo
+        ends = dict.fromkeys((*_bounds(site, loop.sym), hi))
+        every = [
+            {**values, loop.sym: start + (end.substitute(values) - 1 - start) // period * period}
+            for end in ends
+            for values in every
+        ]
+    return every
+
+
+def _bounds(site: Site, sym: Sym, sign: int = -1) -> Iterator[Expr]:
+    """What tests say that an index is below, or, with 1, that it is not; the range of its loop comes last."""
+    for fact in reversed(list(flat(site.domain))):
+        left = fact.expr if isinstance(fact, Ge) else ZERO
+        if any(monomial == (sym,) and c == sign for monomial, c in left.terms):
+            end = (expr(sym) * sign - left) * sign
+            if sym not in end.syms():
+                yield end if sign == 1 else end + 1
+
+
+def _slot(signal: Signal, values: Values) -> Expr:
+    return signal.barrier.index[0].substitute(values)
+
+
+def _at(site: Site, values: Values, own: bool = False) -> tuple[Expr, ...]:
+    """Coordinates: threads where the text says which one, and loops by `values`, or as they are."""
+    fixed = {} if own else _fixed(site, ())
+    threads = [fixed.get(s, expr(s)) for s in site.launch.threads]
+    return (*threads, *(values.get(loop.sym, expr(loop.sym)) for loop in site.loops))
+
+
+def _fixed(site: Site, but: Sequence[Sym] | set[Sym]) -> dict[Sym, Expr]:
+    """Coordinates of which a test leaves one value."""
+    found: dict[Sym, Expr] = {}
+    for fact in flat(site.domain):
+        own = {s for s in syms(fact) if s not in but}
+        if len(syms(fact)) == 1 and own:
+            (sym,) = own
+            ends = next((site.bounds[loop] for loop in site.loops if loop.sym == sym), None)
+            if isinstance(fact, Eq) and sym in site.launch.threads and fact.expr.terms[0][1] in (1, -1):
+                found[sym] = expr(-fact.expr.constant * fact.expr.terms[0][1])
+            elif ends is not None and all(e.is_constant for e in ends):
+                left = [n for n in range(ends[0].constant, ends[1].constant) if holds(fact, {sym: n})]
+                if len(left) == 1:
+                    found[sym] = expr(left[0])
+    return found
+
+
+def _part(site: Site) -> tuple[object, ...]:
+    """Where a copy stands, arms of one test taken for one."""
+    found: list[object] = []
+    for at, (block, place) in enumerate(site.path):
+        above = site.path[at - 1][0][site.path[at - 1][1]] if at else None
+        copies = sum(isinstance(s, COPY | k.If | k.For) for s in block[:place])
+        found.extend((id(above), copies) if isinstance(above, k.If) else (id(block), place))
+    return tuple(found)

@@ -1,0 +1,60 @@
+"""Which threads reach a barrier together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from texpr.affine.expr import Sym
+from texpr.ir import kernel as k
+from texpr.presburger.formula import Eq, Formula, conj, differ, disj, equal, negate, rename
+from texpr.presburger.questions import Point, witness
+from texpr.reading.events import Site
+from texpr.verifier.match import Match
+from texpr.verifier.order import Sides, equal_all
+
+
+def diverging(site: Site, width: int, matches: Sequence[Match], premises: Formula) -> Point | None:
+    """Two threads of `width` neighbours, of a block if that is 0, of a cluster if −1, of which one reaches `site` more often.
+
+    Raises Undecided, or ValueError where a test of data is in the way that no statement of the program has.
+    """
+    launch = site.launch
+    sides = Sides({s: Sym(f"{s.name}◁") for s in site.dims}, {s: Sym(f"{s.name}▷") for s in site.dims})
+    here: list[Formula] = [*(rename(f, sides.left) for f in launch.domain), *(rename(f, sides.right) for f in launch.domain)]
+    here += equal_all(launch.host, sides)
+    if width < 0:  # of a cluster
+        sizes = {a.sym: n for a, n in _clustered(launch.kernel)}
+        here += [Eq(sides.a(s) // sizes.get(s, 1) - sides.b(s) // sizes.get(s, 1)) for s in launch.blocks]
+    else:
+        here += equal_all(launch.blocks, sides)
+    if width > 0:
+        here.append(Eq(sides.a(launch.thread) // width - sides.b(launch.thread) // width))
+    wrong: list[Formula] = []
+    for loop in site.loops:
+        for bound in site.bounds[loop]:
+            wrong.append(differ([sides.a(bound)], [sides.b(bound)]))
+        here += equal_all([loop.sym], sides)
+    for fact in site.domain:
+        wrong.append(conj((rename(fact, sides.left), negate(rename(fact, sides.right)))))
+    for test in site.tests:
+        wrong.append(_unlike(test, matches, sides))
+    if not wrong:
+        return None
+    return witness((*here, disj(wrong)), premises)
+
+
+def _clustered(kernel: k.Kernel) -> Iterator[tuple[k.Axis, int]]:
+    for axis in kernel.axes:
+        if axis.level is k.Level.GRID:
+            yield axis, kernel.cluster["xyz".index(axis.dim)]
+
+
+def _unlike(test: tuple[object, Site], matches: Sequence[Match], sides: Sides) -> Formula:
+    """That two threads ask different instances of a test of the program."""
+    for match in matches:
+        found = match.event.site.tests
+        if test in found and len(match.action.spot.tests) == len(found):
+            _, spot = match.action.spot.tests[found.index(test)]
+            values = [match.indices[loop.sym] for loop in spot.loops]
+            return negate(equal(map(sides.a, values), map(sides.b, values)))
+    raise ValueError("a test of data decides, which no statement of the program has")
