@@ -170,11 +170,15 @@ class Phases:
 
     def misnumbered(self, arrival: Signal) -> Point | None:
         """An arrival whose parity is not 0 for the first at a barrier, or that of the one before."""
-        (found, none), number, dims = self.begun(arrival), self.tagged[arrival].number, own_dims(arrival.site)
-        own = located(arrival.site, self.tagged[arrival].own, SAME)
-        odd = disj((differ(dims, [own[s] for s in dims]), negate(Eq(number.substitute(own) % 2))))
-        same = ((p.there, Eq((number - self.tagged[p.signal].number.substitute(p.names)) % 2)) for p in found)
-        return self.first(arrival.site, iter(((none, odd), *same)))
+        tag, dims, (found, none) = self.tagged[arrival], own_dims(arrival.site), self.begun(arrival)
+        before = [(p.there, self.tagged[p.signal].number.substitute(p.names) + 1) for p in found]
+        cases = zip((*before, (none, ZERO)), tag.own, strict=True)
+        whole = ((case, number, located(arrival.site, own, SAME)) for (case, number), own in cases)
+        odd = (
+            (case, disj((differ(dims, [own[s] for s in dims]), negate(Eq((tag.number - number).substitute(own) % 2)))))
+            for case, number, own in whole
+        )
+        return self.first(arrival.site, odd)
 
     def misread(self, wait: Signal) -> Point | None:
         """A wait for another parity than that of its phase."""
@@ -238,7 +242,7 @@ class Phases:
             for phase in (p for p in self.begun(copy)[0] if p.signal is arrival):
                 if witness((*copy.site.where, phase.there), self.premises) is None:
                     continue  # all of its bytes are of another arm
-                own = located(copy.site, self.tagged[copy].own, {**{s: s for s in copy.site.dims}, **phase.names})
+                own = located(copy.site, self.tagged[copy].own[0], {**{s: s for s in copy.site.dims}, **phase.names})
                 apart = differ(own_dims(copy.site), [own[s] for s in own_dims(copy.site)])
                 if (found := witness((*copy.site.where, phase.there, apart), self.premises)) is not None:
                     return found
@@ -267,7 +271,7 @@ class Phases:
 
     def parcel(self, copy: Signal, arrival: Signal) -> Parcel:
         """What a copy brings to an arrival. Raises ValueError where loops do not say it."""
-        stmt, tag = copy.stmt, self.tagged[copy].own
+        stmt, tag = copy.stmt, self.tagged[copy].own[0]
         loops = [loop for loop in copy.site.loops if loop not in arrival.site.loops and expr(loop.sym) in tag]
         if any(loop.sym in arrival.site.dims or loop.step is not ONE for loop in loops):
             raise ValueError("loops over copies that are not understood")

@@ -101,15 +101,16 @@ class Turn:
 
     `begun`: the arrival whose phase it is of; of an arrival: the one before. `seen`: the waits for it, by the thread that
     looks; of what makes a barrier: fences. `made`: what made the barrier of an arrival. `number`: how many arrivals came
-    before, up to a multiple of 2. `own`: the coordinates of an arrival that is the first, over those; of a copy, over those of
-    its arrival and the loops that go on in it. Of copies with one `part` one comes to each turn of these.
+    before, up to a multiple of 2. `own`: the coordinates of an arrival in each case of `begun`, and in that of none, over
+    those; of a copy, over those of its arrival and the loops that go on in it. Of copies with one `part` one comes to each turn
+    of these.
     """
 
     begun: tuple[Instance, ...] = ()
     seen: tuple[Instance, ...] = ()
     made: tuple[Instance, ...] = ()
     number: Expr = ZERO
-    own: tuple[Expr, ...] = ()
+    own: tuple[tuple[Expr, ...], ...] = ()
     part: int = 0
 
 

@@ -67,15 +67,16 @@ class _Turns:
                 number = parity.as_atom.num if isinstance(parity.as_atom, Mod) and parity.as_atom.den is expr(2) else parity
             made = [self.instance(s, self.by_slot(s, signal)) for s in every if isinstance(s.stmt, k.BarrierInit)]
             seen = tuple(self.instance(wait, values) for wait, values in waits)
-            fixed = {*signal.site.loops} - {loop for loop in signal.site.loops if loop.sym in _slot(signal, {}).syms()}
-            first = {loop.sym: next(_bounds(signal.site, loop.sym, 1), signal.site.bounds[loop][0]) for loop in fixed}
-            return Turn(tuple(self.before(signal, arrivals)), seen, tuple(made), number, _at(signal.site, first, own=True))
+            before = [*self.before(signal, arrivals)]
+            own = tuple(self.begins(signal, depth) for depth, _ in before)
+            begun = tuple(each for _, each in before)
+            return Turn(begun, seen, tuple(made), number, (*own, self.begins(signal, 0)))
         found = [(key, each) for s in arrivals if (each := self.begun(signal, s)) is not None for key in [each[0]]]
         begun = tuple(self.instance(s, values) for _, (_, s, values) in sorted(found, key=lambda pair: pair[0]))
         if not isinstance(signal.stmt, COPY):
             return Turn(begun)
         around = {loop.sym for s in arrivals[:1] for loop in s.site.loops}
-        return Turn(begun, own=_at(signal.site, _fixed(signal.site, around), own=True), part=self.part(signal, every))
+        return Turn(begun, own=(_at(signal.site, _fixed(signal.site, around), own=True),), part=self.part(signal, every))
 
     def instance(self, signal: Signal, values: Values) -> Instance:
         return Instance(self.numbers[signal], _at(signal.site, values))
@@ -111,8 +112,15 @@ class _Turns:
         values = dict(zip(target.site.dims, found, strict=True))
         return {loop.sym: values[loop.sym].substitute({which: _slot(user, {})}) for loop in target.site.loops}
 
-    def before(self, arrival: Signal, arrivals: Sequence[Signal]) -> Iterator[Instance]:
-        """The arrivals that may come before another, the latest ones first: by turns of an inner loop, then of outer ones."""
+    def begins(self, arrival: Signal, depth: int) -> tuple[Expr, ...]:
+        """An arrival in the first turn of its inner loops."""
+        site = arrival.site
+        inner = (loop for loop in site.loops[depth:] if loop.sym not in _slot(arrival, {}).syms())
+        return _at(site, {loop.sym: next(_bounds(site, loop.sym, 1), site.bounds[loop][0]) for loop in inner}, own=True)
+
+    def before(self, arrival: Signal, arrivals: Sequence[Signal]) -> Iterator[tuple[int, Instance]]:
+        """The arrivals that may come before another, the latest ones first: by turns of an inner loop, then of outer ones; and
+        in how many common loops."""
         found: list[tuple[int, int, Signal, Values]] = []
         for other in arrivals:
             common, period = _common(arrival.site, other.site), 1
@@ -127,8 +135,8 @@ class _Turns:
             for depth in range(len(common) - 1, 0, -1):
                 for values in _last(other.site, common[:depth], {common[-1]: period}):
                     found.append((-depth, 1, other, {**values, **_shifted(common[:depth], -1)}))
-        for _, _, other, values in sorted(found, key=lambda each: each[:2]):
-            yield self.instance(other, values)
+        for depth, _, other, values in sorted(found, key=lambda each: each[:2]):
+            yield -depth, self.instance(other, values)
 
     def part(self, copy: Signal, every: Sequence[Signal]) -> int:
         """A number that copies in the arms of one test share, one by one."""
