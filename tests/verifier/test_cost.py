@@ -9,7 +9,7 @@ from texpr.witness import proved
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
-LINES = 2640
+LINES = 2560
 """The most lines of the verifier: fewer are better, and 1,500 would be good."""
 
 
