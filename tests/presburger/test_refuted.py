@@ -1,6 +1,7 @@
 """What is quickly refuted has no point: compared with the exact solver, and with a walk over a box."""
 
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -85,7 +86,7 @@ def test_products_are_unknowns_of_their_own() -> None:
 def test_choices_that_do_not_matter_do_not_multiply() -> None:
     """Twenty choices have a million ways to be made; the contradiction rests on one of them alone."""
     others = [Sym(f"s{n}") for n in range(20)]
-    beside = [disj((compare("<", s, t), compare(">", s, expr(t) + 1))) for s, t in zip(others, others[1:], strict=False)]
+    beside = [disj((compare("<", s, t), compare(">", s, expr(t) + 1))) for s, t in pairwise(others)]
     a, b, c, d, _ = NAMES
     matters = disj((compare(">", a, expr(b) + 2), compare("<", a, expr(b) - 2)))
     near = [compare("<=", expr(a) + d, expr(b) + c), compare(">=", expr(a) + d, expr(b) + c), Eq(expr(c) - d)]

@@ -133,6 +133,16 @@ def walk(value: Value) -> Iterator[Value]:
         yield from walk(operand)
 
 
+def conjuncts(value: Value) -> Iterator[Value]:
+    """The parts of an `and`; the inverse of `conjunction`."""
+    match value:
+        case Op("and", (left, right)):
+            yield from conjuncts(left)
+            yield from conjuncts(right)
+        case _:
+            yield value
+
+
 def conjunction(conditions: Sequence[Value]) -> Value | None:
     """All of `conditions`, or None where there are none."""
     if not conditions:

@@ -10,14 +10,14 @@ elements of one tile cannot be asked (level 3).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from texpr.affine.expr import ZERO, Expr, Sym
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.types import BOOL, I64
-from texpr.ir.value import Index, Load, Op, Value, walk
+from texpr.ir.value import Index, Load, Op, Value, conjuncts, walk
 from texpr.lowering.copies import filled
 from texpr.presburger.formula import Formula, Ge, conj, negate, syms
 from texpr.presburger.linear import NotAffine
@@ -52,15 +52,6 @@ def tested(body: tuple[ir.Stmt, ...]) -> Tested | None:
             return Tested(found[0], tuple(conjuncts(test.condition)), fill)
         case _:
             return None
-
-
-def conjuncts(value: Value) -> Iterator[Value]:
-    """The parts of an `and`."""
-    if isinstance(value, Op) and value.name == "and":
-        for part in value.args:
-            yield from conjuncts(part)
-    else:
-        yield value
 
 
 def bounds(tensor: Load, dims: Iterable[int]) -> tuple[Expr, ...]:

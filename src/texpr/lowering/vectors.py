@@ -34,7 +34,7 @@ def in_lanes(emitter: Emitter, loop: ir.Loop) -> Iterator[k.Stmt]:
     """What one thread runs for `loop`, marked `#vector`. Raises TexprError E0911 for what cannot be vectors."""
     made = _Vector(emitter, Lanes(loop, emitter.known))
     body = made.block(loop.body)
-    whole = conjunction(made.whole)
+    whole = conjunction(list(dict.fromkeys(made.whole)))
     yield from body if whole is None else (k.If(whole, body, (emitter.loop(loop),), span=loop.span),)
 
 

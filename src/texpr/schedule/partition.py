@@ -25,7 +25,7 @@ from texpr.affine.ranges import bounds
 from texpr.ir import program as ir
 from texpr.ir.rewrite import Rewriter, map_value, replace_loads, substitute_block
 from texpr.ir.types import BOOL, I64
-from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value, conjunction
+from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value, conjunction, conjuncts
 from texpr.relation.facts import in_loop, known
 from texpr.schedule.marks import OFF, PARTITION, UNROLL, VECTOR, level_of, mark
 from texpr.schedule.materialise import given
@@ -176,19 +176,10 @@ def _tests(body: Body) -> Iterator[_Test]:
     """The affine comparisons that every `if` without `else` below asks for."""
     for stmt in ir.walk(body):
         if isinstance(stmt, ir.If) and not stmt.orelse:
-            for part in _conjuncts(stmt.condition):
+            for part in conjuncts(stmt.condition):
                 margin = _margin(part)
                 if margin is not None:
                     yield _Test(part, margin)
-
-
-def _conjuncts(value: Value) -> Iterator[Value]:
-    match value:
-        case Op("and", (left, right)):
-            yield from _conjuncts(left)
-            yield from _conjuncts(right)
-        case _:
-            yield value
 
 
 def _margin(value: Value) -> Expr | None:
@@ -253,7 +244,7 @@ def _asks(body: Body, is_meant: Callable[[Value], bool]) -> bool:
             case ir.New():
                 continue
             case ir.If():
-                below = (stmt.orelse,) if any(map(is_meant, _conjuncts(stmt.condition))) else (stmt.then, stmt.orelse)
+                below = (stmt.orelse,) if any(map(is_meant, conjuncts(stmt.condition))) else (stmt.then, stmt.orelse)
             case ir.Par() | ir.Seq():
                 below = (stmt.body,)
             case _:
@@ -277,9 +268,9 @@ def _settled(body: Body, margins: Sequence[Expr], whole: bool) -> Body:
         made = with_blocks(stmt, tuple(_settled(block, margins, whole) for block in ir.blocks(stmt)))
         if not isinstance(made, ir.If) or not made.orelse:
             found.append(made)
-        elif whole and all(_follows(part, margins) for part in _conjuncts(made.condition)):
+        elif whole and all(_follows(part, margins) for part in conjuncts(made.condition)):
             found.extend(made.then)
-        elif not whole and {_margin(part) for part in _conjuncts(made.condition)} == set(margins):
+        elif not whole and {_margin(part) for part in conjuncts(made.condition)} == set(margins):
             found.extend(made.orelse)
         else:
             found.append(made)
@@ -298,7 +289,7 @@ def _without(body: Body, tests: Sequence[_Test]) -> Body:
     for stmt in body:
         made = with_blocks(stmt, tuple(_without(block, tests) for block in ir.blocks(stmt)))
         if isinstance(made, ir.If) and not made.orelse:
-            left = [part for part in _conjuncts(made.condition) if part not in gone]
+            left = [part for part in conjuncts(made.condition) if part not in gone]
             test = conjunction(left)
             found.extend(made.then if test is None else (replace(made, condition=test),))
         else:

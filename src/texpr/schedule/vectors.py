@@ -17,8 +17,7 @@ from texpr.affine.simplify import Simplifier
 from texpr.ir import program as ir
 from texpr.ir.kernel import value_symbols
 from texpr.ir.transfer_verify import VECTOR_BYTES
-from texpr.ir.types import BOOL
-from texpr.ir.value import Buffer, Index, Load, Op, Value, operands, walk
+from texpr.ir.value import Buffer, Index, Load, Op, Value, conjuncts, operands, walk
 from texpr.support.diagnostic import Note, TexprError, error
 from texpr.support.span import Span
 
@@ -188,7 +187,7 @@ class Lanes:
 
     def tests(self, condition: Value) -> tuple[list[Value], list[Value]]:
         """The parts of a conjunction that are the same for all lanes, and the others."""
-        parts = list(_parts(condition))
+        parts = list(conjuncts(condition))
         return [p for p in parts if not self.differs(p)], [p for p in parts if self.differs(p)]
 
 
@@ -218,14 +217,6 @@ def reads(value: Value, sure: bool = True) -> Iterator[tuple[Load, bool]]:
     for number, operand in enumerate(operands(value)):
         lazy = isinstance(value, Op) and value.name == "select" and number > 0
         yield from reads(operand, sure and not lazy)
-
-
-def _parts(condition: Value) -> Iterator[Value]:
-    if isinstance(condition, Op) and condition.name == "and" and condition.dtype == BOOL:
-        for arg in condition.args:
-            yield from _parts(arg)
-    else:
-        yield condition
 
 
 def examine(lanes: Lanes, body: tuple[ir.Stmt, ...]) -> Iterator[tuple[Load, int] | Obstacle]:

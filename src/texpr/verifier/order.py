@@ -179,7 +179,7 @@ def _unmet(a: Site, b: Site, sides: Sides, least: int = 0) -> Iterator[Formula]:
             yield conj(before)  # in the two arms of a branch
             return
         if at != to or depth + 1 in (len(a.path), len(b.path)):
-            between = [(_met(block[at + 1 : to]), FALSE), *_turned(a.launch, block[at + 1 : to])] if at < to else None
+            between = [(meets(block[at + 1 : to]), FALSE), *_turned(a.launch, block[at + 1 : to])] if at < to else None
             yield from _missed(between, before, a, b, depth, sides, least)
             return
         node = block[at]
@@ -188,7 +188,7 @@ def _unmet(a: Site, b: Site, sides: Sides, least: int = 0) -> Iterator[Formula]:
                 break
             x, y = sides.a(node.sym), sides.b(node.sym)
             yield conj((*before, compare(">", x, y)))
-            whole = [(_met(node.body), Eq(y - x - node.step))]  # where a whole turn lies in between, they meet in it
+            whole = [(meets(node.body), Eq(y - x - node.step))]  # where a whole turn lies in between, they meet in it
             yield from _missed(whole, [*before, compare("<", x, y)], a, b, depth, sides, least, carried=True)
             before.append(Eq(x - y))
     yield conj(before)
@@ -233,17 +233,17 @@ def _missed(
 def _behind(a: Site, depth: int, carried: bool, sides: Sides) -> Iterator[tuple[int, Formula]]:
     """Barriers behind `a`, below the list `depth`: in what follows there, or in a later turn of a loop around `a`."""
     for block, at in a.path[depth + 1 :]:
-        yield _met(block[at + 1 :]), FALSE
+        yield meets(block[at + 1 :]), FALSE
     for node in _loops(a, depth + carried):
-        yield _met(node.body), Ge(sides.a(node.sym) + node.step - sides.a(a.bounds[node][1]))
+        yield meets(node.body), Ge(sides.a(node.sym) + node.step - sides.a(a.bounds[node][1]))
 
 
 def _ahead(b: Site, depth: int, carried: bool, sides: Sides) -> Iterator[tuple[int, Formula]]:
     """The same, before `b`."""
     for block, at in b.path[depth + 1 :]:
-        yield _met(block[:at]), FALSE
+        yield meets(block[:at]), FALSE
     for node in _loops(b, depth + carried):
-        yield _met(node.body), Ge(sides.b(b.bounds[node][0]) + node.step - 1 - sides.b(node.sym))
+        yield meets(node.body), Ge(sides.b(b.bounds[node][0]) + node.step - 1 - sides.b(node.sym))
 
 
 def _loops(site: Site, depth: int) -> Iterator[k.For]:
@@ -259,10 +259,10 @@ def _turned(launch: Launch, stmts: Sequence[k.Stmt]) -> Iterator[tuple[int, Form
     known = {*launch.kernel.sizes} - {*launch.host}
     for stmt in stmts:
         if isinstance(stmt, k.For) and stmt.uniform and stmt.lo.syms() | stmt.hi.syms() <= known:
-            yield _met(stmt.body), Ge(stmt.lo - stmt.hi)
+            yield meets(stmt.body), Ge(stmt.lo - stmt.hi)
 
 
-def _met(stmts: Sequence[k.Stmt]) -> int:
+def meets(stmts: Sequence[k.Stmt]) -> int:
     """How many threads surely meet in `stmts`: a block, some lanes, or none."""
     return max(map(_meets, stmts), default=0)
 
@@ -274,8 +274,8 @@ def _meets(stmt: k.Stmt) -> int:
                 return CLUSTER
             return BLOCK if stmt.level is not k.Level.WARP and stmt.whole else stmt.part or stmt.lanes
         case k.If():
-            return min(_met(stmt.then), _met(stmt.orelse))
+            return min(meets(stmt.then), meets(stmt.orelse))
         case k.For() if stmt.lo.is_constant and stmt.hi.is_constant and stmt.lo.constant < stmt.hi.constant:
-            return _met(stmt.body)
+            return meets(stmt.body)
         case _:
             return 0

@@ -21,6 +21,7 @@ from texpr.presburger.raw import Undecided
 from texpr.reading.actions import Action, Program, actions
 from texpr.reading.events import Event, Reading, read
 from texpr.support.span import NOWHERE
+from texpr.verifier.alike import families, pairs, readings
 from texpr.verifier.asked import Asked, Told
 from texpr.verifier.copies import Copy, copy_of, untouched
 from texpr.verifier.flow import Access, Flow, Home, at_end
@@ -275,20 +276,19 @@ class _Prover:
     def memory(self) -> Iterator[Asked]:
         """Accesses to one place come in the order of the program, of one element at a time, in bounds."""
         for accesses in self.by_home.values():
-            kernel = ", ".join(dict.fromkeys(a.site.launch.kernel.name for a in accesses))
-            for a in accesses:
-                span = a.event.span
-                yield Told(kernel, "in bounds", str(a), "for all indices", span), self.flow.outside, (a,)
-                for b in accesses if a.write else [each for each in accesses if each.write]:
-                    about = f"{a} of line {span.line} and {b} of line {b.event.span.line}"
-                    told = Told(kernel, "in order", about, "one comes first, or they never meet", span)
-                    yield told, self.flow.misordered, (a, b)
-                    if a.write:
-                        yield (
-                            Told(kernel, "one element", about, "a place holds one at a time", span),
-                            self.flow.confused,
-                            (a, b),
-                        )
+            kernel, groups = ", ".join(dict.fromkeys(a.site.launch.kernel.name for a in accesses)), families(accesses)
+            for one in groups:
+                span = one[0].event.span
+                yield Told(kernel, "in bounds", str(one[0]), "for all indices", span), self.flow.outside, (one[0],)
+                for two in groups if one[0].write else [each for each in groups if each[0].write]:
+                    for a, b in pairs(one, two):
+                        about = f"{a} of line {a.event.span.line} and {b} of line {b.event.span.line}"
+                        told = Told(kernel, "in order", about, "one comes first, or they never meet", a.event.span)
+                        yield told, self.flow.misordered, (a, b)
+                    if one[0].write:
+                        about = f"{one[0]} of line {span.line} and {two[0]} of line {two[0].event.span.line}"
+                        told = Told(kernel, "one element", about, "a place holds one at a time", span)
+                        yield told, self.flow.confused, (one[0], two[0])
 
     def reads(self) -> Iterator[Asked]:
         """What was written before a read was written where it is read, and what is written to results is there in the end."""
@@ -297,18 +297,23 @@ class _Prover:
         for home, accesses in list(self.by_home.items()):
             writes = [a for a in accesses if a.write]
             ends = [at_end(home, writes[0].event)] if home in results and writes else []
-            for access in (*(a for a in accesses if not a.write), *ends):
-                writers = [action for action in self.program.actions if action.stored == access.stored]
+            known: dict[object, tuple[list[Action], bool]] = {}
+            for reader in (*families([a for a in accesses if not a.write]), *families(ends)):
+                access = reader[0]
+                if access.stored not in known:
+                    found = [a for a in self.program.actions if a.stored == access.stored]
+                    known[access.stored] = found, self.plain(home, found)
+                writers, plain = known[access.stored]
                 what = "a result is there" if access in ends else "what is read is there"
                 told = Told.of(access.event, what, "written before, in the same memory", str(access))
                 for hole in (a for a in writes if a.is_hole):
                     spoiled = Told.of(access.event, "no hole is read", "written again before", str(access))
-                    for action in writers:
-                        yield spoiled, self.flow.spoiled, (hole, access, action)
-                for action in () if self.plain(home, writers) else writers:
-                    yield told, self.flow.missing, (access, action, writes)
-                if access.stored in function.params and access.stored != home:
-                    yield told, self.flow.missing, (access, None, writes)
+                    for each, action in product(reader, writers):
+                        yield spoiled, self.flow.spoiled, (hole, each, action)
+                for each, action in () if plain else readings(reader, writers, writes):
+                    yield told, self.flow.missing, (each, action, writes)
+                for each in reader if access.stored in function.params and access.stored != home else ():
+                    yield told, self.flow.missing, (each, None, writes)
 
     def plain(self, home: Home, writers: Collection[Action]) -> bool:
         """Whether all that is written to some memory of the program is written to `home`, which all threads share."""

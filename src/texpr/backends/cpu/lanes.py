@@ -30,7 +30,7 @@ from texpr.backends.c.value import addend, element_text, value_text
 from texpr.ir.kernel import For, If, Store
 from texpr.ir.types import DType
 from texpr.ir.updates import sum_and_product
-from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value, conjunction, walk
+from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value, conjunction, conjuncts, walk
 
 WIDEST = 64
 """Bytes of the widest vector of any machine: fewer lanes divide it."""
@@ -159,7 +159,7 @@ def _first_lanes(condition: Value, loop: For) -> tuple[Value | None, Expr | None
     """What `condition` asks once for all lanes, and how many lanes fulfil the rest of it, which are the first ones."""
     once: list[Value] = []
     first: list[Expr] = []
-    for part in _conjuncts(condition):
+    for part in conjuncts(condition):
         if not any(loop.sym in e.syms() for node in walk(part) for e in _indices(node)):
             once.append(part)
             continue
@@ -172,15 +172,6 @@ def _first_lanes(condition: Value, loop: For) -> tuple[Value | None, Expr | None
             return None
         first.append(count)
     return conjunction(once), minimum(*first) if first else None
-
-
-def _conjuncts(value: Value) -> Iterator[Value]:
-    match value:
-        case Op("and", (left, right)):
-            yield from _conjuncts(left)
-            yield from _conjuncts(right)
-        case _:
-            yield value
 
 
 def _indices(value: Value) -> tuple[Expr, ...]:
