@@ -32,10 +32,10 @@ TIMES = 3
 SIZES: dict[str, dict[str, int]] = {"conv2d": {"stride": 2, "dilation": 1, "padding": 1}}
 
 LENGTHS: dict[str, tuple[int, ...]] = {
-    "nests": (25, 50, 100, 200),
-    "updates": (25, 50, 100, 200),
-    "statements": (25, 50, 100, 200),
-    "phases": (25, 50, 100, 200),
+    "nests": (50, 100, 200, 400),
+    "updates": (50, 100, 200, 400),
+    "statements": (50, 100, 200, 400),
+    "phases": (50, 100, 200, 400),
     "deep": (6, 9, 12),
     "functions": (25, 50, 100, 200),
 }

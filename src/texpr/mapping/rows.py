@@ -35,21 +35,19 @@ def least_of_rows(band: Band) -> Fraction:
 def _windows(band: Band, size: int) -> Fraction:
     """Windows of `size` bytes that a warp touches at least, on the average, over all streams, as often as they come."""
     lanes, fixed = band.request.lanes, Fraction(0)
-    found: list[Window] = []
-    weights: list[int] = []
+    weights: dict[Window, int] = {}  # equal windows are touched alike
     for stream in (s for s in band.streams if not s.shared and s.index is None):
         grain = _grain(band, stream, size)
         if grain == size:
-            found.append(Window(stream.steps, stream.width, size))
-            weights.append(stream.trips * size)
-            continue
-        each = Window(stream.steps, stream.width, stream.width)
-        units = Fraction(lanes, together(each, each, band.spans)[0]) * (stream.width // grain)
-        fixed += stream.trips * units * grain / size
-        found.append(Window(stream.steps, stream.width, size * lanes))
-        weights.append(stream.trips * (size - grain))
-    table, _ = shared_by(found, band.spans)
-    return fixed + Fraction(cheapest(weights, table, lanes)[0], size)
+            window, weight = Window(stream.steps, stream.width, size), stream.trips * size
+        else:
+            each = Window(stream.steps, stream.width, stream.width)
+            units = Fraction(lanes, together(each, each, band.spans)[0]) * (stream.width // grain)
+            fixed += stream.trips * units * grain / size
+            window, weight = Window(stream.steps, stream.width, size * lanes), stream.trips * (size - grain)
+        weights[window] = weights.get(window, 0) + weight
+    table, _ = shared_by(list(weights), band.spans)
+    return fixed + Fraction(cheapest(list(weights.values()), table, lanes)[0], size)
 
 
 def _grain(band: Band, stream: Stream, size: int) -> int:

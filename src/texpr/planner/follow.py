@@ -13,6 +13,7 @@ from texpr.ir.text import print_directive
 from texpr.ir.value import Buffer
 from texpr.schedule.apply import follow
 from texpr.schedule.state import State
+from texpr.schedule.tree import loops
 from texpr.support.diagnostic import TexprError
 from texpr.support.span import Span
 
@@ -41,7 +42,7 @@ class Follower:
 
     def loop(self, name: str) -> ir.Loop:
         """The loop of that name, as it is now."""
-        return next(s for s in ir.walk(self.state.function.body) if isinstance(s, ir.Par | ir.Seq) and s.sym.name == name)
+        return next(s for s in loops(self.state.function.body) if s.sym.name == name)
 
     def fresh(self, base: str, *suffixes: str) -> tuple[str, ...]:
         """Free names, `base` with each of `suffixes`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import count
 
 from texpr.affine.expr import Sym
@@ -19,7 +20,7 @@ from texpr.ir import program as ir
 from texpr.ir.uses import loads
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
-from texpr.schedule.tree import Body, replaced, with_blocks
+from texpr.schedule.tree import Body, below, loops, replaced, with_blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class State:
         That is what a question about dependences within `stmt` depends on.
         """
         body = self.function.body
-        whole = next(each for each in body if any(inner is stmt for inner in ir.walk((each,))))
+        whole = next(each for each in body if stmt is each or stmt in below(each))
         used = {load.buffer for inner in ir.walk((whole,)) for load in loads(inner)}
         kept = (s for s in body if s is whole or isinstance(s, ir.Let) or (isinstance(s, ir.New) and s.buffer in used))
         return self.with_body(tuple(kept))
@@ -99,9 +100,9 @@ class State:
     def taken(self) -> frozenset[str]:
         """Names that a new loop or buffer may not have."""
         function = self.function
-        buffers = (b.name for b in ir.buffers(function))
+        own = frozenset[str]().union(*map(_names, function.body))
+        buffers = (b.name for b in (*function.params, *function.results))
         sizes = (s.name for s in (*function.sizes, *(s for s, _ in function.consts)))
-        own = (s.sym.name for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq | ir.Let))
         domains = (d.sym.name for t in self.transforms for d in (*t.inputs, *t.outputs))
         played = (name for s, d in self.plays.items() for name in (s.name, d.sym.name))
         return frozenset((function.name, *buffers, *sizes, *own, *domains, *played))
@@ -119,8 +120,7 @@ class State:
     def copies(self, loop: ir.Loop) -> tuple[ir.Loop, ...]:
         """Every loop over the IterDomain of `loop`, itself among them."""
         domain = self.domain(loop).sym
-        every = (s for s in ir.walk(self.function.body) if isinstance(s, ir.Par | ir.Seq))
-        return tuple(s for s in every if self.domain(s).sym == domain)
+        return tuple(s for s in loops(self.function.body) if self.domain(s).sym == domain)
 
     def changed(self, loop: ir.Loop, change: Callable[[ir.Loop], ir.Loop]) -> State:
         """The same with every copy of `loop` changed; `change` keeps bodies and symbols."""
@@ -137,7 +137,7 @@ class State:
 
     def renamed(self, old: Sym, new: Sym) -> State:
         """The same with the loop `old` called `new`; it runs over the same IterDomain."""
-        loop = next(s for s in ir.walk(self.function.body) if isinstance(s, ir.Par | ir.Seq) and s.sym == old)
+        loop = next(s for s in loops(self.function.body) if s.sym == old)
         body = replaced(self.function.body, loop, lambda _: (replace(loop, sym=new),))
         return replace(self.with_body(body), plays={**self.plays, new: self.domain(loop)})
 
@@ -147,12 +147,20 @@ class State:
         return replace(self, plays={**self.plays, name: self.domain(loop)}), replace(loop, sym=name, body=())
 
 
+@lru_cache(maxsize=1 << 12)
+def _names(stmt: ir.Stmt) -> frozenset[str]:
+    """Names of loops, values and buffers in `stmt`: most of a program stays as it is from one directive to the next."""
+    own = frozenset(s.sym.name for s in ir.walk((stmt,)) if isinstance(s, ir.Par | ir.Seq | ir.Let))
+    return own | {s.buffer.name for s in ir.walk((stmt,)) if isinstance(s, ir.New)}
+
+
 def ending_in(transforms: tuple[Transform, ...], leaves: tuple[IterDomain, ...]) -> DomainGraph:
     """The graph of those transforms all of whose outputs `leaves` determine."""
     known = {d.sym for d in leaves}
     kept: list[Transform] = []
     for transform in reversed(transforms):
-        if all(d.sym in known for d in transform.outputs):
+        first, *others = transform.outputs
+        if first.sym in known and all(d.sym in known for d in others):
             kept.append(transform)
             known |= {d.sym for d in transform.inputs}
     kept.reverse()

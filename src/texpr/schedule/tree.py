@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 
 from texpr.ir import program as ir
 
@@ -15,11 +16,17 @@ def path_to(body: Body, wanted: ir.Stmt) -> tuple[ir.Stmt, ...] | None:
     for stmt in body:
         if stmt is wanted:
             return (stmt,)
-        for block in ir.blocks(stmt):
-            below = path_to(block, wanted)
-            if below is not None:
-                return (stmt, *below)
+        for block in ir.blocks(stmt) if wanted in below(stmt) else ():
+            rest = path_to(block, wanted)
+            if rest is not None:
+                return (stmt, *rest)
     return None
+
+
+@lru_cache(maxsize=1 << 12)
+def below(stmt: ir.Stmt) -> frozenset[ir.Stmt]:
+    """Every statement below `stmt`. Remembered, as most of a program stays the same from one directive to the next."""
+    return frozenset(inner for block in ir.blocks(stmt) for inner in ir.walk(block))
 
 
 def replaced(body: Body, wanted: ir.Stmt, change: Callable[[ir.Stmt], Body]) -> Body:
@@ -55,4 +62,9 @@ def _same(one: Body, other: Body) -> bool:
 
 def loops(body: Body) -> tuple[ir.Loop, ...]:
     """Every loop of `body`, outermost first, in textual order."""
-    return tuple(s for s in ir.walk(body) if isinstance(s, ir.Par | ir.Seq))
+    return tuple(loop for stmt in body for loop in _loops(stmt))
+
+
+@lru_cache(maxsize=1 << 12)
+def _loops(stmt: ir.Stmt) -> tuple[ir.Loop, ...]:
+    return tuple(s for s in ir.walk((stmt,)) if isinstance(s, ir.Par | ir.Seq))
