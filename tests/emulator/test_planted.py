@@ -78,6 +78,7 @@ PLANTED = (
     Planted("no_named", NAMED, barrier(5, "tx_bar_sync(1 + half, 64)"), "", RACE, "slot", (4, 6), (None, LOCKSTEP)),
     Planted("weak", NAMED, "tx_bar_sync(1 + half, 64)", "__syncwarp()", RACE, "slot", (4, 6), (None, LOCKSTEP)),
     Planted("no_cluster", CLUSTER, barrier(5, "tx_cluster_sync()"), "", RACE, "mine", (4, 6), (LOCKSTEP,)),
+    Planted("ends_early", CLUSTER, barrier(7, "tx_cluster_sync()"), "", Fault.EARLY_EXIT, "mine", (6, 6), (LOCKSTEP,)),
     Planted("block_only", CLUSTER, barrier(5, "tx_cluster_sync()"), barrier(5), RACE, "mine", (4, 6), (LOCKSTEP,)),
 )
 

@@ -21,12 +21,16 @@ Arrays = Mapping[str, Array]
 Sizes = Mapping[str, int]
 
 
+TARGETS = ("sm_80", "sm_90a", "sm_100a")
+CLUSTERS = TARGETS[1:]
+
+
 @dataclass(frozen=True, eq=False)
 class Scheduled:
     """A function of a file under some of its schedules. `reference`: its only result. `small`, `large`: sizes to try.
 
     `large` gives three blocks or more along each axis of the grid. `fixed`: its schedules need their sizes at build.
-    `ulp`, `floor`: how near results must be, as in `references`; 0: equal to the bit.
+    `ulp`, `floor`: how near results must be, as in `references`; 0: equal to the bit. `targets`: those that they are for.
     """
 
     file: str
@@ -38,6 +42,7 @@ class Scheduled:
     fixed: bool = False
     ulp: int = 0
     floor: float = 0.0
+    targets: tuple[str, ...] = TARGETS
 
     @property
     def program(self) -> Function:
@@ -165,6 +170,10 @@ CASES = (
     Scheduled(
         "softmax", "softmax", ("kept",), _softmax,
         _each("M N", (0, 4), (1, 4), (5, 12)), _each("M N", (3, 1028),), fixed=True, ulp=128,
+    ),
+    Scheduled(
+        "softmax_long", "softmax_long", (None,), _softmax,
+        _each("M N", (0, 16), (1, 16), (5, 48)), _each("M N", (3, 2064),), fixed=True, ulp=128, targets=CLUSTERS,
     ),
     Scheduled(
         "rmsnorm", "rmsnorm", (None,), _rmsnorm,

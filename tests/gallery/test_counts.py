@@ -65,6 +65,7 @@ def _rows() -> tuple[Row, ...]:
         row("conv2d", None, "s", "ci", 144, {"B": 1, "H": 16, "W": 32, "C": 16, "F": 64}),
         row("softmax", None, "k", "k_quad", 4, {"M": 64, "N": 1024}),
         row("softmax", "kept", "k", "k_quad", 4, {"M": 64, "N": 2048}),
+        row("softmax_long", None, "k", "k_quad", 4, {"M": 2, "N": 65536}),
         row("rmsnorm", None, "j", "j_part", 8, {"M": 64, "N": 2048}),
         row("permute5d", None, None, None, 4, {"A": 2, "B": 64, "C": 3, "D": 2, "E": 64}),
     )
@@ -107,6 +108,7 @@ WHOLE = {
     "matmul": {"M": 192, "N": 192, "K": 32},
     "whole": {"M": 384, "N": 384, "K": 32},
     "softmax": {"M": 3, "N": 1024},
+    "softmax_long": {"M": 3, "N": 65536},
     "rmsnorm": {"M": 4, "N": 2048},
     "permute5d": {"A": 2, "B": 64, "C": 2, "D": 3, "E": 96},
 }

@@ -106,8 +106,15 @@ def spills(compiled: Compiled, target: str) -> dict[str, int]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("target", ["sm_80", "sm_90a", "sm_100a"])
-@pytest.mark.parametrize(("case", "schedule"), EACH)
+@pytest.mark.parametrize(
+    ("case", "schedule", "target"),
+    [
+        pytest.param(case, schedule, target, id=f"{case.file}-{case.function}-{schedule or 'only'}-{target}")
+        for case in CASES
+        for schedule in case.schedules
+        for target in case.targets
+    ],
+)
 def test_compiles_without_spills(case: Scheduled, schedule: str | None, target: str) -> None:
     fixed = tuple(case.large[-1].items()) if case.fixed else ()
     found = spills(case.lowered(schedule, fixed, target), target)

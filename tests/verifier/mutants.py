@@ -127,6 +127,8 @@ def _of_stmt(stmt: k.Stmt) -> Iterator[tuple[str, Body]]:
                 yield f"to {name}", (replace(stmt, target=value),)
         case k.Barrier():
             yield f"no barrier {stmt.level.value}", ()
+            if stmt.level is k.Level.CLUSTER:
+                yield "barrier of a block alone", (replace(stmt, level=k.Level.BLOCK),)
             if stmt.level is k.Level.BLOCK:
                 yield "barrier of a warp alone", (replace(stmt, level=k.Level.WARP),)
         case k.Exchange():

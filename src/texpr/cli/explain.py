@@ -204,9 +204,13 @@ def _sigma(each: Data) -> str:
 
 
 def _barrier(barrier: Data) -> str:
-    covers = [f"{c['kind']} on {c['buffer']}, line {c['from_line']} to {c['to_line']}{_around(c)}" for c in barrier["covers"]]
+    covers = [f"{c['kind']} on {c['buffer']}, line {c['from_line']}{_until(c)}{_around(c)}" for c in barrier["covers"]]
     left = "" if barrier["pending"] is None else f", {barrier['pending']} groups left"
     return f"{barrier['kind']}{left}: {'; '.join(covers)}"
+
+
+def _until(cover: Data) -> str:
+    return "" if cover["kind"] == "END" else f" to {cover['to_line']}"
 
 
 def _cost(each: Data) -> str:

@@ -17,7 +17,7 @@ from texpr.isa.levels import Space
 MOST_ROWS = 160
 """More statements make no picture that anyone can read."""
 
-_TITLES = {Space.SHARED: "shared", Space.LOCAL: "local", Space.GLOBAL: "global"}
+_TITLES = {Space.CLUSTER: "cluster", Space.SHARED: "shared", Space.LOCAL: "local", Space.GLOBAL: "global"}
 
 
 @dataclass(frozen=True, slots=True)

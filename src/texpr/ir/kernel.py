@@ -81,7 +81,11 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Array:
-    """Memory made by a kernel (SHARED, LOCAL). `buffer.shape` is constant. `reason`: which relation decided, for `explain`.
+    """Memory made by a kernel (CLUSTER, SHARED, LOCAL). `buffer.shape` is constant. `reason`: which relation decided, for
+    `explain`.
+
+    CLUSTER: the first index is the rank of the block of a cluster in whose shared memory an element lies, at the same place in
+    each. A block writes to its own part alone, and reads all.
 
     `align`: bytes of which its address is a multiple, a power of two up to 1024. `barrier`: its elements, u64 in shared memory,
     are no numbers but barriers of `texpr.ir.transfer`.
@@ -257,6 +261,12 @@ class Kernel:
         """
         along = {axis.dim: axis.extent.constant for axis in self.axes if axis.level is Level.CLUSTER}
         return along.get("x", 1), along.get("y", 1), along.get("z", 1)
+
+    @property
+    def rank(self) -> Sym | None:
+        """The coordinate that says which block of its cluster a block is, where blocks lie along one dimension."""
+        along = [axis.sym for axis in self.axes if axis.level is Level.CLUSTER]
+        return along[0] if len(along) == 1 else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

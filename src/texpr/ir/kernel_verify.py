@@ -12,7 +12,7 @@ from texpr.ir import kernel as k
 from texpr.ir.kernel_text import stmt_text
 from texpr.ir.place import Place
 from texpr.ir.scanner import is_name
-from texpr.ir.shared import shared_bytes
+from texpr.ir.shared import IN_BLOCK, shared_bytes
 from texpr.ir.stmt_verify import body_complaints
 from texpr.ir.tile_verify import TILE_HEAD_RULES
 from texpr.ir.together import together, why_apart
@@ -122,17 +122,26 @@ def arrays_are_on_chip(kernel: k.Kernel) -> Iterator[str]:
     for array in kernel.arrays:
         if array.space is Space.GLOBAL:
             yield f"{array.buffer.name} cannot be made in global memory"
-        if array.space is Space.SHARED and not any(axis.level is Level.BLOCK for axis in kernel.axes):
+        if array.space in IN_BLOCK and not any(axis.level is Level.BLOCK for axis in kernel.axes):
             yield f"{array.buffer.name} is shared by a block, but the kernel has none"
+
+
+def cluster_arrays_have_a_part_in_each_block(kernel: k.Kernel) -> Iterator[str]:
+    """Blocks of a cluster lie along one dimension, and the first index of an array goes through them; none is a barrier."""
+    found = [array for array in kernel.arrays if array.space is Space.CLUSTER]
+    whole = [axis.extent for axis in kernel.axes if axis.level is Level.CLUSTER]
+    for array in found:
+        if len(whole) != 1 or array.buffer.shape[:1] != tuple(whole) or array.buffer.strides is not None or array.barrier:
+            yield f"{array.buffer} has no part in each block of a cluster"
 
 
 def shared_arrays_have_places(kernel: k.Kernel) -> Iterator[str]:
     """All shared arrays have a place, or none; it is at a multiple of their alignment. Local ones have none."""
-    shared = [array for array in kernel.arrays if array.space is Space.SHARED]
+    shared = [array for array in kernel.arrays if array.space in IN_BLOCK]
     if len({array.at is None for array in shared}) > 1:
         yield "some shared arrays have places, and some have not"
     for array in kernel.arrays:
-        if array.at is not None and (array.space is not Space.SHARED or array.at < 0 or array.at % array.align):
+        if array.at is not None and (array.space not in IN_BLOCK or array.at < 0 or array.at % array.align):
             yield f"{array.buffer.name} cannot lie at {array.at}"
 
 
@@ -222,6 +231,7 @@ KERNEL_RULES: tuple[KernelRule, ...] = (
     layouts_are_in_scope,
     arrays_are_of_known_size,
     arrays_are_on_chip,
+    cluster_arrays_have_a_part_in_each_block,
     shared_arrays_have_places,
     axes_are_of_one_machine,
     axes_have_places,

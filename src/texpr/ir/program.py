@@ -162,7 +162,7 @@ class Seq:
 class New:
     """`new buffer`: fresh, undefined memory for each execution of the enclosing block, until that block ends.
 
-    `space`: where a schedule wants it ("shared", "registers"), None where the compiler decides.
+    `space`: where a schedule wants it ("shared", "cluster", "registers"), None where the compiler decides.
     """
 
     buffer: Buffer

@@ -21,9 +21,19 @@ def elements(buffer: Buffer) -> int:
     return 1 + sum((extent - 1) * stride.constant for extent, stride in zip(extents, buffer.strides, strict=True))
 
 
+IN_BLOCK = (Space.SHARED, Space.CLUSTER)
+"""Where an array lies that takes of the shared memory of a block."""
+
+
+def part(array: Array) -> int:
+    """How many elements of an array lie in one block: of one of a cluster, those of one index of its first dimension."""
+    whole = elements(array.buffer)
+    return whole // array.buffer.shape[0].constant if array.space is Space.CLUSTER else whole
+
+
 def array_bytes(array: Array) -> int:
-    """Bytes that an array takes."""
-    return elements(array.buffer) * array.buffer.dtype.bytes
+    """Bytes that an array takes of a block's memory."""
+    return part(array) * array.buffer.dtype.bytes
 
 
 def shared_places(kernel: Kernel) -> tuple[tuple[Array, int], ...]:
@@ -31,7 +41,7 @@ def shared_places(kernel: Kernel) -> tuple[tuple[Array, int], ...]:
     places: list[tuple[Array, int]] = []
     end = 0
     for array in kernel.arrays:
-        if array.space is Space.SHARED:
+        if array.space in IN_BLOCK:
             at = -(-end // array.align) * array.align if array.at is None else array.at
             places.append((array, at))
             end = max(end, at + array_bytes(array))

@@ -147,6 +147,16 @@ def written_memory_may_be_written(stmt: k.Stmt, at: Place) -> Iterator[str]:
             yield f"{buffer.name} is passed by value"
 
 
+def part_of_another_block_is_only_read(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """Of an array of a cluster, a block writes to its own part, and reads several elements at once from there alone."""
+    if isinstance(stmt, k.Store | k.Atomic | k.StoreVector | k.LoadVector):
+        place = stmt.source if isinstance(stmt, k.LoadVector) else stmt.target
+        shared = any(a.buffer is place.buffer and a.space is Space.CLUSTER for a in at.kernel.arrays)
+        own = place.index[0].as_sym if place.index else None
+        if shared and (own is None or own is not at.kernel.rank or isinstance(stmt, k.Atomic)):
+            yield f"{place.buffer.name} has a part in each block, and this is not only of its own"
+
+
 def written_value_has_the_type(stmt: k.Stmt, at: Place) -> Iterator[str]:
     """The value has the type of the element."""
     match stmt:
@@ -252,6 +262,7 @@ RULES: tuple[Rule, ...] = (
     assigned_variable_is_declared,
     lanes_assign_their_own,
     written_memory_may_be_written,
+    part_of_another_block_is_only_read,
     written_value_has_the_type,
     fused_is_a_sum_of_a_product,
     atomic_operation_fits,

@@ -23,7 +23,10 @@ from texpr.support.span import NOWHERE, Span
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """A dependence that a barrier is there for: RAW, WAR or WAW; on which buffer; its ends; the loop that carries it."""
+    """A dependence that a barrier is there for: RAW, WAR or WAW; on which buffer; its ends; the loop that carries it.
+
+    END: a block has a part of the buffer, and ends only when others of its cluster have read that.
+    """
 
     kind: str
     buffer: str

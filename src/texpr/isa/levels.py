@@ -21,5 +21,6 @@ class Space(Enum):
     """Where an array lives."""
 
     GLOBAL = "global"  # parameters and workspace
+    CLUSTER = "cluster"  # one copy a cluster: each of its blocks has a part of it
     SHARED = "shared"  # one copy a block
     LOCAL = "local"  # one copy a thread: registers where every index is known when unrolled, else stack

@@ -13,9 +13,8 @@ from itertools import combinations
 from typing import Generic, TypeVar
 
 from texpr.ir import kernel as k
-from texpr.ir.shared import array_bytes
+from texpr.ir.shared import IN_BLOCK, array_bytes
 from texpr.ir.value import Buffer
-from texpr.isa.levels import Space
 from texpr.lowering.lives import Lives, Turn
 from texpr.lowering.packing import Packed, pack
 
@@ -54,7 +53,7 @@ class Arena:
         end, found = self.bytes, list[k.Array]()
         for array in arrays:
             at = self.at.get(array.buffer)
-            if array.space is Space.SHARED and at is None:
+            if array.space in IN_BLOCK and at is None:
                 at = -(-end // array.align) * array.align
                 end = at + array_bytes(array)
             life = self.lives.get(array.buffer)

@@ -21,6 +21,7 @@ from texpr.relation.model import Access, Model
 _ONE, _OTHER = Sym("thread'left"), Sym("thread'right")
 
 BLOCK: Scope = (k.Level.BLOCK, 0)
+CLUSTER: Scope = (k.Level.CLUSTER, 0)
 WARP = 32
 
 
@@ -61,6 +62,11 @@ class Conflict:
         return self.source.crosses or self.sink.crosses
 
     @property
+    def widest(self) -> Scope:
+        """All threads that run the steps."""
+        return CLUSTER if self.nest.blocks > 1 else BLOCK
+
+    @property
     def covered(self) -> k.Covered:
         """The dependence, for the barrier that covers it."""
         source, sink = self.source.access, self.sink.access
@@ -89,8 +95,10 @@ class Conflict:
     def scope(self, given: Formula = TRUE) -> Scope | None:
         """The narrowest scope that holds both ends where `given` holds, or None where one thread does or there is no pair."""
         if self.crosses:
-            return (k.Level.CLUSTER, 0) if self.happens(given) else None
-        team = self.nest.team
+            return CLUSTER if self.happens(given) else None
+        team = min(self.nest.team, self.nest.threads)
+        if self.nest.blocks > 1 and not self.stays_within(team, given):
+            return CLUSTER
         of_block = parts(team) if team == self.nest.threads else ()
         widest = of_block[-1] if of_block else WARP
         if team > WARP and not self.stays_within(widest, given):

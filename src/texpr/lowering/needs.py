@@ -18,7 +18,7 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.lowering.barriers import Need, reach
-from texpr.lowering.conflict import BLOCK, WARP, Conflict, End, apart
+from texpr.lowering.conflict import WARP, Conflict, End, apart
 from texpr.lowering.emit import atomic_binds
 from texpr.lowering.implied import Implied
 from texpr.lowering.placement import Placement
@@ -30,6 +30,7 @@ from texpr.relation.conditions import condition
 from texpr.relation.facts import facts_of, in_loop, known, unfloored
 from texpr.relation.model import Access, Model
 from texpr.relation.model import Branch as Side
+from texpr.support.span import NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ class Needs:
                 ends.setdefault(end.access.buffer, []).append(end)
         found = [need for same in ends.values() for need in self._pairs(same, nest, around, landing, copying)]
         landed = (replace(need, landed=need.source in copying) for need in found)
-        return (*landed, *_scratch_needs(team, nest, around))
+        return (*landed, *_scratch_needs(team, nest, around), *_reach_needs(ends, team, placement))
 
     def meetings(self, nest: Nest, team: Team, sources: Collection[Leaf]) -> Iterator[Meeting]:
         """What touches the same elements after `sources`, whose effects last: what they write, or write over what they read."""
@@ -208,7 +209,7 @@ class Needs:
                     continue
                 for need in _need(here, outer[len(common) :], inner[len(common) :]):
                     near = need.within is None and not need.distant
-                    if near and (reach((need.level, need.part)) >= reach(BLOCK) or nest.team <= WARP):
+                    if near and (reach((need.level, need.part)) >= reach(here.widest) or nest.team <= WARP):
                         found.add(here)
                     yield need
 
@@ -235,7 +236,7 @@ def _need(here: Conflict, outer: tuple[ir.Seq, ...], inner: tuple[ir.Seq, ...]) 
         near = here.scope(apart("==", carrier, 1))
         if near is not None:
             yield Need(source, sink, carrier, near[0], covered, part=near[1])
-        if near is not None and (reach(near) >= reach(BLOCK) or here.nest.team <= WARP):
+        if near is not None and (reach(near) >= reach(here.widest) or here.nest.team <= WARP):
             return
         far = here.scope(apart(">", carrier, 1))
         if far is not None and far != near:
@@ -271,18 +272,33 @@ def _running(nodes: tuple[Node, ...], facts: tuple[Expr, ...]) -> Iterator[ir.Se
                 yield from _running((*node.then, *node.orelse), facts)
 
 
+def _reach_needs(ends: Mapping[Buffer, list[End]], team: Team, placement: Placement) -> Iterator[Need]:
+    """A block does not end while others of its cluster may read what it has."""
+    if team.end is None:
+        return
+    clustered = {b: place for b, place in placement.places.items() if place.space is k.Space.CLUSTER}
+    for buffer, place in clustered.items():
+        for end in ends.get(buffer, ()):
+            if end.access.reads and not place.is_own(end.access.load.index):
+                covered = k.Covered("END", buffer.name, end.access.instance.stmt.span, NOWHERE)
+                yield Need(end.leaf, team.end, None, k.Level.CLUSTER, covered)
+
+
 def _scratch_needs(team: Team, nest: Nest, around: Mapping[Leaf, Around]) -> Iterator[Need]:
     """A reduction over several warps leaves partial values for all of them, and may come again in the next iteration."""
     if nest.team <= WARP:
         return
+    level = k.Level.CLUSTER if nest.blocks > 1 else k.Level.BLOCK
     partials = {leaf.stmt: leaf for leaf in leaves(team.nodes) if leaf.who is Who.PARTIAL}
     for leaf in leaves(team.nodes):
         if leaf.who is not Who.TOTAL:
             continue
         partial = partials[leaf.stmt]
         span = leaf.stmt.span
-        yield Need(partial, leaf, None, k.Level.BLOCK, k.Covered("RAW", "partial values", span, span))
+        yield Need(partial, leaf, None, level, k.Covered("RAW", "partial values", span, span))
+        if team.end is not None:
+            yield Need(leaf, team.end, None, level, k.Covered("END", "partial values", span, NOWHERE))
         if around[leaf].loops:
             carrier = around[leaf].loops[-1]
             covered = k.Covered("WAR", "partial values", span, span, carrier.sym)
-            yield Need(leaf, partial, carrier, k.Level.BLOCK, covered)
+            yield Need(leaf, partial, carrier, level, covered)

@@ -8,15 +8,17 @@ from fractions import Fraction
 from math import prod
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
+from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.types import BOOL, I32
-from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, conjunction
+from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, conjunction, walk
 from texpr.isa.target import Target
 from texpr.lowering import barriers, lanes, points, reduce, vectors
 from texpr.lowering.arena import Arena, Met, room, share
 from texpr.lowering.asynchronous import Wait, committing, copying_leaves, place_waits
 from texpr.lowering.cluster import WHOLE, Cluster, each_where, only_where
+from texpr.lowering.distributed import distributed, ranges
 from texpr.lowering.emit import Emitter, atomic_binds, free_sums, unrolling
 from texpr.lowering.lives import Lives, Turn
 from texpr.lowering.names import Names
@@ -76,10 +78,13 @@ class _NestLowering:
     blocks: tuple[Expr, ...] = ()
     cluster: Cluster = field(default_factory=Cluster)
     arena: Arena = field(default_factory=Arena)
+    rank: Sym | None = None
 
     def run(self) -> Lowered:
         if any(m.cluster > 1 for m in self.nest.grid):
             self.cluster = Cluster.of(self.nest.grid, self.names, known(self.needs.model.given))
+        if self.nest.blocks > 1:
+            self.rank = self.names.sym("rank")
         axes, prelude = self._axes()
         self.tree = team = self._team()
         lives = Lives(self.needs, self.nest, team)
@@ -93,6 +98,7 @@ class _NestLowering:
             team.replicated,
             lambda buffer: self.needs.slots(self.nest, team, buffer),
             lambda sizes: room(sizes, lives),
+            lambda buffer: None if self.rank is None else distributed(self.needs, self.nest, team, buffer, self.rank),
         ).run()
         grid = tuple(m.loop for m in self.nest.grid)
         atomics = atomic_binds(grid, self.nest.body)
@@ -101,7 +107,7 @@ class _NestLowering:
         self.emitter.free = free_sums(grid, self.nest.body) if cpu else frozenset()
         self.emitter.vector = None if cpu else vectors.in_lanes
         places = self.placement.places
-        self.tensors = Tensors.of(team.nodes, places, self.names, self.needs, self.nest.team, self.cluster)
+        self.tensors = Tensors.of(team.nodes, places, self.names, self.needs, self.nest.team, self.nest.threads, self.cluster)
         if self.nest.team == 1:
             self.emitter.reduce = lanes.reduce_in_lanes if cpu else None
             body = points.around(self._tiles(), self.nest.body, self.emitter)
@@ -134,11 +140,14 @@ class _NestLowering:
     def _block_coordinates(self, axes: list[k.Axis], prelude: list[k.Stmt]) -> tuple[Expr, ...]:
         syms = tuple(m.loop.sym if m.tile == 1 else self.names.sym(f"{m.loop.sym.base}_block") for m in self.nest.grid)
         extents = tuple(map(self.cluster.extent, self.nest.grid))
+        if self.rank is not None:
+            return self._with_rank(syms, extents, axes, prelude)
         if self.target.family == "cpu":
             axes.extend(k.Axis(s, k.Level.CORE, e) for s, e in zip(syms, extents, strict=True))
             return tuple(map(expr, syms))
         direct = 3 if len(syms) <= 3 else 2
-        for place, dim in self._dimensions(len(syms), direct):
+        asked = {m.dim: place for place, m in enumerate(self.nest.grid) if m.dim}
+        for place, dim in self._dimensions(asked, len(syms), direct):
             base = None if dim == "x" else self.names.sym(f"{syms[place].base}_base")
             axes.append(k.Axis(syms[place], k.Level.GRID, extents[place], dim, base))
         axes.extend(self.cluster.axes)
@@ -147,9 +156,30 @@ class _NestLowering:
             self._fold(syms[:folded], extents[:folded], axes, prelude)
         return tuple(map(expr, syms))
 
-    def _dimensions(self, count: int, direct: int) -> Iterator[tuple[int, str]]:
+    def _with_rank(
+        self, syms: tuple[Sym, ...], extents: tuple[Expr, ...], axes: list[k.Axis], prelude: list[k.Stmt]
+    ) -> tuple[Expr, ...]:
+        """The same where blocks of a cluster share an iteration: along a dimension of their own."""
+        assert self.rank is not None
+        if any(m.cluster > 1 for m in self.nest.grid):
+            reason = "blocks along a loop of the grid are in clusters, and so are those that share one of its iterations"
+            raise limitation("E0918", self.nest.grid[0].loop.span, reason, help="leave one of both out")
+        own, blocks = self.names.sym("cluster_block"), expr(self.nest.blocks)
+        cut = max(len(syms) - 1, 0)
+        every, wide = (*syms[:cut], own, *syms[cut:]), (*extents[:cut], blocks, *extents[cut:])
+        asked = {m.dim: place + (place >= cut) for place, m in enumerate(self.nest.grid) if m.dim}
+        direct = 3 if len(every) <= 3 else 2
+        for place, dim in self._dimensions(asked, len(every), direct):
+            base = None if dim == "x" or place == cut else self.names.sym(f"{every[place].base}_base")
+            axes.append(k.Axis(every[place], k.Level.GRID, wide[place], dim, base))
+            if place == cut:
+                axes.append(k.Axis(self.rank, k.Level.CLUSTER, blocks, dim))
+        if len(every) > direct:
+            self._fold(every[: len(every) - direct], wide[: len(every) - direct], axes, prelude)
+        return tuple(map(expr, syms))
+
+    def _dimensions(self, asked: Mapping[str, int], count: int, direct: int) -> Iterator[tuple[int, str]]:
         """Which of `count` loops has which dimension of the grid: as asked for, then x to the innermost, and so on."""
-        asked = {m.dim: place for place, m in enumerate(self.nest.grid) if m.dim}
         if asked and count > 3:
             reason = f"a grid has three dimensions, and {count} loops are to share it"
             raise limitation("E0910", self.nest.grid[0].loop.span, reason)
@@ -214,7 +244,8 @@ class _NestLowering:
 
         def meet(turns: Sequence[Turn]) -> Met[tuple[barriers.Placed, dict[barriers.Gap, Wait]]]:
             needs = (*found, *(turn.need(lives.level, self.copying) for turn in turns))
-            best = barriers.place(nodes, needs, self.nest.team, runs.__contains__, self.cluster.is_alike)
+            team = min(self.nest.team, self.nest.threads)
+            best = barriers.place(nodes, needs, team, runs.__contains__, self._is_alike)
             landing = (*copied, *(turn.meeting() for turn in turns if turn.source in self.copying))
             waits = place_waits(nodes, landing, self.commits, best.barriers) if self.copying else {}
             cost = Fraction(0) if best.proof is None else best.proof.cost
@@ -225,6 +256,14 @@ class _NestLowering:
         self.placed, self.proof = best.barriers, best.proof
         tensors.place(nodes, met, self.placed)
         self.numbers = {id(steps.nodes): steps.number for steps in barriers.lists(nodes)}
+
+    def _is_alike(self, node: Loop | Branch) -> bool:
+        """Whether all blocks of a cluster surely run a node alike. What each thread keeps a copy of is not known to be."""
+        if self.rank is not None and isinstance(node, Branch):
+            kept = [place.register for place in self.placement.places.values() if place.register is not None]
+            condition = self.emitter.value(node.stmt.condition)
+            return not any(isinstance(part, Ref) and part.sym in kept for part in walk(condition))
+        return self.cluster.is_alike(node)
 
     def _sharing(self) -> tuple[tuple[Buffer, k.Array], ...]:
         """The shared arrays of the block, each with the local that it is; none where warps have arrays of their own."""
@@ -252,7 +291,10 @@ class _NestLowering:
         for reduction in self.reductions.values():
             for arrays in reduction.scratch:
                 for array in arrays:
-                    yield k.Array(array, k.Space.SHARED, "partial values of the warps of one block")
+                    if self.rank is None:
+                        yield k.Array(array, k.Space.SHARED, "partial values of the warps of one block")
+                    else:
+                        yield k.Array(array, k.Space.CLUSTER, "partial values of the warps of a cluster's blocks")
 
     def _let_loads(self, body: tuple[k.Stmt, ...]) -> Iterator[k.Stmt]:
         used = k.symbols(body)
@@ -307,8 +349,7 @@ class _NestLowering:
             leading.clear()
 
     def _leads(self) -> Value:
-        thread = self.thread if self.nest.team == self.nest.threads else self.thread % self.nest.team
-        return Op("eq", (Index(thread, I32), Literal(0, I32)), BOOL)
+        return Op("eq", (Index(self._team_thread(), I32), Literal(0, I32)), BOOL)
 
     def _node(self, node: Node, rest: tuple[Node, ...]) -> Iterator[k.Stmt]:
         match node:
@@ -339,10 +380,13 @@ class _NestLowering:
                     yield k.CommitAsync(stmt.span)
                 self.emitter.copying = False
             case Who.PARTIAL, ir.Par():
-                reduction = self.reductions[stmt] = reduce.start(leaf, self.nest.team, self.emitter)
-                yield from reduce.partial(leaf, reduction, self.nest, self._team_thread(), self.emitter, self._spread)
+                reduction = self.reductions[stmt] = reduce.start(leaf, self.nest, self.rank, self.emitter)
+                own = self.thread if self.rank is not None else self._team_thread()
+                yield from reduce.partial(leaf, reduction, self.nest, own, self.emitter, self._spread)
             case Who.TOTAL, ir.Par():
                 yield from reduce.total(leaf, self.reductions[stmt], self.nest, self._leads(), self.emitter)
+            case Who.END, _:
+                pass
             case _, ir.If():
                 decided = self.tree.decided[stmt]
                 yield k.Declare(decided, BOOL, self.emitter.value(stmt.condition), stmt.span)
@@ -353,7 +397,16 @@ class _NestLowering:
                 yield from self.emitter.stmt(stmt)
 
     def _team_thread(self) -> Expr:
+        if self.rank is not None:
+            return expr(self.rank) * self.nest.threads + self.thread
         return self.thread if self.nest.team == self.nest.threads else self.thread % self.nest.team
+
+    def _plain(self, value: Expr) -> Expr:
+        """An index as the coordinates of threads have it."""
+        if self.rank is None:
+            return value
+        (thread,) = self.thread.syms()
+        return Simplifier(ranges(thread, self.nest.threads, self.rank, self.nest.blocks))(value)
 
     def _idle(self, par: ir.Par) -> Value | None:
         """Which threads run a band that does not use every digit of the thread number: those in which the others are 0."""
@@ -363,7 +416,7 @@ class _NestLowering:
             return None
         return conjunction(
             [
-                Op("eq", (Index(self.thread // stride % radix, I32), Index(ZERO, I32)), BOOL)
+                Op("eq", (Index(self._plain(self._team_thread() // stride % radix), I32), Index(ZERO, I32)), BOOL)
                 for radix, stride in self.nest.digits
                 if (radix, stride) not in used
             ]
@@ -377,7 +430,7 @@ class _NestLowering:
                 body = tuple(self._spread(inner))
             case _:
                 body = self.emitter.block(par.body)
-        digit = loop_map.share(self._team_thread(), self.nest.team)
+        digit = self._plain(loop_map.share(self._team_thread(), self.nest.team))
         extent = par.extent
         if extent.is_constant and extent.constant <= loop_map.radix:
             yield k.Declare(par.sym, I32, Index(digit, I32), par.span)

@@ -89,7 +89,7 @@ def _mapped(found: LoopMap, nest: Nest) -> LoopNote:
     if found.role is Role.GRID and found.radix > 1:
         level = "grid, block"
     elif level == "team":
-        level = "block" if nest.team == nest.threads and nest.team > 1 else "warp" if nest.team > 1 else "thread"
+        level = _team_level(found, nest)
     if found.role is Role.REDUCE:
         level += ", reduced"
     if is_atomic(found.loop):
@@ -106,6 +106,15 @@ def _mapped(found: LoopMap, nest: Nest) -> LoopNote:
     )
 
 
+def _team_level(found: LoopMap, nest: Nest) -> str:
+    """What of a team shares a loop."""
+    if nest.blocks > 1:
+        far = [d.stride * d.radix > nest.threads for d in found.digits]
+        near = [d.stride < nest.threads for d in found.digits]
+        return ", ".join(level for level, some in (("cluster", far), ("block", near)) if any(some)) or "block"
+    return "block" if nest.team == nest.threads and nest.team > 1 else "warp" if nest.team > 1 else "thread"
+
+
 def _sigma(found: LoopMap) -> str:
     """The index as an expression of block b, thread t and step s."""
     share = found.share(expr(Sym("t")))
@@ -118,13 +127,16 @@ def _steps(radix: int) -> Expr:
     return expr(Sym("s")) * radix
 
 
+_TITLES = {Space.GLOBAL: "workspace", Space.CLUSTER: "cluster", Space.SHARED: "shared", Space.LOCAL: "local"}
+
+
 def _buffers(placement: Placement, arena: Arena) -> Iterator[BufferNote]:
     for buffer, place in placement.places.items():
         if place.register is not None:
             yield BufferNote(buffer.name, "register", str(buffer.dtype.bytes), place.reason)
             continue
-        known = count(place.buffer.shape)
+        known = count(place.buffer.shape[1:] if place.space is Space.CLUSTER else place.buffer.shape)
         size = str(known * buffer.dtype.bytes) if known is not None else " * ".join(f"({e})" for e in place.buffer.shape)
-        title = {Space.GLOBAL: "workspace", Space.SHARED: "shared", Space.LOCAL: "local"}[place.space]
+        title = _TITLES[place.space]
         at, lives = arena.at.get(place.buffer), arena.lives.get(place.buffer)
         yield BufferNote(buffer.name, title, size, place.reason, at, lives)

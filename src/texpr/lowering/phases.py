@@ -80,13 +80,17 @@ class Tensors:
         names: Names,
         needs: Needs,
         threads: int,
+        block: int,
         cluster: Cluster,
     ) -> Tensors:
-        """Those among the steps of a team of `threads`."""
+        """Those among the steps of a team of `threads`, of which so many are a `block`."""
         shared = (each.loop for each in lists(nodes) if each.loop is not None and mark(each.loop, TENSOR))
         if (loop := next(shared, None)) is not None:
             raise changed(loop)
         steps = {leaf: found for leaf in leaves(nodes) if (found := step_of(leaf, places, needs.around))}
+        if steps and threads > block:
+            reason = "copies of the tensor memory accelerator are not for what blocks of a cluster share"
+            raise limitation("E0918", next(iter(steps.values())).span, reason, help="stage it by via=ld")
         for leaf, step in steps.items():
             if step.among:
                 corner = step.at(step.seen, tuple(0 for _ in step.loops)).index

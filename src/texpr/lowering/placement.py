@@ -1,8 +1,8 @@
 """Where every `new` of a kernel lives, read off which threads touch which element.
 
 One thread: a register, or the thread's own array, where the size is known; each thread of a team keeping its own copy, where
-all write the same. One block: shared memory, where it fits. Else the caller's workspace, with an element for each grid
-iteration (and thread) that may be alive at once.
+all write the same. One block: shared memory, where it fits. Blocks of a cluster: a part in the shared memory of each. Else the
+caller's workspace, with an element for each grid iteration (and thread) that may be alive at once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
 from texpr.lowering.names import Names
-from texpr.lowering.places import Place
+from texpr.lowering.places import Distributed, Place
 from texpr.lowering.team import COPIES
 from texpr.mapping.nest import Nest
 from texpr.support.diagnostic import Limitation, limitation
@@ -49,7 +49,8 @@ def count(shape: tuple[Expr, ...]) -> int | None:
 class Placer:
     """Decides for one nest. `slots_of`: for a local of a team, how each dimension is dealt out if one thread touches each
     element (None where several do). `sizes`: what the workspace's size may depend on. `room`: bytes that locals of the block
-    take together, if those share bytes that live at different times."""
+    take together, if those share bytes that live at different times. `distributed`: how elements of a local lie in blocks of a
+    cluster."""
 
     nest: Nest
     target: Target
@@ -60,6 +61,7 @@ class Placer:
     replicated: frozenset[Buffer]
     slots_of: Callable[[Buffer], tuple[int, ...] | None]
     room: Callable[[Sequence[tuple[Buffer, int]]], int]
+    distributed: Callable[[Buffer], Distributed | None]
     found: Placement = field(default_factory=Placement)
     shared: list[tuple[Buffer, int]] = field(default_factory=list[tuple[Buffer, int]])
 
@@ -88,6 +90,8 @@ class Placer:
                 if kept == 1:
                     return self._register(buffer, reason)
                 return self._array(buffer, k.Space.LOCAL, reason, shape, slots)
+            case "shared" | "cluster" if self.nest.blocks > 1 or new.space == "cluster":
+                return self._wanted_of_cluster(new, own)
             case "shared":
                 teams = self.nest.threads // self.nest.team
                 if own or size is None or teams > 1:
@@ -106,6 +110,59 @@ class Placer:
                 if own and self.nest.team > 1:
                     trailing = (*trailing, (self.thread % self.nest.team, expr(self.nest.team)))
                 return self._workspace(new, leading, trailing, reason)
+
+    def _wanted_of_cluster(self, new: ir.New, own: bool) -> Place:
+        """What a schedule wants in the memory of a cluster, or of each of its blocks."""
+        size, help = count(new.buffer.shape), "bind its loops alike to the cluster, or leave it to the compiler"
+        if self.nest.blocks == 1:
+            raise self._misplaced(new, "its blocks are in no cluster", "bind a loop around its elements: bind(LOOP, cluster.x)")
+        if own or size is None:
+            why = "each thread has its own" if own else "its size is not a constant"
+            raise self._misplaced(new, why, "make it at a loop that all blocks of a cluster run together")
+        found = self.distributed(new.buffer)
+        if found is None:
+            raise self._misplaced(new, "blocks of the cluster write the same elements, or in no order that is known", help)
+        if new.space == "shared" and found.crosses:
+            raise self._misplaced(new, "blocks of the cluster read each other's elements", f"place({new.buffer.name}, cluster)")
+        needed = self._needed(new.buffer, found)
+        if needed > self.target.shared:
+            why = f"a block of the cluster would need {needed} bytes, and has {self.target.shared}"
+            raise self._misplaced(new, why, "use more blocks, or smaller tiles")
+        return self._distributed(new.buffer, found, "the schedule places it there")
+
+    def _part(self, buffer: Buffer, found: Distributed) -> int:
+        """Bytes of it in one block."""
+        return (count(found.parts.shape(buffer.shape)) or 0) * buffer.dtype.bytes
+
+    def _distributed(self, buffer: Buffer, found: Distributed, reason: str) -> Place:
+        space = k.Space.CLUSTER if found.crosses else k.Space.SHARED
+        part = found.parts.shape(buffer.shape)
+        shape = (expr(self.nest.blocks), *part) if found.crosses else part
+        return replace(self._array(buffer, space, reason, shape), parts=found.parts)
+
+    def _of_cluster(self, new: ir.New) -> Place:
+        """A local that threads of several blocks touch."""
+        buffer, size = new.buffer, count(new.buffer.shape)
+        place = None if size is None else self._in_blocks(buffer)
+        if place is not None:
+            return place
+        found = None if size is None else self.distributed(buffer)
+        why = "its size is not known" if size is None else "elements have no block that writes them"
+        if found is not None:
+            why = f"a block would need {self._needed(buffer, found)} bytes, and has {self.target.shared}"
+        return self._workspace(new, tuple(self._grid()), (), f"blocks of a cluster touch it, but {why}")
+
+    def _needed(self, buffer: Buffer, found: Distributed) -> int:
+        """Bytes of shared memory of a block, its part of one more local among them."""
+        return self._with(buffer, self._part(buffer, found), self.target.shared)
+
+    def _in_blocks(self, buffer: Buffer) -> Place | None:
+        """A part in each block of a cluster, where elements have blocks that write them, and parts fit."""
+        found = self.distributed(buffer)
+        if found is None or self._needed(buffer, found) > self.target.shared:
+            return None
+        told = "blocks of a cluster read what others of them have" if found.crosses else "each element is touched by one block"
+        return self._distributed(buffer, found, told)
 
     def _misplaced(self, new: ir.New, why: str, help: str) -> Limitation:
         return limitation("E0913", new.span, f"`{new.buffer.name}` cannot live in {new.space}: {why}", help=help)
@@ -134,9 +191,13 @@ class Placer:
             own = count(shape)
             if own == 1:
                 return self._register(buffer, "each element is touched by one thread")
+            if self.nest.blocks > 1 and own is not None and own > COPIES and (place := self._in_blocks(buffer)) is not None:
+                return place
             whole = all(s == 1 for s in slots)
             if own is not None and own * buffer.dtype.bytes <= OWN_BYTES and (not whole or own <= COPIES):
                 return self._array(buffer, k.Space.LOCAL, "each element is touched by one thread", shape, slots)
+        if self.nest.blocks > 1:
+            return self._of_cluster(new)
         teams = self.nest.threads // self.nest.team
         needed = None if size is None else self._with(buffer, size * teams * buffer.dtype.bytes, self.target.shared_static)
         if needed is not None and needed <= self.target.shared_static:

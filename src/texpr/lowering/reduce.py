@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from texpr.affine.expr import ONE, Expr, expr
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.types import BOOL, I32
@@ -37,6 +37,7 @@ class Reduction:
 
     own: tuple[tuple[Ref, ...], ...]
     scratch: tuple[tuple[Buffer, ...], ...]
+    rank: Sym | None = None
 
 
 def joined(update: ir.Update) -> ir.Update:
@@ -44,18 +45,23 @@ def joined(update: ir.Update) -> ir.Update:
     return "add" if update == "sub" else update
 
 
-def start(leaf: Leaf, team: int, emitter: Emitter) -> Reduction:
-    """Names for a reduction's registers and, where the team is more than one warp, its scratch arrays."""
+def start(leaf: Leaf, nest: Nest, rank: Sym | None, emitter: Emitter) -> Reduction:
+    """Names for a reduction's registers and, where the team is more than one warp, its scratch arrays.
+
+    `rank`: of a block in the cluster whose blocks share the reduction; each has a part of the arrays then.
+    """
+    warps = expr(min(nest.team, nest.threads) // WARP)
 
     def ref(accumulator: Accumulator, at: int) -> Ref:
         target = accumulator.targets[at]
         return Ref(emitter.names.sym(f"{target.buffer.name.split(chr(39))[0]}_own"), target.dtype)
 
     def scratch(own: Ref) -> Buffer:
-        return Buffer(emitter.names.name(f"{own.sym.name}_warps"), own.dtype, (expr(team // WARP),), "local")
+        shape = (warps,) if rank is None else (expr(nest.blocks), warps)
+        return Buffer(emitter.names.name(f"{own.sym.name}_warps"), own.dtype, shape, "local")
 
     own = tuple(tuple(ref(a, at) for at in range(len(a.targets))) for a in leaf.accumulators)
-    return Reduction(own, tuple(tuple(scratch(r) for r in refs) for refs in own) if team > WARP else ())
+    return Reduction(own, tuple(tuple(scratch(r) for r in refs) for refs in own) if nest.team > WARP else (), rank)
 
 
 def partial(
@@ -81,9 +87,10 @@ def partial(
         yield from _exchange(leaf, reduction, mask, emitter)
         mask //= 2
     if reduction.scratch:
+        own_block = () if reduction.rank is None else (expr(reduction.rank),)
         first = Op("eq", (Index(thread % WARP, I32), Literal(0, I32)), BOOL)
         stores = tuple(
-            k.Store(Load(array, (thread // WARP,)), ref, leaf.stmt.span)
+            k.Store(Load(array, (*own_block, thread // WARP)), ref, leaf.stmt.span)
             for refs, arrays in zip(reduction.own, reduction.scratch, strict=True)
             for ref, array in zip(refs, arrays, strict=True)
         )
@@ -107,9 +114,9 @@ def total(leaf: Leaf, reduction: Reduction, nest: Nest, leader: Value | None, em
             arrays = reduction.scratch[number]
             own = tuple(Ref(emitter.names.sym(f"{r.sym.name}_all"), r.dtype) for r in own)
             for ref, array in zip(own, arrays, strict=True):
-                yield k.Declare(ref.sym, ref.dtype, Load(array, (expr(0),)), leaf.stmt.span)
+                yield k.Declare(ref.sym, ref.dtype, Load(array, _place(ZERO, array)), leaf.stmt.span)
             warp = emitter.names.sym("warp")
-            loaded = tuple(Load(array, (expr(warp),)) for array in arrays)
+            loaded = tuple(Load(array, _place(expr(warp), array)) for array in arrays)
             step = tuple(emitter.join(own, joined(accumulator.update), loaded, bind))
             yield k.For(warp, ONE, expr(nest.team // WARP), step, ONE, "unroll", span=leaf.stmt.span)
         targets = tuple(emitter.target(t) for t in accumulator.targets)
@@ -118,6 +125,12 @@ def total(leaf: Leaf, reduction: Reduction, nest: Nest, leader: Value | None, em
             yield from update
         else:
             yield k.If(leader, update, span=leaf.stmt.span)
+
+
+def _place(warp: Expr, array: Buffer) -> tuple[Expr, ...]:
+    """Where the partial value of a warp is, of all those of a team."""
+    count = array.shape[-1]
+    return (warp,) if array.rank == 1 else (warp // count, warp % count)
 
 
 def _bind(accumulator: Accumulator, leaf: Leaf) -> ir.Bind:

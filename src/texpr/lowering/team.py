@@ -6,7 +6,8 @@ Before: the body of a grid iteration. After: leaves that no barrier may enter, i
 - *partial* and *total*: the two halves of a team reduction, each thread's share and the combination over threads;
 - *leader*: a bind outside every team `par`, a vector of them, or a copy by the tensor memory accelerator: what the team's first
   thread runs, or starts;
-- *all*: the same for something each thread keeps its own copy of, and for every read that decides control flow.
+- *all*: the same for something each thread keeps its own copy of, and for every read that decides control flow;
+- *end*: nothing, where blocks of a cluster end, and with each what others read of it.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class Who(Enum):
     TOTAL = "total"
     LEADER = "leader"
     ALL = "all"
+    END = "end"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,6 +75,12 @@ class Team:
     replicated: frozenset[Buffer]
     decided: dict[ir.If, Sym] = field(default_factory=dict[ir.If, Sym])
 
+    @property
+    def end(self) -> Leaf | None:
+        """The step at which blocks of a cluster end."""
+        last = self.nodes[-1] if self.nodes else None
+        return last if isinstance(last, Leaf) and last.who is Who.END else None
+
 
 COPIES = 16
 """The most elements that every thread keeps its own copy of."""
@@ -109,7 +117,10 @@ def _small(buffer: Buffer) -> bool:
 def build(nest: Nest, decide: dict[ir.If, Sym]) -> Team:
     """The tree of `nest`; `decide` names the variable that holds each uniform condition."""
     replicated = replicated_buffers(nest)
-    return Team(tuple(_nodes(nest.body, nest, replicated, decide)), replicated, decide)
+    nodes = tuple(_nodes(nest.body, nest, replicated, decide))
+    if nest.blocks > 1:
+        nodes = (*nodes, Leaf(Who.END, ir.Seq(Sym("end"), ZERO, ())))
+    return Team(nodes, replicated, decide)
 
 
 def _nodes(body: tuple[ir.Stmt, ...], nest: Nest, copies: frozenset[Buffer], decide: dict[ir.If, Sym]) -> Iterator[Node]:

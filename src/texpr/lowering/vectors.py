@@ -190,6 +190,8 @@ class _Vector:
         if place is not None:
             if place.space is k.Space.LOCAL or place.trailing:
                 return None
+            if place.space is k.Space.CLUSTER and not place.is_own(load.index):
+                return None  # lane by lane from other blocks
             load = replace(load, buffer=place.buffer, index=place.index(load.index))
         obstacle = self.lanes.obstacle(load, stmt)
         if obstacle is not None and may_be_single and place is not None and place.space is k.Space.SHARED:

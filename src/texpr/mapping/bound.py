@@ -17,12 +17,13 @@ from texpr.isa.target import Target
 from texpr.mapping.bands import band
 from texpr.mapping.nest import LoopMap, Role, one_digit
 from texpr.schedule.cluster import blocks
-from texpr.schedule.marks import BIND, UNROLL, VECTOR, asked_at, level_of, mark
+from texpr.schedule.marks import BIND, BLOCK, CLUSTERS, UNROLL, VECTOR, asked_at, level_of, mark
 from texpr.schedule.tree import with_blocks
 from texpr.support.diagnostic import Note, error
 
-THREAD_LEVELS = ("lane", "warp", "block.x", "block.y", "block.z")
-"""Levels inside a block, the fastest digit of the thread number first. A kernel uses the first two or the last three."""
+THREAD_LEVELS = ("lane", "warp", *BLOCK, *CLUSTERS)
+"""Levels inside a block or a cluster, the fastest digit of the thread number first. Of a block's, a kernel uses the first two
+or the last three."""
 
 
 def is_bound(body: tuple[ir.Stmt, ...]) -> bool:
@@ -58,14 +59,23 @@ def require_outside(body: tuple[ir.Stmt, ...]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Widths:
-    """How many threads each level of a block has."""
+    """How many threads each level of a block has, and how many blocks each of a cluster."""
 
     of: Mapping[str, int]
 
     @property
     def threads(self) -> int:
         """Threads of a block that are asked for."""
-        return prod(self.of.values())
+        return prod(width for level, width in self.of.items() if level not in CLUSTERS)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of a cluster that are asked for."""
+        return prod(width for level, width in self.of.items() if level in CLUSTERS)
+
+    def of_threads(self, count: int) -> Widths:
+        """These, with so many threads in a block where nothing asks for any."""
+        return self if any(level not in CLUSTERS for level in self.of) else Widths({"block.x": count, **self.of})
 
     @property
     def digits(self) -> tuple[tuple[int, int], ...]:
@@ -90,9 +100,13 @@ def widths(body: tuple[ir.Stmt, ...], target: Target) -> Widths:
         found["lane"] = target.warp
     made = Widths(found)
     if last is not None and made.threads > target.max_threads:
-        listed = " · ".join(f"{level} {width}" for level, width in found.items())
+        listed = " · ".join(f"{level} {width}" for level, width in found.items() if level not in CLUSTERS)
         reason = f"{listed} are {made.threads} threads, and a block of {target.name} has {target.max_threads} at most"
         raise error("E0910", asked_at(last, BIND), reason, help="split these loops by smaller factors")
+    if last is not None and made.blocks > target.max_cluster:
+        listed = " · ".join(f"{level} {width}" for level, width in found.items() if level in CLUSTERS)
+        reason = f"{listed} are {made.blocks} blocks, and every {target.name} takes {target.max_cluster} in a cluster"
+        raise error("E0910", asked_at(last, BIND), reason, help="split these loops by smaller factors; more is not portable")
     return made
 
 
@@ -103,7 +117,7 @@ def is_own(par: ir.Par) -> bool:
 
 def makes_shared(body: tuple[ir.Stmt, ...]) -> bool:
     """Whether a schedule placed a buffer that `body` makes in shared memory, which is for all threads of a block."""
-    return any(isinstance(s, ir.New) and s.space == "shared" for s in ir.walk(body))
+    return any(isinstance(s, ir.New) and s.space in ("shared", "cluster") for s in ir.walk(body))
 
 
 def ordered(body: tuple[ir.Stmt, ...]) -> tuple[tuple[ir.Stmt, ...], dict[ir.Stmt, ir.Stmt]]:
@@ -159,7 +173,8 @@ def bound_maps(loops: tuple[ir.Par, ...], asked: Widths) -> Iterator[LoopMap]:
     for loop in loops:
         level = level_of(loop)
         assert level is not None
-        yield LoopMap(loop, Role.TEAM, digits=one_digit(asked.of[level], asked.stride(level)))
+        role = Role.REDUCE if loop.reduce else Role.TEAM
+        yield LoopMap(loop, role, digits=one_digit(asked.of[level], asked.stride(level)))
 
 
 def grid_maps(loops: tuple[ir.Par, ...]) -> tuple[LoopMap, ...]:

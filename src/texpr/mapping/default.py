@@ -19,6 +19,7 @@ from texpr.ir.uses import loads
 from texpr.isa.target import Target
 from texpr.mapping.bands import band, contiguous
 from texpr.mapping.bound import (
+    Widths,
     bound_bands,
     bound_maps,
     grid_band,
@@ -34,6 +35,7 @@ from texpr.mapping.distribute import distributes
 from texpr.mapping.nest import LoopMap, Nest, Role, Solved, one_digit
 from texpr.mapping.reductions import is_atomic
 from texpr.mapping.sigma import by_solving
+from texpr.schedule.marks import CLUSTERS, level_of
 from texpr.support.diagnostic import error
 
 THREADS = 256
@@ -94,17 +96,54 @@ def _bound(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym], val
     if target.family == "cpu":
         maps.update((p, LoopMap(p, _role(p))) for found in inner for p in found)
         return Nest(grid, body, 1, 1, maps)
+    if any(level in CLUSTERS for level in asked.of):
+        return _of_cluster(grid, body, asked, bands, inner, anew)
     team = asked.threads if bands else max((LANES, *(_wanted(found) for found in inner))) if inner else 1
     solved: list[Solved] = []
     for found in inner:
         maps.update((m.loop, m) for m in _dealt_out(found, team, loops, body, values, solved))
-        if _role(found[0]) is Role.REDUCE and (team & (team - 1) or team < LANES):
-            name = found[0].sym.base
-            reason = (
-                f"a parallel reduction over `{name}` needs a power of two of threads, {LANES} or more, and {team} are bound"
-            )
-            raise error("E0910", found[0].span, reason, help="bind so many, or make the reduction a `seq`")
+        _require_whole_warps(found[0], team)
     return Nest(grid, body, team, team, maps, asked.digits, anew, tuple(solved))
+
+
+def _of_cluster(
+    grid: tuple[LoopMap, ...],
+    body: tuple[ir.Stmt, ...],
+    asked: Widths,
+    bands: tuple[tuple[ir.Par, ...], ...],
+    inner: tuple[tuple[ir.Par, ...], ...],
+    anew: Mapping[ir.Stmt, ir.Stmt],
+) -> Nest:
+    """What a schedule bound to blocks of a cluster. Of a band whose outer loops alone are, the others are dealt out over the
+    threads of a block, and bands of which nothing is bound over those of all blocks."""
+    rest = tuple(loops for loops in map(_unbound, bands) if loops)
+    shares = (*(_wanted(loops) for loops in rest), *(_wanted(loops) // asked.blocks for loops in inner))
+    asked = asked.of_threads(max(LANES, *(_ceil_power(share) for share in shares)) if shares else LANES)
+    team = asked.threads * asked.blocks
+    maps = {m.loop: m for m in (*grid, *(m for loops in bands for m in bound_maps(loops, asked)))}
+    for loops, threads in (*((loops, asked.threads) for loops in rest), *((loops, team) for loops in inner)):
+        maps.update((m.loop, m) for m in _digits(_by_contiguity(loops, loops[-1].body), threads, _role(loops[0])))
+    for par in maps:
+        if _role(par) is Role.REDUCE:
+            _require_whole_warps(par, asked.threads)
+    return Nest(grid, body, team, asked.threads, maps, asked.digits, anew)
+
+
+def _unbound(bound: tuple[ir.Par, ...]) -> tuple[ir.Par, ...]:
+    """The loops of a band behind those that are bound, to blocks alone; none where some are bound to threads."""
+    if any(level_of(p) not in CLUSTERS for p in bound):
+        return ()
+    loops = next(_team_bands((bound[0],)))[len(bound) :]
+    return loops
+
+
+def _require_whole_warps(par: ir.Par, threads: int) -> None:
+    if _role(par) is Role.REDUCE and (threads & (threads - 1) or threads < LANES):
+        reason = (
+            f"a parallel reduction over `{par.sym.base}` needs a power of two of threads, {LANES} or more, "
+            f"and {threads} are bound"
+        )
+        raise error("E0910", par.span, reason, help="bind so many, or make the reduction a `seq`")
 
 
 def _role(par: ir.Par) -> Role:

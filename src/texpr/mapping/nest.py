@@ -99,10 +99,11 @@ class Solved:
 class Nest:
     """One kernel's worth of program: a grid band and what each of its iterations does.
 
-    `team` threads share an iteration of the grid band (1: each thread runs its own), `threads` make a block. `loops` maps
-    every GRID, TEAM and REDUCE loop. `digits`: radix and stride of each digit of the thread number where a schedule named
-    them; a band that leaves one out is run by the threads in which that digit is 0. `anew`: for statements that mapping made
-    anew, those of the program. `solved`: what the solver said of bands that it was asked for.
+    `team` threads share an iteration of the grid band (1: each thread runs its own), `threads` make a block; where the team is
+    more, it is that of all blocks of a cluster, and numbers theirs one after the other. `loops` maps every GRID, TEAM and
+    REDUCE loop. `digits`: radix and stride of each digit of the thread number where a schedule named them; a band that leaves
+    one out is run by the threads in which that digit is 0. `anew`: for statements that mapping made anew, those of the program.
+    `solved`: what the solver said of bands that it was asked for.
     """
 
     grid: tuple[LoopMap, ...]
@@ -113,3 +114,8 @@ class Nest:
     digits: tuple[tuple[int, int], ...] = ()
     anew: Mapping[ir.Stmt, ir.Stmt] = field(default_factory=dict[ir.Stmt, ir.Stmt])
     solved: tuple[Solved, ...] = ()
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks of a cluster share an iteration of the grid band."""
+        return max(1, self.team // self.threads)

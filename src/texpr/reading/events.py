@@ -208,8 +208,11 @@ class _Reader:
         launch = Launch(kernel, time, domain, tuple(blocks), tuple(threads))
         self.found.launches.append(launch)
         assigned = {s.sym for s in k.walk(kernel.body) if isinstance(s, k.Assign)}
+        plain = Simplifier(
+            Known({a.sym: (0, a.extent.constant - 1) for a in kernel.axes if a.extent.is_constant and not a.base})
+        )
         along = {a.dim: expr(a.sym) for a in kernel.axes if a.level is Level.GRID}
-        meaning = {**env, **{sym: along[a.dim] % a.extent for sym, a in ranks.items()}}
+        meaning = {**env, **{sym: plain(along[a.dim] % a.extent) for sym, a in ranks.items()}}
         _Body(self, launch, assigned).block(kernel.body, Site(launch), _Scope(meaning, {}), skip)
 
     def folded(self, axis: k.Axis, body: Block) -> tuple[dict[Sym, Expr], int, dict[Sym, Expr]] | None:

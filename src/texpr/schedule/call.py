@@ -10,6 +10,7 @@ from texpr.affine.expr import Expr, Sym, expr
 from texpr.frontend.tokens import is_name
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
+from texpr.isa.levels import Level
 from texpr.schedule.marks import TENSOR, mark
 from texpr.schedule.state import State
 from texpr.schedule.tree import loops, path_to
@@ -166,10 +167,13 @@ class Call:
         return tuple(map(Sym, given))
 
     def require_memory(self, space: str, argument: ir.Argument | None) -> None:
-        """Raises E0908 for shared memory on a target that has none."""
+        """Raises E0908 for shared memory, or that of a cluster, on a target that has none."""
         target = self.state.target
         if space == "shared" and not target.is_gpu:
             raise self.refuse("E0908", f"{target.name} has no shared memory", at=argument, help="write `registers` instead")
+        if space == "cluster" and Level.CLUSTER not in target.levels:
+            other = "build for sm_90 or later" if target.is_gpu else None
+            raise self.refuse("E0908", f"{target.name} has no clusters of blocks", at=argument, help=other)
 
     def no_results(self) -> None:
         """Raises where names are given though the rule makes nothing."""

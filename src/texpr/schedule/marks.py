@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from texpr.ir import program as ir
+from texpr.isa.levels import Level
 from texpr.isa.target import Target
 from texpr.support.span import NOWHERE, Span
 
@@ -36,6 +37,9 @@ BLOCKS = "launch_bounds"
 """A mark of the function: blocks that a multiprocessor should hold."""
 
 GRID, BLOCK, WARPS = ("grid.x", "grid.y", "grid.z"), ("block.x", "block.y", "block.z"), ("warp", "lane")
+CLUSTERS = ("cluster.x", "cluster.y", "cluster.z")
+"""Blocks of a cluster that share an iteration of the grid, numbered x first."""
+
 AUTO = "auto"
 """The level that the compiler chooses."""
 
@@ -44,7 +48,9 @@ _Loop = TypeVar("_Loop", bound=ir.Loop)
 
 def levels(target: Target) -> tuple[str, ...]:
     """What a loop can be bound to on `target`."""
-    return ("core",) if target.family == "cpu" else (*GRID, *BLOCK, *WARPS)
+    if target.family == "cpu":
+        return ("core",)
+    return (*GRID, *(CLUSTERS if Level.CLUSTER in target.levels else ()), *BLOCK, *WARPS)
 
 
 def marked(loop: _Loop, name: str, *args: str | int, span: Span = NOWHERE) -> _Loop:

@@ -3,7 +3,8 @@
     par M |i| #grid { par 128 |j| #block { … } }    is    bind(i, grid.x)  bind(j, block.x)
     seq 4 |k| #unroll { … }                         is    unroll(k)
 
-`#grid` and `#block` give the innermost such loop the dimension x, the next y, then z. What a schedule says comes first.
+`#grid`, `#cluster` and `#block` give the innermost such loop the dimension x, the next y, then z. What a schedule says comes
+first.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from difflib import get_close_matches
 
 from texpr.ir import program as ir
 from texpr.isa.target import Target
-from texpr.schedule.marks import BLOCK, GRID, TOGETHER, WARPS, levels
+from texpr.schedule.marks import BLOCK, CLUSTERS, GRID, TOGETHER, WARPS, levels
 from texpr.schedule.tree import Body, with_blocks
 from texpr.support.diagnostic import error
 
 IN_PLACE = ("bind", "unroll", "vectorize", "partition", TOGETHER)
 """Directives on one loop that a pragma of that name is."""
 
-LEVELS = ("grid", "block")
+LEVELS = ("grid", "cluster", "block")
 
 ATOMIC = "atomic"
 """What a `reduce` says that mapping is to do by atomic updates."""
@@ -72,7 +73,7 @@ def _directive(loop: ir.Loop, pragma: ir.Directive) -> Iterator[ir.Directive]:
 
 def _level(bind: ir.Directive) -> bool:
     """Whether a bind names a level of some machine."""
-    return bind.args[1].value in (*GRID, *BLOCK, *WARPS, "core")
+    return bind.args[1].value in (*GRID, *CLUSTERS, *BLOCK, *WARPS, "core")
 
 
 def _depth(body: Body, name: str) -> int:

@@ -17,7 +17,7 @@ from texpr.affine.expr import Expr, Max, Min, Sym, Xor, children, expr
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Load, Ref
 from texpr.isa.levels import Space
-from texpr.presburger.formula import Eq, Formula, Ge, between, conj, differ, disj, leaves, negate, rename
+from texpr.presburger.formula import TRUE, Eq, Formula, Ge, between, compare, conj, differ, disj, leaves, negate, rename
 from texpr.presburger.omega import refuted
 from texpr.presburger.questions import Point, points, witness
 from texpr.presburger.raw import Undecided
@@ -26,7 +26,7 @@ from texpr.reading.actions import Action, Program, Spot
 from texpr.reading.events import Event, Launch, Reading, Site, plainly
 from texpr.verifier.landing import Landing, known, landed, not_landed
 from texpr.verifier.match import Match, home_of
-from texpr.verifier.order import Names, Sides, When, cases, domains, equal_all, sides_of, unordered
+from texpr.verifier.order import Names, Sides, When, cases, domains, equal_all, sides_of, unjoined, unordered, within
 from texpr.verifier.phases import Phases
 from texpr.verifier.tags import ELEMENTS, End, Tags
 from texpr.verifier.there import There, nowhere, own_names, there
@@ -186,11 +186,19 @@ class Flow:
         if space is Space.GLOBAL:
             return ()
         found = (*launch.host, *launch.blocks)
+        if space is Space.CLUSTER:
+            found = tuple(s for s in found if s not in within(launch))
         if space is Space.LOCAL:
             found = (*found, *launch.threads)
         if isinstance(home, Sym):
             found = (*found, *(loop.sym for loop in self.reading.variables[home].site.loops))
         return found
+
+    def strayed(self, site: Site, index: Sequence[Expr], write: bool) -> Point | None:
+        """A write to the memory of another block of the cluster, or a read that may come when that has ended."""
+        own = within(site.launch)  # where there is none, which block it is of is not known
+        other = disj(compare(op, index[0], expr(s)) for s in own for op in ("<", ">")) if own else TRUE
+        return witness((*site.where, other, *(() if write else (unjoined(site),))), self.premises)
 
     def misordered(self, a: Access, b: Access) -> Point | None:
         """Instances at one place that the program has in this order, and the kernels perhaps not. Raises Undecided."""
@@ -229,7 +237,7 @@ class Flow:
     def _late(self, a: Access, b: Access, sides: Sides, facts: Sequence[Formula]) -> Point | None:
         """Instances with `facts` of which the first perhaps does not come first in the kernels."""
         space = self.space(a.home)
-        shared, later = space is Space.SHARED, not a.write and b.write
+        shared, later = space in (Space.SHARED, Space.CLUSTER), not a.write and b.write
         found = self.landings(a, b) if a.site.launch is b.site.launch else None
         if found is not None:
             bad = [not_landed(a.site, b.site, found, sides, shared_only=shared, later=later)]

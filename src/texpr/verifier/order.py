@@ -1,7 +1,7 @@
 """Which of two instances comes first: in the program, and on the threads of a kernel.
 
 In a kernel one instance comes before another where its launch does; in one launch where one thread runs both, in that order;
-and where all threads of both meet at a barrier in between. Different blocks of a launch never meet.
+and where all threads of both meet at a barrier in between. Blocks of a launch never meet, but for those of one cluster.
 """
 
 from __future__ import annotations
@@ -102,7 +102,8 @@ def _renamed(site: Site, names: tuple[tuple[Sym, Expr], ...]) -> tuple[Formula, 
 def unordered(a: Site, b: Site, sides: Sides, *, shared_only: bool, private: bool, later: bool) -> list[Formula]:
     """When `a` does not surely come before `b` in the kernels, case by case.
 
-    `shared_only`: both touch memory of one block, `private`: of one thread. `later`: in one instance `b` is behind `a`.
+    `shared_only`: both touch memory of one block or cluster, `private`: of one thread. `later`: in one instance `b` is behind
+    `a`.
     """
     found = list(launched_later(a, b, sides))
     if a.launch is not b.launch:
@@ -111,8 +112,10 @@ def unordered(a: Site, b: Site, sides: Sides, *, shared_only: bool, private: boo
     threads = a.launch.threads
     mine, theirs = [sides.a(e) for e in a.block], [sides.b(e) for e in b.block]
     if not (shared_only or private) and mine:
-        found.append(conj((*same_host, differ(mine, theirs))))
-    elif a.sender or b.sender:  # blocks of a cluster
+        wide = [ranks(a.launch).get(s, 1) for s in a.launch.blocks]
+        apart = differ([x // n for x, n in zip(mine, wide, strict=True)], [y // n for y, n in zip(theirs, wide, strict=True)])
+        found.append(conj((*same_host, apart)))
+    if ranks(a.launch) and mine != theirs and not private:  # blocks of a cluster
         far = differ(mine, theirs)
         found.extend(conj((*same_host, far, case)) for case in _unmet(a, b, sides, CLUSTER))
     here = [*same_host, *(Eq(x - y) for x, y in zip(mine, theirs, strict=True))]
@@ -122,6 +125,27 @@ def unordered(a: Site, b: Site, sides: Sides, *, shared_only: bool, private: boo
     here += equal_all(threads, sides)
     found.extend(conj((*here, case)) for case in not_behind(a, b, sides, later))
     return found
+
+
+@lru_cache(maxsize=1 << 6)
+def ranks(launch: Launch) -> Mapping[Sym, int]:
+    """The indices of blocks along which there are clusters, and how many blocks each has there."""
+    wide = {axis.dim: axis.extent.constant for axis in launch.kernel.axes if axis.level is k.Level.CLUSTER}
+    found = {a.sym: wide[a.dim] for a in launch.kernel.axes if a.level is k.Level.GRID and a.dim in wide}
+    return found if found.keys() <= set(launch.blocks) else {}
+
+
+def within(launch: Launch) -> tuple[Sym, ...]:
+    """The one index along which there are clusters, if there is one cluster along it."""
+    extents = {axis.sym: axis.extent for axis in launch.kernel.axes}
+    return tuple(s for s, n in ranks(launch).items() if len(ranks(launch)) == 1 and extents[s] is expr(n))
+
+
+def unjoined(site: Site) -> Formula:
+    """When blocks of a cluster perhaps do not meet behind an instance, before the kernel ends."""
+    ways = [(_met(block[at + 1 :]), FALSE) for block, at in site.path]
+    ways += [(_met(node.body), Ge(expr(node.sym) + node.step - site.bounds[node][1])) for node in _loops(site, 0)]
+    return conj(unless for width, unless in ways if width >= CLUSTER)
 
 
 def textual(a: Site, b: Site, sides: Sides) -> list[Formula]:

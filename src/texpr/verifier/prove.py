@@ -14,6 +14,7 @@ from texpr.ir.proof import Obligation, Proof, Verdict
 from texpr.ir.rewrite import Rewriter, replace_loads
 from texpr.ir.shared import overlaps
 from texpr.ir.value import Buffer, Literal, Load, Value
+from texpr.isa.levels import Space
 from texpr.presburger.formula import Formula, compare, conj, negate
 from texpr.presburger.linear import NotAffine
 from texpr.presburger.questions import MOST, Point, witness
@@ -289,6 +290,9 @@ class _Prover:
                         about = f"{one[0]} of line {span.line} and {two[0]} of line {two[0].event.span.line}"
                         told = Told(kernel, "one element", about, "a place holds one at a time", span)
                         yield told, self.flow.confused, (one[0], two[0])
+            for a in accesses if self.flow.space(accesses[0].home) is Space.CLUSTER else ():
+                told = Told.of(a.event, "a block is there", "it ends behind a barrier of its cluster", str(a))
+                yield told, self.flow.strayed, (a.site, a.index, a.write)
 
     def reads(self) -> Iterator[Asked]:
         """What was written before a read was written where it is read, and what is written to results is there in the end."""

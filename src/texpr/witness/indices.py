@@ -23,16 +23,29 @@ class Kept:
     stored: Buffer | Sym
     meant: tuple[Expr, ...]
 
+    @property
+    def in_parts(self) -> bool:
+        """Whether blocks of a cluster, each, have some of the elements."""
+        shapes = [b.shape for b in (self.home, self.stored) if isinstance(b, Buffer)]
+        return len(self.index) > 0 and len(shapes) == 2 and shapes[0] != shapes[1] and len(shapes[0]) == len(shapes[1])
+
     def applied(self, given: Load | Ref, meant: Load | Ref, around: Sequence[Sym]) -> Iterator[tuple[Expr, Expr]]:
         """The equations which that suggests of another element there."""
         if home_of(given) != self.home or not isinstance(meant, Load) or meant.buffer != self.stored:
+            return
+        element = (*map(expr, around), *meant.index)
+        places = given.index if isinstance(given, Load) else ()
+        if self.in_parts:  # what lies before a part of it is the same at all places of the part
+            for theirs, mine in zip(element, self.meant, strict=True):
+                for own, other in zip(self.index, places, strict=True):
+                    if own.syms() and (mine - own).syms().isdisjoint(own.syms()):
+                        yield theirs, mine - own + other
             return
         values: dict[Sym, Expr] = {}
         for own, other in zip(self.index, given.index if isinstance(given, Load) else (), strict=True):
             sym = own.as_sym
             if sym is not None and sym not in values:
                 values[sym] = other
-        element = (*map(expr, around), *meant.index)
         yield from ((theirs, mine.substitute(values)) for theirs, mine in zip(element, self.meant, strict=True))
 
 

@@ -52,6 +52,7 @@ class _Search:
     flow: Flow
     matches: dict[Event, Match] = field(default_factory=dict[Event, Match])
     copies: dict[Event, Moved] = field(default_factory=dict[Event, Moved])
+    parted: list[Kept] = field(default_factory=list[Kept])
     turns: dict[Launch, list[tuple[Sym, Expr]]] = field(default_factory=dict["Launch", "list[tuple[Sym, Expr]]"])
 
     def statements(self) -> None:
@@ -63,6 +64,7 @@ class _Search:
                 found = self.match(event, self.candidates(event, round))
                 if found is not None:
                     self.matches[event] = found
+                    self.parted += [kept for kept in keeps(found, self.asked.program.scopes) if kept.in_parts]
                     turns = self.turns.setdefault(event.site.launch, [])
                     turns.extend((s, e) for s, e in found.indices.items() if e.syms() and (s, e) not in turns and round < 2)
 
@@ -93,6 +95,7 @@ class _Search:
                 continue
             wanted = indices(action.spot)
             around = wanted[: self.asked.program.scopes[action.stored]]
+            pairing.hints[:0] = self.in_parts(pairing, wanted)
             pairing.hints += [pair for kept in known for pair in kept.applied(event.target, action.target, around)]
             guesses.extend((pairing, each) for each in solutions(pairing, wanted, self.turns.get(event.site.launch, ())))
         for sure in (self.plain, self.right):  # what is plain is found before what is only right
@@ -104,6 +107,12 @@ class _Search:
             if self.right(pairing, solution):
                 return pairing.matched(solution)
         return None
+
+    def in_parts(self, pairing: Pairing, wanted: Sequence[Sym]) -> list[tuple[Expr, Expr]]:
+        """What an event's reads of arrays say that lie in parts in the blocks of a cluster."""
+        read = [(o.read, o.meant) for o in pairing.operands if isinstance(o.meant, Load)]
+        around = {meant: wanted[: self.asked.program.scopes[meant.buffer]] for _, meant in read}
+        return [pair for kept in self.parted for given, meant in read for pair in kept.applied(given, meant, around[meant])]
 
     def plain(self, pairing: Pairing, solution: Mapping[Sym, Expr]) -> bool:
         """Whether an event plainly is a statement of these indices."""

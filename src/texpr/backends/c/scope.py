@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from texpr.affine.expr import Expr, Sym
@@ -54,7 +54,8 @@ class Variable:
 class Scope:
     """What may be mentioned at a place. `widest` is the type that index arithmetic may grow to.
 
-    `named` holds buffers (arrays, pointers, scalars), maps and register variables; `scalars` the buffers that are plain values.
+    `named` holds buffers (arrays, pointers, scalars), maps and register variables; `scalars` the buffers that are plain values;
+    `parts` those of which each block of a cluster has a part, with the coordinate that says which of them a block is.
     """
 
     taken: Taken
@@ -65,6 +66,7 @@ class Scope:
     facts: tuple[Fact, ...]
     known: Known
     widest: IntType
+    parts: Mapping[Buffer, Sym] = field(default_factory=dict[Buffer, Sym])
 
     @staticmethod
     def empty(widest: IntType = IntType.LONG) -> Scope:
@@ -88,6 +90,11 @@ class Scope:
         """The scope in which `buffer` is a plain value."""
         scope, text = self.name(buffer)
         return scope._with(scalars=self.scalars | {buffer}), text
+
+    def part(self, buffer: Buffer, rank: Sym) -> tuple[Scope, str]:
+        """The scope in which `buffer` is this block's part of it, and its name."""
+        scope, text = self.name(buffer)
+        return scope._with(parts={**self.parts, buffer: rank}), text
 
     def integer(self, sym: Sym, ends: Range, facts: Iterable[Fact] = (), past: Range | None = None) -> tuple[Scope, Variable]:
         """The scope in which `sym` is an integer variable in the range `ends`, and that variable.

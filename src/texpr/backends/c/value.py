@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from texpr.affine.expr import Sym
@@ -47,6 +48,9 @@ def element_text(load: Load, scope: Scope) -> Text:
     name = scope.named[load.buffer]
     if load.buffer in scope.scalars:
         return Text(name)
+    rank = load.index[0] if load.buffer in scope.parts else None
+    if rank is not None and rank.as_sym is not scope.parts[load.buffer]:
+        name = f"tx_cluster_shared({name}, {index(rank, scope).text})"
     return Text(f"{name}[{place_text(load, scope)}]")
 
 
@@ -54,6 +58,8 @@ def place_text(load: Load, scope: Scope) -> Text:
     """The place of an element in its buffer."""
     for sym, meaning in load.data:
         scope = data_integer(scope, sym, value_text(meaning, scope), meaning.dtype)
+    if load.buffer in scope.parts:  # what lies in one block
+        return flat_index(replace(load.buffer, shape=load.buffer.shape[1:]), load.index[1:], scope).text
     return flat_index(load.buffer, load.index, scope).text
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
+from texpr.affine.expr import Sym
 from texpr.backends.c.arguments import axis_variable, distinct, kernel_arguments
 from texpr.backends.c.body import INDENT, Body, signature
 from texpr.backends.c.scope import Scope
@@ -32,7 +33,7 @@ from texpr.ir.kernel import (
     kernels,
     walk,
 )
-from texpr.ir.shared import USUAL_ALIGNMENT, elements, shared_bytes, shared_places
+from texpr.ir.shared import USUAL_ALIGNMENT, part, shared_bytes, shared_places
 from texpr.ir.together import MOST_SHARED, dynamic_bytes, joint, together
 from texpr.ir.transfer import CopyTensor, StoreTensor, Tiles, Waited
 from texpr.isa.cuda import TMA, TMA_ROWS
@@ -113,7 +114,7 @@ def _body(kernel: Kernel, plan: Plan, scope: Scope, blocks: Mapping[str, str], *
         size = shared_bytes(kernel)
         lines.append(f"{INDENT}TX_SHARED_ARENA({size});")
     for array in kernel.arrays:
-        scope, line = _array(array, places[array] if size and array in places else None, scope)
+        scope, line = _array(array, places[array] if size and array in places else None, scope, kernel.rank)
         lines.append(INDENT + line)
     return [*lines, *body.lines(kernel.body, scope, 1)]
 
@@ -174,16 +175,17 @@ def _axis(axis: Axis, scope: Scope, blocks: Mapping[str, str]) -> tuple[Scope, s
     return scope, f"{ctype} const {variable.text} = ({ctype}){register}{first};"
 
 
-def _array(array: Array, at: int | None, scope: Scope) -> tuple[Scope, str]:
+def _array(array: Array, at: int | None, scope: Scope, rank: Sym | None) -> tuple[Scope, str]:
     """The declaration of an array; `at`: its place in the block of shared memory, where there is one."""
-    scope, name = scope.name(array.buffer)
-    ctype, count = C_NAMES[array.buffer.dtype], elements(array.buffer)
+    apart = rank if array.space is Space.CLUSTER else None
+    scope, name = scope.name(array.buffer) if apart is None else scope.part(array.buffer, apart)
+    ctype, count = C_NAMES[array.buffer.dtype], part(array)
     match array.space:
         case Space.SHARED if array.barrier:
             text = f"TX_BARRIERS({name}, {count})" if at is None else f"TX_BARRIERS_AT({name}, {count}, {at})"
-        case Space.SHARED if at is not None:
+        case Space.SHARED | Space.CLUSTER if at is not None:
             text = f"TX_SHARED_AT({ctype}, {name}, {count}, {array.align}, {at})"
-        case Space.SHARED:
+        case Space.SHARED | Space.CLUSTER:
             aligned = array.align != USUAL_ALIGNMENT
             text = (
                 f"TX_SHARED_ALIGNED({ctype}, {name}, {count}, {array.align})"

@@ -38,6 +38,38 @@ template <int ID> TX_FN void tx_bar_sync(int threads) { asm volatile("bar.sync %
 TX_FN void tx_cluster_sync() {
     asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
+
+/* An array in the shared memory of a block of the cluster, to be read. PTX ISA, "mapa", "ld", "State Spaces": shared::cluster. */
+template <class T> struct tx_peer {
+    uint32_t at;
+    template <class I> __device__ __forceinline__ T operator[](I index) const {
+        static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8, "what one register or two hold");
+        uint32_t const from = at + (uint32_t)index * (uint32_t)sizeof(T);
+        T value;
+        if constexpr (sizeof(T) == 8) {
+            uint64_t word;
+            asm volatile("ld.shared::cluster.b64 %0, [%1];" : "=l"(word) : "r"(from) : "memory");
+            memcpy(&value, &word, sizeof(T));
+        } else if constexpr (sizeof(T) == 4) {
+            uint32_t word;
+            asm volatile("ld.shared::cluster.b32 %0, [%1];" : "=r"(word) : "r"(from) : "memory");
+            memcpy(&value, &word, sizeof(T));
+        } else {
+            uint16_t word;
+            if constexpr (sizeof(T) == 2) asm volatile("ld.shared::cluster.b16 %0, [%1];" : "=h"(word) : "r"(from) : "memory");
+            else asm volatile("ld.shared::cluster.u8 %0, [%1];" : "=h"(word) : "r"(from) : "memory");
+            memcpy(&value, &word, sizeof(T)); /* the low bytes */
+        }
+        return value;
+    }
+};
+
+/* The array `mine` of the block with number `rank` in this cluster. */
+template <class T> TX_FN tx_peer<T> tx_cluster_shared(T const *mine, int rank) {
+    uint32_t there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"((uint32_t)__cvta_generic_to_shared(mine)), "r"(rank));
+    return {there};
+}
 #endif
 
 /* All blocks of the grid arrive, which the device holds at once, and see each other's writes; `arrived` counts their arrivals since

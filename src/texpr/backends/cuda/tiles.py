@@ -31,6 +31,8 @@ def _covered(dependence: t.Covered) -> str:
     carried = f", carried by {dependence.carried.base}" if dependence.carried is not None else ""
     ends = [line_of(dependence.source), line_of(dependence.sink)]
     lines = "" if None in ends else f": line {ends[0]} -> line {ends[1]}"
+    if dependence.kind == "END":
+        lines = "" if ends[0] is None else f": line {ends[0]} -> the block's end"
     return f"{dependence.kind} {dependence.buffer}{lines}{carried}"
 
 

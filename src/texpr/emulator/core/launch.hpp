@@ -144,11 +144,27 @@ class Queue {
     std::uint64_t total_ = 0, taken_ = 0, step_ = 1, offset_ = 0;
 };
 
+/* What blocks of a cluster that ended read of each other behind the last barrier that joined them: there the other block may have
+   ended before, and its shared memory was no one's. That is so whichever came first this time. */
+inline void check_reach(Cluster &cluster) {
+    if (cluster.blocks.size() < 2 || !machine.options.detect || !machine.kernel->checked) return;
+    for (Block &block : cluster.blocks)
+        for (const auto &array : block.shared) {
+            if (array->fresh != block.start || !array->view.watched) continue;
+            for (long long at = 0; at < array->view.count; ++at)
+                for (const Access &past : array->cells[(std::size_t)at].reads) {
+                    if (past.stamp < array->fresh || past.block == block.number || past.stamp <= cluster.base) continue;
+                    found(Fault::early_exit, array->view, at, party(past, "read"), party(block.fibers[0], "meets it no more"));
+                }
+        }
+}
+
 /* Puts away the clusters that ended (or all). */
 inline void retire(bool all) {
     auto &running = machine.running;
     for (std::size_t at = running.size(); at-- > 0;) {
         if (!all && running[at]->live != 0) continue;
+        if (!all) check_reach(*running[at]);
         for (Block &block : running[at]->blocks) {
             count_end(block);
             forget_copies(block);

@@ -1,9 +1,10 @@
 """`bind(bi, grid.x)`: the iterations of a `par` shared out over a level of the machine, one each.
 
-Levels of a GPU: `grid.x` `grid.y` `grid.z`, `block.x` `block.y` `block.z`, or `warp` and `lane` in place of the block's; of a
-CPU: `core`. The loops of the grid are outermost and directly nested. Copies of a loop, which distribution made, are bound with
-it. What is not bound, or bound to `auto`, the compiler maps. Iterations that meet in a `reduce` may go to the grid where their
-updates may come in any order: integers, extrema, and floating-point sums of a loop that is marked `#atomic`.
+Levels of a GPU: `grid.x` `grid.y` `grid.z`, `cluster.x` `cluster.y` `cluster.z`, `block.x` `block.y` `block.z`, or `warp` and
+`lane` in place of the block's; of a CPU: `core`. The loops of the grid are outermost and directly nested. Blocks of a cluster
+share an iteration of the grid. Copies of a loop, which distribution made, are bound with it. What is not bound, or bound to
+`auto`, the compiler maps. Iterations that meet in a `reduce` may go to blocks of a cluster; to the grid where their updates may
+come in any order: integers, extrema, and floating-point sums of a loop that is marked `#atomic`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,21 @@ from __future__ import annotations
 from texpr.ir import program as ir
 from texpr.ir.updates import may_meet
 from texpr.schedule.call import Call, Rule
-from texpr.schedule.marks import AUTO, BIND, BLOCK, GRID, UNROLL, VECTOR, WARPS, level_of, levels, mark, marked, unmarked
+from texpr.schedule.marks import (
+    AUTO,
+    BIND,
+    BLOCK,
+    CLUSTERS,
+    GRID,
+    UNROLL,
+    VECTOR,
+    WARPS,
+    level_of,
+    levels,
+    mark,
+    marked,
+    unmarked,
+)
 from texpr.schedule.state import State
 from texpr.schedule.tree import loops, path_to
 from texpr.support.diagnostic import Note
@@ -31,12 +46,14 @@ def _apply(call: Call) -> State:
     meeting = isinstance(loop, ir.Par) and level in GRID and bool(loop.reduce) and not loop.fully
     if isinstance(loop, ir.Par) and meeting:
         _require_any_order(call, loop)
+    elif isinstance(loop, ir.Par) and level in CLUSTERS and loop.reduce and not loop.fully:
+        pass  # what its blocks sum up, they join
     else:
         _require_par(call, loop)
     _require_unbound(call, loop)
     for copy in call.state.copies(loop):
         _require_free(call, copy, level)
-    if level in (*BLOCK, *WARPS):
+    if level in (*CLUSTERS, *BLOCK, *WARPS):
         _require_threads(call, loop, level)
     else:
         _require_outermost(call, loop)
@@ -106,9 +123,10 @@ def _require_free(call: Call, loop: ir.Loop, level: str) -> None:
 def _require_threads(call: Call, loop: ir.Loop, level: str) -> None:
     extent, target = loop.extent, call.state.target
     if not extent.is_constant:
-        reason = f"the extent of `{loop.sym.base}`, {extent}, is not a constant, so it cannot be a number of threads"
+        what = "blocks" if level in CLUSTERS else "threads"
+        reason = f"the extent of `{loop.sym.base}`, {extent}, is not a constant, so it cannot be a number of {what}"
         raise call.refuse("E0910", reason, help=f"split it: split({loop.sym.base}, 32) -> (…)")
-    most = 32 if level == "lane" else target.max_threads
+    most = target.max_cluster if level in CLUSTERS else 32 if level == "lane" else target.max_threads
     if not 1 <= extent.constant <= most:
         reason = f"`{loop.sym.base}` has {extent} iterations, and `{level}` takes 1 to {most}"
         raise call.refuse("E0910", reason, help=f"split it: split({loop.sym.base}, 32) -> (…)")

@@ -1,4 +1,5 @@
-"""`place(v, shared)`: where a `new` lives: shared, registers or workspace (global memory that the caller sets aside).
+"""`place(v, shared)`: where a `new` lives: shared, cluster (a part in the shared memory of each block of a cluster),
+registers or workspace (global memory that the caller sets aside).
 
 Changes no result. Refused in lowering (E0913) where the threads that touch its elements cannot reach them there.
 """
@@ -12,7 +13,7 @@ from texpr.schedule.call import Call, Rule
 from texpr.schedule.state import State
 from texpr.schedule.tree import replaced
 
-SPACES = ("shared", "registers", "workspace")
+SPACES = ("shared", "cluster", "registers", "workspace")
 
 
 def _apply(call: Call) -> State:
@@ -34,4 +35,4 @@ def _placed(new: ir.Stmt, space: str) -> ir.Stmt:
     return replace(new, space=space)
 
 
-RULE = Rule("place", "place(BUFFER, shared|registers|workspace)", _apply)
+RULE = Rule("place", "place(BUFFER, shared|cluster|registers|workspace)", _apply)

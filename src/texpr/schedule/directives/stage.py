@@ -75,7 +75,7 @@ def _staged(call: Call) -> State:
     if where is None:
         raise call.wrong("needs `at=LOOP`: the loop in each of whose iterations the copy lives")
     at = call.loop(where)
-    space = _word(call, "in", ("shared", "registers"))
+    space = _word(call, "in", ("shared", "cluster", "registers"))
     via = _word(call, "via", VIA)
     _require_words_of_via(call, buffer, via)
     call.require_memory(space, call.key("in"))
@@ -99,6 +99,8 @@ def _staged(call: Call) -> State:
         reason = f"`via=scatter4` is for rows that are written, and `{buffer.name}` is only read here"
         raise call.refuse("E0912", reason, at=call.key("via"), help="via=gather4 loads rows")
     _require_quiet(call, buffer, outer)
+    if space == "cluster":
+        _require_plain(call, buffer, via)
     if space == "registers":
         _require_plain(call, buffer, via)
         like = alike(call, staging)
@@ -261,7 +263,7 @@ def _fill(call: Call, buffer: Buffer) -> Literal | None:
 
 
 FORM = (
-    f"stage(BUFFER, at=LOOP, in=shared|registers, via={'|'.join(VIA)}, fill=weak|zero|NUMBER, box=(N, …), "
+    f"stage(BUFFER, at=LOOP, in=shared|cluster|registers, via={'|'.join(VIA)}, fill=weak|zero|NUMBER, box=(N, …), "
     "stride=(N, …), swizzle=none|32B|64B|128B, save_traffic=true|false, multicast=LOOP) -> NAME"
 )
 
