@@ -228,6 +228,10 @@ HEAD = [
     ("arrays_are_of_known_size", "own: f32[4]", "own: f32[4] strides [m]", "has no known size"),
     ("arrays_are_on_chip", "array local own", "array global own", "own cannot be made in global memory"),
     ("arrays_are_on_chip", "array local lanes", "array shared lanes", "lanes is shared by a block, but the kernel has none"),
+    (
+        "cluster_arrays_have_a_part_in_each_block", "array shared warps", "array cluster warps",
+        "warps: f32[2, 33] has no part in each block of a cluster",
+    ),
     ("shared_arrays_have_places", "tile: f32[64, 4]", "tile: f32[64, 4] from 512", "some shared arrays have places, and some"),
     ("shared_arrays_have_places", "own: f32[4]", "own: f32[4] from 0", "own cannot lie at 0"),
     ("axes_are_of_one_machine", "axis grid.x b < m", "axis core b < m", "no machine has the levels block, core, grid"),
@@ -297,6 +301,13 @@ def _renamed(kernel: k.Kernel) -> k.Kernel:
     return replace(kernel, name="second")
 
 
+def _of_a_cluster(kernel: k.Kernel) -> k.Kernel:
+    """With two blocks in a cluster, and what warps meet in a part in each of them."""
+    blocks = k.Axis(Sym("rank"), k.Level.CLUSTER, expr(2), "x")
+    arrays = tuple(replace(a, space=k.Space.CLUSTER) if a.buffer.name == "warps" else a for a in kernel.arrays)
+    return replace(kernel, axes=(*kernel.axes, blocks), arrays=arrays)
+
+
 ONE_F32 = Literal(1.0, F32)
 TWIN = Buffer("own", F32, (expr(4),), "local")
 BUILT: list[tuple[str, Callable[[k.Kernel], k.Kernel], str]] = [
@@ -308,6 +319,7 @@ BUILT: list[tuple[str, Callable[[k.Kernel], k.Kernel], str]] = [
     ("loop_kind_is_known", _with(k.For(Sym("v"), ZERO, sym("n"), (), ONE, factor=2)), "a serial loop has the factor 2"),
     ("names_are_words", _with(k.LoadVector((Sym("1st"), Sym("u")), Load(TWIN, (ZERO,)))), "'1st' is no name"),
     ("wait_leaves_no_less_than_none", _with(k.WaitAsync(-1)), "-1 groups cannot be left"),
+    ("part_of_another_block_is_only_read", _of_a_cluster, "warps has a part in each block, and this is not only of its own"),
     ("loop_kind_is_known", _with(k.For(Sym("v"), ZERO, sym("n"), (), ONE, "parallel")), "no loop is parallel"),
 ]
 

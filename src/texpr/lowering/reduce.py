@@ -23,7 +23,7 @@ from texpr.ir import program as ir
 from texpr.ir.types import BOOL, I32
 from texpr.ir.updates import identity
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
-from texpr.lowering.emit import Emitter
+from texpr.lowering.emit import MOST_UNROLLED, Emitter
 from texpr.lowering.team import Leaf
 from texpr.mapping.nest import Nest
 from texpr.mapping.reductions import Accumulator
@@ -114,11 +114,13 @@ def total(leaf: Leaf, reduction: Reduction, nest: Nest, leader: Value | None, em
             arrays = reduction.scratch[number]
             own = tuple(Ref(emitter.names.sym(f"{r.sym.name}_all"), r.dtype) for r in own)
             for ref, array in zip(own, arrays, strict=True):
-                yield k.Declare(ref.sym, ref.dtype, Load(array, _place(ZERO, array)), leaf.stmt.span)
-            warp = emitter.names.sym("warp")
-            loaded = tuple(Load(array, _place(expr(warp), array)) for array in arrays)
-            step = tuple(emitter.join(own, joined(accumulator.update), loaded, bind))
-            yield k.For(warp, ONE, expr(nest.team // WARP), step, ONE, "unroll", span=leaf.stmt.span)
+                yield k.Declare(ref.sym, ref.dtype, Load(array, tuple(ZERO for _ in array.shape)), leaf.stmt.span)
+            yield from _others(leaf, own, arrays, emitter, bind, () if reduction.rank is None else (ZERO,))
+            if reduction.rank is not None:
+                block = emitter.names.sym("other")
+                step = tuple(_others(leaf, own, arrays, emitter, bind, (expr(block),)))
+                kind = "unroll" if nest.team <= MOST_UNROLLED * WARP else "serial"
+                yield k.For(block, ONE, expr(nest.blocks), step, ONE, kind, span=leaf.stmt.span)
         targets = tuple(emitter.target(t) for t in accumulator.targets)
         update = tuple(emitter.join(targets, joined(accumulator.update), own, bind))
         if leaf.replicated or leader is None:
@@ -127,10 +129,19 @@ def total(leaf: Leaf, reduction: Reduction, nest: Nest, leader: Value | None, em
             yield k.If(leader, update, span=leaf.stmt.span)
 
 
-def _place(warp: Expr, array: Buffer) -> tuple[Expr, ...]:
-    """Where the partial value of a warp is, of all those of a team."""
-    count = array.shape[-1]
-    return (warp,) if array.rank == 1 else (warp // count, warp % count)
+def _others(
+    leaf: Leaf, own: tuple[Ref, ...], arrays: tuple[Buffer, ...], emitter: Emitter, bind: ir.Bind, block: tuple[Expr, ...]
+) -> Iterator[k.Stmt]:
+    """The partial values of the warps of a block joined, of the first block (or the only one) but that of its first warp."""
+    assert bind.update is not None
+    first = ZERO if block and block[0] is not ZERO else ONE
+    count = arrays[0].shape[-1]
+    if first is count:
+        return
+    warp = emitter.names.sym("warp")
+    loaded = tuple(Load(array, (*block, expr(warp))) for array in arrays)
+    step = tuple(emitter.join(own, joined(bind.update), loaded, bind))
+    yield k.For(warp, first, count, step, ONE, "unroll", span=leaf.stmt.span)
 
 
 def _bind(accumulator: Accumulator, leaf: Leaf) -> ir.Bind:

@@ -186,7 +186,8 @@ class Shares:
         around = common(start.site, site)
         if any(len(common(e.site, at)) > len(around) for e in writes if e is not start for at in (site, start.site)):
             raise Wrong(f"{home.name} starts, or is read, in a loop in which it is summed")
-        block = (*launch.host, *launch.blocks, *(loop.sym for loop in around))
+        same = self.flow.instance(home, site)
+        block = (*launch.host, *(s for s in launch.blocks if s in same), *(loop.sym for loop in around))
         steps = before[before.index(start) + 1 :]
         pile, (value, there) = tuple(filter(self.is_leaf, steps)), self.origin(start)
         joins = [e for e in steps if e not in pile]
@@ -199,7 +200,8 @@ class Shares:
             here = [Eq(expr(s) - e) for s, e in (*((Sym(f"{s.name}◁"), s) for s in block), *zip(ELEMENTS, index, strict=False))]
             found.append(Share(pile, launch.thread, frozenset({0} if private else ()), tuple(here)))
         for event in joins:
-            found += self.joined(event, index, site, len(around), () if private else launch.threads)
+            others = tuple(s for s in (*launch.blocks, *launch.threads) if s not in same)
+            found += self.joined(event, index, site, len(around), others)
         update, zero = self.kind(*found)
         if not copied and not alike(value, zero):
             raise Wrong(f"{home.name} does not start at what changes nothing")

@@ -22,7 +22,7 @@ from texpr.reading.events import Event, Site
 from texpr.verifier.asked import Asked, Told
 from texpr.verifier.flow import Flow
 from texpr.verifier.match import Match, home_of
-from texpr.verifier.order import Sides, domains, equal_all, sides_of, textual, unordered
+from texpr.verifier.order import Sides, domains, equal_all, sides_of, textual, unordered, within
 from texpr.verifier.shares import Share, Shares, Wrong, again, common, precedes, subscripts
 from texpr.verifier.tags import ELEMENTS, Statement
 from texpr.verifier.there import There, nowhere, there
@@ -171,6 +171,9 @@ class Sums:
                 witness,
                 ((*a.where, negate(conj(inside))), self.flow.premises),
             )
+            if space is Space.CLUSTER:
+                told = Told.of(event, f"{x.buffer.name} of a block that is there", HOW)
+                yield told, self.flow.strayed, (a, x.index, first)
             for _, b, y, second in touched:
                 free = space is not Space.LOCAL or any(loop.kind == "simd" for loop in common(a, b))
                 if x.buffer is y.buffer and (first or second) and free:
@@ -181,11 +184,12 @@ class Sums:
         where = self.flow.instance(x.buffer, a)
         sides = sides_of(a, b, where if a.launch is b.launch else ())
         place = [*equal_all(where, sides), *(Eq(sides.a(i) - sides.b(j)) for i, j in zip(x.index, y.index, strict=True))]
-        bad = unordered(a, b, sides, shared_only=space is Space.SHARED, private=space is Space.LOCAL, later=True)
+        bad = unordered(a, b, sides, shared_only=space is not Space.GLOBAL, private=space is Space.LOCAL, later=True)
         wanted = textual(a, b, sides)
         if a is b and a.launch.threads:  # two threads that write at once
-            here = equal_all([s for s in a.dims if s not in a.launch.threads], sides)
-            wanted.append(conj((*here, differ(map(sides.a, a.launch.threads), map(sides.b, a.launch.threads)))))
+            who = (*a.launch.threads, *(s for s in within(a.launch) if s not in where))
+            here = equal_all([s for s in a.dims if s not in who], sides)
+            wanted.append(conj((*here, differ(map(sides.a, who), map(sides.b, who)))))
         return witness((*domains(a, b, sides), *place, disj(wanted), disj(bad)), self.flow.premises)
 
 
