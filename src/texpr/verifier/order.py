@@ -143,8 +143,8 @@ def within(launch: Launch) -> tuple[Sym, ...]:
 
 def unjoined(site: Site) -> Formula:
     """When blocks of a cluster perhaps do not meet behind an instance, before the kernel ends."""
-    ways = [(_met(block[at + 1 :]), FALSE) for block, at in site.path]
-    ways += [(_met(node.body), Ge(expr(node.sym) + node.step - site.bounds[node][1])) for node in _loops(site, 0)]
+    ways = [(meets(block[at + 1 :]), FALSE) for block, at in site.path]
+    ways += [(meets(node.body), Ge(expr(node.sym) + node.step - site.bounds[node][1])) for node in _loops(site, 0)]
     return conj(unless for width, unless in ways if width >= CLUSTER)
 
 
