@@ -8,11 +8,13 @@ program is legal, so no data goes from one to the other, but through what they r
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from texpr.affine.expr import Sym, expr
+from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.rewrite import Rewriter, replace_loads
 from texpr.ir.types import BOOL
 from texpr.ir.updates import combine
 from texpr.ir.value import Buffer, Load, Op, Ref, Value
@@ -119,6 +121,28 @@ class _Reader:
             else:
                 spot = Spot(spot.time, here.loops, (*here.domain, found if taken else negate(found)), here.tests)
             yield from self.block(body, spot)
+
+
+def bound(function: ir.Function, plan: k.Plan) -> ir.Function:
+    """`function` over the buffers of `plan`, which are those of the same name, type and shape."""
+    there = {b.name: b for b in (*plan.workspace, *plan.results, *plan.params)}
+
+    def buffer(old: Buffer) -> Buffer:
+        new = there.get(old.name)
+        alike = new is not None and (new.dtype, new.shape, new.strides) == (old.dtype, old.shape, old.strides)
+        return new if new is not None and alike else old
+
+    def load(old: Load) -> Load:
+        return replace(old, buffer=buffer(old.buffer), data=tuple((sym, value(meaning)) for sym, meaning in old.data))
+
+    def value(old: Value) -> Value:
+        return replace_loads(old, lambda found: replace(found, buffer=buffer(found.buffer)))
+
+    if all(buffer(b) is b for b in ir.buffers(function)):
+        return function
+    body = Rewriter(value=value, target=load, buffer=buffer).block(function.body)
+    params, results = tuple(map(buffer, function.params)), tuple(map(buffer, function.results))
+    return replace(function, params=params, results=results, body=body)
 
 
 def indices(spot: Spot) -> tuple[Sym, ...]:

@@ -19,8 +19,8 @@ from texpr.ir.value import Load
 from texpr.presburger.formula import rename
 from texpr.reading.actions import Action
 from texpr.reading.events import Site
+from texpr.reading.order import meets
 from texpr.verifier.flow import Access
-from texpr.verifier.order import meets
 
 Family: TypeAlias = "tuple[Access, ...]"
 """Accesses that are alike, in the order of the kernel."""

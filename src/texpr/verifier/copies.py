@@ -7,79 +7,55 @@ to where it is read. At its time a copy touches no element that the program does
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
-from texpr.affine.expr import Expr, Sym, expr
+from texpr.affine.expr import Expr, expr
 from texpr.ir.value import Load, Ref
 from texpr.isa.levels import Space
 from texpr.presburger.formula import Eq, rename
 from texpr.presburger.questions import Point
-from texpr.reading.actions import Action
 from texpr.reading.events import Event
-from texpr.verifier.flow import Access, Flow, when
+from texpr.verifier.flow import Access, Flow, apart, when
 from texpr.verifier.match import home_of
 from texpr.verifier.tags import Moved
+from texpr.verifier.there import There, nowhere
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Copy:
-    """An event that moves an element. `indices`: of the program's loops around its time, which is that of `action`."""
-
-    event: Event
-    action: Action
-    indices: Mapping[Sym, Expr]
-    read: Access
-    write: Access
-
-
-def copy_of(event: Event, source: Load | Ref | None, action: Action, tag: Moved, flow: Flow) -> Copy | None:
-    """`event` as a copy of `source`; None where it is none. Which element memory of a kernel holds, `tag` says."""
+def copied(event: Event, source: Load | Ref, tag: Moved, flow: Flow) -> tuple[Access, Access] | None:
+    """What `event` reads and writes as a copy of `source`; None where it is none. What a register holds, `tag` says."""
+    action = flow.program.actions[tag.action]
     plain = event.target if tag.side == 1 else source
-    if source is None or plain is None or tag.side not in (-1, 1):
-        return None
     found = {loop.sym: e for loop, e in zip(action.spot.loops, tag.indices, strict=False)}
-    meant, copies = (plain.index, tuple[Expr, ...]()) if isinstance(plain, Load) else ((), ())
+    if not isinstance(action.target, Load) or tag.side not in (-1, 1):
+        return None
+    meant, copies = plain.index if isinstance(plain, Load) else (), tuple[Expr, ...]()
     if isinstance(plain, Load) and flow.space(plain.buffer) is Space.GLOBAL:
         if plain.data or action.stored != plain.buffer or flow.program.scopes.get(plain.buffer) != 0:
             return None
     else:
         around = [loop.sym for loop in action.spot.loops[: flow.program.scopes[action.stored]]]
-        if not isinstance(action.target, Load) or not {*around, *_loops(action)} <= found.keys():
+        named = {sym for e in action.target.index for sym in e.syms()} & {loop.sym for loop in action.spot.loops}
+        if not {*around, *named} <= found.keys():
             return None
         meant, copies = tuple(e.substitute(found) for e in action.target.index), tuple(found[sym] for sym in around)
     *before, place, _ = when(action.spot, found, 0)
     assert isinstance(place, int)
-
-    def access(at: Load | Ref, write: bool) -> Access:
-        index, times = at.index if isinstance(at, Load) else (), (*before, place + tag.side, int(write))
-        where = (event.site, home_of(at), index, write, times, action.stored, meant, copies)
-        return Access(event, *where, said=tag.inverse)
-
-    return Copy(event, action, found, access(source, False), access(event.target, True))
-
-
-def _loops(action: Action) -> set[Sym]:
-    """The loops that say which element an action writes."""
-    assert isinstance(action.target, Load)
-    return {sym for e in action.target.index for sym in e.syms()} & {loop.sym for loop in action.spot.loops}
+    index = [at.index if isinstance(at, Load) else () for at in (source, event.target)]
+    about = (action.stored, meant, copies, None, found, tag.inverse)
+    read, write = ((*before, place + tag.side, number) for number in (0, 1))
+    return (
+        Access(event, event.site, home_of(source), index[0], False, read, *about),
+        Access(event, event.site, home_of(event.target), index[1], True, write, *about),
+    )
 
 
-def untouched(copy: Copy, flow: Flow) -> Point | None:
+def untouched(copy: Access, flow: Flow) -> Point | None:
     """An instance of a copy whose element the program does not write in the same iterations. Raises Undecided."""
-    dims = copy.event.site.dims
-    left = flow.points(dims, copy.event.site.where, ())
+    found = list[There]()
     for action in flow.program.actions:
-        if action.stored == copy.action.stored and not action.spot.tests and _around(action, copy):
-            assert isinstance(action.target, Load)
-            names = {loop.sym: Sym(f"{loop.sym.name}●") for loop in action.spot.loops}
+        if action.stored == copy.stored and not action.spot.tests and isinstance(action.target, Load):
+            names = apart(action)
             facts = [rename(f, names) for f in action.spot.domain]
-            facts += [Eq(e.substitute(names) - given) for e, given in zip(action.target.index, copy.read.meant, strict=True)]
-            facts += [Eq(expr(names[sym]) - meaning) for sym, meaning in copy.indices.items()]
-            left = left.subtract(flow.points(dims, facts, tuple(names.values())))
-    return left.sample()
-
-
-def _around(action: Action, copy: Copy) -> bool:
-    count = len(copy.indices)
-    return action.spot.loops[:count] == copy.action.spot.loops[:count]
+            facts += [Eq(e.substitute(names) - given) for e, given in zip(action.target.index, copy.meant, strict=True)]
+            facts += [Eq(expr(names.get(sym, sym)) - e) for sym, e in copy.indices.items()]
+            if copy.indices.keys() <= names.keys():
+                found.append(There(names, tuple(facts), (tuple(copy.indices.get(sym, expr(0)) for sym in names),)))
+    return nowhere(copy.site.where, found, flow.premises)

@@ -9,24 +9,23 @@ program.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from texpr.affine.expr import Expr, Max, Min, Sym, Xor, children, expr
+from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Load, Ref
 from texpr.isa.levels import Space
-from texpr.presburger.formula import TRUE, Eq, Formula, Ge, between, compare, conj, differ, disj, leaves, negate, rename
+from texpr.presburger.formula import TRUE, Eq, Formula, Ge, between, compare, conj, differ, disj, negate, rename
 from texpr.presburger.omega import refuted
-from texpr.presburger.questions import Point, points, witness
+from texpr.presburger.questions import Point, witness
 from texpr.presburger.raw import Undecided
-from texpr.presburger.sets import Set
 from texpr.reading.actions import Action, Program, Spot
 from texpr.reading.events import Event, Launch, Reading, Site, plainly
+from texpr.reading.order import Names, Sides, When, cases, domains, equal_all, sides_of, unjoined, unordered, within
 from texpr.verifier.landing import Landing, known, landed, not_landed
 from texpr.verifier.match import Match, home_of
-from texpr.verifier.order import Names, Sides, When, cases, domains, equal_all, sides_of, unjoined, unordered, within
 from texpr.verifier.phases import Phases
 from texpr.verifier.tags import ELEMENTS, End, Tags
 from texpr.verifier.there import There, nowhere, own_names, there
@@ -145,7 +144,7 @@ class Flow:
         place = self.same_place(hole, r, sides)
         if place is None:
             return None
-        names = _apart(action)
+        names = apart(action)
         begun, ended = _renamed(hole.when, sides.a), _renamed(r.when, sides.b)
         facts = [*place, *(rename(f, sides.right) for f in self._written(action, names, r))]
         for first, last in ((when(action.spot, names, 1), begun), (begun, ended)):
@@ -249,7 +248,7 @@ class Flow:
         return (
             None
             if refuted((*facts, disj(bad)))
-            else easily((*domains(a.site, b.site, sides), *facts, disj(bad)), self.premises)
+            else witness((*domains(a.site, b.site, sides), *facts, disj(bad)), self.premises)
         )
 
     def crossed(self, a: Access, b: Access) -> Point | None:
@@ -272,7 +271,7 @@ class Flow:
         facts += [Eq(sides.a(x) - sides.b(y)) for x, y in zip((*w.copies, *w.meant), (*r.copies, *r.meant), strict=True)]
         for one, two in ((first, between_), (between_, last)):
             facts.append(disj(f for _, f in cases(one, two, None)))
-        return easily(facts, self.premises)
+        return witness(facts, self.premises)
 
     def landings(self, a: Access, b: Access) -> tuple[Landing, ...] | None:
         """Behind what `a` has come about for `b`; None where that is when its thread does it."""
@@ -301,7 +300,7 @@ class Flow:
             return None
         copies = [Eq(sides.a(x) - sides.b(y)) for x, y in zip(a.copies, b.copies, strict=True)]
         apart = differ(map(sides.a, a.meant), map(sides.b, b.meant))
-        return easily((*domains(a.site, b.site, sides), *place, *copies, apart), self.premises)
+        return witness((*domains(a.site, b.site, sides), *place, *copies, apart), self.premises)
 
     def missing(self, r: Access, action: Action | None, writes: Sequence[Access]) -> Point | None:
         """Of what a statement of the program wrote before `r`, something that is not where `r` reads. Raises Undecided.
@@ -310,7 +309,7 @@ class Flow:
         """
         names, facts, begun = dict[Sym, Sym](), [*r.site.where], None
         if action is not None:
-            names = _apart(action)
+            names = apart(action)
             begun = when(action.spot, names, 1)
             before = [f for free, f in cases(begun, r.when, r.stored, whole=True) if not free]
             if not before:
@@ -349,17 +348,13 @@ class Flow:
 
     def uncovered(self, action: Action, found: Sequence[Match]) -> Point | None:
         """An instance of a statement that no event does. Raises Undecided."""
-        names, done = _apart(action), list[There]()
+        names, done = apart(action), list[There]()
         for match in found:
             site = match.event.site
             pairs = [(match.indices[old], expr(new)) for old, new in names.items() if old in match.indices]
             anyone = dict.fromkeys(site.dims, 0)
             done.append(there(site, pairs, (tuple(e.substitute({**anyone, **names}) for e in match.inverse),)))
         return nowhere([rename(f, names) for f in action.spot.domain], done, self.premises)
-
-    def points(self, dims: Sequence[Sym], facts: Iterable[Formula], exists: Sequence[Sym]) -> Set:
-        """The points over `dims` for which there are some over `exists` with all of `facts`."""
-        return points(dims, facts, exists, self.premises)
 
     def twice(self, a: Match, b: Match, anywhere: bool) -> Point | None:
         """Two instances that do the same of a statement, in one thread if its memory is that thread's own. Raises Undecided."""
@@ -404,23 +399,7 @@ def ended(event: Event) -> object:
     return event.site.launch, event.stmt, event.target
 
 
-def easily(facts: Sequence[Formula], premises: Formula) -> Point | None:
-    """`witness`, asked first without what makes it hard: there are more points then, so that none is none."""
-    easy = [fact for fact in facts if not any(map(_nested, leaves(fact)))]
-    if len(easy) < len(facts) and witness(easy, premises) is None:
-        return None
-    return witness(facts, premises)
-
-
-def _nested(value: Expr) -> bool:
-    """Whether there is an exclusive or in an expression, or a quotient in a quotient."""
-    atoms = [atom for monomial, _ in value.terms for atom in monomial if not isinstance(atom, Sym)]
-    inner = [e for atom in atoms for e in children(atom)]
-    deep = (a for e in inner for monomial, _ in e.terms for a in monomial)
-    return any(isinstance(a, Xor) for a in atoms) or any(not isinstance(a, Sym | Min | Max) for a in deep)
-
-
-def _apart(action: Action) -> dict[Sym, Sym]:
+def apart(action: Action) -> dict[Sym, Sym]:
     """Names for the indices around a statement that nobody else has."""
     return {loop.sym: Sym(f"{loop.sym.name}●") for loop in action.spot.loops}
 

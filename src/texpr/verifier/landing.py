@@ -16,7 +16,7 @@ from texpr.ir import kernel as k
 from texpr.presburger.formula import Eq, Formula, conj, differ, disj, negate, rename
 from texpr.presburger.questions import Point, witness
 from texpr.reading.events import Event, Reading, Site
-from texpr.verifier.order import Sides, launched_later, not_behind, unordered
+from texpr.reading.order import Sides, launched_later, not_behind, unordered
 from texpr.verifier.tags import End
 
 Names: TypeAlias = Mapping[Sym, "Sym | Expr"]

@@ -19,10 +19,10 @@ from texpr.ir import kernel as k
 from texpr.presburger.formula import TRUE, Eq, Formula, Ge, conj, differ, disj, equal, negate
 from texpr.presburger.questions import Point, witness
 from texpr.reading.events import Reading, Signal, Site
+from texpr.reading.order import Sides, domains, equal_all, not_behind, sides_of, textual, unordered
 from texpr.support.span import NOWHERE
 from texpr.verifier.asked import Asked, Told
 from texpr.verifier.landing import Landing, Names, known, located, never_lands, not_landed, own_dims, there
-from texpr.verifier.order import Sides, domains, equal_all, not_behind, sides_of, textual, unordered
 from texpr.verifier.tags import End, Instance, Turn
 
 ARRIVAL, COPY = k.BarrierExpect | k.BarrierArrive, k.CopyTensor | k.CopyBulk

@@ -11,20 +11,19 @@ from typing import TypeVarTuple, Unpack
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.proof import Obligation, Proof, Verdict
-from texpr.ir.rewrite import Rewriter, replace_loads
 from texpr.ir.shared import overlaps
-from texpr.ir.value import Buffer, Literal, Load, Value
+from texpr.ir.value import Buffer, Literal, Load
 from texpr.isa.levels import Space
 from texpr.presburger.formula import Formula, compare, conj, negate
 from texpr.presburger.linear import NotAffine
 from texpr.presburger.questions import MOST, Point, witness
 from texpr.presburger.raw import Undecided
-from texpr.reading.actions import Action, Program, actions
+from texpr.reading.actions import Action, Program, actions, bound
 from texpr.reading.events import Event, Reading, read
 from texpr.support.span import NOWHERE
 from texpr.verifier.alike import families, pairs, readings
 from texpr.verifier.asked import Asked, Told
-from texpr.verifier.copies import Copy, copy_of, untouched
+from texpr.verifier.copies import copied, untouched
 from texpr.verifier.flow import Access, Flow, Home, at_end
 from texpr.verifier.landing import never_lands
 from texpr.verifier.match import Match, Pairing, Unlike, home_of, memory_of
@@ -67,28 +66,6 @@ def prove(asked: Question, plan: k.Plan, tags: Tags) -> Proof:
     return Proof(plan.name, tuple(_told(plan)), tuple(found))
 
 
-def bound(function: ir.Function, plan: k.Plan) -> ir.Function:
-    """`function` over the buffers of `plan`, which are those of the same name, type and shape."""
-    there = {b.name: b for b in (*plan.workspace, *plan.results, *plan.params)}
-
-    def buffer(old: Buffer) -> Buffer:
-        new = there.get(old.name)
-        alike = new is not None and (new.dtype, new.shape, new.strides) == (old.dtype, old.shape, old.strides)
-        return new if new is not None and alike else old
-
-    def load(old: Load) -> Load:
-        return replace(old, buffer=buffer(old.buffer), data=tuple((sym, value(meaning)) for sym, meaning in old.data))
-
-    def value(old: Value) -> Value:
-        return replace_loads(old, lambda found: replace(found, buffer=buffer(found.buffer)))
-
-    if all(buffer(b) is b for b in ir.buffers(function)):
-        return function
-    body = Rewriter(value=value, target=load, buffer=buffer).block(function.body)
-    params, results = tuple(map(buffer, function.params)), tuple(map(buffer, function.results))
-    return replace(function, params=params, results=results, body=body)
-
-
 def _premises(plan: k.Plan, reading: Reading) -> Formula:
     bases = {axis.base for launch in reading.launches for axis in launch.kernel.axes if axis.base is not None}
     sizes = [*plan.sizes, *bases]
@@ -115,7 +92,7 @@ class _Prover:
     leaves: dict[Event, Match] = field(default_factory=dict[Event, Match])
     parts: set[Home] = field(default_factory=set[Home])
     kept: dict[Action, list[Match]] = field(default_factory=dict[Action, list[Match]])
-    copies: list[Copy] = field(default_factory=list[Copy])
+    copies: list[tuple[Access, Access]] = field(default_factory=list[tuple[Access, Access]])
     others: list[Access] = field(default_factory=list[Access])
     by_home: dict[Home, list[Access]] = field(default_factory=lambda: defaultdict(list[Access]))
 
@@ -125,9 +102,12 @@ class _Prover:
             told = Told(site.launch.kernel.name, "understood", type(stmt).__name__, "", getattr(stmt, "span", NOWHERE))
             self.say(told, Verdict.UNDECIDED, why)
         self.match()
-        copies = [access for copy in self.copies for access in (copy.read, copy.write)]
         every = (*self.matches.values(), *self.leaves.values(), *self.totals)
-        for access in (*copies, *(access for match in every for access in self.flow.accesses(match)), *self.others):
+        for access in (
+            *chain(*self.copies),
+            *(access for match in every for access in self.flow.accesses(match)),
+            *self.others,
+        ):
             if access.home not in self.parts:
                 self.by_home[access.home].append(access)
         for told, question, args in chain(
@@ -192,7 +172,8 @@ class _Prover:
             self.others += [] if hole is None else [hole]
             return None if hole is None else "a hole of a tile, which nobody reads"
         if isinstance(tag, Moved):
-            copy = copy_of(event, memory_of(shares.origin(event)[0]), self.program.actions[tag.action], tag, self.flow)
+            source = memory_of(shares.origin(event)[0])
+            copy = None if source is None else copied(event, source, tag, self.flow)
             self.copies += [] if copy is None else [copy]
             return None if copy is None else "a copy of an element"
         if isinstance(event.stmt, k.Declare) and isinstance(event.value, Literal):
@@ -270,9 +251,9 @@ class _Prover:
                     told = Told(kernel, "no instance is done twice", about, "indices differ", span)
                     own = home_of(one.event.target) in self.parts or home_of(two.event.target) in self.parts
                     yield told, self.flow.twice, (one, two, own)
-        for copy in self.copies:
-            told = Told.of(copy.event, "a copy keeps to its iterations", "the program writes there")
-            yield told, untouched, (copy, self.flow)
+        for _, write in self.copies:
+            told = Told.of(write.event, "a copy keeps to its iterations", "the program writes there")
+            yield told, untouched, (write, self.flow)
 
     def memory(self) -> Iterator[Asked]:
         """Accesses to one place come in the order of the program, of one element at a time, in bounds."""

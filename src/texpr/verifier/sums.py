@@ -19,10 +19,10 @@ from texpr.presburger.questions import Point, witness
 from texpr.presburger.relaxed import eliminated, flat
 from texpr.reading.actions import Action, Spot
 from texpr.reading.events import Event, Site
+from texpr.reading.order import Sides, domains, equal_all, sides_of, textual, unordered, within
 from texpr.verifier.asked import Asked, Told
 from texpr.verifier.flow import Flow
 from texpr.verifier.match import Match, home_of
-from texpr.verifier.order import Sides, domains, equal_all, sides_of, textual, unordered, within
 from texpr.verifier.shares import Share, Shares, Wrong, again, common, precedes, subscripts
 from texpr.verifier.tags import ELEMENTS, Statement
 from texpr.verifier.there import There, nowhere, there

@@ -21,12 +21,11 @@ from texpr.reading.events import Site
 
 @dataclass(frozen=True, slots=True)
 class There:
-    """Instances of `site`, their coordinates by `names`, with `facts` over these and the symbols of who asks.
+    """Something whose coordinates have these `names`, with `facts` over them and the symbols of who asks.
 
     `said`: coordinates at which there may be one, in order, over the symbols of who asks.
     """
 
-    site: Site
     names: Mapping[Sym, Sym]
     facts: tuple[Formula, ...]
     said: tuple[tuple[Expr, ...], ...]
@@ -35,7 +34,7 @@ class There:
         """When there is none at said coordinates, where all of `known` hold."""
         plain = Simplifier(Known({}))
         for at in self.said:
-            if len(at) == len(self.site.dims):
+            if len(at) == len(self.names):
                 own = dict(zip(self.names.values(), at, strict=True))
                 facts = flat(mapped(rename(fact, own), plain) for fact in self.facts)
                 yield negate(conj(f for f in facts if f not in known and not _is_plain(f)))
@@ -57,7 +56,7 @@ def there(site: Site, pairs: Iterable[tuple[Expr, Expr]], said: Iterable[Sequenc
     names = own_names(site)
     facts = [*(rename(fact, names) for fact in site.where), *more]
     facts += [Eq(mine.substitute(names) - asked) for mine, asked in pairs]
-    return There(site, names, tuple(facts), tuple(map(tuple, said)))
+    return There(names, tuple(facts), tuple(map(tuple, said)))
 
 
 def nowhere(facts: Sequence[Formula], found: Sequence[There], premises: Formula) -> Point | None:

@@ -9,8 +9,8 @@ from texpr.ir import kernel as k
 from texpr.presburger.formula import Eq, Formula, conj, differ, disj, equal, negate, rename
 from texpr.presburger.questions import Point, witness
 from texpr.reading.events import Site
+from texpr.reading.order import Sides, equal_all
 from texpr.verifier.match import Match
-from texpr.verifier.order import Sides, equal_all
 
 
 def diverging(site: Site, width: int, matches: Sequence[Match], premises: Formula) -> Point | None:
