@@ -40,6 +40,8 @@ def _inside(subject: Subject) -> dict[Par, dict[Buffer, list[Access]]]:
 
 def _buffer(subject: Subject, loop: Par, buffer: Buffer, inside: list[Access]) -> Iterator[Diagnostic]:
     scope = subject.model.scope_syms(buffer)
+    if loop.sym in scope:
+        return  # each iteration has its own
     for dependence in _meetings(loop, _unlike(inside), scope):
         found = _meeting(subject, loop, dependence)
         if found is not None:

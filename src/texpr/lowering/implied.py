@@ -7,11 +7,11 @@ other lies; their sources and their sinks rise together, so that one is found by
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from texpr.ir import program as ir
-from texpr.lowering.conflict import Conflict
+from texpr.lowering.conflict import Conflict, End
 from texpr.lowering.team import Around, Leaf
 
 
@@ -67,6 +67,16 @@ class Implied:
         once = self._found.get((where, None, far.crosses))
         innermost = self.around[far.source.leaf].loops[-1:] == (far.carrier,)
         return far.carrier is not None and innermost and once is not None and once.beside(*ends)
+
+    def in_one_list(self, ends: Sequence[End]) -> bool:
+        """Whether all of `ends` are of one block, and of one list with no loop around: their order says what implies what."""
+        lists = {self.around[end.leaf].list for end in ends}
+        return len(lists) == 1 and not any(self.around[end.leaf].loops or end.crosses for end in ends)
+
+    def reaches(self, source: End, sink: End) -> bool:
+        """Whether these two ends, and `source` with any sink behind this one, are covered; for ends `in_one_list`."""
+        same = self._found.get((self.around[source.leaf].list, None, False))
+        return same is not None and same.within(source.order, sink.order)
 
     def _list(self, conflict: Conflict) -> int | None:
         """The list that holds both ends."""

@@ -8,9 +8,10 @@ other: these are dependences like those of one element (WAR, WAW), and barriers 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from heapq import heapify, heappop, heappush
 
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
@@ -85,8 +86,10 @@ class Lives:
         if buffer not in self._live:
             ends = self.ends.get(buffer, ())
             live = {end.order for end in ends}
-            pairs = ((a, b) for a in ends for b in ends if a.access.writes and b.access.reads)
-            for write, read in sorted(pairs, key=lambda pair: pair[0].order - pair[1].order):  # what lies far apart tells most
+            looped = any(self.around[end.leaf].loops for end in ends)
+            for write, read in _far_first(ends):  # what lies far apart tells most
+                if not looped and live.issuperset(range(ends[0].order, ends[-1].order + 1)):
+                    break  # there is no step more at which it might
                 for flow, steps in self._flows(write, read):
                     if not live.issuperset(steps) and flow.happens():
                         live.update(steps)
@@ -140,6 +143,18 @@ class Lives:
     def level(self) -> k.Level:
         """At which all threads of the team meet."""
         return k.Level.WARP if self.nest.team <= WARP else k.Level.BLOCK
+
+
+def _far_first(ends: Sequence[End]) -> Iterator[tuple[End, End]]:
+    """Pairs of a write and a read of `ends`, which come in order: the read that is farthest behind its write first."""
+    writes, reads = [end for end in ends if end.access.writes], [end for end in reversed(ends) if end.access.reads]
+    waiting = [(write.order - read.order, number, 0) for number, write in enumerate(writes) for read in reads[:1]]
+    heapify(waiting)
+    while waiting:
+        _, number, at = heappop(waiting)
+        yield writes[number], reads[at]
+        if at + 1 < len(reads):
+            heappush(waiting, (writes[number].order - reads[at + 1].order, number, at + 1))
 
 
 def _covered(source: End, sink: End, carrier: ir.Seq | None) -> k.Covered:

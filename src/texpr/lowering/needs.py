@@ -6,9 +6,10 @@ different threads (`texpr.lowering.conflict`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations_with_replacement, product
+from heapq import heapify, heappop, heappush
+from itertools import combinations_with_replacement, pairwise, product
 from math import prod
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr
@@ -192,7 +193,7 @@ class Needs:
         """The needs among accesses of one buffer, nearest ends first; what an earlier one implies is not asked again."""
         atomics = self._atomics(nest)
         found = Implied(around)
-        for source, sink in sorted(product(ends, ends), key=lambda pair: abs(pair[1].order - pair[0].order)):
+        for source, sink in _nearest_first(ends, found):
             if source.leaf in landing or not (source.access.writes or sink.access.writes):
                 continue
             if source.access.instance.stmt in atomics and sink.access.instance.stmt in atomics:
@@ -217,6 +218,24 @@ class Needs:
         if id(nest) not in self._atomic:
             self._atomic[id(nest)] = atomic_binds(tuple(m.loop for m in nest.grid), nest.body)
         return self._atomic[id(nest)]
+
+
+def _nearest_first(ends: Sequence[End], found: Implied) -> Iterator[tuple[End, End]]:
+    """Pairs of `ends`; of steps of one list around which there is no loop, those that none is `found` to imply meanwhile."""
+    if not found.in_one_list(ends):
+        yield from sorted(product(ends, ends), key=lambda pair: abs(pair[1].order - pair[0].order))
+        return
+    order = sorted(range(len(ends)), key=lambda n: ends[n].order)
+    waiting = [
+        (ends[sink].order - ends[source].order, source, sink, at) for at, (source, sink) in enumerate(pairwise(order), 1)
+    ]
+    heapify(waiting)
+    while waiting:
+        _, source, sink, at = heappop(waiting)
+        yield ends[source], ends[sink]
+        if at + 1 < len(order) and not found.reaches(ends[source], ends[sink]):
+            sink = order[at + 1]
+            heappush(waiting, (ends[sink].order - ends[source].order, source, sink, at + 1))
 
 
 def _dealt(access: Access, nest: Nest) -> tuple[tuple[Digit, ...], ...] | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from math import prod
 
 from texpr.affine.expr import Sym
@@ -187,12 +188,18 @@ def _dealt_out(
     role = _role(loops[0])
     shape = tuple(_digits(_by_contiguity(loops, loops[-1].body), threads, role))
     inside = frozenset(ir.walk(loops[0].body))
-    local = {s.buffer for s in ir.walk(body) if isinstance(s, ir.New) and s not in inside and s.buffer.rank}
+    local = {new.buffer for new in _arrays(body) if new not in inside}
     if threads % LANES or threads & (threads - 1) or any(load.buffer in local for s in inside for load in loads(s)):
         return shape
     found, result = by_solving(loops, loops[-1].body, shape, values, (*grid, *_around(body, loops[0])))
     solved.append(result)
     return found
+
+
+@lru_cache(maxsize=8)
+def _arrays(body: tuple[ir.Stmt, ...]) -> tuple[ir.New, ...]:
+    """What makes an array in `body`, of which each band is asked in turn."""
+    return tuple(s for s in ir.walk(body) if isinstance(s, ir.New) and s.buffer.rank)
 
 
 def _around(body: tuple[ir.Stmt, ...], inner: ir.Stmt) -> Iterator[ir.Loop]:
