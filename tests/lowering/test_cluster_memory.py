@@ -198,6 +198,36 @@ def test_no_boxes_by_the_engine_for_what_blocks_share() -> None:
     assert "E0913" in told and "blocks of the cluster read each other's elements" in told
 
 
+def test_blocks_meet_where_all_of_them_come() -> None:
+    """A test of sizes is the same in all blocks; one of what was computed is not known to be, and then they meet around it."""
+    text = """
+fn either(x: f32[M, 100]): f32[M, 100] {
+    new y: f32[M, 100]
+    par M |r| {
+        new row: f32[100]
+        par 100 |j| { row[j] = x[r, j] }
+        new all: f32 = 0.0
+        par 100 |k| reduce(all) { all += row[k] }
+        if WHEN {
+            INSIDE
+            par 100 |p| { y[r, p] = row[99 - p] }
+        } else {
+            par 100 |o| { y[r, o] = row[o] }
+        }
+    }
+    return y
+}"""
+    inside = "par 100 |l| { row[l] = x[r, l] * 2.0 }"
+    one, both = (blocked(25, *loops) + "  place(row, cluster)" for loops in ("j", "jl"))
+    for when, more in (("M > 1", inside), ("r > 0", inside), ("all > 0.0", "")):
+        made = laid(text.replace("WHEN", when).replace("INSIDE", more), both if more else one)
+        for rows in (1, 3):
+            assert wrong(made, {"x": integers(rows, 100)}, {"M": rows}, SEEDS) is None
+        assert is_proved(made)
+    told = refusal(text.replace("WHEN", "all > 0.0").replace("INSIDE", inside), both)
+    assert "E0918" in told and "would have to meet for `row` where some of them may not come" in told
+
+
 def test_other_machines_leave_a_pragma_out() -> None:
     for target in ("sm_80", "cpu"):
         laid(HALO, "", target)

@@ -22,6 +22,7 @@ from texpr.ir import program as ir
 from texpr.lowering.cover import TRIES, cover
 from texpr.lowering.team import Branch, Leaf, Loop, Node, below
 from texpr.lowering.ways import Gap, Way, Ways, lists
+from texpr.support.diagnostic import limitation
 
 __all__ = ["OPEN", "Gap", "Need", "Placed", "Proof", "Scope", "lists", "parts", "place", "reach", "weight"]
 
@@ -141,6 +142,11 @@ def place(
         frozenset(number[gap, scope] for gap in way for scope in enough[scopes[need]] if (gap, scope) in number)
         for need, way in asked
     ]
+    apart = next((need for (need, _), each in zip(asked, sets, strict=True) if not each), None)
+    if apart is not None:
+        reason = f"blocks of a cluster would have to meet for `{apart.covered.buffer}` where some of them may not come"
+        help = "take the test or the loop outside of what they share, or bind no loop inside of it to the cluster"
+        raise limitation("E0918", apart.covered.source, reason, help=help)
     best = cover(sets, costs, limit)
     proved = best.bound == best.cost and not ways.coarse
     by = ("payments" if best.paid == best.cost else "search") if proved else "limit"
