@@ -49,7 +49,9 @@ class Follower:
         name = base.replace("'", "_")
         return self.state.all_fresh(f"{name}_{suffix}" for suffix in suffixes)
 
-    def must(self, name: str, *plain: str | int, results: tuple[str, ...] = (), of: Buffer | None = None, **keys: str) -> None:
+    def must(
+        self, name: str, *plain: str | int, results: tuple[str, ...] = (), of: Buffer | None = None, **keys: str | int
+    ) -> None:
         """Follows the directive `name`. Raises Refused, with the buffer `of`."""
         directive = _directive(name, plain, results, keys, self.span)
         try:

@@ -13,6 +13,7 @@ from texpr.isa.target import Target
 from texpr.planner.budget import budget
 from texpr.planner.cores import CoreScript, Panel, panel
 from texpr.planner.follow import Follower, Refused
+from texpr.planner.long import Long, rows
 from texpr.planner.nest import Nest, NoPlan, nests
 from texpr.planner.script import Script
 from texpr.planner.search import Candidate, Search
@@ -58,7 +59,11 @@ def plan(function: ir.Function, target: Target) -> Planned:
     state, directives, chosen = start(function, target), list[ir.Directive](), list[Chosen]()
     for par, nest in nests(function):
         if isinstance(nest, NoPlan):
-            chosen.append(Chosen(par.span.line, None, str(nest)))
+            found, script = _long(par, state, Chosen(par.span.line, None, str(nest)))
+            chosen.append(found)
+            if script is not None:
+                state = script.state
+                directives += script.directives
             continue
         found, script = _laid_out(nest, state)
         if script is None and target.is_gpu:
@@ -71,6 +76,19 @@ def plan(function: ir.Function, target: Target) -> Planned:
             directives += script.directives
     schedule = ir.Schedule(function.name, "automatic", target.name, tuple(directives)) if directives else None
     return Planned(schedule, tuple(chosen), state)
+
+
+def _long(par: ir.Par, state: State, found: Chosen) -> tuple[Chosen, Follower | None]:
+    """Rows kept by a cluster, where they are too long for a block."""
+    kept = rows(par, state.target)
+    if kept is None:
+        return found, None
+    script = Long(state, par.span, rows=kept)
+    try:
+        script.run()
+    except Refused as reason:
+        return replace(found, refused=(*found.refused, str(reason))), None
+    return replace(found, reason=f"{found.reason}; {kept}", refused=(*found.refused, *script.dropped)), script
 
 
 def _laid_out(nest: Nest, state: State) -> tuple[Chosen, Follower | None]:

@@ -1,0 +1,117 @@
+"""Rows that are too long for the shared memory of a block, and read more than once: blocks of a cluster keep them together.
+
+    par M |i| { par N |j| reduce(m) { m max= X[i, j] }  …  par N |l| { Y[i, l] = X[i, l] - m } }
+
+Whatever a block does, such a row comes from global memory each time that it is read. Blocks of a cluster have a part of it
+each, read once, and share out every loop over it alike; sums go from block to block. So it is taken where all parts fit, with
+as few blocks as that needs: nothing else reads as little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from texpr.affine.expr import Expr
+from texpr.ir import program as ir
+from texpr.ir.uses import loads
+from texpr.ir.value import Buffer
+from texpr.isa.target import Target
+from texpr.mapping.bands import band
+from texpr.planner.follow import Follower
+
+SCRATCH = 4096
+"""Bytes of a block's shared memory that are left to what its warps sum up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """`outer`: the loops of the grid; `inner`: bands over elements of rows. `kept`: inputs of which rows are kept, and how
+    often each is read. `blocks` of a cluster keep them."""
+
+    outer: tuple[ir.Par, ...]
+    inner: tuple[ir.Par, ...]
+    kept: tuple[tuple[Buffer, int], ...]
+    blocks: int
+
+    def __str__(self) -> str:
+        """What becomes of them, for `explain`."""
+        told = ", ".join(f"`{buffer.name}` (read once, not {times} times)" for buffer, times in self.kept)
+        return f"{self.blocks} blocks of a cluster keep rows of {told or 'what it makes'}"
+
+
+def rows(par: ir.Par, target: Target) -> Rows | None:
+    """The rows of a nest that no block of `target` has room for, if blocks of a cluster have."""
+    outer, body = band(par)
+    if target.max_cluster < 2 or any(p.reduce or p.fully for p in outer):
+        return None
+    inner = tuple(_bands(body))
+    if not inner or not all(p.extent.is_constant for p in inner):
+        return None
+    locals_ = {s.buffer for s in ir.walk(body) if isinstance(s, ir.New)}
+    made = [size for b in locals_ if (size := _bytes(b.shape, b)) is not None]
+    kept = tuple((b, times) for b, times in _read(body, inner).items() if times > 1 and b not in locals_)
+    sizes = [*made, *(max(p.extent.constant for p in inner) * b.dtype.bytes for b, _ in kept)]
+    if max(sizes, default=0) <= target.shared:
+        return None
+    large = sum(size for size in sizes if size > SCRATCH)
+    blocks = next((n for n in (2, 4, 8) if n <= target.max_cluster and -(-large // n) + SCRATCH <= target.shared), None)
+    return None if blocks is None else Rows(outer, inner, kept, blocks)
+
+
+def _bands(body: tuple[ir.Stmt, ...]) -> Iterator[ir.Par]:
+    """The outermost loops that threads share."""
+    for stmt in body:
+        if isinstance(stmt, ir.Par):
+            yield stmt
+        else:
+            for block in ir.blocks(stmt):
+                yield from _bands(block)
+
+
+def _read(body: tuple[ir.Stmt, ...], inner: tuple[ir.Par, ...]) -> dict[Buffer, int]:
+    """In how many bands each buffer that is only read has a row read, element by element."""
+    written = {t.buffer for s in ir.walk(body) if isinstance(s, ir.Bind) for t in s.targets}
+    found: dict[Buffer, int] = {}
+    for par in inner:
+        here = {
+            load.buffer
+            for stmt in ir.walk(par.body)
+            for load in loads(stmt)
+            if load.buffer.rank and load.index[-1].as_sym is par.sym and not load.data
+        }
+        for buffer in sorted(here - written, key=lambda b: b.name):
+            found[buffer] = found.get(buffer, 0) + 1
+    return found
+
+
+def _bytes(shape: tuple[Expr, ...], buffer: Buffer) -> int | None:
+    if not all(e.is_constant for e in shape):
+        return None
+    return prod(e.constant for e in shape) * buffer.dtype.bytes
+
+
+@dataclass(slots=True, kw_only=True)
+class Long(Follower):
+    """Gives the rows to the blocks of a cluster."""
+
+    rows: Rows
+
+    def run(self) -> None:
+        """Follows every directive. Raises Refused."""
+        at = self.rows.outer[-1].sym.name
+        for buffer, _ in self.rows.kept:
+            (name,) = self.fresh(buffer.name, "row")
+            self.must("stage", buffer.name, results=(name,), of=buffer, at=at, space="cluster")
+            self.shared_out(f"{name}_{buffer.rank - 1}", buffer)
+        for par in self.rows.inner:
+            self.shared_out(par.sym.name, None)
+
+    def shared_out(self, loop: str, buffer: Buffer | None) -> None:
+        """Each block takes a part of a loop, by vectors where the text lets that be proved."""
+        block, part = self.fresh(loop, "c", "p")
+        self.must("split", loop, results=(block, part), of=buffer, parts=self.rows.blocks)
+        self.must("bind", block, "cluster.x")
+        quad, lane = self.fresh(part, "q", "l")
+        self.may("vectorize", part, 4, results=(quad, lane))
