@@ -56,7 +56,8 @@ def _take(
     within = [
         n for c, n in zip(steps, gaps, strict=False) if c is not None and value.constant < c and n and value.constant % n == 0
     ]
-    rest = given if within and value.constant >= 0 else given - value.constant  # a constant in a gap between digits is skipped
+    low = value.constant < min((c for c, _ in terms), default=0)
+    rest = given if (within or low) and value.constant >= 0 else given - value.constant  # a constant in a gap is skipped
     for at, (c, atom) in enumerate(terms):
         part = rest // c
         if at + 1 < len(terms):

@@ -78,6 +78,8 @@ class _Search:
             every = own if let is None else [let]
         if isinstance(event.target, Load) and any(a.stored == event.target.buffer for a in every):
             every = [a for a in every if a.stored == event.target.buffer]
+        elif event.engine and isinstance(event.target, Load):
+            every = [a for a in every if a.stored.name == event.target.buffer.name] or every
         name = event.target.buffer.name if isinstance(event.target, Load) else reading.variables[event.target.sym].name.name
         first = isinstance(event.stmt, k.Declare) and isinstance(event.value, Literal)  # perhaps of what is assigned later
         if round < 3 or first:
@@ -97,6 +99,10 @@ class _Search:
             around = wanted[: self.asked.program.scopes[action.stored]]
             pairing.hints[:0] = self.in_parts(pairing, wanted)
             pairing.hints += [pair for kept in known for pair in kept.applied(event.target, action.target, around)]
+            beside = (m for m in self.matches.values() if event.engine and m.event.stmt is event.stmt)
+            alike = next((m.indices for m in beside if m.event.target == event.target and {*wanted} <= m.indices.keys()), None)
+            if alike is not None:  # what else the engine does to one place
+                guesses.append((pairing, {sym: alike[sym] for sym in wanted}))
             guesses.extend((pairing, each) for each in solutions(pairing, wanted, self.turns.get(event.site.launch, ())))
         for sure in (self.plain, self.right):  # what is plain is found before what is only right
             for pairing, solution in guesses:
