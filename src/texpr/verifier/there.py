@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
-from texpr.presburger.formula import TRUE, Eq, Formula, Ge, conj, mapped, negate, rename
+from texpr.presburger.formula import TRUE, Eq, Formula, Ge, Or, conj, disj, mapped, negate, rename
 from texpr.presburger.questions import Point, witness
 from texpr.presburger.raw import Undecided
 from texpr.presburger.relaxed import flat
@@ -59,10 +59,21 @@ def there(site: Site, pairs: Iterable[tuple[Expr, Expr]], said: Iterable[Sequenc
     return There(names, tuple(facts), tuple(map(tuple, said)))
 
 
+def shared(missed: Iterable[Formula]) -> Iterator[Formula]:
+    """The same, what several have first, or last, said once: (a ∨ b) ∧ (a ∨ c) is a ∨ (b ∧ c)."""
+    groups: dict[Formula, list[Formula]] = {}
+    for each in missed:
+        parts = each.parts if isinstance(each, Or) else (each,)
+        groups.setdefault(parts[0] if parts else each, []).append(disj(parts[1:]))
+    for first, rest in groups.items():
+        yield disj((first, conj(shared(rest) if len(rest) > 1 else rest)))
+
+
 def nowhere(facts: Sequence[Formula], found: Sequence[There], premises: Formula) -> Point | None:
     """A point with `facts` for which there is none of `found`. Raises Undecided."""
     known = {*flat(facts)}
-    point = witness((*facts, *(missed for each in found for missed in each.missed(known))), premises)
+    missed = [missed for each in found for missed in each.missed(known)]
+    point = witness((*facts, *shared(missed)), premises)
     if point is None:
         return None
     numbers = {sym: expr(value) for sym, value in point.items()}
