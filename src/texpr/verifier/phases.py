@@ -13,6 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
+from math import prod
+from typing import TypeAlias
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
@@ -27,6 +30,7 @@ from texpr.verifier.tags import End, Instance, Turn
 
 ARRIVAL, COPY = k.BarrierExpect | k.BarrierArrive, k.CopyTensor | k.CopyBulk
 SAME: Names = {}
+Box: TypeAlias = tuple[tuple[Expr, Expr], ...]
 TURNS = tuple(Sym(f"turn {at}") for at in range(8))
 """The turns of loops over copies."""
 
@@ -37,15 +41,6 @@ class Named:
 
     signal: Signal
     names: Names
-    there: Formula
-
-
-@dataclass(frozen=True, slots=True)
-class Parcel:
-    """What comes to an arrival by one statement: so many bytes in each turn of a `box`, `there` in some of them."""
-
-    bytes: Expr
-    box: tuple[tuple[Expr, Expr], ...]
     there: Formula
 
 
@@ -237,7 +232,7 @@ class Phases:
 
     def unlike(self, arrival: Signal, users: Sequence[Signal]) -> Point | None:
         """A turn in which other bytes come than are expected. Raises ValueError where that is not understood."""
-        parts: dict[int, list[Parcel]] = {}
+        parts: dict[object, tuple[Expr, Box, list[Formula]]] = {}
         for copy in (s for s in users if isinstance(s.stmt, COPY)):
             for phase in (p for p in self.begun(copy)[0] if p.signal is arrival):
                 if witness((*copy.site.where, phase.there), self.premises) is None:
@@ -246,31 +241,25 @@ class Phases:
                 apart = differ(own_dims(copy.site), [own[s] for s in own_dims(copy.site)])
                 if (found := witness((*copy.site.where, phase.there, apart), self.premises)) is not None:
                     return found
-                parts.setdefault(self.tagged[copy].part, []).append(self.parcel(copy, arrival))
+                bytes, box, come = self.parcel(copy, arrival)
+                parts.setdefault((self.tagged[copy].part, bytes, box), (bytes, box, []))[2].append(come)
         total = ZERO
-        for parcels in parts.values():
-            first = parcels[0]
-            if any((each.bytes, each.box) != (first.bytes, first.box) for each in parcels):
-                raise ValueError("copies of several sizes in one part")
-            none = conj(negate(each.there) for each in parcels)
-            twice = [conj((a.there, b.there)) for at, a in enumerate(parcels) for b in parcels[at + 1 :]]
-            inside = [f for at, (lo, hi) in enumerate(first.box) for f in (Ge(expr(TURNS[at]) - lo), Ge(hi - TURNS[at] - 1))]
-            for wrong in (disj(Ge(lo - hi - 1) for lo, hi in first.box), conj((*inside, disj((none, *twice))))):
+        for bytes, box, arms in parts.values():
+            inside = [f for turn, (lo, hi) in zip(TURNS, box, strict=False) for f in (Ge(expr(turn) - lo), Ge(hi - turn - 1))]
+            unlike = disj((conj(map(negate, arms)), *map(conj, combinations(arms, 2))))
+            for wrong in (disj(Ge(lo - hi - 1) for lo, hi in box), conj((*inside, unlike))):
                 if (found := witness((*arrival.site.where, wrong), self.premises)) is not None:
                     return found
-            all_ = first.bytes
-            for lo, hi in first.box:
-                all_ = all_ * (hi - lo)
-            if all_.syms() & {*TURNS}:
-                raise ValueError("how many bytes come depends on the turn")
-            total += all_
+            total += prod((hi - lo for lo, hi in box), start=bytes)
+        if total.syms() & {*TURNS}:
+            raise ValueError("how many bytes come depends on the turn")
         missing = total - _expected(arrival)
         if not missing.is_constant:
             raise ValueError(f"{_expected(arrival)} bytes are expected, and {total} come")
         return None if missing is ZERO else witness(arrival.site.where, self.premises)
 
-    def parcel(self, copy: Signal, arrival: Signal) -> Parcel:
-        """What a copy brings to an arrival. Raises ValueError where loops do not say it."""
+    def parcel(self, copy: Signal, arrival: Signal) -> tuple[Expr, Box, Formula]:
+        """What a copy brings to an arrival: so many bytes in each of some turns; and when it does. Raises ValueError."""
         stmt, tag = copy.stmt, self.tagged[copy].own[0]
         loops = [loop for loop in copy.site.loops if loop not in arrival.site.loops and expr(loop.sym) in tag]
         if any(loop.sym in arrival.site.dims or loop.step is not ONE for loop in loops):
@@ -284,7 +273,7 @@ class Phases:
             map_ = next(each for each in copy.site.launch.kernel.maps if each.name == stmt.map)
             bytes = expr(map_.bytes * max(1, len(stmt.rows)))
         begun = disj(p.there for p in self.begun(copy, names)[0] if p.signal is arrival)
-        return Parcel(bytes.substitute(names), box, conj((there(copy.site, names), begun)))
+        return bytes.substitute(names), box, conj((there(copy.site, names), begun))
 
 
 def slot(signal: Signal, names: Names) -> Expr:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
-from texpr.presburger.formula import TRUE, Eq, Formula, Ge, Or, conj, disj, mapped, negate, rename
+from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, Ge, Or, conj, disj, mapped, negate, rename
 from texpr.presburger.questions import Point, witness
 from texpr.presburger.raw import Undecided
 from texpr.presburger.relaxed import flat
@@ -66,7 +66,7 @@ def shared(missed: Iterable[Formula]) -> Iterator[Formula]:
         parts = each.parts if isinstance(each, Or) else (each,)
         groups.setdefault(parts[0] if parts else each, []).append(disj(parts[1:]))
     for first, rest in groups.items():
-        yield disj((first, conj(shared(rest) if len(rest) > 1 else rest)))
+        yield first if FALSE in rest else disj((first, conj(shared(rest) if len(rest) > 1 else rest)))
 
 
 def nowhere(facts: Sequence[Formula], found: Sequence[There], premises: Formula) -> Point | None:
