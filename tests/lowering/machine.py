@@ -56,7 +56,7 @@ def _modulo(a: int, b: int) -> int:
 
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
-    "exp": math.exp, "isnan": math.isnan,
+    "exp": math.exp, "isnan": math.isnan, "sqrt": math.sqrt, "rsqrt": lambda x: x**-0.5,
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg, "abs": abs, "max": max, "min": min,
     "div": _divide, "mod": _modulo, "and": operator.and_, "or": operator.or_, "not": operator.not_,
     "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
