@@ -159,7 +159,10 @@ def _cost(request: Request) -> Access:
     head = (request.load.buffer.name, request.kind, request.space.value, request.line, lanes)
     if starts is None:
         return Access(*head)
-    if request.space is Space.SHARED:
+    own = request.space is Space.CLUSTER and request.load.index[0].as_sym is not None
+    if request.space is Space.CLUSTER and not own:
+        return Access(*head)  # perhaps of several blocks
+    if request.space is not Space.GLOBAL:
         return Access(*head, conflicts=_conflicts(starts, width))
     size = len(set(starts)) * width
     touched = sectors(starts, width)
