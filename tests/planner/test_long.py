@@ -81,4 +81,4 @@ def test_the_schedule_can_be_pasted() -> None:
     assert found is not None and found.schedule is not None
     pasted = parse(f"{TWICE}\n{print_schedule(found.schedule, function)}", "t.te").functions[0]
     made = driver.lower(pasted, "sm_90a", {"N": 60_000}, schedule=pasted.schedules[0])
-    assert clusters(made) == {(1, 2, 1)} and "tx_cluster_shared(all_own_warps" in made.source
+    assert clusters(made) == {(1, 2, 1)} and "tx_cluster_shared(all_own_blocks" in made.source

@@ -161,6 +161,8 @@ class Needs:
         order: dict[Leaf, int] = {}
         for number, leaf in enumerate(leaves(team.nodes)):
             order[leaf] = number
+            if leaf.who is Who.MIDDLE:
+                continue
             if leaf.who is Who.TOTAL:
                 totals[leaf.stmt] = leaf
             elif isinstance(leaf.stmt, ir.Par | ir.Seq):
@@ -310,14 +312,22 @@ def _scratch_needs(team: Team, nest: Nest, around: Mapping[Leaf, Around]) -> Ite
     level = k.Level.CLUSTER if nest.blocks > 1 else k.Level.BLOCK
     partials = {leaf.stmt: leaf for leaf in leaves(team.nodes) if leaf.who is Who.PARTIAL}
     for leaf in leaves(team.nodes):
+        if leaf.who is Who.MIDDLE:
+            yield from _in_turn(partials[leaf.stmt], leaf, around, k.Level.BLOCK)
+            partials[leaf.stmt] = leaf
+    for leaf in leaves(team.nodes):
         if leaf.who is not Who.TOTAL:
             continue
-        partial = partials[leaf.stmt]
-        span = leaf.stmt.span
-        yield Need(partial, leaf, None, level, k.Covered("RAW", "partial values", span, span))
+        yield from _in_turn(partials[leaf.stmt], leaf, around, level)
         if team.end is not None:
-            yield Need(leaf, team.end, None, level, k.Covered("END", "partial values", span, NOWHERE))
-        if around[leaf].loops:
-            carrier = around[leaf].loops[-1]
-            covered = k.Covered("WAR", "partial values", span, span, carrier.sym)
-            yield Need(leaf, partial, carrier, level, covered)
+            covered = k.Covered("END", "partial values", leaf.stmt.span, NOWHERE)
+            yield Need(leaf, team.end, None, level, covered)
+
+
+def _in_turn(source: Leaf, sink: Leaf, around: Mapping[Leaf, Around], level: k.Level) -> Iterator[Need]:
+    """Partial values are there before they are joined, and joined before the next iteration leaves others."""
+    span = sink.stmt.span
+    yield Need(source, sink, None, level, k.Covered("RAW", "partial values", span, span))
+    if around[sink].loops:
+        carrier = around[sink].loops[-1]
+        yield Need(sink, source, carrier, level, k.Covered("WAR", "partial values", span, span, carrier.sym))

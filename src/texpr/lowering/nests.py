@@ -25,7 +25,7 @@ from texpr.lowering.names import Names
 from texpr.lowering.needs import Needs
 from texpr.lowering.phases import Tensors
 from texpr.lowering.placement import Placement, Placer
-from texpr.lowering.team import Branch, Leaf, Loop, Node, Team, Who, build
+from texpr.lowering.team import HALVES, Branch, Leaf, Loop, Node, Team, Who, build
 from texpr.mapping.bands import band
 from texpr.mapping.nest import Nest
 from texpr.relation.facts import known
@@ -289,12 +289,10 @@ class _NestLowering:
 
     def _scratch(self) -> Iterator[k.Array]:
         for reduction in self.reductions.values():
-            for arrays in reduction.scratch:
-                for array in arrays:
-                    if self.rank is None:
-                        yield k.Array(array, k.Space.SHARED, "partial values of the warps of one block")
-                    else:
-                        yield k.Array(array, k.Space.CLUSTER, "partial values of the warps of a cluster's blocks")
+            for array in (array for arrays in reduction.scratch for array in arrays):
+                yield k.Array(array, k.Space.SHARED, "partial values of the warps of one block")
+            for array in (array for arrays in reduction.joint for array in arrays):
+                yield k.Array(array, k.Space.CLUSTER, "partial values of the blocks of a cluster")
 
     def _let_loads(self, body: tuple[k.Stmt, ...]) -> Iterator[k.Stmt]:
         used = k.symbols(body)
@@ -383,6 +381,8 @@ class _NestLowering:
                 reduction = self.reductions[stmt] = reduce.start(leaf, self.nest, self.rank, self.emitter)
                 own = self.thread if self.rank is not None else self._team_thread()
                 yield from reduce.partial(leaf, reduction, self.nest, own, self.emitter, self._spread)
+            case Who.MIDDLE, ir.Par():
+                yield from reduce.middle(leaf, self.reductions[stmt], self.thread, self.emitter)
             case Who.TOTAL, ir.Par():
                 yield from reduce.total(leaf, self.reductions[stmt], self.nest, self._leads(), self.emitter)
             case Who.END, _:
@@ -391,7 +391,7 @@ class _NestLowering:
                 decided = self.tree.decided[stmt]
                 yield k.Declare(decided, BOOL, self.emitter.value(stmt.condition), stmt.span)
             case _, ir.New():
-                after = tuple(node.stmt for node in rest if not (isinstance(node, Leaf) and node.who is Who.PARTIAL))
+                after = tuple(node.stmt for node in rest if not (isinstance(node, Leaf) and node.who in HALVES))
                 yield from self.emitter.new(stmt, after)
             case _:
                 yield from self.emitter.stmt(stmt)

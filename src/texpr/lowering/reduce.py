@@ -23,7 +23,7 @@ from texpr.ir import program as ir
 from texpr.ir.types import BOOL, I32
 from texpr.ir.updates import identity
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
-from texpr.lowering.emit import MOST_UNROLLED, Emitter
+from texpr.lowering.emit import Emitter
 from texpr.lowering.team import Leaf
 from texpr.mapping.nest import Nest
 from texpr.mapping.reductions import Accumulator
@@ -33,10 +33,15 @@ WARP = 32
 
 @dataclass(slots=True)
 class Reduction:
-    """The registers and scratch arrays of one team reduction."""
+    """The registers and scratch arrays of one team reduction.
+
+    `scratch`: of the warps of a block, if it has several. `joint`: of the blocks of a cluster, in the memory of each; `rank`
+    says which of them a block is.
+    """
 
     own: tuple[tuple[Ref, ...], ...]
     scratch: tuple[tuple[Buffer, ...], ...]
+    joint: tuple[tuple[Buffer, ...], ...] = ()
     rank: Sym | None = None
 
 
@@ -48,20 +53,21 @@ def joined(update: ir.Update) -> ir.Update:
 def start(leaf: Leaf, nest: Nest, rank: Sym | None, emitter: Emitter) -> Reduction:
     """Names for a reduction's registers and, where the team is more than one warp, its scratch arrays.
 
-    `rank`: of a block in the cluster whose blocks share the reduction; each has a part of the arrays then.
+    `rank`: of a block in the cluster whose blocks share the reduction.
     """
-    warps = expr(min(nest.team, nest.threads) // WARP)
+    warps = min(nest.team, nest.threads) // WARP
 
     def ref(accumulator: Accumulator, at: int) -> Ref:
         target = accumulator.targets[at]
         return Ref(emitter.names.sym(f"{target.buffer.name.split(chr(39))[0]}_own"), target.dtype)
 
-    def scratch(own: Ref) -> Buffer:
-        shape = (warps,) if rank is None else (expr(nest.blocks), warps)
-        return Buffer(emitter.names.name(f"{own.sym.name}_warps"), own.dtype, shape, "local")
+    def scratch(own: Ref, what: str, shape: tuple[Expr, ...]) -> Buffer:
+        return Buffer(emitter.names.name(f"{own.sym.name}_{what}"), own.dtype, shape, "local")
 
     own = tuple(tuple(ref(a, at) for at in range(len(a.targets))) for a in leaf.accumulators)
-    return Reduction(own, tuple(tuple(scratch(r) for r in refs) for refs in own) if nest.team > WARP else (), rank)
+    several = tuple(tuple(scratch(r, "warps", (expr(warps),)) for r in refs) for refs in own) if warps > 1 else ()
+    joint = tuple(tuple(scratch(r, "blocks", (expr(nest.blocks), ONE)) for r in refs) for refs in own) if rank else ()
+    return Reduction(own, several, joint, rank)
 
 
 def partial(
@@ -87,14 +93,29 @@ def partial(
         yield from _exchange(leaf, reduction, mask, emitter)
         mask //= 2
     if reduction.scratch:
-        own_block = () if reduction.rank is None else (expr(reduction.rank),)
-        first = Op("eq", (Index(thread % WARP, I32), Literal(0, I32)), BOOL)
-        stores = tuple(
-            k.Store(Load(array, (*own_block, thread // WARP)), ref, leaf.stmt.span)
-            for refs, arrays in zip(reduction.own, reduction.scratch, strict=True)
-            for ref, array in zip(refs, arrays, strict=True)
-        )
-        yield k.If(first, stores, span=leaf.stmt.span)
+        yield _left(leaf, reduction.own, reduction.scratch, (thread // WARP,), thread % WARP)
+    elif reduction.rank is not None:
+        yield _left(leaf, reduction.own, reduction.joint, (expr(reduction.rank), ZERO), thread)
+
+
+def _left(
+    leaf: Leaf, own: tuple[tuple[Ref, ...], ...], scratch: tuple[tuple[Buffer, ...], ...], at: tuple[Expr, ...], number: Expr
+) -> k.If:
+    """The first of some threads leaves what they have for others; `number`: which of them one is."""
+    pairs = ((ref, array) for refs, arrays in zip(own, scratch, strict=True) for ref, array in zip(refs, arrays, strict=True))
+    stores = tuple(k.Store(Load(array, at), ref, leaf.stmt.span) for ref, array in pairs)
+    return k.If(Op("eq", (Index(number, I32), Literal(0, I32)), BOOL), stores, span=leaf.stmt.span)
+
+
+def middle(leaf: Leaf, reduction: Reduction, thread: Expr, emitter: Emitter) -> Iterator[k.Stmt]:
+    """The combination over the warps of a block, left for the other blocks of the cluster."""
+    assert reduction.rank is not None
+    every: list[tuple[Ref, ...]] = []
+    for accumulator, own, arrays in zip(leaf.accumulators, reduction.own, reduction.scratch, strict=True):
+        found = tuple(Ref(emitter.names.sym(f"{r.sym.name}_block"), r.dtype) for r in own)
+        yield from _joined(leaf, found, arrays, emitter, _bind(accumulator, leaf))
+        every.append(found)
+    yield _left(leaf, tuple(every), reduction.joint, (expr(reduction.rank), ZERO), thread)
 
 
 def _exchange(leaf: Leaf, reduction: Reduction, mask: int, emitter: Emitter) -> Iterator[k.Stmt]:
@@ -110,17 +131,10 @@ def total(leaf: Leaf, reduction: Reduction, nest: Nest, leader: Value | None, em
     for number, accumulator in enumerate(leaf.accumulators):
         own = reduction.own[number]
         bind = _bind(accumulator, leaf)
-        if reduction.scratch:
-            arrays = reduction.scratch[number]
+        if reduction.scratch or reduction.joint:
+            arrays = (reduction.joint or reduction.scratch)[number]
             own = tuple(Ref(emitter.names.sym(f"{r.sym.name}_all"), r.dtype) for r in own)
-            for ref, array in zip(own, arrays, strict=True):
-                yield k.Declare(ref.sym, ref.dtype, Load(array, tuple(ZERO for _ in array.shape)), leaf.stmt.span)
-            yield from _others(leaf, own, arrays, emitter, bind, () if reduction.rank is None else (ZERO,))
-            if reduction.rank is not None:
-                block = emitter.names.sym("other")
-                step = tuple(_others(leaf, own, arrays, emitter, bind, (expr(block),)))
-                kind = "unroll" if nest.team <= MOST_UNROLLED * WARP else "serial"
-                yield k.For(block, ONE, expr(nest.blocks), step, ONE, kind, span=leaf.stmt.span)
+            yield from _joined(leaf, own, arrays, emitter, bind)
         targets = tuple(emitter.target(t) for t in accumulator.targets)
         update = tuple(emitter.join(targets, joined(accumulator.update), own, bind))
         if leaf.replicated or leader is None:
@@ -129,19 +143,16 @@ def total(leaf: Leaf, reduction: Reduction, nest: Nest, leader: Value | None, em
             yield k.If(leader, update, span=leaf.stmt.span)
 
 
-def _others(
-    leaf: Leaf, own: tuple[Ref, ...], arrays: tuple[Buffer, ...], emitter: Emitter, bind: ir.Bind, block: tuple[Expr, ...]
-) -> Iterator[k.Stmt]:
-    """The partial values of the warps of a block joined, of the first block (or the only one) but that of its first warp."""
+def _joined(leaf: Leaf, own: tuple[Ref, ...], arrays: tuple[Buffer, ...], emitter: Emitter, bind: ir.Bind) -> Iterator[k.Stmt]:
+    """New registers `own`: what warps, or blocks, left in scratch arrays, joined."""
     assert bind.update is not None
-    first = ZERO if block and block[0] is not ZERO else ONE
-    count = arrays[0].shape[-1]
-    if first is count:
-        return
-    warp = emitter.names.sym("warp")
-    loaded = tuple(Load(array, (*block, expr(warp))) for array in arrays)
+    rest = tuple(ZERO for _ in arrays[0].shape[1:])
+    for ref, array in zip(own, arrays, strict=True):
+        yield k.Declare(ref.sym, ref.dtype, Load(array, (ZERO, *rest)), leaf.stmt.span)
+    other = emitter.names.sym("other" if rest else "warp")
+    loaded = tuple(Load(array, (expr(other), *rest)) for array in arrays)
     step = tuple(emitter.join(own, joined(bind.update), loaded, bind))
-    yield k.For(warp, first, count, step, ONE, "unroll", span=leaf.stmt.span)
+    yield k.For(other, ONE, arrays[0].shape[0], step, ONE, "unroll", span=leaf.stmt.span)
 
 
 def _bind(accumulator: Accumulator, leaf: Leaf) -> ir.Bind:

@@ -3,7 +3,8 @@
 Before: the body of a grid iteration. After: leaves that no barrier may enter, in uniform loops and branches:
 
 - *spread*: a `par` shared out over the team;
-- *partial* and *total*: the two halves of a team reduction, each thread's share and the combination over threads;
+- *partial* and *total*: the two halves of a team reduction, each thread's share and the combination over threads; *middle*
+  between them, over the warps of a block where blocks of a cluster share it;
 - *leader*: a bind outside every team `par`, a vector of them, or a copy by the tensor memory accelerator: what the team's first
   thread runs, or starts;
 - *all*: the same for something each thread keeps its own copy of, and for every read that decides control flow;
@@ -30,10 +31,15 @@ class Who(Enum):
 
     SPREAD = "spread"
     PARTIAL = "partial"
+    MIDDLE = "middle"
     TOTAL = "total"
     LEADER = "leader"
     ALL = "all"
     END = "end"
+
+
+HALVES = (Who.PARTIAL, Who.MIDDLE)
+"""Who runs what of a reduction comes before its total."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,6 +88,7 @@ class Team:
         return last if isinstance(last, Leaf) and last.who is Who.END else None
 
 
+WARP = 32
 COPIES = 16
 """The most elements that every thread keeps its own copy of."""
 
@@ -161,6 +168,8 @@ def _par(par: ir.Par, nest: Nest, copies: frozenset[Buffer]) -> Iterator[Node]:
     found = accumulators(par.body, frozenset(par.reduce))
     own = all(t.buffer in copies for a in found for t in a.targets)
     yield Leaf(Who.PARTIAL, par, found, own)
+    if nest.blocks > 1 and nest.threads > WARP:
+        yield Leaf(Who.MIDDLE, par, found, own)
     yield Leaf(Who.TOTAL, par, found, own)
 
 

@@ -42,6 +42,10 @@ from texpr.support.diagnostic import error
 THREADS = 256
 """Threads of a block where nothing is known to be better."""
 
+STEPS, MOST = 16, 16384
+"""Where each of `THREADS` threads of a cluster's block would run more iterations than so many, it has more threads: few such
+blocks are on a multiprocessor at once. Of `MOST` iterations a block has as many as a block may have."""
+
 LANES = 32
 CORE_TILE = 4096
 """Iterations of the contiguous loop that one CPU core takes at a time."""
@@ -118,8 +122,9 @@ def _of_cluster(
     """What a schedule bound to blocks of a cluster. Of a band whose outer loops alone are, the others are dealt out over the
     threads of a block, and bands of which nothing is bound over those of all blocks."""
     rest = tuple(loops for loops in map(_unbound, bands) if loops)
-    shares = (*(_wanted(loops) for loops in rest), *(_wanted(loops) // asked.blocks for loops in inner))
-    asked = asked.of_threads(max(LANES, *(_ceil_power(share) for share in shares)) if shares else LANES)
+    shares = (*(_wanted(loops, MOST) for loops in rest), *(_wanted(loops, MOST) // asked.blocks for loops in inner))
+    longest = _ceil_power(max((LANES, *shares)))
+    asked = asked.of_threads(max(min(longest, THREADS), longest // STEPS))
     team = asked.threads * asked.blocks
     maps = {m.loop: m for m in (*grid, *(m for loops in bands for m in bound_maps(loops, asked)))}
     for loops, threads in (*((loops, asked.threads) for loops in rest), *((loops, team) for loops in inner)):
@@ -264,14 +269,14 @@ def _registers(outer: tuple[ir.Par, ...], lane: ir.Par, body: tuple[ir.Stmt, ...
     return [tile, *(LoopMap(p, Role.GRID) for p in outer[:-1]), LoopMap(outer[-1], Role.GRID, tile=ROWS)]
 
 
-def _wanted(loops: tuple[ir.Par, ...]) -> int:
-    """Threads that a band can use, a power of two; `THREADS` where its size is not known."""
+def _wanted(loops: tuple[ir.Par, ...], most: int = THREADS) -> int:
+    """Threads that a band can use, a power of two and `most`, at most; `THREADS` where its size is not known."""
     product = 1
     for loop in loops:
         if not loop.extent.is_constant:
             return THREADS
         product *= max(1, loop.extent.constant)
-    return min(THREADS, _ceil_power(product))
+    return min(most, _ceil_power(product))
 
 
 def _ceil_power(number: int) -> int:
