@@ -83,7 +83,7 @@ def sides_of(a: Site, b: Site, same: Sequence[Sym] = ()) -> Sides:
     return Sides(_names(a, "◁", ()), _names(b, "▷", tuple(same)))
 
 
-@lru_cache(maxsize=1 << 10)
+@lru_cache(maxsize=1 << 12)
 def _names(site: Site, mark: str, same: tuple[Sym, ...]) -> Names:
     return Names({s: Sym(f"{s.name}{'◁' if s in same else mark}") for s in site.dims})
 
@@ -94,7 +94,7 @@ def domains(a: Site, b: Site, sides: Sides) -> Iterator[Formula]:
     yield from _renamed(b, tuple(sides.b.items()))
 
 
-@lru_cache(maxsize=1 << 10)
+@lru_cache(maxsize=1 << 12)
 def _renamed(site: Site, names: tuple[tuple[Sym, Expr], ...]) -> tuple[Formula, ...]:
     return tuple(rename(f, dict(names)) for f in site.where)
 

@@ -27,7 +27,7 @@ Family: TypeAlias = "tuple[Access, ...]"
 
 Time: TypeAlias = "tuple[object, ...]"
 
-T = TypeVar("T")
+T = TypeVar("T", Access, Action)
 
 
 def families(accesses: Sequence[Access]) -> list[Family]:
@@ -48,7 +48,7 @@ def pairs(one: Family, two: Family) -> Iterator[tuple[Access, Access]]:
     elif a.launch is b.launch and a.path[-1][0] is b.path[-1][0] and _consistent(one, two, depth):
         yield from _near(one, two, depth)
     elif a.launch is not b.launch or (_parted(a, b) and not meets(a.path[-1][0]) and not meets(b.path[-1][0])):
-        yield from _either(one, two, lambda access: _at(access.when, depth), lambda access: _at(access.when, depth))
+        yield from _either(one, two, depth)
     else:
         yield from product(one, two)
 
@@ -68,21 +68,19 @@ def _near(one: Family, two: Family, depth: int) -> Iterator[tuple[Access, Access
         yield one[-1], two[0]
 
 
-def _either(
-    one: Sequence[Access], two: Sequence[T], mine: Callable[[Access], int], theirs: Callable[[T], int]
-) -> Iterator[tuple[Access, T]]:
+def _either(one: Sequence[Access], two: Sequence[T], depth: int) -> Iterator[tuple[Access, T]]:
     """One pair for each order in the program, and all of one time, where nothing else matters."""
-    early, late = min(one, key=mine), max(one, key=mine)
-    first, last = min(two, key=theirs), max(two, key=theirs)
-    if mine(early) < theirs(last):
-        yield early, last
-    if mine(late) > theirs(first):
-        yield late, first
+    mine = sorted([(_at(access.when, depth), n) for n, access in enumerate(one)])
+    theirs = sorted([(_at(each.when if isinstance(each, Access) else each.spot.time, depth), n) for n, each in enumerate(two)])
+    if mine[0][0] < theirs[-1][0]:
+        yield one[mine[0][1]], two[theirs[-1][1]]
+    if mine[-1][0] > theirs[0][0]:
+        yield one[mine[-1][1]], two[theirs[0][1]]
     at: dict[int, list[T]] = defaultdict(list)
-    for each in two:
-        at[theirs(each)].append(each)
-    for access in one:
-        yield from ((access, each) for each in at[mine(access)])
+    for time, n in theirs:
+        at[time].append(two[n])
+    for time, n in mine:
+        yield from ((one[n], each) for each in at[time])
 
 
 def _consistent(one: Family, two: Family, depth: int) -> bool:
@@ -164,11 +162,7 @@ def readings(reads: Family, actions: Sequence[Action], writes: Sequence[Access])
         if len(reads) * len(same) == 1 or depth is None:
             yield from product(reads, same)
         else:
-            yield from _of_time(reads, same, depth)
-
-
-def _of_time(reads: Family, same: Sequence[Action], depth: int) -> Iterator[tuple[Access, Action]]:
-    return _either(reads, same, lambda access: _at(access.when, depth), lambda action: _at(action.spot.time, depth))
+            yield from _either(reads, same, depth)
 
 
 def _manner(action: Action, writes: Sequence[Access]) -> Hashable:

@@ -329,7 +329,9 @@ class Flow:
         self, w: Access, r: Access, action: Action | None, names: Mapping[Sym, Sym], begun: When | None
     ) -> Iterator[There]:
         """Writes by `w` to where `r` reads: of what `action` wrote, by it or, since `begun`, by a copy."""
-        if self.space(r.home) is not Space.GLOBAL and w.site.launch is not r.site.launch:
+        if w.does not in (None, action or w.does) or (
+            self.space(r.home) is not Space.GLOBAL and w.site.launch is not r.site.launch
+        ):
             return
         own = {expr(t): expr(s) for s, t in zip(self.instance(r.home, r.site), self.instance(w.home, w.site), strict=True)}
         known = {**dict(zip(ELEMENTS, r.meant, strict=False)), **names}

@@ -10,7 +10,7 @@ from texpr.ir.value import Buffer, Load, Ref
 from texpr.reading.events import Site
 from texpr.verifier.match import Match, Pairing, home_of
 
-Turns = Sequence[tuple[Sym, Expr]]
+Turns = Collection[tuple[Sym, Expr]]
 """Indices of the program's loops, as other events of a launch have them."""
 
 

@@ -53,7 +53,16 @@ class _Search:
     matches: dict[Event, Match] = field(default_factory=dict[Event, Match])
     copies: dict[Event, Moved] = field(default_factory=dict[Event, Moved])
     parted: list[Kept] = field(default_factory=list[Kept])
-    turns: dict[Launch, list[tuple[Sym, Expr]]] = field(default_factory=dict["Launch", "list[tuple[Sym, Expr]]"])
+    turns: dict[Launch, dict[tuple[Sym, Expr], None]] = field(default_factory=dict["Launch", "dict[tuple[Sym, Expr], None]"])
+
+    lines: dict[int, list[Action]] = field(init=False)
+    stored: frozenset[Buffer | Sym] = field(init=False)
+
+    def __post_init__(self) -> None:
+        actions = self.asked.program.actions
+        self.lines, self.stored = {}, frozenset(action.stored for action in actions)
+        for action in actions:
+            self.lines.setdefault(action.span.line, []).append(action)
 
     def statements(self) -> None:
         """Which statement each event does: by the line, by the name, then whatever fits."""
@@ -65,18 +74,18 @@ class _Search:
                 if found is not None:
                     self.matches[event] = found
                     self.parted += [kept for kept in keeps(found, self.asked.program.scopes) if kept.in_parts]
-                    turns = self.turns.setdefault(event.site.launch, [])
-                    turns.extend((s, e) for s, e in found.indices.items() if e.syms() and (s, e) not in turns and round < 2)
+                    turns = self.turns.setdefault(event.site.launch, {})
+                    turns |= {(s, e): None for s, e in found.indices.items() if e.syms() and round < 2}
 
     def candidates(self, event: Event, round: int = 3) -> list[Action]:
         """Statements that an event may be, likely ones first."""
         reading, program = self.asked.reading, self.asked.program
-        every = list(program.actions)
+        every = self.lines.get(event.span.line, []) if round == 0 else list(program.actions)
         if event.let and not isinstance(event.target, Load):
             let = program.lets.get(reading.variables[event.target.sym].name)
             own = [a for a in every if isinstance(a.target, Load) and not a.target.index and a.target.buffer.role == "local"]
             every = own if let is None else [let]
-        if isinstance(event.target, Load) and any(a.stored == event.target.buffer for a in every):
+        if isinstance(event.target, Load) and event.target.buffer in self.stored:
             every = [a for a in every if a.stored == event.target.buffer]
         elif event.engine and isinstance(event.target, Load):
             every = [a for a in every if a.stored.name == event.target.buffer.name] or every
