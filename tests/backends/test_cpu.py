@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from texpr.affine.expr import Sym, expr
 from texpr.backends.c import status
 from texpr.backends.cpu import headers, print_cpu
-from texpr.ir.kernel import Assign, Atomic, Declare, Exchange, HostIf, Launch, Plan, Store
+from texpr.ir.kernel import Array, Assign, Atomic, Declare, Exchange, HostIf, Launch, Plan, Shuffle, Space, Store
 from texpr.ir.program import Compare, Injective, InRange
 from texpr.ir.types import BF16, DTYPES, F16, F32, I32, TF32
 from texpr.ir.value import Literal, Ref
@@ -318,7 +318,10 @@ def test_what_lowering_must_not_give_is_a_bug() -> None:
     wait = plans.kernel("a", [], [x], [plans.Barrier(plans.Level.BLOCK)])
     lanes = plans.kernel("a", [], [x], [Declare(i, F32, Literal(0, F32)), Exchange(t, Ref(i, F32), 1)])
     blocks = plans.kernel("a", [plans.grid(t, 4)], [x], [])
-    for kernel in (wait, lanes, blocks):
+    kept = plans.array("kept", F32, 1, role="local")
+    other = Shuffle(t, plans.at(kept, 0), expr(1))
+    fetched = plans.kernel("a", [], [x], [other], arrays=(Array(kept, Space.LOCAL),))
+    for kernel in (wait, lanes, blocks, fetched):
         with pytest.raises(CompilerBug):
             print_cpu(plans.plan("f", [x], kernel))
 

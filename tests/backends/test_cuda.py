@@ -14,7 +14,7 @@ import pytest
 from texpr.affine.expr import Sym, expr
 from texpr.backends.cuda import headers, print_kernels
 from texpr.emulator import Emulated, build
-from texpr.ir.kernel import Array, Axis, Barrier, Exchange, If, Launch, Plan, Store
+from texpr.ir.kernel import Array, Axis, Barrier, Exchange, If, Launch, Plan, Shuffle, Store
 from texpr.ir.types import BF16, BOOL, DTYPES, F32, I32
 from texpr.ir.value import Cast, Index, Literal, Ref
 from texpr.isa.levels import Level, Space
@@ -92,13 +92,19 @@ def _every_type() -> Plan:
     made, buffers = [], []
     for dtype in DTYPES.values():
         x = plans.array(f"x_{dtype}", dtype, 32, role="inout")
-        t, v, o = plans.syms("t v o")
+        t, v, o, w = plans.syms("t v o w")
         value = Ref(v, dtype)
         body = [plans.Declare(v, dtype, plans.at(x, t))]
         if dtype.bits >= 32 or dtype.is_float:
             body.append(Exchange(o, value, 1))
         else:
             body.append(plans.Declare(o, dtype, value))
+        kept = plans.array(f"kept_{dtype}", dtype, 2, role="local")
+        body += [
+            Store(plans.at(kept, 1), Ref(o, dtype)),
+            Shuffle(w, plans.at(kept, 1), expr(t) * 5 + 3),
+            Store(plans.at(x, t), Ref(w, dtype)),
+        ]
         if dtype == BOOL:
             body += [plans.Atomic(plans.at(x, 0), name, Ref(o, dtype)) for name in ("and", "or")]
         else:
@@ -109,7 +115,7 @@ def _every_type() -> Plan:
         if dtype.is_integer:
             body += [plans.Atomic(plans.at(x, 0), name, Ref(o, dtype)) for name in ("and", "or")]
             body.append(Store(plans.at(x, 2), plans.op("div", value, plans.op("shl", value, Literal(1, dtype)))))
-        made.append(plans.kernel(f"all_{dtype}", [plans.block(t, 32)], [x], body))
+        made.append(plans.kernel(f"all_{dtype}", [plans.block(t, 32)], [x], body, arrays=(Array(kept, Space.LANES),)))
         buffers.append(x)
     wait = [Barrier(Level.WARP, lanes=8), Barrier(Level.WARP)]
     made.append(plans.kernel("waits", [plans.block(Sym("t"), 32)], [buffers[0]], wait))

@@ -180,6 +180,10 @@ CASES = (
         _each("M N", (0, 8), (3, 0), (1, 8), (5, 24)), _each("M N", (13, 2056),), ulp=1,
     ),
     Scheduled(
+        "scan", "scan", ("lanes", "shared"), lambda a, s: np.cumsum(a["x"], axis=1, dtype=np.int32),
+        _each("m n", (0, 4), (3, 0), (1, 1), (3, 31), (5, 33), (4, 96)), _each("m n", (13, 131), (9, 64)),
+    ),
+    Scheduled(
         "permute5d", "permute5d", (None,), lambda a, s: np.ascontiguousarray(a["X"].transpose(2, 4, 0, 3, 1)),
         _each("A B C D E", (1, 2, 0, 3, 2), (1, 1, 1, 1, 1), (2, 3, 5, 7, 3)), _each("A B C D E", (2, 67, 2, 1, 71)),
     ),

@@ -53,6 +53,8 @@ NAMES = [
     "sizes",
     "from",
     "barriers",
+    "shuffle",
+    "lane",
 ]
 """Ordinary names, and every kind of word of the grammar: a user may call things so."""
 
@@ -164,6 +166,8 @@ class Forms:
                 return k.Exchange(
                     self.sym(), Ref(self.sym(), self.dtype()), self.random.randrange(32), self.random.choice([32, 8])
                 )
+            case 4 if self.memory and self.flag():
+                return k.Shuffle(self.sym(), self.load(1), self.index())
             case 4 if self.memory:
                 return k.Store(self.load(1), self.value())
             case 5 if self.memory:

@@ -51,6 +51,7 @@ kernel row_sum_0
     array shared warps: f32[8] "met by all warps"
     array local own: f32[4]
     array shared tile: f32[4, 4]
+    array lanes kept: f32[2]
 {
     copy tile[t, 0] = x[b, 4 * t] when (i32(4 * t) < i32(n)) count 4
     copy tile[t, 0] = x[b, 4 * t] count 4
@@ -74,6 +75,7 @@ kernel row_sum_0
     }
     exchange other = acc ^ 16
     exchange more = other ^ 4 width 8
+    shuffle from_next = kept[1] lane t + 1
     acc = fma(acc, other, more)
     if (i32((t % 32)) == 0:i32) {
         warps[(t / 32)] = acc
@@ -135,7 +137,8 @@ def test_parse_after_print_is_identity(first: int) -> None:
 def test_random_forms_are_not_trivial() -> None:
     """The generator reaches every kind of statement and value, deeply enough."""
     text = "".join(plan_text(Forms(seed).plan()) for seed in range(100))
-    for word in ("for ", "if ", "else", "let ", "atomic", "barrier", "exchange", " as ", "select", "min(", "; ", "+inf", "nan"):
+    words = ("for ", "if ", "else", "let ", "atomic", "barrier", "exchange", "shuffle")
+    for word in (*words, " as ", "select", "min(", "; ", "+inf", "nan"):
         assert word in text, word
 
 

@@ -57,6 +57,7 @@ kernel first
     array shared warps: f32[2, 33] "all warps meet in it"
     array shared tile: f32[64, 4]
     array local own: f32[4]
+    array lanes kept: f32[2]
 {
     copy tile[t, 0] = w[b, 0] when (c[] < 1.0:f32) count 4
     commit
@@ -71,6 +72,7 @@ kernel first
         fused acc = (acc + (x[b, j] * c[]))
     }
     exchange other = acc ^ 16
+    shuffle after = kept[0] lane t + 1
     acc = fma(acc, other, other)
     let warp: i32 = i32(t / 32)
     let wide: bool = (i32(warp) == 1:i32)
@@ -190,6 +192,9 @@ STATEMENT = [
     ("exchange_is_within_a_warp", "^ 1 width 8", "^ 1 width 6", "6 lanes are no power of two"),
     ("exchange_is_within_a_warp", "^ 1 width 8", "^ 8 width 8", "lane ^ 8 is no other lane of 8"),
     ("exchange_is_met_by_all", "warps[warp, 0] = acc", "exchange less = acc ^ 1", "32 lanes may part at the branch"),
+    ("shuffle_is_of_lanes", "shuffle after = kept[0]", "shuffle after = own[0]", "own is in no registers that other lanes"),
+    ("shuffle_is_of_lanes", "lane t + 1", "lane p + 1", "no p in scope"),
+    ("shuffle_is_met_by_all", "warps[warp, 0] = acc", "shuffle less = kept[0] lane 0", "32 lanes may part at the branch"),
     ("barrier_is_met_by_all", "let warp: i32 = i32(t / 32)", "let warp: i32 = i32(t / 16)", "32 lanes may part at the branch"),
     ("exchange_is_met_by_all", "axis block.x t < 64", "axis block.x t < 48", "48 threads are no groups of 32 lanes"),
 ]  # fmt: skip

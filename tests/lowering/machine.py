@@ -76,7 +76,7 @@ class Touch(NamedTuple):
     part_epochs: tuple[tuple[int, int], ...] = ()
 
 
-Stop = k.Barrier | k.Exchange | k.Transfer
+Stop = k.Barrier | k.Exchange | k.Shuffle | k.Transfer
 """What a thread waits at: for others, or at a wait for a phase."""
 
 Touches = dict[tuple[Element, int, int, bool], Touch]
@@ -226,7 +226,7 @@ class Thread:
                     self.atomic(stmt)
                 case k.Barrier():
                     yield stmt
-                case k.Exchange():
+                case k.Exchange() | k.Shuffle():
                     self.variables[stmt.target] = yield stmt
                 case k.LoadVector():
                     for sym, element in zip(stmt.targets, k.consecutive(stmt.source, len(stmt.targets)), strict=True):
@@ -403,7 +403,7 @@ class Machine:
             Thread(self, point, number, shared, {**given, **{a.sym: number for a in axes}}) for number in range(kernel.threads)
         ]
         for thread in threads:
-            thread.own = {a.buffer: _fresh(a.buffer) for a in kernel.arrays if a.space is Space.LOCAL}
+            thread.own = {a.buffer: _fresh(a.buffer) for a in kernel.arrays if a.space in (Space.LOCAL, Space.LANES)}
         self.engine = Engine(self, self.random, {map.name: map for map in kernel.maps})
         self.together(threads, kernel)
 
@@ -445,6 +445,10 @@ class Machine:
         if isinstance(stop, k.Exchange):
             for n in group:
                 answers[n] = threads[n ^ stop.mask].variables[stop.source.sym]
+        if isinstance(stop, k.Shuffle):
+            for n in group:
+                lane = group[0] + threads[n].index(stop.lane) % 32
+                answers[n] = threads[lane].load(stop.source) if lane < len(threads) else UNDEFINED
         for n in group:
             del stopped[n]
             if isinstance(stop, k.Barrier):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from tests.schedule.laid import Laid, binary, integers, lowered, wrong
+from tests.schedule.laid import Laid, binary, in_shared, integers, lowered, wrong
 
 from texpr.frontend import parse
 from texpr.ir import kernel as k
@@ -66,7 +66,8 @@ def test_threads_meet_in_the_least_part_that_has_a_barrier(team: int, part: int,
 
 
 def test_a_warp_needs_no_more() -> None:
-    laid = turned(256, 32)
+    (function,) = parse(TURNED.replace("TEAM", "256").replace("PART", "32"), "t.te").functions
+    laid = lowered(function, in_shared(function))
     assert {s.level for s in laid.statements if isinstance(s, k.Barrier)} == {k.Level.WARP}
     assert wrong(laid, {"x": integers(2, 3, 256)}) is None
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.backends.transfers import copying, moving
 from tests.lowering.emulated import module
+from tests.schedule.laid import in_shared
 
 from texpr.backends.cuda import print_kernels
 from texpr.emulator.counts import Counts
@@ -72,7 +73,7 @@ def _every() -> tuple[dict[str, k.Kernel], Emulated]:
     texts = [_global(name, dtype) for name, dtype in product(GLOBAL, TYPES)]
     texts += [_shared(name, dtype) for name, dtype in product(SHARED, TYPES)]
     program = parse("\n".join(f"fn case{n}{text}" for n, text in enumerate(texts)), "cost.te")
-    plans = [lower(function, resolve("sm_90a"))[0] for function in program.functions]
+    plans = [lower(in_shared(function), resolve("sm_90a"))[0] for function in program.functions]
     kernels = {text: next(k.kernels(plan.steps)) for text, plan in zip(texts, plans, strict=True)}
     return kernels, module(print_kernels(replace(plans[0], steps=tuple(map(k.Launch, kernels.values())))))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -19,10 +19,12 @@ from texpr.frontend import parse
 from texpr.interp import run as interpret
 from texpr.ir import kernel as k
 from texpr.ir import kernel_verify, program_verify
+from texpr.ir import program as ir
 from texpr.ir.program import Function
 from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower
 from texpr.schedule.apply import apply_schedule
+from texpr.schedule.tree import replaced
 from texpr.support.diagnostic import TexprError
 from texpr.toolchain import this_machine
 from texpr.toolchain.cuda import CudaBinary, compile_cuda, find_nvcc
@@ -67,6 +69,14 @@ def lowered(original: Function, function: Function, target: str = "sm_90a") -> L
     plan, _ = lower(function, resolve(target), {})
     kernel_verify.verify(plan)
     return Laid(original, function, plan)
+
+
+def in_shared(function: Function) -> Function:
+    """`function` with every array that it makes inside of loops placed in shared memory."""
+    body = function.body
+    for new in [s for stmt in body for s in ir.walk((stmt,)) if isinstance(s, ir.New) and s is not stmt and s.buffer.rank]:
+        body = replaced(body, new, lambda old: (replace(old, space="shared"),))  # pyright: ignore[reportCallIssue]
+    return replace(function, body=body)
 
 
 def refusal(text: str, directives: str, target: str = "sm_90a") -> str:

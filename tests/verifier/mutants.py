@@ -77,7 +77,7 @@ def _mapped(stmt: k.Stmt, leaf: Callable[[Value], Value | None]) -> k.Stmt:
             return replace(stmt, value=map_value(stmt.value, leaf))
         case k.Store() | k.Atomic():
             return replace(stmt, target=map_value(stmt.target, leaf), value=map_value(stmt.value, leaf))
-        case k.LoadVector():
+        case k.LoadVector() | k.Shuffle():
             return replace(stmt, source=map_value(stmt.source, leaf))
         case k.StoreVector():
             return replace(stmt, target=map_value(stmt.target, leaf), values=tuple(map_value(v, leaf) for v in stmt.values))
@@ -133,6 +133,12 @@ def _of_stmt(stmt: k.Stmt) -> Iterator[tuple[str, Body]]:
                 yield "barrier of a warp alone", (replace(stmt, level=k.Level.WARP),)
         case k.Exchange():
             yield f"lanes exchanged by {stmt.mask} / 2", (replace(stmt, mask=stmt.mask // 2 or 2),)
+        case k.Shuffle():
+            yield f"{stmt.source.buffer.name} of the next lane", (replace(stmt, lane=stmt.lane + 1),)
+            yield f"{stmt.source.buffer.name} of lane 0", (replace(stmt, lane=expr(0)),)
+            yield f"{stmt.source.buffer.name} of its own", (k.Declare(stmt.target, stmt.source.dtype, stmt.source),)
+            for name, value in _of_value(stmt.source):
+                yield f"of another slot, {name}", (replace(stmt, source=value),)
         case k.WaitAsync():
             yield "no wait", ()
             yield "a wait for one group less", (replace(stmt, pending=stmt.pending + 1),)

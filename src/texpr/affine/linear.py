@@ -63,3 +63,16 @@ def _names_any(atom: Atom, chosen: frozenset[Sym]) -> bool:
     if isinstance(atom, Sym):
         return atom in chosen
     return any(not part.syms().isdisjoint(chosen) for part in children(atom))
+
+
+def divided(product: Expr, factor: Expr) -> Expr | None:
+    """The other factor of a product, None where there is none that can be seen."""
+    for monomial, coefficient in factor.terms:
+        found = ZERO
+        for whole, number in product.terms:
+            rest = without(whole, monomial)
+            if rest is not None and number % coefficient == 0:
+                found = found + term(rest, number // coefficient)
+        if factor * found is product:
+            return found
+    return None

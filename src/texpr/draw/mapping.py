@@ -39,7 +39,7 @@ def _words(kernel: k.Kernel) -> str:
 def _kernel(kernel: k.Kernel, sizes: dict[Sym, int]) -> Picture:
     found = owners(kernel, sizes)
     arrays = {array.buffer: array.space for array in kernel.arrays}
-    shown = [b for b in found.of if arrays.get(b) is not Space.LOCAL and b not in kernel.scalars]
+    shown = [b for b in found.of if arrays.get(b) not in (Space.LOCAL, Space.LANES) and b not in kernel.scalars]
     pictures = [_array(buffer, found) for buffer in shown]
     said = () if found.whole else (line("long loops are followed for their first iterations alone", CAPTION),)
     key = (_key(kernel),) if pictures else ()

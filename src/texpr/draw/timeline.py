@@ -17,7 +17,13 @@ from texpr.isa.levels import Space
 MOST_ROWS = 160
 """More statements make no picture that anyone can read."""
 
-_TITLES = {Space.CLUSTER: "cluster", Space.SHARED: "shared", Space.LOCAL: "local", Space.GLOBAL: "global"}
+_TITLES = {
+    Space.CLUSTER: "cluster",
+    Space.SHARED: "shared",
+    Space.LANES: "lanes",
+    Space.LOCAL: "local",
+    Space.GLOBAL: "global",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,8 @@ def _moved(stmt: k.Stmt, read: frozenset[Buffer], written: frozenset[Buffer]) ->
             by = "tma: "
         case k.CopyBulk():
             by = "bulk: "
+        case k.Shuffle():
+            by = f"shuffle, lane {stmt.lane}: "
         case _:
             by = ""
     return f"{by}{into} ← {out_of}" if into and out_of else f"{by}{into} ← a value" if into else f"{by}reads {out_of}"

@@ -5,6 +5,7 @@
     kernel    = axes, arrays, body; run once by each point of its axes
     stmt      = For sym lo..hi step {stmt} | If value {stmt} {stmt} | Declare var = value | Assign var = value
               | Store buffer[index] = value | Atomic buffer[index] op= value | Barrier level | Exchange var from lanes
+              | Shuffle var = element of a lane
               | a transfer of several elements at once, or a wait for one (`texpr.ir.transfer`, whose names are here too)
 
 Values are those of `ir.value`: a `Load` names a parameter or an array of the kernel, a `Ref` a variable, and an axis' symbol
@@ -56,8 +57,8 @@ __all__ = [
     "Array", "Assign", "Atomic", "Axis", "Barrier", "BarrierArrive", "BarrierExpect", "BarrierInit", "BarrierWait",
     "CommitAsync", "CommitBulk", "CopyAsync", "CopyBulk", "CopyTensor", "Covered", "Declare", "Exchange", "Fence", "For",
     "HostIf", "HostLoop", "HostStep", "If", "Kernel", "Launch", "Leaf", "Level", "LoadVector", "Plan", "PrefetchMap",
-    "Space", "Stmt", "Store", "StoreTensor", "StoreVector", "TensorMap", "Together", "Transfer", "WaitAsync", "WaitBulk",
-    "blocks", "consecutive", "exprs", "kernels", "memory", "offset", "symbols", "value_symbols", "values", "walk",
+    "Shuffle", "Space", "Stmt", "Store", "StoreTensor", "StoreVector", "TensorMap", "Together", "Transfer", "WaitAsync",
+    "WaitBulk", "blocks", "consecutive", "exprs", "kernels", "memory", "offset", "symbols", "value_symbols", "values", "walk",
 ]  # fmt: skip
 
 
@@ -81,8 +82,8 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Array:
-    """Memory made by a kernel (CLUSTER, SHARED, LOCAL). `buffer.shape` is constant. `reason`: which relation decided, for
-    `explain`.
+    """Memory made by a kernel (CLUSTER, SHARED, LANES, LOCAL). `buffer.shape` is constant. `reason`: which relation decided,
+    for `explain`.
 
     CLUSTER: the first index is the rank of the block of a cluster in whose shared memory an element lies, at the same place in
     each. A block writes to its own part alone, and reads all.
@@ -216,7 +217,21 @@ class Exchange:
     span: Span = NOWHERE
 
 
-Leaf: TypeAlias = Declare | Assign | Store | Atomic | Barrier | Exchange | Transfer
+@dataclass(frozen=True, slots=True, eq=False)
+class Shuffle:
+    """`target = source as the thread in `lane` of the warp has it`; all lanes of the warp take part.
+
+    `source` is an element of an array in LANES, the same one in all of them when loops are unrolled. `lane` counts modulo 32;
+    what a lane gets that does not exist is of no use. `target` is declared by this statement.
+    """
+
+    target: Sym
+    source: Load
+    lane: Expr
+    span: Span = NOWHERE
+
+
+Leaf: TypeAlias = Declare | Assign | Store | Atomic | Barrier | Exchange | Shuffle | Transfer
 """A statement with none below it."""
 
 Stmt: TypeAlias = For | If | Leaf
@@ -370,7 +385,7 @@ def values(stmt: Stmt) -> tuple[Value, ...]:
             return (stmt.value,)
         case Store() | Atomic():
             return (stmt.target, stmt.value)
-        case Exchange():
+        case Exchange() | Shuffle():
             return (stmt.source,)
         case For() | Barrier():
             return ()
@@ -383,6 +398,8 @@ def exprs(stmt: Stmt) -> tuple[Expr, ...]:
     match stmt:
         case For():
             return (stmt.lo, stmt.hi, stmt.step)
+        case Shuffle():
+            return (stmt.lane,)
         case If() | Declare() | Assign() | Store() | Atomic() | Exchange() | Barrier():
             return ()
         case _:
@@ -430,7 +447,7 @@ def memory(body: tuple[Stmt, ...]) -> tuple[tuple[Load, ...], tuple[Load, ...]]:
             case Atomic():
                 written.append(stmt.target)
                 read.append(stmt.target)
-            case For() | If() | Declare() | Assign() | Barrier() | Exchange():
+            case For() | If() | Declare() | Assign() | Barrier() | Exchange() | Shuffle():
                 pass
             case _:
                 moved, made = transferred(stmt)

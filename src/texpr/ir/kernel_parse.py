@@ -314,6 +314,8 @@ class _KernelParser:
                 return self._barrier()
             case "exchange":
                 return self._exchange()
+            case "shuffle":
+                return self._shuffle()
             case other:
                 found = self.transfers.statement(other)
                 return scan.fail(f"`{other}` begins no statement") if found is None else found
@@ -393,3 +395,13 @@ class _KernelParser:
         width = scan.integer() if option(scan, "width") else 32
         self.values.types[target] = source.dtype
         return k.Exchange(target, source, mask, width, scan.span(start))
+
+    def _shuffle(self) -> k.Shuffle:
+        scan, start = self.scan, self.scan.take().start
+        target = named(scan)
+        scan.expect("=")
+        source = self.values.element()
+        scan.expect("lane")
+        lane = index(scan)
+        self.values.types[target] = source.dtype
+        return k.Shuffle(target, source, lane, scan.span(start))

@@ -21,7 +21,7 @@
             | "let" NAME ":" TYPE "=" value | NAME "=" value | element "=" value
             | "atomic" element OP "=" value ["at" LEVEL]
             | "barrier" LEVEL ["lanes" INT] ["part" INT] ["covers" KIND (NAME | STRING) ["carried" NAME], …]
-            | "exchange" NAME "=" ref "^" INT ["width" INT]
+            | "exchange" NAME "=" ref "^" INT ["width" INT] | "shuffle" NAME "=" element "lane" index
             | "vector" NAME, … "=" element | "vector" element "=" value, …
             | "copy" element "=" element ["when" value] "count" INT
             | "commit" | "wait" INT ["covers" …]
@@ -240,6 +240,10 @@ def _simple(stmt: k.Leaf, types: Types) -> str:
             lanes = "" if stmt.lanes == 32 else f" lanes {stmt.lanes}"
             part = f" part {stmt.part}" if stmt.part else ""
             return f"barrier {stmt.level.value}{lanes}{part}{covers_text(stmt.covers)}"
+        case k.Shuffle():
+            text = f"shuffle {stmt.target} = {value_text(stmt.source, types)} lane {stmt.lane}"
+            types[stmt.target] = stmt.source.dtype
+            return text
         case k.Exchange():
             width = "" if stmt.width == 32 else f" width {stmt.width}"
             text = f"exchange {stmt.target} = {value_text(stmt.source, types)} ^ {stmt.mask}{width}"

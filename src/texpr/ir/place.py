@@ -45,7 +45,7 @@ class Place:
                 changes = stmt.sym in self.assigned
                 meanings = self.meanings.lacking(stmt.sym) if changes else self.meanings.variable(stmt.sym, stmt.value)
                 return replace(self, scope=self.scope.with_variable(stmt.sym, stmt.dtype), meanings=meanings)
-            case k.Exchange():
+            case k.Exchange() | k.Shuffle():
                 scope = self.scope.with_variable(stmt.target, stmt.source.dtype)
                 return replace(self, scope=scope, meanings=self.meanings.lacking(stmt.target))
             case k.LoadVector():

@@ -35,7 +35,7 @@ def name_is_new(stmt: k.Stmt, at: Place) -> Iterator[str]:
     match stmt:
         case k.For() | k.Declare():
             new = (stmt.sym,)
-        case k.Exchange():
+        case k.Exchange() | k.Shuffle():
             new = (stmt.target,)
         case k.LoadVector():
             new = stmt.targets
@@ -88,7 +88,7 @@ def simd_loop_is_plain(stmt: k.Stmt, at: Place) -> Iterator[str]:
             yield f"lanes go by {stmt.step}"
         if at.simd is not None:
             yield f"lanes of {stmt.sym} inside lanes of {at.simd.sym}"
-        if any(isinstance(s, k.Barrier | k.Exchange) for s in k.walk(stmt.body)):
+        if any(isinstance(s, k.Barrier | k.Exchange | k.Shuffle) for s in k.walk(stmt.body)):
             yield "lanes cannot wait for each other"
         if any(isinstance(s, k.Transfer) and not isinstance(s, k.LoadVector | k.StoreVector) for s in k.walk(stmt.body)):
             yield "lanes have no copies of their own to wait for"
@@ -196,7 +196,7 @@ def atomic_scope_fits(stmt: k.Stmt, at: Place) -> Iterator[str]:
     if isinstance(stmt, k.Atomic):
         if stmt.scope not in (Level.GRID, Level.CLUSTER, Level.BLOCK):
             yield f"no atomic acts at {stmt.scope.value}"
-        if any(a.buffer is stmt.target.buffer and a.space is Space.LOCAL for a in at.kernel.arrays):
+        if any(a.buffer is stmt.target.buffer and a.space in (Space.LOCAL, Space.LANES) for a in at.kernel.arrays):
             yield f"{stmt.target.buffer.name} is one thread's own"
 
 
@@ -240,6 +240,22 @@ def exchange_is_met_by_all(stmt: k.Stmt, at: Place) -> Iterator[str]:
         yield from _met(at, min(WARP, at.kernel.threads))
 
 
+def shuffle_is_of_lanes(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """What lanes read of each other is in registers that are there for it, in a lane that is an index expression."""
+    if isinstance(stmt, k.Shuffle):
+        if not any(a.buffer is stmt.source.buffer and a.space is Space.LANES for a in at.kernel.arrays):
+            yield f"{stmt.source.buffer.name} is in no registers that other lanes may read"
+        unknown = at.scope.unknown((stmt.lane,))
+        if unknown:
+            yield f"no {', '.join(map(str, unknown))} in scope"
+
+
+def shuffle_is_met_by_all(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """Control flow around a shuffle is the same for all lanes of a warp."""
+    if isinstance(stmt, k.Shuffle):
+        yield from _met(at, min(WARP, at.kernel.threads))
+
+
 def _met(at: Place, group: int | None) -> Iterator[str]:
     apart = at.disagreement(group)
     if apart is not None:
@@ -271,6 +287,8 @@ RULES: tuple[Rule, ...] = (
     barrier_is_met_by_all,
     exchange_is_within_a_warp,
     exchange_is_met_by_all,
+    shuffle_is_of_lanes,
+    shuffle_is_met_by_all,
     *TRANSFER_RULES,
     *TILE_RULES,
 )

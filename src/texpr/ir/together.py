@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from math import prod
 
 from texpr.affine.expr import Sym
-from texpr.ir.kernel import Axis, Barrier, Exchange, HostIf, HostLoop, HostStep, Kernel, Launch, Level, kernels, walk
+from texpr.ir.kernel import Axis, Barrier, Exchange, HostIf, HostLoop, HostStep, Kernel, Launch, Level, Shuffle, kernels, walk
 from texpr.ir.shared import shared_bytes
 from texpr.ir.transfer import Tiles
 from texpr.ir.types import U64
@@ -112,7 +112,7 @@ def _are_rows(found: tuple[Kernel, ...]) -> bool:
 
 
 def _meets(kernel: Kernel) -> bool:
-    return any(isinstance(stmt, Barrier | Exchange) for stmt in walk(kernel.body))
+    return any(isinstance(stmt, Barrier | Exchange | Shuffle) for stmt in walk(kernel.body))
 
 
 def _loops(steps: tuple[HostStep, ...]) -> Iterator[HostLoop]:

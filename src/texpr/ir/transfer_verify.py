@@ -70,7 +70,7 @@ def vectors_are_of_memory(stmt: k.Stmt, at: Place) -> Iterator[str]:
     """Global or shared: what is one thread's own is in registers already."""
     if isinstance(stmt, k.LoadVector | k.StoreVector):
         for first in _moved(stmt)[0]:
-            if any(a.buffer is first.buffer and a.space is Space.LOCAL for a in at.kernel.arrays):
+            if any(a.buffer is first.buffer and a.space in (Space.LOCAL, Space.LANES) for a in at.kernel.arrays):
                 yield f"{first.buffer.name} is one thread's own"
 
 

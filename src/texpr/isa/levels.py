@@ -23,4 +23,5 @@ class Space(Enum):
     GLOBAL = "global"  # parameters and workspace
     CLUSTER = "cluster"  # one copy a cluster: each of its blocks has a part of it
     SHARED = "shared"  # one copy a block
+    LANES = "lanes"  # one copy a thread, in registers that the other lanes of its warp may read (`ir.kernel.Shuffle`)
     LOCAL = "local"  # one copy a thread: registers where every index is known when unrolled, else stack

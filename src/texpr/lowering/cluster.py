@@ -209,7 +209,7 @@ def each_where(runs: Value, made: Iterable[k.Stmt]) -> Iterator[k.Stmt]:
                 run.clear()
                 lazy = Op("select", (runs, stmt.value, Literal(0, stmt.dtype)), stmt.dtype)
                 yield replace(stmt, value=lazy if _loads(stmt.value) else stmt.value)
-            case k.Exchange() | k.Barrier():
+            case k.Exchange() | k.Shuffle() | k.Barrier():
                 yield from only_where(runs, run)
                 run.clear()
                 yield stmt

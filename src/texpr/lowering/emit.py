@@ -6,7 +6,7 @@ Nothing here knows of other threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -16,10 +16,12 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.rewrite import replace_loads
 from texpr.ir.transfer_verify import COPY_BYTES
+from texpr.ir.types import BOOL, I32
 from texpr.ir.updates import combine, sum_and_product, taken
 from texpr.ir.uses import loads
-from texpr.ir.value import Buffer, Literal, Load, Op, Ref, Value
+from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, conjunction, walk
 from texpr.lowering.copies import filled_with_zero, is_copy
+from texpr.lowering.dealt import Frame, Seen
 from texpr.lowering.names import Names
 from texpr.lowering.places import Place
 from texpr.mapping.reductions import is_atomic
@@ -40,7 +42,8 @@ class Emitter:
     `simd`: innermost parallel loops become vector lanes. `reduce`: how a thread runs a `par … reduce` of its own. `elements`:
     accumulators that stand for elements just now. `arrays`: memory asked for on the way. `vector`: how a thread runs a loop
     marked `#vector`; `known`: what is known where a statement runs. `copying`: copies to shared memory are only started.
-    `free`: what is summed up in any order, so that a product need not be rounded before it is added.
+    `free`: what is summed up in any order, so that a product need not be rounded before it is added. `frame`: what is known of
+    turns and of the thread, where elements are kept by lanes; `fetched`: those that a statement has got from other lanes.
     """
 
     places: dict[Buffer, Place]
@@ -56,6 +59,8 @@ class Emitter:
     vector: Callable[[Emitter, ir.Loop], Iterator[k.Stmt]] | None = None
     known: Callable[[ir.Stmt], Known] = lambda _: Known({})
     copying: bool = False
+    frame: Frame = field(default_factory=Frame)
+    fetched: dict[Load, Value] = field(default_factory=dict[Load, Value])
     _declaring: dict[ir.Bind, Sym] = field(default_factory=dict[ir.Bind, Sym])
 
     def value(self, value: Value) -> Value:
@@ -68,6 +73,9 @@ class Emitter:
             return None
         if place.register is not None:
             return Ref(place.register, load.dtype)
+        if place.dealt is not None:
+            kept = place.dealt.seen(load.index, self.frame)
+            return self.fetched.get(load) or Load(place.buffer, kept.slots, span=load.span)
         return replace(load, buffer=place.buffer, index=place.index(load.index))
 
     def target(self, load: Load) -> Load | Ref:
@@ -86,6 +94,7 @@ class Emitter:
 
     def stmt(self, stmt: ir.Stmt) -> Iterator[k.Stmt]:
         """What one thread runs for `stmt`, which is not a `new`."""
+        yield from self.fetch(stmt)
         match stmt:
             case ir.Par() if stmt.reduce and self.reduce is not None and not is_atomic(stmt):
                 yield from self.reduce(self, stmt)
@@ -107,6 +116,23 @@ class Emitter:
                 raise limitation("E0541", stmt.span, f"`{stmt.name}` cannot be emitted: instructions are not lowered yet")
             case ir.New():
                 yield from self.new(stmt, ())
+
+    def fetch(self, stmt: ir.Stmt) -> Iterator[k.Shuffle]:
+        """The elements that `stmt` reads and other lanes keep, from these."""
+        self.fetched = {}
+        if not any(place.dealt for place in self.places.values()) or isinstance(stmt, ir.Par | ir.Seq | ir.New):
+            return
+        self.frame = self.frame.where(self.known(stmt).nonnegatives())
+        for load in (node for value in ir.values(stmt) for node in walk(value) if isinstance(node, Load)):
+            place = self.places.get(load.buffer)
+            if place is None or place.dealt is None or load in self.fetched:
+                continue
+            kept = place.dealt.seen(load.index, self.frame)
+            if not kept.own:
+                found = [Ref(self.names.sym(f"{load.buffer.name.split(chr(39))[0]}_got"), load.dtype) for _ in kept.ways]
+                for got, slots in zip(found, kept.ways, strict=True):
+                    yield k.Shuffle(got.sym, Load(place.buffer, slots), kept.thread, load.span)
+                self.fetched[load] = chosen(found, kept)
 
     def loop(self, loop: ir.Loop) -> k.For:
         """A loop that the thread runs in order, unrolled where that is asked or its arrays need it, or over vector lanes."""
@@ -132,7 +158,7 @@ class Emitter:
         for stmt in ir.walk(loop.body):
             for load in loads(stmt):
                 place = self.places.get(load.buffer)
-                own = place is not None and place.space is k.Space.LOCAL and place.register is None
+                own = place is not None and place.space in (k.Space.LOCAL, k.Space.LANES) and place.register is None
                 if place is not None and own and _is_small(place) and any(loop.sym in e.syms() for e in load.index):
                     return True
         return False
@@ -183,7 +209,7 @@ class Emitter:
     def _is_own(self, buffer: Buffer) -> bool:
         """Whether only the running thread can see `buffer`."""
         place = self.places.get(buffer)
-        return place is not None and place.space is k.Space.LOCAL
+        return place is not None and place.space in (k.Space.LOCAL, k.Space.LANES)
 
     def _atomic(self, bind: ir.Bind, value: Value) -> k.Atomic:
         target = self.target(bind.targets[0])
@@ -206,6 +232,17 @@ class Emitter:
                 return
             break
         yield k.Declare(place.register, new.buffer.dtype, Literal(0, new.buffer.dtype), new.span)
+
+
+def chosen(found: Sequence[Value], kept: Seen) -> Value:
+    """Of what lanes got from each slot the one that holds the element."""
+    value = found[-1]
+    for got, slots in zip(reversed(found[:-1]), reversed(kept.ways[:-1]), strict=True):
+        pairs = zip(kept.told, slots, strict=True)
+        same = [Op("eq", (Index(told, I32), Index(slot, I32)), BOOL) for told, slot in pairs if told is not slot]
+        test = conjunction(same)
+        value = got if test is None else Op("select", (test, got, value), got.dtype)
+    return value
 
 
 def _is_first(bind: ir.Bind, mentioned: list[Load], buffer: Buffer) -> bool:

@@ -105,7 +105,7 @@ class Needs:
         ends: dict[Buffer, list[End]] = {}
         for end in self.ends_of(nest, team, crossing):
             place = placement.places.get(end.access.buffer)
-            if place is None or place.space is not k.Space.LOCAL:
+            if place is None or place.space not in (k.Space.LOCAL, k.Space.LANES):
                 ends.setdefault(end.access.buffer, []).append(end)
         found = [need for same in ends.values() for need in self._pairs(same, nest, around, landing, copying)]
         landed = (replace(need, landed=need.source in copying) for need in found)

@@ -12,12 +12,15 @@ from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.types import BOOL, I32
+from texpr.ir.uses import loads
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, conjunction, walk
 from texpr.isa.target import Target
 from texpr.lowering import barriers, lanes, points, reduce, vectors
 from texpr.lowering.arena import Arena, Met, room, share
 from texpr.lowering.asynchronous import Wait, committing, copying_leaves, place_waits
 from texpr.lowering.cluster import WHOLE, Cluster, each_where, only_where
+from texpr.lowering.converge import converged
+from texpr.lowering.dealt import by_first, by_thread, turns
 from texpr.lowering.distributed import distributed, ranges
 from texpr.lowering.emit import Emitter, atomic_binds, free_sums, unrolling
 from texpr.lowering.lives import Lives, Turn
@@ -25,9 +28,10 @@ from texpr.lowering.names import Names
 from texpr.lowering.needs import Needs
 from texpr.lowering.phases import Tensors
 from texpr.lowering.placement import Placement, Placer
+from texpr.lowering.shuffles import Shuffles
 from texpr.lowering.team import HALVES, Branch, Leaf, Loop, Node, Team, Who, build
 from texpr.mapping.bands import band
-from texpr.mapping.nest import Nest
+from texpr.mapping.nest import LoopMap, Nest
 from texpr.relation.facts import known
 from texpr.support.diagnostic import limitation
 from texpr.tma.model import Copy
@@ -88,6 +92,8 @@ class _NestLowering:
         axes, prelude = self._axes()
         self.tree = team = self._team()
         lives = Lives(self.needs, self.nest, team)
+        grid = tuple(m.loop for m in self.nest.grid)
+        atomics = atomic_binds(grid, self.nest.body)
         self.placement = Placer(
             self.nest,
             self.target,
@@ -97,11 +103,10 @@ class _NestLowering:
             self.sizes,
             team.replicated,
             lambda buffer: self.needs.slots(self.nest, team, buffer),
+            Shuffles(self.needs, self.nest, team, atomics).lanes,
             lambda sizes: room(sizes, lives),
             lambda buffer: None if self.rank is None else distributed(self.needs, self.nest, team, buffer, self.rank),
         ).run()
-        grid = tuple(m.loop for m in self.nest.grid)
-        atomics = atomic_binds(grid, self.nest.body)
         cpu = self.target.family == "cpu"
         self.emitter = Emitter(self.placement.places, self.names, simd=cpu, atomics=atomics, known=self.needs.known)
         self.emitter.free = free_sums(grid, self.nest.body) if cpu else frozenset()
@@ -309,7 +314,12 @@ class _NestLowering:
             if isinstance(node, Leaf) and node.who is Who.LEADER:
                 copy = self.tensors.steps.get(node)
                 own = copy is None or copy.stores
-                issued = self.emitter.stmt(node.stmt) if copy is None else self.tensors.issue(copy)
+                self.emitter.frame = by_first()
+                issued = tuple(self.emitter.stmt(node.stmt) if copy is None else self.tensors.issue(copy))
+                if any(isinstance(stmt, k.Shuffle) for stmt in issued):  # all lanes take part
+                    self._flush(leading, found)
+                    found.extend(self._kept_out(node, converged(issued, self.names, (self._leads(),))))
+                    continue
                 leading.extend(only_where(self.cluster.runs, issued) if own else issued)
             else:
                 self._flush(leading, found)
@@ -363,10 +373,14 @@ class _NestLowering:
     def _loop(self, loop: ir.Seq, body: tuple[k.Stmt, ...]) -> k.For:
         """A loop that all threads run together."""
         factor = unrolling(loop)
-        kind = "serial" if factor is None else "unroll"
+        kind = "serial" if factor is None and loop.sym not in self.placement.unrolled else "unroll"
         return k.For(loop.sym, ZERO, loop.extent, body, ONE, kind, uniform=True, span=loop.span, factor=factor or 0)
 
     def _leaf(self, leaf: Leaf, rest: tuple[Node, ...]) -> Iterator[k.Stmt]:
+        self.emitter.frame = by_thread(self.nest.team)
+        return converged(self._steps(leaf, rest), self.names)
+
+    def _steps(self, leaf: Leaf, rest: tuple[Node, ...]) -> Iterator[k.Stmt]:
         stmt = leaf.stmt
         match leaf.who, stmt:
             case Who.SPREAD, ir.Par():
@@ -389,6 +403,7 @@ class _NestLowering:
                 pass
             case _, ir.If():
                 decided = self.tree.decided[stmt]
+                yield from self.emitter.fetch(stmt)
                 yield k.Declare(decided, BOOL, self.emitter.value(stmt.condition), stmt.span)
             case _, ir.New():
                 after = tuple(node.stmt for node in rest if not (isinstance(node, Leaf) and node.who in HALVES))
@@ -425,6 +440,9 @@ class _NestLowering:
     def _spread(self, par: ir.Par) -> Iterator[k.Stmt]:
         """A loop shared out over the team: each thread takes the iterations with its own digit."""
         loop_map = self.nest.loops[par]
+        if self._touches_lanes(par):
+            yield from self._in_turns(par, loop_map)
+            return
         match par.body:
             case (ir.Par() as inner,) if inner in self.nest.loops and self.nest.loops[inner].role is loop_map.role:
                 body = tuple(self._spread(inner))
@@ -441,3 +459,31 @@ class _NestLowering:
                 yield k.If(guard, body, span=par.span)
         else:
             yield k.For(par.sym, digit, extent, body, expr(loop_map.radix), span=par.span)
+
+    def _touches_lanes(self, par: ir.Par) -> bool:
+        """Whether anything in a loop is kept by lanes."""
+        kept = {buffer for buffer, place in self.placement.places.items() if place.dealt is not None}
+        return bool(kept) and any(load.buffer in kept for stmt in ir.walk(par.body) for load in loads(stmt))
+
+    def _in_turns(self, par: ir.Par, loop_map: LoopMap) -> Iterator[k.Stmt]:
+        """A loop shared out over the team, which all lanes run equally often: what is in a slot is the same for all of them."""
+        extent, radix, team = par.extent, loop_map.radix, self.nest.team
+        turn = None if extent.is_constant and extent.constant <= radix else self.names.sym("turn")
+        index = loop_map.share(self._team_thread(), team) + (expr(turn) * radix if turn is not None else ZERO)
+        outer = self.emitter.frame
+        self.emitter.frame = outer.also(par, loop_map, turn, team)
+        match par.body:
+            case (ir.Par() as inner,) if inner in self.nest.loops and self.nest.loops[inner].role is loop_map.role:
+                body = tuple(self._spread(inner))
+            case _:
+                body = self.emitter.block(par.body)
+        self.emitter.frame = outer
+        if not (extent.is_constant and extent.constant % radix == 0):
+            guard = Op("lt", (Index(expr(par.sym), I32), Index(extent, I32)), BOOL)
+            body = (k.If(guard, body, span=par.span),)
+        body = (k.Declare(par.sym, I32, Index(index, I32), par.span), *body)
+        if turn is None:
+            yield from body
+        else:
+            kind = "unroll" if par.sym in self.placement.unrolled else "serial"
+            yield k.For(turn, ZERO, turns(par, loop_map), body, ONE, kind, span=par.span)

@@ -127,7 +127,13 @@ def _steps(radix: int) -> Expr:
     return expr(Sym("s")) * radix
 
 
-_TITLES = {Space.GLOBAL: "workspace", Space.CLUSTER: "cluster", Space.SHARED: "shared", Space.LOCAL: "local"}
+_TITLES = {
+    Space.GLOBAL: "workspace",
+    Space.CLUSTER: "cluster",
+    Space.SHARED: "shared",
+    Space.LANES: "lanes",
+    Space.LOCAL: "local",
+}
 
 
 def _buffers(placement: Placement, arena: Arena) -> Iterator[BufferNote]:

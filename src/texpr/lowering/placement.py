@@ -1,8 +1,9 @@
 """Where every `new` of a kernel lives, read off which threads touch which element.
 
 One thread: a register, or the thread's own array, where the size is known; each thread of a team keeping its own copy, where
-all write the same. One block: shared memory, where it fits. Blocks of a cluster: a part in the shared memory of each. Else the
-caller's workspace, with an element for each grid iteration (and thread) that may be alive at once.
+all write the same. One warp: registers of its lanes, where shuffles are fewer than requests to shared memory. One block: shared
+memory, where it fits. Blocks of a cluster: a part in the shared memory of each. Else the caller's workspace, with an element
+for each grid iteration (and thread) that may be alive at once.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
+from texpr.lowering.conflict import WARP
+from texpr.lowering.dealt import Lanes, Unfit
 from texpr.lowering.names import Names
 from texpr.lowering.places import Distributed, Place
 from texpr.lowering.team import COPIES
 from texpr.mapping.nest import Nest
-from texpr.support.diagnostic import Limitation, limitation
+from texpr.support.diagnostic import Limitation, Note, limitation
 
 OWN_BYTES = 8192
 """The largest array that a thread keeps for itself; a larger one goes to the workspace."""
@@ -33,6 +36,10 @@ class Placement:
     arrays: list[k.Array] = field(default_factory=list[k.Array])
     workspace: list[Buffer] = field(default_factory=list[Buffer])
     budget: int = 0
+    words: int = 0
+    """Words of a thread that arrays in lanes have."""
+    unrolled: set[Sym] = field(default_factory=set[Sym])
+    """Loops that say in which slot an element is."""
 
 
 def count(shape: tuple[Expr, ...]) -> int | None:
@@ -48,9 +55,9 @@ def count(shape: tuple[Expr, ...]) -> int | None:
 @dataclass(slots=True)
 class Placer:
     """Decides for one nest. `slots_of`: for a local of a team, how each dimension is dealt out if one thread touches each
-    element (None where several do). `sizes`: what the workspace's size may depend on. `room`: bytes that locals of the block
-    take together, if those share bytes that live at different times. `distributed`: how elements of a local lie in blocks of a
-    cluster."""
+    element (None where several do). `lanes_of`: how lanes keep it, or Unfit, on demand with an example. `sizes`: what the
+    workspace's size may depend on. `room`: bytes that locals of the block take together, if those share bytes that live at
+    different times. `distributed`: how elements of a local lie in blocks of a cluster."""
 
     nest: Nest
     target: Target
@@ -60,6 +67,7 @@ class Placer:
     sizes: frozenset[Sym]
     replicated: frozenset[Buffer]
     slots_of: Callable[[Buffer], tuple[int, ...] | None]
+    lanes_of: Callable[[Buffer, bool], Lanes]
     room: Callable[[Sequence[tuple[Buffer, int]]], int]
     distributed: Callable[[Buffer], Distributed | None]
     found: Placement = field(default_factory=Placement)
@@ -90,6 +98,8 @@ class Placer:
                 if kept == 1:
                     return self._register(buffer, reason)
                 return self._array(buffer, k.Space.LOCAL, reason, shape, slots)
+            case "lanes":
+                return self._wanted_in_lanes(new, own)
             case "shared" | "cluster" if self.nest.blocks > 1 or new.space == "cluster":
                 return self._wanted_of_cluster(new, own)
             case "shared":
@@ -164,8 +174,22 @@ class Placer:
         told = "blocks of a cluster read what others of them have" if found.crosses else "each element is touched by one block"
         return self._distributed(buffer, found, told)
 
-    def _misplaced(self, new: ir.New, why: str, help: str) -> Limitation:
-        return limitation("E0913", new.span, f"`{new.buffer.name}` cannot live in {new.space}: {why}", help=help)
+    def _wanted_in_lanes(self, new: ir.New, own: bool) -> Place:
+        """What a schedule wants in registers that other lanes read."""
+        if own or count(new.buffer.shape) is None:
+            why = "each thread has its own" if own else "its size is not a constant"
+            raise self._misplaced(new, why, "place it in registers" if own else "place it in shared memory")
+        try:
+            found = self.lanes_of(new.buffer, True)
+        except Unfit as unfit:
+            raise self._misplaced(new, unfit.reason, "place it in shared memory", *unfit.notes) from None
+        if self._spare(found, new.buffer) < 0:
+            why = f"a thread would keep {found.words * _words(new.buffer)} words, and {self._most} are for what lanes read"
+            raise self._misplaced(new, why, "make its tiles smaller")
+        return self._in_lanes(new.buffer, found, f"the schedule places it there: {found.price}")
+
+    def _misplaced(self, new: ir.New, why: str, help: str, *notes: Note) -> Limitation:
+        return limitation("E0913", new.span, f"`{new.buffer.name}` cannot live in {new.space}: {why}", *notes, help=help)
 
     def _own(self, new: ir.New) -> Place:
         """Only one thread ever sees this buffer."""
@@ -198,16 +222,44 @@ class Placer:
                 return self._array(buffer, k.Space.LOCAL, "each element is touched by one thread", shape, slots)
         if self.nest.blocks > 1:
             return self._of_cluster(new)
+        lanes, refused = self._cheap(buffer) if size is not None else (None, "")
+        if lanes is not None:
+            return self._in_lanes(buffer, lanes, f"lanes of one warp touch it: {lanes.price}")
         teams = self.nest.threads // self.nest.team
         needed = None if size is None else self._with(buffer, size * teams * buffer.dtype.bytes, self.target.shared_static)
         if needed is not None and needed <= self.target.shared_static:
             if teams == 1:
-                return self._array(buffer, k.Space.SHARED, "threads of one block touch it")
-            place = self._array(buffer, k.Space.SHARED, "threads of one warp touch it", (expr(teams), *buffer.shape))
+                return self._array(buffer, k.Space.SHARED, f"threads of one block touch it{refused}")
+            told = f"threads of one warp touch it{refused}"
+            place = self._array(buffer, k.Space.SHARED, told, (expr(teams), *buffer.shape))
             return replace(place, leading=(self.thread // self.nest.team,))
         most = self.target.shared_static
         why = "its size is not known" if needed is None else f"it would need {needed} bytes, and has {most}"
         return self._workspace(new, tuple(self._grid()), (), f"a block touches it, but {why}")
+
+    def _cheap(self, buffer: Buffer) -> tuple[Lanes | None, str]:
+        """How lanes keep a local, if that costs less than shared memory; or why they do not."""
+        try:
+            found = self.lanes_of(buffer, False)
+        except Unfit as unfit:
+            return None, f"; not in lanes: {unfit.reason}" if self.nest.team <= WARP else ""
+        if self._spare(found, buffer) < 0:
+            return None, f"; not in lanes: a thread has {self._most} words for what they read"
+        return (found, "") if found.price.is_less else (None, f"; lanes would take {found.price}")
+
+    @property
+    def _most(self) -> int:
+        """Words of a thread for what lanes read of each other: half of the registers that it surely has."""
+        return min(self.target.registers_thread, self.target.registers_block // max(1, self.nest.threads)) // 2
+
+    def _spare(self, found: Lanes, buffer: Buffer) -> int:
+        return self._most - self.found.words - found.words * _words(buffer)
+
+    def _in_lanes(self, buffer: Buffer, found: Lanes, reason: str) -> Place:
+        self.found.words += found.words * _words(buffer)
+        self.found.unrolled |= found.unrolled
+        made = self._array(buffer, k.Space.LANES, reason, tuple(map(expr, found.dealt.shape)))
+        return replace(made, dealt=found.dealt)
 
     def _with(self, buffer: Buffer, size: int, most: int) -> int:
         """Bytes of shared memory with one more local, which is kept in it if these are at most `most`."""
@@ -258,6 +310,11 @@ class Placer:
     def _grid(self) -> Iterator[tuple[Expr, Expr]]:
         for loop_map in self.nest.grid:
             yield expr(loop_map.loop.sym), self.extents[loop_map.loop]
+
+
+def _words(buffer: Buffer) -> int:
+    """Registers of one element."""
+    return -(-buffer.dtype.bytes // 4)
 
 
 def require_sizes(buffer: Buffer, sizes: frozenset[Sym]) -> None:

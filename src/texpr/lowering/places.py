@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.ir.kernel import Space
 from texpr.ir.value import Buffer
+from texpr.lowering.dealt import Dealt
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class Place:
     `register`: a single element kept in the variable of that name. Otherwise `space` and `buffer`, the memory it lives in: its
     index is `leading`, then the program's own index with dimension d divided by `slots[d]` (a thread keeps only its own
     elements), then `trailing`. With `parts`, it is the block that has the element, in the memory of a cluster, then where it
-    lies there.
+    lies there. In lanes it is a slot of a thread, as elements are `dealt` out.
     """
 
     space: Space
@@ -73,6 +74,7 @@ class Place:
     slots: tuple[int, ...] = ()
     reason: str = ""
     parts: Parts | None = None
+    dealt: Dealt | None = None
 
     def is_own(self, own: tuple[Expr, ...]) -> bool:
         """Whether those who touch the element `own` have it in their own block, by what was found before."""

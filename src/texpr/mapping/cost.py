@@ -89,7 +89,7 @@ def _block(body: tuple[k.Stmt, ...], lanes: list[Point], spaces: Mapping[Buffer,
     for stmt in body:
         for load, kind, count in touched(stmt):
             space = spaces.get(load.buffer, Space.GLOBAL)
-            if space is not Space.LOCAL and load.buffer not in kernel.scalars:
+            if space not in (Space.LOCAL, Space.LANES) and load.buffer not in kernel.scalars:
                 yield Request(load, kind, count, space, lanes, stmt.span.line)
         match stmt:
             case k.For():
@@ -184,6 +184,17 @@ def _conflicts(starts: list[int], width: int) -> int:
         busiest = max(Counter(word % BANKS for word in words).values(), default=0)
         total += busiest - -(-len(words) // BANKS)
     return total
+
+
+def rounds(load: Load, lanes: list[Point]) -> int:
+    """How often shared memory is asked for an element of each lane: once for each 128 bytes, or word of one bank."""
+    found = [address(load, lane) for lane in lanes]
+    width, each = load.dtype.bytes, WARP * WORD // max(load.dtype.bytes, WORD)
+    starts = [at * width for at in found if at is not None]
+    if len(starts) < len(found):
+        return -(-len(found) // each)
+    words = [{start // WORD for start in starts[first : first + each]} for first in range(0, len(starts), each)]
+    return _conflicts(starts, width) + sum(-(-len(each) * max(1, width // WORD) // BANKS) for each in words)
 
 
 def address(load: Load, lane: Point) -> int | None:

@@ -12,8 +12,9 @@ from functools import lru_cache
 from itertools import count
 from typing import TypeAlias
 
-from texpr.affine.expr import ONE, Expr, FloorDiv, Mod, Sym, expr, term, without
+from texpr.affine.expr import ONE, Expr, FloorDiv, Mod, Sym, expr
 from texpr.affine.facts import Known
+from texpr.affine.linear import divided
 from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir.rewrite import map_value, substitute_load, substitute_value
@@ -176,6 +177,7 @@ class _Reader:
     names: frozenset[str]
     found: Reading = field(default_factory=Reading)
     numbers: Iterator[int] = field(default_factory=count)
+    lanes: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
 
     def steps(self, steps: tuple[k.HostStep, ...], time: Host, domain: tuple[Formula, ...]) -> None:
         for at, step in enumerate(steps):
@@ -190,7 +192,9 @@ class _Reader:
 
     def kernel(self, kernel: k.Kernel, time: Host, domain: tuple[Formula, ...]) -> None:
         for array in kernel.arrays:
-            self.found.spaces[array.buffer] = array.space
+            rows = replace(array.buffer, shape=(expr(kernel.threads), *array.buffer.shape))  # each thread's, of what lanes keep
+            made = self.lanes.setdefault(array.buffer, rows) if array.space is Space.LANES else array.buffer
+            self.found.spaces[made] = array.space
         blocks: list[Sym] = []
         threads: list[Sym] = []
         skip = 0
@@ -247,19 +251,6 @@ class _Reader:
         return found
 
 
-def divided(product: Expr, factor: Expr) -> Expr | None:
-    """The other factor of a product, None where there is none that can be seen."""
-    for monomial, coefficient in factor.terms:
-        found = expr(0)
-        for whole, number in product.terms:
-            rest = without(whole, monomial)
-            if rest is not None and number % coefficient == 0:
-                found = found + term(rest, number // coefficient)
-        if factor * found is product:
-            return found
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class _Scope:
     exprs: dict[Sym, Expr]
@@ -308,9 +299,12 @@ class _Body:
                 found.together.append((stmt, site))
             case k.Exchange():
                 found.together.append((stmt, site))
-                source = self.value(stmt.source, scope)
-                made = self.name(stmt.target, site, None, scope)
-                found.events.append(Event(site, Ref(made, stmt.source.dtype), source, stmt, "exchange"))
+                ref = Ref(self.name(stmt.target, site, None, scope), stmt.source.dtype)
+                found.events.append(Event(site, ref, self.value(stmt.source, scope), stmt, "exchange"))
+            case k.Shuffle():
+                found.together.append((stmt, site))
+                lane = self.launch.thread // 32 * 32 + stmt.lane.substitute(scope.exprs) % 32
+                self.name(stmt.target, site, self.load(stmt.source, scope, lane), scope)
             case k.CopyAsync():
                 self.copy(stmt, site, scope)
             case k.CopyTensor() | k.StoreTensor() | k.CopyBulk():
@@ -484,6 +478,8 @@ class _Body:
         """`value` over coordinates and registers by their unique names."""
 
         def leaf(node: Value) -> Value | None:
+            if isinstance(node, Load) and node.buffer in self.reader.lanes:
+                return self.kept(node)
             if not isinstance(node, Ref):
                 return None
             if node.sym in scope.exprs:
@@ -493,6 +489,12 @@ class _Body:
 
         return map_value(substitute_value(value, scope.exprs), leaf)
 
-    def load(self, load: Load, scope: _Scope) -> Load:
-        moved = substitute_load(load, scope.exprs)
+    def kept(self, load: Load, thread: Expr | None = None) -> Load:
+        """An element that a thread keeps for the lanes of its warp; the running one, where none is named."""
+        lanes = self.reader.lanes.get(load.buffer)
+        own = self.launch.thread if thread is None else thread
+        return load if lanes is None else replace(load, buffer=lanes, index=(own, *load.index))
+
+    def load(self, load: Load, scope: _Scope, thread: Expr | None = None) -> Load:
+        moved = self.kept(substitute_load(load, scope.exprs), thread)
         return replace(moved, data=tuple((sym, self.value(meaning, scope)) for sym, meaning in moved.data))

@@ -15,6 +15,7 @@ from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
+from texpr.isa.levels import Space
 from texpr.presburger.formula import FALSE, Eq, Formula, Ge, compare, conj, differ, disj, rename
 from texpr.presburger.raw import Undecided
 from texpr.reading.events import Launch, Site
@@ -99,11 +100,11 @@ def _renamed(site: Site, names: tuple[tuple[Sym, Expr], ...]) -> tuple[Formula, 
     return tuple(rename(f, dict(names)) for f in site.where)
 
 
-def unordered(a: Site, b: Site, sides: Sides, *, shared_only: bool, private: bool, later: bool) -> list[Formula]:
-    """When `a` does not surely come before `b` in the kernels, case by case.
+def unordered(a: Site, b: Site, sides: Sides, space: Space, *, later: bool) -> list[Formula]:
+    """When `a` does not surely come before `b`, both at a place of `space`, in the kernels, case by case.
 
-    `shared_only`: both touch memory of one block or cluster, `private`: of one thread. `later`: in one instance `b` is behind
-    `a`.
+    `later`: in one instance `b` is behind `a`. All lanes of a warp do a shuffle at once: the order of what they keep is that of
+    who keeps it.
     """
     found = list(launched_later(a, b, sides))
     if a.launch is not b.launch:
@@ -111,7 +112,8 @@ def unordered(a: Site, b: Site, sides: Sides, *, shared_only: bool, private: boo
     same_host = [Eq(sides.a(s) - sides.b(s)) for s in a.launch.host]
     threads = a.launch.threads
     mine, theirs = [sides.a(e) for e in a.block], [sides.b(e) for e in b.block]
-    if not (shared_only or private) and mine:
+    private = space in (Space.LOCAL, Space.LANES)
+    if space is Space.GLOBAL and mine:
         wide = [ranks(a.launch).get(s, 1) for s in a.launch.blocks]
         apart = differ([x // n for x, n in zip(mine, wide, strict=True)], [y // n for y, n in zip(theirs, wide, strict=True)])
         found.append(conj((*same_host, apart)))
@@ -122,7 +124,7 @@ def unordered(a: Site, b: Site, sides: Sides, *, shared_only: bool, private: boo
     if threads and not private:
         apart = differ(map(sides.a, threads), map(sides.b, threads))
         found.extend(conj((*here, apart, case)) for case in _unmet(a, b, sides))
-    here += equal_all(threads, sides)
+    here += () if space is Space.LANES else equal_all(threads, sides)
     found.extend(conj((*here, case)) for case in not_behind(a, b, sides, later))
     return found
 

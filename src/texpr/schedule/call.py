@@ -167,10 +167,11 @@ class Call:
         return tuple(map(Sym, given))
 
     def require_memory(self, space: str, argument: ir.Argument | None) -> None:
-        """Raises E0908 for shared memory, or that of a cluster, on a target that has none."""
+        """Raises E0908 for shared memory, that of a cluster, or lanes of warps, on a target that has none."""
         target = self.state.target
-        if space == "shared" and not target.is_gpu:
-            raise self.refuse("E0908", f"{target.name} has no shared memory", at=argument, help="write `registers` instead")
+        if space in ("shared", "lanes") and not target.is_gpu:
+            missing = "shared memory" if space == "shared" else "warps"
+            raise self.refuse("E0908", f"{target.name} has no {missing}", at=argument, help="write `registers` instead")
         if space == "cluster" and Level.CLUSTER not in target.levels:
             other = "build for sm_90 or later" if target.is_gpu else None
             raise self.refuse("E0908", f"{target.name} has no clusters of blocks", at=argument, help=other)

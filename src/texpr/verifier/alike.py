@@ -174,6 +174,6 @@ def _manner(action: Action, writes: Sequence[Access]) -> Hashable:
     for write in writes:
         site, said = write.site, tuple([e.substitute(names) for e in write.said])
         given = tuple([write.indices.get(loop.sym) for loop in loops])
-        done.append((id(site.launch), site.dims, site.domain, write.home, said, given))
+        done.append((id(site.launch), site.dims, site.domain, write.home, write.index, said, given))
     domain = tuple([rename(fact, names) for fact in action.spot.domain])
     return tuple([e.substitute(names) for e in index]), domain, tuple(done), len(loops)

@@ -235,14 +235,10 @@ class Flow:
 
     def _late(self, a: Access, b: Access, sides: Sides, facts: Sequence[Formula]) -> Point | None:
         """Instances with `facts` of which the first perhaps does not come first in the kernels."""
-        space = self.space(a.home)
-        shared, later = space in (Space.SHARED, Space.CLUSTER), not a.write and b.write
+        space, later = self.space(a.home), not a.write and b.write
         found = self.landings(a, b) if a.site.launch is b.site.launch else None
-        if found is not None:
-            bad = [not_landed(a.site, b.site, found, sides, shared_only=shared, later=later)]
-        else:
-            private = space is Space.LOCAL
-            bad = unordered(a.site, b.site, sides, shared_only=shared, private=private, later=later)
+        landed = () if found is None else (not_landed(a.site, b.site, found, sides, space, later=later),)
+        bad = landed or unordered(a.site, b.site, sides, space, later=later)
         if not bad:
             return None
         return (
@@ -333,18 +329,19 @@ class Flow:
             self.space(r.home) is not Space.GLOBAL and w.site.launch is not r.site.launch
         ):
             return
-        own = {expr(t): expr(s) for s, t in zip(self.instance(r.home, r.site), self.instance(w.home, w.site), strict=True)}
+        own = [(expr(t), expr(s)) for s, t in zip(self.instance(r.home, r.site), self.instance(w.home, w.site), strict=True)]
+        own += () if (w.index, r.index) == (w.meant, r.meant) else zip(w.index, r.index, strict=True)
         known = {**dict(zip(ELEMENTS, r.meant, strict=False)), **names}
         known |= {t[0].sym: t[1] for t in r.when if not isinstance(t, int)}
         if action is not None and w.does is action:
             pairs = [(w.indices[old], expr(new)) for old, new in names.items() if old in w.indices]
-            yield there(w.site, (*pairs, *own.items()), (tuple(e.substitute(names) for e in w.said),))
+            yield there(w.site, (*pairs, *own), (tuple(e.substitute(names) for e in w.said),))
         elif action is None or w.does is None:
             moved = _renamed(w.when, Names(own_names(w.site)))
             more = [disj(f for _, f in cases(moved, r.when, r.stored, whole=True))]
             if begun is not None:
                 more.append(disj(f for _, f in cases(begun, moved, r.stored, whole=True)))
-            pairs = [*zip((*w.meant, *w.copies), (*r.meant, *r.copies), strict=True), *own.items()]
+            pairs = [*zip((*w.meant, *w.copies), (*r.meant, *r.copies), strict=True), *own]
             said = dict.fromkeys(tuple(e.substitute(values) for e in w.said) for values in ({**known, **names}, known))
             yield there(w.site, pairs, said, *more)
 

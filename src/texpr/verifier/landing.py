@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
+from texpr.isa.levels import Space
 from texpr.presburger.formula import Eq, Formula, conj, differ, disj, negate, rename
 from texpr.presburger.questions import Point, witness
 from texpr.reading.events import Event, Reading, Site
@@ -60,12 +61,12 @@ class Landing:
         return disj((rename(self.wrong, sides.left), negate(there(self.step, self.located(sides)))))
 
 
-def not_landed(a: Site, b: Site, found: Iterable[Landing], sides: Sides, *, shared_only: bool, later: bool) -> Formula:
+def not_landed(a: Site, b: Site, found: Iterable[Landing], sides: Sides, space: Space, *, later: bool) -> Formula:
     """When the copy `a` has perhaps not landed where `b` runs: each wait is missed, or `b` does not surely come behind it."""
     missed: list[Formula] = [conj(Eq(sides.a(s) - sides.b(s)) for s in a.launch.host)]
     for each in found:
         at = Sides(each.located(sides), sides.right)
-        late = unordered(each.step, b, at, shared_only=shared_only, private=False, later=later)
+        late = unordered(each.step, b, at, space, later=later)
         missed.append(disj((each.missed(sides), *late)))
     return disj((*launched_later(a, b, sides), conj(missed)))
 

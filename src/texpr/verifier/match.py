@@ -117,9 +117,10 @@ class Pairing:
                     raise Unlike
             case Index(), Index() if given.dtype == meant.dtype:
                 self.equations.append((meant.expr, given.expr))
-            case Op("select", (mine, *arms)), Op("select", (theirs, *others)):
-                self.value(mine, theirs, site, spot)
-                fact = test(mine)
+            case Op("select", (mine, *arms)), Op("select") | Load():
+                fact, others = test(mine), (meant, meant) if isinstance(meant, Load) else meant.args[1:]
+                if isinstance(meant, Op):
+                    self.value(mine, meant.args[0], site, spot)
                 for arm, other, taken in zip(arms, others, (fact, fact and negate(fact)), strict=True):
                     inside = site if taken is None else replace(site, domain=(*site.domain, taken))
                     self.value(arm, other, inside, spot)

@@ -19,6 +19,7 @@ from typing import TypeAlias
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
+from texpr.isa.levels import Space
 from texpr.presburger.formula import TRUE, Eq, Formula, Ge, conj, differ, disj, equal, negate
 from texpr.presburger.questions import Point, witness
 from texpr.reading.events import Reading, Signal, Site
@@ -141,7 +142,7 @@ class Phases:
             if isinstance(user.stmt, k.BarrierInit):
                 wrong = _differ(made.site.dims, sides) if user is made and user.stmt.count == 1 else TRUE
             else:
-                wrong = not_landed(made.site, user.site, fences, sides, shared_only=True, later=False)
+                wrong = not_landed(made.site, user.site, fences, sides, Space.SHARED, later=False)
             if (found := witness((*here, wrong), self.premises)) is not None:
                 return found
         return None
@@ -209,7 +210,7 @@ class Phases:
             for phase in self.phases(user):
                 for before in self.begun(phase.signal, phase.names)[0]:
                     found = self.landings([before])
-                    late = not_landed(user.site, user.site, found, Sides(SAME, SAME), shared_only=True, later=False)
+                    late = not_landed(user.site, user.site, found, Sides(SAME, SAME), Space.SHARED, later=False)
                     yield phase.there, before.there, late
 
         return self.first(user.site, cases())
@@ -219,7 +220,7 @@ class Phases:
         block = (*user.site.launch.host, *user.site.launch.blocks)
         for wait in (s for s in users if isinstance(s.stmt, k.BarrierWait)):
             sides = sides_of(wait.site, user.site)
-            late = disj(unordered(wait.site, user.site, sides, shared_only=True, private=False, later=False))
+            late = disj(unordered(wait.site, user.site, sides, Space.SHARED, later=False))
             facts = (*domains(wait.site, user.site, sides), *equal_all(block, sides), late)
             for phase in self.phases(user, sides.right):
                 for before in self.begun(phase.signal, phase.names)[0]:

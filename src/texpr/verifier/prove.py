@@ -221,7 +221,7 @@ class _Prover:
         known = (*self.matches.values(), *self.leaves.values())
         for stmt, site in self.reading.together:
             width = 0
-            if isinstance(stmt, k.Exchange):
+            if isinstance(stmt, k.Exchange | k.Shuffle):
                 width = 32
             elif isinstance(stmt, k.Barrier) and stmt.level is not k.Level.BLOCK:
                 width = stmt.lanes if stmt.level is k.Level.WARP else -1

@@ -184,7 +184,7 @@ class Sums:
         where = self.flow.instance(x.buffer, a)
         sides = sides_of(a, b, where if a.launch is b.launch else ())
         place = [*equal_all(where, sides), *(Eq(sides.a(i) - sides.b(j)) for i, j in zip(x.index, y.index, strict=True))]
-        bad = unordered(a, b, sides, shared_only=space is not Space.GLOBAL, private=space is Space.LOCAL, later=True)
+        bad = unordered(a, b, sides, space, later=True)
         wanted = textual(a, b, sides)
         if a is b and a.launch.threads:  # two threads that write at once
             who = (*a.launch.threads, *(s for s in within(a.launch) if s not in where))

@@ -113,6 +113,7 @@ class _Search:
             if alike is not None:  # what else the engine does to one place
                 guesses.append((pairing, {sym: alike[sym] for sym in wanted}))
             guesses.extend((pairing, each) for each in solutions(pairing, wanted, self.turns.get(event.site.launch, ())))
+        guesses.sort(key=lambda guess: self.unnamed(guess[0]))
         for sure in (self.plain, self.right):  # what is plain is found before what is only right
             for pairing, solution in guesses:
                 if sure(pairing, solution):
@@ -128,6 +129,12 @@ class _Search:
         read = [(o.read, o.meant) for o in pairing.operands if isinstance(o.meant, Load)]
         around = {meant: wanted[: self.asked.program.scopes[meant.buffer]] for _, meant in read}
         return [pair for kept in self.parted for given, meant in read for pair in kept.applied(given, meant, around[meant])]
+
+    def unnamed(self, pairing: Pairing) -> int:
+        """How much is read of memory that has another name than in the program: iterations of a `static for` are alike."""
+        registers = self.asked.reading.variables
+        homes = ((home_of(operand.read), home_of(operand.meant)) for operand in pairing.operands)
+        return sum((registers[h].name if isinstance(h, Sym) and h in registers else h).name != m.name for h, m in homes)
 
     def plain(self, pairing: Pairing, solution: Mapping[Sym, Expr]) -> bool:
         """Whether an event plainly is a statement of these indices."""

@@ -26,6 +26,7 @@ from texpr.ir.kernel import (
     If,
     Kernel,
     LoadVector,
+    Shuffle,
     Stmt,
     Store,
     StoreVector,
@@ -83,6 +84,10 @@ class Dialect(Protocol):
 
     def exchange(self, stmt: Exchange, scope: Scope, target: str, source: str) -> list[str]:
         """The declaration of `target`, which another lane's `source` is put into."""
+        ...
+
+    def shuffle(self, stmt: Shuffle, target: str, source: str, lane: str) -> list[str]:
+        """The declaration of `target`, which `source` of the lane is put into."""
         ...
 
     def transfer(self, stmt: Waited | Tiles, scope: Scope) -> list[str]:
@@ -151,6 +156,10 @@ class Body:
                 source = scope.named[stmt.source.sym]
                 scope, target = scope.name(stmt.target)
                 return scope, [indent + line for line in self.dialect.exchange(stmt, scope, target, source)]
+            case Shuffle():
+                source, lane = str(element_text(stmt.source, scope)), str(index_text(stmt.lane, scope))
+                scope, target = scope.name(stmt.target)
+                return scope, [indent + line for line in self.dialect.shuffle(stmt, target, source, lane)]
             case LoadVector():
                 scope, line = load_vector(stmt, scope, self.assigned)
                 return scope, [indent + line]

@@ -10,7 +10,7 @@ from texpr.backends.c.types import OPERATOR_TYPES, SMALL_FLOATS
 from texpr.backends.c.value import element_text, value_text
 from texpr.backends.cpu.ahead import fetch_ahead
 from texpr.backends.cpu.lanes import lanes_of, rows
-from texpr.ir.kernel import Assign, Atomic, Barrier, CommitAsync, Exchange, For, WaitAsync, walk
+from texpr.ir.kernel import Assign, Atomic, Barrier, CommitAsync, Exchange, For, Shuffle, WaitAsync, walk
 from texpr.ir.transfer import Tiles, Waited
 from texpr.ir.types import BOOL, DType
 from texpr.ir.value import Buffer
@@ -73,6 +73,10 @@ class Cpu:
     def exchange(self, stmt: Exchange, scope: Scope, target: str, source: str) -> list[str]:
         """A core's code is one thread."""
         raise CompilerBug("an exchange between lanes in a CPU kernel")
+
+    def shuffle(self, stmt: Shuffle, target: str, source: str, lane: str) -> list[str]:
+        """A core's code is one thread."""
+        raise CompilerBug("a shuffle of lanes in a CPU kernel")
 
     def transfer(self, stmt: Waited | Tiles, scope: Scope) -> list[str]:
         """Nothing for the groups of copies that a thread starts: one is done when it is started. There are no tiles."""

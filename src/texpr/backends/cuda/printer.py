@@ -28,6 +28,7 @@ from texpr.ir.kernel import (
     Kernel,
     Level,
     Plan,
+    Shuffle,
     Space,
     WaitAsync,
     kernels,
@@ -192,6 +193,8 @@ def _array(array: Array, at: int | None, scope: Scope, rank: Sym | None) -> tupl
                 if aligned
                 else f"TX_SHARED({ctype}, {name}, {count})"
             )
+        case Space.LANES:
+            text = f"TX_LANES({ctype}, {name}, {count})"
         case Space.LOCAL:
             text = f"TX_LOCAL({ctype}, {name}, {count})"
         case Space.GLOBAL:
@@ -260,6 +263,12 @@ class _Cuda:
         mask = (1 << min(self._kernel.threads, 32)) - 1
         ctype = C_NAMES[stmt.source.dtype]
         return [f"{ctype} const {target} = __shfl_xor_sync({mask:#x}u, {source}, {stmt.mask}, {stmt.width});"]
+
+    def shuffle(self, stmt: Shuffle, target: str, source: str, lane: str) -> list[str]:
+        """A shuffle among the lanes that the warp has: the last one of a block may have fewer than 32."""
+        threads, ctype = self._kernel.threads, C_NAMES[stmt.source.dtype]
+        mask = "0xffffffffu" if threads % 32 == 0 else f"{(1 << threads) - 1:#x}u" if threads < 32 else f"tx_lanes({threads})"
+        return [f"{ctype} const {target} = __shfl_sync({mask}, {source}, {lane});"]
 
     def transfer(self, stmt: Waited | Tiles, scope: Scope) -> list[str]:
         """A copy of a tile, or a wait of this thread alone."""

@@ -16,6 +16,7 @@
 #define TX_SHARED_ALIGNED(T, NAME, COUNT, ALIGN) __shared__ __align__(ALIGN) T NAME[COUNT]
 #define TX_BARRIERS(NAME, COUNT) __shared__ __align__(16) uint64_t NAME[COUNT]
 #define TX_LOCAL(T, NAME, COUNT) T NAME[COUNT]
+#define TX_LANES(T, NAME, COUNT) T NAME[COUNT] = {}
 
 /* Arrays at places of their own in one block of shared memory, where some lie in the same bytes at different times. Beyond what a
    kernel may declare the launch gives the block's size. */
@@ -190,7 +191,18 @@ TX_FN unsigned tx_group(unsigned lanes) {
     return lanes == 32u ? 0xffffffffu : ((1u << lanes) - 1u) << (tx_lane() & ~(lanes - 1u));
 }
 
+/* The mask of this thread's warp in a block of so many threads, whose last warp may have fewer than 32 lanes. */
+TX_FN unsigned tx_lanes(unsigned threads) {
+    unsigned const left = threads - (tx_thread() & ~31u);
+    return 0xffffffffu >> (left < 32u ? 32u - left : 0u);
+}
+
 #define TX_SHUFFLE_BITS(T) \
+    TX_FN T __shfl_sync(unsigned mask, T x, int lane) { \
+        T y; \
+        y.bits = (decltype(y.bits))__shfl_sync(mask, (unsigned)x.bits, lane); \
+        return y; \
+    } \
     TX_FN T __shfl_xor_sync(unsigned mask, T x, int lanes, int width) { \
         T y; \
         y.bits = (decltype(y.bits))__shfl_xor_sync(mask, (unsigned)x.bits, lanes, width); \

@@ -107,9 +107,9 @@ template <class T, long long COUNT> struct Local {
     unsigned char written[COUNT];
     alignas(alignof(T) > 16 ? alignof(T) : 16) char memory[sizeof(T) * COUNT];
 
-    explicit Local(const char *name)
+    explicit Local(const char *name, bool defined = false)
         : view{memory, COUNT, sizeof(T), 1, Space::local, false, true, name, written, nullptr} {
-        std::memset(written, 0, sizeof written);
+        std::memset(written, defined, sizeof written);
         std::memset(memory, 0xff, sizeof memory);
     }
     Local(const Local &) = delete;
@@ -125,6 +125,8 @@ template <class T, long long COUNT> struct Local {
     static tx_emu::Site NAME##__site = {#NAME, sizeof(T), COUNT, -1, ALIGN, OFFSET}; \
     tx_emu::Array<T> const NAME{tx_emu::core->shared(&NAME##__site)}
 #define TX_LOCAL(T, NAME, COUNT) tx_emu::Local<T, COUNT> NAME(#NAME)
+/* Lanes that no one asks hand out what they have, whatever it is. */
+#define TX_LANES(T, NAME, COUNT) tx_emu::Local<T, COUNT> NAME(#NAME, true)
 #define TX_AT(LINE) tx_emu::core->current->line = (LINE);
 #else
 /* No __restrict__: other fibers write during a barrier, which that word would let the compiler overlook. */
@@ -133,6 +135,7 @@ template <class T, long long COUNT> struct Local {
     static tx_emu::Site NAME##__site = {#NAME, sizeof(T), COUNT, -1, ALIGN, OFFSET}; \
     T *const NAME = reinterpret_cast<T *>(tx_emu::core->shared(&NAME##__site)->base)
 #define TX_LOCAL(T, NAME, COUNT) T NAME[COUNT]
+#define TX_LANES(T, NAME, COUNT) T NAME[COUNT] = {}
 #define TX_AT(LINE)
 #endif
 #define TX_SHARED_ALIGNED(T, NAME, COUNT, ALIGN) TX_SHARED_AT(T, NAME, COUNT, ALIGN, -1)

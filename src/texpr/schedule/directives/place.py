@@ -1,5 +1,6 @@
 """`place(v, shared)`: where a `new` lives: shared, cluster (a part in the shared memory of each block of a cluster),
-registers or workspace (global memory that the caller sets aside).
+registers, lanes (registers that other lanes of a warp read by shuffles) or workspace (global memory that the caller sets
+aside).
 
 Changes no result. Refused in lowering (E0913) where the threads that touch its elements cannot reach them there.
 """
@@ -13,7 +14,7 @@ from texpr.schedule.call import Call, Rule
 from texpr.schedule.state import State
 from texpr.schedule.tree import replaced
 
-SPACES = ("shared", "cluster", "registers", "workspace")
+SPACES = ("shared", "cluster", "registers", "lanes", "workspace")
 
 
 def _apply(call: Call) -> State:
@@ -35,4 +36,4 @@ def _placed(new: ir.Stmt, space: str) -> ir.Stmt:
     return replace(new, space=space)
 
 
-RULE = Rule("place", "place(BUFFER, shared|cluster|registers|workspace)", _apply)
+RULE = Rule("place", "place(BUFFER, shared|cluster|registers|lanes|workspace)", _apply)

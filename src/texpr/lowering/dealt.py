@@ -1,0 +1,242 @@
+"""Which thread keeps an element of a local, and in which of its registers: functions of the element's subscripts.
+
+    par 64 |i| { t[i] = … }      by 32 threads: thread e % 32 keeps t[e], in slot e / 32
+
+They are read off a write whose subscripts are sums of digits, of loops that threads share and of loops that one thread runs;
+what subscripts owe to loops around the `new` is the same for all threads. That every write agrees is for others to prove.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+
+from texpr.affine.expr import ZERO, Expr, Sym, expr, maximum, minimum, term
+from texpr.affine.simplify import Simplifier
+from texpr.ir import program as ir
+from texpr.mapping.nest import LoopMap
+from texpr.relation.facts import in_loop, known
+from texpr.relation.model import Access
+from texpr.support.diagnostic import Note
+
+THREAD = Sym("thread of the team")
+
+WAYS = 4
+"""The most slots among which a lane chooses what it reads: each takes a shuffle."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What is known where a statement runs: `facts`, never negative; `turns`: indices of loops that threads share, each in a
+    turn and the thread's number; `ranges`: facts on these."""
+
+    facts: tuple[Expr, ...] = ()
+    turns: Mapping[Sym, Expr] = field(default_factory=dict[Sym, Expr])
+    ranges: tuple[Expr, ...] = ()
+
+    def also(self, loop: ir.Par, found: LoopMap, turn: Sym | None, team: int) -> Frame:
+        """Within a loop that threads share: `turn` numbers what one runs after another, None where that is one iteration."""
+        index = found.share(expr(THREAD), team)
+        ranges = self.ranges
+        if turn is not None:
+            index = index + expr(turn) * found.radix
+            ranges = (*ranges, *in_loop(turn, turns(loop, found)))
+        return Frame(self.facts, {**self.turns, loop.sym: index}, ranges)
+
+    def where(self, facts: Iterable[Expr]) -> Frame:
+        """With other facts on the program's indices."""
+        return Frame(tuple(facts), self.turns, self.ranges)
+
+
+def turns(loop: ir.Loop, found: LoopMap) -> Expr:
+    """How many iterations of a loop that threads share one of them may have."""
+    return (loop.extent + (found.radix - 1)) // found.radix
+
+
+def by_thread(team: int) -> Frame:
+    """What is known of the number of a thread in its team."""
+    return Frame(ranges=tuple(in_loop(THREAD, expr(team))))
+
+
+def by_first() -> Frame:
+    """Where the first thread runs what stands there."""
+    return Frame(ranges=tuple(in_loop(THREAD, expr(1))))
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An element as a statement sees it: the slots that it may be in, over turns; the number of the `thread` that keeps it, and
+    the slots `told`, over the program's indices; whether that thread is the one that runs the statement.
+
+    There are several `ways` where it depends on the lane which one it is.
+    """
+
+    ways: tuple[tuple[Expr, ...], ...]
+    told: tuple[Expr, ...]
+    thread: Expr
+    own: bool
+
+    @property
+    def slots(self) -> tuple[Expr, ...]:
+        """The slots, where they are the same in all lanes."""
+        return self.ways[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Dealt:
+    """How elements are dealt out. `thread` and `slots` are over `names`, the subscripts; `shape`: how many slots there are."""
+
+    names: tuple[Sym, ...]
+    thread: Expr
+    slots: tuple[Expr, ...]
+    shape: tuple[int, ...]
+
+    def same(self, one: Mapping[Sym, Sym], other: Mapping[Sym, Sym]) -> Iterator[tuple[Expr, Expr]]:
+        """What is equal where two elements, by other names of their subscripts, are in one place."""
+        for value in (self.thread, *self.slots):
+            yield value.substitute(one), value.substitute(other)
+
+    def seen(self, index: tuple[Expr, ...], frame: Frame) -> Seen:
+        """An element with these subscripts, where `frame` holds."""
+        element = dict(zip(self.names, index, strict=True))
+        facts = [fact.substitute(frame.turns) for fact in frame.facts]
+        simple = Simplifier(known((*facts, *frame.ranges)))
+        told, keeper = [slot.substitute(element) for slot in self.slots], self.thread.substitute(element)
+        own = simple(keeper.substitute(frame.turns) - THREAD) is ZERO
+        ways = product(*(_ways(simple(e.substitute(frame.turns)), n, simple) for e, n in zip(told, self.shape, strict=True)))
+        plain = Simplifier(known(frame.facts))
+        return Seen(tuple(ways), tuple(map(plain, told)), plain(keeper), own)
+
+
+def _ways(slot: Expr, count: int, simple: Simplifier) -> Iterator[Expr]:
+    """What a slot may be, none of it depending on the lane, if that is little; else the slot itself."""
+    moved = [(m, c) for m, c in slot.terms if THREAD in term(m).syms()]
+    lane = sum((term(m, c) for m, c in moved), start=ZERO)
+    least, most = simple.known.bounds(lane)
+    if not moved or least is None or most is None or most - least >= WAYS:
+        yield slot
+        return
+    for at in range(least, most + 1):
+        way = simple(slot - lane + at)
+        low, high = simple.known.bounds(way)
+        if (low is None or low < count) and (high is None or high >= 0):
+            yield simple(maximum(0, minimum(way, count - 1)))
+
+
+class Unfit(Exception):
+    """Why a local cannot live in lanes, with what shows it."""
+
+    def __init__(self, reason: str, *notes: Note):
+        super().__init__(reason)
+        self.reason, self.notes = reason, notes
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a warp does for a local: `shuffles`, or requests to `shared` memory, rounds of banks counted, and `barriers`."""
+
+    shuffles: int
+    shared: int
+    barriers: int
+
+    @property
+    def is_less(self) -> bool:
+        """Whether lanes are cheaper: a shuffle takes the way of a request to shared memory."""
+        return self.shuffles < self.shared + self.barriers
+
+    def __str__(self) -> str:
+        meetings = f" and {_many(self.barriers, 'barrier')}" if self.barriers else ""
+        asked = f"{_many(self.shared, 'request')} to shared memory{meetings}"
+        return f"{_many(self.shuffles, 'shuffle')} a warp, in place of {asked}"
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """A local in lanes: how it is `dealt` out, and what that costs. `unrolled`: loops that slots depend on."""
+
+    dealt: Dealt
+    price: Price
+    unrolled: frozenset[Sym]
+
+    @property
+    def words(self) -> int:
+        """Slots of a thread."""
+        return prod(self.dealt.shape)
+
+
+@dataclass(slots=True)
+class _Digits:
+    """What is read off the subscripts so far."""
+
+    shared: Mapping[ir.Loop, LoopMap]
+    thread: Expr = ZERO
+    slots: list[Expr] = field(default_factory=list[Expr])
+    shape: list[int] = field(default_factory=list[int])
+
+    def take(self, loop: ir.Loop, value: Expr, count: int) -> None:
+        """`value`, one of so many, is the index of `loop`."""
+        found = self.shared.get(loop)
+        if found is None:
+            self.slot(value, count)
+            return
+        for digit in found.digits:
+            self.thread = self.thread + value // digit.weight % digit.radix * digit.stride
+        self.slot(value // found.radix, -(-count // found.radix))
+
+    def slot(self, value: Expr, count: int) -> None:
+        """`value`, one of so many, says in which slot an element is."""
+        if count > 1:
+            self.slots.append(value)
+            self.shape.append(count)
+
+
+def dealt(access: Access, shared: Mapping[ir.Loop, LoopMap], scope: frozenset[Sym]) -> Dealt | None:
+    """How the elements that `access` writes are dealt out; None where its subscripts are no sums of digits.
+
+    `shared`: the loops whose iterations threads share. `scope`: indices of the loops around the `new`.
+    """
+    names = tuple(Sym(f"{access.buffer.name}.{dim}") for dim in range(access.buffer.rank))
+    loops = {loop.sym: loop for loop in access.instance.loops if loop.sym not in scope}
+    found = _Digits(shared)
+    for name, subscript, extent in zip(names, access.load.index, access.buffer.shape, strict=True):
+        base, parts = expr(subscript.constant), list[tuple[int, ir.Loop]]()
+        for monomial, c in subscript.terms:
+            atom = monomial[0] if len(monomial) == 1 else None
+            loop = loops.get(atom) if isinstance(atom, Sym) else None
+            if loop is not None and loop.extent.is_constant:
+                parts.append((c, loop))
+                base = base + (0 if c > 0 else c * (loop.extent.constant - 1))
+            elif term(monomial).syms().isdisjoint(loops):
+                base = base + term(monomial, c)
+            else:
+                return None
+        if not _take(expr(name), base, extent.constant, parts, found):
+            return None
+    ranges = [fact for name, extent in zip(names, access.buffer.shape, strict=True) for fact in in_loop(name, extent)]
+    simple = Simplifier(known(ranges))
+    slots = tuple(map(simple, found.slots)) or (ZERO,)
+    return Dealt(names, simple(found.thread), slots, tuple(found.shape) or (1,))
+
+
+def _take(element: Expr, base: Expr, extent: int, parts: list[tuple[int, ir.Loop]], found: _Digits) -> bool:
+    """Reads the digits off one subscript below `extent`, base + Σ parts; False where they overlap."""
+    parts.sort(key=lambda part: abs(part[0]))
+    weights = [abs(c) for c, _ in parts]
+    least = weights[0] if weights else extent
+    value = element - base + (base.constant % least if base.is_constant else 0)
+    found.slot(value % least if weights else value, least)
+    reach = 0
+    for (c, loop), weight, above in zip(parts, weights, (*weights[1:], 0), strict=False):
+        if weight <= reach or above % weight:
+            return False
+        reach += weight * (loop.extent.constant - 1)
+        digit = (value % above if above else value) // weight
+        count = (above or extent) // weight if (above or extent) % weight == 0 else extent // weight + 1
+        found.take(loop, digit if c > 0 else loop.extent.constant - 1 - digit, count)
+    return True
