@@ -1,9 +1,10 @@
 """How long compiling takes: programs of the gallery from their text to their `.cu`, files that grow, and the command's start.
 
-Promised: a `.cu` within 0.25 s, compiled first in its process; all of the gallery proved in less time than it is made; a nest of
-12 loops within 1 s; a file of 200 products, convolutions and sweeps within 20 s; `texpr check` within 0.4 s, its start included. Processor time, as the compiler runs on one
-core and the machine may have other work. Modules are imported before the clock starts, isl's among them; every program is the
-first that its process compiles, so nothing is remembered from another one. `--json FILE` keeps the numbers.
+Promised: a `.cu` within 0.25 s, compiled first in its process; the gallery proved in less time than it is made; a nest of 12
+loops within 1 s; a file of 200 products, convolutions and sweeps within 20 s; `texpr check` within 0.4 s, its start included.
+Processor time, as the compiler runs on one core and the machine may have other work. Modules are imported before the clock
+starts, isl's among them; every program is the first that its process compiles, so nothing is remembered from another one.
+`--json FILE` keeps the numbers.
 """
 
 from __future__ import annotations
