@@ -52,6 +52,21 @@ WRONG: dict[str, tuple[str, str, Changes]] = {
         (("    total_block = (total_block + total_block_own_all)",
           "    if (total_block_own_all > 0:f32) { total_block = (total_block + total_block_own_all) }"),),
     ),
+    "a stored part that data decides on": (
+        "sum",
+        "sm_90a",
+        (("        total_own = (total_own + total_parts[i_part])",
+          "        if (total_parts[i_part] > 0:f32) { total_own = (total_own + total_parts[i_part]) }"),),
+    ),
+    "a stored sum that data decides on": (
+        "sum",
+        "sm_90a",
+        (("        total[] = (total[] + total_own_all)",
+          "        if (total_own_all > 0:f32) { total[] = (total[] + total_own_all) }"),),
+    ),
+    "a part that is stored where data says": (
+        "sum", "sm_90a", (("total_parts[i_block] = total_block", "if (x[0] > 0:f32) { total_parts[i_block] = total_block }"),)
+    ),
     "an update in two parts": (
         "sum",
         "sm_90a",
@@ -64,6 +79,12 @@ WRONG: dict[str, tuple[str, str, Changes]] = {
           "    for i_twice in 16 * (min(-65536 * i_block + n, 65536) / 16)..min(-65536 * i_block + n, 65536) {  -- line 5\n"
           "        total_block = (total_block + x[i_twice + 65536 * i_block])  -- line 5\n    }\n"
           "    let total_block_lanes_all: f32 = total_block_lanes[0]"),),
+    ),
+    "an update of what was there before all": (
+        "sum",
+        "sm_90a",
+        ((f"    for {BLOCK}", f"    let before: f32 = total_block_own\n    for {BLOCK}"),
+         ("total_block_own = (total_block_own + x[", "total_block_own = (before + x[")),
     ),
     "a sum that starts in each turn": ("sum", "sm_90a", ((BLOCK, BLOCK + "\n        total_block_own = 0:f32"),)),
     "lanes that start in each turn": (

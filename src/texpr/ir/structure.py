@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
+from functools import lru_cache
 from math import isnan
 from typing import cast
 
+from texpr.affine.expr import Expr, Sym
+from texpr.ir.types import DType
 from texpr.ir.value import Buffer
 from texpr.support.span import Span
 
@@ -24,6 +27,8 @@ class _Comparison:
         self._backward: dict[Buffer, Buffer] = {}
 
     def same(self, a: object, b: object) -> bool:
+        if a is b and isinstance(a, Sym | Expr | DType):
+            return True
         if type(a) is not type(b):
             return False
         if isinstance(a, tuple):
@@ -46,4 +51,10 @@ class _Comparison:
         return self._same_fields(a, b)
 
     def _same_fields(self, a: object, b: object) -> bool:
-        return all(self.same(getattr(a, f.name), getattr(b, f.name)) for f in fields(cast("Buffer", a)))
+        return all(self.same(getattr(a, name), getattr(b, name)) for name in _fields(type(a)))
+
+
+@lru_cache(maxsize=1 << 8)
+def _fields(kind: type) -> tuple[str, ...]:
+    """The names of the fields of a dataclass that are compared."""
+    return tuple(f.name for f in fields(cast("type[Buffer]", kind)) if f.type not in (Span, "Span"))

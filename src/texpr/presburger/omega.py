@@ -9,6 +9,7 @@ choice's is one for all of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from texpr.affine.expr import Sym
 from texpr.presburger.clauses import Clause, clause
@@ -82,7 +83,12 @@ class System:
 
 def refuted(facts: Iterable[Formula]) -> bool:
     """Whether it is shown that `facts` never hold together. What is not affine is taken for an unknown of its own."""
-    return System(And(tuple(facts)), exact=False).is_empty() is True
+    return _refuted(tuple(facts))
+
+
+@lru_cache(maxsize=1 << 12)
+def _refuted(facts: tuple[Formula, ...]) -> bool:
+    return System(And(facts), exact=False).is_empty() is True
 
 
 def _named(each: Clause) -> Iterator[Sym]:

@@ -9,7 +9,7 @@ program.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -344,43 +344,6 @@ class Flow:
             pairs = [*zip((*w.meant, *w.copies), (*r.meant, *r.copies), strict=True), *own]
             said = dict.fromkeys(tuple(e.substitute(values) for e in w.said) for values in ({**known, **names}, known))
             yield there(w.site, pairs, said, *more)
-
-    def uncovered(self, action: Action, found: Sequence[Match]) -> Point | None:
-        """An instance of a statement that no event does. Raises Undecided."""
-        names, done = apart(action), list[There]()
-        for match in found:
-            site = match.event.site
-            pairs = [(match.indices[old], expr(new)) for old, new in names.items() if old in match.indices]
-            anyone = dict.fromkeys(site.dims, 0)
-            done.append(there(site, pairs, (tuple(e.substitute({**anyone, **names}) for e in match.inverse),)))
-        return nowhere([rename(f, names) for f in action.spot.domain], done, self.premises)
-
-    def twice(self, a: Match, b: Match, anywhere: bool) -> Point | None:
-        """Two instances that do the same of a statement, in one thread if its memory is that thread's own. Raises Undecided."""
-        one, two = a.event, b.event
-        home = home_of(one.target)
-        if home != home_of(two.target) and not anywhere:
-            return None
-        own = self.instance(home, one.site) if self.space(home) is Space.LOCAL and not anywhere else ()
-        if a is b and self._turned(a, own):
-            return None
-        sides = sides_of(one.site, two.site, own)
-        same = [
-            Eq(sides.a(a.indices[loop.sym]) - sides.b(b.indices[loop.sym]))
-            for loop in a.action.spot.loops
-            if loop.sym in a.indices
-        ]
-        facts = [*domains(one.site, two.site, sides), *same, *equal_all(own, sides)]
-        if one is two:
-            facts.append(differ(map(sides.a, one.site.dims), map(sides.b, one.site.dims)))
-        return witness(facts, self.premises)
-
-    def _turned(self, match: Match, own: Collection[Sym]) -> bool:
-        """Whether it is plain that the indices of an instance give its coordinates."""
-        site = match.event.site
-        each = zip(site.dims, match.inverse, strict=False)
-        found = {sym: plainly(at.substitute(match.indices), site) for sym, at in each if sym not in own}
-        return match.inverse != () and all(at.as_sym == sym for sym, at in found.items())
 
     def outside(self, access: Access) -> Point | None:
         """An instance whose element is not in an array of the kernel. Raises Undecided."""

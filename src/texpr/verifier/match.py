@@ -113,7 +113,7 @@ class Pairing:
         """A value on both sides."""
         match given, meant:
             case Literal(), Literal():
-                if not same(given, meant) and not same_number(given, meant):
+                if not same_constant(given, meant):
                     raise Unlike
             case Index(), Index() if given.dtype == meant.dtype:
                 self.equations.append((meant.expr, given.expr))
@@ -206,10 +206,10 @@ class Pairing:
         return Match(event, self.action, indices, tuple(self.operands), inverse, self.partial)
 
 
-def same_number(a: Literal, b: Literal) -> bool:
-    """Whether two literals are the same float, to the bit, or both no number."""
-    if a.dtype != b.dtype or not a.dtype.is_float:
-        return False
+def same_constant(a: Value, b: Value) -> bool:
+    """Whether two values are built alike, or are the same float, to the bit, or both no number."""
+    if same(a, b) or not (isinstance(a, Literal) and isinstance(b, Literal)) or a.dtype != b.dtype or not a.dtype.is_float:
+        return same(a, b)
     x, y = float(a.value), float(b.value)
     return x.hex() == y.hex() or (x != x and y != y)
 

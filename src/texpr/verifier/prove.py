@@ -27,9 +27,10 @@ from texpr.verifier.copies import copied, untouched
 from texpr.verifier.flow import Access, Flow, Home, at_end
 from texpr.verifier.landing import never_lands
 from texpr.verifier.match import Match, Pairing, Unlike, home_of, memory_of
+from texpr.verifier.once import Done
 from texpr.verifier.shares import Shares, Wrong
 from texpr.verifier.sums import Sums
-from texpr.verifier.tags import Hole, Joined, Leaf, Moved, Statement, Tag, Tags
+from texpr.verifier.tags import Hole, Leaf, Moved, Statement, Tag, Tags
 from texpr.verifier.together import diverging
 
 Ts = TypeVarTuple("Ts")
@@ -103,11 +104,7 @@ class _Prover:
             self.say(told, Verdict.UNDECIDED, why)
         self.match()
         every = (*self.matches.values(), *self.leaves.values(), *self.totals)
-        for access in (
-            *chain(*self.copies),
-            *(access for match in every for access in self.flow.accesses(match)),
-            *self.others,
-        ):
+        for access in chain(*self.copies, *(self.flow.accesses(match) for match in every), self.others):
             if access.home not in self.parts:
                 self.by_home[access.home].append(access)
         for told, question, args in chain(
@@ -204,17 +201,14 @@ class _Prover:
 
     def sums(self, shares: Shares, leaves: Mapping[Event, Match], tagged: Mapping[Event, Tag | None]) -> None:
         """What threads sum in parts."""
-        sums = Sums(shares, self.flow, {event: tag.of for event, tag in tagged.items() if isinstance(tag, Joined)})
+        sums = Sums(shares, self.flow)
         try:
-            shares.take(tagged, leaves)
-            for match in (*self.matches.values(), *leaves.values()):
-                shares.alone(match)
-            for told, question, args in sums.questions():
+            shares.take(tagged, leaves, self.matches.values())
+            for told, question, args in sums.questions(tagged):
                 self.ask(Told(*told), question, *args)
-            self.kept = dict(sums.kept())
         except Wrong as why:
             self.say(Told("", "a sum in parts", "", "", NOWHERE), Verdict.REFUSED, str(why))
-        self.totals, self.leaves, self.parts = sums.matches, shares.leaves, shares.parts
+        self.totals, self.kept, self.leaves, self.parts = sums.made, sums.kept, shares.leaves, shares.parts
 
     def meeting(self) -> Iterator[Asked]:
         """Threads reach barriers together, and wait for what they started."""
@@ -245,12 +239,12 @@ class _Prover:
             kernel = ", ".join(dict.fromkeys(m.event.site.launch.kernel.name for m in found))
             about, span = f"line {action.span.line}, {action.stored.name}", action.span
             for what, group in (("each instance is done", found), ("each sum is made", summed)):
+                done = Done(self.flow, action, group, self.parts)
                 if group is found or group:
-                    yield Told(kernel, what, about, "no index is left out", span), self.flow.uncovered, (action, group)
+                    yield Told(kernel, what, about, "no index is left out", span), done.uncovered, ()
                 for one, two in combinations_with_replacement(group, 2):
                     told = Told(kernel, "no instance is done twice", about, "indices differ", span)
-                    own = home_of(one.event.target) in self.parts or home_of(two.event.target) in self.parts
-                    yield told, self.flow.twice, (one, two, own)
+                    yield told, done.twice, (one, two)
         for _, write in self.copies:
             told = Told.of(write.event, "a copy keeps to its iterations", "the program writes there")
             yield told, untouched, (write, self.flow)

@@ -9,21 +9,25 @@ in textual order (`sums.Sums.apart`), and nothing starts, or is read, in some tu
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.structure import same
 from texpr.ir.updates import EXACTLY_ONCE_FREE, combine, identity
-from texpr.ir.value import Literal, Load, Op, Ref, Value
+from texpr.ir.value import Load, Op, Ref, Value
 from texpr.isa.levels import Space
 from texpr.presburger.formula import TRUE, Eq, Formula, conj, differ, equal, negate, rename, syms
 from texpr.reading.events import Event, Site
 from texpr.verifier.flow import Flow, Home
-from texpr.verifier.match import Match, home_of, memory_in, same_number
+from texpr.verifier.match import Match, home_of, memory_in, same_constant
 from texpr.verifier.tags import ELEMENTS, Joined, Leaf, Step, Tag
+
+Doubt: TypeAlias = tuple[Event, str, tuple[Formula, ...]]
+"""Of which event what is to be shown: that facts never hold together."""
 
 
 class Wrong(Exception):
@@ -32,10 +36,12 @@ class Wrong(Exception):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Join:
-    """How an event joins another place, read at a site, into its target. `beside`: what joins the elements of its tuple."""
+    """How an event joins another place, read at a site, into its target, under which tests of data. `beside`: what joins the
+    elements of its tuple."""
 
     update: ir.Update
     origin: tuple[Value, Site]
+    tests: tuple[object, ...]
     beside: tuple[Event, ...] = ()
 
 
@@ -64,8 +70,8 @@ class Share:
         low = every & -every
         if self.lanes and (len(self.lanes) != 1 << every.bit_count() or (every + low) & every or 0 not in self.lanes):
             raise Wrong("a sum over some lanes only")
-        ends = [(number // (every + low), self.thread // (every + low)), (number % low, self.thread % low)] if every else []
-        return conj(Eq(x - y) for x, y in ends or [(number, self.thread)]) if self.lanes else TRUE
+        ends = [(x // (every + low), x % low) if every else (x,) for x in (number, self.thread)]
+        return equal(*ends) if self.lanes else TRUE
 
 
 @dataclass(slots=True)
@@ -78,11 +84,11 @@ class Shares:
     leaves: dict[Event, Match] = field(default_factory=dict[Event, Match])
     inverses: dict[Event, tuple[Expr, ...]] = field(default_factory=dict[Event, tuple[Expr, ...]])
     writes: dict[Home, list[Event]] = field(default_factory=lambda: defaultdict(list[Event]))
+    kinds: dict[Event, tuple[ir.Update, Value]] = field(default_factory=dict["Event", "tuple[ir.Update, Value]"])
     found: dict[tuple[object, ...], tuple[Share, ...]] = field(default_factory=dict["tuple[object, ...]", "tuple[Share, ...]"])
-    doubts: list[tuple[Event, str, tuple[Formula, ...]]] = field(default_factory=list["tuple[Event, str, tuple[Formula, ...]]"])
-    """Of which event, what may not hold at any point."""
+    doubts: list[Doubt] = field(default_factory=list["Doubt"])
 
-    def take(self, tagged: Mapping[Event, Tag | None], leaves: Mapping[Event, Match]) -> None:
+    def take(self, tagged: Mapping[Event, Tag | None], leaves: Mapping[Event, Match], others: Iterable[Match]) -> None:
         """Takes what tags say of parts. Raises Wrong where it cannot be so."""
         program, steps = self.flow.program, {e: t for e, t in tagged.items() if isinstance(t, Leaf | Step | Joined)}
         self.leaves.update(leaves)
@@ -98,12 +104,16 @@ class Shares:
                     raise Wrong(f"{home_of(event.target).name} is part of a sum, and something else is stored there")
         if self.parts & {*(a.stored for a in program.actions), *program.function.params}:
             raise Wrong("memory of the program is part of a sum")
+        for match in (*leaves.values(), *others):
+            self.alone(match)
 
     def alone(self, match: Match) -> None:
         """That a statement reads no part but those that it updates, a tuple together. Raises Wrong."""
-        own = [(e.target, m.action.stored) for e, m in self.leaves.items() if arm(e) is arm(match.event)]
-        for operand in match.operands:
-            if home_of(operand.read) in self.parts and (operand.read, home_of(operand.meant)) not in own:
+        time = match.event.site.time
+        own = [(e.target, m.action.stored) for e, m in self.leaves.items() if arm(e) == arm(match.event)]
+        for operand in (o for o in match.operands if home_of(o.read) in self.parts):
+            now = operand.site.time == time[: len(operand.site.time)]
+            if not now or (operand.read, home_of(operand.meant)) not in own:
                 raise Wrong(f"{home_of(match.event.target).name} is computed from a part of a sum")
 
     def origin(self, event: Event) -> tuple[Value, Site]:
@@ -123,12 +133,13 @@ class Shares:
         """`event` as a join of its target with another place by `update`. Raises Wrong."""
         for place in dict.fromkeys(memory_in(event.value)):
             if place != event.target and same(event.value, combine(update, (event.target,), (place,))[0]):
-                return Join(update, self.read(place, event.site))
+                return Join(update, self.read(place, event.site), event.site.tests)
         if event.site.tests and isinstance(event.value, Load | Ref) and update in ("max", "min"):
-            beside = tuple(e for e in self.flow.reading.events if arm(e) is arm(event))
-            wanted = combine(update, [e.target for e in beside], [e.value for e in beside])
-            if len(beside) > 1 and all(isinstance(w, Op) and same(w.args[0], event.site.tests[-1][0]) for w in wanted):
-                return Join(update, self.read(event.value, replace(event.site, tests=event.site.tests[:-1])), beside)
+            beside = tuple(e for e in self.flow.reading.events if arm(e) == arm(event))
+            wanted = combine(update, [e.target for e in beside], [e.value for e in beside])[0]
+            if len(beside) > 1 and isinstance(wanted, Op) and same(wanted.args[0], event.site.tests[-1][0]):
+                site = replace(event.site, tests=event.site.tests[:-1])  # the last one chooses the tuple
+                return Join(update, self.read(event.value, site), site.tests, beside)
         raise Wrong(f"{home_of(event.target).name} is not joined with another by what the program updates with")
 
     def is_leaf(self, event: Event) -> bool:
@@ -139,83 +150,76 @@ class Shares:
         """Whether a part is kept from one launch to the next."""
         return isinstance(place, Load) and place.buffer in self.parts and self.flow.space(place.buffer) is Space.GLOBAL
 
+    def part(self, place: Value) -> Home:
+        """The part that a place is in. Raises Wrong."""
+        if not isinstance(place, Load | Ref) or home_of(place) not in self.parts:
+            raise Wrong("what is joined is no part of a sum")
+        return home_of(place)
+
     def kind(self, *shares: Share) -> tuple[ir.Update, Value]:
         """What the updates of some shares are done by, and what changes nothing then. Raises Wrong."""
-        kinds = [self.updated(leaf) for share in shares for leaf in share.pile]
-        if not kinds or any(update != kinds[0][0] or not alike(zero, kinds[0][1]) for update, zero in kinds):
+        kinds = list(dict.fromkeys(self.updated(leaf) for share in shares for leaf in share.pile))
+        if not kinds or any(update != kinds[0][0] or not same_constant(zero, kinds[0][1]) for update, zero in kinds[1:]):
             raise Wrong("one part is updated in several ways, or not at all")
         return kinds[0]
 
     def updated(self, leaf: Event) -> tuple[ir.Update, Value]:
         """The same of a leaf. Raises Wrong."""
-        source = self.source(leaf)
-        if leaf in self.joins and source is not None:
-            update, zero = self.kind(self.held(*self.origin(self.writes[source][0]))[0])
-            if update != self.joins[leaf].update:
+        if leaf not in self.kinds and leaf in self.joins:
+            self.kinds[leaf] = self.kind(*self.held(*self.origin(self.writes[self.part(self.origin(leaf)[0])][0])))
+            if self.kinds[leaf][0] != self.joins[leaf].update:
                 raise Wrong("parts are joined in another way than they were made")
-            return update, zero
-        action = self.leaves[leaf].action
-        if action.update is None or not isinstance(action.stmt, ir.Bind):
-            raise Wrong(f"{action.stored.name} is given a value, not updated")
-        update, targets = "add" if action.update == "sub" else action.update, action.stmt.targets
-        zeros = identity(update, [t.dtype for t in targets])
-        return update, next(z for z, t in zip(zeros, targets, strict=True) if t is action.target)
-
-    def source(self, event: Event) -> Home | None:
-        """The memory that an event copies or joins, None where it computes something else."""
-        value = self.origin(event)[0]
-        return home_of(value) if isinstance(value, Load | Ref) else None
+        elif leaf not in self.kinds:
+            action = self.leaves[leaf].action
+            stmt, update = action.stmt, "add" if action.update == "sub" else action.update
+            if update is None or not isinstance(stmt, ir.Bind):
+                raise Wrong(f"{action.stored.name} is given a value, not updated")
+            zeros = zip(stmt.targets, identity(update, [t.dtype for t in stmt.targets]), strict=True)
+            self.kinds[leaf] = update, next(zero for target, zero in zeros if target is action.target)
+        return self.kinds[leaf]
 
     def held(self, place: Value, site: Site) -> tuple[Share, ...]:
         """What a place holds where it is read, over the coordinates there. Raises Wrong."""
-        if not isinstance(place, Load | Ref) or home_of(place) not in self.parts or self.is_stored(place):
-            raise Wrong("what is joined is no part of a sum")
-        key = (home_of(place), subscripts(place), site.launch, site.time, len(site.tests))
+        key = (self.part(place), subscripts(place), site.launch, site.time, len(site.tests))
         if key not in self.found:
-            self.found[key] = tuple(self.written_out(home_of(place), subscripts(place), site))
+            self.found[key] = tuple(self.written_out(*key[:2], site))
         return self.found[key]
 
     def written_out(self, home: Home, index: tuple[Expr, ...], site: Site) -> Iterator[Share]:
         """What the last start before `site` put there, and what was joined since. Raises Wrong."""
-        launch, private = site.launch, self.flow.space(home) is Space.LOCAL
+        launch, mine = site.launch, self.flow.instance(home, site)
         writes = [e for e in self.writes[home] if e.site.launch is launch]
         before = [e for e in writes if precedes(e.site, site)]
         start = next((e for e in reversed(before) if e not in self.joins and e not in self.leaves), None)
-        if start is None:
+        if start is None or self.flow.space(home) is Space.GLOBAL:
             raise Wrong(f"{home.name} is read before it holds anything")
         around = common(start.site, site)
         if any(len(common(e.site, at)) > len(around) for e in writes if e is not start for at in (site, start.site)):
             raise Wrong(f"{home.name} starts, or is read, in a loop in which it is summed")
-        same = self.flow.instance(home, site)
-        block = (*launch.host, *(s for s in launch.blocks if s in same), *(loop.sym for loop in around))
+        others = [s for s in (*launch.blocks, *launch.threads) if s not in mine]
+        block = (*launch.host, *(s for s in launch.blocks if s in mine), *(loop.sym for loop in around))
         steps = before[before.index(start) + 1 :]
         pile, (value, there) = tuple(filter(self.is_leaf, steps)), self.origin(start)
-        joins = [e for e in steps if e not in pile]
-        if any(self.tests(e) != site.tests for e in (start, *joins)):
+        if any(tests != site.tests for tests in (start.site.tests, *(self.joins[e].tests for e in steps if e in self.joins))):
             raise Wrong(f"whether {home.name} is given something depends on data")
-        at = self.begun(start, index, site, {*block, *(launch.threads if private else ())})
+        at = self.begun(start, index, site, {*mine, *block})
         copied = isinstance(value, Load | Ref)
         found = [exchanged(start, share).moved(at) for share in (self.held(value, there) if copied else ())]
         if pile:
             here = [Eq(expr(s) - e) for s, e in (*((Sym(f"{s.name}◁"), s) for s in block), *zip(ELEMENTS, index, strict=False))]
-            found.append(Share(pile, launch.thread, frozenset({0} if private else ()), tuple(here)))
-        for event in joins:
-            others = tuple(s for s in (*launch.blocks, *launch.threads) if s not in same)
-            found += self.joined(event, index, site, len(around), others)
+            found.append(Share(pile, launch.thread, frozenset(() if others else {0}), tuple(here)))
+        for event in (e for e in steps if e not in pile):
+            found += self.joined(event, index, site, [*others, *(loop.sym for loop in event.site.loops[len(around) :])])
         update, zero = self.kind(*found)
-        if not copied and not alike(value, zero):
+        if not copied and not same_constant(value, zero):
             raise Wrong(f"{home.name} does not start at what changes nothing")
         lanes: dict[Share, frozenset[int]] = {}
         for share in found:
             key = replace(share, lanes=frozenset())
-            if key in lanes and (lanes[key] & share.lanes or not share.lanes) and not again(update):
+            if key in lanes and (lanes[key] & share.lanes or not share.lanes) and update not in EXACTLY_ONCE_FREE:
                 raise Wrong(f"something is joined into {home.name} twice")
             lanes[key] = lanes.get(key, frozenset[int]()) | share.lanes
         yield from (replace(share, lanes=own) for share, own in lanes.items())
-
-    def tests(self, event: Event) -> tuple[object, ...]:
-        """The tests of data under which a step is done, without that by which one of two tuples is chosen."""
-        return event.site.tests[:-1] if event in self.joins and self.joins[event].beside else event.site.tests
 
     def begun(self, start: Event, index: tuple[Expr, ...], site: Site, known: set[Sym]) -> Mapping[Sym, Expr]:
         """Where `start` put what is read at `site`, the same coordinates `known` of both. Raises Wrong."""
@@ -223,24 +227,19 @@ class Shares:
         said, rest = dict(zip(dims, self.inverses[start], strict=False)), [s for s in dims if s not in known]
         if not {*rest} <= said.keys():
             raise Wrong(f"where {home_of(start.target).name} starts is not said")
-        at, back = (
-            {s: said[s].substitute(dict(zip(ELEMENTS, place, strict=False))) if s in rest else expr(s) for s in dims}
-            for place in (index, own)
-        )
+        values = [dict(zip(ELEMENTS, place, strict=False)) for place in (index, own)]
+        at, back = ({s: said[s].substitute(v) if s in rest else expr(s) for s in dims} for v in values)
         there = (*(rename(f, at) for f in start.site.where), equal((e.substitute(at) for e in own), index))
         goals = [f for f in there if f not in (*site.where, Eq(expr(0)))]
         self.doubts.append((start, "what is joined is there", (*site.where, negate(conj(goals)))))
         self.doubts.append((start, "a place starts once", (*start.site.where, differ(back.values(), dims))))
         return at
 
-    def joined(
-        self, event: Event, index: tuple[Expr, ...], site: Site, depth: int, threads: tuple[Sym, ...]
-    ) -> Iterator[Share]:
-        """What `event` joins into a place in all turns of the loops that are its own. Raises Wrong."""
-        every = self.flow.reading.events
-        turn, thread = next(n for n, e in enumerate(every) if arm(e) is arm(event)), every.index(event)
-        own = {loop.sym: Sym(f"{loop.sym.name}◦{turn}") for loop in event.site.loops[depth:]}
-        own |= {s: Sym(f"{s.name}•{thread}") for s in threads}
+    def joined(self, event: Event, index: tuple[Expr, ...], site: Site, inner: Sequence[Sym]) -> Iterator[Share]:
+        """What `event` joins into a place for all of its coordinates `inner`. Raises Wrong."""
+        shared = {*inner} & {*site.launch.blocks, *site.launch.threads}  # else the elements of a tuple have the same turns
+        number = next(n for n, e in enumerate(self.flow.reading.events) if e is event or (not shared and arm(e) == arm(event)))
+        own = {sym: Sym(f"{sym.name}◦{number}") for sym in inner}
         facts = [f for g in event.site.where if (f := rename(g, own)) not in site.where]
         facts += [Eq(x.substitute(own) - y) for x, y in zip(subscripts(event.target), index, strict=True)]
         for share in self.held(*self.origin(event)):
@@ -257,24 +256,14 @@ class Shares:
         return tuple((replace(share, pile=()), *map(arm, share.pile)) for share in self.held(value, site))
 
 
-def arm(event: Event) -> object:
+def arm(event: Event) -> tuple[object, ...]:
     """The list of statements that an event stands in."""
-    return event.site.path[-1][0]
+    return event.site.launch, event.site.time[:-1]
 
 
 def subscripts(place: Value) -> tuple[Expr, ...]:
     """The subscripts of a place: none of a register."""
     return place.index if isinstance(place, Load) else ()
-
-
-def again(update: ir.Update) -> bool:
-    """Whether an update may be done twice."""
-    return isinstance(update, str) and update in EXACTLY_ONCE_FREE
-
-
-def alike(value: Value, zero: Value) -> bool:
-    """Whether two values are one constant."""
-    return same(value, zero) or (isinstance(value, Literal) and isinstance(zero, Literal) and same_number(value, zero))
 
 
 def common(a: Site, b: Site) -> list[k.For]:

@@ -30,9 +30,8 @@ class There:
     facts: tuple[Formula, ...]
     said: tuple[tuple[Expr, ...], ...]
 
-    def missed(self, known: Collection[Formula]) -> Iterator[Formula]:
+    def missed(self, known: Collection[Formula], plain: Simplifier) -> Iterator[Formula]:
         """When there is none at said coordinates, where all of `known` hold."""
-        plain = Simplifier(Known({}))
         for at in self.said:
             if len(at) == len(self.names):
                 own = dict(zip(self.names.values(), at, strict=True))
@@ -69,10 +68,12 @@ def shared(missed: Iterable[Formula]) -> Iterator[Formula]:
         yield first if FALSE in rest else disj((first, conj(shared(rest) if len(rest) > 1 else rest)))
 
 
-def nowhere(facts: Sequence[Formula], found: Sequence[There], premises: Formula) -> Point | None:
-    """A point with `facts` for which there is none of `found`. Raises Undecided."""
-    known = {*flat(facts)}
-    missed = [missed for each in found for missed in each.missed(known)]
+def nowhere(
+    facts: Sequence[Formula], found: Sequence[There], premises: Formula, plain: Simplifier | None = None
+) -> Point | None:
+    """A point with `facts` for which there is none of `found`. `plain`: knows ranges of who asks. Raises Undecided."""
+    known, plain = {*flat(facts)}, plain or Simplifier(Known({}))
+    missed = [missed for each in found for missed in each.missed(known, plain)]
     point = witness((*facts, *shared(missed)), premises)
     if point is None:
         return None
