@@ -163,3 +163,17 @@ def test_a_copy_that_data_decides_on_is_no_step_of_a_sum() -> None:
     swapped = [(m, f) for m, f in planted("argmax", "cpu") if "operands of gt swapped" in m.name]
     assert len(swapped) > 5
     assert not [mutant.name for mutant, function in swapped if is_proved(proved(function, mutant.plan))]
+
+
+def test_what_was_never_written_is_not_read() -> None:
+    """A place of a larger array that nothing is written to holds no other element, either."""
+    (function,) = driver.load(EXAMPLES / "matmul.te").functions
+    compiled = driver.lower(function, "sm_90a", schedule="auto")
+    text = plan_text(compiled.plan)
+    for array, larger, read, beside in (
+        ("C_acc: f32[1, 1, 8, 8]", "C_acc: f32[1, 2, 8, 8]", "= C_acc[0, 0, C_acc_out_2", "= C_acc[0, 1, C_acc_out_2"),
+        ("A_s: bf16[2, 128, 16]", "A_s: bf16[4, 128, 16]", "A_s[((k_o + 1) % 2), i_t", "A_s[((k_o + 1) % 2) + 2, i_t"),
+    ):
+        assert array in text and read in text
+        plan = parse_plan(text.replace(array, larger).replace(read, beside))
+        assert proved(compiled.function, plan).counts["refused"]
