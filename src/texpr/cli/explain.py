@@ -190,7 +190,8 @@ def _shape(extents: dict[str, object]) -> str:
 
 def _loop(loop: Data) -> str:
     steps = "1 step" if loop["steps"] == "1" else f"{loop['steps']} steps"
-    shared = f"{loop['threads']} threads, {steps} each" if loop["threads"] > 1 else steps
+    who = "blocks" if loop["level"] in ("cluster", "cluster, reduced") else "threads"
+    shared = f"{loop['threads']} {who}, {steps} each" if loop["threads"] > 1 else steps
     return f"{loop['loop']} < {loop['extent']} (line {loop['line']}): {loop['level']}; {shared}; σ = {loop['sigma']}"
 
 
