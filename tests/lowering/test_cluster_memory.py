@@ -191,6 +191,8 @@ def test_refusals() -> None:
     assert "blocks of the cluster read each other's elements" in refusal(text, blocked(24, "j") + "  place(row, shared)")
     both = "split(j, 4) -> (a, e)  split(a, 6) -> (c, d)  bind(c, cluster.y)  bind(d, cluster.x)"
     assert "cluster.y 4 · cluster.x 6 are 24 blocks, and every sm_90a takes 8 in a cluster" in refusal(text, both)
+    odd = blocked(24, "j") + "  split(j_e, 24) -> (js, jt)  reorder(j_c, jt, js)  bind(jt, block.x)"
+    assert "a block has 24 threads, and blocks of a cluster that share loops are whole warps" in refusal(text, odd)
     assert "blocks along a loop of the grid are in clusters" in refusal(
         text, "bind(r, grid.x)  cluster(r, 2)" + blocked(24, "j")
     )

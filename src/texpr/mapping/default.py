@@ -125,6 +125,9 @@ def _of_cluster(
     shares = (*(_wanted(loops, MOST) for loops in rest), *(_wanted(loops, MOST) // asked.blocks for loops in inner))
     longest = _ceil_power(max((LANES, *shares)))
     asked = asked.of_threads(max(min(longest, THREADS), longest // STEPS))
+    if asked.threads % LANES:
+        reason = f"a block has {asked.threads} threads, and blocks of a cluster that share loops are whole warps"
+        raise error("E0910", bands[0][0].span, reason, help=f"bind a multiple of {LANES} of threads, or none")
     team = asked.threads * asked.blocks
     maps = {m.loop: m for m in (*grid, *(m for loops in bands for m in bound_maps(loops, asked)))}
     for loops, threads in (*((loops, asked.threads) for loops in rest), *((loops, team) for loops in inner)):
