@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from texpr.affine.expr import Expr, Sym
+from texpr.affine.expr import Expr, Sym, expr
 from texpr.presburger.digits import in_digits
-from texpr.presburger.formula import And, Eq, Formula, Ge, Or, conj, leaves, negate, rename, syms
+from texpr.presburger.formula import TRUE, And, Eq, Formula, Ge, Or, conj, leaves, negate, rename, syms
 from texpr.presburger.omega import refuted
 from texpr.presburger.raw import Undecided
-from texpr.presburger.relaxed import defined, eliminated, flat, relaxed
+from texpr.presburger.relaxed import defined, divisions, eliminated, flat, relaxed
 from texpr.presburger.sets import Set
 
 MOST = 2**31 - 1
@@ -39,6 +39,26 @@ def is_false(formula: Formula) -> bool:
 def witness(parts: Iterable[Formula], premises: Formula) -> Point | None:
     """A point at which `parts` hold, None where there is none. Raises Undecided."""
     facts = list(flat(parts))
+    found = _witness([*facts, *divisions(facts)], premises)
+    if found is None or all(_is_met(fact, found) for fact in facts):
+        return found
+    sizes = {sym: expr(found.get(sym, 0)) for sym in syms(premises)}  # of which the unknowns were products, or quotients
+    found = _witness([rename(fact, sizes) for fact in (*facts, premises)], TRUE)
+    if found is None:
+        raise Undecided("by what products of sizes are")
+    return {**found, **{sym: value.constant for sym, value in sizes.items()}}
+
+
+def _is_met(fact: Formula, point: Point) -> bool:
+    """Whether a fact holds at a point, with products and quotients as they are."""
+    values = {sym: expr(value) for sym, value in point.items() if not sym.name.startswith("⟪")}
+    try:
+        return not is_false(rename(fact, values))
+    except ZeroDivisionError:
+        return False
+
+
+def _witness(facts: list[Formula], premises: Formula) -> Point | None:
     if any(map(is_false, facts)) or (not any(map(_has_product, facts)) and refuted((*facts, premises))):
         return None
     known = syms(premises)
@@ -46,7 +66,7 @@ def witness(parts: Iterable[Formula], premises: Formula) -> Point | None:
     if any(map(is_false, facts)) or (any(map(_has_product, facts)) and refuted((*facts, premises))):
         return None
     parted = in_digits(facts, premises) if any(map(_has_product, facts)) else None
-    found = Set.of((), relaxed(conj((*facts, premises)))).sample() if parted is None else witness(parted, premises)
+    found = Set.of((), relaxed(conj((*facts, premises)))).sample() if parted is None else _witness(list(flat(parted)), premises)
     if found is None:
         return None
     found = dict(found)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
-from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, children, expr, rebuilt, term
+from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, children, expr, rebuilt, term, without
 from texpr.affine.linear import bitwise
-from texpr.presburger.formula import And, Eq, Formula, Ge, Or, conj, disj, rename
+from texpr.presburger.formula import And, Eq, Formula, Ge, Or, conj, disj, leaves, rename
 
 
 @lru_cache(maxsize=1 << 14)
@@ -47,6 +47,46 @@ def relaxed(formula: Formula) -> Formula:
             return conj(map(relaxed, parts))
         case Or(parts):
             return disj(map(relaxed, parts))
+
+
+def divisions(facts: Iterable[Formula]) -> list[Formula]:
+    """What holds of quotients and remainders by what is no number, wherever that is positive: x = d · ⌊x / d⌋ + x mod d, the
+    remainder is below d, a quotient of what is not negative is not, and one that is not below n gives d · n ≤ x."""
+    found = dict.fromkeys(each for fact in facts for e in leaves(fact) for each in _divided(e))
+    if not found:
+        return []
+    every = [*(e for fact in facts for e in leaves(fact)), *(den for _, den in found)]
+    products = dict.fromkeys(m for e in every for m, _ in e.terms if len(m) > 1)
+    said: list[Formula] = []
+    for num, den in found:
+        quotient, rest = num // den, num % den
+        some = [Ge(rest), Ge(den - rest - 1), Eq(den * quotient + rest - num), disj((Ge(-num - 1), Ge(quotient)))]
+        factor = den.as_atom
+        for monomial in products if factor is not None else ():
+            left = without(monomial, (factor,)) if factor is not None else None
+            if left is not None:
+                some.append(disj((Ge(term(left) - quotient - 1), Ge(num - den * term(left)))))
+        said.append(disj((Ge(-den), conj(some))))
+    for monomial in products:
+        for at, atom in enumerate(monomial):  # 0 · y is 0, and x · y is at least y where 0 < x and 0 ≤ y
+            one, rest = term((atom,)), term((*monomial[:at], *monomial[at + 1 :]))
+            said.append(disj((Ge(one - 1), Ge(-one - 1), Eq(term(monomial)))))
+            said.append(disj((Ge(-one), Ge(-rest - 1), Ge(term(monomial) - rest))))
+    return said
+
+
+@lru_cache(maxsize=1 << 14)
+def _divided(value: Expr) -> tuple[tuple[Expr, Expr], ...]:
+    """The divisions in an expression by what is no number."""
+    found: list[tuple[Expr, Expr]] = []
+    for monomial, _ in value.terms:
+        for atom in monomial:
+            if isinstance(atom, Sym):
+                continue
+            if isinstance(atom, FloorDiv | Mod) and not atom.den.is_constant:
+                found.append((atom.num, atom.den))
+            found += [each for part in children(atom) for each in _divided(part)]
+    return tuple(found)
 
 
 def flat(parts: Iterable[Formula]) -> Iterator[Formula]:

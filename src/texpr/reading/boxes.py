@@ -37,8 +37,8 @@ class Piece:
     needs: Formula | None = None
 
 
-def pieces(stmt: k.CopyTensor | k.StoreTensor | k.CopyBulk, kernel: k.Kernel, name: str) -> Iterator[Piece]:
-    """The elements of a copy; symbols are called after `name`. Raises ValueError where it is not understood."""
+def pieces(stmt: k.CopyTensor | k.StoreTensor | k.CopyBulk, kernel: k.Kernel, name: str, known: Known) -> Iterator[Piece]:
+    """The elements of a copy, where something is `known`; symbols are called after `name`. Raises ValueError."""
     near = stmt.source if isinstance(stmt, k.StoreTensor) else stmt.target
     if isinstance(stmt, k.CopyBulk):
         inward = any(array.buffer is near.buffer for array in kernel.arrays)
@@ -57,12 +57,15 @@ def pieces(stmt: k.CopyTensor | k.StoreTensor | k.CopyBulk, kernel: k.Kernel, na
         raise ValueError("a map of a kind that is not understood")
     rows = [None] if not stmt.rows else range(len(stmt.rows))
     points, loops = _points(map.tile if not stmt.rows else map.tile[:1], name)
+    plain = Simplifier(known)
+    map = replace(map, sizes=tuple([plain(size) for size in map.sizes]))
     for row in rows:
         number, weight = ZERO if row is None else expr(row), 1
         for at, extent in zip(points[1:], map.tile[1:], strict=not stmt.rows):
             number, weight = number + at * weight, weight * extent
         place = _near(near, _tile(near, map, number, points[0]), loops, map.swizzle)
-        for where, tests, data in _coordinates(stmt, map, points, row, name):
+        for found, tests, data in _coordinates(stmt, map, points, row, name):
+            where = tuple(plain(e) for e in found) if map.corners else found
             inside, needs = _inside(map, where, data), _needed(stmt, map, near, kernel)
             if not any(e.is_constant and e.constant < 0 for e in where):
                 yield Piece(loops, inside, place, _element(map, where, data), tests, needs)

@@ -13,7 +13,7 @@ from itertools import count
 from typing import TypeAlias
 
 from texpr.affine.expr import ONE, Expr, FloorDiv, Mod, Sym, expr
-from texpr.affine.facts import Known
+from texpr.affine.facts import Fact, Known
 from texpr.affine.linear import divided
 from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
@@ -22,6 +22,7 @@ from texpr.ir.types import BOOL
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Level, Space
 from texpr.presburger.formula import Eq, Formula, Ge, between, compare, negate, rename
+from texpr.presburger.relaxed import flat
 from texpr.reading.boxes import Piece, Sender, filled, pieces, sender
 from texpr.reading.tests import test
 from texpr.support.span import NOWHERE, Span
@@ -167,7 +168,8 @@ class Reading:
 
 def read(plan: k.Plan, names: Collection[str]) -> Reading:
     """What `plan` does. `names`: of values of the program that a register of such a name may be."""
-    reader = _Reader(frozenset(names))
+    promised = [Fact(0, f.expr, None) for c in plan.requires for f in (compare(c.op, c.left, c.right),) if isinstance(f, Ge)]
+    reader = _Reader(frozenset(names), Known({size: (0, None) for size in plan.sizes}, promised))
     reader.steps(plan.steps, (), ())
     return reader.found
 
@@ -175,6 +177,7 @@ def read(plan: k.Plan, names: Collection[str]) -> Reading:
 @dataclass(slots=True)
 class _Reader:
     names: frozenset[str]
+    known: Known
     found: Reading = field(default_factory=Reading)
     numbers: Iterator[int] = field(default_factory=count)
     lanes: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
@@ -415,7 +418,9 @@ class _Body:
         if not isinstance(moved, k.StoreTensor) and moved.barrier is not None:
             signal = Signal(moved, site, moved.barrier)
             found.signals.append(signal)
-        for piece in pieces(moved, self.launch.kernel, name):
+        sizes = {*self.launch.kernel.sizes}
+        facts = [Fact(0, f.expr, None) for f in flat(site.where) if isinstance(f, Ge) and f.expr.syms() <= sizes]
+        for piece in pieces(moved, self.launch.kernel, name, self.reader.known.also(facts)):
             near, far = piece.near, piece.far
             inward = signal is not None
             if far is None:

@@ -21,6 +21,7 @@ from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.isa.levels import Space
 from texpr.presburger.formula import TRUE, Eq, Formula, Ge, conj, differ, disj, equal, negate
+from texpr.presburger.omega import refuted
 from texpr.presburger.questions import Point, witness
 from texpr.reading.events import Reading, Signal, Site
 from texpr.reading.order import Sides, domains, equal_all, not_behind, sides_of, textual, unordered
@@ -236,7 +237,7 @@ class Phases:
         parts: dict[object, tuple[Expr, Box, list[Formula]]] = {}
         for copy in (s for s in users if isinstance(s.stmt, COPY)):
             for phase in (p for p in self.begun(copy)[0] if p.signal is arrival):
-                if witness((*copy.site.where, phase.there), self.premises) is None:
+                if refuted((*copy.site.where, phase.there, self.premises)):
                     continue  # all of its bytes are of another arm
                 own = located(copy.site, self.tagged[copy].own[0], {**{s: s for s in copy.site.dims}, **phase.names})
                 apart = differ(own_dims(copy.site), [own[s] for s in own_dims(copy.site)])

@@ -59,8 +59,7 @@ def prove(asked: Question, plan: k.Plan, tags: Tags) -> Proof:
     prover.run()
     prover.interface(plan)
     found = prover.found
-    columns = any(map.corners for launch in reading.launches for map in launch.kernel.maps)  # of which little is understood yet
-    unknown = any(o.verdict is Verdict.UNDECIDED and (columns or o.what == "is a statement") for o in found)
+    unknown = any(o.verdict is Verdict.UNDECIDED and o.what == "is a statement" for o in found)
     if reading.strange or unknown:  # what seems wrong may be right by what is not understood
         verdicts = {Verdict.REFUSED: Verdict.UNDECIDED}
         found = [replace(each, verdict=verdicts.get(each.verdict, each.verdict)) for each in found]

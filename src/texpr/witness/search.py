@@ -108,7 +108,8 @@ class _Search:
             around = wanted[: self.asked.program.scopes[action.stored]]
             pairing.hints[:0] = self.in_parts(pairing, wanted)
             pairing.hints += [pair for kept in known for pair in kept.applied(event.target, action.target, around)]
-            beside = (m for m in self.matches.values() if event.engine and m.event.stmt is event.stmt)
+            beside = [m for m in self.matches.values() if event.engine and m.event.stmt is event.stmt]
+            beside = [m for m in beside if not refuted((*m.event.site.where, self.asked.premises))]
             alike = next((m.indices for m in beside if m.event.target == event.target and {*wanted} <= m.indices.keys()), None)
             if alike is not None:  # what else the engine does to one place
                 guesses.append((pairing, {sym: alike[sym] for sym in wanted}))
