@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 import threading
@@ -30,9 +31,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, _end)
         run = cast("Callable[[list[str]], int]", resolve("texpr.cli.app:run"))
+        if arguments is None:
+            settle()
         return run(given)
     except KeyboardInterrupt:
         return ENDED_BY + signal.SIGINT
+
+
+def settle() -> None:
+    """For a process that only compiles: what is loaded stays, and little of what a compile makes is a cycle, so that searching
+    for garbage as often as Python does takes a sixth of the time."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:
