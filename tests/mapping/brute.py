@@ -6,6 +6,7 @@ what the text of `docs/theory/mapping.md` says: 4 for a sector, 3 for a line, 1 
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -158,9 +159,39 @@ def of_digits(subject: Subject, digits: tuple[tuple[int, int], ...], machine: Ma
     return total(subject, warps, machine)
 
 
+QUOTIENT, REMAINDER, AFTER, OPEN = 4, 5, 2, 24
+"""Instructions of a division by a number that is no power of two, a remainder, one after the division, and by a size."""
+
+
+def instructions(values: list[ast.expr]) -> int:
+    """What it takes to evaluate these, each part of them once: text of C, read as Python."""
+    parts = {ast.dump(node): node for value in values for node in ast.walk(value) if isinstance(node, ast.BinOp | ast.Call)}
+    sides = {key: _sides(node) for key, node in parts.items()}
+    divided = {(ast.dump(a), ast.dump(b)) for kind, a, b in sides.values() if kind == "/"}
+    total = 0
+    for kind, one, other in sides.values():
+        number = next((n.value for n in (other, one) if isinstance(n, ast.Constant)), None)
+        if kind in "+-*" or (isinstance(number, int) and not number & (number - 1)):
+            total += 1
+        elif kind == "/":
+            total += OPEN if number is None else QUOTIENT
+        else:
+            pair = (ast.dump(one), ast.dump(other)) in divided
+            total += AFTER if pair else OPEN if number is None else REMAINDER
+    return total
+
+
+def _sides(node: ast.BinOp | ast.Call) -> tuple[str, ast.expr, ast.expr]:
+    if isinstance(node, ast.Call):
+        assert isinstance(node.func, ast.Name)
+        return "/" if node.func.id == "floor" else "%", node.args[0], node.args[1]
+    kinds = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "/", ast.Mod: "%"}
+    return kinds[type(node.op)], node.left, node.right
+
+
 # Programs.
 
-BYTES = {"f64": 8, "f32": 4, "bf16": 2, "f16": 2, "u8": 1, "f8e4m3": 1}
+BYTES = {"f64": 8, "f32": 4, "bf16": 2, "f16": 2, "u8": 1, "f8e4m3": 1, "f8e5m2": 1}
 
 
 def array(shape: tuple[int, ...], dtype: str) -> Ints:
@@ -178,6 +209,46 @@ def permute(order: tuple[int, ...], shape: tuple[int, ...], dtype: str = "f32") 
     text = f"fn f(A: {a}): {b} {{ new B: {b} {loops} B[{target}] = A[{source}] {'}' * len(shape)} return B }}"
     read = array(shape, dtype).transpose(order)
     return Subject(f"permute {order} {dtype}", text, made, ((read, 1), (array(made, dtype), 1)))
+
+
+def convolution(h: int, w: int, r: int, c: int, f: int, dtype: str = "f32") -> Subject:
+    """Windows of r × r of an image of `c` channels, times `f` filters; the first product of each sum stands for all."""
+    p, q = h - r + 1, w - r + 1
+    text = f"""fn f(X: {dtype}[{h}, {w}, {c}], K: {dtype}[{r}, {r}, {c}, {f}]): {dtype}[{p}, {q}, {f}] {{
+        new Y: {dtype}[{p}, {q}, {f}]
+        par {p} |p| {{ par {q} |q| {{ par {f} |f| {{
+            new s: {dtype} = 0.0
+            seq {r} |r| {{ seq {r} |t| {{ seq {c} |c| {{ s += X[p + r, q + t, c] * K[r, t, c, f] }} }} }}
+            Y[p, q, f] = s
+        }} }} }}
+        return Y
+    }}"""
+    image, kernel = array((h, w, c), dtype), array((r, r, c, f), dtype)
+    reads: list[tuple[Ints, int]] = []
+    for at, over, channel in product(range(r), range(r), range(c)):
+        window = image[at : at + p, over : over + q, channel]
+        reads.append((np.repeat(window[:, :, None], f, 2), 1))
+        reads.append((np.broadcast_to(kernel[at, over, channel], (p, q, f)), 1))
+    return Subject(f"convolution {r} {dtype}", text, (p, q, f), (*reads, (array((p, q, f), dtype), 1)))
+
+
+def narrow(rows: int, columns: int, dtype: str = "f32") -> Subject:
+    """A copy of rows that are short, as many as come."""
+    return permute((0, 1), (rows, columns), dtype)
+
+
+def gathered(rows: int, width: int, seed: int, dtype: str = "f32") -> Subject:
+    """Rows of a table, `width` neighbours each, that another array names: far from one another, as the solver takes them."""
+    chosen = np.random.default_rng(seed).permutation(4 * rows)[:rows] * 4096
+    t = f"{dtype}[{4 * rows}, 4096, {width}]"
+    text = f"""fn f(T: {t}, I: i32[{rows}]): {dtype}[{rows}, {width}] assume I in 0..{4 * rows} {{
+        new y: {dtype}[{rows}, {width}]
+        par {rows} |i| {{ par {width} |j| {{ y[i, j] = T[I[i], 0, j] }} }}
+        return y
+    }}"""
+    read = (chosen[:, None] * width + np.arange(width)) * BYTES[dtype]
+    names = np.repeat(array((rows,), "f32")[:, None], width, 1)
+    return Subject(f"gather {width} {dtype}", text, (rows, width), ((names, 1), (read, 1), (array((rows, width), dtype), 1)))
 
 
 def matmul(kind: str, m: int, n: int, k: int, dtype: str = "f32") -> Subject:

@@ -106,3 +106,22 @@ PROGRAMS = {
     "convolution 3 × 3": CONVOLUTION,
     "im2col 3 × 3": IM2COL,
 }
+
+TILE = """fn f(A: f32[M, N]): f32[N, M] where M % 32 == 0, N % 32 == 0 {
+    new B: f32[N, M]
+    par M / 32 |bi| { par N / 32 |bj| {
+        new T: f32[32, 32]
+        par 32 |r| { par 32 |c| { T[r, c] = A[bi * 32 + r, bj * 32 + c] } }
+        par 32 |n| { par 32 |m| { B[bj * 32 + n, bi * 32 + m] = T[m, n] } }
+    } }
+    return B
+}
+"""
+
+SCHEDULED = {
+    "tile turned, as it lies": TILE + "schedule f for cuda { place(T, shared) }",
+    "tile turned, rows a word longer": TILE + "schedule f for cuda { place(T, shared) resize(T.d1, 0, 1) }",
+    "tile turned, swizzled by 8": TILE + "schedule f for cuda { place(T, shared) swizzle(T.d0, T.d1, xor=8) }",
+    "tile turned, swizzled": TILE + "schedule f for cuda { place(T, shared) swizzle(T.d0, T.d1, xor=32) }",
+}
+"""What a schedule places in shared memory; the last band reads it."""

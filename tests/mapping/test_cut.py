@@ -31,6 +31,15 @@ TEXTS = {
         {"M": 96, "N": 64},
         12.0,
     ),
+    "only arithmetic is less": (
+        """(a: i32[M, N], b: i32[M, N]): i32[M * N] where M >= 1, N >= 1, N % 32 == 0 {
+            new y: i32[M * N]
+            par M * N |x| { y[x] = a[x / N, x % N] - b[x / N, x % N] }
+            return y
+        }""",
+        {"M": 5, "N": 64},
+        12.0,
+    ),
     "three digits": (
         """(a: i32[8, 8, n]): i32[64 * n] {
             new y: i32[64 * n]
@@ -68,14 +77,18 @@ def test_a_loop_that_is_cut_means_the_same(name: str) -> None:
         assert sigma(note.solved[-1])["sectors"] == sectors
     shape = tuple(e.evaluate({s: sizes[s.name] for s in function.sizes}) for e in function.params[0].shape)
     array = np.arange(int(np.prod(shape)), dtype=np.int32).reshape(shape)
-    meant = run(function, {"a": array}, sizes)
+    arrays = {b.name: array * n for n, b in enumerate(function.params, 1)}
+    meant = run(function, arrays, sizes)
     for seed in (None, 1, 2):
-        done = run_plan(compiled.function, compiled.plan, {"a": array}, sizes, seed=seed)
+        done = run_plan(compiled.function, compiled.plan, arrays, sizes, seed=seed)
         assert done.reports == []
         assert np.array_equal(results(compiled.function, done)["y"], meant["y"])
 
 
-@pytest.mark.parametrize("text", ["y[x] = a[x / 4]", "y[x] = a[x / 64]", "y[x] = a[(x + 1) / 2]"])
+WHOLE = ("y[x] = a[x / 4]", "y[x] = a[x / 64]", "y[x] = a[(x + 1) / 2]", "y[x] = a[x / 64 * 64 + x % 64]")
+
+
+@pytest.mark.parametrize("text", WHOLE)
 def test_a_loop_stays_whole_where_a_cut_gains_nothing(text: str) -> None:
     function = parse(f"fn f(a: i32[4096]): i32[4096] {{ new y: i32[4096] par 4096 |x| {{ {text} }} return y }}").functions[0]
     (note,) = lower(function, "sm_90a").notes

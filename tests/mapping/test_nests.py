@@ -16,7 +16,8 @@ from texpr.frontend import parse
 from texpr.ir import program as ir
 from texpr.isa.registry import resolve
 from texpr.mapping.default import map_nest
-from texpr.mapping.nest import Digit, LoopMap, Nest, Role
+from texpr.mapping.digits import Digit
+from texpr.mapping.nest import LoopMap, Nest, Role
 
 TARGETS = ("sm_90a", "cpu")
 B, T, S = Sym("block"), Sym("thread"), Sym("step")

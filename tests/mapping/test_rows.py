@@ -14,7 +14,8 @@ from tests.mapping.test_table import found
 
 from texpr.mapping.rows import least_of_rows
 from texpr.mapping.streams import Band
-from texpr.mapping.warps import WEIGHTS, Warps
+from texpr.mapping.warps import Warps
+from texpr.mapping.weights import WEIGHTS
 
 
 def boxes(loops: int, lanes: int) -> Iterator[tuple[int, ...]]:

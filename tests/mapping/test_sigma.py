@@ -18,8 +18,11 @@ from tests.mapping.brute import (
     blocked,
     by_bits,
     by_boxes,
+    convolution,
+    gathered,
     im2col,
     matmul,
+    narrow,
     of_box,
     of_digits,
     permute,
@@ -33,10 +36,11 @@ from texpr.driver import lower
 from texpr.frontend import parse
 from texpr.ir import program as ir
 from texpr.mapping.bands import band
+from texpr.mapping.digits import Digits
 from texpr.mapping.least import least, together
 from texpr.mapping.solve import Solution, solve
 from texpr.mapping.streams import Band, Request, Stream, band_of
-from texpr.mapping.warps import Digits, Warps
+from texpr.mapping.warps import Warps
 
 TINY = Machine(lanes=4, sector=8, line=16)
 """A warp of 4 lanes, so that every bijection can be tried; a sector is two f32."""
@@ -81,8 +85,29 @@ SMALL = (
     matmul("tt", 4, 4, 2),
     bias(4, 4),
     blocked(2, 4),
+    permute((4, 3, 2, 1, 0), (2, 1, 2, 2, 2)),
+    permute((2, 4, 0, 3, 1), (2, 2, 2, 1, 2), "f16"),
+    permute((1, 0), (4, 4), "f8e4m3"),
+    permute((1, 0), (4, 4), "f8e5m2"),
+    permute((1, 0), (4, 4), "bf16"),
+    convolution(3, 3, 2, 2, 4),
+    convolution(3, 3, 2, 1, 4, "f16"),
+    narrow(8, 2, "f64"),
+    narrow(4, 4, "u8"),
 )
-RAGGED = (permute((1, 0), (3, 5)), permute((0, 1), (5, 3)), stencil(5, 5), permute((0, 1), (3, 3)), im2col(3, 3, 2))
+RAGGED = (
+    permute((1, 0), (3, 5)),
+    permute((0, 1), (5, 3)),
+    stencil(5, 5),
+    permute((0, 1), (3, 3)),
+    im2col(3, 3, 2),
+    convolution(3, 3, 2, 2, 3),
+    convolution(3, 4, 2, 1, 2, "f64"),
+    gathered(4, 4, 1),
+    gathered(5, 2, 2, "f16"),
+    narrow(7, 2, "f8e5m2"),
+    strided(13, 3, "f16"),
+)
 
 
 @pytest.mark.parametrize("subject", SMALL, ids=lambda s: s.name)
@@ -118,6 +143,11 @@ BITS = (
     matmul("tn", 32, 32, 8),
     matmul("nn", 32, 32, 16, "bf16"),
     bias(32, 32),
+    permute((1, 0), (32, 32), "f8e5m2"),
+    permute((1, 0), (32, 32), "bf16"),
+    convolution(10, 10, 3, 2, 16),
+    convolution(9, 17, 2, 4, 8, "bf16"),
+    gathered(64, 16, 3),
 )
 
 
@@ -144,6 +174,13 @@ MANY = (
     matmul("nt", 33, 9, 7),
     matmul("tn", 21, 40, 3, "f16"),
     bias(13, 47),
+    convolution(9, 11, 3, 2, 21),
+    convolution(8, 8, 3, 3, 13, "f16"),
+    convolution(7, 9, 2, 1, 5, "f64"),
+    gathered(37, 19, 4, "f64"),
+    gathered(53, 7, 5, "f8e4m3"),
+    narrow(211, 5, "f8e5m2"),
+    narrow(97, 3, "f64"),
 )
 
 

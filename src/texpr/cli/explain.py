@@ -201,7 +201,9 @@ def _sigma(each: Data) -> str:
     )
     limits = "".join(f"; the {title} met its limit of work" for title in each["limits"])
     moved = f"a warp moves {each['sectors']:g} sectors{least} of {each['lines']:g} lines"
-    return f"threads are {' · '.join(each['lanes'])}, fastest first; {moved}: {each['certificate']}{limits}"
+    banks = f", waits {each['conflicts']:g} rounds for banks" if each["conflicts"] else ""
+    spent = f"{moved}{banks}, takes {each['arithmetic']:g} instructions for indices"
+    return f"threads are {' · '.join(each['lanes'])}, fastest first; {spent}: {each['certificate']}{limits}"
 
 
 def _barrier(barrier: Data) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
+from texpr.mapping.arithmetic import of_thread
+from texpr.mapping.digits import Digits
 from texpr.mapping.nest import Solved
 from texpr.mapping.phi import least_phi
 from texpr.mapping.streams import Band
-from texpr.mapping.warps import Cost, Digits, Warps
+from texpr.mapping.warps import Cost, Warps
 
 
 def sigma(solved: Solved) -> dict[str, Any]:
@@ -15,8 +18,9 @@ def sigma(solved: Solved) -> dict[str, Any]:
     the divisors that the text promises.
 
     `lanes`: the digits of the thread number, fastest first, as loop and radix. `least`: no bijection moves fewer sectors.
-    `certificate`: what is proved of sectors, lines and requests, weighted. `limits`: which part met its limit of work, and so
-    says less than it might. `by_shape`, `by_phi`: sectors of other mappings.
+    `arithmetic`: instructions for indices and addresses; `operations`: what a thread does once to find its (first) iteration.
+    `certificate`: what is proved of sectors, lines, requests and conflicts, weighted. `limits`: which part met its limit of
+    work, and so says less than it might. `by_shape`, `by_phi`: sectors of other mappings.
     """
     band, found = solved.band, solved.solution
     seed = least_phi(band)
@@ -26,6 +30,7 @@ def sigma(solved: Solved) -> dict[str, Any]:
         "lanes": _digits(band, found.digits),
         "least": per_warp(band, Cost(found.least.sectors))["sectors"] if found.least.proved else None,
         **per_warp(band, found.cost),
+        "operations": {name: n for name, n in asdict(of_thread(band, found.digits)).items() if n},
         "certificate": found.certificate,
         "limits": [title for title, met in (("search", found.cut), ("bound", not found.least.whole)) if met],
         "by_shape": per_warp(band, found.shape)["sectors"],
@@ -41,7 +46,7 @@ def per_warp(band: Band, cost: Cost) -> dict[str, float]:
     warps = 1.0 * turns / band.request.lanes
     for extent in band.counted:
         warps *= extent
-    names = ("sectors", "lines", "requests", "conflicts")
+    names = ("sectors", "lines", "requests", "conflicts", "arithmetic")
     return {name: round(float(part) / warps, 2) if warps else 0.0 for name, part in zip(names, cost.vector, strict=True)}
 
 

@@ -19,7 +19,7 @@ from texpr.lowering.fuse import fuse
 from texpr.lowering.host import Choose, Item, Piece, Repeat, divide
 from texpr.lowering.names import Names
 from texpr.lowering.needs import Needs
-from texpr.lowering.nests import Lowered, lower_nest
+from texpr.lowering.nests import Lowered, lower_nest, met
 from texpr.lowering.notes import Notes, notes
 from texpr.lowering.placement import require_sizes
 from texpr.lowering.promote import promote
@@ -100,6 +100,9 @@ class _Lowering:
     def _kernel(self, body: tuple[ir.Stmt, ...]) -> k.Kernel:
         known = frozenset((*self.function.sizes, *self.loops))
         nest = map_nest(body, self.target, known, self.values)
+        meeting = met(nest, self.names.fork(), self.needs)
+        if meeting:
+            nest = map_nest(body, self.target, known, self.values, meeting)
         own = self.names.fork()
         lowered = lower_nest(nest, self.target, own, self.needs, frozenset(self.function.sizes), self.lets)
         self.workspace.extend(lowered.placement.workspace)

@@ -24,7 +24,8 @@ from texpr.lowering.emit import atomic_binds
 from texpr.lowering.implied import Implied
 from texpr.lowering.placement import Placement
 from texpr.lowering.team import Around, Branch, Leaf, Loop, Node, Team, Who, leaves, surroundings, thread_of
-from texpr.mapping.nest import Digit, Nest, Role
+from texpr.mapping.digits import Digit
+from texpr.mapping.nest import Nest, Role
 from texpr.presburger.formula import Formula, compare, equal
 from texpr.presburger.maps import left, right
 from texpr.relation.conditions import condition

@@ -226,10 +226,15 @@ class Placer:
         if lanes is not None:
             return self._in_lanes(buffer, lanes, f"lanes of one warp touch it: {lanes.price}")
         teams = self.nest.threads // self.nest.team
+        if size is not None and buffer in self.nest.longer:
+            size = size // max(1, buffer.shape[-1].constant) * self._longer(buffer)[-1].constant
         needed = None if size is None else self._with(buffer, size * teams * buffer.dtype.bytes, self.target.shared_static)
         if needed is not None and needed <= self.target.shared_static:
             if teams == 1:
-                return self._array(buffer, k.Space.SHARED, f"threads of one block touch it{refused}")
+                longer = self.nest.longer.get(buffer, 0)
+                layout = f", rows {longer} longer for its banks" if longer else ""
+                told = f"threads of one block touch it{layout}{refused}"
+                return self._array(buffer, k.Space.SHARED, told, self._longer(buffer))
             told = f"threads of one warp touch it{refused}"
             place = self._array(buffer, k.Space.SHARED, told, (expr(teams), *buffer.shape))
             return replace(place, leading=(self.thread // self.nest.team,))
@@ -260,6 +265,11 @@ class Placer:
         self.found.unrolled |= found.unrolled
         made = self._array(buffer, k.Space.LANES, reason, tuple(map(expr, found.dealt.shape)))
         return replace(made, dealt=found.dealt)
+
+    def _longer(self, buffer: Buffer) -> tuple[Expr, ...]:
+        """Its shape, with rows as long as they are laid out."""
+        *outer, row = buffer.shape
+        return (*outer, row + self.nest.longer.get(buffer, 0))
 
     def _with(self, buffer: Buffer, size: int, most: int) -> int:
         """Bytes of shared memory with one more local, which is kept in it if these are at most `most`."""

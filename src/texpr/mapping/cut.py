@@ -5,8 +5,8 @@ Before: `par M * N |x| { y[x] = a[x % N, x / N] }`. After:
     par M |x_1| { par N |x_0| { y[N * x_1 + x_0] = a[x_0, x_1] } }
 
 So the lanes of a warp can be a box of digits, where along `x` alone they could only be a run. A loop is cut where that is
-cheaper for a warp than anything along the whole of it. Where the last radix does not divide the extent, a comparison keeps the
-rest out.
+cheaper for a warp than anything along the whole of it, and where memory does the same for it and there is less to divide. Where
+the last radix does not divide the extent, a comparison keeps the rest out.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from texpr.ir.types import BOOL, I32
 from texpr.ir.uses import bound, loads
 from texpr.ir.value import Index, Load, Op, Value
 from texpr.mapping.bands import band, rebuild
+from texpr.mapping.digits import Digits
 from texpr.mapping.solve import solve
 from texpr.mapping.streams import band_of
-from texpr.mapping.warps import Digits
 
 WORTH = 9, 10
-"""A cut is made where the cost falls to less than this share: digits are arithmetic too."""
+"""A cut is made where the cost of memory falls to less than this share: digits are arithmetic too."""
 
 
 def cut(function: ir.Function, known: Collection[Sym], values: Mapping[Sym, int], threads: int) -> ir.Function:
@@ -76,19 +76,23 @@ class _Cutter:
         if not chosen:
             return par
         made = self._cut(loops, body, chosen)
-        if made is None or self._cost(made) * WORTH[1] >= self._cost(par) * WORTH[0]:
-            return par
-        return made
+        return par if made is None or not self._is_better(made, par) else made
 
-    def _cost(self, par: ir.Par) -> Fraction:
-        """What an iteration costs."""
+    def _is_better(self, made: ir.Par, par: ir.Par) -> bool:
+        """Whether memory does much less for `made` than for `par`, or no more and there is less arithmetic."""
+        (memory, arithmetic), (whole, of_whole) = self._cost(made), self._cost(par)
+        return memory * WORTH[1] < whole * WORTH[0] or (memory <= whole and arithmetic < of_whole)
+
+    def _cost(self, par: ir.Par) -> tuple[Fraction, Fraction]:
+        """What an iteration costs: memory, and arithmetic."""
         loops, body = band(par)
         if len(body) == 1 and isinstance(body[0], ir.If) and not body[0].orelse:
             body = body[0].then
         found = band_of(loops, body, self.values)
         last = len(loops) - 1
         shape: Digits = ((last, self.threads),)
-        return solve(found, self.threads, shape, True).cost.weighted / max(1, prod(found.counted))
+        memory, arithmetic = solve(found, self.threads, shape, True).cost.order
+        return memory / max(1, prod(found.counted)), arithmetic / max(1, prod(found.counted))
 
     def _cut(
         self, loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], chosen: Mapping[ir.Par, tuple[Expr, ...]]

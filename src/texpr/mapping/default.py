@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from math import prod
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.uses import loads
+from texpr.ir.value import Buffer
 from texpr.isa.target import Target
 from texpr.mapping.bands import band, contiguous
 from texpr.mapping.bound import (
@@ -32,6 +32,7 @@ from texpr.mapping.bound import (
     require_outside,
     widths,
 )
+from texpr.mapping.dealt import LANES, Band, Dealer, role_of
 from texpr.mapping.distribute import distributes
 from texpr.mapping.nest import LoopMap, Nest, Role, Solved, one_digit
 from texpr.mapping.reductions import is_atomic
@@ -46,7 +47,6 @@ STEPS, MOST = 16, 16384
 """Where each of `THREADS` threads of a cluster's block would run more iterations than so many, it has more threads: few such
 blocks are on a multiprocessor at once. Of `MOST` iterations a block has as many as a block may have."""
 
-LANES = 32
 CORE_TILE = 4096
 """Iterations of the contiguous loop that one CPU core takes at a time."""
 
@@ -57,14 +57,21 @@ LINE, ROWS = 64, 4
 """A tile kept in a CPU core's registers: bytes of the contiguous loop (a cache line) by iterations of the next one."""
 
 
-def map_nest(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym], values: Mapping[Sym, int] | None = None) -> Nest:
+def map_nest(
+    body: tuple[ir.Stmt, ...],
+    target: Target,
+    known: frozenset[Sym],
+    values: Mapping[Sym, int] | None = None,
+    met: frozenset[Buffer] = frozenset(),
+) -> Nest:
     """The nest that `body`, standing outside every `par`, becomes.
 
-    `known`: symbols whose values the host has. `values`: numbers that stand for open sizes where costs are counted.
+    `known`: symbols whose values the host has. `values`: numbers that stand for open sizes where costs are counted. `met`:
+    arrays in which threads of a team meet, of those that the nest without this says are undecided.
     """
-    values = values or {}
+    dealing = _Dealing(values or {}, met, target.shared_static)
     if is_bound(body):
-        return _bound(body, target, known, values)
+        return _bound(body, target, known, dealing)
     loops: tuple[ir.Par, ...] = ()
     if len(body) == 1 and isinstance(body[0], ir.Par) and for_grid(body[0], known):
         loops, body = band(body[0])
@@ -75,10 +82,10 @@ def map_nest(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym], v
     if target.family == "cpu":
         return _cpu(loops, body, inner)
     if not inner:
-        return _own(loops, body, values)
+        return _own(loops, body, dealing.values)
     body, anew = ordered(body)
     left = tuple(_team_bands(body))
-    return replace(_shared(loops, body, left, values) if left else _own(loops, body, values), anew=anew)
+    return replace(_shared(loops, body, left, dealing) if left else _own(loops, body, dealing.values), anew=anew)
 
 
 def for_grid(par: ir.Par, known: frozenset[Sym]) -> bool:
@@ -86,7 +93,7 @@ def for_grid(par: ir.Par, known: frozenset[Sym]) -> bool:
     return (not par.reduce or is_atomic(par)) and not par.fully and par.extent.syms() <= known
 
 
-def _bound(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym], values: Mapping[Sym, int]) -> Nest:
+def _bound(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym], dealing: _Dealing) -> Nest:
     """What a schedule bound, and bands beside that dealt out over the same threads."""
     loops, body = grid_band(body, lambda par: for_grid(par, known))
     require_outside(body)
@@ -99,16 +106,16 @@ def _bound(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym], val
     maps = {m.loop: m for m in (*grid, *(m for loops in bands for m in bound_maps(loops, asked)))}
     inner = tuple(found for found in _team_bands(body) if found[0] not in maps)
     if target.family == "cpu":
-        maps.update((p, LoopMap(p, _role(p))) for found in inner for p in found)
+        maps.update((p, LoopMap(p, role_of(p))) for found in inner for p in found)
         return Nest(grid, body, 1, 1, maps)
     if any(level in CLUSTERS for level in asked.of):
         return _of_cluster(grid, body, asked, bands, inner, anew)
     team = asked.threads if bands else max((LANES, *(_wanted(found) for found in inner))) if inner else 1
-    solved: list[Solved] = []
+    dealt = dealing.of(loops, body, inner, team, True)
+    maps.update((m.loop, m) for m in dealt.maps)
     for found in inner:
-        maps.update((m.loop, m) for m in _dealt_out(found, team, loops, body, values, solved))
         _require_whole_warps(found[0], team)
-    return Nest(grid, body, team, team, maps, asked.digits, anew, tuple(solved))
+    return Nest(grid, body, team, team, maps, asked.digits, anew, dealt.solved, dealt.undecided, dealt.longer)
 
 
 def _of_cluster(
@@ -131,9 +138,9 @@ def _of_cluster(
     team = asked.threads * asked.blocks
     maps = {m.loop: m for m in (*grid, *(m for loops in bands for m in bound_maps(loops, asked)))}
     for loops, threads in (*((loops, asked.threads) for loops in rest), *((loops, team) for loops in inner)):
-        maps.update((m.loop, m) for m in _digits(_by_contiguity(loops, loops[-1].body), threads, _role(loops[0])))
+        maps.update((m.loop, m) for m in _digits(_by_contiguity(loops, loops[-1].body), threads, role_of(loops[0])))
     for par in maps:
-        if _role(par) is Role.REDUCE:
+        if role_of(par) is Role.REDUCE:
             _require_whole_warps(par, asked.threads)
     return Nest(grid, body, team, asked.threads, maps, asked.digits, anew)
 
@@ -147,7 +154,7 @@ def _unbound(bound: tuple[ir.Par, ...]) -> tuple[ir.Par, ...]:
 
 
 def _require_whole_warps(par: ir.Par, threads: int) -> None:
-    if _role(par) is Role.REDUCE and (threads & (threads - 1) or threads < LANES):
+    if role_of(par) is Role.REDUCE and (threads & (threads - 1) or threads < LANES):
         reason = (
             f"a parallel reduction over `{par.sym.base}` needs a power of two of threads, {LANES} or more, "
             f"and {threads} are bound"
@@ -155,16 +162,12 @@ def _require_whole_warps(par: ir.Par, threads: int) -> None:
         raise error("E0910", par.span, reason, help="bind so many, or make the reduction a `seq`")
 
 
-def _role(par: ir.Par) -> Role:
-    return Role.REDUCE if par.reduce and not is_atomic(par) else Role.TEAM
-
-
 def _team_bands(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Par, ...]]:
     """The outermost bands of `body`, the loops that a team shares out."""
     for stmt in body:
         if isinstance(stmt, ir.Par) and not is_own(stmt):
             loops, _ = band(stmt)
-            same = next((n for n, p in enumerate(loops) if _role(p) is not _role(stmt) or is_own(p)), len(loops))
+            same = next((n for n, p in enumerate(loops) if role_of(p) is not role_of(stmt) or is_own(p)), len(loops))
             yield loops[:same]
         else:
             for block in ir.blocks(stmt):
@@ -182,49 +185,38 @@ def _own(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], values: Mapping[S
     return Nest(tuple(maps[p] for p in loops), body, 1, threads, maps, solved=(solved,))
 
 
-def _dealt_out(
-    loops: tuple[ir.Par, ...],
-    threads: int,
-    grid: tuple[ir.Par, ...],
-    body: tuple[ir.Stmt, ...],
-    values: Mapping[Sym, int],
-    solved: list[Solved],
-) -> tuple[LoopMap, ...]:
-    """A band that a team shares out. One that touches the team's own arrays keeps to shape: bands that agree on which thread
-    has an element leave it in registers. So does one of a team that is no power of two of whole warps, as a schedule may bind.
-    """
-    role = _role(loops[0])
-    shape = tuple(_digits(_by_contiguity(loops, loops[-1].body), threads, role))
-    inside = frozenset(ir.walk(loops[0].body))
-    local = {new.buffer for new in _arrays(body) if new not in inside}
-    if threads % LANES or threads & (threads - 1) or any(load.buffer in local for s in inside for load in loads(s)):
-        return shape
-    found, result = by_solving(loops, loops[-1].body, shape, values, (*grid, *_around(body, loops[0])))
-    solved.append(result)
-    return found
+@dataclass(frozen=True, slots=True)
+class _Dealt:
+    """What became of the bands of a team; see `Nest`."""
+
+    maps: tuple[LoopMap, ...]
+    solved: tuple[Solved, ...]
+    undecided: frozenset[Buffer]
+    longer: Mapping[Buffer, int]
 
 
-@lru_cache(maxsize=8)
-def _arrays(body: tuple[ir.Stmt, ...]) -> tuple[ir.New, ...]:
-    """What makes an array in `body`, of which each band is asked in turn."""
-    return tuple(s for s in ir.walk(body) if isinstance(s, ir.New) and s.buffer.rank)
+@dataclass(frozen=True, slots=True)
+class _Dealing:
+    values: Mapping[Sym, int]
+    met: frozenset[Buffer]
+    room: int
 
-
-def _around(body: tuple[ir.Stmt, ...], inner: ir.Stmt) -> Iterator[ir.Loop]:
-    """The loops of `body` around `inner`, outermost first."""
-    for stmt in body:
-        if stmt is not inner and any(inner is s for s in ir.walk((stmt,))):
-            if isinstance(stmt, ir.Par | ir.Seq):
-                yield stmt
-            for block in ir.blocks(stmt):
-                yield from _around(block, inner)
+    def of(
+        self, grid: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], inner: tuple[tuple[ir.Par, ...], ...], team: int, alone: bool
+    ) -> _Dealt:
+        """The bands `inner` of `body`, shared out over `team` threads; `alone`: they are all that a block has."""
+        dealer = Dealer(grid, body, self.values, self.met, self.room, alone)
+        shapes = (tuple(_digits(_by_contiguity(p, p[-1].body), team, role_of(p[0]))) for p in inner)
+        bands = [Band(loops, shape) for loops, shape in zip(inner, shapes, strict=True)]
+        maps = tuple(dealer.run(bands))
+        return _Dealt(maps, tuple(dealer.solved), dealer.undecided(bands), dealer.longer)
 
 
 def _shared(
     loops: tuple[ir.Par, ...],
     body: tuple[ir.Stmt, ...],
     inner: tuple[tuple[ir.Par, ...], ...],
-    values: Mapping[Sym, int],
+    dealing: _Dealing,
 ) -> Nest:
     """A team of threads shares each iteration of the grid band."""
     team = max(LANES, *(_wanted(loops) for loops in inner))
@@ -233,10 +225,11 @@ def _shared(
     if slots > 1:
         grid[-1] = LoopMap(loops[-1], Role.GRID, tile=slots, digits=one_digit(slots, team))
     maps = {m.loop: m for m in grid}
-    solved: list[Solved] = []
-    for found in inner:
-        maps.update((m.loop, m) for m in _dealt_out(found, team, loops, body, values, solved))
-    return Nest(tuple(grid), body, team, team * slots, maps, solved=tuple(solved))
+    dealt = dealing.of(loops, body, inner, team, slots == 1)
+    maps.update((m.loop, m) for m in dealt.maps)
+    return Nest(
+        tuple(grid), body, team, team * slots, maps, solved=dealt.solved, undecided=dealt.undecided, longer=dealt.longer
+    )
 
 
 def _cpu(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], inner: tuple[tuple[ir.Par, ...], ...]) -> Nest:
@@ -251,7 +244,7 @@ def _cpu(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], inner: tuple[tupl
             grid = [*maps, LoopMap(lane, Role.GRID, tile=CORE_TILE if crossing is None else SQUARE, lane=True)]
     maps = {m.loop: m for m in grid}
     for found in inner:
-        role = _role(found[0])
+        role = role_of(found[0])
         maps.update((p, LoopMap(p, role)) for p in found)
     return Nest(tuple(grid), body, 1, 1, maps)
 

@@ -24,7 +24,8 @@ from itertools import product
 from math import prod
 
 from texpr.mapping.streams import Band, Stream
-from texpr.mapping.warps import REMEMBERED, WEIGHTS
+from texpr.mapping.warps import REMEMBERED
+from texpr.mapping.weights import WEIGHTS
 
 DIFFERENCES = 12_000
 """How many differences are looked at for one pair of windows before one bound is given up for it."""
@@ -67,7 +68,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Least:
-    """Bounds on what a band costs: `sectors` alone, and `weighted` as `Cost.weighted` is, conflicts of banks left out.
+    """Bounds on what a band costs: `sectors` alone, and `weighted` as `Cost.weighted` is, where no banks conflict.
 
     They hold where no more lanes are idle than must be; `idling`, below `weighted`, holds for every mapping. `proved`: False
     where some stream is no sum, so that nothing is known of it. `whole`: no limit of work was met, which would make bounds low.
@@ -89,7 +90,7 @@ def least(band: Band) -> Least:
     for stream in band.streams:
         if not stream.shared and stream.index is None:
             groups.setdefault((stream.steps, stream.width), []).append(stream)
-    requests = WEIGHTS[2] * sum(stream.trips for stream in band.streams)
+    requests = WEIGHTS.request * sum(stream.trips for stream in band.streams)
     sizes = (band.request.sector, band.request.line)
     windows = [Window(*key, size, _start(streams, size)) for size in sizes for key, streams in groups.items()]
     table, counted = shared_by(windows, band.spans)
@@ -100,7 +101,7 @@ def least(band: Band) -> Least:
     parts, also = _by_lanes(weighted, table, most)
     every = tuple(requests + part for part in parts)
     idling = iterations * min(Fraction(part, n) for n, part in enumerate(every, 1))
-    known = all(stream.index is None for stream in band.streams)
+    known = all(s.index is None or (s.shared and band.is_small(s)) for s in band.streams)
     by_sectors, by_weight = (Fraction(_of_warps(each, iterations)) for each in (sectors, every))
     return Least(by_sectors, by_weight, idling, known, counted and solved and also)
 
@@ -158,7 +159,9 @@ def together(one: Window, other: Window, spans: tuple[int, ...]) -> tuple[int, b
     found = _differences(one, other, tuple(loops), spans)
     if found is None:
         return MANY, False
-    small = _small(loops, spans, one.moved_by | other.moved_by, LOOKED_AT // len(found))
+    placed = frozenset(n for w in (one, other) if w.start is not None for n in w.moved_by)
+    told = [n for n in loops if n in placed or any(point[n] for point, _, _ in found)]
+    small = _small(told, spans, one.moved_by | other.moved_by, LOOKED_AT // len(found))
     most = 0
     kept = [(place, list(_within(found, place, spans))) for place in _places(small, spans)]
     same = max(sum(1 for _, a, b in each if a == 0 and b == 0) for _, each in kept)
@@ -248,6 +251,8 @@ def _in_window(found: Iterable[_Difference], window: Window, place: dict[int, in
 
 def _fullest(counts: dict[tuple[int, int], int], reach: int, reach2: int) -> int:
     """The most that any pair of windows around (0, 0) holds, by sums over a grid of the addresses."""
+    if all(a == b for a, b in counts):
+        return _fullest_run({a: n for (a, _), n in counts.items()}, min(reach, reach2))
     rows, columns = sorted({a for a, _ in counts}), sorted({b for _, b in counts})
     row, column = {a: n for n, a in enumerate(rows)}, {b: n for n, b in enumerate(columns)}
     sums = [[0] * (len(columns) + 1) for _ in range(len(rows) + 1)]
@@ -262,6 +267,20 @@ def _fullest(counts: dict[tuple[int, int], int], reach: int, reach2: int) -> int
     tops = [(i, _after(rows, a + reach)) for i, a in enumerate(rows) if -reach <= a <= 0]
     lefts = [(j, _after(columns, b + reach2)) for j, b in enumerate(columns) if -reach2 <= b <= 0]
     return max(sums[k][m] - sums[i][m] - sums[k][j] + sums[i][j] for i, k in tops for j, m in lefts)
+
+
+def _fullest_run(counts: dict[int, int], reach: int) -> int:
+    """The same where both addresses are one."""
+    places = sorted(at for at in counts if -reach <= at <= reach)
+    most = total = first = 0
+    for at in places:
+        total += counts[at]
+        while at - places[first] > reach:
+            total -= counts[places[first]]
+            first += 1
+        if places[first] <= 0 <= places[first] + reach:
+            most = max(most, total)
+    return most
 
 
 def _after(values: list[int], end: int) -> int:

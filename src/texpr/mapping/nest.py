@@ -15,6 +15,8 @@ from math import prod
 
 from texpr.affine.expr import ZERO, Expr, expr
 from texpr.ir import program as ir
+from texpr.ir.value import Buffer
+from texpr.mapping.digits import Digit, share
 from texpr.mapping.solve import Solution
 from texpr.mapping.streams import Band
 
@@ -25,15 +27,6 @@ class Role(Enum):
     GRID = "grid"
     TEAM = "team"
     REDUCE = "reduce"  # a team loop whose iterations meet in accumulators
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Digit:
-    """One digit of a thread number, `thread / stride % radix`, and what a step of it adds to a loop's index."""
-
-    radix: int
-    stride: int = 1
-    weight: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +62,7 @@ class LoopMap:
 
     def share(self, thread: Expr, threads: int = 0) -> Expr:
         """What a thread's number adds to this loop's index; `threads`: that the number is less than, where that is known."""
-        total = ZERO
-        for digit in self.digits:
-            high = thread // digit.stride
-            total = total + (high if digit.radix * digit.stride == threads else high % digit.radix) * digit.weight
-        return total
+        return share(self.digits, thread, threads)
 
     def thread(self) -> Expr:
         """What the loop's index adds to the number of the thread that runs it."""
@@ -103,7 +92,8 @@ class Nest:
     more, it is that of all blocks of a cluster, and numbers theirs one after the other. `loops` maps every GRID, TEAM and
     REDUCE loop. `digits`: radix and stride of each digit of the thread number where a schedule named them; a band that leaves
     one out is run by the threads in which that digit is 0. `anew`: for statements that mapping made anew, those of the program.
-    `solved`: what the solver said of bands that it was asked for.
+    `solved`: what the solver said of bands that it was asked for. `undecided`: arrays of the team that keep bands to shape, lest
+    threads meet in them; `longer`: elements by which rows of arrays are longer.
     """
 
     grid: tuple[LoopMap, ...]
@@ -114,6 +104,8 @@ class Nest:
     digits: tuple[tuple[int, int], ...] = ()
     anew: Mapping[ir.Stmt, ir.Stmt] = field(default_factory=dict[ir.Stmt, ir.Stmt])
     solved: tuple[Solved, ...] = ()
+    undecided: frozenset[Buffer] = frozenset()
+    longer: Mapping[Buffer, int] = field(default_factory=dict[Buffer, int])
 
     @property
     def blocks(self) -> int:

@@ -15,8 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import gcd
 
+from texpr.mapping.digits import Digits
 from texpr.mapping.streams import Band
-from texpr.mapping.warps import Digits
 
 ORDERS = 50_000
 """Prefixes of digits that are looked at; past that the best found so far is taken."""

@@ -18,7 +18,7 @@ from math import gcd, prod
 
 from texpr.mapping.least import Window, cheapest, shared_by, together
 from texpr.mapping.streams import Band, Stream
-from texpr.mapping.warps import WEIGHTS
+from texpr.mapping.weights import WEIGHTS
 
 
 def least_of_rows(band: Band) -> Fraction:
@@ -26,7 +26,7 @@ def least_of_rows(band: Band) -> Fraction:
     if all(extent is not None for extent in band.extents):
         return Fraction(0)
     warps = Fraction(prod(band.counted), band.request.lanes)
-    total = Fraction(WEIGHTS[2] * sum(stream.trips for stream in band.streams))
+    total = Fraction(WEIGHTS.request * sum(stream.trips for stream in band.streams))
     for weight, size in zip(WEIGHTS[:2], (band.request.sector, band.request.line), strict=True):
         total += weight * _windows(band, size)
     return warps * total

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
+from math import prod
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
-from texpr.mapping.nest import Digit, LoopMap, Role, Solved
+from texpr.ir.value import Buffer
+from texpr.mapping.digits import Digits, of_loops
+from texpr.mapping.nest import LoopMap, Role, Solved
 from texpr.mapping.solve import Solution, solve
 from texpr.mapping.streams import Band, band_of
-from texpr.mapping.warps import Digits
 
 REMEMBERED = 256
 
@@ -21,17 +24,21 @@ def by_solving(
     shape: tuple[LoopMap, ...],
     values: Mapping[Sym, int],
     around: Iterable[ir.Loop] = (),
+    shared: Mapping[Buffer, int] | None = None,
+    banks: int = 0,
 ) -> tuple[tuple[LoopMap, ...], Solved]:
     """Maps of the band `loops` around `body`, and what was found. `shape`: the maps by shape alone, with every thread.
 
-    A block of a grid band may get another number of threads. `values`: numbers for sizes; `around`: loops around the band.
+    A block of a grid band may get another number of threads. `values`: numbers for sizes; `around`: loops around the band;
+    `shared`: what lies in memory of the block, as it is laid out, with elements by which its rows are longer; `banks`: how many
+    that memory has, if not as many as it does.
     """
-    band = band_of(loops, body, values, around)
-    first = _digits(loops, shape)
-    threads = 1
-    for _, radix in first:
-        threads *= radix
     role = shape[0].role
+    band = band_of(loops, body, values, around, shared=shared or {}, team=role is not Role.GRID)
+    if banks:
+        band = replace(band, request=replace(band.request, banks=banks))
+    first = _digits(loops, shape)
+    threads = prod(radix for _, radix in first)
     found = _solved(band, threads, first, role is Role.GRID)
     maps = shape if found.digits == first else _maps(loops, found.digits, role)
     return maps, Solved(loops, band, found)
@@ -55,12 +62,5 @@ def _digits(loops: tuple[ir.Par, ...], maps: tuple[LoopMap, ...]) -> Digits:
 
 
 def _maps(loops: tuple[ir.Par, ...], digits: Digits, role: Role) -> tuple[LoopMap, ...]:
-    own: list[list[Digit]] = [[] for _ in loops]
-    weights = [1] * len(loops)
-    stride = 1
-    for loop, radix in digits:
-        own[loop].append(Digit(radix, stride, weights[loop]))
-        weights[loop] *= radix
-        stride *= radix
-    pairs = zip(loops, weights, own, strict=True)
-    return tuple(LoopMap(p, role, tile=n if role is Role.GRID else 1, digits=tuple(d)) for p, n, d in pairs)
+    own = zip(loops, of_loops(digits, len(loops)), strict=True)
+    return tuple(LoopMap(p, role, tile=prod(d.radix for d in each) if role is Role.GRID else 1, digits=each) for p, each in own)

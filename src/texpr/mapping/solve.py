@@ -3,23 +3,28 @@
 First every box of lanes, 2^a × 2^b × …, is met by branch and bound: a box within another one touches no more, so what a part of
 the lanes touches already bounds what all will. Where rows are short and no power of two, digits of just their length are tried
 too: lanes then run on from one row to the next. The search ends early where it meets the bound that no mapping goes below
-(`least`). Then the rest of a block's threads go where the block as a whole touches least, so that its warps share what
-they fetch. Of equals the first is taken, and the mapping by shape comes first.
+(`least`). Of warps that cost memory the same, the one is taken whose indices take less arithmetic, and of equals there the
+first; the mapping by shape comes first. Then the rest of a block's threads go where the block as a whole touches least, so that
+its warps share what they fetch, and, where that is the same, where indices are cheapest. What a team touches in all is the same
+however it goes about it: there the cheapest steps come first, but no more digits or comparisons than by shape.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import permutations
-from math import gcd, prod
+from math import comb, gcd, prod
 
+from texpr.mapping.arithmetic import compared, least_of_warps, of_warps
+from texpr.mapping.digits import Digits, of_lanes
 from texpr.mapping.least import Least, least
 from texpr.mapping.rows import least_of_rows
 from texpr.mapping.streams import Band, Request
-from texpr.mapping.warps import REMEMBERED, WEIGHTS, Cost, Digits, Warps, box_of, sums, touched, touching
+from texpr.mapping.warps import REMEMBERED, Cost, Warps, box_of, sums, touched, touching
+from texpr.mapping.weights import WEIGHTS
 
 WORK = 60_000
 """Sets of lanes looked at before the search ends with what it has."""
@@ -30,32 +35,43 @@ NARROW = 3
 NEAR = 5
 """Loops that the warps of a block are dealt out over, at most."""
 
+FEW = 64
+"""Boxes that are gone through without a bound first: those of up to four loops."""
+
 FRONT = 6
 """Of mappings that differ in what they are good for, so many are kept."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Solution:
     """The digits of a block's threads, fastest first, what they cost, and how good that is.
 
     `shape`: what the mapping by shape alone costs. `front`: digits of warps that are nowhere worse than others, with their
-    costs. `cut`: the search was ended by its limit. `of_rows`: the least that boxes cost as rows begin anywhere, or 0.
+    costs. `cut`: the search was ended by its limit. Bounds are found when they are asked for.
     """
 
+    band: Band
     digits: Digits
     cost: Cost
-    least: Least
     shape: Cost
     front: tuple[tuple[Digits, Cost], ...]
     cut: bool
     work: int
-    of_rows: Fraction = Fraction(0)
+
+    @cached_property
+    def least(self) -> Least:
+        """What no mapping costs less than."""
+        return least(self.band)
+
+    @cached_property
+    def of_rows(self) -> Fraction:
+        """The least that boxes cost as rows begin anywhere, or 0."""
+        return least_of_rows(self.band)
 
     @property
     def gap(self) -> Fraction:
-        """The weighted cost over the bound: 1 where nothing is better."""
-        own = self.cost.weighted - WEIGHTS[3] * self.cost.conflicts
-        return own / self.least.weighted if self.least.weighted else Fraction(1)
+        """What memory costs over the bound: 1 where nothing is better, with shared arrays laid out in any way."""
+        return self.cost.weighted / self.least.weighted if self.least.weighted else Fraction(1)
 
     @property
     def certificate(self) -> str:
@@ -76,28 +92,30 @@ def solve(band: Band, threads: int, shape: Digits, free: bool) -> Solution:
 
     `free`: whether the block may have another number of threads.
     """
-    search = _Search(band, Warps(band), least(band), shape)
+    search = _Search(band, Warps(band), shape)
     search.meet(shape)
     search.boxes()
     if free:
         for digits in _narrow(band, threads):
             search.meet(digits)
     best, cost = search.best
-    if best is not shape and prod(radix for _, radix in best) == band.request.lanes:
-        best = _block(band, best, threads, shape)
-    return Solution(
-        best, cost, search.least, search.shape_cost, search.front(), search.is_cut, search.warps.work, least_of_rows(band)
-    )
+    lanes = of_lanes(best, band.request.lanes)
+    if (best is not shape or band.entered is not None) and prod(radix for _, radix in lanes) == band.request.lanes:
+        made = _block(band, lanes, threads, shape)
+        if best is not shape or of_warps(band, made) < of_warps(band, shape):
+            best = made
+    cost = replace(cost, arithmetic=of_warps(band, best))
+    by_shape = replace(search.shape_cost, arithmetic=of_warps(band, shape))
+    return Solution(band, best, cost, by_shape, search.front(), search.is_cut, search.warps.work)
 
 
 @dataclass
 class _Search:
     band: Band
     warps: Warps
-    least: Least
     shape: Digits
     found: dict[Digits, Cost] = field(default_factory=dict[Digits, Cost])
-    _best: tuple[Fraction, Digits] | None = None
+    _best: tuple[tuple[Fraction, Fraction], Digits] | None = None
 
     @property
     def best(self) -> tuple[Digits, Cost]:
@@ -106,8 +124,8 @@ class _Search:
         return self._best[1], self.found[self._best[1]]
 
     @property
-    def _least_found(self) -> Fraction:
-        """What the best digits cost."""
+    def _least_found(self) -> tuple[Fraction, Fraction]:
+        """What the best digits cost: memory, and arithmetic."""
         assert self._best is not None
         return self._best[0]
 
@@ -127,23 +145,36 @@ class _Search:
         return self.warps.work > WORK
 
     def meet(self, digits: Digits) -> None:
-        """Counts what `digits` cost."""
+        """Counts what `digits` cost, with the arithmetic of a block of one warp where they make one."""
         if digits not in self.found and not self.is_cut:
-            self.found[digits] = self.warps.cost(digits)
-            weighted = self.found[digits].weighted
-            if self._best is None or weighted < self._best[0]:
-                self._best = weighted, digits
+            own = of_lanes(digits, self.band.request.lanes)
+            cost = replace(self.warps.cost(digits), arithmetic=of_warps(self.band, own))
+            self.found[digits] = cost
+            if self._best is None or cost.order < self._best[0]:
+                self._best = cost.order, digits
 
     def done(self) -> bool:
         """Whether nothing can be better than what was found."""
-        return self.is_cut or self._least_found <= self.least.idling
+        return self.is_cut or self._least_found <= (self._bound, self._none)
+
+    @cached_property
+    def _bound(self) -> Fraction:
+        """What memory costs at least; nothing is known of it where boxes are so few that counting them is quicker."""
+        boxes = comb(self.band.request.lanes.bit_length() + len(self.band.loops) - 2, len(self.band.loops) - 1)
+        return Fraction(0) if boxes <= FEW else least(self.band).idling
+
+    @cached_property
+    def _none(self) -> Fraction:
+        """Arithmetic that any mapping has."""
+        return least_of_warps(self.band, ())
 
     def boxes(self) -> None:
-        """Every box of a warp's lanes that may be better than the best."""
+        """Every box of a warp's lanes that may be better than the best. A team has its threads: there a box is a whole warp."""
         loops = _order(self.band)
         room = [_room(self.band, loop) for loop in loops]
         total = min(self.band.request.lanes, prod(room))
-        self._boxes(loops, room, 0, (), total)
+        if self.band.entered is None or total == self.band.request.lanes:
+            self._boxes(loops, room, 0, (), total)
 
     def _boxes(self, loops: tuple[int, ...], room: list[int], at: int, chosen: Digits, left: int) -> None:
         if self.done() or self._is_hopeless(chosen):
@@ -164,12 +195,14 @@ class _Search:
         box = box_of(lanes, len(self.band.loops))
         total = 0
         for stream in self.band.streams:
-            each = WEIGHTS[2]
+            each = WEIGHTS.request
             if stream.index is None and not stream.shared:
                 steps = tuple((s, n) for s, n in zip(stream.steps, box, strict=True) if s and n > 1)
                 each += _fewest(steps, stream.width, self.band.request)
             total += stream.trips * each
-        return total * self.boxes_of_all >= self._least_found
+        memory, arithmetic = self._least_found
+        least = total * self.boxes_of_all
+        return least > memory or (least == memory and least_of_warps(self.band, lanes) >= arithmetic)
 
     def front(self) -> tuple[tuple[Digits, Cost], ...]:
         """The mappings that no other one is better than in every way, cheapest first."""
@@ -189,7 +222,7 @@ def _fewest(steps: tuple[tuple[int, int], ...], width: int, request: Request) ->
     """The least weighted sectors and lines of a box, wherever it begins."""
     offsets = sums(steps)
     sectors = min(touching(offsets, width, request.sector))
-    return WEIGHTS[0] * sectors + WEIGHTS[1] * max(1, -(-sectors * request.sector // request.line))
+    return WEIGHTS.sector * sectors + WEIGHTS.line * max(1, -(-sectors * request.sector // request.line))
 
 
 def _room(band: Band, loop: int) -> int:
@@ -247,18 +280,20 @@ def _lengths(length: int, threads: int, extent: int | None, lanes: int) -> Itera
 
 
 def _block(band: Band, lanes: Digits, threads: int, shape: Digits) -> Digits:
-    """The rest of a block's threads, dealt out so that it touches least."""
+    """The rest of a block's threads, dealt out so that it touches least, of a team so that indices are cheapest."""
     loops = len(band.loops)
     box = box_of(lanes, loops)
     room = [max(1, (threads if e is None else _above(e)) // n) for e, n in zip(band.extents, box, strict=True)]
     outer = sorted((n for n in range(loops) if box[n] == 1 and room[n] > 1), reverse=True)
     order = tuple(dict.fromkeys((*(loop for loop, _ in reversed(lanes)), *outer)))[:NEAR]
-    folded = loops - 2 if loops > 3 else 0  # these share a dimension of the grid, and their indices take divisions
-    best: tuple[int, int, int] | None = None
+    best: tuple[Fraction | int, Fraction | int] | None = None
     made = joined((*lanes, (min(n for n, _ in shape), threads // band.request.lanes)))
     for parts in _parts(threads // band.request.lanes, [room[n] for n in order]):
         more = joined((*lanes, *((loop, radix) for loop, radix in zip(order, parts, strict=True) if radix > 1)))
-        key = (_footprint(band, more), sum(1 for loop, _ in more if loop < folded), len(more))
+        if band.entered is not None and (len(more) > len(shape) or compared(band, more) > compared(band, shape)):
+            continue  # each digit is in what barriers are found from, which takes time
+        cheap, near = of_warps(band, more), _footprint(band, more)
+        key = (near, cheap) if band.entered is None else (cheap, near)
         if best is None or key < best:
             best, made = key, more
     return made
@@ -271,7 +306,7 @@ def _footprint(band: Band, digits: Digits) -> int:
     for stream in band.streams:
         if stream.index is None and not stream.shared:
             found = touched(sums(tuple((s, n) for s, n in zip(stream.steps, box, strict=True) if n > 1)), 0, band.request)
-            total += stream.trips * (WEIGHTS[0] * found[0] + WEIGHTS[1] * found[1])
+            total += stream.trips * (WEIGHTS.sector * found[0] + WEIGHTS.line * found[1])
     return total
 
 

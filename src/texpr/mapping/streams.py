@@ -15,12 +15,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from texpr.affine.expr import ZERO, Expr, Sym, expr
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, term
 from texpr.affine.facts import Fact, Known
 from texpr.affine.linear import coefficients
 from texpr.ir import program as ir
 from texpr.ir.uses import loads, used
 from texpr.ir.value import Buffer, Load, walk
+from texpr.mapping.operations import addressed
 from texpr.schedule.marks import VECTOR, mark
 
 OPEN = 4099
@@ -32,6 +33,12 @@ INSIDE = 1 << 15
 FEW = 64
 """Fewer iterations than this are all looked at, ends and all."""
 
+SMALL = 4096
+"""Iterations up to which each is evaluated, where an address is no sum."""
+
+WORD = 4
+"""Bytes that a bank of shared memory hands out at once."""
+
 FAR = 1009
 """How many rows apart an index that depends on data steps."""
 
@@ -41,11 +48,12 @@ Outer = tuple[tuple[int, int | None], ...]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the memory of a machine answers at once: lanes of a warp, and bytes of a sector and of a line."""
+    """What the memory of a machine answers at once: lanes of a warp, bytes of a sector and of a line, banks of a word each."""
 
     lanes: int = 32
     sector: int = 32
     line: int = 128
+    banks: int = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +61,8 @@ class Stream:
     """One access. `steps`: bytes that an iteration of each of the band's loops moves it on; `first`: where it begins.
 
     `outer`: the loops inside of the band around it, with the extents that weigh it. `times`: how often the text has it.
-    `index`: its address in bytes where that is no sum. `shared`: it is to memory that threads of a block share.
+    `index`: its address in bytes where that is no sum. `shared`: it is to memory that threads of a block share. `arithmetic`:
+    instructions that its address takes.
     """
 
     name: str
@@ -65,6 +74,7 @@ class Stream:
     index: Expr | None = None
     shared: bool = False
     kind: str = "load"
+    arithmetic: int = 0
 
     @property
     def trips(self) -> int:
@@ -79,7 +89,8 @@ class Stream:
 class Band:
     """What σ is solved for: names and extents of the loops of a band (None: open), and the accesses below them.
 
-    `spans`: what open extents are taken to be where a number is needed.
+    `spans`: what open extents are taken to be where a number is needed. `entered`: how often a team of threads, which shares
+    the band out, comes to it; None where it is shared out over the grid.
     """
 
     loops: tuple[Sym, ...]
@@ -87,11 +98,17 @@ class Band:
     spans: tuple[int, ...]
     streams: tuple[Stream, ...]
     request: Request = Request()
+    entered: int | None = None
 
     @property
     def counted(self) -> tuple[int, ...]:
         """Extents as they are counted: so much of an open one that its ends do not matter."""
         return tuple(INSIDE if e is None else e for e in self.extents)
+
+    def is_small(self, stream: Stream) -> bool:
+        """Whether an address that is no sum can be looked at in each iteration, and is the same in each turn of other loops."""
+        known = None not in self.extents and prod(self.counted) <= SMALL
+        return known and stream.index is not None and stream.index.syms() <= set(self.loops)
 
 
 def representatives(sizes: Iterable[Sym], where: Iterable[ir.Compare]) -> dict[Sym, int]:
@@ -135,18 +152,22 @@ def band_of(
     values: Mapping[Sym, int],
     around: Iterable[ir.Loop] = (),
     own: Collection[Buffer] = (),
-    shared: Collection[Buffer] = (),
+    shared: Mapping[Buffer, int] | None = None,
+    team: bool = False,
 ) -> Band:
     """The streams of a band of `loops` around `body`, which runs once for each iteration of the loops `around`.
 
-    `values`: numbers for sizes. Buffers of `own` cost nothing (registers); those of `shared` lie in memory of the block.
+    `values`: numbers for sizes. Buffers of `own` cost nothing (registers); those of `shared` lie in memory of the block,
+    with rows that are so many elements longer. `team`: the band is shared out over a team of threads, not over the grid.
     """
     syms = tuple(p.sym for p in loops)
     local = {s.buffer for s in ir.walk(body) if isinstance(s, ir.New)} | set(own)
-    builder = _Builder(syms, dict(values), frozenset(local), frozenset(shared))
-    builder.visit(body, tuple(map(_trips, around)))
+    builder = _Builder(syms, dict(values), frozenset(local), shared or {})
+    turns = tuple(map(_trips, around))
+    builder.visit(body, turns)
     extents, spans = zip(*(_extent(p.extent, values) for p in loops), strict=True)
-    return Band(syms, extents, spans, builder.merged())
+    entered = prod(OPEN if e is None else e for _, e in turns) if team else None
+    return Band(syms, extents, spans, builder.merged(), entered=entered)
 
 
 def _extent(extent: Expr, values: Mapping[Sym, int]) -> tuple[int | None, int]:
@@ -184,7 +205,7 @@ class _Builder:
     syms: tuple[Sym, ...]
     values: dict[Sym, int]
     local: frozenset[Buffer]
-    shared: frozenset[Buffer]
+    shared: Mapping[Buffer, int]
     lanes: dict[Sym, int] = field(default_factory=dict[Sym, int])
     found: dict[Stream, int] = field(default_factory=dict[Stream, int])
 
@@ -215,23 +236,37 @@ class _Builder:
         far = self._far(load, width)
         address = self._flat(load) * width
         moving = (*self.syms, *(sym for sym, _ in inner))
-        linear = coefficients(address, moving)
         is_shared = load.buffer in self.shared
-        name = load.buffer.name
+        if is_shared and not load.data:
+            address = self._in_banks(address)
+        linear = coefficients(address, moving)
+        name, arithmetic = load.buffer.name, addressed(load.index, _strides(load.buffer))
         if linear is None or not all(c.is_constant for c in linear[0].values()):
             trips = tuple((0, extent) for _, extent in inner)
-            return Stream(name, width, (0,) * len(self.syms), 0, trips, 1, address, is_shared, kind)
+            return Stream(name, width, (0,) * len(self.syms), 0, trips, 1, address, is_shared, kind, arithmetic)
         steps, rest = linear
         moved = tuple(steps[s].constant + far.get(s, 0) for s in self.syms)
         wide = width * prod(self.lanes[s] for s, _ in inner if s in self.lanes and steps[s].constant == width)
         inner = tuple((s, e) for s, e in inner if s not in self.lanes or steps[s].constant not in (0, width))
         outer = tuple((steps[s].constant + far.get(s, 0), extent) for s, extent in inner)
-        return Stream(name, wide, moved, _number(rest, self.values), outer, 1, None, is_shared, kind)
+        return Stream(name, wide, moved, _number(rest, self.values), outer, 1, None, is_shared, kind, arithmetic)
+
+    def _in_banks(self, address: Expr) -> Expr:
+        """An address in shared memory without parts that are whole words and the same for all lanes: they turn the banks."""
+        kept = ZERO + address.constant
+        for monomial, coefficient in address.terms:
+            part = term(monomial, coefficient)
+            if coefficient % WORD or not part.syms().isdisjoint(self.syms):
+                kept = kept + part
+        return kept
+
+    def _rows(self, buffer: Buffer) -> tuple[int, ...]:
+        return _rows(buffer, self.values, self.shared.get(buffer, 0))
 
     def _far(self, load: Load, width: int) -> dict[Sym, int]:
         """Bytes that an index depending on data adds for each symbol that it depends on."""
         far: dict[Sym, int] = {}
-        rows = _rows(load.buffer, self.values)
+        rows = self._rows(load.buffer)
         for at, index in enumerate(load.index):
             data = (meaning for sym, meaning in load.data if sym in index.syms())
             depends = {s for value in data for node in walk(value) if isinstance(node, Load) for s in used(node)}
@@ -242,7 +277,7 @@ class _Builder:
     def _flat(self, load: Load) -> Expr:
         data = {sym: ZERO for sym, _ in load.data}
         total = ZERO
-        for index, row in zip(load.index, _rows(load.buffer, self.values), strict=True):
+        for index, row in zip(load.index, self._rows(load.buffer), strict=True):
             own = index.substitute(data)
             fixed = {s: self.values[s] for s in own.syms() if s in self.values and s not in self.syms}
             with suppress(ZeroDivisionError):
@@ -250,7 +285,7 @@ class _Builder:
         return total
 
 
-def _rows(buffer: Buffer, values: Mapping[Sym, int]) -> tuple[int, ...]:
+def _rows(buffer: Buffer, values: Mapping[Sym, int], longer: int) -> tuple[int, ...]:
     """Elements between neighbours along each dimension."""
     if buffer.strides is not None:
         return tuple(_number(s, values) for s in buffer.strides)
@@ -258,8 +293,21 @@ def _rows(buffer: Buffer, values: Mapping[Sym, int]) -> tuple[int, ...]:
     total = 1
     for extent in reversed(buffer.shape):
         found.append(total)
-        total *= max(1, _number(extent, values))
+        total *= max(1, _number(extent, values) + longer)
+        longer = 0
     return tuple(reversed(found))
+
+
+def _strides(buffer: Buffer) -> tuple[Expr, ...]:
+    """The factors of the indices as a kernel has them: a size is one, and so is a product of them."""
+    if buffer.strides is not None:
+        return buffer.strides
+    found: list[Expr] = []
+    total = ONE
+    for extent in reversed(buffer.shape):
+        found.append(total)
+        total = total * extent
+    return tuple(found)
 
 
 def _touched(stmt: ir.Stmt) -> Iterator[tuple[Load, str]]:

@@ -18,29 +18,32 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise, product
 from math import gcd, prod
+from operator import add, lt, mul
 from typing import TypeAlias
 
-from texpr.mapping.streams import INSIDE, OPEN, Band, Request, Stream
-
-BANKS, WORD = 32, 4
-
-Digits: TypeAlias = tuple[tuple[int, int], ...]
-"""Loop (its place in the band) and radix of each digit of a thread number, fastest first."""
+from texpr.affine.expr import Expr
+from texpr.mapping.digits import Digits, of_lanes
+from texpr.mapping.streams import INSIDE, OPEN, WORD, Band, Request, Stream
+from texpr.mapping.weights import WEIGHTS
 
 Box: TypeAlias = tuple[int, ...]
 """Iterations along each loop of a band."""
+
+_Point: TypeAlias = tuple[Expr | None, tuple[int, ...]]
 
 REMEMBERED = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of a whole band, or of one stream in it. `conflicts`: further rounds of the banks of shared memory."""
+    """Of a whole band, or of one stream in it. `conflicts`: further rounds of the banks of shared memory. `arithmetic`:
+    instructions that find indices and addresses; it decides between mappings that cost memory the same."""
 
     sectors: Fraction = Fraction(0)
     lines: Fraction = Fraction(0)
     requests: Fraction = Fraction(0)
     conflicts: Fraction = Fraction(0)
+    arithmetic: Fraction = Fraction(0)
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(
@@ -48,6 +51,7 @@ class Cost:
             self.lines + other.lines,
             self.requests + other.requests,
             self.conflicts + other.conflicts,
+            self.arithmetic + other.arithmetic,
         )
 
     def dominates(self, other: Cost) -> bool:
@@ -56,23 +60,19 @@ class Cost:
         return own != others and all(a <= b for a, b in zip(own, others, strict=True))
 
     @property
-    def vector(self) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+    def vector(self) -> tuple[Fraction, Fraction, Fraction, Fraction, Fraction]:
         """The parts in the order that they are written."""
-        return self.sectors, self.lines, self.requests, self.conflicts
+        return self.sectors, self.lines, self.requests, self.conflicts, self.arithmetic
 
     @property
     def weighted(self) -> Fraction:
-        """One number: see `WEIGHTS`."""
-        return sum((w * part for w, part in zip(WEIGHTS, self.vector, strict=True)), start=Fraction(0))
+        """What memory does for it as one number: see `WEIGHTS`."""
+        return sum((w * part for w, part in zip(WEIGHTS, self.vector[:-1], strict=True)), start=Fraction(0))
 
-
-WEIGHTS = (4, 3, 1, 4)
-"""Of a sector, a line, a request and a bank conflict.
-
-A sector is 32 bytes that travel. A line is a tag that the cache looks up, one a cycle, in which it can hand out four sectors:
-so a line of one sector costs nearly what two sectors do, and a full one little more than its sectors. A round of the banks
-takes a cycle too. A request takes its slot of an instruction, whatever it moves.
-"""
+    @property
+    def order(self) -> tuple[Fraction, Fraction]:
+        """By what one is better than another: memory, and among equals arithmetic."""
+        return self.weighted, self.arithmetic
 
 
 @dataclass(slots=True)
@@ -86,6 +86,9 @@ class Warps:
     lanes: int = 0
     work: int = 0
     _found: dict[tuple[Stream, Digits], Cost] = field(default_factory=dict[tuple[Stream, Digits], Cost])
+    _bytes: dict[tuple[Expr | None, tuple[int, ...]], int] = field(
+        default_factory=dict[tuple[Expr | None, tuple[int, ...]], int]
+    )
 
     @property
     def side(self) -> int:
@@ -100,26 +103,29 @@ class Warps:
         """What one stream costs all warps of the band."""
         key = (stream, digits)
         if key not in self._found:
-            self._found[key] = self._counted(stream, digits) if stream.index is None else self._sampled(stream, digits)
+            self._found[key] = self._counted(stream, digits) if stream.index is None else self._evaluated(stream, digits)
         return self._found[key]
 
     def _counted(self, stream: Stream, digits: Digits) -> Cost:
         sectors = lines = requests = conflicts = 0
         lanes = lane_box(digits, len(self.band.loops), self.side)
         tile = box_of(digits, len(self.band.loops)) if lanes is None else lanes
+        line = WORD if stream.shared else self.band.request.line
         for inside, blocks in self._kinds(tile):
-            starts = _starts(stream, tile, blocks, self.band.request.line)
+            starts = _starts(stream, tile, blocks, line)
             each = sum(starts.values())
+            if stream.shared:
+                for warp in self._in_order(stream, digits, inside):
+                    self.work += 1
+                    requests += each
+                    conflicts += _rounds(warp, starts, stream.width, self.band.request.banks)
+                continue
             for offsets in self._offsets(stream, digits, lanes, inside):
                 requests += each
-                if stream.shared:
-                    conflicts += each * _conflicts(offsets, stream.width)
-                    continue
                 self.work += 1
                 found = _touched(offsets, starts, self.band.request)
                 sectors += found[0]
                 lines += found[1]
-        line = self.band.request.line
         share = Fraction(stream.times * INSIDE ** sum(1 for e in self.band.extents if e is None), line * self._open(tile))
         return Cost(sectors * share, lines * share, requests * share, conflicts * share)
 
@@ -152,25 +158,47 @@ class Warps:
             if places:
                 yield tuple(sorted(places))
 
-    def _sampled(self, stream: Stream, digits: Digits) -> Cost:
-        """What a stream that is no sum costs a warp, in the first boxes, the second ones and some further on."""
-        assert stream.index is not None
-        points = _points(digits, len(self.band.loops))[: self.side]
-        tile = box_of(digits, len(self.band.loops))
+    def _in_order(self, stream: Stream, digits: Digits, inside: Box) -> Iterator[tuple[int | None, ...]]:
+        """For each warp of a box where each lane is, in bytes from the box's first iteration; None for one that idles."""
+        points = _points(of_lanes(digits, self.side), len(inside))
+        for first in range(0, len(points), self.side):
+            lanes = points[first : first + self.side]
+            warp = tuple(sum(map(mul, p, stream.steps)) if all(map(lt, p, inside)) else None for p in lanes)
+            if any(at is not None for at in warp):
+                yield warp
+
+    def _evaluated(self, stream: Stream, digits: Digits) -> Cost:
+        """What a stream that is no sum costs: all of its warps, if they are few, or those of a few boxes."""
+        lanes = of_lanes(digits, self.side)
+        points = _points(lanes, len(self.band.loops))
+        tile = box_of(lanes, len(self.band.loops))
         ends = self.band.counted
-        sectors = lines = requests = Fraction(0)
-        for block in (0, 1, 5):
-            begin = [min(block, (e - 1) // r) * r for e, r in zip(ends, tile, strict=True)]
-            warp = [[b + i for b, i in zip(begin, p, strict=True)] for p in points]
-            inside = [p for p in warp if all(i < e for i, e in zip(p, ends, strict=True))]
-            places = {_evaluate(stream, self.band, tuple(p)) for p in inside}
-            self.work += len(inside)
-            if places:
-                found = touched(tuple(sorted(places)), 0, self.band.request)
-                sectors, lines, requests = sectors + found[0], lines + found[1], requests + 1
-        boxes = Fraction(prod(ends), max(1, len(points)))
-        each = boxes * stream.trips / max(1, requests)
-        return Cost(sectors * each, lines * each, requests * each)
+        whole = self.band.is_small(stream)
+        begins = product(*(range(0, e, r) for e, r in zip(ends, tile, strict=True)))
+        found = [0, 0, 0, 0]
+        for begin in begins if whole else ([min(n, (e - 1) // r) * r for e, r in zip(ends, tile, strict=True)] for n in FIRST):
+            for first in range(0, len(points), self.side):
+                warp = [tuple(map(add, begin, p)) for p in points[first : first + self.side]]
+                inside = tuple(self._at(stream, p) if all(map(lt, p, ends)) else None for p in warp)
+                if any(at is not None for at in inside):
+                    found = list(map(add, found, self._asked(stream, inside)))
+        share = Fraction(stream.trips)
+        if not whole:
+            share *= Fraction(prod(ends), len(points)) / max(1, found[2])
+        return Cost(*(part * share for part in found))
+
+    def _asked(self, stream: Stream, warp: tuple[int | None, ...]) -> tuple[int, int, int, int]:
+        """Sectors, lines, requests and conflicts of one request of lanes at these bytes."""
+        self.work += len(warp)
+        if stream.shared:
+            return 0, 0, 1, conflicts(warp, 0, stream.width, self.band.request.banks)
+        return *touched(tuple(sorted({at for at in warp if at is not None})), 0, self.band.request), 1, 0
+
+    def _at(self, stream: Stream, point: tuple[int, ...]) -> int:
+        key = stream.index, point
+        if key not in self._bytes:
+            self._bytes[key] = _evaluate(stream, self.band, point)
+        return self._bytes[key]
 
 
 def _evaluate(stream: Stream, band: Band, point: tuple[int, ...]) -> int:
@@ -188,6 +216,9 @@ def touched(offsets: tuple[int, ...], start: int, request: Request) -> tuple[int
     sectors = {(at + start) // request.sector for at in offsets}
     return len(sectors), len({sector * request.sector // request.line for sector in sectors})
 
+
+FIRST = 0, 1, 5
+"""Boxes that are looked at where there are many, along each loop."""
 
 FEW = 4
 """Places up to which each is looked at for itself."""
@@ -312,8 +343,23 @@ def _moved(found: dict[int, int], step: int, count: int, line: int) -> dict[int,
     return total
 
 
-def _conflicts(offsets: tuple[int, ...], width: int) -> int:
-    """Rounds of the banks beyond the least, for one access of each lane."""
-    words = {at // WORD + n for at in offsets for n in range(max(1, width // WORD))}
-    busiest = max(Counter(word % BANKS for word in words).values(), default=0)
-    return busiest - -(-len(words) // BANKS)
+def _rounds(warp: tuple[int | None, ...], starts: dict[int, int], width: int, banks: int) -> int:
+    """Rounds of the banks beyond the least, of lanes at these bytes from one that begins at each of `starts` that often."""
+    begins = Counter[int]()
+    for start, often in starts.items():
+        begins[start % WORD] += often
+    return sum(often * conflicts(warp, start, width, banks) for start, often in begins.items())
+
+
+@lru_cache(REMEMBERED)
+def conflicts(warp: tuple[int | None, ...], start: int, width: int, banks: int) -> int:
+    """Rounds beyond the least for one access of each lane; lanes that idle are None. So many lanes are served together as all
+    banks have words for."""
+    each = banks * WORD // max(width, WORD)
+    total = 0
+    for first in range(0, len(warp), each):
+        begins = [at + start for at in warp[first : first + each] if at is not None]
+        words = {at // WORD + n for at in begins for n in range(max(1, width // WORD))}
+        busiest = max(Counter(word % banks for word in words).values(), default=0)
+        total += busiest - -(-len(words) // banks)
+    return total

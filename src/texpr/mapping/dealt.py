@@ -1,0 +1,172 @@
+"""Bands that a team of threads shares out: solved, where it does not matter which thread has an element of the team's arrays.
+
+Bands that agree on that leave an array in registers, so those that touch one keep to shape first. What threads meet in all the
+same lies in memory of the block: then σ is solved, conflicts of banks and all, and rows are made longer where it is cheaper, by
+as little as it takes. Where the cost is then as if banks never conflicted, no σ with any other layout is better either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from math import prod
+
+from texpr.affine.expr import Sym
+from texpr.ir import program as ir
+from texpr.ir.uses import loads
+from texpr.ir.value import Buffer
+from texpr.mapping.nest import LoopMap, Role, Solved
+from texpr.mapping.reductions import is_atomic
+from texpr.mapping.sigma import by_solving
+from texpr.mapping.streams import WORD
+from texpr.schedule.marks import TENSOR, mark
+
+LANES = 32
+LONGER = 0, 1, 2, 4
+"""Words by which rows are tried to be longer: of other lengths, rows of these lie in the same banks, or others do."""
+
+NO_BANKS = 1 << 30
+"""So many banks that none conflict."""
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """A band, and its maps by shape alone."""
+
+    loops: tuple[ir.Par, ...]
+    shape: tuple[LoopMap, ...]
+
+    @property
+    def body(self) -> tuple[ir.Stmt, ...]:
+        """What its iterations run."""
+        return self.loops[-1].body
+
+    @property
+    def threads(self) -> int:
+        """Of its team."""
+        return prod(d.radix for m in self.shape for d in m.digits)
+
+    @cached_property
+    def touched(self) -> frozenset[Buffer]:
+        """Every buffer that its iterations touch."""
+        return frozenset(load.buffer for s in ir.walk(self.body) for load in loads(s))
+
+
+@dataclass
+class Dealer:
+    """Deals out the bands of a team that runs `body` for each iteration of `grid`.
+
+    `met`: arrays of the team that more than one thread touches an element of, whatever mapping; `room`: bytes for all of them;
+    `lengthens`: whether their rows may be made longer.
+    """
+
+    grid: tuple[ir.Par, ...]
+    body: tuple[ir.Stmt, ...]
+    values: Mapping[Sym, int]
+    met: frozenset[Buffer]
+    room: int
+    lengthens: bool = True
+    solved: list[Solved] = field(default_factory=list[Solved])
+    longer: dict[Buffer, int] = field(default_factory=dict[Buffer, int])
+
+    @cached_property
+    def made(self) -> Mapping[Buffer, str | None]:
+        """Arrays of the team, with where a schedule places them."""
+        return {s.buffer: s.space for s in ir.walk(self.body) if isinstance(s, ir.New) and s.buffer.rank}
+
+    def run(self, bands: Sequence[Band]) -> Iterator[LoopMap]:
+        """The maps of all bands."""
+        free = {each: None for each in bands if self._is_free(each)}
+        for buffer in sorted(self.met & self.made.keys(), key=lambda b: b.name):
+            self._lengthen(buffer, [each for each in free if buffer in each.touched])
+        for each in bands:
+            if each in free:
+                maps, result = self._solve(each, self.longer)
+                self.solved.append(result)
+                yield from maps
+            else:
+                yield from each.shape
+
+    def undecided(self, bands: Iterable[Band]) -> frozenset[Buffer]:
+        """Arrays that keep a band to shape, and would not if threads met in them; one loop is dealt out in one way anyhow."""
+        found: set[Buffer] = set()
+        for each in bands:
+            places = {b: self.made[b] for b in self._of_team(each)}
+            if len(each.loops) > 1 and self._is_solvable(each) and "registers" not in places.values():
+                found.update(b for b, space in places.items() if space is None and b not in self.met)
+        return frozenset(found)
+
+    def _is_shared(self, buffer: Buffer) -> bool:
+        """Whether it lies in shared memory, not in the workspace."""
+        known = all(e.is_constant for e in buffer.shape)
+        size = prod(e.constant for e in buffer.shape) * buffer.dtype.bytes if known else self.room + 1
+        return self.made[buffer] == "shared" or (buffer in self.met and size <= self.room)
+
+    def _is_free(self, band: Band) -> bool:
+        """Whether it does not matter which thread has an element of what it touches."""
+        local = self._of_team(band)
+        return self._is_solvable(band) and all(b in self.met or self.made[b] == "shared" for b in local)
+
+    def _is_solvable(self, band: Band) -> bool:
+        """Not of a team that is no power of two of whole warps, as a schedule may bind, nor what is one copy of an engine."""
+        threads = band.threads
+        return threads % LANES == 0 and threads & (threads - 1) == 0 and not mark(band.loops[0], TENSOR)
+
+    def _of_team(self, band: Band) -> frozenset[Buffer]:
+        """The arrays of the team among what a band touches."""
+        own = {s.buffer for s in ir.walk(band.body) if isinstance(s, ir.New)}
+        return frozenset(b for b in band.touched if b in self.made and b not in own)
+
+    def _solve(self, band: Band, longer: Mapping[Buffer, int], banks: int = 0) -> tuple[tuple[LoopMap, ...], Solved]:
+        local = {b: longer.get(b, 0) for b in self._of_team(band) if self._is_shared(b)}
+        around = (*self.grid, *_around(self.body, band.loops[0]))
+        return by_solving(band.loops, band.body, band.shape, self.values, around, local, banks)
+
+    def _lengthen(self, buffer: Buffer, bands: Sequence[Band]) -> None:
+        """Makes rows of `buffer` longer where that is cheaper."""
+        if buffer.rank < 2 or not bands or not self.lengthens or not self._is_shared(buffer):
+            return
+        unit = max(1, WORD // buffer.dtype.bytes)
+        least = self._cost(bands, self.longer, NO_BANKS)
+        best: tuple[Fraction, int] | None = None
+        for words in LONGER:
+            longer = {**self.longer, buffer: words * unit}
+            if words and self._bytes(longer) > self.room:
+                break
+            cost = self._cost(bands, longer)
+            if best is None or cost < best[0]:
+                best = cost, words * unit
+            if cost == least:
+                break
+        if best is not None and best[1]:
+            self.longer[buffer] = best[1]
+
+    def _cost(self, bands: Iterable[Band], longer: Mapping[Buffer, int], banks: int = 0) -> Fraction:
+        found = (self._solve(each, longer, banks)[1].solution.cost.weighted for each in bands)
+        return sum(found, start=Fraction(0))
+
+    def _bytes(self, longer: Mapping[Buffer, int]) -> int:
+        """Bytes of the arrays of the team whose sizes are known, with rows that are so much longer."""
+        total = 0
+        for buffer in self.made:
+            *outer, row = buffer.shape
+            if all(e.is_constant for e in buffer.shape):
+                total += prod(e.constant for e in outer) * (row.constant + longer.get(buffer, 0)) * buffer.dtype.bytes
+        return total
+
+
+def role_of(par: ir.Par) -> Role:
+    """What a loop that a team shares out is: its iterations may meet in accumulators."""
+    return Role.REDUCE if par.reduce and not is_atomic(par) else Role.TEAM
+
+
+def _around(body: tuple[ir.Stmt, ...], inner: ir.Stmt) -> Iterator[ir.Loop]:
+    """The loops of `body` around `inner`, outermost first."""
+    for stmt in body:
+        if stmt is not inner and any(inner is s for s in ir.walk((stmt,))):
+            if isinstance(stmt, ir.Par | ir.Seq):
+                yield stmt
+            for block in ir.blocks(stmt):
+                yield from _around(block, inner)
