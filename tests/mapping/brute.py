@@ -185,7 +185,7 @@ def _sides(node: ast.BinOp | ast.Call) -> tuple[str, ast.expr, ast.expr]:
     if isinstance(node, ast.Call):
         assert isinstance(node.func, ast.Name)
         return "/" if node.func.id == "floor" else "%", node.args[0], node.args[1]
-    kinds = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "/", ast.Mod: "%"}
+    kinds: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "/", ast.Mod: "%"}
     return kinds[type(node.op)], node.left, node.right
 
 

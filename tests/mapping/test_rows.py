@@ -12,8 +12,11 @@ import pytest
 from tests.mapping.programs import PROGRAMS
 from tests.mapping.test_table import found
 
+from texpr.affine.expr import Sym
+from texpr.mapping.least import least
 from texpr.mapping.rows import least_of_rows
-from texpr.mapping.streams import Band
+from texpr.mapping.solve import solve
+from texpr.mapping.streams import Band, Stream
 from texpr.mapping.warps import Warps
 from texpr.mapping.weights import WEIGHTS
 
@@ -54,6 +57,47 @@ def test_no_box_is_below(name: str) -> None:
             assert cost.weighted - WEIGHTS[3] * cost.conflicts >= bound, (digits, each.extents)
             checked += 1
     assert checked
+
+
+def tile(chooser: random.Random) -> Band:
+    """A tile of an array, or two: rows of any length, at any place."""
+    extents = tuple(chooser.choice((2, 4, 8, 16, 32, 64, 96)) for _ in range(chooser.randint(2, 3)))
+    streams: list[Stream] = []
+    for number in range(chooser.randint(1, 2)):
+        width = chooser.choice((2, 4, 8))
+        rows = [width * (4099 + chooser.choice((0, 1, 2, 4, 8, 28))) * 64**n for n in range(len(extents) - 1)]
+        steps = [*rows, chooser.choice((width, width, 2 * width))]
+        chooser.shuffle(steps)
+        outer = ((0, 3),) if chooser.random() < 0.5 else ((width * 40, None), (0, 2))
+        streams.append(Stream(f"x{number}", width, tuple(steps), width * chooser.randint(0, 9), outer))
+    return Band(tuple(Sym(f"i{n}") for n in range(len(extents))), extents, extents, tuple(streams))
+
+
+def test_no_box_of_a_tile_is_below() -> None:
+    """Loops of known extent, whose rows begin at each place equally often or do not."""
+    chooser, tight, looser = random.Random(7), 0, 0
+    for _ in range(150):
+        band = tile(chooser)
+        bound, warps = least_of_rows(band), Warps(band)
+        costs: list[Fraction] = []
+        for box in boxes(len(band.loops), band.request.lanes):
+            digits = tuple((loop, radix) for loop, radix in enumerate(box) if radix > 1)
+            costs.append(warps.cost(digits).weighted)
+        assert min(costs) >= bound, band
+        tight += min(costs) == bound
+        looser += bound > least(band).weighted
+    assert tight > 20 and looser > 20
+
+
+def test_a_tile_s_rows_are_proved_best() -> None:
+    """A tile of 32 × 32 that begins where sectors do, of rows of any length."""
+    rows = Stream("A", 4, (4 * 4099, 4), 0, ((128, None), (4 * 4099 * 32, None)))
+    band = Band((Sym("i"), Sym("j")), (32, 32), (32, 32), (rows,), entered=1)
+    solution = solve(band, 256, ((1, 32), (0, 8)), False)
+    assert solution.certificate == "no box is better, as rows begin anywhere"
+    assert solution.cost.sectors / solution.cost.requests == Fraction(39, 8)
+    short = replace(band, extents=(4, 32), spans=(4, 32))
+    assert "box" not in solve(short, 32, ((1, 32),), False).certificate
 
 
 def open_at(band: Band, at: int) -> Band:

@@ -268,8 +268,8 @@ class Placer:
 
     def _longer(self, buffer: Buffer) -> tuple[Expr, ...]:
         """Its shape, with rows as long as they are laid out."""
-        *outer, row = buffer.shape
-        return (*outer, row + self.nest.longer.get(buffer, 0))
+        longer = self.nest.longer.get(buffer, 0)
+        return (*buffer.shape[:-1], buffer.shape[-1] + longer) if longer else buffer.shape
 
     def _with(self, buffer: Buffer, size: int, most: int) -> int:
         """Bytes of shared memory with one more local, which is kept in it if these are at most `most`."""

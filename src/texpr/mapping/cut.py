@@ -11,13 +11,13 @@ the last radix does not divide the extent, a comparison keeps the rest out.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import count, pairwise
 from math import prod
 
-from texpr.affine.expr import ONE, ZERO, Expr, FloorDiv, Mod, Sym, children, expr, term, without
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, term, without
 from texpr.affine.facts import Fact, Known
 from texpr.affine.simplify import Simplifier
 from texpr.ir import program as ir
@@ -27,6 +27,7 @@ from texpr.ir.uses import bound, loads
 from texpr.ir.value import Index, Load, Op, Value
 from texpr.mapping.bands import band, rebuild
 from texpr.mapping.digits import Digits
+from texpr.mapping.radices import chain, divisors
 from texpr.mapping.solve import solve
 from texpr.mapping.streams import band_of
 
@@ -159,30 +160,13 @@ def _written(body: tuple[ir.Stmt, ...], meaning: Mapping[Sym, Expr], simplify: S
 def _radices(par: ir.Par, body: tuple[ir.Stmt, ...]) -> tuple[Expr, ...]:
     """The numbers at which accesses of `body` cut the index of `par`, each a divisor of the next; sizes one at most."""
     found = dict.fromkeys(
-        den for stmt in ir.walk(body) for each in loads(stmt) for e in each.index for den in _divisors(e, par.sym)
+        den for stmt in ir.walk(body) for each in loads(stmt) for e in each.index for den in divisors(e, par.sym)
     )
-    numbers = sorted({d.constant for d in found if d.is_constant and d.constant > 1})
-    if numbers:
-        chain: list[int] = []
-        for number in numbers:
-            if not chain or number % chain[-1] == 0:
-                chain.append(number)
-        if par.extent.is_constant:
-            chain = [number for number in chain if number < par.extent.constant]
-        return tuple(map(expr, chain))
+    numbers = {d.constant for d in found if d.is_constant}
+    if any(number > 1 for number in numbers):
+        return tuple(map(expr, chain(numbers, par.extent.constant if par.extent.is_constant else None)))
     sizes = [d for d in found if not d.is_constant and _rest(par.extent, d) is not None]
     return (sizes[0],) if sizes else ()
-
-
-def _divisors(value: Expr, sym: Sym) -> Iterator[Expr]:
-    """What `sym` itself is divided by in `value`."""
-    for monomial, _ in value.terms:
-        for atom in monomial:
-            if isinstance(atom, FloorDiv | Mod) and atom.num.as_sym is sym and sym not in atom.den.syms():
-                yield atom.den
-            if not isinstance(atom, Sym):
-                for part in children(atom):
-                    yield from _divisors(part, sym)
 
 
 def _extents(extent: Expr, radices: tuple[Expr, ...]) -> tuple[Expr, ...]:

@@ -83,6 +83,8 @@ class Least:
 
 def least(band: Band) -> Least:
     """The bounds for `band`."""
+    if band.refined is not None:
+        return least(band.refined)
     iterations = prod(band.counted)
     if iterations == 0:
         return Least(Fraction(0), Fraction(0), Fraction(0), True)

@@ -92,8 +92,8 @@ class Nest:
     more, it is that of all blocks of a cluster, and numbers theirs one after the other. `loops` maps every GRID, TEAM and
     REDUCE loop. `digits`: radix and stride of each digit of the thread number where a schedule named them; a band that leaves
     one out is run by the threads in which that digit is 0. `anew`: for statements that mapping made anew, those of the program.
-    `solved`: what the solver said of bands that it was asked for. `undecided`: arrays of the team that keep bands to shape, lest
-    threads meet in them; `longer`: elements by which rows of arrays are longer.
+    `solved`: what the solver said of bands that it was asked for. `undecided`: arrays of the team that keep bands to
+    shape, lest threads meet in them; `longer`: elements by which rows of arrays are longer.
     """
 
     grid: tuple[LoopMap, ...]

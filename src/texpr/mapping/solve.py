@@ -42,21 +42,56 @@ FRONT = 6
 """Of mappings that differ in what they are good for, so many are kept."""
 
 
-@dataclass(frozen=True)
-class Solution:
-    """The digits of a block's threads, fastest first, what they cost, and how good that is.
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found: see `Solution`."""
 
-    `shape`: what the mapping by shape alone costs. `front`: digits of warps that are nowhere worse than others, with their
-    costs. `cut`: the search was ended by its limit. Bounds are found when they are asked for.
-    """
-
-    band: Band
-    digits: Digits
     cost: Cost
     shape: Cost
     front: tuple[tuple[Digits, Cost], ...]
     cut: bool
     work: int
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The digits of a block's threads, fastest first, what they cost, and how good that is.
+
+    Bounds are found when they are asked for, and so are costs where there was no choice, and no `search`.
+    """
+
+    band: Band
+    digits: Digits
+    search: Found | None
+
+    @cached_property
+    def _found(self) -> Found:
+        return self.search or _alone(self.band, self.digits)
+
+    @property
+    def cost(self) -> Cost:
+        """What the digits cost."""
+        return self._found.cost
+
+    @property
+    def shape(self) -> Cost:
+        """What the mapping by shape alone costs."""
+        return self._found.shape
+
+    @property
+    def front(self) -> tuple[tuple[Digits, Cost], ...]:
+        """Digits of warps that are nowhere worse than others, with their costs."""
+        return self._found.front
+
+    @property
+    def cut(self) -> bool:
+        """Whether the search was ended by its limit."""
+        return self._found.cut
+
+    @property
+    def work(self) -> int:
+        """Sets of lanes that were looked at."""
+        return self._found.work
 
     @cached_property
     def least(self) -> Least:
@@ -92,6 +127,8 @@ def solve(band: Band, threads: int, shape: Digits, free: bool) -> Solution:
 
     `free`: whether the block may have another number of threads.
     """
+    if band.entered is not None and len(band.loops) == 1:
+        return Solution(band, shape, None)  # so many threads share one loop out in one way
     search = _Search(band, Warps(band), shape)
     search.meet(shape)
     search.boxes()
@@ -106,7 +143,14 @@ def solve(band: Band, threads: int, shape: Digits, free: bool) -> Solution:
             best = made
     cost = replace(cost, arithmetic=of_warps(band, best))
     by_shape = replace(search.shape_cost, arithmetic=of_warps(band, shape))
-    return Solution(band, best, cost, by_shape, search.front(), search.is_cut, search.warps.work)
+    return Solution(band, best, Found(cost, by_shape, search.front(), search.is_cut, search.warps.work))
+
+
+def _alone(band: Band, digits: Digits) -> Found:
+    """What the only digits that there are cost."""
+    warps = Warps(band)
+    cost = replace(warps.cost(digits), arithmetic=of_warps(band, digits))
+    return Found(cost, cost, ((digits, cost),), warps.work > WORK, warps.work)
 
 
 @dataclass

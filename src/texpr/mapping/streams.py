@@ -13,15 +13,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import prod
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, term
 from texpr.affine.facts import Fact, Known
 from texpr.affine.linear import coefficients
+from texpr.affine.simplify import Simplifier
 from texpr.ir import program as ir
 from texpr.ir.uses import loads, used
 from texpr.ir.value import Buffer, Load, walk
 from texpr.mapping.operations import addressed
+from texpr.mapping.radices import chain, divisors
 from texpr.schedule.marks import VECTOR, mark
 
 OPEN = 4099
@@ -90,7 +93,8 @@ class Band:
     """What σ is solved for: names and extents of the loops of a band (None: open), and the accesses below them.
 
     `spans`: what open extents are taken to be where a number is needed. `entered`: how often a team of threads, which shares
-    the band out, comes to it; None where it is shared out over the grid.
+    the band out, comes to it; None where it is shared out over the grid. `refined`: the same iterations by more loops, the
+    digits at which accesses cut an index, where that makes every address a sum.
     """
 
     loops: tuple[Sym, ...]
@@ -99,6 +103,7 @@ class Band:
     streams: tuple[Stream, ...]
     request: Request = Request()
     entered: int | None = None
+    refined: Band | None = None
 
     @property
     def counted(self) -> tuple[int, ...]:
@@ -167,7 +172,41 @@ def band_of(
     builder.visit(body, turns)
     extents, spans = zip(*(_extent(p.extent, values) for p in loops), strict=True)
     entered = prod(OPEN if e is None else e for _, e in turns) if team else None
-    return Band(syms, extents, spans, builder.merged(), entered=entered)
+    band = Band(syms, extents, spans, builder.merged(), entered=entered)
+    if all(stream.index is None or stream.shared for stream in band.streams):
+        return band
+    return replace(band, refined=_refined(band, builder, body, turns))
+
+
+def _refined(band: Band, builder: _Builder, body: tuple[ir.Stmt, ...], turns: _Inner) -> Band | None:
+    """`band` with loops cut where addresses divide their indices, if they are sums then."""
+    cuts: dict[Sym, tuple[int, ...]] = {}
+    for sym, extent in zip(band.loops, band.extents, strict=True):
+        dens = [d for s in band.streams if s.index is not None for d in divisors(s.index, sym)]
+        found = chain((d.constant for d in dens if d.is_constant), extent)
+        if found and extent is not None and extent % found[-1] == 0:
+            cuts[sym] = found
+    loops: list[Sym] = []
+    extents: list[int | None] = []
+    spans: list[int] = []
+    meaning: dict[Sym, Expr] = {}
+    for sym, extent, span in zip(band.loops, band.extents, band.spans, strict=True):
+        weights = (1, *cuts.get(sym, ()))
+        digits = [Sym(f"{sym}·{n}") for n in range(len(weights))] if len(weights) > 1 else [sym]
+        lengths = [b // a for a, b in pairwise(weights)]
+        rest = extent if extent is None else extent // weights[-1]
+        loops += reversed(digits)
+        extents += [rest, *reversed(lengths)]
+        spans += [span // weights[-1], *reversed(lengths)]
+        if len(digits) > 1:
+            meaning[sym] = sum((expr(d) * w for d, w in zip(digits, weights, strict=True)), start=ZERO)
+    if not meaning:
+        return None
+    known = Known({s: (0, None if e is None else e - 1) for s, e in zip(loops, extents, strict=True)}, ())
+    other = _Builder(tuple(loops), builder.values, builder.local, builder.shared, meaning, Simplifier(known))
+    other.visit(body, turns)
+    made = replace(band, loops=tuple(loops), extents=tuple(extents), spans=tuple(spans), streams=other.merged())
+    return made if all(stream.index is None for stream in made.streams) else None
 
 
 def _extent(extent: Expr, values: Mapping[Sym, int]) -> tuple[int | None, int]:
@@ -200,12 +239,15 @@ _Inner = tuple[tuple[Sym, int | None], ...]
 
 @dataclass(slots=True)
 class _Builder:
-    """Gathers streams. `lanes`: loops whose iterations are the lanes of vectors: one access for all of them."""
+    """Gathers streams. `lanes`: loops whose iterations are the lanes of vectors: one access for all of them. `meaning`: indices
+    of the text in those of `syms`, where these are others."""
 
     syms: tuple[Sym, ...]
     values: dict[Sym, int]
     local: frozenset[Buffer]
     shared: Mapping[Buffer, int]
+    meaning: Mapping[Sym, Expr] = field(default_factory=dict[Sym, Expr])
+    simplify: Simplifier | None = None
     lanes: dict[Sym, int] = field(default_factory=dict[Sym, int])
     found: dict[Stream, int] = field(default_factory=dict[Stream, int])
 
@@ -235,6 +277,8 @@ class _Builder:
         width = load.dtype.bytes
         far = self._far(load, width)
         address = self._flat(load) * width
+        if self.simplify is not None:
+            address = self.simplify(address.substitute(self.meaning))
         moving = (*self.syms, *(sym for sym, _ in inner))
         is_shared = load.buffer in self.shared
         if is_shared and not load.data:

@@ -96,7 +96,15 @@ class Warps:
         return self.lanes or self.band.request.lanes
 
     def cost(self, digits: Digits) -> Cost:
-        """Of all warps of the band, over all streams."""
+        """Of all warps of the band, over all streams. Lanes that run on along a loop do so along its digits."""
+        fine = self.band.refined
+        if fine is not None and len(self.band.loops) == 1 and len(digits) == 1 and digits[0][1] % self.side == 0:
+            extents = [e for e in fine.extents if e is not None]
+            if len(extents) == len(fine.extents):
+                inner = Warps(fine, self.lanes)
+                found = inner.cost(tuple(reversed(tuple(enumerate(extents)))))
+                self.work += inner.work
+                return found
         return sum((self.of(stream, digits) for stream in self.band.streams), start=Cost())
 
     def of(self, stream: Stream, digits: Digits) -> Cost:
