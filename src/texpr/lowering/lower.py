@@ -19,11 +19,12 @@ from texpr.lowering.fuse import fuse
 from texpr.lowering.host import Choose, Item, Piece, Repeat, divide
 from texpr.lowering.names import Names
 from texpr.lowering.needs import Needs
-from texpr.lowering.nests import Lowered, lower_nest, met
+from texpr.lowering.nests import Lowered, lower_nest
 from texpr.lowering.notes import Notes, notes
 from texpr.lowering.placement import require_sizes
 from texpr.lowering.promote import promote
 from texpr.lowering.together import gather
+from texpr.lowering.undecided import met
 from texpr.mapping.cut import cut
 from texpr.mapping.default import THREADS, for_grid, map_nest
 from texpr.mapping.reductions import BLOCK_CHUNK, CORE_CHUNK, arrange

@@ -20,7 +20,7 @@ from texpr.lowering.arena import Arena, Met, room, share
 from texpr.lowering.asynchronous import Wait, committing, copying_leaves, place_waits
 from texpr.lowering.cluster import WHOLE, Cluster, each_where, only_where
 from texpr.lowering.converge import converged
-from texpr.lowering.dealt import Unfit, by_first, by_thread, turns
+from texpr.lowering.dealt import by_first, by_thread, turns
 from texpr.lowering.distributed import distributed, ranges
 from texpr.lowering.emit import Emitter, atomic_binds, free_sums, unrolling
 from texpr.lowering.lives import Lives, Turn
@@ -57,24 +57,6 @@ def lower_nest(
     """The kernel of one nest. `needs` answers what depends on what; `sizes` are known before anything runs; `lets` are values
     kept by earlier kernels."""
     return _NestLowering(nest, target, names, needs, sizes, lets).run()
-
-
-def met(nest: Nest, names: Names, needs: Needs) -> frozenset[Buffer]:
-    """Of the arrays that keep bands of `nest` to shape, those that mapping by shape leaves neither to one thread an element nor
-    in registers of lanes."""
-    if not nest.undecided:
-        return frozenset()
-    team = build(nest, {s: names.sym("decided") for s in ir.walk(nest.body) if isinstance(s, ir.If)})
-    apart = nest.undecided - team.replicated
-    shuffles = Shuffles(needs, nest, team)
-
-    def in_lanes(buffer: Buffer) -> bool:
-        try:
-            return shuffles.lanes(buffer, False).price.is_less
-        except Unfit:
-            return False
-
-    return frozenset(b for b in apart if needs.slots(nest, team, b) is None and not in_lanes(b))
 
 
 @dataclass(slots=True)

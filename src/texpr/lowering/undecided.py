@@ -1,0 +1,30 @@
+"""Arrays of a team in which threads meet however bands keep to shape: mapping need not keep to it then."""
+
+from __future__ import annotations
+
+from texpr.ir import program as ir
+from texpr.ir.value import Buffer
+from texpr.lowering.dealt import Unfit
+from texpr.lowering.names import Names
+from texpr.lowering.needs import Needs
+from texpr.lowering.shuffles import Shuffles
+from texpr.lowering.team import build
+from texpr.mapping.nest import Nest
+
+
+def met(nest: Nest, names: Names, needs: Needs) -> frozenset[Buffer]:
+    """Of the arrays that keep bands of `nest` to shape, those that mapping by shape leaves neither to one thread an element nor
+    in registers of lanes."""
+    if not nest.undecided:
+        return frozenset()
+    team = build(nest, {s: names.sym("decided") for s in ir.walk(nest.body) if isinstance(s, ir.If)})
+    apart = nest.undecided - team.replicated
+    shuffles = Shuffles(needs, nest, team)
+
+    def in_lanes(buffer: Buffer) -> bool:
+        try:
+            return shuffles.lanes(buffer, False).price.is_less
+        except Unfit:
+            return False
+
+    return frozenset(b for b in apart if needs.slots(nest, team, b) is None and not in_lanes(b))
