@@ -27,7 +27,7 @@ from texpr.presburger.maps import left, right
 from texpr.presburger.points import Points
 from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
-from texpr.schedule.marks import TENSOR, VECTOR, mark
+from texpr.schedule.marks import ASYNC, TENSOR, VECTOR, mark
 from texpr.support.diagnostic import Note
 
 
@@ -71,8 +71,9 @@ class Shuffles:
         if end.thread is None and end.access.writes:
             raise Unfit("all threads write it", Note("here", span))
         loops = [end.leaf.stmt, *end.access.instance.loops]
-        if any(isinstance(loop, ir.Par | ir.Seq) and (mark(loop, VECTOR) or mark(loop, TENSOR)) for loop in loops):
-            raise Unfit("several of its elements are moved at once", Note("here", span))
+        asked = (VECTOR, TENSOR, ASYNC)
+        if any(mark(loop, each) for loop in loops if isinstance(loop, ir.Par | ir.Seq) for each in asked):
+            raise Unfit("its elements are moved several at once, or while threads go on", Note("here", span))
         if stmt in self.atomics or any(isinstance(each, ir.Instruction) for each in end.access.instance.path):
             raise Unfit("it is touched by other means than a thread's own statements", Note("here", span))
         if end.access.hidden or end.access.load.data:
