@@ -87,7 +87,7 @@ class _Search:
             every = own if let is None else [let]
         if isinstance(event.target, Load) and event.target.buffer in self.stored:
             every = [a for a in every if a.stored == event.target.buffer]
-        elif event.engine and isinstance(event.target, Load):
+        elif isinstance(event.target, Load) and (event.engine or event.target.buffer in reading.spaces):
             every = [a for a in every if a.stored.name == event.target.buffer.name] or every
         name = event.target.buffer.name if isinstance(event.target, Load) else reading.variables[event.target.sym].name.name
         first = isinstance(event.stmt, k.Declare) and isinstance(event.value, Literal)  # perhaps of what is assigned later
@@ -163,7 +163,7 @@ class _Search:
             for event, match in list(self.matches.items()):
                 for operand in match.operands:
                     home, stored = home_of(operand.read), home_of(operand.meant)
-                    if home != stored and (home, stored) not in kept:
+                    if not _named_alike(home, stored) and (home, stored) not in kept:
                         self.matches.pop(event, None)
 
     def rest(self, parts: Parts) -> None:
@@ -192,7 +192,9 @@ class _Search:
         home, stored = home_of(operand.read), home_of(operand.meant)
         kept = (m for m in self.matches.values() if home_of(m.event.target) == home and m.action.stored == stored)
         return (
-            home == stored or next(kept, None) is not None or any((each.home, each.stored) == (home, stored) for each in known)
+            _named_alike(home, stored)
+            or next(kept, None) is not None
+            or any((each.home, each.stored) == (home, stored) for each in known)
         )
 
     def copy(self, event: Event, source: Load | Ref, anchors: Sequence[Match]) -> Moved | None:
@@ -236,11 +238,14 @@ class _Search:
         return self.flow.instance(home_of(event.target), event.site)
 
     def kept(self, buffer: Buffer) -> Sequence[Buffer | Sym]:
-        """The program's memory that may be in `buffer`: itself, where there is one copy of it; what statements keep there."""
+        """The program's memory that may be in `buffer`: itself, where there is one copy of it; what statements keep there, or
+        what has its name."""
         if buffer not in self.asked.reading.spaces:
             return (buffer,) if self.asked.program.scopes.get(buffer) == 0 else ()
-        shared = self.asked.reading.spaces[buffer] is Space.SHARED
-        return [m.action.stored for m in self.matches.values() if shared and home_of(m.event.target) is buffer]
+        if self.asked.reading.spaces[buffer] not in (Space.SHARED, Space.LANES):
+            return ()
+        named = [stored for stored in self.asked.program.scopes if stored.name == buffer.name]
+        return [*(m.action.stored for m in self.matches.values() if home_of(m.event.target) is buffer), *named]
 
     def outer(self, event: Event, place: Load | Ref, action: Action, loops: Sequence[Sym]) -> tuple[Expr, ...] | None:
         """The indices of some of the loops around `action`, where `event` has the element `place`."""
@@ -300,3 +305,8 @@ class _Search:
                 where = inverse(event.site, dict(zip(outer, values, strict=True)), self.own(event))
                 found.append(Statement(self.number(action), values, where))
         return tuple(found)
+
+
+def _named_alike(home: Buffer | Sym, stored: Buffer | Sym) -> bool:
+    """Whether an array of a kernel is called as memory of the program is, or is that memory."""
+    return home == stored or (isinstance(home, Buffer) and isinstance(stored, Buffer) and home.name == stored.name)
