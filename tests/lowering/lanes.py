@@ -131,6 +131,21 @@ PROGRAMS = (
         par 20 |i| { t[i] = x[r, i] }
         par 20 |j| { y[r, j] = t[19 - j] }""", 1,
         "bind(i, block.x) bind(j, block.x)"),
+    Lanes("begun_late", 32, """
+        new t: T[64]
+        seq 5 |k| { if k >= 3 { par 32 |i| { t[32 * k - 96 + i] = x[r, i] + x[r, (i + k) % 32] } } }
+        par 32 |j| { y[r, j] = t[31 - j] + t[63 - j] }""", 2,
+        "bind(i, lane) bind(j, lane)"),
+    Lanes("thin_and_tested", 20, """
+        new t: T[20]
+        par 20 |i| { t[i] = x[r, i] }
+        par 20 |j| { y[r, j] = select(j > 0, t[j - 1], t[j]) + select(j < 19, t[j + 1], t[j]) }""", 2,
+        "bind(i, block.x) bind(j, block.x)"),
+    Lanes("last_and_tested", 48, """
+        new t: T[48]
+        par 48 |i| { t[i] = x[r, i] }
+        par 48 |j| { y[r, j] = select(j % 16 > 0, t[j - 1], t[j]) + select(j % 16 < 15, t[j + 1], t[j]) }""", 2,
+        "bind(i, block.x) bind(j, block.x)"),
     Lanes("ring", 32, """
         new t: T[2, 32]
         par 32 |i| { t[0, i] = x[r, i] }

@@ -340,7 +340,7 @@ def test_machine_code_has_so_many_shuffles_and_no_memory_for_them() -> None:
     assert found.keys() == expected.keys()
     for name, each in found.items():
         count, most = len(re.findall(r"\bSHFL\b", each)), expected[name]
-        if name.startswith("last_warp"):  # of a mask that is not known ptxas makes two ways
+        if name.startswith("last_"):  # of a mask that is not known ptxas makes two ways
             assert count in (most, 2 * most)
         elif name.startswith("slot_by_lane"):  # what is the same in each turn is read once
             assert most // 2 <= count <= most

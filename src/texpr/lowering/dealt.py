@@ -177,23 +177,13 @@ class _Digits:
     shared: Mapping[ir.Loop, LoopMap]
     thread: Expr = ZERO
     slots: list[Expr] = field(default_factory=list[Expr])
-    shape: list[int] = field(default_factory=list[int])
 
-    def take(self, loop: ir.Loop, value: Expr, count: int) -> None:
-        """`value`, one of so many, is the index of `loop`."""
+    def take(self, loop: ir.Loop, value: Expr) -> None:
+        """`value` is the index of `loop`."""
         found = self.shared.get(loop)
-        if found is None:
-            self.slot(value, count)
-            return
-        for digit in found.digits:
+        for digit in found.digits if found is not None else ():
             self.thread = self.thread + value // digit.weight % digit.radix * digit.stride
-        self.slot(value // found.radix, -(-count // found.radix))
-
-    def slot(self, value: Expr, count: int) -> None:
-        """`value`, one of so many, says in which slot an element is."""
-        if count > 1:
-            self.slots.append(value)
-            self.shape.append(count)
+        self.slots.append(value if found is None else value // found.radix)
 
 
 def dealt(access: Access, shared: Mapping[ir.Loop, LoopMap], scope: frozenset[Sym]) -> Dealt | None:
@@ -220,8 +210,15 @@ def dealt(access: Access, shared: Mapping[ir.Loop, LoopMap], scope: frozenset[Sy
             return None
     ranges = [fact for name, extent in zip(names, access.buffer.shape, strict=True) for fact in in_loop(name, extent)]
     simple = Simplifier(known(ranges))
-    slots = tuple(map(simple, found.slots)) or (ZERO,)
-    return Dealt(names, simple(found.thread), slots, tuple(found.shape) or (1,))
+    slots, shape = list[Expr](), list[int]()
+    for slot in map(simple, found.slots):
+        low, high = simple.known.bounds(slot)
+        if low is None or high is None:
+            return None
+        if high > low:
+            slots.append(slot - low)
+            shape.append(high - low + 1)
+    return Dealt(names, simple(found.thread), tuple(slots) or (ZERO,), tuple(shape) or (1,))
 
 
 def _take(element: Expr, base: Expr, extent: int, parts: list[tuple[int, ir.Loop]], found: _Digits) -> bool:
@@ -230,13 +227,12 @@ def _take(element: Expr, base: Expr, extent: int, parts: list[tuple[int, ir.Loop
     weights = [abs(c) for c, _ in parts]
     least = weights[0] if weights else extent
     value = element - base + (base.constant % least if base.is_constant else 0)
-    found.slot(value % least if weights else value, least)
+    found.slots.append(value % least if weights else value)
     reach = 0
     for (c, loop), weight, above in zip(parts, weights, (*weights[1:], 0), strict=False):
         if weight <= reach or above % weight:
             return False
         reach += weight * (loop.extent.constant - 1)
         digit = (value % above if above else value) // weight
-        count = (above or extent) // weight if (above or extent) % weight == 0 else extent // weight + 1
-        found.take(loop, digit if c > 0 else loop.extent.constant - 1 - digit, count)
+        found.take(loop, digit if c > 0 else loop.extent.constant - 1 - digit)
     return True

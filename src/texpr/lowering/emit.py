@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from texpr.affine.expr import ONE, ZERO, Sym
+from texpr.affine.expr import ONE, ZERO, Expr, Sym
 from texpr.affine.facts import Known
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
@@ -43,7 +43,8 @@ class Emitter:
     accumulators that stand for elements just now. `arrays`: memory asked for on the way. `vector`: how a thread runs a loop
     marked `#vector`; `known`: what is known where a statement runs. `copying`: copies to shared memory are only started.
     `free`: what is summed up in any order, so that a product need not be rounded before it is added. `frame`: what is known of
-    turns and of the thread, where elements are kept by lanes; `fetched`: those that a statement has got from other lanes.
+    turns and of the thread, where elements are kept by lanes; `fetched`: those that a statement has got from other lanes;
+    `within`: of a thread's number one that there is in the warp, the same if it is such.
     """
 
     places: dict[Buffer, Place]
@@ -60,6 +61,7 @@ class Emitter:
     known: Callable[[ir.Stmt], Known] = lambda _: Known({})
     copying: bool = False
     frame: Frame = field(default_factory=Frame)
+    within: Callable[[Expr], Expr] = lambda keeper: keeper
     fetched: dict[Load, Value] = field(default_factory=dict[Load, Value])
     _declaring: dict[ir.Bind, Sym] = field(default_factory=dict[ir.Bind, Sym])
 
@@ -131,7 +133,7 @@ class Emitter:
             if not kept.own:
                 found = [Ref(self.names.sym(f"{load.buffer.name.split(chr(39))[0]}_got"), load.dtype) for _ in kept.ways]
                 for got, slots in zip(found, kept.ways, strict=True):
-                    yield k.Shuffle(got.sym, Load(place.buffer, slots), kept.thread, load.span)
+                    yield k.Shuffle(got.sym, Load(place.buffer, slots), self.within(kept.thread), load.span)
                 self.fetched[load] = chosen(found, kept)
 
     def loop(self, loop: ir.Loop) -> k.For:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
 
-from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum, minimum
 from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
@@ -19,6 +19,7 @@ from texpr.lowering import barriers, lanes, points, reduce, vectors
 from texpr.lowering.arena import Arena, Met, room, share
 from texpr.lowering.asynchronous import Wait, committing, copying_leaves, place_waits
 from texpr.lowering.cluster import WHOLE, Cluster, each_where, only_where
+from texpr.lowering.conflict import WARP
 from texpr.lowering.converge import converged
 from texpr.lowering.dealt import by_first, by_thread, turns
 from texpr.lowering.distributed import distributed, ranges
@@ -110,6 +111,7 @@ class _NestLowering:
         cpu = self.target.family == "cpu"
         self.emitter = Emitter(self.placement.places, self.names, simd=cpu, atomics=atomics, known=self.needs.known)
         self.emitter.free = free_sums(grid, self.nest.body) if cpu else frozenset()
+        self.emitter.within = self._within_warp
         self.emitter.vector = None if cpu else vectors.in_lanes
         places = self.placement.places
         self.tensors = Tensors.of(team.nodes, places, self.names, self.needs, self.nest.team, self.nest.threads, self.cluster)
@@ -487,3 +489,11 @@ class _NestLowering:
         else:
             kind = "unroll" if par.sym in self.placement.unrolled else "serial"
             yield k.For(turn, ZERO, turns(par, loop_map), body, ONE, kind, span=par.span)
+
+    def _within_warp(self, keeper: Expr) -> Expr:
+        """A thread that there is in the running one's warp, if not all are: who reads what is not there does not use it."""
+        threads = self.nest.threads
+        if threads % WARP == 0:
+            return keeper
+        first = self.thread // WARP * WARP if threads > WARP else ZERO
+        return maximum(first, minimum(keeper, minimum(first + (WARP - 1), threads - 1)))
