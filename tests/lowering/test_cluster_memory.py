@@ -243,14 +243,14 @@ fn either(x: f32[M, 100]): f32[M, 100] {
             INSIDE
             par 100 |p| { y[r, p] = row[99 - p] }
         } else {
-            par 100 |o| { y[r, o] = row[o] }
+            par 100 |o| { y[r, o] = x[r, o] }
         }
     }
     return y
 }"""
     inside = "par 100 |l| { row[l] = x[r, l] * 2.0 }"
     one, both = (blocked(25, *loops) + "  place(row, cluster)" for loops in ("j", "jl"))
-    for when, more in (("M > 1", inside), ("r > 0", inside), ("all > 0.0", "")):
+    for when, more in (("M > 1", inside), ("r > 0", inside), ("row[3] > 0.0", inside), ("all > 0.0", "")):
         made = laid(text.replace("WHEN", when).replace("INSIDE", more), both if more else one)
         for rows in (1, 3):
             assert wrong(made, {"x": integers(rows, 100)}, {"M": rows}, SEEDS) is None

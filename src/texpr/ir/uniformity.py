@@ -16,7 +16,7 @@ from texpr.affine.ranges import Range
 from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir.value import Index, Load, Ref, Value, operands
-from texpr.isa.levels import Level
+from texpr.isa.levels import Level, Space
 
 CLUSTER = 0
 """The group of all threads of the blocks of a cluster."""
@@ -57,6 +57,7 @@ class Threads:
         self._own = frozenset(a.sym for a in kernel.axes if a.level in (Level.WARP, Level.THREAD, Level.LANE))
         self._ranges: dict[Sym, Range] = {size: (0, _MOST) for size in kernel.sizes}
         self._ranks = frozenset(axis.sym for axis in kernel.axes if axis.level is Level.CLUSTER)
+        self._parted = {array.buffer for array in kernel.arrays if array.space is not Space.CLUSTER}  # each block has its own
         self._clustered: dict[Sym, Expr] = {}
         shape = dict(zip("xyz", kernel.cluster, strict=True))
         for axis in kernel.axes:
@@ -83,6 +84,8 @@ class Threads:
                 return self._alike(value.expr, group, meanings)
             case Ref():
                 return self._alike(expr(value.sym), group, meanings)
+            case Load() if group == CLUSTER and value.buffer in self._parted:
+                return None
             case Load():
                 for sym, meaning in value.data:
                     meanings = meanings.variable(sym, meaning)

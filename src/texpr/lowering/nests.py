@@ -268,8 +268,10 @@ class _NestLowering:
         """Whether all blocks of a cluster surely run a node alike. What each thread keeps a copy of is not known to be."""
         if self.rank is not None and isinstance(node, Branch):
             kept = [place.register for place in self.placement.places.values() if place.register is not None]
-            condition = self.emitter.value(node.stmt.condition)
-            return not any(isinstance(part, Ref) and part.sym in kept for part in walk(condition))
+            own = [array.buffer for array in self.placement.arrays if array.space is not k.Space.CLUSTER]
+            parts = tuple(walk(self.emitter.value(node.stmt.condition)))
+            known = not any(isinstance(part, Ref) and part.sym in kept for part in parts)
+            return known and not any(isinstance(part, Load) and part.buffer in own for part in parts)
         return self.cluster.is_alike(node)
 
     def _sharing(self) -> tuple[tuple[Buffer, k.Array], ...]:

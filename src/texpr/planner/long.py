@@ -18,7 +18,6 @@ from texpr.ir import program as ir
 from texpr.ir.uses import loads
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
-from texpr.mapping.bands import band
 from texpr.planner.follow import Follower
 
 SCRATCH = 4096
@@ -43,7 +42,7 @@ class Rows:
 
 def rows(par: ir.Par, target: Target) -> Rows | None:
     """The rows of a nest that no block of `target` has room for, if blocks of a cluster have."""
-    outer, body = band(par)
+    outer, body = _grid(par)
     if target.max_cluster < 2 or any(p.reduce or p.fully for p in outer):
         return None
     inner = tuple(_bands(body))
@@ -58,6 +57,14 @@ def rows(par: ir.Par, target: Target) -> Rows | None:
     large = sum(size for size in sizes if size > SCRATCH)
     blocks = next((n for n in (2, 4, 8) if n <= target.max_cluster and -(-large // n) + SCRATCH <= target.shared), None)
     return None if blocks is None else Rows(outer, inner, kept, blocks)
+
+
+def _grid(par: ir.Par) -> tuple[tuple[ir.Par, ...], tuple[ir.Stmt, ...]]:
+    """`par` and the loops directly inside of each other in it, and what is inside of them all."""
+    found = [par]
+    while len(found[-1].body) == 1 and isinstance(inner := found[-1].body[0], ir.Par):
+        found.append(inner)
+    return tuple(found), found[-1].body
 
 
 def _bands(body: tuple[ir.Stmt, ...]) -> Iterator[ir.Par]:
