@@ -12,9 +12,8 @@ from functools import lru_cache
 from itertools import count
 from typing import TypeAlias
 
-from texpr.affine.expr import ONE, Expr, FloorDiv, Mod, Sym, expr
+from texpr.affine.expr import ONE, Expr, Sym, expr
 from texpr.affine.facts import Fact, Known
-from texpr.affine.linear import divided
 from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir.rewrite import map_value, substitute_load, substitute_value
@@ -24,6 +23,7 @@ from texpr.isa.levels import Level, Space
 from texpr.presburger.formula import Eq, Formula, Ge, between, compare, negate, rename
 from texpr.presburger.relaxed import flat
 from texpr.reading.boxes import Piece, Sender, filled, pieces, sender
+from texpr.reading.folded import folded
 from texpr.reading.tests import test
 from texpr.support.span import NOWHERE, Span
 
@@ -205,8 +205,8 @@ class _Reader:
         ranks = {a.sym: a for a in kernel.axes if a.level is Level.CLUSTER}
         for axis in (a for a in kernel.axes if a.sym not in ranks):
             own = threads if axis.level is Level.BLOCK else blocks
-            if axis.level in (Level.GRID, Level.CORE) and (folded := self.folded(axis, kernel.body)):
-                digits, skip, env = folded
+            if axis.level in (Level.GRID, Level.CORE) and (found := folded(axis, kernel.body)):
+                digits, skip, env = found
                 own.extend(digits)
                 domain = (*domain, *(between(0, sym, extent) for sym, extent in digits.items()))
             else:
@@ -221,37 +221,6 @@ class _Reader:
         along = {a.dim: expr(a.sym) for a in kernel.axes if a.level is Level.GRID}
         meaning = {**env, **{sym: plain(along[a.dim] % a.extent) for sym, a in ranks.items()}}
         _Body(self, launch, assigned).block(kernel.body, Site(launch), _Scope(meaning, {}), skip)
-
-    def folded(self, axis: k.Axis, body: Block) -> tuple[dict[Sym, Expr], int, dict[Sym, Expr]] | None:
-        """An axis whose index is taken apart into digits of a mixed radix, by the first statements: the digits with their
-        extents, how many statements that are, and what they name.
-
-        0 ≤ z < e₁ · … · eₙ and the points of 0..e₁ × … × 0..eₙ correspond one to one, by division with remainder.
-        """
-        rest, digits, env, total = expr(axis.sym), dict[Sym, Expr](), dict[Sym, Expr](), ONE
-        last: Expr | None = None
-        found: tuple[dict[Sym, Expr], int, dict[Sym, Expr]] | None = None
-        for at, stmt in enumerate(body):
-            value = stmt.value.expr if isinstance(stmt, k.Declare) and isinstance(stmt.value, Index) else None
-            if value is None or not isinstance(stmt, k.Declare):
-                break
-            match value.as_atom:
-                case Mod(num, den) if num is rest and last is None:
-                    digits[stmt.sym], total, last = den, total * den, den
-                case FloorDiv(num, den) if num is rest and den is last:
-                    rest, last = expr(stmt.sym), None
-                case Sym() if value is rest and last is None:
-                    env[stmt.sym] = rest
-                case None if value.is_constant and last is None:
-                    env[stmt.sym] = value
-                case _:
-                    break
-            top = rest.as_sym
-            if digits and last is None and top is not None and top is not axis.sym:
-                extent = divided(axis.extent, total)
-                if extent is not None:
-                    found = {**digits, top: extent}, at + 1, dict(env)
-        return found
 
 
 @dataclass(frozen=True, slots=True)

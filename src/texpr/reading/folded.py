@@ -1,0 +1,42 @@
+"""Axes of a grid that stand for several loops: their indices are its digits, which a kernel declares first."""
+
+from __future__ import annotations
+
+from texpr.affine.expr import ONE, Expr, FloorDiv, Mod, Sym, expr
+from texpr.affine.linear import divided
+from texpr.ir import kernel as k
+from texpr.ir.value import Index
+
+Block = tuple[k.Stmt, ...]
+
+
+def folded(axis: k.Axis, body: Block) -> tuple[dict[Sym, Expr], int, dict[Sym, Expr]] | None:
+    """An axis whose index is taken apart into digits of a mixed radix, by the first statements: the digits with their
+    extents, how many statements that are, and what they name.
+
+    0 ≤ z < e₁ · … · eₙ and the points of 0..e₁ × … × 0..eₙ correspond one to one, by division with remainder.
+    """
+    rest, digits, env, total = expr(axis.sym), dict[Sym, Expr](), dict[Sym, Expr](), ONE
+    last: Expr | None = None
+    found: tuple[dict[Sym, Expr], int, dict[Sym, Expr]] | None = None
+    for at, stmt in enumerate(body):
+        value = stmt.value.expr if isinstance(stmt, k.Declare) and isinstance(stmt.value, Index) else None
+        if value is None or not isinstance(stmt, k.Declare):
+            break
+        match value.as_atom:
+            case Mod(num, den) if num is rest and last is None:
+                digits[stmt.sym], total, last = den, total * den, den
+            case FloorDiv(num, den) if num is rest and den is last:
+                rest, last = expr(stmt.sym), None
+            case Sym() if value is rest and last is None:
+                env[stmt.sym] = rest
+            case None if value.is_constant and last is None:
+                env[stmt.sym] = value
+            case _:
+                break
+        top = rest.as_sym
+        if digits and last is None and top is not None and top is not axis.sym:
+            extent = divided(axis.extent, total)
+            if extent is not None:
+                found = {**digits, top: extent}, at + 1, dict(env)
+    return found
