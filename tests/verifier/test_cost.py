@@ -9,7 +9,7 @@ from texpr.witness import proved
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
-LINES = 2455
+LINES = 2471
 """The most lines of the verifier, 200 of them so that its questions grow no faster than programs: 1,500 would be good."""
 
 

@@ -30,6 +30,13 @@ def test_random_programs_are_proved(target: str) -> None:
     assert not left
 
 
+@pytest.mark.parametrize("target", ["cpu", "sm_90a"])
+@pytest.mark.parametrize("seed", [622, 666])
+def test_what_was_overwritten_need_not_be_there(seed: int, target: str) -> None:
+    """A register takes an element over from what the program wrote before, and overwrote."""
+    assert open_ones(range(seed, seed + 1), target) == (1, [])
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("target", ["cpu", "sm_90a"])
 @pytest.mark.parametrize("part", range(10))
