@@ -494,8 +494,7 @@ class _NestLowering:
 
     def _within_warp(self, keeper: Expr) -> Expr:
         """A thread that there is in the running one's warp, if not all are: who reads what is not there does not use it."""
-        threads = self.nest.threads
-        if threads % WARP == 0:
+        if (threads := self.nest.threads) % WARP == 0:
             return keeper
         first = self.thread // WARP * WARP if threads > WARP else ZERO
         return maximum(first, minimum(keeper, minimum(first + (WARP - 1), threads - 1)))
