@@ -92,10 +92,9 @@ class Kernel:
         """Why it moves more than the least; empty where it does not."""
         if self.sectors <= self.least * 1.005:
             return ""
-        if self.tiled and not self.notes.solved:
-            return "rows of tiles begin between sectors"
-        said = dict.fromkeys(PROVED.get(each.solution.certificate, each.solution.certificate) for each in self.notes.solved)
-        return "; ".join(said) or "nothing is proved"
+        said = [PROVED.get(each.solution.certificate, each.solution.certificate) for each in self.notes.solved]
+        rows = ["rows of tiles begin between sectors"] if self.tiled else []
+        return "; ".join(dict.fromkeys((*rows, *said))) or "nothing is proved"
 
 
 @cache
@@ -121,7 +120,7 @@ def cells(name: str, sizes: Sizes) -> list[str]:
     """A row of the table: sums over kernels; reasons of those that move more than the least."""
     kernels = counted(name, sizes)
     sectors, least = sum(each.sectors for each in kernels), sum(each.least for each in kernels)
-    reasons = dict.fromkeys(each.reason for each in kernels if each.reason)
+    reasons = dict.fromkeys(part for each in kernels for part in each.reason.split("; ") if part)
     proofs = dict.fromkeys(each.notes.barriers.by for each in kernels if each.notes.barriers is not None)
     barriers = sum(each.counts.block_barriers + each.counts.warp_barriers for each in kernels)
     conflicts = sum(each.counts.bank_conflicts for each in kernels)

@@ -18,7 +18,7 @@ from texpr.affine.expr import Sym, expr
 from texpr.driver import lower
 from texpr.explain.sigma import sigma
 from texpr.frontend import parse
-from texpr.mapping.digits import Digits
+from texpr.mapping.digits import Digits, of_lanes
 from texpr.mapping.solve import solve
 from texpr.mapping.streams import Band, Request, Stream
 from texpr.mapping.warps import Warps
@@ -287,3 +287,17 @@ def test_what_is_staged_is_solved() -> None:
     (note,) = lower(function, "sm_90a", schedule="auto").notes
     assert {s.name for each in note.solved for s in each.band.streams if s.shared} == {"A_s", "B_s"}
     assert all(each.solution.cost.conflicts == 0 for each in note.solved)
+
+
+def test_what_rims_may_cost_is_more_than_a_little() -> None:
+    """A tile of an image: lanes along a batch that may be of one image gain a twentieth, if it is of four."""
+    loops = tuple(Sym(name) for name in "bhwc")
+    extents = (4, 7, 11, 8)
+    read = Stream("X", 4, (1 << 40, 1 << 28, 4 * 4099, 4), 0, ((128, None),))
+    write = Stream("T", 4, (7 * 11 * 36, 11 * 36, 36, 4), shared=True)
+    band = Band(loops, extents, extents, (read, write), entered=1)
+    shape: Digits = ((3, 8), (2, 32))
+    free, guarded = solve(band, 256, shape, False), solve(replace(band, guarded=True), 256, shape, False)
+    assert shape != free.digits and free.shape.weighted * 9 / 10 < free.cost.weighted < free.shape.weighted
+    assert {loop for loop, _ in of_lanes(guarded.digits, 32)} == {3, 2}
+    assert guarded.cost.weighted == free.shape.weighted

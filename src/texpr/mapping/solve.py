@@ -29,6 +29,10 @@ from texpr.mapping.weights import WEIGHTS
 WORK = 60_000
 """Sets of lanes looked at before the search ends with what it has."""
 
+WORTH = 9, 10
+"""A guarded band of a team is mapped otherwise than by shape where the cost of memory falls to less than this share: what rims
+cost is not counted, and an array may have a few iterations along a loop that has many in a tile."""
+
 NARROW = 3
 """Short loops that lanes may run on across, at most."""
 
@@ -136,6 +140,8 @@ def solve(band: Band, threads: int, shape: Digits, free: bool) -> Solution:
         for digits in _narrow(band, threads):
             search.meet(digits)
     best, cost = search.best
+    if band.entered is not None and band.guarded and cost.weighted * WORTH[1] >= search.shape_cost.weighted * WORTH[0]:
+        best, cost = shape, search.shape_cost
     lanes = of_lanes(best, band.request.lanes)
     if (best is not shape or band.entered is not None) and prod(radix for _, radix in lanes) == band.request.lanes:
         made = _block(band, lanes, threads, shape)

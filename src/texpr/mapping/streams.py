@@ -94,7 +94,8 @@ class Band:
 
     `spans`: what open extents are taken to be where a number is needed. `entered`: how often a team of threads, which shares
     the band out, comes to it; None where it is shared out over the grid. `refined`: the same iterations by more loops, the
-    digits at which accesses cut an index, where that makes every address a sum.
+    digits at which accesses cut an index, where that makes every address a sum. `guarded`: some iterations may do nothing, as
+    at the rim of an array that is not known to have whole tiles.
     """
 
     loops: tuple[Sym, ...]
@@ -104,6 +105,7 @@ class Band:
     request: Request = Request()
     entered: int | None = None
     refined: Band | None = None
+    guarded: bool = False
 
     @property
     def counted(self) -> tuple[int, ...]:
@@ -172,7 +174,8 @@ def band_of(
     builder.visit(body, turns)
     extents, spans = zip(*(_extent(p.extent, values) for p in loops), strict=True)
     entered = prod(OPEN if e is None else e for _, e in turns) if team else None
-    band = Band(syms, extents, spans, builder.merged(), entered=entered)
+    guarded = any(isinstance(stmt, ir.If) for stmt in ir.walk(body))
+    band = Band(syms, extents, spans, builder.merged(), entered=entered, guarded=guarded)
     if all(stream.index is None or stream.shared for stream in band.streams):
         return band
     return replace(band, refined=_refined(band, builder, body, turns))
