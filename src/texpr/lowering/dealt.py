@@ -107,7 +107,8 @@ class Dealt:
         own = simple(keeper.substitute(frame.turns) - THREAD) is ZERO
         ways = product(*(_ways(simple(e.substitute(frame.turns)), n, simple) for e, n in zip(told, self.shape, strict=True)))
         plain = Simplifier(known(frame.facts))
-        return Seen(tuple(ways), tuple(map(plain, told)), plain(keeper), own)
+        nowhere = tuple(ZERO for _ in told)  # there is no such element, and nothing that is read
+        return Seen(tuple(ways) or (nowhere,), tuple(map(plain, told)), plain(keeper), own)
 
 
 def _ways(slot: Expr, count: int, simple: Simplifier) -> Iterator[Expr]:
