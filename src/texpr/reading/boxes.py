@@ -15,7 +15,7 @@ from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir.tensor_map import combined_as, element_of
-from texpr.ir.value import Index, Literal, Load, Op, Value
+from texpr.ir.value import Cast, Index, Literal, Load, Op, Value
 from texpr.presburger.formula import FALSE, Eq, Formula, Ge, between, conj, negate
 
 CHUNK, LINE = 16, 128
@@ -202,6 +202,8 @@ def _named_row(
             yield (column, expr(int(number))), tests, ()
         case Index(number):
             yield (column, number), tests, ()
+        case Cast(Load() as wide, _) if wide.dtype.is_integer and value.dtype.is_integer:
+            yield from _named_row(wide, column, name, tests)  # a row of the matrix, as subscripts of the program are: below 2³¹
         case _:
             sym = Sym(name)
             yield (column, expr(sym)), tests, ((sym, value),)

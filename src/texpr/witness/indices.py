@@ -10,6 +10,9 @@ from texpr.ir.value import Buffer, Load, Ref
 from texpr.reading.events import Site
 from texpr.verifier.match import Match, Pairing, home_of
 
+PARTS = 16
+"""The most boxes that a dimension is cut into."""
+
 Turns = Collection[tuple[Sym, Expr]]
 """Indices of the program's loops, as other events of a launch have them."""
 
@@ -68,7 +71,28 @@ def solutions(pairing: Pairing, wanted: Sequence[Sym], turns: Turns) -> Iterator
         if found is not None and found not in tried:
             tried.append(found)
             yield found
+    yield from _boxed(pairing, wanted, turns)
     yield from _counted(pairing, wanted, turns)
+
+
+def _boxed(pairing: Pairing, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapping[Sym, Expr]]:
+    """Where no equation names the index along a dimension of a box, and boxes are parts of it: by the array's subscripts, if
+    boxes are its outer dimensions, or one part after the other."""
+    target, site, loops = pairing.event.target, pairing.event.site, pairing.action.spot.loops
+    if not pairing.event.engine or not isinstance(target, Load) or solve(pairing, wanted, None, turns) is not None:
+        return
+    inner, rank = loops[len(loops) - target.buffer.rank // 2 :], target.buffer.rank // 2
+    rest = solve(pairing, wanted[: len(wanted) - rank], None, turns)
+    if rest is not None and target.buffer.rank == 2 * rank <= 2 * len(loops):
+        pairs = zip(inner, target.index[:rank], target.index[rank:], target.buffer.shape[rank:], strict=True)
+        yield {**rest, **{loop.sym: part * extent + at for loop, part, at, extent in pairs}}
+    for loop in loops if not site.sender else ():
+        rest = solve(pairing, [sym for sym in wanted if sym != loop.sym], None, turns)
+        used = {sym for e in rest.values() for sym in e.syms()} if rest is not None else set[Sym]()
+        for box in (each for each in site.loops if each.kind == "simd" and not each.body and each.hi.is_constant):
+            parts, left = divmod(loop.extent.constant if loop.extent.is_constant else 1, box.hi.constant)
+            if rest is not None and box.sym not in used and not left and parts <= PARTS:
+                yield from ({**rest, loop.sym: expr(box.sym) + box.hi * part} for part in range(parts))
 
 
 def solve(pairing: Pairing, wanted: Sequence[Sym], names_first: bool | None, turns: Turns) -> Mapping[Sym, Expr] | None:
