@@ -17,7 +17,7 @@ from texpr.presburger.formula import TRUE, And, Formula
 from texpr.presburger.store import Choice, Never, Store, TooLong
 
 MOST_CASES = 96
-"""Alternatives that are looked at, of all choices."""
+"""Alternatives that are looked at, of all choices; four times as many where only a contradiction is an answer."""
 
 _SOME, _OPEN = -1, -2
 """There is a point; it is not found out whether there is one."""
@@ -106,7 +106,7 @@ class _Search:
     __slots__ = ("certain", "left")
 
     def __init__(self, certain: bool):
-        self.certain, self.left = certain, MOST_CASES
+        self.certain, self.left = certain, MOST_CASES if certain else 4 * MOST_CASES
 
     def none(self, store: Store, choices: Sequence[Choice], depth: int) -> int:
         """The alternatives by which there is no point; or `_SOME`, `_OPEN`. Their bits are those from 0 to `depth`."""
