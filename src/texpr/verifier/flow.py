@@ -315,7 +315,7 @@ class Flow:
                 return None
             facts += [*self._written(action, names, r), disj(before)]
         found = [each for w in writes if w.stored == r.stored for each in self._put(w, r, action, names, begun)]
-        others = [a for a in self.program.actions if begun and a is not action and a.stored == r.stored and not a.spot.tests]
+        others = [a for a in self.program.actions if begun and a.stored == r.stored and not a.spot.tests]
         try:
             point = nowhere(facts, found, self.premises)
             if point is None or not others:
@@ -330,7 +330,7 @@ class Flow:
         own = {loop.sym: Sym(f"{loop.sym.name}◇") for loop in action.spot.loops}
         times, turns = when(action.spot, own, 1), {t[0].sym: t[1] for t in r.when if not isinstance(t, int)}
         between = (disj(f for _, f in cases(x, y, r.stored, whole=True)) for x, y in ((begun, times), (times, r.when)))
-        said = tuple(turns.get(sym, expr(names.get(sym, own[sym]))) for sym in own)
+        said = tuple(turns.get(sym, expr(names.get(sym, 0))) for sym in own)
         return There(own, (*self._written(action, own, r), *between), (said,))
 
     def _written(self, action: Action, names: Mapping[Sym, Sym], r: Access) -> Iterator[Formula]:
