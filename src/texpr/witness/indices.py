@@ -38,7 +38,7 @@ class Kept:
             return
         element = (*map(expr, around), *meant.index)
         places = given.index if isinstance(given, Load) else ()
-        if self.in_parts:  # what lies before a part of it is the same at all places of the part
+        if self.in_parts and any(e.as_sym is None for e in self.index):  # what lies before a part is the same all over it
             for theirs, mine in zip(element, self.meant, strict=True):
                 for own, other in zip(self.index, places, strict=True):
                     if own.syms() and (mine - own).syms().isdisjoint(own.syms()):

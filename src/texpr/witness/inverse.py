@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TypeAlias
 
-from texpr.affine.expr import Atom, Expr, FloorDiv, Mod, Sym, expr
+from texpr.affine.expr import Atom, Expr, FloorDiv, Mod, Sym, combination, expr, term
 from texpr.reading.events import Site
 
 Ends: TypeAlias = Mapping[Sym, int]
@@ -28,8 +28,9 @@ def inverse(site: Site, indices: Mapping[Sym, Expr], own: Collection[Sym] = ()) 
         for loop, (lo, hi) in site.bounds.items()
         if hi.is_constant and lo.is_constant and lo.constant == 0 < hi.constant
     }
+    dims = {*site.dims}
     for loop, value in indices.items():
-        _take(value, expr(loop), known, digits, ends)
+        _take(*_turned(value, expr(loop), dims), known, digits, ends)
     for loop in site.loops:
         lo, _ = site.bounds[loop]
         if loop.sym in known and loop.step.is_constant and loop.step.constant > 1:  # 0 ≤ lo < step where turns are dealt out
@@ -42,6 +43,14 @@ def inverse(site: Site, indices: Mapping[Sym, Expr], own: Collection[Sym] = ()) 
         if loop.sym not in known:
             known[loop.sym] = site.bounds[loop][0].substitute({s: known.get(s, s if s in own else 0) for s in site.dims})
     return tuple(known.get(sym, expr(sym if sym in own else 0)) for sym in site.dims)
+
+
+def _turned(value: Expr, given: Expr, dims: Collection[Sym]) -> tuple[Expr, Expr]:
+    """`value` = `given` with what is no coordinate on the other side, and turned round where what goes up goes down there."""
+    sizes = combination(0, [(m, c) for m, c in value.terms if not {s for s in term(m).syms() if s in dims}])
+    value, given = value - sizes, given - sizes
+    down = value.terms and all(c < 0 for _, c in value.terms)
+    return (value.constant - value, value.constant - given) if down else (value, given)
 
 
 def _take(
