@@ -16,6 +16,7 @@ from tests.schedule.test_unguard import ROWSUM
 from texpr.ir import kernel as k
 from texpr.support.diagnostic import TexprError
 from texpr.tma.correctness import fttc
+from texpr.witness import proved
 
 STRIDED = """split(i, {box}) -> (c, b)  split(b, {step}) -> (t, phase)  split(k, 32) -> (bk, tk)  reorder(bk, c, phase, tk, t)
 stage(A, at=phase, in=shared, via=tma{more}) -> As  unguard(t)"""
@@ -31,6 +32,8 @@ def check(box: int, step: int, more: str = "") -> None:
         return
     made = laid(ROWSUM, schedule)
     assert any(isinstance(s, k.CopyTensor) for s in made.statements)
+    counts = proved(made.function, made.plan).counts
+    assert not counts["refused"] and not counts["undecided"]
     for size in sorted({0, 1, box - 1, box, box + 1, 2 * box + step, 3 * box - 1}):
         arrays = {"A": integers(size, 36, seed=size) + 7}
         assert wrong(made, arrays, {"M": size, "K": 36}, (None,)) is None, (size, box, step)

@@ -93,6 +93,8 @@ class _Search:
         first = isinstance(event.stmt, k.Declare) and isinstance(event.value, Literal)  # perhaps of what is assigned later
         if round < 3 or first:
             every = [a for a in every if a.span.line == event.span.line or (round and name.startswith(a.stored.name))]
+        if isinstance(event.value, Load | Ref) and isinstance(event.target, Ref):  # a register is called after what it keeps
+            every = [a for a in every if name.startswith(a.stored.name)]
         return sorted(every, key=lambda a: (a.span != event.span, a.span.line != event.span.line, a.stored.name != name))
 
     def match(self, event: Event, candidates: Sequence[Action], known: Sequence[Kept] = ()) -> Match | None:
@@ -217,13 +219,15 @@ class _Search:
         return None
 
     def passed_on(self, event: Event, source: Load | Ref, anchors: Sequence[Match]) -> Moved | None:
-        """`event` as a copy of what one register keeps to another one, which updates it next."""
-        for match in (m for m in anchors if home_of(m.event.target) == home_of(event.target)):
-            loops, known = indices(match.action.spot), set(event.site.dims)
-            same = (m for m in anchors if home_of(m.event.target) == home_of(source) and m.action.stored == match.action.stored)
-            count = next((n for n, sym in enumerate(loops) if not match.indices[sym].syms() <= known), len(loops))
-            if next(same, None) is not None:
-                return self.moved(event, match.action, tuple(match.indices[sym] for sym in loops[:count]), -1)
+        """`event` as a copy of what one register keeps to another one, which updates it next, or from one that did so last."""
+        place = {each: at for at, each in enumerate(self.asked.reading.events)}
+        for side, home, other in ((-1, home_of(event.target), home_of(source)), (1, home_of(source), home_of(event.target))):
+            for match in (m for m in anchors if home_of(m.event.target) == home and (place[m.event] - place[event]) * side < 0):
+                loops, known = indices(match.action.spot), set(event.site.dims)
+                same = (m for m in anchors if home_of(m.event.target) == other and m.action.stored == match.action.stored)
+                count = next((n for n, sym in enumerate(loops) if not match.indices[sym].syms() <= known), len(loops))
+                if next(same, None) is not None:
+                    return self.moved(event, match.action, tuple(match.indices[sym] for sym in loops[:count]), side)
         return None
 
     def moved(self, event: Event, action: Action, values: tuple[Expr, ...], side: int) -> Moved:
