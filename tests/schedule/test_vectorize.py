@@ -12,6 +12,7 @@ from tests.schedule.laid import binary, counts, integers, laid, refusal, wrong
 from texpr.interp.dtypes import numpy_dtype
 from texpr.ir import kernel as k
 from texpr.ir.types import DTYPES
+from texpr.witness import proved
 
 SAXPY = """
 fn saxpy(a: f32, x: f32[n] align(16), y: f32[n] align(16)): f32[n] {
@@ -169,6 +170,7 @@ BIND = "split(t, 8) -> (b, u)  vectorize(v)  bind(b, grid.x)  bind(u, block.x)"
 def test_bodies(body: str, n: int) -> None:
     made = laid(forms(body), BIND)
     assert any(isinstance(s, k.StoreVector) for s in made.statements)
+    assert not proved(made.function, made.plan).counts["refused"]
     assert wrong(made, {"x": integers(n)}, orders=(None, 0)) is None
 
 

@@ -314,6 +314,6 @@ def _part(whole: Expr, monomial: Monomial, coefficient: int) -> Expr:
     total = ZERO
     for found, number in (*whole.terms, ((), whole.constant)):
         rest = without(found, monomial)
-        if rest is not None and number % coefficient == 0:
+        if rest is not None and coefficient and number % coefficient == 0:
             total = total + term(rest, number // coefficient)
     return total

@@ -59,7 +59,7 @@ def prove(asked: Question, plan: k.Plan, tags: Tags) -> Proof:
     prover.run()
     prover.interface(plan)
     found = prover.found
-    unknown = any(o.verdict is Verdict.UNDECIDED and o.what == "is a statement" for o in found)
+    unknown = any(o.verdict is Verdict.UNDECIDED and o.what in ("is a statement", "each instance is done") for o in found)
     if reading.strange or unknown:  # what seems wrong may be right by what is not understood
         verdicts = {Verdict.REFUSED: Verdict.UNDECIDED}
         found = [replace(each, verdict=verdicts.get(each.verdict, each.verdict)) for each in found]
@@ -239,7 +239,7 @@ class _Prover:
             about, span = f"line {action.span.line}, {action.stored.name}", action.span
             for what, group in (("each instance is done", found), ("each sum is made", summed)):
                 done = Done(self.flow, action, group, self.parts)
-                if group is found or group:
+                if (group or group is found) and not isinstance(action.stmt, ir.Let):  # a name, that may be written out
                     yield Told(kernel, what, about, "no index is left out", span), done.uncovered, ()
                 for one, two in combinations_with_replacement(group, 2):
                     told = Told(kernel, "no instance is done twice", about, "indices differ", span)
