@@ -31,6 +31,10 @@ class Memory:
 GLOBAL = Memory(Space.GLOBAL, Level.GRID, sector=32, line=128)
 SHARED = Memory(Space.SHARED, Level.BLOCK, sector=4, line=128, banks=32, bank_width=4)
 LOCAL = Memory(Space.LOCAL, Level.THREAD, sector=32, line=128)
+# The shared memory of all blocks of a cluster: PTX ISA, "State spaces", `.shared::cluster`.
+CLUSTER = Memory(Space.CLUSTER, Level.CLUSTER, sector=4, line=128, banks=32, bank_width=4)
+# Registers: a shuffle moves 32 bits a lane (PTX ISA, "shfl.sync").
+LANES = Memory(Space.LANES, Level.WARP, sector=4, line=128, vector=4)
 
-MEMORIES: dict[Space, Memory] = {memory.space: memory for memory in (GLOBAL, SHARED, LOCAL)}
+MEMORIES: dict[Space, Memory] = {memory.space: memory for memory in (GLOBAL, CLUSTER, SHARED, LANES, LOCAL)}
 """Each memory by its space."""
