@@ -6,15 +6,15 @@ remains a proof.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.presburger.digits import in_digits
-from texpr.presburger.formula import TRUE, And, Eq, Formula, Ge, Or, conj, leaves, negate, rename, syms
+from texpr.presburger.formula import TRUE, And, Eq, Formula, Ge, Or, conj, leaves, rename, syms
 from texpr.presburger.omega import refuted
 from texpr.presburger.raw import Undecided
-from texpr.presburger.relaxed import defined, divisions, eliminated, flat, relaxed
+from texpr.presburger.relaxed import divisions, eliminated, flat, relaxed
 from texpr.presburger.sets import Set
 
 MOST = 2**31 - 1
@@ -82,33 +82,3 @@ def _is_product(value: Expr) -> bool:
 
 def _has_product(fact: Formula) -> bool:
     return any(map(_is_product, leaves(fact)))
-
-
-def points(dims: Sequence[Sym], facts: Iterable[Formula], exists: Sequence[Sym], premises: Formula) -> Set:
-    """The points over `dims` for which there are some over `exists` with all of `facts`. Raises Undecided."""
-    hidden = frozenset(exists)
-    left, solved = eliminated(list(flat(facts)), hidden.__contains__)
-    gone = {sym for sym, _ in solved}
-    for fact in list(left):  # what defines a dimension must stay, but products of it are written out
-        found = defined(fact.expr, frozenset(dims).__contains__) if isinstance(fact, Eq) else None
-        if found is not None:
-            left = [f if f is fact or not _in_product(found[0], f) else rename(f, {found[0]: found[1]}) for f in left]
-    formula = relaxed(conj((*left, premises)))
-    return Set.of(dims, formula, exists=[sym for sym in exists if sym not in gone])
-
-
-def _in_product(sym: Sym, formula: Formula) -> bool:
-    return any(sym in monomial and len(monomial) > 1 for e in leaves(formula) for monomial, _ in e.terms)
-
-
-def holds(parts: Sequence[Formula], goal: Formula, premises: Formula) -> bool:
-    """Whether `goal` follows from `parts`. What is not decided does not."""
-    try:
-        return witness((*parts, negate(goal)), premises) is None
-    except Undecided:
-        return False
-
-
-def renamed(formulas: Iterable[Formula], names: Mapping[Sym, Sym | Expr]) -> list[Formula]:
-    """Formulas with other symbols."""
-    return [rename(formula, names) for formula in formulas]

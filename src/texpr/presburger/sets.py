@@ -92,10 +92,6 @@ class Set:
 
         return Set(tuple(d for d in self.dims if d not in dims), limited(answer))
 
-    def project_onto(self, dims: Collection[Sym]) -> Set:
-        """The shadow on `dims`, in this set's order."""
-        return self.project_out([d for d in self.dims if d not in dims])
-
     def product(self, other: Set) -> Set:
         """Pairs of points, as flat tuples."""
         return Set((*self.dims, *other.dims), limited(lambda: self.raw.flat_product(other.raw)))
