@@ -21,8 +21,8 @@ from texpr.ir.updates import combine, sum_and_product, taken
 from texpr.ir.uses import loads
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, conjunction, walk
 from texpr.lowering.copies import filled_with_zero, is_copy
-from texpr.lowering.dealt import Frame, Seen
 from texpr.lowering.names import Names
+from texpr.lowering.owners import Frame, Seen
 from texpr.lowering.places import Place
 from texpr.mapping.reductions import is_atomic
 from texpr.schedule.marks import UNROLL, VECTOR, mark

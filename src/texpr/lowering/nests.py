@@ -21,12 +21,12 @@ from texpr.lowering.asynchronous import Wait, committing, copying_leaves, place_
 from texpr.lowering.cluster import WHOLE, Cluster, each_where, only_where
 from texpr.lowering.conflict import WARP
 from texpr.lowering.converge import converged
-from texpr.lowering.dealt import by_first, by_thread, turns
 from texpr.lowering.distributed import distributed, ranges
 from texpr.lowering.emit import Emitter, atomic_binds, free_sums, unrolling
 from texpr.lowering.lives import Lives, Turn
 from texpr.lowering.names import Names
 from texpr.lowering.needs import Needs
+from texpr.lowering.owners import by_first, by_thread, turns
 from texpr.lowering.phases import Tensors
 from texpr.lowering.placement import Placement, Placer
 from texpr.lowering.shuffles import Shuffles

@@ -17,8 +17,8 @@ from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
 from texpr.lowering.conflict import WARP
-from texpr.lowering.dealt import Lanes, Unfit
 from texpr.lowering.names import Names
+from texpr.lowering.owners import Lanes, Unfit
 from texpr.lowering.places import Distributed, Place
 from texpr.lowering.team import COPIES
 from texpr.mapping.nest import Nest

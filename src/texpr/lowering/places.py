@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.ir.kernel import Space
 from texpr.ir.value import Buffer
-from texpr.lowering.dealt import Dealt
+from texpr.lowering.owners import Dealt
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.lowering.barriers import OPEN
 from texpr.lowering.conflict import WARP, End
-from texpr.lowering.dealt import THREAD, WAYS, Dealt, Frame, Lanes, Price, Seen, Unfit, by_first, by_thread, dealt, turns
 from texpr.lowering.emit import MOST_UNROLLED, unrolling
 from texpr.lowering.needs import Needs
+from texpr.lowering.owners import THREAD, WAYS, Dealt, Frame, Lanes, Price, Seen, Unfit, by_first, by_thread, dealt, turns
 from texpr.lowering.team import Team, Who
 from texpr.mapping.cost import WORD, Point, rounds
 from texpr.mapping.nest import LoopMap, Nest, Role

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
-from texpr.lowering.dealt import Unfit
 from texpr.lowering.names import Names
 from texpr.lowering.needs import Needs
+from texpr.lowering.owners import Unfit
 from texpr.lowering.shuffles import Shuffles
 from texpr.lowering.team import build
 from texpr.mapping.nest import Nest

@@ -19,7 +19,7 @@ from texpr.ir.types import BOOL
 from texpr.ir.updates import combine
 from texpr.ir.value import Buffer, Load, Op, Ref, Value
 from texpr.presburger.formula import Formula, between, negate
-from texpr.reading.tests import test
+from texpr.reading.conditions import test
 from texpr.support.span import Span
 
 Time: TypeAlias = tuple["int | ir.Loop", ...]

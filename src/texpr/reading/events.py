@@ -23,8 +23,8 @@ from texpr.isa.levels import Level, Space
 from texpr.presburger.formula import Eq, Formula, Ge, between, compare, negate, rename
 from texpr.presburger.relaxed import flat
 from texpr.reading.boxes import Piece, Sender, filled, pieces, sender
+from texpr.reading.conditions import test
 from texpr.reading.folded import folded
-from texpr.reading.tests import test
 from texpr.support.span import NOWHERE, Span
 
 Host: TypeAlias = tuple["int | k.HostLoop", ...]

@@ -17,8 +17,8 @@ from texpr.isa.levels import Space
 from texpr.presburger.formula import FALSE, Eq, Formula, conj, negate, rename, syms
 from texpr.presburger.relaxed import flat
 from texpr.reading.actions import Action, Program, Spot
+from texpr.reading.conditions import test
 from texpr.reading.events import Event, Reading, Site, Variable
-from texpr.reading.tests import test
 
 
 @dataclass(frozen=True, slots=True, eq=False)
