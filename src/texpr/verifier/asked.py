@@ -26,7 +26,7 @@ class Told(NamedTuple):
         return cls(event.site.launch.kernel.name, what, described(event) if about is None else about, how, event.span)
 
 
-Asked: TypeAlias = tuple[tuple[str, str, str, str, Span], Callable[..., "Point | None"], tuple[object, ...]]
+Asked: TypeAlias = tuple[Told, Callable[..., "Point | None"], tuple[object, ...]]
 """An obligation, what finds a point at which it does not hold, and what that is asked of."""
 
 

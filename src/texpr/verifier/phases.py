@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import prod
+from types import UnionType
 from typing import TypeAlias
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
@@ -30,6 +31,7 @@ from texpr.verifier.asked import Asked, Told
 from texpr.verifier.landing import Landing, Names, known, located, never_lands, not_landed, own_dims, there
 from texpr.verifier.tags import End, Instance, Turn
 
+Kind: TypeAlias = type[object] | UnionType
 ARRIVAL, COPY = k.BarrierExpect | k.BarrierArrive, k.CopyTensor | k.CopyBulk
 SAME: Names = {}
 Box: TypeAlias = tuple[tuple[Expr, Expr], ...]
@@ -81,14 +83,14 @@ class Phases:
                 if issubclass(kind, kinds):
                     yield Told(launch.kernel.name, what, about, how, span), question, (user, *more)
 
-    def named(self, to: Sequence[Instance], user: Signal, names: Names, kind: object) -> tuple[list[Named], Formula]:
+    def named(self, to: Sequence[Instance], user: Signal, names: Names, kind: Kind) -> tuple[list[Named], Formula]:
         """Signals of one kind at the barrier of `user` at these coordinates, each if no earlier one is there; when none is."""
         found: list[Named] = []
         none: list[Formula] = []
         for each in to:
             signal = self.reading.signals[each.of]
             alike = signal.barrier.buffer is user.barrier.buffer and signal.site.launch is user.site.launch
-            if not (alike and isinstance(signal.stmt, kind)):  # type: ignore[arg-type]
+            if not (alike and isinstance(signal.stmt, kind)):
                 raise ValueError("a signal of another kind, or barrier")
             own = located(signal.site, each.at, names)
             here = conj((there(signal.site, own), Eq(slot(signal, own) - slot(user, names))))

@@ -109,7 +109,7 @@ class _Prover:
         for told, question, args in chain(
             self.meeting(), self.flow.phases.questions(), self.covered(), self.memory(), self.reads(), self.arenas()
         ):
-            self.ask(Told(*told), question, *args)
+            self.ask(told, question, *args)
 
     def say(self, told: Told, verdict: Verdict, how: str) -> None:
         """What became of an obligation."""
@@ -204,7 +204,7 @@ class _Prover:
         try:
             shares.take(tagged, leaves, self.matches.values())
             for told, question, args in sums.questions(tagged):
-                self.ask(Told(*told), question, *args)
+                self.ask(told, question, *args)
         except Wrong as why:
             self.say(Told("", "a sum in parts", "", "", NOWHERE), Verdict.REFUSED, str(why))
         self.totals, self.kept, self.leaves, self.parts = sums.made, sums.kept, shares.leaves, shares.parts
@@ -305,14 +305,12 @@ class _Prover:
             pairs = [(x.buffer, y.buffer) for x, y in overlaps(kernel)]
             for one, other in (*pairs, *((y, x) for x, y in pairs)):
                 mine, theirs = self.by_home[one], self.by_home[other]
-                told = Told(
-                    kernel.name, "apart in memory", f"{one.name} and {other.name}", "one is done with before", kernel.span
-                )
+                about, how = f"{one.name} and {other.name}", "one is done with before"
+                told = Told(kernel.name, "apart in memory", about, how, kernel.span)
                 if one in self.parts or other in self.parts:
                     self.say(told, Verdict.UNDECIDED, "parts of sums have bytes in common with something")
                 for a, b in product(mine, theirs):
                     yield told, self.flow.crossed, (a, b)
-                for a, b in product(mine, mine):
-                    for c in theirs if a.write and not b.write else ():
-                        if c.write:
-                            yield told, self.flow.overwritten, (a, b, c)
+                for a, b, c in product(mine, mine, theirs):
+                    if a.write and not b.write and c.write:
+                        yield told, self.flow.overwritten, (a, b, c)
