@@ -13,9 +13,10 @@ from tests.lowering import test_columns as columns
 from tests.lowering import test_gathered_rows as rows
 from tests.schedule.laid import Laid, laid
 from tests.verifier.engine_mutants import planted
+from tests.verifier.verdicts import open_of
 
 from texpr.ir import kernel as k
-from texpr.verifier import Proof, Verdict
+from texpr.verifier import Verdict
 from texpr.witness import proved
 
 SLICES = """
@@ -34,10 +35,6 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
     "rows with nan": (rows.GATHER, rows.TILES.format(", fill=nan"), rows.TARGET),
     "rows, swizzled": (rows.GATHER, rows.TILES.format(", fill=zero, swizzle=64B"), rows.TARGET),
 }
-
-
-def open_of(proof: Proof) -> list[object]:
-    return [*proof.of(Verdict.REFUSED), *proof.of(Verdict.UNDECIDED)]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

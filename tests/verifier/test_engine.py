@@ -10,11 +10,12 @@ import pytest
 from tests.lowering.rings import MATMUL
 from tests.schedule.laid import Laid, laid, wrong
 from tests.verifier.engine_mutants import Planted, planted
+from tests.verifier.verdicts import is_proved
 
 from texpr import driver
 from texpr.emulator import LOCKSTEP
 from texpr.ir.program import Function
-from texpr.verifier import Proof, Verdict
+from texpr.verifier import Verdict
 from texpr.witness import proved
 
 TMA = Path(__file__).parents[2] / "examples" / "tma"
@@ -105,11 +106,6 @@ def test_what_is_not_refused_changes_nothing(name: str) -> None:
         seen.add(key)
         assert wrong(Laid(function, function, bug.plan), arrays, shapes[name], orders=(None, LOCKSTEP, 0, 1)) is None, key
     assert seen
-
-
-def is_proved(proof: Proof) -> bool:
-    """Whether nothing is open."""
-    return not proof.of(Verdict.REFUSED) and not proof.of(Verdict.UNDECIDED)
 
 
 def test_a_refusal_names_two_instances() -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.lowering import machine
 from tests.lowering.engine import Fault
 from tests.verifier.mutants import Mutant, mutants
+from tests.verifier.verdicts import is_proved
 
 from references import EXAMPLES as PROGRAMS
 from texpr import driver
@@ -19,7 +20,6 @@ from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_text import plan_text
 from texpr.ir.program import Function
 from texpr.ir.updates import sum_and_product
-from texpr.verifier import Proof
 from texpr.witness import proved
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -48,11 +48,6 @@ def planted(name: str, target: str) -> Iterator[tuple[Mutant, Function]]:
         compiled = driver.lower(function, target)
         assert is_proved(proved(compiled.function, compiled.plan))
         yield from ((mutant, compiled.function) for mutant in mutants(compiled.plan))
-
-
-def is_proved(proof: Proof) -> bool:
-    """Whether nothing is open."""
-    return not proof.counts["refused"] and not proof.counts["undecided"]
 
 
 def missed(name: str, target: str) -> tuple[int, list[str]]:

@@ -12,9 +12,9 @@ from tests.lowering import test_scattered_rows as rows
 from tests.lowering.mutants import mutants
 from tests.lowering.test_combining_stores import SCALED, batch, layers
 from tests.schedule.laid import laid
+from tests.verifier.verdicts import open_of
 
 from texpr.ir import kernel as k
-from texpr.verifier import Proof, Verdict
 from texpr.witness import proved
 
 PROGRAMS: Mapping[str, tuple[str, ...]] = {
@@ -27,10 +27,6 @@ PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "joined": (loads.SUM, "split(i, 16) -> (b, t)  bind(b, grid.x)  stage(x, at=b, via=bulk) -> rows"),
     "rows": (rows.SCATTER, rows.TILES.format(""), rows.TARGET),
 }
-
-
-def open_of(proof: Proof) -> list[object]:
-    return [*proof.of(Verdict.REFUSED), *proof.of(Verdict.UNDECIDED)]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

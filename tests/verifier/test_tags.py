@@ -7,20 +7,17 @@ from pathlib import Path
 
 import pytest
 from tests.verifier.mutants import mutants
+from tests.verifier.verdicts import is_proved
 
 from texpr import driver
 from texpr.affine.expr import expr
 from texpr.ir import kernel as k
 from texpr.ir.selection import Selected
-from texpr.verifier import Proof, Question, Tags, prove, question
+from texpr.verifier import Question, Tags, prove, question
 from texpr.verifier.tags import Joined, Leaf, Moved, Statement, Step, Tag
 from texpr.witness import proved, search
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-
-
-def is_proved(proof: Proof) -> bool:
-    return not proof.counts["refused"] and not proof.counts["undecided"]
 
 
 def altered(tags: Tags, actions: int, rng: random.Random) -> Tags:
