@@ -6,7 +6,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 ON_DEVICE := bench/tma.py bench/gallery.py
 SOURCES := src tests examples docs/figures .ci $(wildcard bench)
 
-.PHONY: help run test check long bench device lock format clean
+.PHONY: help run test check long proofs bench device lock format clean
 
 help:                    ## this list
 	@sed -n 's/^\([a-z]*\):[^#]*## */\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -26,6 +26,9 @@ check: .venv/.dev        ## ruff, pyright, the order of imports, sizes of files
 
 long: .venv/.dev         ## the long suite
 	$(PYTEST) -m long
+
+proofs: .venv/.dev       ## proves every plan that the short tests make (1 hour)
+	$(PYTEST) -p tests.proofs -m "not long" tests
 
 bench: .venv/.dev        ## measurements: compile time, emulator rate, CPU code against NumPy and Numba
 	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements-bench.lock

@@ -86,6 +86,7 @@ def test_many_random_programs_are_right_in_every_order() -> None:
     assert shared >= 50 and forced >= 40, (shared, forced)
 
 
+@pytest.mark.planted
 def test_arrays_that_live_together_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: lives are overlooked."""
 
@@ -100,6 +101,7 @@ def test_arrays_that_live_together_are_told(monkeypatch: pytest.MonkeyPatch) -> 
         assert all(faults(found, plan, seed)), seed
 
 
+@pytest.mark.planted
 def test_a_loop_that_brings_an_element_back_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: what a loop carries, and what lives round one, is overlooked."""
 
@@ -129,6 +131,7 @@ def test_a_loop_that_brings_an_element_back_is_seen(monkeypatch: pytest.MonkeyPa
     assert not any(overlaps(kernel)) and not any(faults(found, plan, 1))
 
 
+@pytest.mark.planted
 def test_a_turn_without_its_barrier_is_a_race(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: what orders two arrays in the same bytes is left out."""
 

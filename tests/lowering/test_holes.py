@@ -479,6 +479,7 @@ def test_every_planted_bug_is_found(bug: str) -> None:
     assert wrong(bad, given, sizes) == f"{check} in order None"
 
 
+@pytest.mark.planted
 def test_what_is_not_asked_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted in the compiler: that every test follows from the engine's own."""
 

@@ -1,0 +1,99 @@
+"""Proves each plan that tests make: `python -m pytest -p tests.proofs tests/schedule`.
+
+Whatever a test has lowered is proved when the test is over, each different plan once in a process. What is refused or undecided
+is an error at the end of the first test that made it. What a compiler makes that is wrong on purpose, as in tests that are
+marked `planted`, is not looked at.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator, Iterator, Mapping
+from functools import wraps
+from time import process_time
+
+import pytest
+
+from texpr.affine.expr import Sym
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.ir.kernel_text import plan_text
+from texpr.ir.proof import Verdict
+from texpr.ir.text import print_function
+from texpr.isa.target import Target
+from texpr.lowering import lower as lowering
+from texpr.lowering.notes import Notes
+from texpr.witness import proved
+
+Lower = Callable[..., tuple[k.Plan, tuple[Notes, ...]]]
+
+_lower = lowering.lower
+_made: list[tuple[ir.Function, k.Plan]] = []
+"""What was lowered since it was last looked at."""
+_seen: set[str] = set()
+"""What was looked at, as text."""
+
+
+@wraps(_lower)
+def lower(function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None = None) -> tuple[k.Plan, tuple[Notes, ...]]:
+    """As lowering does it, noticed."""
+    plan, notes = _lower(function, target, fixed)
+    _made.append((function, plan))
+    return plan, notes
+
+
+def _notice() -> None:
+    """Puts the function above in place of lowering's in every module that knows that."""
+    for module in [m for m in sys.modules.values() if m.__name__ != __name__]:
+        for name in [name for name, value in vars(module).items() if value is _lower]:
+            setattr(module, name, lower)
+
+
+_notice()
+
+
+def undecided(function: ir.Function, plan: k.Plan) -> Iterator[str]:
+    """What is not proved of a plan, a line each."""
+    try:
+        proof = proved(function, plan)
+    except Exception as why:  # whatever it is, the other plans are to be looked at, too
+        yield f"{type(why).__name__}: {why}"
+        return
+    for each in (*proof.of(Verdict.REFUSED), *proof.of(Verdict.UNDECIDED)):
+        yield f"{each.verdict.value}: {each.kernel}, line {each.span.line}: {each.what}, {each.about}: {each.how}"
+
+
+def survey() -> tuple[int, list[str]]:
+    """How many new plans there are since it was last asked, and what is open of each."""
+    made, count, found = list(_made), 0, list[str]()
+    _made.clear()
+    for function, plan in made:
+        text = f"{print_function(function)}\n{plan_text(plan)}"
+        if text not in _seen:
+            _seen.add(text)
+            count, lines = count + 1, list(undecided(function, plan))
+            found += [f"of a plan for {plan.name}:\n{text}", *lines] if lines else []
+    return count, found
+
+
+def pytest_collection_modifyitems() -> None:
+    _notice()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    yield
+    if item.get_closest_marker("planted"):
+        _made.clear()
+    start = process_time()
+    count, found = survey()
+    item.user_properties.append(("plans", f"{count} {process_time() - start:.3f}"))
+    if found:
+        pytest.fail("\n".join(("not proved", *found)), pytrace=False)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = [r for kind in terminalreporter.stats.values() for r in kind if getattr(r, "when", "") == "teardown"]
+    told = [value.split() for r in reports for name, value in r.user_properties if name == "plans"]
+    plans, seconds = sum(int(n) for n, _ in told), sum(float(s) for _, s in told)
+    terminalreporter.write_line(f"{plans} different plans were looked at, in {seconds:.0f} s of processor time")
