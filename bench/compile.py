@@ -1,10 +1,11 @@
 """How long compiling takes: programs of the gallery from their text to their `.cu`, files that grow, and the command's start.
 
 Promised: a `.cu` within 0.25 s, compiled first in its process; the gallery proved in less time than it is made; a nest of 12
-loops within 1 s; a file of 200 products, convolutions and sweeps within 20 s; `texpr check` within 0.4 s, its start included.
-Processor time, as the compiler runs on one core and the machine may have other work. Modules are imported before the clock
-starts, isl's among them; every program is the first that its process compiles, so nothing is remembered from another one,
-and searches for garbage as seldom as the command does.
+loops within 1 s; a file of 200 products, convolutions and sweeps, proofs included, within 20 s by two processes on two cores;
+`texpr check` within 0.4 s, its start included.
+Processor time, as one process runs on one core and the machine may have other work; by the clock where two share the work.
+Modules are imported before the clock starts, isl's among them; every program is the first that its process compiles, so nothing
+is remembered from another one, and searches for garbage as seldom as the command does.
 `--json FILE` keeps the numbers.
 """
 
@@ -21,11 +22,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from math import log
 from pathlib import Path
-from time import process_time
+from time import perf_counter, process_time
 
 from common.growing import GROWING
 from common.measure import Row, seconds, show
-from texpr import driver
+from texpr import delivery, driver
 from texpr.cli import settle
 from texpr.witness import proved
 
@@ -76,6 +77,23 @@ def _all(read: Callable[[], driver.Program], target: str) -> list[driver.Compile
     return [driver.lower(function, target, schedule="auto") for function in read().functions]
 
 
+def by_two(program: str, target: str = "sm_90a") -> float:
+    """Seconds by the clock from a text that grows to all that is proved of it, by two processes."""
+    asked = [sys.executable, __file__, "--of", program, "--target", target, "--jobs", "2"]
+    return json.loads(subprocess.run(asked, check=True, capture_output=True, text=True).stdout)["wall"]
+
+
+def _shared(program: str, target: str, jobs: int) -> Mapping[str, float]:
+    """What `by_two` asks of this process."""
+    kind, _, length = program.partition(":")
+    text = GROWING[kind](int(length))
+    importlib.import_module("islpy")
+    settle()
+    start = perf_counter()
+    delivery.parts(driver.parse(text).functions, [target], jobs=jobs)
+    return {"wall": perf_counter() - start}
+
+
 def proofs() -> list[Row]:
     """One row a program and target: milliseconds to compile it and to prove what was made; and of all of them."""
     rows: list[Row] = []
@@ -123,6 +141,7 @@ def growth() -> list[Row]:
                     "length": length,
                     "s": took,
                     "proof s": found["proof"],
+                    "by two s": by_two(f"{kind}:{length}") if kind == "functions" else "",
                     "ms each": 1e3 * whole / length,
                     "power": power,
                 }
@@ -158,9 +177,11 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="write the numbers here, those of growing files and of the start beside it")
     parser.add_argument("--of", help=argparse.SUPPRESS)
     parser.add_argument("--target", default="sm_90a", help=argparse.SUPPRESS)
+    parser.add_argument("--jobs", type=int, default=1, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.of is not None:
-        sys.stdout.write(json.dumps(_of(options.of, options.target)) + "\n")
+        asked = _of(options.of, options.target) if options.jobs == 1 else _shared(options.of, options.target, options.jobs)
+        sys.stdout.write(json.dumps(asked) + "\n")
         return 0
     out: Path | None = options.json
     rows, proved_in, growing, start = gallery(), proofs(), growth(), start_up()
@@ -172,7 +193,7 @@ def main() -> int:
         all(float(row["ratio"]) < 1 for row in proved_in if (row["program"], row["target"]) == ("all", "all")),
         all(float(row["text to .cu, first ms"]) <= 1e3 * LONGEST for row in rows),
         all(float(row["s"]) <= DEEPEST for row in growing if row["kind"] == "deep"),
-        all(float(row["s"]) <= WHOLE_FILE for row in growing if row["kind"] == "functions"),
+        all(float(row["by two s"]) <= WHOLE_FILE for row in growing if row["kind"] == "functions"),
         all(float(row["s"]) <= LONGEST_START for row in start if row["process"] == "texpr check"),
     ]
     return 0 if all(kept) else 1

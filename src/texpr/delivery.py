@@ -6,22 +6,27 @@ build(module["matmul"], target=("sm_80", "sm_90a"), directory="out")
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from types import NoneType
+from typing import TypeAlias
 
 from texpr import __version__, artifact, runtime
-from texpr.driver import Compiled, lower
+from texpr.driver import lower
 from texpr.ir import program as ir
 from texpr.ir.program import Function
 from texpr.ir.proof import UNPROVED
-from texpr.ir.selection import AUTO, select_schedule
+from texpr.ir.selection import AUTO, Selected, select_schedule
 from texpr.isa.registry import resolve
 from texpr.isa.target import Target
 from texpr.schedule.builder import Schedule
 from texpr.support.expect import expect
-from texpr.toolchain import Toolchain, this_machine
+from texpr.toolchain import Toolchain, shared, this_machine
 from texpr.witness import proved
+
+Progress: TypeAlias = Callable[[str], None]
 
 _FUNCTION = "function must be one of a program's, such as `texpr.load(file)['saxpy']`"
 _TARGET = "target must be a name such as 'cpu' or 'sm_90a'"
@@ -66,29 +71,58 @@ def build(
     sizes: Mapping[str, int] | None = None,
     schedule: Schedule | ir.Schedule | str = AUTO,
     name: str | None = None,
+    jobs: int = 1,
+    progress: Progress = lambda done: None,
 ) -> artifact.Artifact:
     """An artifact with `functions` for every `target`, in `directory`, whole or not at all.
 
     `sizes` fixes sizes and consts of the functions that have them. `schedule` is chosen for each function and target, as
-    `compile` does. `name` is the package's, the first function's where it is not given. Raises `TexprError` as `compile` does,
-    and where the folder is not ours to write (E081x).
+    `compile` does. `name` is the package's, the first function's where it is not given. `jobs`: how many processes may work at
+    once, which changes nothing of what is built; they are forks of this one, so only this one works where other threads run.
+    `progress` is told what was done last. Raises `TexprError` as `compile` does, and where the folder is not ours to write
+    (E081x).
     """
-
-    def lowered(function: Function, machine: Target) -> Compiled:
-        laid_out = select_schedule(function, _record(schedule), machine)
-        return lower(function, machine.name, own(function, sizes), schedule=laid_out)
-
     expect(functions, (Function, Sequence), _FUNCTION)
     chosen = (functions,) if isinstance(functions, Function) else tuple(functions)
     for each in chosen:
         expect(each, Function, _FUNCTION)
     expect(target, (str, Sequence), _TARGET)
     expect(sizes, (Mapping, NoneType), _SIZES)
-    targets = [resolve(t) for t in ((target,) if isinstance(target, str) else dict.fromkeys(target))]
-    built = {machine.name: [lowered(f, machine) for f in chosen] for machine in targets}
-    parts = [artifact.Part(made, tuple(c.plan for c in each), tuple(c.function for c in each)) for made, each in built.items()]
+    expect(jobs, int, "jobs must be an integer")
+    targets = (target,) if isinstance(target, str) else tuple(dict.fromkeys(target))
     title = name if name is not None else chosen[0].name if chosen else "empty"
-    return artifact.build(Toolchain(this_machine()), title, parts, Path(directory), version=__version__)
+    made = parts(chosen, targets, sizes, _record(schedule), jobs, progress)
+    progress("the compilers of this machine")
+    return artifact.build(Toolchain(this_machine(jobs)), title, made, Path(directory), version=__version__)
+
+
+def parts(
+    functions: Sequence[Function],
+    targets: Sequence[str],
+    sizes: Mapping[str, int] | None = None,
+    schedule: ir.Schedule | str = AUTO,
+    jobs: int = 1,
+    progress: Progress = lambda done: None,
+) -> list[artifact.Part]:
+    """What an artifact is built of: each function compiled for each target, and proved, by `jobs` processes at once."""
+    machines = [resolve(target) for target in targets]
+    wanted: list[tuple[Function, Target, Selected]] = [
+        (function, machine, select_schedule(function, schedule, machine)) for machine in machines for function in functions
+    ]
+
+    def made(at: int) -> bytes:
+        function, machine, chosen = wanted[at]
+        compiled = lower(function, machine.name, own(function, sizes), schedule=chosen)
+        shown = artifact.show(compiled.function, compiled.plan, compiled.source)
+        return json.dumps(asdict(shown)).encode()
+
+    names = [f"`{function.name}` for {machine.name}" for function, machine, _ in wanted]
+    found: list[artifact.Shown] = []
+    for name, answer in zip(names, shared(made, names, jobs), strict=True):
+        found.append(artifact.Shown(**json.loads(answer)))
+        progress(f"{name}, {len(found)} of {len(names)}")
+    each = len(functions)
+    return [artifact.shipped(machine.name, found[at * each : (at + 1) * each]) for at, machine in enumerate(machines)]
 
 
 def _at_hand(target: Target, tools: Toolchain) -> Target:

@@ -244,9 +244,9 @@ class Pretending:
         self.versions, self.openmp, self.library = tools.versions, tools.openmp, tools.library
         self.versions = lambda device: {"host": "any"}
 
-    def device(self, text: str, headers: Mapping[str, str], target: str) -> CudaBinary:
+    def devices(self, wanted: Sequence[tuple[str, str]], headers: Mapping[str, str]) -> Sequence[CudaBinary]:
         """Nothing, compiled."""
-        return CudaBinary(target, b"cubin", b"ptx", ())
+        return [CudaBinary(target, b"cubin", b"ptx", ()) for _, target in wanted]
 
     def fatbin(self, codes: Sequence[tuple[str, bytes, bytes]]) -> None:
         """No fatbinary either."""

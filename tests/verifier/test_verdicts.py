@@ -3,8 +3,8 @@
 import pytest
 
 from texpr import driver
+from texpr.artifact import Part, shipped, show
 from texpr.artifact.proofs import proof_files
-from texpr.artifact.sources import Part
 from texpr.support.diagnostic import CompilerBug, Limitation
 from texpr.verifier import Obligation, Proof, Verdict
 
@@ -43,7 +43,7 @@ def test_the_text_may_assume_it() -> None:
 def part(pragma: str) -> Part:
     """The function for a GPU."""
     compiled = driver.lower(driver.parse(TEXT % pragma)["shift"], "sm_90a")
-    return Part("sm_90a", (compiled.plan,), (compiled.function,))
+    return shipped("sm_90a", [show(compiled.function, compiled.plan, compiled.source)])
 
 
 def test_a_build_goes_on_where_all_is_proved() -> None:

@@ -4,7 +4,8 @@
 """
 
 from texpr.artifact.build import Artifact, build
-from texpr.artifact.sources import Part
+from texpr.artifact.proofs import show
+from texpr.artifact.sources import Part, Shown, shipped
 from texpr.artifact.verify import verify
 
-__all__ = ["Artifact", "Part", "build", "verify"]
+__all__ = ["Artifact", "Part", "Shown", "build", "shipped", "show", "verify"]

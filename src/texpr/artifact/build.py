@@ -117,7 +117,7 @@ def _cpu(tools: Tools, name: str, parts: Sequence[Part]) -> Built:
     if len(parts) != 1:
         raise error("E0805", None, "an artifact for a CPU has one target")
     plans = parts[0].plans
-    sources, headers = cpu_sources(plans), cpu_source_headers()
+    sources, headers = cpu_sources(parts[0]), cpu_source_headers()
     openmp = tools.openmp()
     shared, static = tools.library(
         f"texpr_{name}",
@@ -138,8 +138,10 @@ def _cuda(tools: Tools, name: str, parts: Sequence[Part]) -> Built:
     images: dict[str, str] = {}
     extra: dict[str, bytes] = {}
     binaries: dict[tuple[str, str], DeviceCode] = {}
+    wanted = [(variant.text, target) for found in functions for variant in found for target in variant.targets]
+    codes = iter(tools.devices(wanted, headers))
     for found in functions:
-        compiled = {target: tools.device(v.text, headers, target) for v in found for target in v.targets}
+        compiled = {target: next(codes) for variant in found for target in variant.targets}
         images |= image_sources(found, compiled)
         extra |= _device_files(tools, identifier(found[0].plan.name), [compiled[part.target] for part in parts])
         binaries |= {(found[0].plan.name, target): binary for target, binary in compiled.items()}

@@ -7,13 +7,14 @@ proof/TARGET/NAME.te        the program as it was laid out, where the language c
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any, TypeAlias
 
-from texpr.artifact.sources import CPU, Part
+from texpr.artifact.sources import Part, Shown
+from texpr.artifact.tools import Share, in_turn
 from texpr.backends.c.names import identifier
-from texpr.backends.cpu import print_cpu
-from texpr.backends.cuda import print_kernels
 from texpr.frontend import parse
 from texpr.ir.kernel import Plan
 from texpr.ir.kernel_parse import parse_plan
@@ -21,85 +22,101 @@ from texpr.ir.kernel_text import plan_text
 from texpr.ir.program import Function
 from texpr.ir.proof import UNPROVED, proof_text
 from texpr.ir.text import print_function
-from texpr.isa.registry import resolve
-from texpr.support.diagnostic import TexprError
-from texpr.verifier import Proof
+from texpr.support.diagnostic import CompilerBug, Limitation, TexprError
 from texpr.witness import proved
+
+Data: TypeAlias = dict[str, Any]
 
 PROOF = "proof.json"
 
 
-def proof_files(parts: Sequence[Part]) -> dict[str, str]:
-    """The files of the proof, by path; none for plans whose program is not at hand.
+def show(function: Function, plan: Plan, source: str) -> Shown:
+    """What is shipped of `function`, as it was laid out: proved from the texts alone.
 
-    Raises CompilerBug where a plan is not what its program says, and Limitation where neither that nor the opposite is proved.
+    Raises CompilerBug where the plan is not what its program says, and Limitation where neither that nor the opposite is
+    proved, but if the text lets it pass.
     """
+    shipped, (program, said) = plan_text(plan), _said(function)
+    proof = proved(function, plan) if said is None else proved(said, parse_plan(shipped))
+    unproved = any(directive.name == UNPROVED for directive in function.directives)
+    try:
+        proof.require(unproved)
+    except (CompilerBug, Limitation):
+        proved(function, plan).require(unproved)  # whose places are those of the text that was written
+        raise
+    return Shown(shipped, source, program, proof.data)
+
+
+def proof_files(parts: Sequence[Part]) -> dict[str, str]:
+    """The files of the proof, by path; none for plans whose program is not at hand."""
     files: dict[str, str] = {}
-    proofs: dict[str, list[Proof]] = {}
+    proofs: dict[str, list[Data]] = {}
     for part in parts:
-        for plan, function in zip(part.plans, part.functions, strict=False):
+        for plan, shown in zip(part.plans, part.shown, strict=False):
             where = f"proof/{part.target}/{identifier(plan.name)}"
-            files[f"{where}.plan"] = shipped = plan_text(plan)
-            program = _said(function)
-            if program is not None:
-                files[f"{where}.te"] = program
-            proof = _proof(function if program is None else None, program, plan, shipped)
-            proof.require(any(directive.name == UNPROVED for directive in function.directives))
-            proofs.setdefault(part.target, []).append(proof)
+            files[f"{where}.plan"] = shown.plan
+            if shown.program is not None:
+                files[f"{where}.te"] = shown.program
+            proofs.setdefault(part.target, []).append(shown.proof)
     return {**files, PROOF: proof_text(_sorted(proofs))} if proofs else {}
 
 
-def _sorted(proofs: dict[str, list[Proof]]) -> dict[str, list[Proof]]:
-    return {target: sorted(each, key=lambda proof: proof.plan) for target, each in proofs.items()}
+def _sorted(proofs: dict[str, list[Data]]) -> dict[str, list[Data]]:
+    return {target: sorted(each, key=lambda proof: str(proof["function"])) for target, each in proofs.items()}
 
 
-def _said(function: Function) -> str | None:
-    """`function` as text, None where the language has no words for something in it."""
+def _said(function: Function) -> tuple[str, Function] | tuple[None, None]:
+    """`function` as text, and what that says; nothing where the language has no words for something in it."""
     text = print_function(function)
     try:
-        parse(text)
+        return text, parse(text).functions[0]
     except TexprError:
-        return None
-    return text
+        return None, None
 
 
-def _proof(function: Function | None, program: str | None, plan: Plan, shipped: str) -> Proof:
-    if function is None and program is not None:
-        return proved(parse(program).functions[0], parse_plan(shipped))
-    assert function is not None
-    return proved(function, plan)
-
-
-def recheck(directory: Path) -> Iterator[str]:
+def recheck(directory: Path, share: Share = in_turn) -> Iterator[str]:
     """What is wrong with the proof of an artifact: a plan that is not proved as before, or is not what the sources print.
 
-    Raises OSError where files cannot be read.
+    Plans are proved one by one, by whom `share` says. Raises OSError where files cannot be read.
     """
     if not (directory / PROOF).exists():
         return
-    proofs: dict[str, list[Proof]] = {}
+    files = sorted(directory.glob("proof/*/*.plan"), key=lambda path: path.parts[-2:])
+    names = [str(file.relative_to(directory)) for file in files]
+    proofs: dict[str, list[Data]] = {}
     whole = True
-    for file in sorted(directory.glob("proof/*/*.plan"), key=lambda path: path.parts[-2:]):
-        target, program = file.parent.name, file.with_suffix(".te")
-        try:
-            plan = parse_plan(file.read_text(encoding="utf-8"))
-            if not _is_printed(directory, target, plan):
-                yield f"not what the sources say: {file.relative_to(directory)}"
-            if program.exists():
-                proofs.setdefault(target, []).append(proved(parse(program.read_text(encoding="utf-8")).functions[0], plan))
-            else:
-                whole = False
-        except (TexprError, ValueError) as reason:
-            yield f"cannot be read: {file.relative_to(directory)}: {reason}"
+    for file, name, answer in zip(files, names, share(lambda at: _rechecked(directory, files[at]), names), strict=True):
+        found: Data = json.loads(answer)
+        if found["unreadable"] is not None:
+            yield f"cannot be read: {name}: {found['unreadable']}"
             return
+        if not found["printed"]:
+            yield f"not what the sources say: {name}"
+        if found["proof"] is None:
+            whole = False
+        else:
+            proofs.setdefault(file.parent.name, []).append(found["proof"])
     if whole and proof_text(_sorted(proofs)) != (directory / PROOF).read_text(encoding="utf-8"):
         yield f"not proved as it was: {PROOF}"
 
 
+def _rechecked(directory: Path, file: Path) -> bytes:
+    """Whether a plan can be read, is what a source prints, and the proof of it, if its program is there."""
+    target, program = file.parent.name, file.with_suffix(".te")
+    found: Data = {"unreadable": None, "printed": True, "proof": None}
+    try:
+        plan = parse_plan(file.read_text(encoding="utf-8"))
+        found["printed"] = _is_printed(directory, target, plan)
+        if program.exists():
+            found["proof"] = proved(parse(program.read_text(encoding="utf-8")).functions[0], plan).data
+    except (TexprError, ValueError) as reason:
+        found["unreadable"] = str(reason)
+    return json.dumps(found).encode()
+
+
 def _is_printed(directory: Path, target: str, plan: Plan) -> bool:
     """Whether some source of the artifact is the print of `plan`, what it says of places in the text aside."""
-    machine = resolve(target)
-    text = _bare(print_cpu(plan) if target == CPU else print_kernels(plan, machine))
+    text = _bare(Part(target, (plan,)).source(0))
     files = sorted((directory / "src").glob(f"{identifier(plan.name)}*.c*"))
     return any(text in _bare(file.read_text(encoding="utf-8")) for file in files)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from texpr.artifact.header import common_header, print_header, status_source
 from texpr.artifact.tools import DeviceCode, capability
@@ -17,7 +18,7 @@ from texpr.backends.cuda.launcher import Image, driver_headers, print_image, pri
 from texpr.emulator import core_texts
 from texpr.emulator import headers as emulator_headers
 from texpr.ir.kernel import Plan
-from texpr.ir.program import Function
+from texpr.ir.kernel_parse import parse_plan
 from texpr.isa.registry import resolve
 from texpr.support.diagnostic import CompilerBug, error
 
@@ -26,15 +27,38 @@ CPU = "cpu"
 
 
 @dataclass(frozen=True, slots=True)
+class Shown:
+    """A function for one target, proved, in a form that one process can send to another: its plan, its source, the program as
+    it was laid out (None where the language cannot say it), as texts; and the proof, as it is written."""
+
+    plan: str
+    source: str
+    program: str | None
+    proof: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """What is built for one target: a plan for each function, in the same order for every target.
 
-    `functions`: as they were laid out, for the proof; none where there is to be no proof.
+    `shown`: what is shipped of each; none where there is to be no proof.
     """
 
     target: str
     plans: tuple[Plan, ...]
-    functions: tuple[Function, ...] = ()
+    shown: tuple[Shown, ...] = ()
+
+    def source(self, at: int) -> str:
+        """The source of the function `at`."""
+        if self.shown:
+            return self.shown[at].source
+        machine = resolve(self.target)
+        return print_cpu(self.plans[at]) if machine.family == CPU else print_kernels(self.plans[at], machine)
+
+
+def shipped(target: str, shown: Sequence[Shown]) -> Part:
+    """What is built of functions of which all that is known is what is shipped."""
+    return Part(target, tuple(parse_plan(each.plan) for each in shown), tuple(shown))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +91,7 @@ def variants(parts: Sequence[Part], function: int) -> tuple[Variant, ...]:
     found: list[Variant] = []
     for part in parts:
         plan = part.plans[function]
-        text = print_kernels(plan, resolve(part.target))
+        text = part.source(function)
         for at, known in enumerate(found):
             if known.text == text and same_launches(known.plan, plan):
                 found[at] = Variant(known.plan, known.text, (*known.targets, part.target))
@@ -83,9 +107,10 @@ def public_headers(name: str, plans: Sequence[Plan], on: str) -> dict[str, str]:
     return {f"texpr/{file}": text for file, text in given.items()}
 
 
-def cpu_sources(plans: Sequence[Plan]) -> dict[str, str]:
+def cpu_sources(part: Part) -> dict[str, str]:
     """The C++ of a CPU artifact."""
-    return {**{f"{identifier(plan.name)}.cpp": print_cpu(plan) for plan in plans}, "texpr_status.c": status_source()}
+    texts = {f"{identifier(plan.name)}.cpp": part.source(at) for at, plan in enumerate(part.plans)}
+    return {**texts, "texpr_status.c": status_source()}
 
 
 def cpu_source_headers() -> dict[str, str]:

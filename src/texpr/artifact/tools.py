@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Protocol, TypeAlias
 
 from texpr.support.diagnostic import CompilerBug
+
+Share: TypeAlias = Callable[[Callable[[int], bytes], Sequence[str]], Iterator[bytes]]
+"""Answers of a task for 0, 1, … as many as there are names, in order; other processes may find them."""
+
+
+def in_turn(task: Callable[[int], bytes], names: Sequence[str]) -> Iterator[bytes]:
+    """The answers, found one after the other."""
+    return map(task, range(len(names)))
 
 
 class Usage(Protocol):
@@ -65,8 +73,8 @@ class Tools(Protocol):
         those from `march` on."""
         ...
 
-    def device(self, text: str, headers: Mapping[str, str], target: str) -> DeviceCode:
-        """A `.cu` for a CUDA target."""
+    def devices(self, wanted: Sequence[tuple[str, str]], headers: Mapping[str, str]) -> Sequence[DeviceCode]:
+        """Each `.cu` for a CUDA target, of its text and the target's name, in order."""
         ...
 
     def fatbin(self, codes: Sequence[tuple[str, bytes, bytes]]) -> bytes | None:

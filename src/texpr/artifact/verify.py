@@ -10,13 +10,15 @@ from typing import Any
 from texpr.artifact.manifest import FORMAT
 from texpr.artifact.place import MANIFEST, SUMS, listed
 from texpr.artifact.proofs import recheck
+from texpr.artifact.tools import Share, in_turn
 from texpr.support.diagnostic import Note, error
 
 
-def verify(directory: Path) -> dict[str, Any]:
+def verify(directory: Path, share: Share = in_turn) -> dict[str, Any]:
     """The manifest of an artifact whose files are those that SHA256SUMS lists, and whose plans are proved as they were.
 
-    Raises `TexprError`: not an artifact (E0820), or files that are missing, changed or added, or a proof that fails (E0821).
+    `share` says who proves. Raises `TexprError`: not an artifact (E0820), or files that are missing, changed or added, or a
+    proof that fails (E0821).
     """
     try:
         known = listed(directory)
@@ -32,7 +34,7 @@ def verify(directory: Path) -> dict[str, Any]:
         if hashlib.sha256((directory / path).read_bytes()).hexdigest() != known[path]:
             wrong.append(Note(f"changed: {path}"))
     if not wrong:
-        wrong = [Note(found) for found in recheck(directory)]
+        wrong = [Note(found) for found in recheck(directory, share)]
     if wrong:
         raise error("E0821", None, f"{directory} is not as it was built", *wrong, help="build it again")
     return manifest

@@ -10,7 +10,7 @@ from texpr.artifact import Artifact
 from texpr.backends.c.names import identifier
 from texpr.checks import check
 from texpr.cli.console import Console
-from texpr.cli.program import FILE, JSON, SCHEDULE, SIZE, parse_sizes, read_program, select
+from texpr.cli.program import FILE, JOBS, JSON, SCHEDULE, SIZE, parse_sizes, read_program, select
 from texpr.delivery import build
 from texpr.ir.program import Function
 from texpr.support.diagnostic import TexprError
@@ -25,6 +25,7 @@ from texpr.support.diagnostic import TexprError
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, metavar="DIR", help="The folder to make.")
 @SIZE
 @SCHEDULE
+@JOBS
 @JSON
 @click.pass_obj
 def command(
@@ -35,6 +36,7 @@ def command(
     output: Path,
     sizes: tuple[str, ...],
     schedule: str,
+    jobs: int,
     json: bool,
 ) -> int:
     """Write a package that C, C++ and Rust can use, with no Python in it.
@@ -43,8 +45,8 @@ def command(
     """
     functions, fixed = _functions(file, names, parse_sizes(sizes))
     name = identifier(functions[0].name if len(functions) == 1 else file.stem)
-    with console.working(f"building {name} for {', '.join(targets)}"):
-        made = build(functions, targets, output, sizes=fixed, schedule=schedule, name=name)
+    with console.working(f"building {name} for {', '.join(targets)}") as progress:
+        made = build(functions, targets, output, sizes=fixed, schedule=schedule, name=name, jobs=jobs, progress=progress)
     _show(console, made)
     return 0
 

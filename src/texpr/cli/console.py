@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO, cast
 
 from texpr import __version__
 from texpr.cli.render import Paint, as_data, plain, render, visible
 from texpr.support.diagnostic import Diagnostic
+from texpr.support.faults import told_of
 from texpr.support.lazy import resolve
 
 if TYPE_CHECKING:
-    from rich.console import Console as RichConsole
     from rich.style import Style
 
 _STYLES = {
@@ -30,6 +31,9 @@ _STYLES = {
     "gutter": "blue",
     "strong": "bold",
 }
+
+_CLEAR = "\r\x1b[K"
+"""Empties the line of a terminal."""
 
 
 class Console:
@@ -68,8 +72,7 @@ class Console:
 
     def bug(self, fault: Exception, trace: str | None) -> None:
         """The compiler is wrong: what happened and how to report it."""
-        what = f"{type(fault).__name__}: {fault}" if str(fault) else type(fault).__name__
-        where = _innermost(fault)
+        what, where = told_of(fault)
         sys.stderr.write(
             f"internal error: {visible(what)}\n"
             f"  in {where} (texpr {__version__}, Python {sys.version.split()[0]})\n"
@@ -81,26 +84,26 @@ class Console:
         self.data({"ok": False, "internal_error": {"message": what, "where": where}})
 
     @contextmanager
-    def working(self, text: str) -> Generator[None]:
-        """Show that work goes on, while it does, where standard error is a terminal."""
-        if self.json or not sys.stderr.isatty():
-            yield
+    def working(self, text: str) -> Generator[Callable[[str], None]]:
+        """Show what goes on, and how far it is as the function given says, while standard error is a terminal that can.
+
+        No thread of ours paints it: what goes on may fork this process.
+        """
+        if self.json or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+            yield lambda done: None
             return
-        rich = cast("type[RichConsole]", resolve("rich.console:Console"))
-        with rich(stderr=True).status(text):
-            yield
 
+        def tell(done: str) -> None:
+            line = visible(f"{text}: {done}" if done else text)
+            sys.stderr.write(f"{_CLEAR}{line[: shutil.get_terminal_size().columns - 1]}")
+            sys.stderr.flush()
 
-def _innermost(fault: Exception) -> str:
-    """The place in our own code from which the fault came: file and line, without the path to the installation."""
-    place = "texpr"
-    trace = fault.__traceback__
-    while trace is not None:
-        _, found, inside = trace.tb_frame.f_code.co_filename.replace(os.sep, "/").rpartition("/texpr/")
-        if found:
-            place = f"texpr/{inside}:{trace.tb_lineno}"
-        trace = trace.tb_next
-    return place
+        tell("")
+        try:
+            yield tell
+        finally:
+            sys.stderr.write(_CLEAR)
+            sys.stderr.flush()
 
 
 def _paint(stream: TextIO) -> Paint:

@@ -13,6 +13,7 @@ from texpr.ir.program import Function, Program
 from texpr.ir.selection import AUTO, NONE
 from texpr.sources import read_source
 from texpr.support.diagnostic import TexprError
+from texpr.toolchain.machine import usable_cores
 
 FILE = click.argument("file", type=click.Path(path_type=Path))
 FUNCTION = click.argument("name", metavar="[FN]", required=False)
@@ -20,6 +21,10 @@ JSON = click.option("--json", is_flag=True, help="Print one JSON object and noth
 SCHEDULE = click.option(
     "--schedule", default=AUTO, show_default=True, metavar=f"NAME|{AUTO}|{NONE}", help="Which schedule of the file to use."
 )
+JOBS = click.option(
+    "-j", "--jobs", type=click.IntRange(min=1), default=usable_cores, show_default="the cores", envvar="TEXPR_JOBS",
+    metavar="N", help="How many processes may work at once.",
+)  # fmt: skip
 SIZE = click.option("--size", "sizes", multiple=True, metavar="NAME=N", help="Fix a size or const; may be given several times.")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +11,19 @@ import click
 
 from texpr import artifact
 from texpr.cli.console import Console
+from texpr.cli.program import JOBS
+from texpr.toolchain.workers import shared
 
 
 @click.command("verify")
 @click.argument("directory", type=click.Path(path_type=Path))
+@JOBS
 @click.option("--json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
-def command(console: Console, directory: Path, json: bool) -> int:
+def command(console: Console, directory: Path, jobs: int, json: bool) -> int:
     """Recheck the artifact in DIRECTORY: the hash of each file, the proof of each plan, the print of each source."""
     with console.working("proving it again"):
-        manifest = artifact.verify(directory)
+        manifest = artifact.verify(directory, partial(shared, jobs=jobs))
     counts = _counts(directory)
     console.say(f"{manifest['name']}: every file is as it was built")
     for target, found in counts.items():

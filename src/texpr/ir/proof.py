@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from texpr.support.diagnostic import CompilerBug, limitation
 from texpr.support.span import NOWHERE, Span
@@ -57,7 +59,7 @@ class Proof:
         return tuple(each for each in self.obligations if each.verdict is verdict)
 
     @property
-    def data(self) -> dict[str, object]:
+    def data(self) -> dict[str, Any]:
         """As it is written into an artifact."""
         listed = [
             {
@@ -86,7 +88,7 @@ def _kernel(obligation: Obligation) -> str:
     return f"kernel `{obligation.kernel}`" if obligation.kernel else "what is launched"
 
 
-def proof_text(proofs: dict[str, list[Proof]]) -> str:
-    """`proof.json`: the proofs of an artifact, by target."""
-    data = {"format": FORMAT, "targets": {target: [p.data for p in each] for target, each in sorted(proofs.items())}}
+def proof_text(proofs: Mapping[str, Sequence[dict[str, Any]]]) -> str:
+    """`proof.json`: the data of the proofs of an artifact, by target."""
+    data = {"format": FORMAT, "targets": {target: [*each] for target, each in sorted(proofs.items())}}
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"

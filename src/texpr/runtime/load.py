@@ -42,7 +42,9 @@ def load_cpu(tools: Toolchain, function: Function, plan: Plan) -> Kernel:
     name = f"texpr_{identifier(plan.name)}"
     headers = {**cpu_source_headers(), **public_headers(identifier(plan.name), (plan,), "cpu")}
     flags = ("-fno-exceptions", "-fno-rtti")
-    return Kernel(function, plan, "cpu", tools.loadable(name, cpu_sources((plan,)), headers, flags=flags, openmp=True))
+    return Kernel(
+        function, plan, "cpu", tools.loadable(name, cpu_sources(Part("cpu", (plan,))), headers, flags=flags, openmp=True)
+    )
 
 
 def load_emulated(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
+from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from texpr.toolchain.host import find_host
 from texpr.toolchain.machine import Machine
 from texpr.toolchain.process import Finished, run
 from texpr.toolchain.resources import Resources, resources
+from texpr.toolchain.workers import shared
 
 FLAGS = ("-std=c++17", "-O3", "-fmad=false", "-I.")
 """No contraction: each operation rounds as written. Division and square root are correctly rounded by default."""
@@ -88,6 +90,26 @@ def compile_cuda(machine: Machine, nvcc: Nvcc, text: str, headers: Mapping[str, 
     entry = Cache(machine.cache).through(key(parts), lambda: _build(machine, nvcc, text, headers, target))
     records = json.loads(entry.files["resources.json"])
     return CudaBinary(target, entry.files["cubin"], entry.files["ptx"], tuple(Resources(**record) for record in records))
+
+
+def compile_all(
+    machine: Machine, nvcc: Nvcc, wanted: Sequence[tuple[str, str]], headers: Mapping[str, str]
+) -> list[CudaBinary]:
+    """Each of `wanted`, a text and a target, as `compile_cuda` does it; as many at once as `machine` has jobs."""
+
+    def compiled(at: int) -> bytes:
+        found = compile_cuda(machine, nvcc, wanted[at][0], headers, wanted[at][1])
+        code = {"cubin": b64encode(found.cubin).decode(), "ptx": b64encode(found.ptx).decode()}
+        return json.dumps({**code, "kernels": [asdict(each) for each in found.kernels]}).encode()
+
+    answers = shared(compiled, [f"a kernel for {target}" for _, target in wanted], machine.jobs)
+    return [_unpacked(target, answer) for (_, target), answer in zip(wanted, answers, strict=True)]
+
+
+def _unpacked(target: str, answer: bytes) -> CudaBinary:
+    found = json.loads(answer)
+    kernels = tuple(Resources(**record) for record in found["kernels"])
+    return CudaBinary(target, b64decode(found["cubin"]), b64decode(found["ptx"]), kernels)
 
 
 def make_fatbin(machine: Machine, nvcc: Nvcc, codes: Sequence[tuple[str, bytes, bytes]]) -> bytes:

@@ -13,6 +13,7 @@ from texpr.toolchain.blame import failure
 from texpr.toolchain.cache import Cache, Entry, key
 from texpr.toolchain.machine import Machine
 from texpr.toolchain.process import run
+from texpr.toolchain.workers import shared
 
 NAMES = ("g++", "clang++", "c++")
 """Looked for in this order, after $CXX and before zig."""
@@ -134,9 +135,11 @@ def _build(machine: Machine, compiler: HostCompiler, job: HostJob) -> dict[str, 
             for name, text in (*job.headers.items(), *job.sources.items()):
                 (where / name).parent.mkdir(parents=True, exist_ok=True)
                 (where / name).write_text(text)
-            said = "".join(_compile(machine, compiler, job, where, source) for source in sorted(job.sources))
+            names = sorted(job.sources)
+            warned = shared(lambda at: _compile(machine, compiler, job, where, names[at]).encode(), names, machine.jobs)
+            said = b"".join(warned)
             built = _link(machine, compiler, job, where)
-            return {**{name: (where / name).read_bytes() for name in built}, "warnings.txt": said.encode()}
+            return {**{name: (where / name).read_bytes() for name in built}, "warnings.txt": said}
         except OSError as reason:
             raise error(
                 "E0608", None, f"cannot build in {where}: {reason.strerror}", help="free space, or set TMPDIR"

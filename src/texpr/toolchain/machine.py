@@ -5,10 +5,11 @@ Nothing below `cli` and `driver` reads the environment itself; a `Machine` is ha
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,7 +22,7 @@ class Machine:
     """An environment and what it says about where things are.
 
     `cache`: where built files are kept; `packages`: where wheels from PyPI may lie; `toolkits`: where CUDA is installed by
-    custom; `architecture`: as `uname -m` says it.
+    custom; `architecture`: as `uname -m` says it; `jobs`: how many processes may work at once.
     """
 
     environment: Mapping[str, str] = field(repr=False)
@@ -30,6 +31,7 @@ class Machine:
     python: str
     architecture: str
     toolkits: tuple[Path, ...] = field(default=(Path("/usr/local/cuda"),), repr=False)
+    jobs: int = 1
 
     def variable(self, name: str) -> str | None:
         """The environment variable `name`; an empty one counts as not set."""
@@ -50,8 +52,8 @@ class Machine:
         return {**self.environment, **FORCED, "ZIG_GLOBAL_CACHE_DIR": zig, "ZIG_LOCAL_CACHE_DIR": zig}
 
 
-def this_machine() -> Machine:
-    """The machine this process runs on."""
+def this_machine(jobs: int = 1) -> Machine:
+    """The machine this process runs on, of which `jobs` processes may be used at once."""
     environment = dict(os.environ)
     cache = environment.get("TEXPR_CACHE") or None
     base = environment.get("XDG_CACHE_HOME") or None
@@ -62,7 +64,41 @@ def this_machine() -> Machine:
         packages=tuple(Path(entry) for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))),
         python=sys.executable,
         architecture=platform.machine(),
+        jobs=jobs,
     )
+
+
+def usable_cores(groups: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> int:
+    """The cores that this process may keep busy: those that it may run on, fewer where its control group has a quota.
+
+    `groups`: where control groups are mounted; `own`: the file that says in which this process is (cgroups(7)).
+    """
+    cores = len(os.sched_getaffinity(0))
+    return max(1, min([cores, *(int(quota) for quota in _quotas(groups, own))]))
+
+
+def _quotas(groups: Path, own: Path) -> Iterator[float]:
+    """The quotas of a process, in cores: of its group and those around it, in the second version and in the first."""
+    try:
+        lines = own.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        place = Path(path.lstrip("/"))
+        for group in (place, *place.parents):
+            yield from _quota(groups / group if not controllers else groups / "cpu" / group)
+
+
+def _quota(group: Path) -> Iterator[float]:
+    """The quota of one group, if it has one: microseconds of processor time in a period, over the period."""
+    for files in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
+        with contextlib.suppress(OSError, ValueError):
+            quota, period = (float(word) for file in files for word in (group / file).read_text().split())
+            if quota > 0 and period > 0:
+                yield quota / period
 
 
 def _is_program(path: Path) -> bool:

@@ -7,7 +7,8 @@ import os
 import shlex
 import signal
 import subprocess
-from collections.abc import Sequence
+import threading
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,8 +46,29 @@ def run(machine: Machine, argv: Sequence[str | Path], *, cwd: Path | None = None
     started are stopped.
     """
     words = tuple(str(word) for word in argv)
+    process: subprocess.Popen[bytes] | None = None
     try:
-        process = subprocess.Popen(
+        with _undisturbed():
+            process = _started(machine, words, cwd)
+        out, err = process.communicate(timeout=seconds)
+    except BaseException as reason:
+        if process is not None:
+            _stop(process)
+        if isinstance(reason, subprocess.TimeoutExpired):
+            raise error(
+                "E0606",
+                None,
+                f"{Path(words[0]).name} took longer than {seconds:g} s and was stopped",
+                Note(shlex.join(words)),
+                help="is the machine short of memory or very busy?",
+            ) from reason
+        raise
+    return Finished(words, process.returncode, _text(out), _text(err))
+
+
+def _started(machine: Machine, words: tuple[str, ...], cwd: Path | None) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
             words,
             cwd=cwd,
             env=machine.tool_environment(),
@@ -62,20 +84,26 @@ def run(machine: Machine, argv: Sequence[str | Path], *, cwd: Path | None = None
             f"cannot start {words[0]}: {reason.strerror}",
             help="`texpr doctor` shows which tools are found and used",
         ) from reason
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Generator[None]:
+    """Being asked to end waits: a tool that is begun, and that nobody knows yet, would run on alone."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in numbers}
+    if threading.current_thread() is not threading.main_thread() or not all(map(callable, before.values())):
+        yield
+        return
+    asked: list[int] = []
+    for number in numbers:
+        signal.signal(number, lambda number, frame: asked.append(number))
     try:
-        out, err = process.communicate(timeout=seconds)
-    except BaseException as reason:
-        _stop(process)
-        if isinstance(reason, subprocess.TimeoutExpired):
-            raise error(
-                "E0606",
-                None,
-                f"{Path(words[0]).name} took longer than {seconds:g} s and was stopped",
-                Note(shlex.join(words)),
-                help="is the machine short of memory or very busy?",
-            ) from reason
-        raise
-    return Finished(words, process.returncode, _text(out), _text(err))
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in asked:
+            signal.raise_signal(number)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

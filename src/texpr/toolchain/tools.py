@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from texpr.toolchain.cuda import CudaBinary, Nvcc, compile_cuda, find_beside, find_nvcc, make_fatbin
+from texpr.toolchain.cuda import CudaBinary, Nvcc, compile_all, compile_cuda, find_beside, find_nvcc, make_fatbin
 from texpr.toolchain.host import HostCompiler, HostJob, build_host, find_host, native_features
 from texpr.toolchain.machine import Machine
 
@@ -70,6 +70,10 @@ class Toolchain:
     def device(self, text: str, headers: Mapping[str, str], target: str) -> CudaBinary:
         """A `.cu` for a CUDA target."""
         return compile_cuda(self.machine, self.nvcc, text, headers, target)
+
+    def devices(self, wanted: Sequence[tuple[str, str]], headers: Mapping[str, str]) -> Sequence[CudaBinary]:
+        """Each `.cu` for a CUDA target, of its text and the target's name, in order."""
+        return compile_all(self.machine, self.nvcc, wanted, headers)
 
     def fatbin(self, codes: Sequence[tuple[str, bytes, bytes]]) -> bytes | None:
         """One file with code for several targets (each a name, a cubin, PTX), or None where fatbinary is not there."""

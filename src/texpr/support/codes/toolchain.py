@@ -11,4 +11,5 @@ CODES: dict[str, str] = {
     "E0608": "no room to build in",
     "E0609": "a tool of the compiler is missing",
     "E0610": "the target is not one this compiler knows",
+    "E0611": "a process of the compiler was killed",
 }
