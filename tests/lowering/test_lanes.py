@@ -41,3 +41,28 @@ def test_streams_and_what_they_leave(kernel: Kernel, n: int) -> None:
     s, t, u = kernel(x, y, z)
     assert int(s) == 3 * int(x.sum()) and int(u) == -int(z.sum(dtype=np.int64)) % 256
     assert float(t) == max([1.0, *y.tolist()])
+
+
+def test_a_loop_of_less_than_nothing_has_no_turn() -> None:
+    """Parts of a loop begin where its extent was rounded down, which is before 0 where that is negative."""
+    text = """fn f(x: i32[n, m], len: i32[n]): (i32[n], i32[n]) assume len in 0 - 40..m + 1 {
+        new y: i32[n]
+        new z: i32[n]
+        par n |i| {
+            new s: i32 = 1
+            new t: i32 = 2
+            let l = len[i]
+            par l |j| reduce(s) { s += x[i, j] }
+            par m - 50 |j| reduce(t) { t += x[i, j] }
+            y[i] = s
+            z[i] = t
+        }
+        return (y, z)
+    }"""
+    kernel = texpr.compile(texpr.parse(text)["f"])
+    for m in (0, 20, 49, 50, 51, 99):
+        lengths = np.array([-40, -33, -32, -16, -1, 0, m // 2, m], np.int32)
+        x = np.random.default_rng(m).integers(-1000, 1000, (len(lengths), m)).astype(np.int32)
+        y, z = kernel(x, lengths)
+        np.testing.assert_array_equal(y, [1 + x[i, : max(0, n)].sum() for i, n in enumerate(lengths)])
+        np.testing.assert_array_equal(z, 2 + x[:, : max(0, m - 50)].sum(1))

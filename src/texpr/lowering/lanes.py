@@ -16,10 +16,11 @@ The lanes of several accumulators go side by side. Loops inside the reduction st
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
-from texpr.affine.expr import ONE, ZERO, Expr, expr
+from texpr.affine.expr import ONE, ZERO, Expr, Min, expr, maximum
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.ops import OPS
@@ -30,6 +31,7 @@ from texpr.lowering.emit import Emitter, is_simple
 from texpr.lowering.reduce import joined
 from texpr.mapping.bands import band
 from texpr.mapping.reductions import Accumulator, accumulators
+from texpr.relation.facts import known
 
 LANES = 32
 """Lanes of a single stream."""
@@ -62,8 +64,12 @@ class _Shape:
         return self.streams * self.lanes
 
 
-def reduce_in_lanes(emitter: Emitter, par: ir.Par) -> Iterator[k.Stmt]:
-    """What one thread runs for `par`, a reduction of its own."""
+def in_lanes(around: Callable[[ir.Stmt], Iterable[Expr]]) -> Callable[[Emitter, ir.Par], Iterator[k.Stmt]]:
+    """What one thread runs for a `par` that is a reduction of its own. `around`: what is not negative where a loop begins."""
+    return partial(_reduce, around)
+
+
+def _reduce(around: Callable[[ir.Stmt], Iterable[Expr]], emitter: Emitter, par: ir.Par) -> Iterator[k.Stmt]:
     loops, body = band(par)
     found = accumulators(body, frozenset(b for p in loops for b in p.reduce))
     if not is_simple(body, emitter.atomics) or any(p.reduce != par.reduce for p in loops):
@@ -74,7 +80,11 @@ def reduce_in_lanes(emitter: Emitter, par: ir.Par) -> Iterator[k.Stmt]:
     own = tuple(_Own(a, tuple(_array(t, shape, emitter) for t in a.targets)) for a in found)
     for each in own:
         yield from _start(each, shape, emitter, par)
-    yield from _around(tuple(outer), tuple(_run(emitter, inner, body, own, shape)))
+    extent, facts = inner.extent, known(around(inner))
+    ends = atom.args if isinstance(atom := extent.as_atom, Min) else (extent,)
+    if not all(map(facts.nonnegative, ends)):  # then there is no turn, nor in a part that begins where it was rounded down
+        extent = maximum(extent, ZERO)
+    yield from _around(tuple(outer), tuple(_run(emitter, inner, extent, body, own, shape)))
     for each in own:
         yield from _finish(each, shape, emitter, par)
 
@@ -106,7 +116,9 @@ def _start(own: _Own, shape: _Shape, emitter: Emitter, par: ir.Par) -> Iterator[
     yield k.For(lane, ZERO, expr(shape.all), stores, ONE, "simd", span=par.span)
 
 
-def _run(emitter: Emitter, loop: ir.Par, body: tuple[ir.Stmt, ...], own: tuple[_Own, ...], shape: _Shape) -> Iterator[k.Stmt]:
+def _run(
+    emitter: Emitter, loop: ir.Par, extent: Expr, body: tuple[ir.Stmt, ...], own: tuple[_Own, ...], shape: _Shape
+) -> Iterator[k.Stmt]:
     """Whole stretches of all streams, then whole groups of one stream's lanes, then what is left of the loop."""
     done = ZERO
     if shape.streams > 1:
@@ -115,14 +127,14 @@ def _run(emitter: Emitter, loop: ir.Par, body: tuple[ir.Stmt, ...], own: tuple[_
         first = (expr(stretch) * shape.streams * GROUPS + expr(group)) * shape.lanes
         inside = tuple(_group(emitter, loop, body, own, shape, first + s * length, s) for s in range(shape.streams))
         groups = k.For(group, ZERO, expr(GROUPS), inside, ONE, span=loop.span)
-        count = loop.extent // (shape.streams * length)
+        count = extent // (shape.streams * length)
         yield k.For(stretch, ZERO, count, (groups,), ONE, span=loop.span)
         done = count * (shape.streams * length)
-    group, whole = emitter.names.sym(f"{loop.sym.base}_group"), loop.extent // shape.lanes
+    group, whole = emitter.names.sym(f"{loop.sym.base}_group"), extent // shape.lanes
     inside = (_group(emitter, loop, body, own, shape, expr(group) * shape.lanes, 0),)
     yield k.For(group, done // shape.lanes, whole, inside, ONE, span=loop.span)
     rest = _with(emitter, body, own, expr(loop.sym) - whole * shape.lanes)
-    yield k.For(loop.sym, whole * shape.lanes, loop.extent, rest, ONE, span=loop.span)
+    yield k.For(loop.sym, whole * shape.lanes, extent, rest, ONE, span=loop.span)
 
 
 def _group(

@@ -116,7 +116,7 @@ class _NestLowering:
         places = self.placement.places
         self.tensors = Tensors.of(team.nodes, places, self.names, self.needs, self.nest.team, self.nest.threads, self.cluster)
         if self.nest.team == 1:
-            self.emitter.reduce = lanes.reduce_in_lanes if cpu else None
+            self.emitter.reduce = lanes.in_lanes(self.needs.around) if cpu else None
             body = points.around(self._tiles(), self.nest.body, self.emitter)
         else:
             self._barriers(team, lives)

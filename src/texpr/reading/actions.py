@@ -24,6 +24,9 @@ from texpr.support.span import Span
 
 Time: TypeAlias = tuple["int | ir.Loop", ...]
 
+TESTED, *ARMS = 2, 6, 10
+"""The places in time, in a branch, of asking what its test gave, and of its arms, of which one runs."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spot:
@@ -112,12 +115,18 @@ class _Reader:
             yield Action(here, target, value, stmt.update, stmt, (arm,))
 
     def branch(self, stmt: ir.If, here: Spot) -> Iterator[Action]:
-        for number, (body, taken) in enumerate(((stmt.then, True), (stmt.orelse, False))):
-            found = test(stmt.condition)
-            value = stmt.condition if taken else Op("not", (stmt.condition,), BOOL)
-            spot = Spot((*here.time, number), here.loops, here.domain, here.tests)
+        """Both arms, and before them the test, if it asks for data: a value that may be kept, and has a name like a `let`."""
+        found, asked, behind = test(stmt.condition), stmt.condition, replace(here, time=(*here.time, TESTED))
+        if found is None:
+            asked = Ref(Sym(f"test {len(self.lets)}"), BOOL)
+            self.scopes[asked.sym] = len(here.loops)
+            self.lets[asked.sym] = Action(here, asked, stmt.condition, None, ir.Let(asked.sym, stmt.condition, stmt.span))
+            yield self.lets[asked.sym]
+        for arm, body, taken in zip(ARMS, (stmt.then, stmt.orelse), (True, False), strict=True):
+            spot = Spot((*here.time, arm), here.loops, here.domain, here.tests)
             if found is None:
-                spot = Spot(spot.time, here.loops, here.domain, (*here.tests, (value, here)))
+                value = asked if taken else Op("not", (asked,), BOOL)
+                spot = Spot(spot.time, here.loops, here.domain, (*here.tests, (value, behind)))
             else:
                 spot = Spot(spot.time, here.loops, (*here.domain, found if taken else negate(found)), here.tests)
             yield from self.block(body, spot)

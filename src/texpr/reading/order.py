@@ -18,6 +18,7 @@ from texpr.ir.value import Buffer
 from texpr.isa.levels import Space
 from texpr.presburger.formula import FALSE, Eq, Formula, Ge, compare, conj, differ, disj, rename
 from texpr.presburger.raw import Undecided
+from texpr.reading.actions import ARMS
 from texpr.reading.events import Launch, Site
 
 When: TypeAlias = tuple["int | tuple[ir.Loop, Expr]", ...]
@@ -26,6 +27,8 @@ Case: TypeAlias = tuple[bool, Formula]
 
 def cases(a: When, b: When, free: Buffer | Sym | None, *, whole: bool = False) -> Iterator[Case]:
     """When `a` comes before `b` in the program: whether they first differ in a `par` that does not reduce into `free`.
+
+    Of the two arms of a branch, in one iteration of all loops around it, one does not run.
 
     Where one stands for all turns of a loop that reduces into `free`, and the other for one of them, they are updates whose
     order is free. That is not decided, or with `whole` says that neither comes first.
@@ -39,7 +42,7 @@ def cases(a: When, b: When, free: Buffer | Sym | None, *, whole: bool = False) -
                 if whole:
                     return
                 raise Undecided("one stands for a whole loop of which the other is a part")
-            if mine < theirs:
+            if mine < theirs and [mine, theirs] != ARMS:
                 yield False, conj(before)
             return
         (loop, x), (_, y) = mine, theirs

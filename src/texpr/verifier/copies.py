@@ -51,11 +51,11 @@ def untouched(copy: Access, flow: Flow) -> Point | None:
     """An instance of a copy whose element the program does not write in the same iterations. Raises Undecided."""
     found = list[There]()
     for action in flow.program.actions:
-        if action.stored == copy.stored and not action.spot.tests and isinstance(action.target, Load):
-            names = apart(action)
+        names, target = apart(action), action.target
+        if action.stored == copy.stored and not action.spot.tests and isinstance(target, Load) and {*copy.indices} <= {*names}:
             facts = [rename(f, names) for f in action.spot.domain]
-            facts += [Eq(e.substitute(names) - given) for e, given in zip(action.target.index, copy.meant, strict=True)]
+            facts += [Eq(e.substitute(names) - given) for e, given in zip(target.index, copy.meant, strict=True)]
             facts += [Eq(expr(names.get(sym, sym)) - e) for sym, e in copy.indices.items()]
-            if copy.indices.keys() <= names.keys():
-                found.append(There(names, tuple(facts), (tuple(copy.indices.get(sym, expr(0)) for sym in names),)))
+            said = {e.as_sym: given for e, given in zip(target.index, copy.meant, strict=True)} | {**copy.indices}
+            found.append(There(names, tuple(facts), (tuple(said.get(sym, expr(0)) for sym in names),)))
     return nowhere(copy.site.where, found, flow.premises)

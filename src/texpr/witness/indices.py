@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from texpr.affine.expr import Expr, FloorDiv, Min, Sym, children, combination, expr, term
+from texpr.affine.expr import Expr, FloorDiv, Max, Min, Sym, children, combination, expr, term
 from texpr.ir.value import Buffer, Load, Ref
 from texpr.reading.events import Site
 from texpr.verifier.match import Match, Pairing, home_of
@@ -184,13 +184,20 @@ def _cut(pairing: Pairing) -> dict[Sym, Expr]:
     found: dict[Sym, Expr] = {}
     site = pairing.event.site
     for mine in site.loops:
-        hi = site.bounds[mine][1]
-        ends = atom.args if isinstance(atom := hi.as_atom, Min) else (hi,)
         for theirs in pairing.action.spot.loops:
-            for end in ends if theirs.sym == mine.sym else ():
+            for end in _ends(site.bounds[mine][1]) if theirs.sym == mine.sym else ():
                 if theirs.extent.syms() & end.syms():
                     found[mine.sym] = expr(mine.sym) + theirs.extent - end
     return found
+
+
+def _ends(bound: Expr) -> Iterator[Expr]:
+    """What a bound is the least or the greatest of."""
+    atom = bound.as_atom
+    for end in atom.args if isinstance(atom, Min | Max) else ():
+        yield from _ends(end)
+    if not isinstance(atom, Min | Max):
+        yield bound
 
 
 def _unhalved(difference: Expr, sym: Sym, unknown: Mapping[Sym, Sym], found: dict[Sym, Expr]) -> None:

@@ -212,10 +212,12 @@ class _Search:
             assert isinstance(action.target, Load)
             loops = [loop.sym for loop in action.spot.loops]
             fixed = {sym for e in action.target.index for sym in e.syms()} & set(loops)
-            for count in range(len(loops), -1, -1):
-                found = self.outer(event, plain, action, loops[:count]) if fixed <= set(loops[:count]) else None
+            counts = range(len(loops), -1, -1)
+            for count in sorted(counts, key=lambda n: not fixed <= set(loops[:n])):  # else the sum is done for all elements
+                whole = fixed <= set(loops[:count]) or plain.buffer not in self.asked.reading.spaces
+                found = self.outer(event, plain, action, loops[:count]) if whole else None
                 if found is not None:
-                    return self.moved(event, action, found, 1 if outward else -1)
+                    return self.moved(event, action, found, 1 if outward else -1, plain)
         return None
 
     def passed_on(self, event: Event, source: Load | Ref, anchors: Sequence[Match]) -> Moved | None:
@@ -230,10 +232,14 @@ class _Search:
                     return self.moved(event, match.action, tuple(match.indices[sym] for sym in loops[:count]), side)
         return None
 
-    def moved(self, event: Event, action: Action, values: tuple[Expr, ...], side: int) -> Moved:
-        """`event` as a copy of the element that `action` writes, for these indices of the outermost loops around that."""
+    def moved(self, event: Event, action: Action, values: tuple[Expr, ...], side: int, plain: Load | None = None) -> Moved:
+        """`event` as a copy of the element that `action` writes, for these indices of the outermost loops around that.
+
+        `plain`: the place that is copied to or from, if it is the program's own.
+        """
         known = dict(zip(indices(action.spot), values, strict=False))
         meant = action.target.index if isinstance(action.target, Load) else ()
+        meant = meant if plain is None or plain.buffer != action.stored else plain.index
         elements = {name: e.substitute(known) for name, e in zip(ELEMENTS, meant, strict=False)}
         return Moved(self.number(action), values, side, inverse(event.site, {**elements, **known}, self.own(event)))
 

@@ -1,0 +1,102 @@
+"""Programs of which something was open once, each for a reason of its own; and bugs beside what was learnt by them."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from tests.verifier.verdicts import is_proved, open_of
+
+from texpr import driver
+from texpr.driver import Compiled
+from texpr.ir.kernel_parse import parse_plan
+from texpr.ir.kernel_text import plan_text
+from texpr.witness import proved
+
+BY_DATA = """
+fn f(x: i32[n], c: i32[k]): i32[n]
+    where k >= 2
+{
+    new y: i32[n]
+    par n |i| { y[i] = x[i] }
+    if c[0] > c[1] { par n |i| { y[i] += 1 } } else { par n |i| { y[i] -= 2 } }
+    return y
+}"""
+"""What the test gave is kept from one launch to the next."""
+
+ARMS = """
+fn f(x: i32[n, m], c: i32[n]): i32[n, m] {
+    new y: i32[n, m]
+    par n |i| {
+        new v: i32[40]
+        par 40 |j| { v[j] = j }
+        if c[i] > 0 { par 40 |j| { v[39 - j] = j * 2 } } else { par m |j| { y[i, j] = v[(j + 3) % 40] } }
+        par m |j| { y[i, j] = v[j * 7 % 40] }
+    }
+    return y
+}"""
+"""Of the two arms of a branch one runs: nothing need order them."""
+
+OUTSIDE = """
+fn f(A: i32[k, n], B: i32[k, m]): i32[n, m] {
+    new C: i32[n, m]
+    par n |i| { par m |j| { C[i, j] = 0 } }
+    par k |t| reduce(C) { par n |i| { par m |j| { C[i, j] += A[t, i] * B[t, j] } } }
+    return C
+}"""
+"""A register takes an element over for a loop that has those of its indices inside."""
+
+RAGGED = """
+fn f(x: i32[n, m], len: i32[n]): i32[n]
+    assume len in 0 - 40..m + 1
+{
+    new y: i32[n]
+    par n |i| {
+        new s: i32 = 1
+        let l = len[i]
+        par l |j| reduce(s) { s += x[i, j] }
+        seq l |j| { s = s * 3 % 1001 + x[i, j] }
+        y[i] = s
+    }
+    return y
+}"""
+"""A loop as long as data say, and perhaps less than nothing."""
+
+PROGRAMS = {"by data": BY_DATA, "arms": ARMS, "outside": OUTSIDE, "ragged": RAGGED}
+
+
+@cache
+def compiled(text: str, target: str) -> Compiled:
+    """The only function of `text`, as its only schedule says, if it has one."""
+    (function,) = driver.parse(text).functions
+    return driver.lower(function, target, schedule=next(iter(function.schedules), None))
+
+
+@pytest.mark.parametrize("target", ["cpu", "sm_90a"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_once_open(name: str, target: str) -> None:
+    made = compiled(PROGRAMS[name], target)
+    assert open_of(proved(made.function, made.plan)) == []
+
+
+WRONG = {
+    "another test": (BY_DATA, "= (c[0] > c[1])", "= (c[0] < c[1])"),
+    "a test that is not turned": (BY_DATA, "if not(decided[])", "if decided[]"),
+    "a test that is never asked": (BY_DATA, "    launch f_decided\n", ""),
+    "a test that is asked too late": (
+        BY_DATA,
+        "    launch f_decided\n    launch f_y_1\n",
+        "    launch f_y_1\n    launch f_decided\n",
+    ),
+    "a wrong arm": (ARMS, "else {", "else { v[0] = 7:i32"),
+    "a sum that goes back too early": (OUTSIDE, "        C[i, j] = c ", "        C[j, i] = c "),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_planted(name: str) -> None:
+    text, old, new = WRONG[name]
+    made = compiled(text, "sm_90a")
+    planted = plan_text(made.plan).replace(old, new)
+    assert planted != plan_text(made.plan)
+    assert not is_proved(proved(made.function, parse_plan(planted)))
