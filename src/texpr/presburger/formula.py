@@ -117,7 +117,7 @@ def negate(formula: Formula) -> Formula:
 
 def rename(formula: Formula, values: Mapping[Sym, IntoExpr]) -> Formula:
     """The formula with symbols replaced."""
-    return mapped(formula, lambda e: e.substitute(values))
+    return mapped(formula, lambda e: e.substitute(values)) if values else formula
 
 
 def mapped(formula: Formula, change: Callable[[Expr], Expr]) -> Formula:

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from texpr.affine.expr import ONE, Expr, Sym, expr
 from texpr.affine.facts import Fact, Known
+from texpr.affine.ranges import Range, bounds
 from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir.rewrite import map_value, substitute_load, substitute_value
@@ -89,13 +90,19 @@ class Site:
 
 
 @lru_cache(maxsize=1 << 12)
+def ranged(site: Site) -> Simplifier:
+    """What knows the ranges of the coordinates and loops of a site, as far as constants say them, and of sizes."""
+    ranges: dict[Sym, Range] = {size: (0, None) for size in site.launch.kernel.sizes}
+    ranges |= {a.sym: (0, a.extent.constant - 1) for a in site.launch.kernel.axes if a.extent.is_constant}
+    for loop in site.loops:
+        (low, _), (_, high) = (bounds(end, ranges) for end in site.bounds[loop])
+        ranges[loop.sym] = low, None if high is None else high - 1
+    return Simplifier(Known(ranges))
+
+
 def plainly(value: Expr, site: Site) -> Expr:
-    """`value` as it is at all instances of a site, by the constant ranges of its coordinates and loops."""
-    axes = {a.sym: (0, a.extent.constant - 1) for a in site.launch.kernel.axes if a.extent.is_constant}
-    ends = axes | {
-        loop.sym: (lo.constant, hi.constant - 1) for loop, (lo, hi) in site.bounds.items() if lo.is_constant and hi.is_constant
-    }
-    return Simplifier(Known(ends))(value)
+    """`value` as it is at all instances of a site."""
+    return ranged(site)(value)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, product
 
 from texpr.affine.expr import Expr, FloorDiv, Mod, Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
 from texpr.isa.levels import Space
-from texpr.presburger.formula import Eq, Formula, between, differ, equal, mapped, rename
+from texpr.presburger.formula import Eq, Formula, between, conj, differ, equal, mapped, negate, rename
 from texpr.presburger.omega import refuted
 from texpr.presburger.questions import Point, witness
+from texpr.presburger.relaxed import flat
 from texpr.reading.actions import Action
 from texpr.reading.events import plainly
 from texpr.reading.order import domains, equal_all, sides_of
 from texpr.verifier.flow import Flow, Home
 from texpr.verifier.match import Match, home_of
-from texpr.verifier.there import nowhere, there
+from texpr.verifier.there import is_plain, nowhere, shared, there
 
 
 @dataclass(slots=True)
@@ -61,6 +62,10 @@ class Done:
 
     def uncovered(self) -> Point | None:
         """An instance that no event does. Raises Undecided."""
+        if self.told.keys() >= {*self.found} and not any(map(self.own, self.found)):
+            missed = shared(negate(conj(here)) for here in self.told.values())
+            if refuted((*self.facts, *missed, self.flow.premises)):
+                return None
         pairs = ([(e, self.indices[s]) for s, e in match.indices.items() if s in self.indices] for match in self.found)
         done = [there(m.event.site, each, (_at(m, (), self.indices),)) for m, each in zip(self.found, pairs, strict=True)]
         return nowhere(self.facts, done, self.flow.premises, self.plain)
@@ -70,7 +75,7 @@ class Done:
         one, two, own = a.event, b.event, self.own(a)
         if home_of(one.target) != home_of(two.target) and not {home_of(one.target), home_of(two.target)} & {*self.parts}:
             return None
-        if {a, b} <= self.told.keys() and (a is b or refuted((*self.facts, *self.told[a], *self.told[b], self.flow.premises))):
+        if {a, b} <= self.told.keys() and (a is b or self.apart(self.told[a], self.told[b])):
             return None
         sides = sides_of(one.site, two.site, own)
         facts = [*domains(one.site, two.site, sides), *equal_all(own, sides)]
@@ -79,15 +84,23 @@ class Done:
             facts.append(differ(map(sides.a, one.site.dims), map(sides.b, one.site.dims)))
         return witness(facts, self.flow.premises)
 
+    def apart(self, a: Sequence[Formula], b: Sequence[Formula]) -> bool:
+        """Whether it is quickly shown that what `a` says of an instance and what `b` says are never both so."""
+        ends = [[fact.expr for fact in each if isinstance(fact, Eq)] for each in (a, b)]
+        opposed = any(not gap.terms and gap.constant for x, y in product(*ends) for gap in (x - y, x + y))
+        return opposed or refuted((*self.facts, *a, *b, self.flow.premises))
+
     def where(self, match: Match) -> Iterator[tuple[Formula, ...]]:
         """When an instance is done by a match, if it is quickly shown that this is where its tag says, and nowhere else."""
         site, own = match.event.site, self.own(match)
         back = [plainly(e, site) for e in _at(match, own, match.indices)]
-        if len(back) == len(site.dims) and refuted((*site.where, differ(back, site.dims), self.flow.premises)):
+        moved = [Eq(e - s) for e, s in zip(back, site.dims, strict=False) if e is not expr(s)]
+        if len(back) == len(site.dims) and (not moved or refuted((*site.where, negate(conj(moved)), self.flow.premises))):
             at = dict(zip(site.dims, _at(match, own, self.indices), strict=True))
             same = [Eq(e.substitute(at) - self.indices[s]) for s, e in match.indices.items() if s in self.indices]
-            facts = (*(rename(f, at) for f in site.where), *same, equal((at[s] for s in own), own))
-            yield tuple(mapped(f, self.plain) for f in facts) if len(self.found) > 1 else ()  # else nobody asks
+            facts = flat((*(rename(f, at) for f in site.where), *same, equal((at[s] for s in own), own)))
+            facts = (mapped(f, self.plain) for f in facts)
+            yield tuple(f for f in facts if f not in self.facts and not is_plain(f, self.plain.known))
 
 
 def _at(match: Match, own: Collection[Sym], indices: Mapping[Sym, Expr]) -> tuple[Expr, ...]:

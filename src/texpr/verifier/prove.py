@@ -198,7 +198,7 @@ class _Prover:
             hole = self.flow.hole(event, rest, action, indices)
             self.others += [] if hole is None else [hole]
 
-    def sums(self, shares: Shares, leaves: Mapping[Event, Match], tagged: Mapping[Event, Tag | None]) -> None:
+    def sums(self, shares: Shares, leaves: dict[Event, Match], tagged: Mapping[Event, Tag | None]) -> None:
         """What threads sum in parts."""
         sums = Sums(shares, self.flow)
         try:
@@ -207,7 +207,7 @@ class _Prover:
                 self.ask(told, question, *args)
         except Wrong as why:
             self.say(Told("", "a sum in parts", "", "", NOWHERE), Verdict.REFUSED, str(why))
-        self.totals, self.kept, self.leaves, self.parts = sums.made, sums.kept, shares.leaves, shares.parts
+        self.totals, self.kept, self.leaves, self.parts = sums.made, sums.kept, leaves, shares.parts
 
     def meeting(self) -> Iterator[Asked]:
         """Threads reach barriers together, and wait for what they started."""

@@ -9,7 +9,7 @@ in textual order (`sums.Sums.apart`), and nothing starts, or is read, in some tu
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -29,6 +29,9 @@ from texpr.verifier.tags import ELEMENTS, Joined, Leaf, Step, Tag
 Doubt: TypeAlias = tuple[Event, str, tuple[Formula, ...]]
 """Of which event what is to be shown: that facts never hold together."""
 
+PLACES = tuple(Sym(f"place {at}") for at in range(8))
+"""The subscripts of a place of a part."""
+
 
 class Wrong(Exception):
     """A sum that is none; says why."""
@@ -36,8 +39,7 @@ class Wrong(Exception):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Join:
-    """How an event joins another place, read at a site, into its target, under which tests of data. `beside`: what joins the
-    elements of its tuple."""
+    """How an event joins another place, read at a site, into its target, under tests of data. `beside`: with its tuple."""
 
     update: ir.Update
     origin: tuple[Value, Site]
@@ -62,7 +64,7 @@ class Share:
     def moved(self, values: Mapping[Sym, Sym | Expr], own: Iterable[Sym] = (), facts: Iterable[Formula] = ()) -> Share:
         """The same over other coordinates, once for each of `own` with `facts`."""
         facts = (*(rename(f, values) for f in self.facts), *facts)
-        return Share(self.pile, self.thread.substitute(values), self.lanes, facts, (*self.own, *own))
+        return replace(self, thread=self.thread.substitute(values), facts=facts, own=(*self.own, *own))
 
     def near(self, number: Expr) -> Formula:
         """That `number` is one of its threads. Raises Wrong."""
@@ -74,46 +76,39 @@ class Share:
         return equal(*ends) if self.lanes else TRUE
 
 
+Holding: TypeAlias = tuple[tuple[Formula, ...], tuple[Share, ...]]
+"""What a part holds, over `PLACES` and the coordinates that all of it has in common; and what must hold for it to be there."""
+
+
 @dataclass(slots=True)
 class Shares:
     """The parts of a plan, as its tags say."""
 
     flow: Flow
+    tags: Mapping[Event, Leaf | Step | Joined] = field(default_factory=dict["Event", "Leaf | Step | Joined"])
     parts: set[Home] = field(default_factory=set[Home])
     joins: dict[Event, Join] = field(default_factory=dict[Event, Join])
-    leaves: dict[Event, Match] = field(default_factory=dict[Event, Match])
-    inverses: dict[Event, tuple[Expr, ...]] = field(default_factory=dict[Event, tuple[Expr, ...]])
+    leaves: dict[Event, Sequence[Match]] = field(default_factory=dict[Event, Sequence[Match]])
     writes: dict[Home, list[Event]] = field(default_factory=lambda: defaultdict(list[Event]))
-    kinds: dict[Event, tuple[ir.Update, Value]] = field(default_factory=dict["Event", "tuple[ir.Update, Value]"])
-    found: dict[tuple[object, ...], tuple[Share, ...]] = field(default_factory=dict["tuple[object, ...]", "tuple[Share, ...]"])
+    found: dict[object, Holding] = field(default_factory=dict["object", "Holding"])
     doubts: list[Doubt] = field(default_factory=list["Doubt"])
 
     def take(self, tagged: Mapping[Event, Tag | None], leaves: Mapping[Event, Match], others: Iterable[Match]) -> None:
         """Takes what tags say of parts. Raises Wrong where it cannot be so."""
-        program, steps = self.flow.program, {e: t for e, t in tagged.items() if isinstance(t, Leaf | Step | Joined)}
-        self.leaves.update(leaves)
-        self.parts |= {home_of(e.target) for e, t in steps.items() if not (isinstance(t, Joined) and t.of)}
-        for event, tag in steps.items():
-            if isinstance(tag, Joined):
-                self.joins[event] = self.join(event, tag.update)
-            self.inverses[event] = tag.inverse
-        for event in tagged:
-            if home_of(event.target) in self.parts:
-                self.writes[home_of(event.target)].append(event)
-                if event not in steps or event.kind == "async":
-                    raise Wrong(f"{home_of(event.target).name} is part of a sum, and something else is stored there")
-        if self.parts & {*(a.stored for a in program.actions), *program.function.params}:
+        self.tags = {e: t for e, t in tagged.items() if isinstance(t, Leaf | Step | Joined)}
+        self.leaves |= {event: (match,) for event, match in leaves.items()}
+        self.parts |= {home_of(e.target) for e, t in self.tags.items() if not (isinstance(t, Joined) and t.of)}
+        self.joins |= {e: self.join(e, t.update) for e, t in self.tags.items() if isinstance(t, Joined)}
+        for event in (e for e in tagged if home_of(e.target) in self.parts):
+            self.writes[home_of(event.target)].append(event)
+            if event not in self.tags or event.kind == "async":
+                raise Wrong(f"{home_of(event.target).name} is part of a sum, and something else is stored there")
+        if self.parts & {*(a.stored for a in self.flow.program.actions), *self.flow.program.function.params}:
             raise Wrong("memory of the program is part of a sum")
-        for match in (*leaves.values(), *others):
-            self.alone(match)
-
-    def alone(self, match: Match) -> None:
-        """That a statement reads no part but those that it updates, a tuple together. Raises Wrong."""
-        time = match.event.site.time
-        own = [(e.target, m.action.stored) for e, m in self.leaves.items() if arm(e) == arm(match.event)]
-        for operand in (o for o in match.operands if home_of(o.read) in self.parts):
-            now = operand.site.time == time[: len(operand.site.time)]
-            if not now or (operand.read, home_of(operand.meant)) not in own:
+        updated = {(arm(e), e.target, m.action.stored) for e, m in leaves.items()}
+        for match, o in ((m, o) for m in (*leaves.values(), *others) for o in m.operands if home_of(o.read) in self.parts):
+            now = o.site.time == match.event.site.time[: len(o.site.time)]
+            if not now or (arm(match.event), o.read, home_of(o.meant)) not in updated:  # else its own, a tuple's together
                 raise Wrong(f"{home_of(match.event.target).name} is computed from a part of a sum")
 
     def origin(self, event: Event) -> tuple[Value, Site]:
@@ -142,53 +137,24 @@ class Shares:
                 return Join(update, self.read(event.value, site), site.tests, beside)
         raise Wrong(f"{home_of(event.target).name} is not joined with another by what the program updates with")
 
-    def is_leaf(self, event: Event) -> bool:
-        """Whether an event takes an update of the program, or an element of an array that an earlier launch stored."""
-        return event in self.leaves or (event in self.joins and self.is_stored(self.joins[event].origin[0]))
-
-    def is_stored(self, place: Value) -> bool:
-        """Whether a part is kept from one launch to the next."""
-        return isinstance(place, Load) and place.buffer in self.parts and self.flow.space(place.buffer) is Space.GLOBAL
-
-    def part(self, place: Value) -> Home:
-        """The part that a place is in. Raises Wrong."""
-        if not isinstance(place, Load | Ref) or home_of(place) not in self.parts:
-            raise Wrong("what is joined is no part of a sum")
-        return home_of(place)
-
-    def kind(self, *shares: Share) -> tuple[ir.Update, Value]:
+    def kind(self, shares: Iterable[Share]) -> tuple[ir.Update, Value]:
         """What the updates of some shares are done by, and what changes nothing then. Raises Wrong."""
-        kinds = list(dict.fromkeys(self.updated(leaf) for share in shares for leaf in share.pile))
-        if not kinds or any(update != kinds[0][0] or not same_constant(zero, kinds[0][1]) for update, zero in kinds[1:]):
-            raise Wrong("one part is updated in several ways, or not at all")
-        return kinds[0]
-
-    def updated(self, leaf: Event) -> tuple[ir.Update, Value]:
-        """The same of a leaf. Raises Wrong."""
-        if leaf not in self.kinds and leaf in self.joins:
-            self.kinds[leaf] = self.kind(*self.held(*self.origin(self.writes[self.part(self.origin(leaf)[0])][0])))
-            if self.kinds[leaf][0] != self.joins[leaf].update:
-                raise Wrong("parts are joined in another way than they were made")
-        elif leaf not in self.kinds:
-            action = self.leaves[leaf].action
+        kinds = list[tuple[ir.Update, Value]]()
+        for action in dict.fromkeys(m.action for share in shares for leaf in share.pile for m in self.leaves[leaf]):
             stmt, update = action.stmt, "add" if action.update == "sub" else action.update
             if update is None or not isinstance(stmt, ir.Bind):
                 raise Wrong(f"{action.stored.name} is given a value, not updated")
-            zeros = zip(stmt.targets, identity(update, [t.dtype for t in stmt.targets]), strict=True)
-            self.kinds[leaf] = update, next(zero for target, zero in zeros if target is action.target)
-        return self.kinds[leaf]
+            kinds.append((update, identity(update, [t.dtype for t in stmt.targets])[stmt.targets.index(action.target)]))
+        if any(kind != kinds[0] for kind in kinds) or not kinds:
+            raise Wrong("one part is updated in several ways, or not at all")
+        return kinds[0]
 
     def held(self, place: Value, site: Site) -> tuple[Share, ...]:
         """What a place holds where it is read, over the coordinates there. Raises Wrong."""
-        key = (self.part(place), subscripts(place), site.launch, site.time, len(site.tests))
-        if key not in self.found:
-            self.found[key] = tuple(self.written_out(*key[:2], site))
-        return self.found[key]
-
-    def written_out(self, home: Home, index: tuple[Expr, ...], site: Site) -> Iterator[Share]:
-        """What the last start before `site` put there, and what was joined since. Raises Wrong."""
-        launch, mine = site.launch, self.flow.instance(home, site)
-        writes = [e for e in self.writes[home] if e.site.launch is launch]
+        if not isinstance(place, Load | Ref) or home_of(place) not in self.parts:
+            raise Wrong("what is joined is no part of a sum")
+        home = home_of(place)
+        writes = [e for e in self.writes[home] if e.site.launch is site.launch]
         before = [e for e in writes if precedes(e.site, site)]
         start = next((e for e in reversed(before) if e not in self.joins and e not in self.leaves), None)
         if start is None or self.flow.space(home) is Space.GLOBAL:
@@ -196,21 +162,36 @@ class Shares:
         around = common(start.site, site)
         if any(len(common(e.site, at)) > len(around) for e in writes if e is not start for at in (site, start.site)):
             raise Wrong(f"{home.name} starts, or is read, in a loop in which it is summed")
-        others = [s for s in (*launch.blocks, *launch.threads) if s not in mine]
-        block = (*launch.host, *(s for s in launch.blocks if s in mine), *(loop.sym for loop in around))
-        steps = before[before.index(start) + 1 :]
-        pile, (value, there) = tuple(filter(self.is_leaf, steps)), self.origin(start)
-        if any(tests != site.tests for tests in (start.site.tests, *(self.joins[e].tests for e in steps if e in self.joins))):
+        steps = before[before.index(start) :]
+        if any(self.joins.get(e, e.site).tests != site.tests for e in steps if e is start or e in self.joins):
             raise Wrong(f"whether {home.name} is given something depends on data")
-        at = self.begun(start, index, site, {*mine, *block})
-        copied = isinstance(value, Load | Ref)
+        key = steps[-1], len(around)
+        if key not in self.found:
+            self.found[key] = self.written_out(start, steps[1:], around)
+        goals, shares = self.found[key]
+        values = dict(zip(PLACES, subscripts(place), strict=False))
+        wanted = [f for g in goals if (f := rename(g, values)) not in site.where]
+        if wanted:
+            self.doubts.append((start, "what is joined is there", (*site.where, negate(conj(wanted)))))
+        return tuple([share.moved(values) for share in shares]) if values else shares
+
+    def written_out(self, start: Event, steps: Sequence[Event], around: Sequence[k.For]) -> Holding:
+        """What `start` put into a part, in the same turns of the loops `around`, and `steps` joined. Raises Wrong."""
+        launch, home, (value, there) = start.site.launch, home_of(start.target), self.origin(start)
+        same = {*self.flow.instance(home, start.site), *launch.host, *(loop.sym for loop in around)}
+        others = [s for s in (*launch.blocks, *launch.threads) if s not in same]
+        goals, at = self.begun(start, same)
+        copied, pile = isinstance(value, Load | Ref), tuple(e for e in steps if e in self.leaves)
         found = [exchanged(start, share).moved(at) for share in (self.held(value, there) if copied else ())]
         if pile:
-            here = [Eq(expr(s) - e) for s, e in (*((Sym(f"{s.name}◁"), s) for s in block), *zip(ELEMENTS, index, strict=False))]
+            here = [Eq(expr(Sym(f"{s.name}◁")) - s) for s in start.site.dims if s in same and s not in launch.threads]
+            here += [Eq(expr(x) - y) for x, y, _ in zip(ELEMENTS, PLACES, subscripts(start.target), strict=False)]
             found.append(Share(pile, launch.thread, frozenset(() if others else {0}), tuple(here)))
         for event in (e for e in steps if e not in pile):
-            found += self.joined(event, index, site, [*others, *(loop.sym for loop in event.site.loops[len(around) :])])
-        update, zero = self.kind(*found)
+            found += self.joined(event, start, [*others, *(loop.sym for loop in event.site.loops[len(around) :])])
+        update, zero = self.kind(found)
+        if any(self.joins[e].update != update for e in steps if e in self.joins):
+            raise Wrong(f"{home.name} is joined in another way than what it is joined with")
         if not copied and not same_constant(value, zero):
             raise Wrong(f"{home.name} does not start at what changes nothing")
         lanes: dict[Share, frozenset[int]] = {}
@@ -219,41 +200,38 @@ class Shares:
             if key in lanes and (lanes[key] & share.lanes or not share.lanes) and update not in EXACTLY_ONCE_FREE:
                 raise Wrong(f"something is joined into {home.name} twice")
             lanes[key] = lanes.get(key, frozenset[int]()) | share.lanes
-        yield from (replace(share, lanes=own) for share, own in lanes.items())
+        return goals, tuple([replace(share, lanes=own) for share, own in lanes.items()])
 
-    def begun(self, start: Event, index: tuple[Expr, ...], site: Site, known: set[Sym]) -> Mapping[Sym, Expr]:
-        """Where `start` put what is read at `site`, the same coordinates `known` of both. Raises Wrong."""
+    def begun(self, start: Event, same: Collection[Sym]) -> tuple[tuple[Formula, ...], Mapping[Sym, Expr]]:
+        """Where `start` put what is at a place, the coordinates `same` given, and what must hold for that. Raises Wrong."""
         dims, own = start.site.dims, subscripts(start.target)
-        said, rest = dict(zip(dims, self.inverses[start], strict=False)), [s for s in dims if s not in known]
+        said, rest = dict(zip(dims, self.tags[start].inverse, strict=False)), [s for s in dims if s not in same]
         if not {*rest} <= said.keys():
             raise Wrong(f"where {home_of(start.target).name} starts is not said")
-        values = [dict(zip(ELEMENTS, place, strict=False)) for place in (index, own)]
-        at, back = ({s: said[s].substitute(v) if s in rest else expr(s) for s in dims} for v in values)
-        there = (*(rename(f, at) for f in start.site.where), equal((e.substitute(at) for e in own), index))
-        goals = [f for f in there if f not in (*site.where, Eq(expr(0)))]
-        self.doubts.append((start, "what is joined is there", (*site.where, negate(conj(goals)))))
-        self.doubts.append((start, "a place starts once", (*start.site.where, differ(back.values(), dims))))
-        return at
+        values = [dict(zip(ELEMENTS, place, strict=False)) for place in (map(expr, PLACES), own)]
+        at, back = ({s: said[s].substitute(v) for s in rest} for v in values)
+        if any(back[s] is not expr(s) for s in rest):
+            self.doubts.append((start, "a place starts once", (*start.site.where, differ(back.values(), rest))))
+        placed = (Eq(e.substitute(at) - p) for e, p in zip(own, PLACES, strict=False))
+        return tuple([f for f in (*(rename(f, at) for f in start.site.where), *placed) if f != Eq(expr(0))]), at
 
-    def joined(self, event: Event, index: tuple[Expr, ...], site: Site, inner: Sequence[Sym]) -> Iterator[Share]:
+    def joined(self, event: Event, start: Event, inner: Sequence[Sym]) -> Iterator[Share]:
         """What `event` joins into a place for all of its coordinates `inner`. Raises Wrong."""
-        shared = {*inner} & {*site.launch.blocks, *site.launch.threads}  # else the elements of a tuple have the same turns
-        number = next(n for n, e in enumerate(self.flow.reading.events) if e is event or (not shared and arm(e) == arm(event)))
-        own = {sym: Sym(f"{sym.name}◦{number}") for sym in inner}
-        facts = [f for g in event.site.where if (f := rename(g, own)) not in site.where]
-        facts += [Eq(x.substitute(own) - y) for x, y in zip(subscripts(event.target), index, strict=True)]
-        for share in self.held(*self.origin(event)):
-            if self.kind(share)[0] != self.joins[event].update:
-                raise Wrong(f"{home_of(event.target).name} is joined in another way than what it is joined with")
-            yield share.moved(own, own.values(), facts)
+        launch, time = event.site.launch, event.site.time
+        if not {*inner} & {*launch.blocks, *launch.threads}:  # the elements of a tuple have the same turns
+            time = time[:-1]
+        mark = ".".join(map(str, (self.flow.reading.launches.index(launch), *(t for t in time if isinstance(t, int)))))
+        own = {sym: Sym(f"{sym.name}◦{mark}") for sym in inner}
+        facts = [f for g in event.site.where if (f := rename(g, own)) not in start.site.where]
+        facts += [Eq(x.substitute(own) - y) for x, y in zip(subscripts(event.target), PLACES, strict=False)]
+        yield from (share.moved(own, own.values(), facts) for share in self.held(*self.origin(event)))
 
     def shape(self, event: Event) -> tuple[object, ...]:
         """What an event copies or joins, but for which element of a tuple that is. Raises Wrong."""
         value, site = self.origin(event)
-        if self.is_stored(value):
-            stores = self.writes[home_of(value)] if isinstance(value, Load) else ()
-            return (subscripts(value), *((e.site.where, subscripts(e.target), self.shape(e)) for e in stores))
-        return tuple((replace(share, pile=()), *map(arm, share.pile)) for share in self.held(value, site))
+        if event in self.leaves and isinstance(value, Load):
+            return value.index, *((e.site.where, subscripts(e.target), self.shape(e)) for e in self.writes[value.buffer])
+        return tuple((s.thread, s.lanes, s.facts, s.own, *map(arm, s.pile)) for s in self.held(value, site))
 
 
 def arm(event: Event) -> tuple[object, ...]:

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, product
 
 from texpr.affine.expr import Sym, expr
 from texpr.ir import program as ir
 from texpr.ir.updates import EXACTLY_ONCE_FREE
 from texpr.ir.value import Buffer, Load
 from texpr.isa.levels import Space
-from texpr.presburger.formula import Eq, Formula, between, conj, disj, negate, rename, syms
-from texpr.presburger.questions import witness
+from texpr.presburger.formula import Eq, Formula, between, conj, differ, disj, equal, negate, rename, syms
+from texpr.presburger.omega import refuted
+from texpr.presburger.questions import Point, witness
 from texpr.presburger.relaxed import eliminated, flat
 from texpr.reading.actions import Action, Spot
 from texpr.reading.events import Event
@@ -40,92 +41,92 @@ class Sums:
 
     def questions(self, tagged: Mapping[Event, Tag | None]) -> Iterator[Asked]:
         """What is to be proved. Raises Wrong."""
-        own = self.shares
+        own, ways = self.shares, dict[Event, list[tuple[Share, Formula]]]()
         stores = [self.keep(home) for home in own.writes if isinstance(home, Buffer) and self.flow.space(home) is Space.GLOBAL]
-        ends = {e: own.held(*own.origin(e)) for e in (*stores, *(e for e in own.joins if home_of(e.target) not in own.parts))}
-        for event, shares in ends.items():
-            actions = dict.fromkeys(m.action for share in shares for leaf in share.pile for m in self.behind(leaf))
-            self.made += [self.final(event, tagged[event], action, shares) for action in actions if event not in stores]
         for join in own.joins.values():
             if len({own.shape(e) if e in own.joins else None for e in join.beside}) > 1:
                 raise Wrong("the elements of a tuple are not joined together")
-        for leaf in filter(own.is_leaf, (e for events in own.writes.values() for e in events)):
-            into = [e for e, shares in ends.items() if any(leaf in share.pile for share in shares)]
-            actions = {m.action for m in self.behind(leaf)}
-            peers = into if {*into} & {*stores} else dict.fromkeys(m.event for m in self.made if m.action in actions)
-            if not into or (peers is into and len(into) > 1):
-                raise Wrong(f"what {home_of(leaf.target).name} takes is lost")
-            for event in peers:
-                own.doubts += self.taken(leaf, event, ends[event])
-        for event, shares in ends.items():
+        for event in (*stores, *(e for e in own.joins if home_of(e.target) not in own.parts)):
+            shares = own.held(*own.origin(event))
+            ways[event] = [(share, self.way(share, event)) for share in shares]
+            actions = dict.fromkeys(m.action for share in shares for leaf in share.pile for m in own.leaves[leaf])
+            self.made += [self.final(event, tagged[event], action, shares) for action in actions if event not in stores]
             for one, two in combinations(shares, 2):
-                if {*one.pile} & {*two.pile} and own.kind(one)[0] not in EXACTLY_ONCE_FREE:
+                if {*one.pile} & {*two.pile} and own.kind([one])[0] not in EXACTLY_ONCE_FREE:
                     other, lane = two.moved({s: Sym(f"{s.name}'") for s in two.own}), expr(Sym("lane◁"))
                     facts = (*event.site.where, *one.facts, *other.facts, one.near(lane), other.near(lane))
                     own.doubts.append((event, "no update is taken twice", facts))
+        for leaf, matches in own.leaves.items():
+            into = [e for e, found in ways.items() if any(leaf in share.pile for share, _ in found)]
+            if not into or (into[0] in stores and len(into) > 1):
+                raise Wrong(f"what {home_of(leaf.target).name} takes is lost")
+            finals = dict.fromkeys(f.event for f in self.made if any(f.action is m.action for m in matches))
+            for event in into if into[0] in stores else finals:
+                own.doubts += self.taken(leaf, event, disj(way for share, way in ways[event] if leaf in share.pile))
         yield from self.apart()
-        for event, what, facts in own.doubts:
+        for event, what, facts in dict.fromkeys(own.doubts):
             yield Told.of(event, what, "for all sizes"), witness, (facts, self.flow.premises)
 
-    def behind(self, leaf: Event) -> Iterator[Match]:
-        """The updates of the program that a leaf takes, or that are in the parts that it takes. Raises Wrong."""
-        own = self.shares
-        for store in own.writes[own.part(own.origin(leaf)[0])] if leaf in own.joins else ():
-            for each in dict.fromkeys(e for share in own.held(*own.origin(store)) for e in share.pile):
-                if each in own.joins:
-                    raise Wrong("parts of parts are stored")
-                yield own.leaves[each]
-        if leaf in own.leaves:
-            yield own.leaves[leaf]
+    def way(self, share: Share, event: Event) -> Formula:
+        """When the place that a leaf updates is in a share of what `event` makes. Raises Wrong."""
+        sides = sides_of(event.site, event.site)
+        there = share.moved(sides.right)
+        facts = list(flat((*there.facts, there.near(sides.a(event.site.launch.thread)))))
+        found = conj(eliminated(facts, {*share.own}.__contains__)[0])
+        if syms(found) & {*share.own}:
+            raise Wrong("which turn takes an update is not known")
+        return found
 
     def final(self, event: Event, tag: Tag | None, action: Action, shares: Sequence[Share]) -> Match:
         """`event` as all turns of the loops of `action` whose order is free, as `tag` says. Raises Wrong."""
         said = [s for s in tag.of if self.flow.program.actions[s.action] is action] if isinstance(tag, Joined) else []
         depth = next((n for n, loop in enumerate(action.spot.loops) if action.stored in loop.reduce), -1)
-        home, update = home_of(event.target), self.shares.joins[event].update
-        other = isinstance(home, Buffer) and home.role != "local" and home != action.stored
-        fits = said and len(said[0].indices) == depth and not other
-        if not fits or update != self.shares.kind(*shares)[0]:
+        home, by = home_of(event.target), self.shares.kind(shares)[0]
+        other = (isinstance(home, Buffer) and home.role != "local" and home != action.stored) or self.shares.joins[
+            event
+        ].update != by
+        if other or not said or len(said[0].indices) != depth:
             raise Wrong(f"what is joined is not what is summed into `{action.stored.name}`")
         outer = [loop.sym for loop in action.spot.loops[:depth]]
         return Match(event, action, dict(zip(outer, said[0].indices, strict=True)), (), said[0].inverse)
 
-    def taken(self, leaf: Event, event: Event, shares: Sequence[Share]) -> Iterator[Doubt]:
-        """That a final, or a store, takes all that `leaf` updates its element by, and nothing else. Raises Wrong."""
-        launch, place = event.site.launch, subscripts(event.target)
-        sides, known, ways = sides_of(leaf.site, event.site), {*launch.host}, list[Formula]()
-        pairs = [(expr(s), expr(s)) for s in launch.host]
-        if event in self.shares.joins:
-            made = {f.action: f.indices.items() for f in self.made if f.event is event}
-            pairs += [(m.indices[s], e) for m in self.behind(leaf) for s, e in made.get(m.action, ())]
-            if leaf in self.shares.joins and any(x is not y or not x.syms() <= known for x, y in pairs):
-                raise Wrong("parts of different elements are mixed")
-        else:
-            pairs += zip(place, place, strict=True)
-            if any(e.syms() & {*event.site.dims} - known - {*launch.blocks} for e in place):
-                raise Wrong("in which part an update is cannot be seen")
-            shape = event.target.buffer.shape if isinstance(event.target, Load) else ()
-            inside = [between(0, e, n) for e, n in zip(place, shape, strict=True)]
-            yield leaf, "every update is in a part", (*leaf.site.where, negate(conj(inside)))
-        for share in (share for share in shares if leaf in share.pile):
-            there, values = share.moved(sides.right), dict(zip(ELEMENTS, map(sides.a, subscripts(leaf.target)), strict=False))
-            facts = (rename(f, values) for f in (*there.facts, there.near(sides.a(leaf.site.launch.thread))))
-            left, _ = eliminated(list(flat(facts)), {*share.own}.__contains__)
-            if any(syms(fact) & {*share.own} for fact in left):
-                raise Wrong("which turn takes an update is not known")
-            ways.append(conj(left))
-        both, alike = tuple(domains(leaf.site, event.site, sides)), conj(Eq(sides.a(x) - sides.b(y)) for x, y in pairs)
-        yield event, "no update is lost", (*both, alike, negate(disj(ways)))
-        yield event, "no update of another element", (*both, disj(ways), negate(alike))
+    def taken(self, leaf: Event, event: Event, ways: Formula) -> Iterator[Doubt]:
+        """That a final, or a store, takes all that `leaf` updates its element by, and nothing else, in some of `ways`.
+
+        That is asked of any place of the array that it updates, so that leaves which are alike ask the same. Raises Wrong.
+        """
+        sides, host = sides_of(leaf.site, event.site), [expr(s) for s in event.site.launch.host]
+        made = {f.action: f.indices for f in self.made if f.event is event}
+        pairs = [(m.indices[s], e) for m in self.shares.leaves[leaf] for s, e in made.get(m.action, {}).items()]
+        if leaf in self.shares.joins and any(x is not y or not x.syms() <= {*event.site.launch.host} for x, y in pairs):
+            raise Wrong("parts of different elements are mixed")
+        same = (*host, *(() if event in self.shares.joins else subscripts(event.target)))
+        alike = conj(Eq(sides.a(x) - sides.b(y)) for x, y in (*zip(same, same, strict=True), *pairs))
+        rest = {s for s in leaf.site.dims if not sides.a(s).syms() <= syms(ways) | syms(alike)}
+        shape = leaf.target.buffer.shape if isinstance(leaf.target, Load) else ()
+        both = [rename(f, sides.a) for f in leaf.site.where if not syms(f) & rest]
+        both += [between(0, s, n) for s, n in zip(ELEMENTS, shape, strict=False)]
+        both += [rename(f, sides.b) for f in event.site.where]
+        yield event, "no update is lost", (*both, alike, negate(ways))
+        yield event, "no update of another element", (*both, ways, negate(alike))
 
     def keep(self, home: Buffer) -> Event:
         """What stores parts in an array for a later launch: a statement over its elements, as is taking them. Raises Wrong."""
         own, (store, *more) = self.shares, self.shares.writes[home]
-        launch, names = store.site.launch, ELEMENTS[: len(subscripts(store.target))]
-        takes = [e for e in own.joins if own.part(own.origin(e)[0]) == home]
+        launch, place = store.site.launch, subscripts(store.target)
+        takes = [e for e, join in own.joins.items() if isinstance(join.origin[0], Load) and join.origin[0].buffer == home]
         late = all(e.site.launch.host == launch.host and precedes(store.site, e.site) for e in takes)
         if more or not late or store.site.tests or any(own.joins[e].tests for e in takes):
             raise Wrong(f"{home.name} is not stored once, and then taken")
+        if any(e.syms() & {*store.site.dims} - {*launch.host, *launch.blocks} for e in place):
+            raise Wrong("in which part an update is cannot be seen")
+        inside = [between(0, e, n) for e, n in zip(place, home.shape, strict=True)]
+        own.doubts.append((store, "every update is in a part", (*launch.domain, negate(conj(inside)))))
+        behind = dict.fromkeys(leaf for share in own.held(*own.origin(store)) for leaf in share.pile)
+        if {*behind} & {*own.joins}:
+            raise Wrong("parts of parts are stored")
+        own.leaves |= {e: [m for leaf in behind for m in own.leaves[leaf]] for e in takes}
+        names = ELEMENTS[: home.rank]
         every = (*launch.host, *names)
         facts = [f for f in launch.domain if not syms(f) & {*launch.blocks, *launch.threads}]
         facts += [between(0, s, n) for s, n in zip(names, home.shape, strict=True)]
@@ -134,7 +135,7 @@ class Sums:
         for events in ([(store, store.target)], [(e, own.origin(e)[0]) for e in takes]):
             action = Action(spot, place, place, None, ir.Bind((place,), (place,)))
             found = ((e, dict(zip(every, (*map(expr, launch.host), *subscripts(at)), strict=True))) for e, at in events)
-            self.kept[action] = [Match(e, action, indices, (), own.inverses[e]) for e, indices in found]
+            self.kept[action] = [Match(e, action, indices, (), own.tags[e].inverse) for e, indices in found]
         return store
 
     def apart(self) -> Iterator[Asked]:
@@ -147,13 +148,21 @@ class Sums:
                     others = [s for s in (*site.launch.blocks, *site.launch.threads) if s not in same]  # all at once
                     steps = (*(s if isinstance(s, int) else s.sym for s in (*site.launch.time, *site.time)), *others)
                     when = (*(s if isinstance(s, int) else (ir.Seq(s, expr(0), ()), expr(s)) for s in steps), int(write))
-                    one = Access(event, site, place.buffer, place.index, write, when, place.buffer, (), ())
-                    touched[place.buffer].append(one)
-        for a, among in ((a, each) for each in touched.values() for a in each):
-            yield Told.of(a.event, f"{a} in bounds", "for all sizes"), self.flow.outside, (a,)
-            if self.flow.space(a.home) is Space.CLUSTER:
+                    touched[place.buffer] += [Access(event, site, place.buffer, place.index, write, when, place.buffer, (), ())]
+        for a, b in (pair for each in touched.values() for pair in product(each, repeat=2)):
+            space, vector = self.flow.space(a.home), any(loop.kind == "simd" for loop in common(a.site, b.site))
+            if a is b:
+                yield Told.of(a.event, f"{a} in bounds", "for all sizes"), self.flow.outside, (a,)
+            if a is b and space is Space.CLUSTER:
                 yield Told.of(a.event, f"{a}: a block is there", "for all sizes"), self.flow.strayed, (a.site, a.index, a.write)
-            shared = self.flow.space(a.home) is not Space.LOCAL
-            for b in among if a.write else [b for b in among if b.write]:
-                if shared or any(loop.kind == "simd" for loop in common(a.site, b.site)):
-                    yield Told.of(a.event, f"{a} and {b} in turn", "for all sizes"), self.flow.misordered, (a, b)
+            if (a.write or b.write) and (space is not Space.LOCAL or vector):
+                ask = self.raced if space is Space.LOCAL else self.flow.misordered
+                yield Told.of(a.event, f"{a} and {b} in turn", "for all sizes"), ask, (a, b)
+
+    def raced(self, a: Access, b: Access) -> Point | None:
+        """Two lanes of a vector that touch one place of a thread's own array. Raises Undecided."""
+        loops = [loop.sym for loop in common(a.site, b.site)]
+        first = next(n for n, loop in enumerate(a.site.loops) if loop.kind == "simd")
+        sides = sides_of(a.site, b.site, (*self.flow.instance(a.home, a.site), *loops[:first]))
+        facts = equal(map(sides.a, a.index), map(sides.b, b.index)), differ([sides.a(loops[first])], [sides.b(loops[first])])
+        return None if refuted(facts) else witness((*domains(a.site, b.site, sides), *facts), self.flow.premises)

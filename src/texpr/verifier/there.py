@@ -36,12 +36,12 @@ class There:
             if len(at) == len(self.names):
                 own = dict(zip(self.names.values(), at, strict=True))
                 facts = flat(mapped(rename(fact, own), plain) for fact in self.facts)
-                yield negate(conj(f for f in facts if f not in known and not _is_plain(f)))
+                yield negate(conj(f for f in facts if f not in known and not is_plain(f, plain.known)))
 
 
-def _is_plain(fact: Formula) -> bool:
-    """Whether a comparison holds whatever its symbols are."""
-    low, high = Known({}).bounds(fact.expr) if isinstance(fact, Ge | Eq) else (None, None)
+def is_plain(fact: Formula, known: Known) -> bool:
+    """Whether a comparison holds by the ranges of its symbols."""
+    low, high = known.bounds(fact.expr) if isinstance(fact, Ge | Eq) else (None, None)
     return low is not None and (low >= 0 if isinstance(fact, Ge) else low == high == 0)
 
 
