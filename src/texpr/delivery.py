@@ -14,7 +14,7 @@ from types import NoneType
 from typing import TypeAlias
 
 from texpr import __version__, artifact, runtime
-from texpr.driver import lower
+from texpr.driver import lower, own
 from texpr.ir import program as ir
 from texpr.ir.program import Function
 from texpr.ir.proof import UNPROVED
@@ -133,9 +133,3 @@ def _at_hand(target: Target, tools: Toolchain) -> Target:
 def _record(schedule: Schedule | ir.Schedule | str) -> ir.Schedule | str:
     expect(schedule, (Schedule, ir.Schedule, str), _SCHEDULE)
     return schedule.record if isinstance(schedule, Schedule) else schedule
-
-
-def own(function: Function, sizes: Mapping[str, int] | None) -> dict[str, int]:
-    """The entries of `sizes` that `function` has."""
-    names = {s.name for s in function.sizes} | {s.name for s, _ in function.consts}
-    return {name: value for name, value in (sizes or {}).items() if name in names}

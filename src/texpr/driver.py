@@ -102,6 +102,12 @@ def fix(function: Function, sizes: Mapping[str, int] | None = None) -> tuple[Fun
         raise error("E0724", function.span, message) from None
 
 
+def own(function: Function, sizes: Mapping[str, int] | None) -> dict[str, int]:
+    """The entries of `sizes` that `function` has."""
+    names = {s.name for s in function.sizes} | {s.name for s, _ in function.consts}
+    return {name: value for name, value in (sizes or {}).items() if name in names}
+
+
 def _listed(fixed: Mapping[Sym, int]) -> str:
     return ", ".join(f"{sym.name} = {value}" for sym, value in fixed.items())
 

@@ -96,7 +96,7 @@ def test_build_json(program: Path, tmp_path: Path, texpr: Call) -> None:
         (["--for", "cpu", "--for", "sm_80", "-o", "{tmp}/out"], "E0805"),
         (["--for", "cpu", "-o", "{tmp}"], "E0810"),
         (["--for", "cpu", "-o", "{tmp}/total.te/out"], "E081"),
-        (["--for", "cpu", "-o", "{tmp}/out", "--size", "m=1"], "there is no size `m`"),
+        (["--for", "cpu", "-o", "{tmp}/out", "--size", "m=1"], "there is no size or const `m`"),
         (["other", "--for", "cpu", "-o", "{tmp}/out"], "there is no function `other`"),
         (["--for", "cpu", "-o", "{tmp}/out", "--schedule", "fast"], "E0860"),
         (["-o", "{tmp}/out"], "--for"),
@@ -165,3 +165,56 @@ def test_a_negative_size_is_a_wrong_call(
     assert (code, out) == (2, "")
     assert "error[E0707]" in err
     assert not (tmp_path / "out").exists()
+
+
+GROUPS = """fn groups(x: f32[C], const G: i32 = 4): f32[G]
+    where C % G == 0
+{
+    new y: f32[G]
+    par G |g| {
+        y[g] = 0.0
+        seq C / G |c| reduce(y) { y[g] += x[g * (C / G) + c] }
+    }
+    return y
+}
+"""
+
+
+@pytest.mark.parametrize("verb", [["check"], ["build", "--for", "cpu", "-o", "out"], ["explain"]])
+def test_what_is_decided_where_a_size_is_fixed(
+    verb: list[str], tmp_path: Path, texpr: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("groups.te").write_text(GROUPS, encoding="utf-8")
+    code, _, err = texpr(*verb, "groups.te")
+    assert code == 1 and "limitation[E0501]" in err and "fix the sizes that are multiplied" in err
+    assert texpr(*verb, "groups.te", "--size", "C=64")[0::2] == (0, "")
+    assert texpr("run", "groups.te", "--arg", "x=random", "--size", "C=64", "--against", "interp")[0] == 0
+    code, _, err = texpr(*verb, "groups.te", "--size", "C=63")
+    assert code == 1 and "E0710" in err
+    code, _, err = texpr(*verb, "groups.te", "--size", "Q=63")
+    assert code == 2 and "size" in err and "`Q`" in err
+
+
+STRIDED = "fn twice(inout x: f32[m, n] stride(row, 1)) where row >= n { par m |i| { par n |j| { x[i, j] += x[i, j] } } }\n"
+
+
+@pytest.mark.parametrize("sizes", [[], ["--size", "row=9"], ["--size", "row=4"]])
+def test_an_array_with_strides_of_its_own_is_run_in_place(sizes: list[str], tmp_path: Path, texpr: Call) -> None:
+    path = tmp_path / "twice.te"
+    path.write_text(STRIDED, encoding="utf-8")
+    words = ["--arg", "x=random", "--size", "m=5", "--size", "n=7", *sizes, "--against", "interp"]
+    code, out, err = texpr("run", path, *words)
+    if sizes == ["--size", "row=4"]:
+        assert code == 1 and "`where row >= n` does not hold: it is 4 >= 7" in err
+    else:
+        assert (code, err) == (0, "") and "x: equal to the bit" in out
+
+
+def test_a_stride_of_which_nothing_is_known(tmp_path: Path, texpr: Call) -> None:
+    path = tmp_path / "twice.te"
+    path.write_text(STRIDED.replace("stride(row", "stride(2 * row"), encoding="utf-8")
+    words = ["--arg", "x=random", "--size", "m=5", "--size", "n=7"]
+    code, _, err = texpr("run", path, *words)
+    assert code == 2 and "`row`, a stride of `x: f32[m, n]`, is not known: give --size row=…" in err
+    assert texpr("run", path, *words, "--size", "row=8", "--against", "interp")[0] == 0

@@ -55,6 +55,7 @@ def make_arrays(
     known = {sym: value for sym, value in function.consts if value is not None} | {Sym(n): v for n, v in sizes.items()}
     _solve(function, loaded, known)
     _refuse_unknown(function, known)
+    _lie_densely(function, known)
     filler = _Filler(function, known, np.random.default_rng(seed))
     arrays = {param.name: loaded.get(param.name) for param in function.params}
     filled = {name: filler.array(params[name], words[name]) if array is None else array for name, array in arrays.items()}
@@ -110,6 +111,18 @@ def _refuse_unknown(function: Function, known: Mapping[Sym, int]) -> None:
     for param in function.params:
         for name in sorted(sym.name for entry in param.shape for sym in entry.syms() if sym not in known):
             raise click.UsageError(f"size `{name}` of `{param!r}` is not known: give --size {name}=…")
+
+
+def _lie_densely(function: Function, known: dict[Sym, int]) -> None:
+    """Strides of which nothing is known are those of an array without gaps, in rows of rows. Raises click.UsageError."""
+    for param in function.params:
+        for at, stride in enumerate(param.strides or ()):
+            sym = stride.as_sym
+            if sym is not None and sym not in known:
+                known[sym] = math.prod(max(extent.evaluate(known), 1) for extent in param.shape[at + 1 :])
+    for param in function.params:
+        for name in sorted(sym.name for stride in param.strides or () for sym in stride.syms() if sym not in known):
+            raise click.UsageError(f"`{name}`, a stride of `{param!r}`, is not known: give --size {name}=…")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from texpr.artifact import Artifact
 from texpr.backends.c.names import identifier
 from texpr.checks import check
 from texpr.cli.console import Console
-from texpr.cli.program import FILE, JOBS, JSON, SCHEDULE, SIZE, parse_sizes, read_program, select
+from texpr.cli.program import FILE, JOBS, JSON, SCHEDULE, SIZE, at_sizes, parse_sizes, read_program, refuse_unknown, select
 from texpr.delivery import build
 from texpr.ir.program import Function
 from texpr.support.diagnostic import TexprError
@@ -55,11 +55,8 @@ def _functions(file: Path, names: tuple[str, ...], sizes: dict[str, int]) -> tup
     """The functions to build, checked, and the sizes that are not consts. Raises TexprError, click.UsageError."""
     program, rest = read_program(file, sizes)
     functions = tuple(select(program, name) for name in names) or program.functions
-    known = {sym.name for function in functions for sym in function.sizes}
-    for size in rest:
-        if size not in known:
-            raise click.UsageError(f"there is no size `{size}`; the sizes are: {', '.join(sorted(known)) or 'none'}")
-    found = tuple(finding for function in functions for finding in check(function))
+    refuse_unknown(rest, functions)
+    found = tuple(finding for function in functions for finding in check(at_sizes(function, rest)))
     if found:
         raise TexprError(found)
     if not functions:

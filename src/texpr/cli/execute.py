@@ -9,11 +9,13 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from texpr import interp
+from texpr.affine.expr import Sym
 from texpr.delivery import compile
 from texpr.emulator import IN_ORDER
 from texpr.interp.dtypes import Array
 from texpr.ir.program import Function
 from texpr.ir.selection import AUTO
+from texpr.ir.value import Buffer
 from texpr.isa.registry import TARGETS
 from texpr.runtime import Kernel
 from texpr.support.diagnostic import CompilerBug, error
@@ -72,7 +74,7 @@ def device_target() -> str:
 def call(kernel: Kernel, arrays: Mapping[str, Array], setting: Setting) -> dict[str, Array]:
     """Call `kernel` on copies of what it changes."""
     given = {
-        param.name: np.array(arrays[param.name]) if param.role == "inout" else arrays[param.name]
+        param.name: _own(param, arrays[param.name], setting.sizes) if param.role == "inout" else arrays[param.name]
         for param in kernel.function.params
     }
     sizes: dict[str, Any] = {
@@ -82,6 +84,18 @@ def call(kernel: Kernel, arrays: Mapping[str, Array], setting: Setting) -> dict[
     results = {buffer.name: np.asarray(value) for buffer, value in zip(kernel.function.results, returned, strict=True)}
     inouts = {param.name: given[param.name] for param in kernel.function.params if param.role == "inout"}
     return {**results, **inouts}
+
+
+def _own(param: Buffer, array: Array, sizes: Mapping[str, int]) -> Array:
+    """A copy of `array` that lies as `param` says, with what it has of strides."""
+    strides = [stride.evaluate({Sym(name): size for name, size in sizes.items()}) for stride in param.strides or ()]
+    if not strides or array.size == 0 or min(strides) < 0:
+        return np.array(array)
+    last = sum((extent - 1) * stride for extent, stride in zip(array.shape, strides, strict=True))
+    memory = np.zeros(last + 1, array.dtype)
+    laid = np.lib.stride_tricks.as_strided(memory, array.shape, [stride * array.itemsize for stride in strides])
+    laid[...] = array
+    return laid
 
 
 def _several(returned: object) -> tuple[Array, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from texpr.driver import fix, fix_schedule
+from texpr.driver import fix, fix_schedule, own
 from texpr.ir.program import Function
 from texpr.isa.registry import resolve
 from texpr.schedule.apply import followed
@@ -17,11 +17,12 @@ CERTAIN = ("E0901", "E0902", "E0903", "E0904", "E0906", "E0907", "E0908", "E0909
 """Refusals that stand at all sizes. The others may ask for an extent that is constant, which a build can fix."""
 
 
-def refusals(function: Function) -> Iterator[Diagnostic]:
-    """What the schedules and pragmas of a legal function are refused for, whatever the sizes. Consts have their defaults."""
+def refusals(function: Function, sizes: Mapping[str, int]) -> Iterator[Diagnostic]:
+    """What the schedules and pragmas of a legal function are refused for, whatever sizes are not among `sizes`. Consts have
+    their defaults."""
     if any(value is None for _, value in function.consts):
         return
-    fixed, values = fix(function)
+    fixed, values = fix(function, own(function, sizes))
     for schedule in function.schedules or (None,):
         target = None if schedule is None else schedule.target
         refused: list[TexprError] = []

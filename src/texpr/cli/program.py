@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import cast
 
 import click
 
@@ -13,6 +15,7 @@ from texpr.ir.program import Function, Program
 from texpr.ir.selection import AUTO, NONE
 from texpr.sources import read_source
 from texpr.support.diagnostic import TexprError
+from texpr.support.lazy import resolve
 from texpr.toolchain.machine import usable_cores
 
 FILE = click.argument("file", type=click.Path(path_type=Path))
@@ -68,10 +71,27 @@ def legal_function(file: Path, name: str | None, sizes: dict[str, int]) -> tuple
     for size in rest:
         if size not in known:
             raise click.UsageError(f"`{function.name}` has no size `{size}`; its sizes are: {', '.join(known) or 'none'}")
-    found = tuple(check(function))
+    found = tuple(check(at_sizes(function, rest)))
     if found:
         raise TexprError(found)
     return function, rest
+
+
+def at_sizes(function: Function, sizes: Mapping[str, int]) -> Function:
+    """`function` with those of `sizes` fixed that it has: what cannot be decided for all sizes may be decided for these."""
+    names = {sym.name for sym in function.sizes} & sizes.keys()
+    if not names:
+        return function
+    fix = cast("Callable[[Function, Mapping[str, int]], tuple[Function, object]]", resolve("texpr.driver:fix"))
+    return fix(function, {name: sizes[name] for name in names})[0]
+
+
+def refuse_unknown(sizes: Mapping[str, int], functions: Iterable[Function]) -> None:
+    """Raises click.UsageError for a size that none of `functions` has."""
+    known = {sym.name for function in functions for sym in function.sizes}
+    for size in sizes:
+        if size not in known:
+            raise click.UsageError(f"there is no size or const `{size}`; the sizes are: {', '.join(sorted(known)) or 'none'}")
 
 
 def select(program: Program, name: str | None) -> Function:

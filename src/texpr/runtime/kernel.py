@@ -331,9 +331,11 @@ def _misplaced(function: Function, buffer: Buffer, view: View, strides: Sequence
     if view.address % align != 0:
         told = f"`{buffer.name}` of `{function.name}` must begin at a multiple of {align} bytes"
         return error("E0774", buffer.span, told, help="pass a copy of it")
-    kind = "contiguous" if tuple(strides) == dense(view.shape) else f"with the strides {tuple(strides)}"
-    told = f"`{buffer.name}` of `{function.name}` must be {kind}, its strides are {view.strides}, in elements"
-    return error("E0773", buffer.span, told, help="pass a contiguous copy, and copy back what was written")
+    contiguous = tuple(strides) == dense(view.shape)
+    kind = "be contiguous" if contiguous else f"have the strides {tuple(strides)}"
+    told = f"`{buffer.name}` of `{function.name}` must {kind}, its strides are {view.strides}, in elements"
+    help = f"pass {'a contiguous copy' if contiguous else 'memory that lies so'}, and copy back what was written"
+    return error("E0773", buffer.span, told, help=help)
 
 
 def stream_handle(stream: object) -> int:

@@ -60,6 +60,8 @@ INDEX = "index"
 """The function that reads its argument as an index expression: exact, and of the type it meets."""
 RESERVED = frozenset((*OPS, *DTYPES, *VIEWS, INDEX))
 """Names of functions that a file cannot define."""
+UNKNOWN_INDEX = "an index is named by its loop, a size by the shape of a parameter; what a build fixes is a `const` parameter"
+"""What helps where an index expression has a name that is none."""
 _INFIX = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod"}
 _MAX_TERMS = 512
 _MAX_DEGREE = 32
@@ -241,7 +243,7 @@ def index(ctx: Context, e: Exp, data: Data) -> Expr:
         case Number(number) if isinstance(number, int):
             return expr(number)
         case Name(name):
-            entity = ctx.scope.resolve(name, e.span)
+            entity = ctx.scope.resolve(name, e.span, UNKNOWN_INDEX)
             exact = None if isinstance(entity, View) else affine_of(entity)
             return exact if exact is not None else _read_index(ctx, e, data)
         case Unary("-", arg):

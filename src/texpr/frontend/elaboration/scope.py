@@ -70,21 +70,21 @@ class Scope:
             help = size if before.what == "the size" else "shadowing is not allowed; choose another name"
             raise error("E0203", name.span, message, note, help=help)
 
-    def resolve(self, name: str, span: Span) -> Draft | View:
-        """The meaning of `name`, used at `span`."""
+    def resolve(self, name: str, span: Span, help: str | None = None) -> Draft | View:
+        """The meaning of `name`, used at `span`; `help` is for a name that is like none that is known."""
         binding = self.find(name)
         if binding is None:
-            raise self._unknown(name, span)
+            raise self._unknown(name, span, help)
         if isinstance(binding.entity, Broken):
             raise TexprError([])
         return binding.entity
 
-    def _unknown(self, name: str, span: Span) -> TexprError:
+    def _unknown(self, name: str, span: Span, help: str | None) -> TexprError:
         past = self.past.get(name)
         if past is not None:
             note = Note(f"{past.what} `{name}` was declared here, and its block has ended", past.span)
             return error("E0202", span, f"`{name}` is not visible here", note)
-        return error("E0201", span, f"unknown name `{name}`", help=did_you_mean(name, self.visible()))
+        return error("E0201", span, f"unknown name `{name}`", help=did_you_mean(name, self.visible()) or help)
 
 
 def did_you_mean(name: str, known: list[str]) -> str | None:
