@@ -6,7 +6,7 @@ and where all threads of both meet at a barrier in between. Blocks of a launch n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeAlias
@@ -23,17 +23,24 @@ from texpr.reading.events import Launch, Site
 
 When: TypeAlias = tuple["int | tuple[ir.Loop, Expr]", ...]
 Case: TypeAlias = tuple[bool, Formula]
+Run: TypeAlias = tuple["int | k.For | k.HostLoop", "int | k.For | k.HostLoop"]
 
 
-def cases(a: When, b: When, free: Buffer | Sym | None, *, whole: bool = False) -> Iterator[Case]:
+def is_free(loop: ir.Loop, stored: Buffer | Sym | None) -> bool:
+    """Whether iterations have no order, but for what they make of what is not `stored`."""
+    return isinstance(loop, ir.Par) and stored not in loop.reduce
+
+
+def cases(a: When, b: When, free: Buffer | Sym | None, *, whole: bool = False, either: int = 0) -> Iterator[Case]:
     """When `a` comes before `b` in the program: whether they first differ in a `par` that does not reduce into `free`.
 
-    Of the two arms of a branch, in one iteration of all loops around it, one does not run.
+    Of those among the first `either` loops, both orders count. Of the two arms of a branch, in one iteration of all loops
+    around it, one does not run.
 
     Where one stands for all turns of a loop that reduces into `free`, and the other for one of them, they are updates whose
     order is free. That is not decided, or with `whole` says that neither comes first.
     """
-    before: list[Formula] = []
+    before, depth = list[Formula](), 0
     for mine, theirs in zip(a, b, strict=False):
         if isinstance(mine, int) or isinstance(theirs, int):
             if mine == theirs:
@@ -46,9 +53,20 @@ def cases(a: When, b: When, free: Buffer | Sym | None, *, whole: bool = False) -
                 yield False, conj(before)
             return
         (loop, x), (_, y) = mine, theirs
-        parallel = isinstance(loop, ir.Par) and free not in loop.reduce
-        yield parallel, conj((*before, compare("<", x, y)))
-        before.append(Eq(x - y))
+        op = "!=" if is_free(loop, free) and depth < either else "<"
+        yield is_free(loop, free), FALSE if x is y else conj((*before, compare(op, x, y)))
+        depth += 1
+        before += equals(x, y)
+
+
+def precedes(a: When, b: When, free: Buffer | Sym | None) -> Formula:
+    """When `a` comes before `b` in the program, where that is known."""
+    return disj(f for _, f in cases(a, b, free, whole=True))
+
+
+def equals(x: Expr, y: Expr) -> tuple[Formula, ...]:
+    """That two numbers are the same, where they are not the same text."""
+    return () if x is y else (Eq(x - y),)
 
 
 class Names(dict[Sym, Expr]):
@@ -103,6 +121,67 @@ def _renamed(site: Site, names: tuple[tuple[Sym, Expr], ...]) -> tuple[Formula, 
     return tuple(rename(f, dict(names)) for f in site.where)
 
 
+def in_step(
+    times: tuple[When, When],
+    a: Site,
+    b: Site,
+    sides: Sides,
+    skipped: Callable[[int, ir.Loop], bool],
+    *,
+    alone: bool,
+    later: bool,
+) -> bool:
+    """Whether it is plain that `a` comes first in the kernels wherever it does in the program: both turn the same loops alike.
+
+    `times`: in the program, but for loops that are `skipped`, by their depth, the order of whose turns is no matter. `alone`:
+    one thread runs both; else the launches must say it. `later`: as for `unordered`.
+    """
+    runs = [*zip(a.launch.time, b.launch.time, strict=False), *(zip(a.time, b.time, strict=False) if alone else ())]
+    at = depth = 0
+    for mine, theirs in zip(*times, strict=False):
+        if isinstance(mine, int) or isinstance(theirs, int):
+            if mine == theirs:
+                continue
+            if not (isinstance(mine, int) and isinstance(theirs, int)):
+                return False
+            if mine > theirs or [mine, theirs] == ARMS:
+                return True  # it never comes first
+            at = _parting(runs, at, sides)
+            return _first(runs[at]) if at < len(runs) else alone and later
+        depth += 1
+        (loop, x), (_, y) = mine, theirs
+        if x is y:
+            continue
+        skip, at = skipped(depth - 1, loop), _parting(runs, at, sides)
+        if at < len(runs):
+            one, other = runs[at]
+            if isinstance(one, int) or isinstance(other, int):
+                return _first(runs[at])
+            if (sides.a(one.sym), sides.b(other.sym)) == (x, y) and (skip or getattr(one, "kind", "") != "simd"):
+                at += 1
+                continue
+        if not skip:
+            return False
+    return True  # neither comes first
+
+
+def _parting(runs: Sequence[Run], at: int, sides: Sides) -> int:
+    """From `at` on, the first step of kernels that is perhaps not the same of both."""
+    while at < len(runs):
+        one, other = runs[at]
+        same = one == other if isinstance(one, int) or isinstance(other, int) else sides.a(one.sym) is sides.b(other.sym)
+        if not same:
+            break
+        at += 1
+    return at
+
+
+def _first(step: Run) -> bool:
+    """Whether by a step the first comes first."""
+    one, other = step
+    return isinstance(one, int) and isinstance(other, int) and one < other
+
+
 def unordered(a: Site, b: Site, sides: Sides, space: Space, *, later: bool) -> list[Formula]:
     """When `a` does not surely come before `b`, both at a place of `space`, in the kernels, case by case.
 
@@ -112,7 +191,7 @@ def unordered(a: Site, b: Site, sides: Sides, space: Space, *, later: bool) -> l
     found = list(launched_later(a, b, sides))
     if a.launch is not b.launch:
         return found
-    same_host = [Eq(sides.a(s) - sides.b(s)) for s in a.launch.host]
+    same_host = equal_all(a.launch.host, sides)
     threads = a.launch.threads
     mine, theirs = [sides.a(e) for e in a.block], [sides.b(e) for e in b.block]
     private = space in (Space.LOCAL, Space.LANES)
@@ -123,9 +202,11 @@ def unordered(a: Site, b: Site, sides: Sides, space: Space, *, later: bool) -> l
     if ranks(a.launch) and mine != theirs and not private:  # blocks of a cluster
         far = differ(mine, theirs)
         found.extend(conj((*same_host, far, case)) for case in _unmet(a, b, sides, CLUSTER))
-    here = [*same_host, *(Eq(x - y) for x, y in zip(mine, theirs, strict=True))]
-    if threads and not private:
-        apart = differ(map(sides.a, threads), map(sides.b, threads))
+    here = [*same_host, *(f for x, y in zip(mine, theirs, strict=True) for f in equals(x, y))]
+    if not private and (
+        pairs := [(x, y) for x, y in zip(map(sides.a, threads), map(sides.b, threads), strict=True) if x is not y]
+    ):
+        apart = differ(*zip(*pairs, strict=True))
         found.extend(conj((*here, apart, case)) for case in _unmet(a, b, sides))
     here += () if space is Space.LANES else equal_all(threads, sides)
     found.extend(conj((*here, case)) for case in not_behind(a, b, sides, later))
@@ -153,19 +234,25 @@ def unjoined(site: Site) -> Formula:
     return conj(unless for width, unless in ways if width >= CLUSTER)
 
 
+def earlier(a: Site, b: Site, sides: Sides) -> Formula:
+    """That `a` comes in an earlier turn of the kernel's loops around both."""
+    ends = [(sides.a(x.sym), sides.b(x.sym)) for x, y in zip(a.loops, b.loops, strict=False) if x is y]
+    return disj(conj((*(Eq(x - y) for x, y in ends[:at]), Ge(ends[at][1] - ends[at][0] - 1))) for at in range(len(ends)))
+
+
 def textual(a: Site, b: Site, sides: Sides) -> list[Formula]:
     """When `b` stands behind `a` in what is launched, or runs in a later turn of a loop around both."""
     turned = Sides(sides.right, sides.left)
     found = list(launched_later(b, a, turned))
     if a.launch is b.launch:
-        same = [Eq(sides.a(s) - sides.b(s)) for s in a.launch.host]
+        same = equal_all(a.launch.host, sides)
         found += [conj((*same, case)) for case in not_behind(b, a, turned, True)]
     return found
 
 
 def equal_all(syms: Sequence[Sym], sides: Sides) -> list[Formula]:
     """That coordinates are the same on both sides."""
-    return [Eq(sides.a(s) - sides.b(s)) for s in syms]
+    return [f for s in syms for f in equals(sides.a(s), sides.b(s))]
 
 
 def launched_later(a: Site, b: Site, sides: Sides) -> Iterator[Formula]:
@@ -178,8 +265,10 @@ def launched_later(a: Site, b: Site, sides: Sides) -> Iterator[Formula]:
             if isinstance(mine, int) and isinstance(theirs, int) and mine > theirs:
                 yield conj(before)
             return
-        yield conj((*before, compare(">", sides.a(mine.sym), sides.b(mine.sym))))
-        before.append(Eq(sides.a(mine.sym) - sides.b(mine.sym)))
+        x, y = sides.a(mine.sym), sides.b(mine.sym)
+        if x is not y:
+            yield conj((*before, compare(">", x, y)))
+        before += equals(x, y)
 
 
 def not_behind(a: Site, b: Site, sides: Sides, later: bool) -> Iterator[Formula]:
@@ -193,8 +282,9 @@ def not_behind(a: Site, b: Site, sides: Sides, later: bool) -> Iterator[Formula]
                 yield conj(before)
             return
         x, y = sides.a(mine.sym), sides.b(mine.sym)
-        yield conj((*before, compare("!=" if mine.kind == "simd" else ">", x, y)))
-        before.append(Eq(x - y))
+        if x is not y:
+            yield conj((*before, compare("!=" if mine.kind == "simd" else ">", x, y)))
+        before += equals(x, y)
     if not later:
         yield conj(before)
 
@@ -216,10 +306,11 @@ def _unmet(a: Site, b: Site, sides: Sides, least: int = 0) -> Iterator[Formula]:
             if not node.uniform:
                 break
             x, y = sides.a(node.sym), sides.b(node.sym)
-            yield conj((*before, compare(">", x, y)))
-            whole = [(meets(node.body), Eq(y - x - node.step))]  # where a whole turn lies in between, they meet in it
-            yield from _missed(whole, [*before, compare("<", x, y)], a, b, depth, sides, least, carried=True)
-            before.append(Eq(x - y))
+            if x is not y:
+                yield conj((*before, compare(">", x, y)))
+                whole = [(meets(node.body), Eq(y - x - node.step))]  # where a whole turn lies in between, they meet in it
+                yield from _missed(whole, [*before, compare("<", x, y)], a, b, depth, sides, least, carried=True)
+            before += equals(x, y)
     yield conj(before)
 
 
@@ -253,6 +344,8 @@ def _missed(
         if width < least:
             continue
         if width >= BLOCK:
+            if unless == FALSE:
+                return
             missed.append(unless)
         elif width > 1:
             missed.append(disj((unless, compare("!=", sides.a(number) // width, sides.b(number) // width))))

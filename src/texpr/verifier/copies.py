@@ -10,7 +10,7 @@ from __future__ import annotations
 from texpr.affine.expr import Expr, expr
 from texpr.ir.value import Load, Ref
 from texpr.isa.levels import Space
-from texpr.presburger.formula import Eq, rename
+from texpr.presburger.formula import Eq
 from texpr.presburger.questions import Point
 from texpr.reading.events import Event
 from texpr.verifier.flow import Access, Flow, apart, when
@@ -53,9 +53,7 @@ def untouched(copy: Access, flow: Flow) -> Point | None:
     for action in flow.program.actions:
         names, target = apart(action), action.target
         if action.stored == copy.stored and not action.spot.tests and isinstance(target, Load) and {*copy.indices} <= {*names}:
-            facts = [rename(f, names) for f in action.spot.domain]
-            facts += [Eq(e.substitute(names) - given) for e, given in zip(target.index, copy.meant, strict=True)]
-            facts += [Eq(expr(names.get(sym, sym)) - e) for sym, e in copy.indices.items()]
+            facts = *flow.written(action, names, copy), *(Eq(expr(names[sym]) - e) for sym, e in copy.indices.items())
             said = {e.as_sym: given for e, given in zip(target.index, copy.meant, strict=True)} | {**copy.indices}
-            found.append(There(names, tuple(facts), (tuple(said.get(sym, expr(0)) for sym in names),)))
+            found.append(There(names, facts, (tuple(said.get(sym, expr(0)) for sym in names),)))
     return nowhere(copy.site.where, found, flow.premises)

@@ -9,7 +9,7 @@ program.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -17,16 +17,18 @@ from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Load, Ref
 from texpr.isa.levels import Space
-from texpr.presburger.formula import TRUE, Eq, Formula, Ge, between, compare, conj, differ, disj, negate, rename, syms
+from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, between, compare, conj, differ, disj, negate, rename, syms
 from texpr.presburger.omega import refuted
-from texpr.presburger.questions import Point, witness
+from texpr.presburger.questions import Point, is_false, witness
 from texpr.presburger.raw import Undecided
+from texpr.reading import order
 from texpr.reading.actions import Action, Program, Spot
 from texpr.reading.events import Event, Launch, Reading, Site, plainly
-from texpr.reading.order import Names, Sides, When, cases, domains, equal_all, sides_of, unjoined, unordered, within
+from texpr.reading.order import Names, Sides, When
 from texpr.verifier.landing import Landing, known, landed, not_landed
 from texpr.verifier.match import Match, home_of
 from texpr.verifier.phases import Phases
+from texpr.verifier.places import COPY, ELEMENT, PLACE, THREAD, Address, address, follows
 from texpr.verifier.tags import ELEMENTS, End, Tags
 from texpr.verifier.there import There, nowhere, own_names, there
 
@@ -35,7 +37,7 @@ Home: TypeAlias = "Buffer | Sym"
 LAST = 1 << 30
 """A time behind all of the program."""
 
-_NOTHING = Sym("hole")
+HOLE = Sym("hole")
 """What nobody reads."""
 
 
@@ -69,7 +71,7 @@ class Access:
     @property
     def is_hole(self) -> bool:
         """Whether it writes what nobody reads."""
-        return self.stored == _NOTHING
+        return self.stored == HOLE
 
     def __str__(self) -> str:
         name = self.home.name
@@ -89,7 +91,7 @@ def when(spot: Spot, indices: Mapping[Sym, Sym | Expr], last: int) -> When:
 def at_end(result: Buffer, event: Event) -> Access:
     """Whoever reads an element of a result, behind all."""
     launch = Launch(event.site.launch.kernel, (), (), (), ())
-    place = tuple(map(expr, ELEMENTS[: result.rank]))
+    place = tuple(expr(Sym(f"element {n}")) for n in range(result.rank))
     return Access(event, Site(launch), result, place, False, (LAST,), result, place, ())
 
 
@@ -103,6 +105,10 @@ class Flow:
     tags: Tags = field(default_factory=lambda: Tags(()))
     phases: Phases = field(init=False)
     ends: Mapping[object, Sequence[End]] = field(init=False)
+    addresses: dict[Access, Address] = field(default_factory=dict[Access, Address])
+    alike: dict[Address, Address] = field(default_factory=dict[Address, Address])
+    ended: dict[tuple[Event, bool], tuple[Landing, ...]] = field(default_factory=dict[tuple[Event, bool], tuple[Landing, ...]])
+    shown: dict[object, bool] = field(default_factory=dict[object, bool])
 
     def __post_init__(self) -> None:
         self.phases = Phases(self.reading, self.premises, self.tags.turns)
@@ -126,58 +132,71 @@ class Flow:
         home = home_of(place)
         return Access(match.event, site, home, index, write, times, stored, element, copies, does, found, match.inverse)
 
-    def hole(self, event: Event, site: Site, action: Action, indices: Mapping[Sym, Expr]) -> Access | None:
+    def holes(self, event: Event, site: Site, action: Action, indices: Mapping[Sym, Expr]) -> list[Access]:
         """A write of what nobody reads, at the time of some statement. Only memory that a kernel makes has holes."""
         target, loops = event.target, [loop.sym for loop in action.spot.loops]
         if not isinstance(target, Load) or self.space(target.buffer) is Space.GLOBAL or set(loops) - indices.keys():
-            return None
+            return []
         times, own = when(action.spot, indices, 1), tuple(indices[sym] for sym in loops[: self.program.scopes[action.stored]])
-        index = tuple(plainly(e, site) for e in target.index)
-        return Access(event, site, target.buffer, index, True, times, _NOTHING, (), own)
+        return [Access(event, site, target.buffer, tuple(plainly(e, site) for e in target.index), True, times, HOLE, (), own)]
 
-    def spoiled(self, hole: Access, r: Access, action: Action) -> Point | None:
-        """A read at whose place a hole was written since `action` wrote the element. Raises Undecided.
+    def spoiled(self, other: Access, r: Access, action: Action) -> Point | None:
+        """A read where a hole, or what has bytes in common, was written since `action` wrote the element. Raises Undecided.
 
         The program is legal: some statement did write it. And what that wrote, was written there.
         """
-        sides = self.sides(hole, r)
-        place = self.same_place(hole, r, sides)
+        sides = self.sides(other, r)
+        place = self.same_place(other, r, sides)
         if place is None:
             return None
         names = apart(action)
-        begun, ended = _renamed(hole.when, sides.a), _renamed(r.when, sides.b)
-        facts = [*place, *(rename(f, sides.right) for f in self._written(action, names, r))]
-        for first, last in ((when(action.spot, names, 1), begun), (begun, ended)):
-            facts.append(disj(f for _, f in cases(first, last, None, whole=True)))
-        return witness((*domains(hole.site, r.site, sides), *facts), self.premises)
+        begun, ended = _renamed(other.when, sides.a), _renamed(r.when, sides.b)
+        facts = [*place, *(rename(f, sides.right) for f in self.written(action, names, r))]
+        facts += [order.precedes(when(action.spot, names, 1), begun, None), order.precedes(begun, ended, None)]
+        return witness((*order.domains(other.site, r.site, sides), *facts), self.premises)
 
     def faithful(self, a: Access, b: Access) -> int:
-        """From which common loop on accesses at one place are plainly of one element, where outer ones are in the same turn.
-
-        Places are elements, of the copy of a block or thread, or of one that these turns number.
-        """
-        known = set(self.instance(a.home, a.site))
-        if not isinstance(a.home, Buffer) or a.index != a.meant or b.index != b.meant:
+        """From which common loop on accesses at one place are surely of one element, where outer ones are in the same turn."""
+        if a.home != b.home or a.stored != b.stored or not self.same(a, b, (PLACE, COPY), ELEMENT):
             return sys.maxsize
-        return 0 if all(e.syms() <= known for e in a.copies) and a.copies == b.copies else len(a.copies)
+        return 0 if self.same(a, b, (PLACE,), COPY) else len(a.copies)
 
     def space(self, home: Home) -> Space:
         """Where a home is."""
         return self.reading.spaces.get(home, Space.GLOBAL) if isinstance(home, Buffer) else Space.LOCAL
 
     def same_place(self, a: Access, b: Access, sides: Sides) -> list[Formula] | None:
-        """That both are at one place, None where they are never."""
-        space = self.space(a.home)
-        found: list[Formula] = [Eq(sides.a(x) - sides.b(y)) for x, y in zip(a.index, b.index, strict=True)]
-        if space is Space.GLOBAL:
-            return found
-        if a.site.launch is not b.site.launch:
+        """That both are at one place, None where they are never; where memories differ, that they are in one block."""
+        space, index = self.space(a.home), zip(a.index, b.index, strict=True) if a.home == b.home else ()
+        found = [f for x, y in index for f in order.equals(sides.a(x), sides.b(y))]
+        if any(map(is_false, found)) or (space is not Space.GLOBAL and a.site.launch is not b.site.launch):
             return None
-        return [*equal_all(self.instance(a.home, a.site), sides), *found]
+        return found if space is Space.GLOBAL else [*order.equal_all(self.instance(a.home, a.site), sides), *found]
 
-    def sides(self, a: Access, b: Access) -> Sides:
-        """Names for two instances at one place; one name for what is the same by that."""
-        return sides_of(a.site, b.site, self.instance(a.home, a.site) if a.site.launch is b.site.launch else ())
+    def address(self, a: Access) -> Address:
+        """What an access says; the same object for accesses that say the same."""
+        if a not in self.addresses:
+            own = map(expr, self.instance(a.home, a.site))
+            threads = (*a.site.block, *map(expr, a.site.launch.threads))
+            found = address(a.site, ((*own, *a.index), a.copies, a.meant, threads))
+            self.addresses[a] = self.alike.setdefault(found, found)
+        return self.addresses[a]
+
+    def same(self, a: Access, b: Access, given: tuple[int, ...], wanted: int) -> bool:
+        """Whether it is shown that accesses of one memory that say the same for `given` say the same for `wanted`."""
+        if self.space(a.home) is not Space.GLOBAL and a.site.launch is not b.site.launch:
+            return PLACE in given  # they are never at one place
+        one, two = self.address(a), self.address(b)
+        key = id(one), id(two), given, wanted
+        if key not in self.shown:
+            self.shown[key] = follows(one, two, given, wanted, self.premises)
+        return self.shown[key]
+
+    def sides(self, a: Access, b: Access, alone: bool = False) -> Sides:
+        """Names for two instances at one place; one name for what is the same by that. `alone`: by one thread."""
+        launch = a.site.launch
+        own = (*launch.blocks, *launch.threads) if alone else ()
+        return order.sides_of(a.site, b.site, (*own, *self.instance(a.home, a.site)) if launch is b.site.launch else ())
 
     def instance(self, home: Home, site: Site) -> tuple[Sym, ...]:
         """The coordinates that say which block's, thread's or turn's memory it is."""
@@ -186,7 +205,7 @@ class Flow:
             return ()
         found = (*launch.host, *launch.blocks)
         if space is Space.CLUSTER:
-            found = tuple(s for s in found if s not in within(launch))
+            found = tuple(s for s in found if s not in order.within(launch))
         if space is Space.LOCAL:
             found = (*found, *launch.threads)
         if isinstance(home, Sym):
@@ -195,82 +214,80 @@ class Flow:
 
     def strayed(self, site: Site, index: Sequence[Expr], write: bool) -> Point | None:
         """A write to the memory of another block of the cluster, or a read that may come when that has ended."""
-        own = within(site.launch)  # where there is none, which block it is of is not known
+        own = order.within(site.launch)  # where there is none, which block it is of is not known
         other = disj(compare(op, index[0], expr(s)) for s in own for op in ("<", ">")) if own else TRUE
-        return witness((*site.where, other, *(() if write else (unjoined(site),))), self.premises)
+        return witness((*site.where, other, *(() if write else (order.unjoined(site),))), self.premises)
 
     def misordered(self, a: Access, b: Access) -> Point | None:
-        """Instances at one place that the program has in this order, and the kernels perhaps not. Raises Undecided."""
-        together = a.event.atomic and b.event.atomic  # what one reads, and makes of it, is one step
+        """Instances at one place, or of arrays with bytes in common, that perhaps come in another order than in the program.
+
+        That is, those that the program has in this order, and the kernels perhaps not. Raises Undecided.
+        """
+        together = a.event.atomic and b.event.atomic and a.home == b.home  # what one reads, and makes of it, is one step
         if not (a.write or b.write) or (together and (a.is_free or (a.event is b.event and not (a.write and b.write)))):
             return None
-        plain = self.faithful(a, b)
-        sides = self.sides(a, b)
-        times = _renamed(a.when, sides.a), _renamed(b.when, sides.b)
-        turns = self.turns(a, b, sides)
+        if a.site.launch is not b.site.launch and self.space(a.home) is not Space.GLOBAL:
+            return None  # they are never at one place
+        sides, late = self.sides(a, b), list[Formula]()
+        for alone in (False, True)[self.space(a.home) is Space.LOCAL :]:
+            if not alone or self.alone(a, b):
+                sides = self.sides(a, b, alone)
+                if self.in_step(a, b, sides, alone) or not (late := self.late(a, b, sides)):
+                    return None
+        times, plain, turned = (_renamed(a.when, sides.a), _renamed(b.when, sides.b)), self.faithful(a, b), self.turned(a, b)
         wanted: list[Formula] = []
-        for at, (free, formula) in enumerate(cases(*times, a.stored)):
-            if free and at < len(a.copies) and turns is not None:
-                _, other = list(cases(times[1], times[0], a.stored))[at]
-                wanted.append(conj((turns, disj((formula, other)))))
-            elif not (free and at >= plain):
-                wanted.append(formula)
-        return self._pair(a, b, sides, wanted) if wanted else None
+        for depth, (free, formula) in enumerate(order.cases(*times, a.stored, either=turned)):
+            if formula != FALSE and not (free and depth >= plain):
+                wanted.append(conj((order.earlier(a.site, b.site, sides), formula)) if free and depth < turned else formula)
+        place = self.same_place(a, b, sides) if wanted else None
+        return None if place is None else self.surely(a, b, sides, (*place, disj(wanted)), late)
 
-    def turns(self, a: Access, b: Access, sides: Sides) -> Formula | None:
-        """That the first access comes in an earlier turn of the kernel's loops around both; None where copies are not so.
+    def in_step(self, a: Access, b: Access, sides: Sides, alone: bool) -> bool:
+        """Whether it is plain that two accesses come in the order of the program; `alone`: one thread has both."""
+        plain, turned = self.faithful(a, b), self.turned(a, b)
+
+        def skipped(depth: int, loop: ir.Loop) -> bool:
+            """Whether other turns touch other places, or keep to copies of their own, in the kernel's order."""
+            return order.is_free(loop, a.stored) and (depth >= plain or (alone and depth < turned))
+
+        times = _renamed(a.when, sides.a), _renamed(b.when, sides.b)
+        return order.in_step(times, a.site, b.site, sides, skipped, alone=alone, later=b.write and not a.write)
+
+    def alone(self, a: Access, b: Access) -> bool:
+        """Whether it is shown that accesses at one place are by one thread, in its own order."""
+        if a.site.launch is not b.site.launch or self.landings(a, b) is not None:
+            return False
+        space = self.space(a.home)
+        return space is Space.LOCAL or (
+            space is not Space.LANES and not a.site.sender and a.home == b.home and self.same(a, b, (PLACE,), THREAD)
+        )
+
+    def turned(self, a: Access, b: Access) -> int:
+        """How many loops number copies of the program's memory, as the kernel's loops around both accesses do: else none.
 
         Iterations of a `par` have the order in which the kernel runs them, if each keeps to copies of its own.
         """
         loops = [x for x, y in zip(a.site.loops, b.site.loops, strict=False) if x is y]
         known = {*self.instance(a.home, a.site), *(loop.sym for loop in loops)}
-        if a.copies != b.copies or not {s for e in a.copies for s in e.syms()} <= known or any(x.kind == "simd" for x in loops):
-            return None
-        ends = [(sides.a(loop.sym), sides.b(loop.sym)) for loop in loops]
-        return disj(conj((*(Eq(x - y) for x, y in ends[:at]), Ge(ends[at][1] - ends[at][0] - 1))) for at in range(len(ends)))
+        plain = a.home == b.home and a.copies == b.copies and all(x.kind != "simd" for x in loops)
+        return len(a.copies) if plain and all(e.syms() <= known for e in a.copies) else 0
 
-    def _pair(self, a: Access, b: Access, sides: Sides, wanted: Sequence[Formula]) -> Point | None:
-        place = self.same_place(a, b, sides)
-        return None if place is None else self._late(a, b, sides, (*place, disj(wanted)))
-
-    def _late(self, a: Access, b: Access, sides: Sides, facts: Sequence[Formula]) -> Point | None:
-        """Instances with `facts` of which the first perhaps does not come first in the kernels."""
-        space, later = self.space(a.home), not a.write and b.write
+    def late(self, a: Access, b: Access, sides: Sides) -> list[Formula]:
+        """When the first perhaps does not come first in the kernels, case by case."""
+        space, later = self.space(a.home), b.write and not a.write
         found = self.landings(a, b) if a.site.launch is b.site.launch else None
-        landed = () if found is None else (not_landed(a.site, b.site, found, sides, space, later=later),)
-        bad = landed or unordered(a.site, b.site, sides, space, later=later)
-        if not bad:
-            return None
-        where, wrong = tuple(domains(a.site, b.site, sides)), disj(bad)
-        threads = {
-            s for names in (sides.left, sides.right) for t in a.site.launch.threads for s in expr(names.get(t, t)).syms()
-        }
+        if found is None:
+            return order.unordered(a.site, b.site, sides, space, later=later)
+        return [not_landed(a.site, b.site, found, sides, space, later=later)]
+
+    def surely(self, a: Access, b: Access, sides: Sides, facts: Sequence[Formula], late: list[Formula]) -> Point | None:
+        """Instances with `facts` of which one of `late` holds."""
+        where, wrong = tuple(order.domains(a.site, b.site, sides)), disj(late)
+        threads = {s for names in (sides.a, sides.b) for t in a.site.launch.threads for s in names(t).syms()}
         slots = [f for f in facts if not (isinstance(f, Eq) and syms(f) & threads)]  # often enough, and easier
         if refuted((*facts, wrong)) or (len(slots) < len(facts) and refuted((*where, *slots, wrong, self.premises))):
             return None
         return witness((*where, *facts, wrong), self.premises)
-
-    def crossed(self, a: Access, b: Access) -> Point | None:
-        """The same for two arrays that have bytes in common, wherever they are touched in one block."""
-        if not (a.write or b.write) or a.site.launch is not b.site.launch:
-            return None
-        sides = self.sides(a, b)
-        wanted = [f for _, f in cases(_renamed(a.when, sides.a), _renamed(b.when, sides.b), None)]
-        return self._late(a, b, sides, (disj(wanted),)) if wanted else None
-
-    def overwritten(self, w: Access, r: Access, other: Access) -> Point | None:
-        """A write of another array in the same bytes, in between what is written and what is read of it. Raises Undecided."""
-        if w.stored != r.stored or any(x.site.launch is not w.site.launch for x in (r, other)):
-            return None
-        sides = self.sides(w, r)
-        block = {*w.site.launch.host, *w.site.launch.blocks}
-        third = {s: sides.left[s] if s in block else Sym(f"{s.name}▽") for s in other.site.dims}
-        first, last, between_ = _renamed(w.when, sides.a), _renamed(r.when, sides.b), _renamed(other.when, Names(third))
-        facts = [*domains(w.site, r.site, sides), *(rename(f, third) for f in other.site.where)]
-        facts += [Eq(sides.a(x) - sides.b(y)) for x, y in zip((*w.copies, *w.meant), (*r.copies, *r.meant), strict=True)]
-        for one, two in ((first, between_), (between_, last)):
-            facts.append(disj(f for _, f in cases(one, two, None)))
-        return witness(facts, self.premises)
 
     def landings(self, a: Access, b: Access) -> tuple[Landing, ...] | None:
         """Behind what `a` has come about for `b`; None where that is when its thread does it."""
@@ -287,19 +304,29 @@ class Flow:
         """Where a copy has landed, or, without `write`, where it has read what it stores."""
         if event.signal is not None:
             return self.phases.landings(self.phases.phases(event.signal))
-        return landed(event, self.ends.get(ended(event), ()), self.reading, write)
+        if (event, write) not in self.ended:
+            ends = landed(event, self.ends.get(ended(event), ()), self.reading, write)
+            self.ended[event, write] = tuple([each.settled(event.site, self.premises) for each in ends])
+        return self.ended[event, write]
 
     def confused(self, a: Access, b: Access) -> Point | None:
         """Instances at one place that are different elements of one copy of the program's memory. Raises Undecided."""
         if a.stored != b.stored or not a.meant or (a.index == a.meant and b.index == b.meant):
             return None  # at one place is then one element
+        if self.same(a, b, (PLACE, COPY), ELEMENT):
+            return None
         sides = self.sides(a, b)
         place = self.same_place(a, b, sides)
         if place is None:
             return None
         copies = [Eq(sides.a(x) - sides.b(y)) for x, y in zip(a.copies, b.copies, strict=True)]
         apart = differ(map(sides.a, a.meant), map(sides.b, b.meant))
-        return witness((*domains(a.site, b.site, sides), *place, *copies, apart), self.premises)
+        return witness((*order.domains(a.site, b.site, sides), *place, *copies, apart), self.premises)
+
+    def direct(self, r: Access, done: Collection[Access]) -> bool:
+        """Whether all that a statement writes of a memory, by `done`, is surely where `r` reads it: each instance is done."""
+        near = self.space(r.home) is Space.GLOBAL or all(w.site.launch is r.site.launch for w in done)
+        return near and all(w.home == r.home and self.same(w, r, (COPY, ELEMENT), PLACE) for w in done)
 
     def missing(self, r: Access, action: Action | None, writes: Sequence[Access]) -> Point | None:
         """Of what a statement of the program wrote before `r`, something that is not where `r` reads. Raises Undecided.
@@ -310,30 +337,31 @@ class Flow:
         if action is not None:
             names = apart(action)
             begun = when(action.spot, names, 1)
-            before = [f for free, f in cases(begun, r.when, r.stored, whole=True) if not free]
+            before = [f for free, f in order.cases(begun, r.when, r.stored, whole=True) if not free and f != FALSE]
             if not before:
                 return None
-            facts += [*self._written(action, names, r), disj(before)]
+            facts += [*self.written(action, names, r), disj(before)]
         found = [each for w in writes if w.stored == r.stored for each in self._put(w, r, action, names, begun)]
         others = [a for a in self.program.actions if begun and a.stored == r.stored and not a.spot.tests]
         try:
             point = nowhere(facts, found, self.premises)
-            if point is None or not others:
-                return point
         except Undecided:
             if not others:
                 raise
+        else:
+            if point is None or not others:
+                return point
         return nowhere(facts, [*found, *(self._since(a, begun or (), names, r) for a in others)], self.premises)
 
     def _since(self, action: Action, begun: When, names: Mapping[Sym, Sym], r: Access) -> There:
         """Instances of a statement that write the element which is read behind `begun`: what was there is gone."""
         own = {loop.sym: Sym(f"{loop.sym.name}◇") for loop in action.spot.loops}
         times, turns = when(action.spot, own, 1), {t[0].sym: t[1] for t in r.when if not isinstance(t, int)}
-        between = (disj(f for _, f in cases(x, y, r.stored, whole=True)) for x, y in ((begun, times), (times, r.when)))
+        between = order.precedes(begun, times, r.stored), order.precedes(times, r.when, r.stored)
         said = tuple(turns.get(sym, expr(names.get(sym, 0))) for sym in own)
-        return There(own, (*self._written(action, own, r), *between), (said,))
+        return There(own, (*self.written(action, own, r), *between), (said,))
 
-    def _written(self, action: Action, names: Mapping[Sym, Sym], r: Access) -> Iterator[Formula]:
+    def written(self, action: Action, names: Mapping[Sym, Sym], r: Access) -> Iterator[Formula]:
         """Instances of a statement, by `names`, that write the element which is read."""
         index = action.target.index if isinstance(action.target, Load) else ()
         yield from (rename(f, names) for f in action.spot.domain)
@@ -357,9 +385,8 @@ class Flow:
             yield there(w.site, (*pairs, *own), (tuple(e.substitute(names) for e in w.said),))
         elif action is None or w.does is None:
             moved = _renamed(w.when, Names(own_names(w.site)))
-            more = [disj(f for _, f in cases(moved, r.when, r.stored, whole=True))]
-            if begun is not None:
-                more.append(disj(f for _, f in cases(begun, moved, r.stored, whole=True)))
+            spans = (moved, r.when), *(() if begun is None else ((begun, moved),))
+            more = [order.precedes(first, last, r.stored) for first, last in spans]
             pairs = [*zip((*w.meant, *w.copies), (*r.meant, *r.copies), strict=True), *own]
             said = dict.fromkeys(tuple(e.substitute(values) for e in w.said) for values in ({**known, **names}, known))
             yield there(w.site, pairs, said, *more)

@@ -8,13 +8,14 @@ the engine behind a fence of that thread. Which wait or fence that is, tags say.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.isa.levels import Space
-from texpr.presburger.formula import Eq, Formula, conj, differ, disj, negate, rename
+from texpr.presburger.formula import FALSE, Eq, Formula, conj, differ, disj, negate, rename
+from texpr.presburger.omega import refuted
 from texpr.presburger.questions import Point, witness
 from texpr.reading.events import Event, Reading, Site
 from texpr.reading.order import Sides, launched_later, not_behind, unordered
@@ -44,12 +45,13 @@ def there(site: Site, names: Names) -> Formula:
 @dataclass(frozen=True, slots=True, eq=False)
 class Landing:
     """A step behind which a copy has landed, but where `wrong`. `at`: its coordinates, over those of the copy; those of
-    threads, with `anyone`, over those of who looks, as any thread of the block may wait."""
+    threads, with `anyone`, over those of who looks, as any thread of the block may wait. `sure`: that it is there."""
 
     step: Site
     at: tuple[Expr, ...]
     wrong: Formula
     anyone: bool = False
+    sure: bool = False
 
     def located(self, sides: Sides) -> dict[Sym, Expr]:
         """The step's coordinates, for a copy and another instance, which looks."""
@@ -58,7 +60,11 @@ class Landing:
 
     def missed(self, sides: Sides) -> Formula:
         """When it is not there."""
-        return disj((rename(self.wrong, sides.left), negate(there(self.step, self.located(sides)))))
+        return FALSE if self.sure else disj((rename(self.wrong, sides.left), negate(there(self.step, self.located(sides)))))
+
+    def settled(self, copy: Site, premises: Formula) -> Landing:
+        """The same, sure where it is shown once for all who look that it is there."""
+        return replace(self, sure=not self.anyone and refuted((*copy.where, self.missed(Sides({}, {})), premises)))
 
 
 def not_landed(a: Site, b: Site, found: Iterable[Landing], sides: Sides, space: Space, *, later: bool) -> Formula:

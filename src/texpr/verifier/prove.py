@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations_with_replacement, product
 from typing import TypeVarTuple, Unpack
@@ -12,7 +12,7 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.proof import Obligation, Proof, Verdict
 from texpr.ir.shared import overlaps
-from texpr.ir.value import Buffer, Literal, Load
+from texpr.ir.value import Literal, Load
 from texpr.isa.levels import Space
 from texpr.presburger.formula import Formula, compare, conj, negate
 from texpr.presburger.linear import NotAffine
@@ -21,7 +21,7 @@ from texpr.presburger.raw import Undecided
 from texpr.reading.actions import Action, Program, actions, bound
 from texpr.reading.events import Event, Reading, read
 from texpr.support.span import NOWHERE
-from texpr.verifier.alike import families, pairs, readings
+from texpr.verifier.alike import families, pairs
 from texpr.verifier.asked import Asked, Told
 from texpr.verifier.copies import copied, untouched
 from texpr.verifier.flow import Access, Flow, Home, at_end
@@ -93,6 +93,7 @@ class _Prover:
     parts: set[Home] = field(default_factory=set[Home])
     kept: dict[Action, list[Match]] = field(default_factory=dict[Action, list[Match]])
     copies: list[tuple[Access, Access]] = field(default_factory=list[tuple[Access, Access]])
+    done: dict[Action, list[Access]] = field(default_factory=lambda: defaultdict(list[Access]))
     others: list[Access] = field(default_factory=list[Access])
     by_home: dict[Home, list[Access]] = field(default_factory=lambda: defaultdict(list[Access]))
 
@@ -103,7 +104,12 @@ class _Prover:
             self.say(told, Verdict.UNDECIDED, why)
         self.match()
         every = (*self.matches.values(), *self.leaves.values(), *self.totals)
-        for access in chain(*self.copies, *(self.flow.accesses(match) for match in every), self.others):
+        touched = {match: [*self.flow.accesses(match)] for match in every}
+        summed = {match.action for match in self.totals}
+        for match in every:  # what is not a sum, nor a name
+            if match.action not in summed and not isinstance(match.action.stmt, ir.Let):
+                self.done[match.action].append(touched[match][-1])
+        for access in chain(*self.copies, *touched.values(), self.others):
             if access.home not in self.parts:
                 self.by_home[access.home].append(access)
         for told, question, args in chain(
@@ -164,9 +170,8 @@ class _Prover:
         if isinstance(tag, Hole):
             action = self.program.actions[tag.action]
             indices = {loop.sym: e for loop, e in zip(action.spot.loops, tag.indices, strict=False)}
-            hole = self.flow.hole(event, event.site, action, indices)
-            self.others += [] if hole is None else [hole]
-            return None if hole is None else "a hole of a tile, which nobody reads"
+            self.others += (holes := self.flow.holes(event, event.site, action, indices))
+            return "a hole of a tile, which nobody reads" if holes else None
         if isinstance(tag, Moved):
             source = memory_of(shares.origin(event)[0])
             copy = None if source is None else copied(event, source, tag, self.flow)
@@ -187,16 +192,12 @@ class _Prover:
         except Unlike:
             self.say(told, Verdict.UNDECIDED, f"not built as line {action.span.line}")
             return
-        if len(tag.indices) != len(action.spot.loops):
-            self.say(told, Verdict.UNDECIDED, "indices of other loops")
-            return
         indices = pairing.named(tag.indices)
         self.ask(told, witness, pairing.doubts(indices), self.premises)
         into[event] = pairing.matched(indices, tag.inverse)
         if pairing.partial and event.engine and (idle := pairing.idle(indices)):
             rest = replace(event.site, domain=(*event.site.domain, negate(conj(idle))))
-            hole = self.flow.hole(event, rest, action, indices)
-            self.others += [] if hole is None else [hole]
+            self.others += self.flow.holes(event, rest, action, indices)
 
     def sums(self, shares: Shares, leaves: dict[Event, Match], tagged: Mapping[Event, Tag | None]) -> None:
         """What threads sum in parts."""
@@ -213,11 +214,8 @@ class _Prover:
         """Threads reach barriers together, and wait for what they started."""
         known = (*self.matches.values(), *self.leaves.values())
         for stmt, site in self.reading.together:
-            width = 0
-            if isinstance(stmt, k.Exchange | k.Shuffle):
-                width = 32
-            elif isinstance(stmt, k.Barrier) and stmt.level is not k.Level.BLOCK:
-                width = stmt.lanes if stmt.level is k.Level.WARP else -1
+            wide = {k.Level.WARP: stmt.lanes, k.Level.BLOCK: 0} if isinstance(stmt, k.Barrier) else {}
+            width = wide.get(stmt.level, -1) if isinstance(stmt, k.Barrier) else 32
             span, how = getattr(stmt, "span", NOWHERE), "all of them, as often"
             told = Told(site.launch.kernel.name, "threads meet", type(stmt).__name__.lower(), how, span)
             yield told, diverging, (site, width, known, self.premises)
@@ -238,8 +236,10 @@ class _Prover:
             kernel = ", ".join(dict.fromkeys(m.event.site.launch.kernel.name for m in found))
             about, span = f"line {action.span.line}, {action.stored.name}", action.span
             for what, group in (("each instance is done", found), ("each sum is made", summed)):
+                if not group and group is not found:
+                    continue
                 done = Done(self.flow, action, group, self.parts)
-                if (group or group is found) and not isinstance(action.stmt, ir.Let):  # a name, that may be written out
+                if not isinstance(action.stmt, ir.Let):  # a name, that may be written out
                     yield Told(kernel, what, about, "no index is left out", span), done.uncovered, ()
                 for one, two in combinations_with_replacement(group, 2):
                     told = Told(kernel, "no instance is done twice", about, "indices differ", span)
@@ -251,7 +251,7 @@ class _Prover:
     def memory(self) -> Iterator[Asked]:
         """Accesses to one place come in the order of the program, of one element at a time, in bounds."""
         for accesses in self.by_home.values():
-            kernel, groups = ", ".join(dict.fromkeys(a.site.launch.kernel.name for a in accesses)), families(accesses)
+            kernel, groups = ", ".join(dict.fromkeys(a.site.launch.kernel.name for a in accesses)), [*families(accesses)]
             for one in groups:
                 span = one[0].event.span
                 yield Told(kernel, "in bounds", str(one[0]), "for all indices", span), self.flow.outside, (one[0],)
@@ -275,29 +275,22 @@ class _Prover:
         for home, accesses in list(self.by_home.items()):
             writes = [a for a in accesses if a.write]
             ends = [at_end(home, writes[0].event)] if home in results and writes else []
-            known: dict[object, tuple[list[Action], bool]] = {}
             for reader in (*families([a for a in accesses if not a.write]), *families(ends)):
                 access = reader[0]
-                if access.stored not in known:
-                    found = [a for a in self.program.actions if a.stored == access.stored]
-                    known[access.stored] = found, self.plain(home, found)
-                writers, plain = known[access.stored]
+                writers = [a for a in self.program.actions if a.stored == access.stored]
                 what = "a result is there" if access in ends else "what is read is there"
                 told = Told.of(access.event, what, "written before, in the same memory", str(access))
                 for hole in (a for a in writes if a.is_hole):
                     spoiled = Told.of(access.event, "no hole is read", "written again before", str(access))
                     for each, action in product(reader, writers):
                         yield spoiled, self.flow.spoiled, (hole, each, action)
-                for each, action in () if plain else readings(reader, writers, writes):
+                elsewhere = [a for a in writers if a not in self.done or not self.flow.direct(access, self.done[a])]
+                if writers and not elsewhere:
+                    self.say(told, Verdict.PROVED, told.how)
+                for each, action in product(reader, elsewhere):
                     yield told, self.flow.missing, (each, action, writes)
                 for each in reader if access.stored in function.params and access.stored != home else ():
                     yield told, self.flow.missing, (each, None, writes)
-
-    def plain(self, home: Home, writers: Collection[Action]) -> bool:
-        """Whether all that is written to some memory of the program is written to `home`, which all threads share."""
-        done = (m for m in (*self.matches.values(), *self.leaves.values()) if m.action in writers)
-        from_space = isinstance(home, Buffer) and home not in self.reading.spaces
-        return from_space and all(home_of(m.event.target) is home for m in done)
 
     def arenas(self) -> Iterator[Asked]:
         """Of arrays in the same bytes, none is touched while another is wanted."""
@@ -310,7 +303,7 @@ class _Prover:
                 if one in self.parts or other in self.parts:
                     self.say(told, Verdict.UNDECIDED, "parts of sums have bytes in common with something")
                 for a, b in product(mine, theirs):
-                    yield told, self.flow.crossed, (a, b)
-                for a, b, c in product(mine, mine, theirs):
-                    if a.write and not b.write and c.write:
-                        yield told, self.flow.overwritten, (a, b, c)
+                    yield told, self.flow.misordered, (a, b)
+                for c, b in product([c for c in theirs if c.write], [b for b in mine if not b.write]):
+                    for action in (a for a in self.program.actions if a.stored == b.stored):
+                        yield told, self.flow.spoiled, (c, b, action)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from texpr.affine.expr import Sym
 from texpr.ir import kernel as k
 from texpr.presburger.formula import Eq, Formula, conj, differ, disj, equal, negate, rename
 from texpr.presburger.questions import Point, witness
 from texpr.reading.events import Site
-from texpr.reading.order import Sides, equal_all
+from texpr.reading.order import Sides, sides_of
 from texpr.verifier.match import Match
 
 
@@ -19,23 +18,18 @@ def diverging(site: Site, width: int, matches: Sequence[Match], premises: Formul
     Raises Undecided, or ValueError where a test of data is in the way that no statement of the program has.
     """
     launch = site.launch
-    sides = Sides({s: Sym(f"{s.name}◁") for s in site.dims}, {s: Sym(f"{s.name}▷") for s in site.dims})
-    here: list[Formula] = [*(rename(f, sides.left) for f in launch.domain), *(rename(f, sides.right) for f in launch.domain)]
-    here += equal_all(launch.host, sides)
+    sides = sides_of(site, site, (*launch.host, *(launch.blocks if width >= 0 else ()), *(loop.sym for loop in site.loops)))
+    here = [rename(f, names) for names in (sides.left, sides.right) for f in launch.domain]
     if width < 0:  # of a cluster
         sizes = {a.sym: n for a, n in _clustered(launch.kernel)}
         here += [Eq(sides.a(s) // sizes.get(s, 1) - sides.b(s) // sizes.get(s, 1)) for s in launch.blocks]
-    else:
-        here += equal_all(launch.blocks, sides)
     if width > 0:
         here.append(Eq(sides.a(launch.thread) // width - sides.b(launch.thread) // width))
-    wrong: list[Formula] = []
-    for loop in site.loops:
-        for bound in site.bounds[loop]:
-            wrong.append(differ([sides.a(bound)], [sides.b(bound)]))
-        here += equal_all([loop.sym], sides)
+    bounds = [bound for loop in site.loops for bound in site.bounds[loop]]
+    wrong = [differ([sides.a(bound)], [sides.b(bound)]) for bound in bounds if sides.a(bound) is not sides.b(bound)]
     for fact in site.domain:
-        wrong.append(conj((rename(fact, sides.left), negate(rename(fact, sides.right)))))
+        one, two = rename(fact, sides.left), rename(fact, sides.right)
+        wrong += [] if one == two else [conj((one, negate(two)))]
     for test in site.tests:
         wrong.append(_unlike(test, matches, sides))
     if not wrong:
