@@ -14,89 +14,28 @@ What needs to know a range or a fact is left to `texpr.affine.simplify`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from math import gcd
 from typing import TypeAlias
 
-from texpr.affine.interned import Interned
+from texpr.affine.atoms import Atom, FloorDiv, Max, Min, Mod, Monomial, Sym, Xor, atom_text, children, sum_text
 
-Monomial: TypeAlias = tuple["Atom", ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Sym(Interned):
-    """A symbol: a size, a loop index, a named integer, a hardware coordinate. Equal by name.
-
-    Names are unique in a function: where two sibling loops share a name, later ones are called `i'1`, `i'2`, ….
-    """
-
-    name: str
-
-    @property
-    def base(self) -> str:
-        """The name as the user wrote it."""
-        return self.name.split("'", 1)[0]
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FloorDiv(Interned):
-    """⌊num / den⌋."""
-
-    num: Expr
-    den: Expr
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Mod(Interned):
-    """num − den · ⌊num / den⌋."""
-
-    num: Expr
-    den: Expr
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Min(Interned):
-    """The least of two or more expressions."""
-
-    args: tuple[Expr, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Max(Interned):
-    """The greatest of two or more expressions."""
-
-    args: tuple[Expr, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Xor(Interned):
-    """value − value mod 2^bits + (value mod 2^bits ⊕ mask mod 2^bits): a swizzle of the low `bits` bits."""
-
-    value: Expr
-    mask: Expr
-    bits: int
-
-
-Atom: TypeAlias = Sym | FloorDiv | Mod | Min | Max | Xor
 IntoExpr: TypeAlias = "Expr | Sym | int"
 
 
 class Expr:
     """A canonical sum. Build with `expr`, `sym` and the operators, never with the class itself."""
 
-    __slots__ = ("_syms", "_text", "constant", "terms")
+    __slots__ = ("_linear", "_syms", "_text", "constant", "terms")
     constant: int
     terms: tuple[tuple[Monomial, int], ...]
+    _linear: bool | None
     _syms: frozenset[Sym] | None
     _text: str | None
 
     def __init__(self, constant: int, terms: tuple[tuple[Monomial, int], ...]):
         self.constant, self.terms = constant, terms
-        self._syms = self._text = None
+        self._linear = self._syms = self._text = None
 
     def __add__(self, other: IntoExpr) -> Expr:
         return self._plus(expr(other), 1)
@@ -116,6 +55,8 @@ class Expr:
         constant = self.constant + sign * other.constant
         if not other.terms:
             return _canonical(constant, self.terms)
+        if not self.terms and sign == 1:
+            return _canonical(constant, other.terms)
         terms = dict(self.terms)
         for monomial, coefficient in other.terms:
             terms[monomial] = terms.get(monomial, 0) + sign * coefficient
@@ -190,6 +131,13 @@ class Expr:
         return not self.terms
 
     @property
+    def is_linear(self) -> bool:
+        """Whether it is no more than a sum of symbols, each times a number."""
+        if self._linear is None:
+            self._linear = all([len(monomial) == 1 and isinstance(monomial[0], Sym) for monomial, _ in self.terms])
+        return self._linear
+
+    @property
     def as_atom(self) -> Atom | None:
         """The one atom that this expression is, if it is no more than that."""
         if self.constant == 0 and len(self.terms) == 1:
@@ -225,16 +173,15 @@ class Expr:
             return self
         constant, terms = self.constant, dict[Monomial, int]()
         for monomial, coefficient in self.terms:
-            product = ONE
+            product: Expr | None = None
             for atom in monomial:
-                if isinstance(atom, Sym):
-                    new = values.get(atom, atom)
-                else:
-                    new = rebuilt(atom, tuple([part.substitute(values) for part in children(atom)]))
-                product = expr(new) if product is ONE else product * new
-            constant += coefficient * product.constant
-            for part, factor in product.terms:
-                terms[part] = terms.get(part, 0) + coefficient * factor
+                new = values.get(atom) if isinstance(atom, Sym) else _replaced(atom, values)
+                factor = _atom(atom) if new is None else new if isinstance(new, Expr) else expr(new)
+                product = factor if product is None else product * factor
+            if product is not None:
+                constant += coefficient * product.constant
+                for part, share in product.terms:
+                    terms[part] = terms.get(part, 0) + coefficient * share
         return _make(constant, terms.items())
 
     def evaluate(self, values: Mapping[Sym, int]) -> int:
@@ -249,7 +196,7 @@ class Expr:
     def __str__(self) -> str:
         """The expression in the language's own syntax; it parses back to the same expression."""
         if self._text is None:
-            self._text = _sum_text(self)
+            self._text = sum_text(self)
         return self._text
 
     def __repr__(self) -> str:
@@ -284,6 +231,14 @@ def _quotient(coefficient: int, den: int) -> int:
     return coefficient // den if coefficient >= 0 else -(-coefficient // den)
 
 
+def _replaced(atom: Atom, values: Mapping[Sym, IntoExpr]) -> Expr | None:
+    """An atom with symbols below it replaced, None where there are none."""
+    if _atom(atom).syms().isdisjoint(values):
+        return None
+    return rebuilt(atom, tuple([part.substitute(values) for part in children(atom)]))
+
+
+@cache
 def _atom(atom: Atom) -> Expr:
     return _canonical(0, (((atom,), 1),))
 
@@ -291,9 +246,10 @@ def _atom(atom: Atom) -> Expr:
 @cache
 def _atom_key(atom: Atom) -> tuple[int, str]:
     """A total order on atoms that does not depend on the order of creation (output must be reproducible)."""
-    return (0, atom.name) if isinstance(atom, Sym) else (1, _atom_text(atom))
+    return (0, atom.name) if isinstance(atom, Sym) else (1, atom_text(atom))
 
 
+@cache
 def _term_key(term: tuple[Monomial, int]) -> tuple[tuple[int, str], ...]:
     return tuple([_atom_key(atom) for atom in term[0]])
 
@@ -304,7 +260,12 @@ def expr(value: IntoExpr) -> Expr:
         return value
     if isinstance(value, Sym):
         return _atom(value)
-    return _canonical(int(value), ())
+    return _number(int(value))
+
+
+@cache
+def _number(value: int) -> Expr:
+    return _canonical(value, ())
 
 
 ZERO = expr(0)
@@ -420,17 +381,6 @@ def _swizzle_key(mask: Expr, bits: int) -> tuple[bool, int, str]:
     return mask.is_constant, bits, str(mask)
 
 
-def children(atom: Atom) -> tuple[Expr, ...]:
-    """The expressions directly below an atom."""
-    match atom:
-        case Sym():
-            return ()
-        case FloorDiv(first, second) | Mod(first, second) | Xor(first, second):
-            return (first, second)
-        case Min(args) | Max(args):
-            return args
-
-
 @lru_cache(maxsize=1 << 15)
 def rebuilt(atom: Atom, parts: tuple[Expr, ...]) -> Expr:
     """The atom with other parts (in the order of `children`), made canonical again."""
@@ -463,38 +413,3 @@ def _evaluate_atom(atom: Atom, values: Mapping[Sym, int]) -> int:
             return max(a.evaluate(values) for a in args)
         case Xor(value, mask, bits):
             return value.evaluate(values) ^ mask.evaluate(values) % (1 << bits)
-
-
-def _sum_text(value: Expr) -> str:
-    parts: list[str] = []
-    for monomial, coefficient in value.terms:
-        product = " * ".join(_atom_text(a) for a in monomial)
-        magnitude = abs(coefficient)
-        text = product if magnitude == 1 else f"{magnitude} * {product}"
-        sign = ("- " if coefficient < 0 else "+ ") if parts else ("-" if coefficient < 0 else "")
-        parts.append(sign + text)
-    if not parts:
-        return str(value.constant)
-    end = f" {'-' if value.constant < 0 else '+'} {abs(value.constant)}" if value.constant else ""
-    return " ".join(parts) + end
-
-
-def _operand(value: Expr) -> str:
-    simple = value.as_atom is not None or (value.is_constant and value.constant >= 0)
-    return str(value) if simple else f"({value})"
-
-
-def _atom_text(atom: Atom) -> str:
-    match atom:
-        case Sym(name):
-            return name
-        case FloorDiv(num, den):
-            return f"({_operand(num)} / {_operand(den)})"
-        case Mod(num, den):
-            return f"({_operand(num)} % {_operand(den)})"
-        case Min(args):
-            return f"min({', '.join(map(str, args))})"
-        case Max(args):
-            return f"max({', '.join(map(str, args))})"
-        case Xor(value, mask, bits):
-            return f"xor({value}, {mask}, {bits})"

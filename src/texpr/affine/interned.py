@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Self, cast
+from typing import TypeVar, cast
+
+T = TypeVar("T")
 
 
-class Interned:
-    """Made once for each value, so that equality is identity, and a look-up in a dictionary runs no Python code.
+class Interned(type):
+    """A class whose values are made once each, so that equality is identity, and a look-up in a dictionary runs no Python code.
 
     For frozen dataclasses without an `__eq__`, whose fields are hashable and given in order.
     """
 
-    __slots__ = ()
+    def __init__(cls, *args: object, **kwargs: object):
+        super().__init__(*args, **kwargs)
+        cls.made: dict[tuple[object, ...], object] = {}
 
-    def __new__(cls, *fields: object) -> Self:
-        key = cls, fields
-        found = _made.get(key)
+    def __call__(cls: type[T], *fields: object) -> T:
+        made = cast("Interned", cls).made
+        found = made.get(fields)
         if found is None:
-            found = _made.setdefault(key, object.__new__(cls))  # another thread may have been first
-        return cast(Self, found)
-
-
-_made: dict[tuple[type, tuple[object, ...]], Interned] = {}
+            found = made.setdefault(fields, type.__call__(cls, *fields))  # another thread may have been first
+        return cast(T, found)

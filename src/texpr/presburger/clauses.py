@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from math import gcd
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, FloorDiv, Max, Min, Mod, Sym, Xor, term
@@ -21,16 +22,20 @@ Row: TypeAlias = tuple[int, tuple[tuple[Sym, int], ...]]
 """A constant, and symbols with their coefficients."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Clause:
-    """A conjunction: rows that are 0, rows that are not negative, and choices."""
+    """A conjunction: rows that are 0, rows that are not negative, and choices of two or more, none of them plain."""
 
     equal: tuple[Row, ...] = ()
     least: tuple[Row, ...] = ()
     choices: tuple[tuple[Clause, ...], ...] = ()
 
 
-def clause(formula: Formula, *, exact: bool) -> Clause:
+_ALWAYS, _NEVER = Clause(), Clause(least=((-1, ()),))
+
+
+@lru_cache(maxsize=1 << 14)
+def clause(formula: Formula, exact: bool) -> Clause:
     """`formula` in rows. `exact`: raises NotAffine where it is not affine."""
     match formula:
         case Ge(value):
@@ -38,36 +43,59 @@ def clause(formula: Formula, *, exact: bool) -> Clause:
         case Eq(value):
             return _equation(value, exact)
         case And(parts):
-            return joined([clause(part, exact=exact) for part in parts])
+            return joined([clause(part, exact) for part in parts])
         case Or(parts):
-            return Clause((), (), (tuple([clause(part, exact=exact) for part in _shared(parts)]),))
+            return _either([clause(part, exact) for part in _shared(parts)])
 
 
 def joined(clauses: Iterable[Clause]) -> Clause:
     """All of `clauses`."""
     equal: dict[Row, None] = {}
     least: dict[Row, None] = {}
-    choices: list[tuple[Clause, ...]] = []
+    choices: dict[tuple[Clause, ...], None] = {}
     for each in clauses:
-        equal.update(dict.fromkeys(each.equal))
-        least.update(dict.fromkeys(each.least))
-        choices += each.choices
-    return Clause(tuple(equal), tuple(least), tuple(choices))
+        if each is _NEVER:
+            return _NEVER
+        for row in each.equal:
+            equal[row] = None
+        for row in each.least:
+            least[row] = None
+        for choice in each.choices:
+            choices[choice] = None
+    return Clause(tuple(equal), tuple(least), tuple(choices)) if equal or least or choices else _ALWAYS
 
 
-@lru_cache(maxsize=1 << 15)
+def _either(parts: list[Clause]) -> Clause:
+    """One of `parts`."""
+    if _ALWAYS in parts:
+        return _ALWAYS
+    left: list[Clause] = []
+    for part in parts:
+        if part.choices and len(part.choices) == 1 and not part.equal and not part.least:
+            left += part.choices[0]
+        elif part is not _NEVER:
+            left.append(part)
+    return Clause(choices=(tuple(left),)) if len(left) > 1 else left[0] if left else _NEVER
+
+
 def _comparison(value: Expr, exact: bool) -> Clause:
     taken = taken_apart(_checked(value, exact))
     if not isinstance(taken, Ge):
-        return clause(taken, exact=exact)
-    row, defined = _linear(taken.expr)
+        return clause(taken, exact)
+    (constant, terms), defined = _linear(taken.expr)
+    if not terms:
+        return _ALWAYS if constant >= 0 else _NEVER
+    common = gcd(*[c for _, c in terms])
+    row = (constant, terms) if common == 1 else (constant // common, tuple([(s, c // common) for s, c in terms]))
     return Clause(defined.equal, (*defined.least, row), defined.choices)
 
 
-@lru_cache(maxsize=1 << 15)
 def _equation(value: Expr, exact: bool) -> Clause:
     row, defined = _linear(_checked(value, exact))
-    return Clause((*defined.equal, row), defined.least, defined.choices)
+    constant, terms = row
+    if constant % gcd(*[c for _, c in terms]) if terms else constant:
+        return _NEVER
+    return Clause((*defined.equal, row), defined.least, defined.choices) if terms else _ALWAYS
 
 
 def _checked(value: Expr, exact: bool) -> Expr:
@@ -82,10 +110,10 @@ def _shared(parts: Iterable[Formula]) -> list[Formula]:
     for part in parts:
         first, rest = (part.parts[0], part.parts[1:]) if isinstance(part, And) and part.parts else (part, ())
         groups.setdefault(first, []).append(And(rest))
-    return [first if And(()) in rests else And((first, *_either(rests))) for first, rests in groups.items()]
+    return [first if And(()) in rests else And((first, *_going_on(rests))) for first, rests in groups.items()]
 
 
-def _either(rests: list[Formula]) -> tuple[Formula, ...]:
+def _going_on(rests: list[Formula]) -> tuple[Formula, ...]:
     if len(rests) > 1:
         return (Or(tuple(rests)),)
     (only,) = rests
@@ -115,10 +143,10 @@ def _linear(value: Expr) -> tuple[Row, Clause]:
                 sym, sign = Sym(f"⟨{term(monomial)}⟩"), 1 if isinstance(atom, Min) else -1
                 terms = ((sym, 1),)
                 defined += [_comparison((arg - sym) * sign, False) for arg in args]
-                defined.append(Clause((), (), (tuple([_comparison((sym - arg) * sign, False) for arg in args]),)))
+                defined.append(_either([_comparison((sym - arg) * sign, False) for arg in args]))
             case Xor():
                 raise AssertionError("bits are taken apart before")
         constant += coefficient * at
         for sym, c in terms:
             sums[sym] = sums.get(sym, 0) + coefficient * c
-    return (constant, tuple(sums.items())), joined(defined)
+    return (constant, tuple([each for each in sums.items() if each[1]])), joined(defined)

@@ -2,41 +2,44 @@
 
     formula = Ge expr | Eq expr | And formula* | Or formula*      expr ≥ 0, expr = 0
 
-There is no negation node: `negate` pushes it to the leaves, where it is exact for integers.
+There is no negation node: `negate` pushes it to the leaves, where it is exact for integers. Formulas are interned,
+as expressions are: what was found out about one is remembered for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias, assert_never
 
 from texpr.affine.expr import Expr, IntoExpr, Sym, expr
+from texpr.affine.interned import Interned
 
 
-@dataclass(frozen=True, slots=True)
-class Ge:
+@dataclass(frozen=True, slots=True, eq=False)
+class Ge(metaclass=Interned):
     """`expr` ≥ 0."""
 
     expr: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Eq:
+@dataclass(frozen=True, slots=True, eq=False)
+class Eq(metaclass=Interned):
     """`expr` = 0."""
 
     expr: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class And:
+@dataclass(frozen=True, slots=True, eq=False)
+class And(metaclass=Interned):
     """All of `parts`."""
 
     parts: tuple[Formula, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Or:
+@dataclass(frozen=True, slots=True, eq=False)
+class Or(metaclass=Interned):
     """At least one of `parts`."""
 
     parts: tuple[Formula, ...]
@@ -117,7 +120,19 @@ def negate(formula: Formula) -> Formula:
 
 def rename(formula: Formula, values: Mapping[Sym, IntoExpr]) -> Formula:
     """The formula with symbols replaced."""
-    return mapped(formula, lambda e: e.substitute(values)) if values else formula
+    if syms(formula).isdisjoint(values):
+        return formula
+    match formula:
+        case Ge(e):
+            return Ge(e.substitute(values))
+        case Eq(e):
+            return Eq(e.substitute(values))
+        case And(parts):
+            return And(tuple([rename(p, values) for p in parts]))
+        case Or(parts):
+            return Or(tuple([rename(p, values) for p in parts]))
+        case _:
+            assert_never(formula)
 
 
 def mapped(formula: Formula, change: Callable[[Expr], Expr]) -> Formula:
@@ -147,9 +162,16 @@ def leaves(formula: Formula) -> Iterator[Expr]:
             assert_never(formula)
 
 
+@lru_cache(maxsize=1 << 14)
 def syms(formula: Formula) -> frozenset[Sym]:
     """Every symbol that occurs."""
-    return frozenset(s for e in leaves(formula) for s in e.syms())
+    match formula:
+        case Ge(e) | Eq(e):
+            return e.syms()
+        case And(parts) | Or(parts):
+            return frozenset[Sym]().union(*map(syms, parts))
+        case _:
+            assert_never(formula)
 
 
 def holds(formula: Formula, values: Mapping[Sym, int]) -> bool:

@@ -39,7 +39,7 @@ class Linear:
 
 def is_affine(value: Expr) -> bool:
     """Whether `value` can stand in a formula: no products of symbols, divisors constant."""
-    return all(len(monomial) == 1 and _is_affine_atom(monomial[0]) for monomial, _ in value.terms)
+    return value.is_linear or all(len(monomial) == 1 and _is_affine_atom(monomial[0]) for monomial, _ in value.terms)
 
 
 def _is_affine_atom(atom: Atom) -> bool:

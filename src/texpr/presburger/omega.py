@@ -33,13 +33,13 @@ class System:
         self._store, self._choices, self._exact = Store(), list[Choice](), exact
         self._views: dict[frozenset[Sym], System] = {}
         self._contradictory = False
-        self._take(clause(formula, exact=exact))
+        self._take(clause(formula, exact))
 
     def is_empty(self, also: Formula = TRUE) -> bool | None:
         """Whether there is no point at which `also` holds; None where that is not found out. Raises NotAffine."""
         if also is TRUE:
             return self._is_empty()
-        more = clause(also, exact=self._exact)
+        more = clause(also, self._exact)
         return self._seen_by(more)._and(more)._is_empty()
 
     def _is_empty(self) -> bool | None:
@@ -101,20 +101,25 @@ def _named(each: Clause) -> Iterator[Sym]:
 
 
 class _Search:
-    """Alternatives, one by one. `certain`: it matters whether there is a point for certain."""
+    """Alternatives, one by one. `certain`: it matters whether there is a point for certain.
 
-    __slots__ = ("certain", "left")
+    An alternative that failed fails again, until one that it failed by is given up.
+    """
+
+    __slots__ = ("certain", "failed", "left")
 
     def __init__(self, certain: bool):
         self.certain, self.left = certain, MOST_CASES if certain else 4 * MOST_CASES
+        self.failed: dict[Clause, int] = {}
 
     def none(self, store: Store, choices: Sequence[Choice], depth: int) -> int:
         """The alternatives by which there is no point; or `_SOME`, `_OPEN`. Their bits are those from 0 to `depth`."""
         try:
-            choices = store.settled(choices)
+            choices = store.settled(choices, self.failed)
             if not choices:
                 return self._leaf(store, store.shadow(dark=False), depth)
             if len(choices) > 1 or len(choices[0][0]) > 2:  # else both alternatives are looked at as soon
+                store = _projected(store, choices)
                 store.shadow(dark=False)
         except Never as never:
             return never.why
@@ -133,11 +138,13 @@ class _Search:
                 why = never.why
             if why == _SOME or (why == _OPEN and not self.certain):
                 return why
+            self.failed = {each: by for each, by in self.failed.items() if not by & bit}
             if why == _OPEN:
                 open_ = True
             elif not why & bit:
                 return why
             else:
+                self.failed[part] = why & ~bit
                 found |= why & ~bit
         return _OPEN if open_ else found
 
@@ -152,6 +159,16 @@ class _Search:
             except Never:
                 pass
         return self.none(store, (), depth) if store.narrowed() else _OPEN
+
+
+def _projected(store: Store, choices: Sequence[Choice]) -> Store:
+    named = {sym for parts, _ in choices for part in parts for sym in _named(part)}
+    made = store.copy()
+    try:
+        made.project(frozenset([s for sym in named for s in store.meant(sym)]))
+    except TooLong:
+        return store
+    return made
 
 
 def _count(choice: Choice) -> int:

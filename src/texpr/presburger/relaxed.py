@@ -16,6 +16,8 @@ from texpr.presburger.formula import And, Eq, Formula, Ge, Or, conj, disj, leave
 @lru_cache(maxsize=1 << 14)
 def affine(value: Expr) -> Expr:
     """`value` with what is not affine in it as unknowns."""
+    if value.is_linear:
+        return value
     total = expr(value.constant)
     for monomial, coefficient in value.terms:
         atoms = [_affine_atom(atom) for atom in monomial]

@@ -12,7 +12,7 @@ Each comparison has bits of the alternatives that it rests on, and so has each c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from math import gcd
 from typing import TypeAlias
@@ -179,15 +179,17 @@ class Store:
         if constant < 0:
             raise Never(why)
 
-    def settled(self, choices: Sequence[Choice]) -> Sequence[Choice]:
-        """`choices` with what is possible alone; one that is left of a choice is taken. Raises Never."""
+    def settled(self, choices: Sequence[Choice], failed: Mapping[Clause, int]) -> Sequence[Choice]:
+        """`choices` with what is possible alone, by what `failed`, too; one that is left of a choice is taken. Raises Never."""
         while choices:
             left: list[Choice] = []
             taken = False
             for parts, why in choices:
                 fitting: list[Clause] = []
                 for part in parts:
-                    against = self.against(part)
+                    against = failed.get(part)
+                    if against is None:
+                        against = self.against(part)
                     if against is None:
                         fitting.append(part)
                     else:

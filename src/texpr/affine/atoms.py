@@ -1,0 +1,124 @@
+"""What index expressions are made of, and how it is written.
+
+atom = Sym name | FloorDiv expr expr | Mod expr expr | Min exprs | Max exprs | Xor expr expr bits
+monomial = atom · … · atom                        sorted; one atom where affine
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from texpr.affine.interned import Interned
+
+if TYPE_CHECKING:
+    from texpr.affine.expr import Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sym(metaclass=Interned):
+    """A symbol: a size, a loop index, a named integer, a hardware coordinate. Equal by name.
+
+    Names are unique in a function: where two sibling loops share a name, later ones are called `i'1`, `i'2`, ….
+    """
+
+    name: str
+
+    @property
+    def base(self) -> str:
+        """The name as the user wrote it."""
+        return self.name.split("'", 1)[0]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FloorDiv(metaclass=Interned):
+    """⌊num / den⌋."""
+
+    num: Expr
+    den: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mod(metaclass=Interned):
+    """num − den · ⌊num / den⌋."""
+
+    num: Expr
+    den: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Min(metaclass=Interned):
+    """The least of two or more expressions."""
+
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Max(metaclass=Interned):
+    """The greatest of two or more expressions."""
+
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Xor(metaclass=Interned):
+    """value − value mod 2^bits + (value mod 2^bits ⊕ mask mod 2^bits): a swizzle of the low `bits` bits."""
+
+    value: Expr
+    mask: Expr
+    bits: int
+
+
+Atom: TypeAlias = Sym | FloorDiv | Mod | Min | Max | Xor
+Monomial: TypeAlias = tuple[Atom, ...]
+
+
+def children(atom: Atom) -> tuple[Expr, ...]:
+    """The expressions directly below an atom."""
+    match atom:
+        case Sym():
+            return ()
+        case FloorDiv(first, second) | Mod(first, second) | Xor(first, second):
+            return (first, second)
+        case Min(args) | Max(args):
+            return args
+
+
+def sum_text(value: Expr) -> str:
+    """An expression in the language's own syntax."""
+    parts: list[str] = []
+    for monomial, coefficient in value.terms:
+        product = " * ".join(atom_text(a) for a in monomial)
+        magnitude = abs(coefficient)
+        text = product if magnitude == 1 else f"{magnitude} * {product}"
+        sign = ("- " if coefficient < 0 else "+ ") if parts else ("-" if coefficient < 0 else "")
+        parts.append(sign + text)
+    if not parts:
+        return str(value.constant)
+    end = f" {'-' if value.constant < 0 else '+'} {abs(value.constant)}" if value.constant else ""
+    return " ".join(parts) + end
+
+
+def _operand(value: Expr) -> str:
+    simple = value.as_atom is not None or (value.is_constant and value.constant >= 0)
+    return str(value) if simple else f"({value})"
+
+
+def atom_text(atom: Atom) -> str:
+    """An atom in the language's own syntax."""
+    match atom:
+        case Sym(name):
+            return name
+        case FloorDiv(num, den):
+            return f"({_operand(num)} / {_operand(den)})"
+        case Mod(num, den):
+            return f"({_operand(num)} % {_operand(den)})"
+        case Min(args):
+            return f"min({', '.join(map(str, args))})"
+        case Max(args):
+            return f"max({', '.join(map(str, args))})"
+        case Xor(value, mask, bits):
+            return f"xor({value}, {mask}, {bits})"
