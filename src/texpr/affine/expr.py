@@ -26,27 +26,33 @@ IntoExpr: TypeAlias = "Expr | Sym | int"
 class Expr:
     """A canonical sum. Build with `expr`, `sym` and the operators, never with the class itself."""
 
-    __slots__ = ("_linear", "_syms", "_text", "constant", "terms")
+    __slots__ = ("_linear", "_negative", "_others", "_syms", "_text", "constant", "terms")
     constant: int
     terms: tuple[tuple[Monomial, int], ...]
+    _others: dict[int, Expr]
+    _negative: Expr | None
     _linear: bool | None
     _syms: frozenset[Sym] | None
     _text: str | None
 
-    def __init__(self, constant: int, terms: tuple[tuple[Monomial, int], ...]):
-        self.constant, self.terms = constant, terms
-        self._linear = self._syms = self._text = None
+    def __init__(self, constant: int, terms: tuple[tuple[Monomial, int], ...], others: dict[int, Expr]):
+        """`others`: those with the same terms, by their constants."""
+        self.constant, self.terms, self._others = constant, terms, others
+        self._linear = self._negative = self._syms = self._text = None
 
     def __add__(self, other: IntoExpr) -> Expr:
-        return self._plus(expr(other), 1)
+        return self._plus(other if isinstance(other, Expr) else expr(other), 1)
 
     __radd__ = __add__
 
     def __neg__(self) -> Expr:
-        return _canonical(-self.constant, tuple([(m, -c) for m, c in self.terms]))
+        if self._negative is None:
+            self._negative = _canonical(-self.constant, tuple([(m, -c) for m, c in self.terms]))
+            self._negative._negative = self
+        return self._negative
 
     def __sub__(self, other: IntoExpr) -> Expr:
-        return self._plus(expr(other), -1)
+        return self._plus(other if isinstance(other, Expr) else expr(other), -1)
 
     def __rsub__(self, other: IntoExpr) -> Expr:
         return expr(other)._plus(self, -1)
@@ -54,13 +60,20 @@ class Expr:
     def _plus(self, other: Expr, sign: int) -> Expr:
         constant = self.constant + sign * other.constant
         if not other.terms:
-            return _canonical(constant, self.terms)
-        if not self.terms and sign == 1:
-            return _canonical(constant, other.terms)
+            return self._with(constant)
+        if not self.terms:
+            return (other if sign == 1 else -other)._with(constant)
         terms = dict(self.terms)
         for monomial, coefficient in other.terms:
             terms[monomial] = terms.get(monomial, 0) + sign * coefficient
-        return _make(constant, terms.items())
+        if len(terms) > len(self.terms):
+            return _make(constant, terms.items())
+        return _canonical(constant, tuple([term for term in terms.items() if term[1]]))  # in the order of this sum
+
+    def _with(self, constant: int) -> Expr:
+        """The same terms with another constant."""
+        found = self._others.get(constant)
+        return found if found is not None else _canonical(constant, self.terms)
 
     def __mul__(self, other: IntoExpr) -> Expr:
         other = expr(other)
@@ -206,7 +219,7 @@ class Expr:
         raise TypeError("an index expression has no truth value")
 
 
-_interned: dict[tuple[int, tuple[tuple[Monomial, int], ...]], Expr] = {}
+_interned: dict[tuple[tuple[Monomial, int], ...], dict[int, Expr]] = {}
 
 
 def _make(constant: int, terms: Iterable[tuple[Monomial, int]]) -> Expr:
@@ -219,10 +232,12 @@ def _make(constant: int, terms: Iterable[tuple[Monomial, int]]) -> Expr:
 
 def _canonical(constant: int, terms: tuple[tuple[Monomial, int], ...]) -> Expr:
     """The one expression with these terms, which come sorted and are not zero."""
-    key = (constant, terms)
-    found = _interned.get(key)
+    others = _interned.get(terms)
+    if others is None:
+        others = _interned.setdefault(terms, {})  # another thread may have been first
+    found = others.get(constant)
     if found is None:
-        found = _interned.setdefault(key, Expr(constant, terms))  # another thread may have been first
+        found = others.setdefault(constant, Expr(constant, terms, others))
     return found
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar, cast
-
-T = TypeVar("T")
+from typing import Any
 
 
 class Interned(type):
@@ -15,11 +13,10 @@ class Interned(type):
 
     def __init__(cls, *args: object, **kwargs: object):
         super().__init__(*args, **kwargs)
-        cls.made: dict[tuple[object, ...], object] = {}
+        cls._made: dict[tuple[object, ...], Any] = {}
 
-    def __call__(cls: type[T], *fields: object) -> T:
-        made = cast("Interned", cls).made
-        found = made.get(fields)
+    def __call__(cls, *fields: object) -> Any:
+        found = cls._made.get(fields)
         if found is None:
-            found = made.setdefault(fields, type.__call__(cls, *fields))  # another thread may have been first
-        return cast(T, found)
+            found = cls._made.setdefault(fields, super().__call__(*fields))  # another thread may have been first
+        return found

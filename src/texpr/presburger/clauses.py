@@ -13,13 +13,25 @@ from functools import lru_cache
 from math import gcd
 from typing import TypeAlias
 
-from texpr.affine.expr import Expr, FloorDiv, Max, Min, Mod, Sym, Xor, term
+from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, term
 from texpr.presburger.formula import And, Eq, Formula, Ge, Or
 from texpr.presburger.linear import NotAffine, is_affine, taken_apart
 from texpr.presburger.relaxed import affine
 
-Row: TypeAlias = tuple[int, tuple[tuple[Sym, int], ...]]
-"""A constant, and symbols with their coefficients."""
+Terms: TypeAlias = dict[Sym, int]
+"""Coefficients, none of them 0. What is made is not changed."""
+
+Key: TypeAlias = frozenset[tuple[Sym, int]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Row:
+    """constant + terms, the coefficients without a common factor; and what finds it, and its opposite, among others."""
+
+    constant: int
+    terms: Terms
+    key: Key
+    opposite: Key
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +43,7 @@ class Clause:
     choices: tuple[tuple[Clause, ...], ...] = ()
 
 
-_ALWAYS, _NEVER = Clause(), Clause(least=((-1, ()),))
+_ALWAYS, _NEVER = Clause(), Clause(least=(Row(-1, {}, frozenset(), frozenset()),))
 
 
 @lru_cache(maxsize=1 << 14)
@@ -79,23 +91,30 @@ def _either(parts: list[Clause]) -> Clause:
 
 
 def _comparison(value: Expr, exact: bool) -> Clause:
-    taken = taken_apart(_checked(value, exact))
-    if not isinstance(taken, Ge):
-        return clause(taken, exact)
-    (constant, terms), defined = _linear(taken.expr)
+    if not value.is_linear:
+        taken = taken_apart(_checked(value, exact))
+        if not isinstance(taken, Ge):
+            return clause(taken, exact)
+        value = taken.expr
+    constant, terms, defined = _linear(value)
     if not terms:
         return _ALWAYS if constant >= 0 else _NEVER
-    common = gcd(*[c for _, c in terms])
-    row = (constant, terms) if common == 1 else (constant // common, tuple([(s, c // common) for s, c in terms]))
-    return Clause(defined.equal, (*defined.least, row), defined.choices)
+    return Clause(defined.equal, (*defined.least, _row(constant, terms)), defined.choices)
 
 
 def _equation(value: Expr, exact: bool) -> Clause:
-    row, defined = _linear(_checked(value, exact))
-    constant, terms = row
-    if constant % gcd(*[c for _, c in terms]) if terms else constant:
+    constant, terms, defined = _linear(_checked(value, exact))
+    if constant % gcd(*terms.values()) if terms else constant:
         return _NEVER
-    return Clause((*defined.equal, row), defined.least, defined.choices) if terms else _ALWAYS
+    return Clause((*defined.equal, _row(constant, terms)), defined.least, defined.choices) if terms else _ALWAYS
+
+
+def _row(constant: int, terms: Terms) -> Row:
+    """That constant + terms is not negative; or 0, where the coefficients' common factor divides the constant."""
+    common = gcd(*terms.values())
+    if common > 1:
+        constant, terms = constant // common, {sym: c // common for sym, c in terms.items()}
+    return Row(constant, terms, frozenset(terms.items()), frozenset([(sym, -c) for sym, c in terms.items()]))
 
 
 def _checked(value: Expr, exact: bool) -> Expr:
@@ -121,32 +140,39 @@ def _going_on(rests: list[Formula]) -> tuple[Formula, ...]:
 
 
 @lru_cache(maxsize=1 << 14)
-def _linear(value: Expr) -> tuple[Row, Clause]:
-    """The row of an affine expression over symbols and those of its floors and extrema, and what defines these."""
-    constant, sums = value.constant, dict[Sym, int]()
+def _linear(value: Expr) -> tuple[int, Terms, Clause]:
+    """An affine expression over symbols and those of its floors and extrema, and what defines these."""
+    constant, sums = value.constant, Terms()
     defined: list[Clause] = []
-    for monomial, coefficient in value.terms:
-        (atom,) = monomial
-        at, terms = 0, ()
-        match atom:
-            case Sym():
-                terms = ((atom, 1),)
-            case FloorDiv(num, den) | Mod(num, den):
-                terms, divisor = ((Sym(f"⌊{num} / {den}⌋"), 1),), den.constant
-                (start, inner), more = _linear(num)
-                rest = start, (*inner, (terms[0][0], -divisor))
-                over = divisor - 1 - start, (*((s, -c) for s, c in inner), (terms[0][0], divisor))
-                defined.append(Clause(more.equal, (*more.least, rest, over), more.choices))
-                if isinstance(atom, Mod):
-                    at, terms = rest
-            case Min(args) | Max(args):
-                sym, sign = Sym(f"⟨{term(monomial)}⟩"), 1 if isinstance(atom, Min) else -1
-                terms = ((sym, 1),)
-                defined += [_comparison((arg - sym) * sign, False) for arg in args]
-                defined.append(_either([_comparison((sym - arg) * sign, False) for arg in args]))
-            case Xor():
-                raise AssertionError("bits are taken apart before")
+    for (atom, *_), coefficient in value.terms:
+        if isinstance(atom, Sym):
+            sums[atom] = sums.get(atom, 0) + coefficient
+            continue
+        at, terms, said = _meaning(atom)
         constant += coefficient * at
-        for sym, c in terms:
+        defined.append(said)
+        for sym, c in terms.items():
             sums[sym] = sums.get(sym, 0) + coefficient * c
-    return (constant, tuple([each for each in sums.items() if each[1]])), joined(defined)
+    return constant, {sym: c for sym, c in sums.items() if c} if defined else sums, joined(defined)
+
+
+@lru_cache(maxsize=1 << 14)
+def _meaning(atom: Atom) -> tuple[int, Terms, Clause]:
+    """The same of one atom."""
+    match atom:
+        case FloorDiv(num, den):
+            start, inner, more = _linear(num)
+            quotient, divisor = Sym(f"⌊{num} / {den}⌋"), den.constant
+            rest, over = {**inner, quotient: -divisor}, {**{s: -c for s, c in inner.items()}, quotient: divisor}
+            least = *more.least, _row(start, rest), _row(divisor - 1 - start, over)
+            return 0, {quotient: 1}, Clause(more.equal, least, more.choices)
+        case Mod(num, den):
+            start, inner, _ = _linear(num)
+            _, quotient, said = _meaning(FloorDiv(num, den))
+            return start, {**inner, **{sym: -den.constant for sym in quotient}}, said
+        case Min(args) | Max(args):
+            sym, sign = Sym(f"⟨{term((atom,))}⟩"), 1 if isinstance(atom, Min) else -1
+            parts = [_comparison((arg - sym) * sign, False) for arg in args]
+            return 0, {sym: 1}, joined([*parts, _either([_comparison((sym - arg) * sign, False) for arg in args])])
+        case Sym() | Xor():
+            raise AssertionError("symbols mean themselves, and bits are taken apart before")

@@ -92,9 +92,8 @@ def _refuted(facts: tuple[Formula, ...]) -> bool:
 
 
 def _named(each: Clause) -> Iterator[Sym]:
-    for _, terms in (*each.equal, *each.least):
-        for sym, _ in terms:
-            yield sym
+    for row in (*each.equal, *each.least):
+        yield from row.terms
     for choice in each.choices:
         for part in choice:
             yield from _named(part)
@@ -106,10 +105,11 @@ class _Search:
     An alternative that failed fails again, until one that it failed by is given up.
     """
 
-    __slots__ = ("certain", "failed", "left")
+    __slots__ = ("certain", "failed", "left", "most")
 
     def __init__(self, certain: bool):
         self.certain, self.left = certain, MOST_CASES if certain else 4 * MOST_CASES
+        self.most = self.left
         self.failed: dict[Clause, int] = {}
 
     def none(self, store: Store, choices: Sequence[Choice], depth: int) -> int:
@@ -120,7 +120,8 @@ class _Search:
                 return self._leaf(store, store.shadow(dark=False), depth)
             if len(choices) > 1 or len(choices[0][0]) > 2:  # else both alternatives are looked at as soon
                 store = _projected(store, choices)
-                store.shadow(dark=False)
+                if self.left < self.most - 8:
+                    store.shadow(dark=False)
         except Never as never:
             return never.why
         choice = min(choices, key=_count)

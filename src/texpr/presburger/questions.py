@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from texpr.affine.expr import Expr, Sym, expr
+from texpr.affine.expr import Sym, expr
 from texpr.presburger.digits import in_digits
 from texpr.presburger.formula import TRUE, And, Eq, Formula, Ge, Or, conj, leaves, rename, syms
 from texpr.presburger.omega import refuted
@@ -23,6 +23,7 @@ MOST = 2**31 - 1
 Point = Mapping[Sym, int]
 
 
+@lru_cache(maxsize=1 << 14)
 def is_false(formula: Formula) -> bool:
     """Whether it is plain that `formula` never holds."""
     match formula:
@@ -75,10 +76,6 @@ def _witness(facts: list[Formula], premises: Formula) -> Point | None:
     return found
 
 
-@lru_cache(maxsize=1 << 12)
-def _is_product(value: Expr) -> bool:
-    return any(len(monomial) > 1 for monomial, _ in value.terms)
-
-
+@lru_cache(maxsize=1 << 14)
 def _has_product(fact: Formula) -> bool:
-    return any(map(_is_product, leaves(fact)))
+    return any([len(monomial) > 1 for value in leaves(fact) for monomial, _ in value.terms])

@@ -16,13 +16,14 @@ from texpr.presburger.formula import And, Eq, Formula, Ge, Or, conj, disj, leave
 @lru_cache(maxsize=1 << 14)
 def affine(value: Expr) -> Expr:
     """`value` with what is not affine in it as unknowns."""
-    if value.is_linear:
-        return value
-    total = expr(value.constant)
+    total = value
     for monomial, coefficient in value.terms:
-        atoms = [_affine_atom(atom) for atom in monomial]
-        part = atoms[0] if len(atoms) == 1 else expr(Sym(f"⟪{term(monomial)}⟫"))
-        total = total + part * coefficient
+        (first, *more) = monomial
+        if not more and isinstance(first, Sym):
+            continue
+        part = expr(Sym(f"⟪{term(monomial)}⟫")) if more else _affine_atom(first)
+        if part.as_atom is not first:
+            total = total - term(monomial, coefficient) + part * coefficient
     return total
 
 
@@ -54,7 +55,8 @@ def relaxed(formula: Formula) -> Formula:
 def divisions(facts: Iterable[Formula]) -> list[Formula]:
     """What holds of quotients and remainders by what is no number, wherever that is positive: x = d · ⌊x / d⌋ + x mod d, the
     remainder is below d, a quotient of what is not negative is not, and one that is not below n gives d · n ≤ x."""
-    found = dict.fromkeys(each for fact in facts for e in leaves(fact) for each in _divided(e))
+    facts = list(facts)
+    found = dict.fromkeys([each for fact in facts for each in _divisions(fact)])
     if not found:
         return []
     every = [*(e for fact in facts for e in leaves(fact)), *(den for _, den in found)]
@@ -75,6 +77,12 @@ def divisions(facts: Iterable[Formula]) -> list[Formula]:
             said.append(disj((Ge(one - 1), Ge(-one - 1), Eq(term(monomial)))))
             said.append(disj((Ge(-one), Ge(-rest - 1), Ge(term(monomial) - rest))))
     return said
+
+
+@lru_cache(maxsize=1 << 14)
+def _divisions(fact: Formula) -> tuple[tuple[Expr, Expr], ...]:
+    """The divisions in a formula by what is no number."""
+    return tuple(dict.fromkeys([each for value in leaves(fact) for each in _divided(value)]))
 
 
 @lru_cache(maxsize=1 << 14)

@@ -18,15 +18,10 @@ from math import gcd
 from typing import TypeAlias
 
 from texpr.affine.expr import Sym
-from texpr.presburger.clauses import Clause, Row
+from texpr.presburger.clauses import Clause, Key, Row, Terms
 
 MOST_ROWS = 120
 """Comparisons that a system may grow to; with more, isl is faster."""
-
-Terms: TypeAlias = dict[Sym, int]
-"""Coefficients, none of them 0."""
-
-Key: TypeAlias = frozenset[tuple[Sym, int]]
 
 Choice: TypeAlias = tuple[tuple[Clause, ...], int]
 """Alternatives, and what others that were among them failed by."""
@@ -71,17 +66,22 @@ class Store:
     def take(self, more: Clause, why: int) -> list[Choice]:
         """Adds a conjunction, and gives its choices. Raises Never."""
         for row in more.equal:
-            self.equate(*self.reduced(row, why))
+            self.equate(*self.reduced(row.constant, row.terms, why))
+        solved = self.known.keys()
         for row in more.least:
-            self.bound(*self.reduced(row, why))
+            if solved.isdisjoint(row.terms):
+                self.bound(row.constant, row.terms, why, row)
+            else:
+                self.bound(*self.reduced(row.constant, row.terms, why))
         return [(choice, why) for choice in more.choices]
 
-    def reduced(self, row: Row, why: int) -> tuple[int, Terms, int]:
-        """A row without symbols that are solved."""
-        constant, pairs = row
+    def reduced(self, constant: int, terms: Terms, why: int) -> tuple[int, Terms, int]:
+        """The same without symbols that are solved."""
         known = self.known
+        if known.keys().isdisjoint(terms):
+            return constant, terms, why
         made: Terms = {}
-        for sym, coefficient in pairs:
+        for sym, coefficient in terms.items():
             meaning = known.get(sym)
             if meaning is None:
                 made[sym] = made.get(sym, 0) + coefficient
@@ -114,8 +114,8 @@ class Store:
             rest = {s: c for s, c in terms.items() if s is not sym}
             meaning = {other: 1, **{s: -q for s, c in rest.items() if (q := c // least)}}
             self.solve(sym, -(constant // least), meaning, why)
-            left = (other, least), *((s, r) for s, c in rest.items() if (r := c % least))
-            constant, terms, why = self.reduced((constant % least, left), why)
+            left = {other: least, **{s: r for s, c in rest.items() if (r := c % least)}}
+            constant, terms, why = self.reduced(constant % least, left, why)
         if constant:
             raise Never(why)
 
@@ -124,30 +124,29 @@ class Store:
         self.known[sym] = constant, terms, why
         for name, (at, meaning, by) in self.known.items():
             if sym in meaning:
-                self.known[name] = self.reduced((at, tuple(meaning.items())), by)
+                self.known[name] = self.reduced(at, meaning, by)
         named = [(key, row) for key, row in self.rows.items() if sym in row[1]]
         for key, _ in named:
             self.drop(key)
         for _, (at, row, by) in named:
-            self.bound(*self.reduced((at, tuple(row.items())), by))
+            self.bound(*self.reduced(at, row, by))
         for bounds, sign in ((self.least, 1), (self.most, -1)):
             found = bounds.pop(sym, None)
             if found is not None:
-                self.bound(*self.reduced((-sign * found[0], ((sym, sign),)), found[1]))
+                self.bound(*self.reduced(-sign * found[0], {sym: sign}, found[1]))
 
-    def bound(self, constant: int, terms: Terms, why: int) -> None:
-        """Adds constant + terms ≥ 0, over symbols that are not solved. Raises Never."""
+    def bound(self, constant: int, terms: Terms, why: int, made: Row | None = None) -> None:
+        """Adds constant + terms ≥ 0, which is `made`, over symbols that are not solved. Raises Never."""
         if len(terms) < 2:
             self.single(constant, terms, why)
             return
-        common = gcd(*terms.values())
-        if common > 1:
+        if made is None and (common := gcd(*terms.values())) > 1:
             constant, terms = constant // common, {s: c // common for s, c in terms.items()}
-        key = frozenset(terms.items())
+        key = made.key if made else frozenset(terms.items())
         known = self.rows.get(key)
         if known is not None and known[0] <= constant:
             return
-        opposite = frozenset([(s, -c) for s, c in terms.items()])
+        opposite = made.opposite if made else frozenset([(s, -c) for s, c in terms.items()])
         against = self.rows.get(opposite)
         if against is None or constant + against[0] > 0:
             self.rows[key] = constant, terms, why
@@ -209,12 +208,12 @@ class Store:
     def against(self, part: Clause) -> int | None:
         """What makes an alternative plainly impossible; None where it is not."""
         for row in part.least:
-            constant, terms, why = self.reduced(row, 0)
+            constant, terms, why = self.reduced(row.constant, row.terms, 0)
             found = self.below(constant, terms)
             if found is not None:
                 return why | found
         for row in part.equal:
-            constant, terms, why = self.reduced(row, 0)
+            constant, terms, why = self.reduced(row.constant, row.terms, 0)
             found = self.below(constant, terms)
             if found is None:
                 found = self.below(-constant, {s: -c for s, c in terms.items()})
@@ -388,10 +387,8 @@ class Store:
             terms = mine.copy() if b == 1 else {s: b * c for s, c in mine.items()}
             for s, c in theirs.items():
                 terms[s] = terms.get(s, 0) + a * c
-            if self.known:
-                constant, terms, found = self.reduced((constant, tuple(terms.items())), why | by)
-            else:
-                found, terms = why | by, {s: c for s, c in terms.items() if c}
-            self.bound(constant, terms, found)
+            if 0 in terms.values():
+                terms = {s: c for s, c in terms.items() if c}
+            self.bound(*self.reduced(constant, terms, why | by))
             if len(self.rows) > MOST_ROWS:
                 raise TooLong
