@@ -11,6 +11,7 @@ from texpr.frontend.elaboration.expressions import operand, subscript_parts
 from texpr.frontend.elaboration.scope import did_you_mean
 from texpr.frontend.elaboration.typing import settle, widen
 from texpr.frontend.elaboration.views import Range, View
+from texpr.frontend.parser.words import STATEMENTS, meant
 from texpr.frontend.tree import Bind, Exp, Ident, Name, Subscript
 from texpr.ir import program
 from texpr.ir.program import Update
@@ -29,7 +30,7 @@ def bind(ctx: Context, statement: Bind) -> program.Bind:
         message = f"{_count(statement.targets, 'target')} and {_count(statement.values, 'value')}"
         help = "write `(a, b) = (x, y)`" if len(statement.targets) > 1 else None
         raise error("E0322", statement.span, message, help=help)
-    update = _update(ctx, statement.op)
+    update = _update(ctx, statement.op, statement.targets[0])
     targets = tuple(target(ctx, e) for e in statement.targets)
     if len(targets) > 1 and update is not None and update not in _EXTREMA:
         assert statement.op is not None
@@ -44,7 +45,7 @@ def _count(items: Sequence[Exp], what: str) -> str:
     return f"{len(items)} {what}" + ("" if len(items) == 1 else "s")
 
 
-def _update(ctx: Context, op: Ident | None) -> Update | None:
+def _update(ctx: Context, op: Ident | None, target: Exp) -> Update | None:
     if op is None:
         return None
     if op.name in _INFIX:
@@ -53,12 +54,23 @@ def _update(ctx: Context, op: Ident | None) -> Update | None:
         return op.name
     if op.name not in ctx.file.combines:
         known = [*_EXTREMA, *ctx.file.combines]
-        help = did_you_mean(op.name, known) or "updates are += -= *= max= min= and= or=, and those of a `combine`"
+        help = (
+            _misspelt(ctx, target)
+            or did_you_mean(op.name, known)
+            or "updates are += -= *= max= min= and= or=, and those of a `combine`"
+        )
         raise error("E0211", op.span, f"unknown combiner `{op.name}`", help=help)
     found = ctx.file.combiners.get(op.name)
     if found is None:
         raise TexprError([])
     return found
+
+
+def _misspelt(ctx: Context, target: Exp) -> str | None:
+    """What `target` was meant to be if it is a word before a name, as in `lett a = x`, which reads like an update."""
+    if isinstance(target, Name) and ctx.scope.find(target.name) is None:
+        return meant(target.name, STATEMENTS)
+    return None
 
 
 def target(ctx: Context, e: Exp) -> Load:

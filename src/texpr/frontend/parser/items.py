@@ -8,6 +8,7 @@ from texpr.frontend.parser.cursor import MAX_ERRORS, Cursor, Refused
 from texpr.frontend.parser.directives import directive, pragmas, string
 from texpr.frontend.parser.expressions import expression, number
 from texpr.frontend.parser.statements import ITEM_WORDS, block, type_exp
+from texpr.frontend.parser.words import CLAUSES, ITEMS, meant
 from texpr.frontend.tree import (
     Assume,
     AssumeInjective,
@@ -64,7 +65,7 @@ def _item(cursor: Cursor) -> Item:
             message = f"expected a function, found {cursor.found()}: statements stand inside a `fn`"
             cursor.refuse("E0102", cursor.span, message, help=help)
         case _:
-            cursor.expected("`fn`, `combine`, `instr` or `schedule`")
+            cursor.expected("`fn`, `combine`, `instr` or `schedule`", help=meant(cursor.text, ITEMS))
 
 
 def _fn(cursor: Cursor) -> Fn:
@@ -83,7 +84,7 @@ def _fn(cursor: Cursor) -> Fn:
         else:
             cursor.advance()
             _clauses(cursor, lambda: assumes.append(_assume(cursor)))
-    body = block(cursor, "the function")
+    body = block(cursor, "the function", CLAUSES)
     return Fn(name, params, results, body, tuple(where), tuple(assumes), found, cursor.since(start))
 
 

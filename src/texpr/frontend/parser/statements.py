@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from texpr.frontend.parser.cursor import MAX_ERRORS, Cursor, Refused
 from texpr.frontend.parser.directives import pragmas
 from texpr.frontend.parser.expressions import expression
+from texpr.frontend.parser.words import LOOP_CLAUSES, STATEMENTS, meant
 from texpr.frontend.tree import (
     Anchor,
     Bind,
@@ -31,14 +33,13 @@ from texpr.frontend.tree import (
 
 ITEM_WORDS = ("fn", "combine", "schedule")
 """Words that start an item and never a statement: what is open above one was not closed."""
-_STATEMENT_WORDS = ("par", "seq", "fully", "static", "new", "let", "if", "anchor", "return", "instr")
 _UPDATES = ("+=", "-=", "*=")
 _NO_UPDATES = {"/=": "write `x = x / …`", "%=": "write `x = x % …`"}
 
 
-def block(cursor: Cursor, what: str) -> tuple[Statement, ...]:
-    """`{ statements }`, `what` saying of what."""
-    opened = cursor.expect("{", f"before the body of {what}")
+def block(cursor: Cursor, what: str, clauses: Sequence[str] = ()) -> tuple[Statement, ...]:
+    """`{ statements }`, `what` saying of what; words that may stand before it are `clauses`."""
+    opened = cursor.expect("{", f"before the body of {what}", help=meant(cursor.text, clauses) if clauses else None)
     statements: list[Statement] = []
     with cursor.nested():
         while cursor.kind not in ("}", "end") and cursor.kind not in ITEM_WORDS:
@@ -66,7 +67,7 @@ def _skip(cursor: Cursor, start: int) -> None:
     if cursor.at == start and cursor.kind != "{":
         cursor.advance()
     while cursor.kind not in ("}", "end"):
-        if cursor.starts_line() and (cursor.kind in _STATEMENT_WORDS or cursor.kind in ITEM_WORDS or cursor.kind == "name"):
+        if cursor.starts_line() and (cursor.kind in STATEMENTS or cursor.kind in ITEM_WORDS or cursor.kind == "name"):
             return
         if cursor.kind == "{":
             try:
@@ -122,7 +123,9 @@ def _loop(cursor: Cursor) -> Loop:
     if bar:
         cursor.expect("|", "after the loop's index")
     tail = _loop_tail(cursor)
-    body = block(cursor, f"`{kind}`")
+    if not bar and index.name == "in":
+        cursor.refuse("E0102", index.span, "expected the loop's index, found `in`", help=meant("for", ()))
+    body = block(cursor, f"`{kind}`", LOOP_CLAUSES)
     span = cursor.since(start)
     return Loop(kind, extent, index, body, fully, tail.label, tail.reduce, tail.pragmas, span)
 
@@ -257,6 +260,10 @@ def _return(cursor: Cursor) -> Return:
 def _bind_or_call(cursor: Cursor) -> Bind | CallStatement:
     start = cursor.at
     target = expression(cursor)
+    if isinstance(target, Name) and cursor.kind in ("name", "number") and cursor.peek() != "=":  # that would be an update
+        help = meant(target.name, STATEMENTS)
+        if help is not None:
+            cursor.refuse("E0102", target.span, f"expected a statement, found `{target.name}`", help=help)
     if isinstance(target, Call) and not cursor.sees("=", *_UPDATES):
         return CallStatement(target, cursor.since(start))
     targets = target.items if isinstance(target, Tuple) else (target,)

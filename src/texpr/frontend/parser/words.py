@@ -1,0 +1,36 @@
+"""Words that are no keywords here: misspelt, or those of other languages; what may have been meant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+
+STATEMENTS = ("par", "seq", "fully", "static", "new", "let", "if", "anchor", "return", "instr")
+"""Words that start a statement."""
+ITEMS = ("fn", "combine", "schedule", "instr")
+"""Words that start an item."""
+CLAUSES = ("where", "assume")
+"""Words that may stand behind a function's results."""
+LOOP_CLAUSES = ("reduce",)
+"""Words that may stand behind a loop's index."""
+
+_LOOP = "a loop is written `par n |i| { … }`, or `seq n |i| { … }` where its order counts"
+_NEW = "`new v: f32[n]` makes memory, `let v = e` names a value"
+_FN = "a function is written `fn name(x: f32[n]): f32[n] { … }`"
+_RESULTS = "results are written after `:`, as in `fn f(x: f32[n]): f32[n]`"
+
+_ELSEWHERE: Mapping[str, str] = {
+    **dict.fromkeys(("for", "while", "loop", "parallel", "parfor", "forall", "foreach", "range", "do"), _LOOP),
+    **dict.fromkeys(("var", "val", "const", "auto", "mut", "float", "double", "int", "local", "shared", "alloc"), _NEW),
+    **dict.fromkeys(("def", "fun", "func", "function", "proc", "kernel", "void", "extern"), _FN),
+    **dict.fromkeys(("requires", "require", "given"), "what callers promise of sizes is written `where n >= 1`"),
+    **dict.fromkeys(("->", "=>"), _RESULTS),
+}
+
+
+def meant(text: str, words: Sequence[str]) -> str | None:
+    """What helps who wrote `text` where one of `words` may stand; None where it is like none of them."""
+    if text in _ELSEWHERE:
+        return _ELSEWHERE[text]
+    near = get_close_matches(text.lower(), words, 1, 0.6)
+    return f"did you mean `{near[0]}`?" if near else None
