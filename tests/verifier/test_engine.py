@@ -39,6 +39,11 @@ EQUIVALENT = {
 }
 """Changes that change nothing, by patterns for class and place, each with the reason; the emulator agrees."""
 
+UNDECIDED = {
+    ("guard dropped", "* if"): "threads compute what lies outside, in memory of their own that nobody reads",
+}
+"""The same of changes that are no instances of statements everywhere, and so not proved."""
+
 SHORT = ("copy", "stencil", "reduce_add")
 LONG = ("matmul_ring", "cluster", "im2col_conv", "strided_copy", "transpose", "padded_batch")
 
@@ -66,39 +71,38 @@ def bugs(name: str) -> Iterator[tuple[Planted, Function]]:
 
 @dataclass(frozen=True)
 class Found:
-    """How many bugs of each class are refused, how many are only undecided; and those that are neither."""
+    """How many bugs of each class are refused; those that are only undecided, and those that are neither."""
 
     refused: Counter[str]
-    undecided: Counter[str]
+    undecided: tuple[tuple[Planted, Function], ...]
     left: tuple[tuple[Planted, Function], ...]
 
 
 @cache
 def verdicts(name: str) -> Found:
     """What becomes of all bugs in a program."""
-    refused, undecided, left = Counter[str](), Counter[str](), list[tuple[Planted, Function]]()
+    refused, undecided, left = Counter[str](), list[tuple[Planted, Function]](), list[tuple[Planted, Function]]()
     for bug, function in bugs(name):
         proof = proved(function, bug.plan)
         if found := proof.of(Verdict.REFUSED):
             refused[bug.kind] += 1
             assert all(each.how for each in found)
-        elif proof.of(Verdict.UNDECIDED):
-            undecided[bug.kind] += 1
         else:
-            left.append((bug, function))
-    return Found(refused, undecided, tuple(left))
+            (undecided if proof.of(Verdict.UNDECIDED) else left).append((bug, function))
+    return Found(refused, tuple(undecided), tuple(left))
 
 
 def changing(name: str) -> list[str]:
     """The bugs that are not refused, and for which there is no reason, or whose kernel gives another result."""
     random, sizes, wrongs = np.random.default_rng(0), SIZES[name], list[str]()
-    for bug, function in verdicts(name).left:
-        values = {Sym(size): value for size, value in sizes.items()}
+    values = {Sym(size): value for size, value in sizes.items()}
+    found = verdicts(name)
+    for (bug, function), reasons in (*((e, EQUIVALENT) for e in found.left), *((e, UNDECIDED) for e in found.undecided)):
         arrays = {
             p.name: random.integers(-4, 5, [e.evaluate(values) for e in p.shape]).astype(numpy_dtype(p.dtype))
             for p in function.params
         }
-        known = any(fnmatch(bug.kind, kind) and fnmatch(bug.name, place) for kind, place in EQUIVALENT)
+        known = any(fnmatch(bug.kind, kind) and fnmatch(bug.name, place) for kind, place in reasons)
         if not known or wrong(Laid(function, function, bug.plan), arrays, sizes, orders=(None, LOCKSTEP, 0, 1)) is not None:
             wrongs.append(f"{bug.kind} in {bug.name}")
     return wrongs
@@ -110,15 +114,10 @@ def table(counts: Counter[str]) -> str:
 
 
 def test_bugs_in_copies_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    every = [verdicts(name) for name in SHORT]
-    refused, undecided = (sum((getattr(each, kind) for each in every), Counter[str]()) for kind in ("refused", "undecided"))
-    total = refused + undecided
+    total = sum((verdicts(name).refused for name in SHORT), Counter[str]())
     with capsys.disabled():
         sys.stdout.write(f"\n{table(total)}\n")
     assert sum(total.values()) >= 100
-    assert (
-        sum(refused.values()) >= 80
-    )  # the others are not built like anything in the program, so that no instance can be named
     assert {"other parity", "fewer bytes expected", "fence dropped: async", "one group less waited for", "barrierwait dropped",
             "commitbulk dropped", "coordinates swapped", "map: a box off", "tile off"} <= total.keys()  # fmt: skip
 
@@ -134,7 +133,6 @@ def test_what_is_not_refused_changes_nothing(name: str) -> None:
 def test_bugs_in_larger_kernels_are_refused(name: str) -> None:
     found = verdicts(name)
     assert not changing(name)
-    assert sum(found.undecided.values()) <= sum(found.refused.values()), found.undecided
     assert sum(found.refused.values()) >= 25
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
@@ -15,7 +15,7 @@ from texpr.presburger.questions import witness
 from texpr.presburger.raw import Undecided
 from texpr.reading.actions import Action, indices
 from texpr.reading.events import Event, Launch, plainly
-from texpr.verifier import Proof, Question, Tags, prove, question
+from texpr.verifier import Proof, Question, Tags, Verdict, prove, question
 from texpr.verifier.flow import Flow
 from texpr.verifier.match import Match, Operand, Pairing, Unlike, home_of
 from texpr.verifier.shares import Shares
@@ -23,13 +23,18 @@ from texpr.verifier.tags import ELEMENTS, Hole, Joined, Leaf, Moved, Statement, 
 from texpr.witness.indices import Kept, keeps, solutions, solve
 from texpr.witness.inverse import inverse
 from texpr.witness.parts import Parts, outer_loops
+from texpr.witness.trial import trials
 from texpr.witness.turns import ends, turns
 
 
 def proved(function: ir.Function, plan: k.Plan) -> Proof:
-    """The proof of `plan`, that it does what `function`, laid out and legal, says."""
+    """The proof of `plan`, that it does what `function`, laid out and legal, says; where it is open, with what is wrong at some
+    numbers, if that is found."""
     asked = question(function, plan)
-    return prove(asked, plan, search(asked))
+    proof = prove(asked, plan, search(asked))
+    if not proof.of(Verdict.UNDECIDED) or proof.of(Verdict.REFUSED):
+        return proof
+    return replace(proof, obligations=(*proof.obligations, *trials(asked)))
 
 
 def search(asked: Question) -> Tags:

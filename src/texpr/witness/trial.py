@@ -1,0 +1,388 @@
+"""Numbers at which a kernel is wrong: where a proof stays open, some elements of the results are worked out on both sides.
+
+What an element is made of is followed back, write by write, from the result to what callers give: in the program, and in the
+kernels in the order of their text, all threads in step, the first one first, or the last one, and copies landing at once. These
+are orders in which they may run. So where the program makes the element of others, the kernels are wrong, whatever their tags
+say. Where both make it of the same, nothing is said: what is done with them is not compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import TypeAlias
+
+from texpr.affine.expr import ZERO, Expr, Sym, expr
+from texpr.ir import kernel as k
+from texpr.ir.proof import Obligation, Verdict
+from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
+from texpr.isa.levels import Level
+from texpr.presburger.formula import Eq, Formula, Ge, between, conj, disj, holds, negate, rename
+from texpr.presburger.linear import NotAffine
+from texpr.presburger.omega import refuted
+from texpr.presburger.questions import Point, witness
+from texpr.presburger.raw import Undecided
+from texpr.presburger.relaxed import relaxed
+from texpr.presburger.sets import Set
+from texpr.reading.actions import Program
+from texpr.reading.conditions import test
+from texpr.reading.events import Site
+from texpr.support.span import NOWHERE
+from texpr.verifier import Question
+from texpr.verifier.flow import Flow, Home
+from texpr.verifier.match import home_of
+
+MOST = 6000
+"""The most questions that are asked about one plan."""
+
+LEAST = (1, 5, 40)
+"""The least sizes that are tried: one of all, some, and several tiles."""
+
+FAR = expr(1 << 31)
+"""More turns than there are."""
+
+WAYS = 6
+"""How many elements of each result."""
+
+PRODUCTS = ("mul", "div")
+"""Operations whose operands belong together. What else is done with operands makes a value of either."""
+
+Numbers: TypeAlias = Mapping[Sym, int]
+Time: TypeAlias = tuple["int | Expr", ...]
+"""The places of a statement among its neighbours, and the turns of the loops around, with blocks and threads behind."""
+
+Term: TypeAlias = tuple[str, ...]
+"""Elements that are multiplied, as text; what nobody wrote is in brackets. That something is the greatest, or the least, is
+another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Of which terms a value is made; or which number it is."""
+
+    of: frozenset[Term] = frozenset()
+    number: float | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stand:
+    """Where something stands: its time, over its coordinates `dims`. `whose`: those that say which copy of a memory it sees."""
+
+    line: int
+    time: Time
+    dims: tuple[Sym, ...]
+    whose: Callable[[Home], tuple[Sym, ...]]
+    site: Site | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Writer:
+    """What writes one element or variable."""
+
+    stand: Stand
+    where: tuple[Formula, ...]
+    target: Load | Ref
+    value: Value
+    tests: tuple[Value, ...]
+    stmt: object
+
+
+@dataclass(slots=True)
+class Common:
+    """What both sides have: how many more questions may be asked, and names of sums."""
+
+    left: int = MOST
+    sums: dict[frozenset[Term], str] = field(default_factory=dict[frozenset["Term"], str])
+
+
+@dataclass(slots=True)
+class Side:
+    """The program, or the kernels, at some sizes. `meaning`: of a name that stands for a value."""
+
+    writers: Sequence[Writer]
+    meaning: Callable[[Sym], tuple[Value, Stand] | None]
+    sizes: Numbers
+    common: Common
+    known: dict[tuple[object, ...], Made] = field(default_factory=dict[tuple[object, ...], "Made"])
+    readers: dict[Term, str] = field(default_factory=dict["Term", str])
+
+    def made(self, value: Value, stand: Stand, at: Numbers) -> Made:
+        """What `value` is made of. Raises Undecided."""
+        match value:
+            case Literal(number):
+                return Made(number=float(number))
+            case Index(index):
+                return Made(number=index.evaluate(at))
+            case Cast():
+                return self.made(value.arg, stand, at)
+            case Load():
+                return self.read(value, stand, at)
+            case Ref():
+                found = self.meaning(value.sym)
+                return self.read(value, stand, at) if found is None else self.made(*found, at)
+            case Op("select", (asked, *arms)) if (fact := test(asked)) is not None:
+                return self.made(arms[0] if holds(fact, at) else arms[1], stand, at)
+            case Op():
+                parts = [self.made(arg, stand, at) for arg in value.args]
+                if value.name == "mul" and any(part.number == 0 for part in parts):
+                    return Made(number=0)
+                parts += [self.term((value.name,), stand, at)] if value.name in ("max", "min") else []
+                return self.multiplied(parts, stand, at) if value.name in PRODUCTS else _joined(parts)
+
+    def multiplied(self, parts: Sequence[Made], stand: Stand, at: Numbers) -> Made:
+        """The product of what is no number; a sum in it has a name."""
+        factors = [each for each in parts if each.of]
+        if len(factors) < 2:
+            return _joined(factors)
+        found: list[str] = []
+        for each in factors:
+            (one, *more) = each.of
+            found += [self.common.sums.setdefault(each.of, f"sum {len(self.common.sums)}")] if more else one
+        return self.term(tuple(sorted(found)), stand, at)
+
+    def term(self, term: Term, stand: Stand, at: Numbers) -> Made:
+        """A term by itself, which something at these coordinates takes."""
+        self.readers.setdefault(term, f"line {stand.line}{_told(at, stand.dims)}")
+        return Made(frozenset((term,)))
+
+    def read(self, place: Load | Ref, stand: Stand, at: Numbers) -> Made:
+        """What is where `place` is, just before. Raises Undecided."""
+        home, index = home_of(place), tuple[int, ...]()
+        if isinstance(place, Load):
+            data = {sym: self.made(meaning, stand, at).number for sym, meaning in place.data}
+            if None in data.values():
+                raise Undecided("data says which element it is")
+            index = tuple(e.evaluate({**at, **{sym: int(n or 0) for sym, n in data.items()}}) for e in place.index)
+        found = self.last(home, index, stand, at)
+        if found is None:
+            given = isinstance(home, Buffer) and home.role in ("input", "inout")
+            name = home.name.split("#")[0] + (f"[{', '.join(map(str, index))}]" if index else "")
+            return self.term((name if given else f"[{name}]",), stand, at)
+        writer, there = found
+        key = (writer, *there.values())
+        if key not in self.known:
+            self.known[key] = self.written(writer, {**self.sizes, **there})
+        return self.known[key]
+
+    def written(self, writer: Writer, at: Numbers) -> Made:
+        """What a writer puts there; where data decides whether it does, what was there before as well. Raises Undecided."""
+        stmt, site = writer.stmt, writer.stand.site
+        if isinstance(stmt, k.Exchange) and site is not None:
+            return self.made(writer.value, writer.stand, {**at, **_lane(site, site.launch.thread.evaluate(at) ^ stmt.mask)})
+        found = self.made(writer.value, writer.stand, at)
+        if not writer.tests:
+            return found
+        asked = (self.made(each, writer.stand, at) for each in writer.tests)
+        return _joined((found, self.read(writer.target, writer.stand, at), *asked))
+
+    def last(self, home: Home, index: Sequence[int], stand: Stand, at: Numbers) -> tuple[Writer, Numbers] | None:
+        """Who wrote a place last, before something at these coordinates. Raises Undecided."""
+        own, end, best, latest = [at[s] for s in stand.whose(home)], _time(stand, at), None, tuple[int, ...]()
+        for writer in (each for each in self.writers if home_of(each.target) == home):
+            mark, names = writer.stand.whose(home), dict[Sym, Expr]()
+            for e in (e for e in writer.stand.time if not isinstance(e, int)):
+                for sym, sign in ((sym, e - sym is ZERO) for sym in e.syms()):
+                    name = expr(Sym(f"{sym.name}↓"))  # the nearest to 0 is the last
+                    names[sym] = FAR - name if sign else name
+            values = {**self.sizes, **names}
+            places = writer.target.index if isinstance(writer.target, Load) else ()
+            facts = [Eq(e.substitute(values) - n) for e, n in zip(places, index, strict=True)]
+            facts += [Eq(names[s] - n) for s, n in zip(mark, own, strict=True)]
+            facts += [rename(f, values) for f in writer.where]
+            facts.append(disj(_before([e if isinstance(e, int) else e.substitute(names) for e in writer.stand.time], end)))
+            self.common.left -= 1
+            if self.common.left < 0:
+                raise Undecided("too much for a trial")
+            if refuted(facts) or (found := self.first(facts, names)) is None:
+                continue
+            if _in_arms(writer.stand.site, stand.site, mark):
+                raise Undecided("arms of a branch, of which one may wait for the other")
+            if best is None or _time(writer.stand, found) > latest:
+                best, latest = (writer, found), _time(writer.stand, found)
+        return best
+
+    def first(self, facts: Sequence[Formula], names: Mapping[Sym, Expr]) -> Numbers | None:
+        """The first point, in the order of `names`. Raises Undecided."""
+        dims = [next(iter(e.syms())) for e in names.values()]
+        point = Set.of(dims, relaxed(conj(facts))).sample()
+        return None if point is None else {s: e.evaluate(point) for s, e in names.items()}
+
+
+def trials(asked: Question) -> Iterator[Obligation]:
+    """Elements that the kernels make of others than the program does, or that there are not; the first that is found."""
+    function = asked.program.function
+    results = (*function.results, *(b for b in function.params if b.role == "inout"))
+    if asked.reading.strange:  # what is not understood may do what seems to be missing
+        return
+    touched = [(place, e.site, e.span) for e in asked.reading.events for place in (e.target, *_read(e.value))]
+    touched += [(place, v.site, NOWHERE) for v in asked.reading.variables.values() if v.value for place in _read(v.value)]
+    for place, site, span in touched:
+        if (point := _outside(place, site, asked)) is not None:
+            about, how = _name(place), _told(point, tuple(point), "not at")
+            yield Obligation(site.launch.kernel.name, "in bounds", about, Verdict.REFUSED, how, span)
+            return
+    common, sides = Common(), dict[tuple[int, int], tuple[Side, Side]]()
+    for least, turn in product(LEAST, (1, -1)):
+        sizes = _sizes(asked, least)
+        if sizes is not None:
+            sides[least, turn] = _kernels(asked, sizes, turn, common), _program(asked.program, sizes, common)
+    for way, result, key in product(range(WAYS), results, sides):
+        left, right = sides[key]
+        place, end = _element(result, way, left.sizes), Stand(0, (1 << 30,), (), lambda _: ())
+        try:
+            mine, theirs = (side.read(place, end, side.sizes).of for side in (left, right)) if place else (None, None)
+        except (Undecided, NotAffine, ValueError, KeyError, RecursionError):
+            continue
+        if place is not None and mine is not None and theirs is not None and mine != theirs:
+            how = _differing(left, right, mine, theirs)
+            yield Obligation("", "a result is right", _name(place), Verdict.REFUSED, how, function.span)
+            return
+
+
+def _read(value: Value) -> Iterator[Load | Ref]:
+    """The places that a value surely reads."""
+    match value:
+        case Load() | Ref():
+            yield value
+        case Cast():
+            yield from _read(value.arg)
+        case Op():
+            for arg in value.args[:1] if value.name == "select" else value.args:
+                yield from _read(arg)
+        case _:
+            return
+
+
+def _outside(place: Load | Ref, site: Site, asked: Question) -> Point | None:
+    """Where something is touched that is no element of memory of the program, or of an array."""
+    if not isinstance(place, Load) or place.data or site.tests:
+        return None
+    inside = conj(between(0, e, n) for e, n in zip(place.index, place.buffer.shape, strict=True))
+    try:
+        return witness((*site.where, negate(inside)), asked.premises)
+    except (Undecided, NotAffine):
+        return None
+
+
+def _differing(left: Side, right: Side, mine: frozenset[Term], theirs: frozenset[Term]) -> str:
+    """Of what the kernels make an element, and the program does not; and the other way round."""
+    parts: list[str] = []
+    for what, side, terms in (("the kernels make it", left, mine - theirs), ("the program makes it", right, theirs - mine)):
+        term = min(terms, default=())
+        parts.append(f"{what} of {' * '.join(term)}, by {side.readers[term]}" if term else f"{what} of nothing else")
+    return f"{'; '.join(parts)}{_told(left.sizes, tuple(left.sizes), ', where')}"
+
+
+def _kernels(asked: Question, sizes: Numbers, turn: int, common: Common) -> Side:
+    """What kernels do at some sizes, blocks and threads in this order."""
+    flow = Flow(asked.program, asked.reading, asked.premises)
+
+    def stand(site: Site, line: int) -> Stand:
+        launch = site.launch
+        steps = (s if isinstance(s, int) else expr(s.sym) for s in (*launch.time, *site.time))
+        time = (*steps, *(expr(s) * turn for s in (*launch.blocks, *launch.threads)))
+        return Stand(line, time, site.dims, lambda home: flow.instance(home, site), site)
+
+    def meaning(sym: Sym) -> tuple[Value, Stand] | None:
+        found = asked.reading.variables.get(sym)
+        return None if found is None or found.value is None else (found.value, stand(found.site, 0))
+
+    writers = [
+        Writer(stand(e.site, e.span.line), e.site.where, e.target, e.value, tuple(t for t, _ in e.site.tests), e.stmt)
+        for e in asked.reading.events
+    ]
+    return Side(writers, meaning, sizes, common)
+
+
+def _program(program: Program, sizes: Numbers, common: Common) -> Side:
+    """What the program does at some sizes."""
+    stands: dict[object, Stand] = {}
+    writers: list[Writer] = []
+    for action in program.actions:
+        loops = tuple(loop.sym for loop in action.spot.loops)
+
+        def whose(home: Home, loops: tuple[Sym, ...] = loops) -> tuple[Sym, ...]:
+            return loops[: program.scopes[home]]
+
+        steps = tuple(s if isinstance(s, int) else expr(s.sym) for s in action.spot.time)
+        stands[action.stored] = stand = Stand(action.span.line, steps, loops, whose)
+        tests = tuple(asked for asked, _ in action.spot.tests)
+        writers.append(Writer(stand, action.spot.domain, action.target, action.value, tests, action.stmt))
+
+    def meaning(sym: Sym) -> tuple[Value, Stand] | None:
+        let = program.lets.get(sym)
+        return None if let is None else (let.value, stands[sym])
+
+    return Side(writers, meaning, sizes, common)
+
+
+def _sizes(asked: Question, least: int) -> Numbers | None:
+    """Sizes of which each is at least so much, as few as there are in whole."""
+    function = asked.program.function
+    for most in (least + 3, 2 * least + 8, 1 << 20):
+        point = witness([between(least, size, most) for size in function.sizes], asked.premises)
+        if point is not None:
+            bases = {axis.base for launch in asked.reading.launches for axis in launch.kernel.axes if axis.base is not None}
+            return {**{size: point[size] for size in function.sizes}, **dict.fromkeys(bases, 0)}
+    return None
+
+
+def _element(result: Buffer, way: int, sizes: Numbers) -> Load | None:
+    """One of some elements of a result: corners, and in between; None where it has none."""
+    shape = [e.evaluate(sizes) for e in result.shape]
+    last = [n - 1 for n in shape]
+    ways = (
+        last,
+        [min(n, at + 1) for at, n in enumerate(last)],
+        [n * (at % 2) for at, n in enumerate(last)],
+        [n * ((at + 1) % 2) for at, n in enumerate(last)],
+        [n // 2 for n in last],
+        [0 for _ in last],
+    )
+    return Load(result, tuple(map(expr, ways[way]))) if all(n > 0 for n in shape) else None
+
+
+def _name(place: Load | Ref) -> str:
+    return f"{place.buffer.name}[{', '.join(map(str, place.index))}]" if isinstance(place, Load) else place.sym.name
+
+
+def _joined(parts: Sequence[Made]) -> Made:
+    return Made(frozenset[Term]().union(*(part.of for part in parts)))
+
+
+def _told(at: Numbers, dims: Sequence[Sym], word: str = ", at") -> str:
+    return f"{word} {', '.join(f'{s} = {at[s]}' for s in dims)}" if dims else ""
+
+
+def _time(stand: Stand, at: Numbers) -> tuple[int, ...]:
+    return tuple(step if isinstance(step, int) else step.evaluate(at) for step in stand.time)
+
+
+def _before(time: Sequence[int | Expr], end: Sequence[int]) -> Iterator[Formula]:
+    """When a time is before another, case by case."""
+    same: list[Formula] = []
+    for x, y in zip(time, end, strict=False):
+        if isinstance(x, int) and x != y:
+            if x < y:
+                yield conj(same)
+            return
+        if not isinstance(x, int):
+            yield conj((*same, Ge(y - 1 - x)))
+            same.append(Eq(x - y))
+
+
+def _in_arms(a: Site | None, b: Site | None, mark: Sequence[Sym]) -> bool:
+    """Whether two that may be of different threads stand in two arms of a branch."""
+    if a is None or b is None or a.launch is not b.launch or {*a.launch.threads} <= {*mark}:
+        return False
+    parted = ((block is not other, at != to) for (block, at), (other, to) in zip(a.path, b.path, strict=False))
+    return next((arms for arms, steps in parted if arms or steps), False)
+
+
+def _lane(site: Site, number: int) -> Numbers:
+    """The coordinates of a thread."""
+    found: dict[Sym, int] = {}
+    for axis in sorted((a for a in site.launch.kernel.axes if a.level is Level.BLOCK), key=lambda axis: axis.dim):
+        number, found[axis.sym] = divmod(number, axis.extent.constant)
+    return found
