@@ -21,16 +21,17 @@ from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, between, compare,
 from texpr.presburger.omega import refuted
 from texpr.presburger.questions import Point, is_false, witness
 from texpr.presburger.raw import Undecided
+from texpr.presburger.relaxed import flat
 from texpr.reading import order
 from texpr.reading.actions import Action, Program, Spot
-from texpr.reading.events import Event, Launch, Reading, Site, plainly
+from texpr.reading.events import Event, Launch, Reading, Site, plainly, ranged
 from texpr.reading.order import Names, Sides, When
 from texpr.verifier.landing import Landing, known, landed, not_landed
 from texpr.verifier.match import Match, home_of
 from texpr.verifier.phases import Phases
 from texpr.verifier.places import COPY, ELEMENT, PLACE, THREAD, Address, address, follows
 from texpr.verifier.tags import ELEMENTS, End, Tags
-from texpr.verifier.there import There, nowhere, own_names, there
+from texpr.verifier.there import There, is_plain, nowhere, own_names, there
 
 Home: TypeAlias = "Buffer | Sym"
 
@@ -398,8 +399,9 @@ class Flow:
         if access.index == access.meant and isinstance(access.stored, Buffer) and access.home.shape == access.stored.shape:
             return None  # the program's own element, in memory of the same shape
         shape = access.home.shape
-        inside = conj(between(0, e, n) for e, n in zip(access.index, shape, strict=True))
-        return witness((*access.site.where, negate(inside)), self.premises)
+        inside, ranges = flat(between(0, e, n) for e, n in zip(access.index, shape, strict=True)), ranged(access.site).known
+        left = [fact for fact in inside if not is_plain(fact, ranges)]
+        return witness((*access.site.where, negate(conj(left))), self.premises) if left else None
 
 
 def ended(event: Event) -> object:

@@ -18,7 +18,8 @@ from texpr.presburger.formula import FALSE, Eq, Formula, conj, negate, rename, s
 from texpr.presburger.relaxed import flat
 from texpr.reading.actions import Action, Program, Spot
 from texpr.reading.conditions import test
-from texpr.reading.events import Event, Reading, Site, Variable
+from texpr.reading.events import Event, Reading, Site, Variable, ranged
+from texpr.verifier.there import is_plain
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,13 +185,14 @@ class Pairing:
 
     def doubts(self, indices: Mapping[Sym, Expr]) -> tuple[Formula, ...]:
         """What holds at an instance at which the indices are none of the statement's, or something differs by them."""
-        where = (*self.event.site.where, *self.idle(indices))
+        where, ranges = (*flat((*self.event.site.where, *self.idle(indices))),), ranged(self.event.site).known
         goals: list[Formula] = []
         for meant, given in self.equations:
             difference = meant.substitute(indices) - given
             if not (difference.is_constant and difference.constant == 0):
                 goals.append(Eq(difference))
-        goals += [wanted for fact in self.action.spot.domain if (wanted := rename(fact, indices)) not in where]
+        wanted = flat(rename(fact, indices) for fact in self.action.spot.domain)
+        goals += [fact for fact in wanted if fact not in where and not is_plain(fact, ranges)]
         return (*where, negate(conj(goals))) if goals else (FALSE,)
 
     def named(self, indices: Sequence[Expr]) -> dict[Sym, Expr]:

@@ -88,7 +88,8 @@ class Done:
         """Whether it is quickly shown that what `a` says of an instance and what `b` says are never both so."""
         ends = [[fact.expr for fact in each if isinstance(fact, Eq)] for each in (a, b)]
         opposed = any(not gap.terms and gap.constant for x, y in product(*ends) for gap in (x - y, x + y))
-        return opposed or refuted((*self.facts, *a, *b, self.flow.premises))
+        ranges = (fact for fact in (*a, *b) if not isinstance(fact, Eq))  # often enough, and many pairs have the same
+        return opposed or any(refuted((*self.facts, *facts, self.flow.premises)) for facts in (ranges, (*a, *b)))
 
     def where(self, match: Match) -> Iterator[tuple[Formula, ...]]:
         """When an instance is done by a match, if it is quickly shown that this is where its tag says, and nowhere else."""

@@ -12,7 +12,7 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.proof import Obligation, Proof, Verdict
 from texpr.ir.shared import overlaps
-from texpr.ir.value import Literal, Load
+from texpr.ir.value import Buffer, Literal, Load
 from texpr.isa.levels import Space
 from texpr.presburger.formula import Formula, compare, conj, negate
 from texpr.presburger.linear import NotAffine
@@ -94,8 +94,9 @@ class _Prover:
     kept: dict[Action, list[Match]] = field(default_factory=dict[Action, list[Match]])
     copies: list[tuple[Access, Access]] = field(default_factory=list[tuple[Access, Access]])
     done: dict[Action, list[Access]] = field(default_factory=lambda: defaultdict(list[Access]))
+    parted: list[tuple[object, Access]] = field(default_factory=list["tuple[object, Access]"])
     others: list[Access] = field(default_factory=list[Access])
-    by_home: dict[Home, list[Access]] = field(default_factory=lambda: defaultdict(list[Access]))
+    by_home: dict[object, list[Access]] = field(default_factory=lambda: defaultdict(list[Access]))
 
     def run(self) -> None:
         """Says what each event is, then asks all that must hold."""
@@ -109,9 +110,9 @@ class _Prover:
         for match in every:  # what is not a sum, nor a name
             if match.action not in summed and not isinstance(match.action.stmt, ir.Let):
                 self.done[match.action].append(touched[match][-1])
-        for access in chain(*self.copies, *touched.values(), self.others):
-            if access.home not in self.parts:
-                self.by_home[access.home].append(access)
+        every = ((each.home, each) for each in chain(*self.copies, *touched.values(), self.others))
+        for memory, access in (*(each for each in every if each[0] not in self.parts), *self.parted):
+            self.by_home[memory].append(access)
         for told, question, args in chain(
             self.meeting(), self.flow.phases.questions(), self.covered(), self.memory(), self.reads(), self.arenas()
         ):
@@ -206,6 +207,7 @@ class _Prover:
             shares.take(tagged, leaves, self.matches.values())
             for told, question, args in sums.questions(tagged):
                 self.ask(told, question, *args)
+            self.parted = [*sums.touched()]
         except Wrong as why:
             self.say(Told("", "a sum in parts", "", "", NOWHERE), Verdict.REFUSED, str(why))
         self.totals, self.kept, self.leaves, self.parts = sums.made, sums.kept, leaves, shares.parts
@@ -274,7 +276,7 @@ class _Prover:
         results = dict.fromkeys((*function.results, *(b for b in function.params if b.role == "inout")))
         for home, accesses in list(self.by_home.items()):
             writes = [a for a in accesses if a.write]
-            ends = [at_end(home, writes[0].event)] if home in results and writes else []
+            ends = [at_end(home, writes[0].event)] if isinstance(home, Buffer) and home in results and writes else []
             for reader in (*families([a for a in accesses if not a.write]), *families(ends)):
                 access = reader[0]
                 writers = [a for a in self.program.actions if a.stored == access.stored]

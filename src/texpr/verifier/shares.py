@@ -130,7 +130,7 @@ class Shares:
             if place != event.target and same(event.value, combine(update, (event.target,), (place,))[0]):
                 return Join(update, self.read(place, event.site), event.site.tests)
         if event.site.tests and isinstance(event.value, Load | Ref) and update in ("max", "min"):
-            beside = tuple(e for e in self.flow.reading.events if arm(e) == arm(event))
+            beside = tuple(e for e in self.flow.reading.events if e.site.tests == event.site.tests and arm(e) == arm(event))
             wanted = combine(update, [e.target for e in beside], [e.value for e in beside])[0]
             if len(beside) > 1 and isinstance(wanted, Op) and same(wanted.args[0], event.site.tests[-1][0]):
                 site = replace(event.site, tests=event.site.tests[:-1])  # the last one chooses the tuple

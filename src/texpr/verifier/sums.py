@@ -6,27 +6,25 @@ of a sum of their own. What a part holds is written out (`shares`): that its upd
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, product
+from itertools import combinations
 
 from texpr.affine.expr import Sym, expr
 from texpr.ir import program as ir
 from texpr.ir.updates import EXACTLY_ONCE_FREE
 from texpr.ir.value import Buffer, Load
 from texpr.isa.levels import Space
-from texpr.presburger.formula import Eq, Formula, between, conj, differ, disj, equal, negate, rename, syms
-from texpr.presburger.omega import refuted
-from texpr.presburger.questions import Point, witness
+from texpr.presburger.formula import Eq, Formula, between, conj, disj, negate, rename, syms
+from texpr.presburger.questions import witness
 from texpr.presburger.relaxed import eliminated, flat
 from texpr.reading.actions import Action, Spot
 from texpr.reading.events import Event
-from texpr.reading.order import domains, sides_of
+from texpr.reading.order import sides_of
 from texpr.verifier.asked import Asked, Told
 from texpr.verifier.flow import Access, Flow
 from texpr.verifier.match import Match, home_of
-from texpr.verifier.shares import Doubt, Share, Shares, Wrong, common, precedes, subscripts
+from texpr.verifier.shares import Doubt, Share, Shares, Wrong, precedes, subscripts
 from texpr.verifier.tags import ELEMENTS, Joined, Tag
 
 
@@ -63,7 +61,6 @@ class Sums:
             finals = dict.fromkeys(f.event for f in self.made if any(f.action is m.action for m in matches))
             for event in into if into[0] in stores else finals:
                 own.doubts += self.taken(leaf, event, disj(way for share, way in ways[event] if leaf in share.pile))
-        yield from self.apart()
         for event, what, facts in dict.fromkeys(own.doubts):
             yield Told.of(event, what, "for all sizes"), witness, (facts, self.flow.premises)
 
@@ -138,31 +135,21 @@ class Sums:
             self.kept[action] = [Match(e, action, indices, (), own.tags[e].inverse) for e, indices in found]
         return store
 
-    def apart(self) -> Iterator[Asked]:
-        """Parts in arrays are touched in textual order, by one thread behind another, and within bounds."""
-        own, touched = self.shares, defaultdict[Buffer, list[Access]](list)
+    def touched(self) -> Iterator[tuple[object, Access]]:
+        """What touches parts in arrays, to be in textual order, by one thread behind another; and the memory that it is.
+
+        A thread's own is so but for the lanes of a vector: each of these loops counts as another memory.
+        """
+        own = self.shares
         for event in dict.fromkeys((*(e for events in own.writes.values() for e in events), *own.joins)):
             for place, site, write in ((*own.origin(event), False), (event.target, event.site, True)):
                 if isinstance(place, Load) and place.buffer in own.parts:
-                    same = self.flow.instance(place.buffer, site)
-                    others = [s for s in (*site.launch.blocks, *site.launch.threads) if s not in same]  # all at once
-                    steps = (*(s if isinstance(s, int) else s.sym for s in (*site.launch.time, *site.time)), *others)
-                    when = (*(s if isinstance(s, int) else (ir.Seq(s, expr(0), ()), expr(s)) for s in steps), int(write))
-                    touched[place.buffer] += [Access(event, site, place.buffer, place.index, write, when, place.buffer, (), ())]
-        for a, b in (pair for each in touched.values() for pair in product(each, repeat=2)):
-            space, vector = self.flow.space(a.home), any(loop.kind == "simd" for loop in common(a.site, b.site))
-            if a is b:
-                yield Told.of(a.event, f"{a} in bounds", "for all sizes"), self.flow.outside, (a,)
-            if a is b and space is Space.CLUSTER:
-                yield Told.of(a.event, f"{a}: a block is there", "for all sizes"), self.flow.strayed, (a.site, a.index, a.write)
-            if (a.write or b.write) and (space is not Space.LOCAL or vector):
-                ask = self.raced if space is Space.LOCAL else self.flow.misordered
-                yield Told.of(a.event, f"{a} and {b} in turn", "for all sizes"), ask, (a, b)
-
-    def raced(self, a: Access, b: Access) -> Point | None:
-        """Two lanes of a vector that touch one place of a thread's own array. Raises Undecided."""
-        loops = [loop.sym for loop in common(a.site, b.site)]
-        first = next(n for n, loop in enumerate(a.site.loops) if loop.kind == "simd")
-        sides = sides_of(a.site, b.site, (*self.flow.instance(a.home, a.site), *loops[:first]))
-        facts = equal(map(sides.a, a.index), map(sides.b, b.index)), differ([sides.a(loops[first])], [sides.b(loops[first])])
-        return None if refuted(facts) else witness((*domains(a.site, b.site, sides), *facts), self.flow.premises)
+                    lanes, others = next((loop for loop in site.loops if loop.kind == "simd"), None), list[Sym | int]()
+                    memory, steps = (place.buffer, lanes or site), () if lanes is None else (lanes,)
+                    if self.flow.space(place.buffer) is not Space.LOCAL:
+                        memory, steps = place.buffer, (*site.launch.time, *site.time)
+                        same = self.flow.instance(place.buffer, site)  # the others are all at once
+                        others = [*(s for s in (*site.launch.blocks, *site.launch.threads) if s not in same), int(write)]
+                    turns = (*(s if isinstance(s, int) else s.sym for s in steps), *others)
+                    when = tuple(s if isinstance(s, int) else (ir.Seq(s, expr(0), ()), expr(s)) for s in turns)
+                    yield memory, Access(event, site, place.buffer, place.index, write, when, place.buffer, (), ())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from texpr.affine.expr import Expr, Sym, expr
@@ -13,6 +13,7 @@ from texpr.isa.levels import Space
 from texpr.presburger.omega import refuted
 from texpr.presburger.questions import witness
 from texpr.presburger.raw import Undecided
+from texpr.presburger.relaxed import flat
 from texpr.reading.actions import Action, indices
 from texpr.reading.events import Event, Launch, plainly
 from texpr.verifier import Proof, Question, Tags, Verdict, prove, question
@@ -60,14 +61,13 @@ class _Search:
     parted: list[Kept] = field(default_factory=list[Kept])
     turns: dict[Launch, dict[tuple[Sym, Expr], None]] = field(default_factory=dict["Launch", "dict[tuple[Sym, Expr], None]"])
 
-    lines: dict[int, list[Action]] = field(init=False)
+    unlike: set[tuple[Event, Action]] = field(default_factory=set[tuple[Event, Action]])
+    lines: dict[Action, int] = field(init=False)
     stored: frozenset[Buffer | Sym] = field(init=False)
 
     def __post_init__(self) -> None:
         actions = self.asked.program.actions
-        self.lines, self.stored = {}, frozenset(action.stored for action in actions)
-        for action in actions:
-            self.lines.setdefault(action.span.line, []).append(action)
+        self.lines, self.stored = {a: a.span.line for a in actions}, frozenset(a.stored for a in actions)
 
     def statements(self) -> None:
         """Which statement each event does: by the line, by the name, then whatever fits."""
@@ -84,8 +84,8 @@ class _Search:
 
     def candidates(self, event: Event, round: int = 3) -> list[Action]:
         """Statements that an event may be, likely ones first."""
-        reading, program = self.asked.reading, self.asked.program
-        every = self.lines.get(event.span.line, []) if round == 0 else list(program.actions)
+        reading, program, line = self.asked.reading, self.asked.program, event.span.line
+        every = [a for a in program.actions if round or self.lines[a] == line]
         if event.let and not isinstance(event.target, Load):
             let = program.lets.get(reading.variables[event.target.sym].name)
             own = [a for a in every if isinstance(a.target, Load) and not a.target.index and a.target.buffer.role == "local"]
@@ -97,40 +97,52 @@ class _Search:
         name = event.target.buffer.name if isinstance(event.target, Load) else reading.variables[event.target.sym].name.name
         first = isinstance(event.stmt, k.Declare) and isinstance(event.value, Literal)  # perhaps of what is assigned later
         if round < 3 or first:
-            every = [a for a in every if a.span.line == event.span.line or (round and name.startswith(a.stored.name))]
+            every = [a for a in every if self.lines[a] == line or (round and name.startswith(a.stored.name))]
         if isinstance(event.value, Load | Ref) and isinstance(event.target, Ref):  # a register is called after what it keeps
             every = [a for a in every if name.startswith(a.stored.name)]
-        return sorted(every, key=lambda a: (a.span != event.span, a.span.line != event.span.line, a.stored.name != name))
+        return sorted(every, key=lambda a: (a.span != event.span, self.lines[a] != line, a.stored.name != name))
 
     def match(self, event: Event, candidates: Sequence[Action], known: Sequence[Kept] = ()) -> Match | None:
         """The first of `candidates` that `event` provably does. `known`: which elements its target keeps, by other events."""
-        guesses: list[tuple[Pairing, Mapping[Sym, Expr]]] = []
+        found: list[tuple[Pairing, Iterable[Mapping[Sym, Expr]]]] = []
         for action in candidates:
+            if (event, action) in self.unlike:
+                continue
             pairing = Pairing(self.asked.program, self.asked.reading, event, action)
             try:
                 pairing.run()
             except Unlike:
+                self.unlike.add((event, action))
                 continue
             wanted = indices(action.spot)
             around = wanted[: self.asked.program.scopes[action.stored]]
             pairing.hints[:0] = self.in_parts(pairing, wanted)
             pairing.hints += [pair for kept in known for pair in kept.applied(event.target, action.target, around)]
-            beside = [m for m in self.matches.values() if event.engine and m.event.stmt is event.stmt]
-            beside = [m for m in beside if not refuted((*m.event.site.where, self.asked.premises))]
-            alike = next((m.indices for m in beside if m.event.target == event.target and {*wanted} <= m.indices.keys()), None)
-            if alike is not None:  # what else the engine does to one place
-                guesses.append((pairing, {sym: alike[sym] for sym in wanted}))
-            guesses.extend((pairing, each) for each in solutions(pairing, wanted, self.turns.get(event.site.launch, ())))
-        guesses.sort(key=lambda guess: self.unnamed(guess[0]))
-        for sure in (self.plain, self.right):  # what is plain is found before what is only right
-            for pairing, solution in guesses:
-                if sure(pairing, solution):
-                    return pairing.matched(solution)
+            found.append((pairing, self.solutions(pairing, wanted)))
+        found.sort(key=lambda guess: self.unnamed(guess[0]))
+        guesses: list[tuple[Pairing, Mapping[Sym, Expr]]] = []
+        for pairing, solution in ((pairing, each) for pairing, every in found for each in every):
+            if self.plain(pairing, solution):
+                return pairing.matched(solution)
+            guesses.append((pairing, solution))
+        for pairing, solution in guesses:  # what is plain is found before what is only right
+            if self.right(pairing, solution):
+                return pairing.matched(solution)
         for pairing, solution in guesses if event.engine else ():
             pairing.partial = True
             if self.right(pairing, solution):
                 return pairing.matched(solution)
         return None
+
+    def solutions(self, pairing: Pairing, wanted: Sequence[Sym]) -> Iterator[Mapping[Sym, Expr]]:
+        """What the indices `wanted` may be, likely ones first: what else the engine does to one place has the same."""
+        event = pairing.event
+        for match in [m for m in self.matches.values() if event.engine and m.event.stmt is event.stmt]:
+            same = match.event.target == event.target and {*wanted} <= match.indices.keys()
+            if same and not refuted((*match.event.site.where, self.asked.premises)):
+                yield {sym: match.indices[sym] for sym in wanted}
+                break
+        yield from solutions(pairing, wanted, self.turns.get(event.site.launch, ()))
 
     def in_parts(self, pairing: Pairing, wanted: Sequence[Sym]) -> list[tuple[Expr, Expr]]:
         """What an event's reads of arrays say that lie in parts in the blocks of a cluster."""
@@ -146,7 +158,7 @@ class _Search:
 
     def plain(self, pairing: Pairing, solution: Mapping[Sym, Expr]) -> bool:
         """Whether an event plainly is a statement of these indices."""
-        return refuted((*pairing.doubts(solution), self.asked.premises))
+        return refuted((*flat(pairing.doubts(solution)), self.asked.premises))  # as it is asked when it is proved
 
     def right(self, pairing: Pairing, solution: Mapping[Sym, Expr]) -> bool:
         """Whether an event surely is a statement of these indices."""
