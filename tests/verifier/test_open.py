@@ -62,7 +62,59 @@ fn f(x: i32[n, m], len: i32[n]): i32[n]
 }"""
 """A loop as long as data say, and perhaps less than nothing."""
 
-PROGRAMS = {"by data": BY_DATA, "arms": ARMS, "outside": OUTSIDE, "ragged": RAGGED}
+STRIDES = """
+fn f(x: i32[m, n] stride(ld, 1)): i32[n] {
+    new s: i32[n]
+    par n |j| {
+        s[j] = 0
+        seq m |i| { s[j] += x[i, j] }
+    }
+    return s
+}"""
+"""Which elements are begun with 0 in an array of a kernel, only what is stored there later says."""
+
+APART = """
+fn f(x: f32[n], a: f32): f32[n] {
+    new y: f32[n]
+    par n |i| {
+        new s: f32
+        s = a * x[i]
+        y[i] = s + s
+    }
+    return y
+}
+
+schedule f for cuda { distribute(i) -> (first, second) }"""
+"""A register is an element of an array of the program that no memory has."""
+
+BY_SIZE = """
+fn f(a: i32[M, N]): i32[M * N]
+    where M >= 1, N >= 1, M % 32 == 0, N % 32 == 0
+{
+    new y: i32[M * N]
+    par M * N |x| { y[x] = a[x % M, x / M] }
+    return y
+}"""
+"""Digits of an index to the base of a size."""
+
+UNEVEN = """
+fn f(a: i32[W, 300]): i32[W, 300] {
+    new y: i32[W, 300]
+    par W |w| { par 300 |c| { y[w, c] = a[w, c % 20 * 15 + c / 20] } }
+    return y
+}"""
+"""Digits of an index of which one is cut short: 16 and 4 of 20."""
+
+PROGRAMS = {
+    "strides": STRIDES,
+    "apart": APART,
+    "by size": BY_SIZE,
+    "uneven": UNEVEN,
+    "by data": BY_DATA,
+    "arms": ARMS,
+    "outside": OUTSIDE,
+    "ragged": RAGGED,
+}
 
 
 @cache
@@ -79,7 +131,23 @@ def test_once_open(name: str, target: str) -> None:
     assert open_of(proved(made.function, made.plan)) == []
 
 
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_registers_are_called_after_the_longest_name(target: str) -> None:
+    """`y_acc_own` keeps an element of `y_acc`, and none of `y`."""
+    text = """
+fn f(A: f32[M, K], x: f32[K]): f32[M] {
+    new y: f32[M]
+    par M |i| { y[i] = 0.0  seq K |k| reduce(y) { y[i] += A[i, k] * x[k] } }
+    return y
+}"""
+    made = driver.lower(driver.parse(text)["f"], target, schedule="auto")
+    assert open_of(proved(made.function, made.plan)) == []
+
+
 WRONG = {
+    "a digit of another size": (BY_SIZE, "y[M * x_1 + x_0]", "y[N * x_1 + x_0]"),
+    "a column too far": (BY_SIZE, "y[M * x_1 + x_0]", "y[M * x_1 + x_0 + 1]"),
+    "an element of another thread": (APART, "y[first] = (s + s)", "y[n - 1 - first] = (s + s)"),
     "another test": (BY_DATA, "= (c[0] > c[1])", "= (c[0] < c[1])"),
     "a test that is not turned": (BY_DATA, "if not(decided[])", "if decided[]"),
     "a test that is never asked": (BY_DATA, "    launch f_decided\n", ""),

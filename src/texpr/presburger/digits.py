@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from texpr.affine.expr import ZERO, Expr, Sym, expr, term, without
+from texpr.affine.expr import Expr, Sym, expr
 from texpr.presburger.formula import Eq, Formula, Ge
 from texpr.presburger.omega import refuted
+from texpr.presburger.products import parted
 
 
 def in_digits(facts: Sequence[Formula], premises: Formula) -> list[Formula] | None:
@@ -21,7 +22,7 @@ def in_digits(facts: Sequence[Formula], premises: Formula) -> list[Formula] | No
             continue
         others = (*facts[:number], *facts[number + 1 :], premises)
         for size in _strides(fact.expr):
-            row, column = _parted(fact.expr, size)
+            row, column = parted(fact.expr, (size,))
             if all(refuted((*others, Ge(sign * column - expr(size)))) for sign in (1, -1)):
                 return [*facts[:number], Eq(row), Eq(column), *facts[number + 1 :]]
     return None
@@ -32,15 +33,3 @@ def _strides(value: Expr) -> Iterator[Sym]:
     products = [monomial for monomial, _ in value.terms if len(monomial) > 1]
     if products:
         yield from (a for a in products[0] if isinstance(a, Sym) and all(a in other for other in products))
-
-
-def _parted(value: Expr, size: Sym) -> tuple[Expr, Expr]:
-    """(p, q) with value = size · p + q, where q has no term with `size` as a factor."""
-    row, column = ZERO, expr(value.constant)
-    for monomial, coefficient in value.terms:
-        left = without(monomial, (size,))
-        if left is None:
-            column = column + term(monomial) * coefficient
-        else:
-            row = row + term(left) * coefficient
-    return row, column

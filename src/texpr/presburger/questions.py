@@ -13,6 +13,7 @@ from texpr.affine.expr import Sym, expr
 from texpr.presburger.digits import in_digits
 from texpr.presburger.formula import TRUE, And, Eq, Formula, Ge, Or, conj, leaves, rename, syms
 from texpr.presburger.omega import refuted
+from texpr.presburger.products import multiplied, without_divisions
 from texpr.presburger.raw import Undecided
 from texpr.presburger.relaxed import divisions, eliminated, flat, relaxed
 from texpr.presburger.sets import Set
@@ -40,7 +41,8 @@ def is_false(formula: Formula) -> bool:
 def witness(parts: Iterable[Formula], premises: Formula) -> Point | None:
     """A point at which `parts` hold, None where there is none. Raises Undecided."""
     facts = list(flat(parts))
-    found = _witness([*facts, *divisions(facts)], premises)
+    plain = without_divisions(facts, premises)
+    found = _witness([*plain, *divisions(plain), *multiplied(plain, premises)], premises)
     if found is None or all(_is_met(fact, found) for fact in facts):
         return found
     sizes = {sym: expr(found.get(sym, 0)) for sym in syms(premises)}  # of which the unknowns were products, or quotients

@@ -173,10 +173,11 @@ class Reading:
     spaces: dict[Buffer, Space] = field(default_factory=dict[Buffer, Space])
 
 
-def read(plan: k.Plan, names: Collection[str]) -> Reading:
-    """What `plan` does. `names`: of values of the program that a register of such a name may be."""
+def read(plan: k.Plan, stored: Collection[Buffer | Sym]) -> Reading:
+    """What `plan` does. `stored`: what the program stores in, after which a register that is it may be called."""
+    single = frozenset(s.name for s in stored if not isinstance(s, Buffer) or not s.rank)
     promised = [Fact(0, f.expr, None) for c in plan.requires for f in (compare(c.op, c.left, c.right),) if isinstance(f, Ge)]
-    reader = _Reader(frozenset(names), Known({size: (0, None) for size in plan.sizes}, promised))
+    reader = _Reader(frozenset(s.name for s in stored), single, Known({size: (0, None) for size in plan.sizes}, promised))
     reader.steps(plan.steps, (), ())
     return reader.found
 
@@ -184,6 +185,7 @@ def read(plan: k.Plan, names: Collection[str]) -> Reading:
 @dataclass(slots=True)
 class _Reader:
     names: frozenset[str]
+    single: frozenset[str]
     known: Known
     found: Reading = field(default_factory=Reading)
     numbers: Iterator[int] = field(default_factory=count)
@@ -335,7 +337,7 @@ class _Body:
         return map_value(value, leaf)
 
     def declare(self, stmt: k.Declare, site: Site, scope: _Scope) -> None:
-        told = stmt.sym.name in self.reader.names or stmt.sym.name.rsplit("_", 1)[0] in self.reader.names
+        told = stmt.sym.name in self.reader.names or stmt.sym.name.rsplit("_", 1)[0] in self.reader.single
         if isinstance(stmt.value, Index) and stmt.sym not in self.assigned and not told:
             scope.exprs[stmt.sym] = stmt.value.expr.substitute(scope.exprs)
             scope.refs.pop(stmt.sym, None)

@@ -157,7 +157,7 @@ class Pairing:
         try:
             self.value(value, meant, replace(variable.site, domain=site.domain), spot)
         except Unlike:
-            if not isinstance(given, Ref) or not isinstance(meant, Load) or meant.buffer.rank:
+            if not isinstance(given, Ref) or not isinstance(meant, Load) or meant.buffer.role != "local":
                 raise
             del self.equations[kept[0] :], self.hints[kept[1] :], self.operands[kept[2] :]
             self.data = kept[3]

@@ -12,7 +12,7 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.proof import Obligation, Proof, Verdict
 from texpr.ir.shared import overlaps
-from texpr.ir.value import Buffer, Literal, Load
+from texpr.ir.value import Buffer, Literal
 from texpr.isa.levels import Space
 from texpr.presburger.formula import Formula, compare, conj, negate
 from texpr.presburger.linear import NotAffine
@@ -48,7 +48,7 @@ class Question:
 def question(function: ir.Function, plan: k.Plan) -> Question:
     """What is to be proved of `plan`: that it does what `function`, laid out and legal, says, for all sizes."""
     program = actions(bound(function, plan))
-    reading = read(plan, [a.stored.name for a in program.actions if not isinstance(a.target, Load) or not a.target.index])
+    reading = read(plan, {a.stored for a in program.actions if not isinstance(a.stored, Buffer) or a.stored.role == "local"})
     return Question(program, reading, _premises(plan, reading))
 
 

@@ -7,9 +7,11 @@ nothing of a coordinate leaves it at its first value.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from itertools import pairwise
 from typing import TypeAlias
 
 from texpr.affine.expr import Atom, Expr, FloorDiv, Mod, Sym, combination, expr, term
+from texpr.presburger.products import parted
 from texpr.reading.events import Site
 
 Ends: TypeAlias = Mapping[Sym, int]
@@ -29,7 +31,7 @@ def inverse(site: Site, indices: Mapping[Sym, Expr], own: Collection[Sym] = ()) 
         if hi.is_constant and lo.is_constant and lo.constant == 0 < hi.constant
     }
     dims = {*site.dims}
-    for loop, value in indices.items():
+    for loop, value in sorted(indices.items(), key=lambda item: any(len(m) > 1 for m, _ in item[1].terms)):  # plain ones first
         _take(*_turned(value, expr(loop), dims), known, digits, ends)
     for loop in site.loops:
         lo, _ = site.bounds[loop]
@@ -56,7 +58,16 @@ def _turned(value: Expr, given: Expr, dims: Collection[Sym]) -> tuple[Expr, Expr
 def _take(
     value: Expr, given: Expr, known: dict[Sym, Expr], digits: dict[Sym, dict[int, tuple[int | None, Expr]]], ends: Ends
 ) -> None:
-    """Reads atoms off `value` = `given`, where each term's coefficient is a multiple of the one before."""
+    """Reads atoms off `value` = `given`, where each term's coefficient is a multiple of the one before.
+
+    A size is a radix like a number: n · p + q = x says p = ⌊x / n⌋ and q = x mod n.
+    """
+    products = [m for m, _ in value.terms if len(m) > 1]
+    for radix in (a for a in products[0] if isinstance(a, Sym) and all(a in m for m in products)) if products else ():
+        row, column = parted(value, (radix,))
+        _take(row, given // radix, known, digits, ends)
+        _take(column, given % radix, known, digits, ends)
+        return
     terms = sorted(((c, m[0]) for m, c in value.terms if len(m) == 1), key=lambda t: t[0])
     if len(terms) != len(value.terms) or any(c <= 0 for c, _ in terms):
         return
@@ -68,11 +79,10 @@ def _take(
     low = value.constant < min((c for c, _ in terms), default=0)
     rest = given if (within or low) and value.constant >= 0 else given - value.constant  # a constant in a gap is skipped
     for at, (c, atom) in enumerate(terms):
-        part = rest // c
-        if at + 1 < len(terms):
-            over, left = divmod(terms[at + 1][0], c)
-            if left:
-                return
+        uneven = next((d for (b, _), (d, _) in pairwise(terms[at:]) if d % b), None)  # what is below the digit d, all of it
+        part = (rest if uneven is None else rest % uneven) // c
+        if at + 1 < len(terms) and terms[at + 1][0] != uneven:
+            over = terms[at + 1][0] // c
             own = ends.get(atom) if isinstance(atom, Sym) else None
             part = part % (own if own is not None and over % own == 0 else over)
         digit = _digit(atom)

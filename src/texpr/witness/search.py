@@ -88,7 +88,7 @@ class _Search:
         every = [a for a in program.actions if round or self.lines[a] == line]
         if event.let and not isinstance(event.target, Load):
             let = program.lets.get(reading.variables[event.target.sym].name)
-            own = [a for a in every if isinstance(a.target, Load) and not a.target.index and a.target.buffer.role == "local"]
+            own = [a for a in every if isinstance(a.target, Load) and a.target.buffer.role == "local"]
             every = own if let is None else [let]
         if isinstance(event.target, Load) and event.target.buffer in self.stored:
             every = [a for a in every if a.stored == event.target.buffer]
@@ -99,7 +99,8 @@ class _Search:
         if round < 3 or first:
             every = [a for a in every if self.lines[a] == line or (round and name.startswith(a.stored.name))]
         if isinstance(event.value, Load | Ref) and isinstance(event.target, Ref):  # a register is called after what it keeps
-            every = [a for a in every if name.startswith(a.stored.name)]
+            longest = max((a.stored.name for a in program.actions if name.startswith(a.stored.name)), key=len, default=None)
+            every = [a for a in every if a.stored.name == longest]
         return sorted(every, key=lambda a: (a.span != event.span, self.lines[a] != line, a.stored.name != name))
 
     def match(self, event: Event, candidates: Sequence[Action], known: Sequence[Kept] = ()) -> Match | None:
@@ -184,6 +185,18 @@ class _Search:
                     home, stored = home_of(operand.read), home_of(operand.meant)
                     if not _named_alike(home, stored) and (home, stored) not in kept:
                         self.matches.pop(event, None)
+        for event, match in list(self.matches.items()):
+            if isinstance(event.value, Literal) and isinstance(event.target, Load) and self.is_elsewhere(match):
+                del self.matches[event]  # a constant says nothing of its indices
+
+    def is_elsewhere(self, match: Match) -> bool:
+        """Whether what else is stored in the same array of a kernel says that it keeps another element there."""
+        event, action, scopes = match.event, match.action, self.asked.program.scopes
+        around = indices(action.spot)[: scopes[action.stored]]
+        others = (m for m in self.matches.values() if home_of(m.event.target) == home_of(event.target) != action.stored)
+        found = (kept for m in others if not isinstance(m.event.value, Literal) for kept in keeps(m, scopes))
+        pairs = (pair for kept in found for pair in kept.applied(event.target, action.target, around))
+        return any(mine.syms() <= {*event.site.dims} and theirs.substitute(match.indices) is not mine for theirs, mine in pairs)
 
     def rest(self, parts: Parts) -> None:
         """Events without a match, once it is known what memory keeps, and which of it are parts of sums."""

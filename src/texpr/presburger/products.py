@@ -1,0 +1,111 @@
+"""Products of unknowns and quotients by them, as far as what is known of their factors says something of them.
+
+Elimination takes each product for an unknown of its own. So what follows from a product of two facts is said beside them:
+
+    s ≥ 0 and e ≥ 0   ⊢   s · e ≥ 0
+    d > 0             ⊢   ⌊(d · p + q) / d⌋ = p + ⌊q / d⌋  and  (d · p + q) mod d = q mod d
+    0 ≤ q < d         ⊢   ⌊q / d⌋ = 0  and  q mod d = q
+    d > 0, c > 0      ⊢   ⌊x / (c · d)⌋ = ⌊⌊x / d⌋ / c⌋
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import prod
+
+from texpr.affine.expr import ZERO, Atom, Expr, FloorDiv, Mod, Monomial, Sym, children, expr, rebuilt, term, without
+from texpr.presburger.formula import Formula, Ge, leaves, mapped
+from texpr.presburger.omega import refuted
+
+MOST = 64
+"""Products of facts that are added to a question."""
+
+
+def without_divisions(facts: Sequence[Formula], premises: Formula) -> list[Formula]:
+    """`facts` with what is divided by an unknown taken apart."""
+    if not any(map(_divides, (e for fact in facts for e in leaves(fact)))):
+        return list(facts)
+    taken = _Taken(facts, premises)
+    found = [mapped(fact, taken.apart) for fact in facts]
+    return [*found, *taken.said]
+
+
+@dataclass(slots=True)
+class _Taken:
+    facts: Sequence[Formula]
+    premises: Formula
+    said: list[Formula] = field(default_factory=list[Formula])
+    known: dict[Expr, bool] = field(default_factory=dict[Expr, bool])
+
+    def shown(self, value: Expr) -> bool:
+        """Whether `value` is not negative."""
+        if value not in self.known:
+            self.known[value] = refuted((*self.facts, self.premises, Ge(-value - 1)))
+        return self.known[value]
+
+    def apart(self, value: Expr) -> Expr:
+        """`value` with its quotients and remainders taken apart."""
+        if not _divides(value):
+            return value
+        total = expr(value.constant)
+        for monomial, coefficient in value.terms:
+            total = total + prod(map(self.atom, monomial), start=expr(coefficient))
+        return total
+
+    def atom(self, atom: Atom) -> Expr:
+        """The same of an atom."""
+        if isinstance(atom, Sym):
+            return expr(atom)
+        parts = tuple(map(self.apart, children(atom)))
+        if not isinstance(atom, FloorDiv | Mod) or parts[1].is_constant or not self.shown(parts[1] - 1):
+            return rebuilt(atom, parts)
+        num, den = parts
+        monomial, scale = den.terms[0] if len(den.terms) == 1 and not den.constant else ((), 0)
+        if scale > 1:  # the quotient by n has a name, that of ⌊x / n⌋ by a number is not again written as of x by a product
+            name = expr(Sym(f"⟪{num // term(monomial)}⟫"))
+            self.said += (Ge(name - num // term(monomial)), Ge(num // term(monomial) - name))
+            return name // scale if isinstance(atom, FloorDiv) else num - den * (name // scale)
+        whole, rest = parted(num, monomial) if scale else (ZERO, num)
+        small = self.shown(rest) and self.shown(den - rest - 1)
+        if isinstance(atom, Mod):
+            return rest if small else rest % den
+        return whole if small else whole + rest // den
+
+
+def parted(value: Expr, factor: Monomial) -> tuple[Expr, Expr]:
+    """(p, q) with value = factor · p + q, where no term of q has the factor."""
+    row, column = ZERO, expr(value.constant)
+    for monomial, coefficient in value.terms:
+        left = without(monomial, factor)
+        if left is None:
+            column = column + term(monomial, coefficient)
+        else:
+            row = row + term(left, coefficient)
+    return row, column
+
+
+@lru_cache(maxsize=1 << 14)
+def _divides(value: Expr) -> bool:
+    """Whether an unknown divides something in an expression."""
+    atoms = (atom for monomial, _ in value.terms for atom in monomial if not isinstance(atom, Sym))
+    return any((isinstance(a, FloorDiv | Mod) and not a.den.is_constant) or any(map(_divides, children(a))) for a in atoms)
+
+
+def multiplied(facts: Sequence[Formula], premises: Formula) -> Iterator[Formula]:
+    """What is not negative, times unknowns that are not: as far as the products are there already, so that it tells of them."""
+    every = dict.fromkeys(m for fact in facts for e in leaves(fact) for m, _ in e.terms if len(m) > 1)
+    sizes = dict.fromkeys(a for m in every for a in m if isinstance(a, Sym) and refuted((premises, Ge(-expr(a) - 1))))
+    beside = dict.fromkeys(rest for size in sizes for m in every if (rest := without(m, (size,))) is not None)
+    plain = [e for e in map(term, beside) if refuted((*facts, premises, Ge(-e - 1)))]
+    known = [fact.expr for fact in facts if isinstance(fact, Ge)]
+    count = 0
+    for size in sizes:
+        for e in (*plain, *known):
+            product = e * size
+            if all(len(m) < 2 or m in every for m, _ in product.terms) and any(len(m) > 1 for m, _ in product.terms):
+                count += 1
+                if count > MOST:
+                    return
+                yield Ge(product)
