@@ -185,7 +185,8 @@ def _cut(pairing: Pairing) -> dict[Sym, Expr]:
     site = pairing.event.site
     for mine in site.loops:
         for theirs in pairing.action.spot.loops:
-            for end in _ends(site.bounds[mine][1]) if theirs.sym == mine.sym else ():
+            hi = site.bounds[mine][1]
+            for end in _ends(hi) if theirs.sym == mine.sym and theirs.extent is not hi else ():
                 if theirs.extent.syms() & end.syms():
                     found[mine.sym] = expr(mine.sym) + theirs.extent - end
     return found

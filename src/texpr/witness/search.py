@@ -151,11 +151,15 @@ class _Search:
         around = {meant: wanted[: self.asked.program.scopes[meant.buffer]] for _, meant in read}
         return [pair for kept in self.parted for given, meant in read for pair in kept.applied(given, meant, around[meant])]
 
-    def unnamed(self, pairing: Pairing) -> int:
-        """How much is read of memory that has another name than in the program: iterations of a `static for` are alike."""
+    def unnamed(self, pairing: Pairing) -> tuple[int, int]:
+        """How much is read of memory that has another name than in the program: iterations of a `static for` are alike.
+
+        And how many of the statement's loops the kernel has not: those of a rim are like those of the inside.
+        """
         registers = self.asked.reading.variables
         homes = ((home_of(operand.read), home_of(operand.meant)) for operand in pairing.operands)
-        return sum((registers[h].name if isinstance(h, Sym) and h in registers else h).name != m.name for h, m in homes)
+        named = sum((registers[h].name if isinstance(h, Sym) and h in registers else h).name != m.name for h, m in homes)
+        return named, len({*indices(pairing.action.spot)} - {*pairing.event.site.dims})
 
     def plain(self, pairing: Pairing, solution: Mapping[Sym, Expr]) -> bool:
         """Whether an event plainly is a statement of these indices."""
