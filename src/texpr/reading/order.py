@@ -203,13 +203,12 @@ def unordered(a: Site, b: Site, sides: Sides, space: Space, *, later: bool) -> l
         far = differ(mine, theirs)
         found.extend(conj((*same_host, far, case)) for case in _unmet(a, b, sides, CLUSTER))
     here = [*same_host, *(f for x, y in zip(mine, theirs, strict=True) for f in equals(x, y))]
-    if not private and (
-        pairs := [(x, y) for x, y in zip(map(sides.a, threads), map(sides.b, threads), strict=True) if x is not y]
-    ):
-        apart = differ(*zip(*pairs, strict=True))
-        found.extend(conj((*here, apart, case)) for case in _unmet(a, b, sides))
-    here += () if space is Space.LANES else equal_all(threads, sides)
-    found.extend(conj((*here, case)) for case in not_behind(a, b, sides, later))
+    unmet = [] if private or all(sides.a(s) is sides.b(s) for s in threads) else [*_unmet(a, b, sides)]
+    if unmet:
+        apart = differ(map(sides.a, threads), map(sides.b, threads))
+        found.extend(conj((*here, apart, case)) for case in unmet)
+    for case in not_behind(a, b, sides, later):
+        found.append(conj((*here, *(() if space is Space.LANES else equal_all(threads, sides)), case)))
     return found
 
 

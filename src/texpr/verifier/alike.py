@@ -38,8 +38,8 @@ def families(accesses: Sequence[Access]) -> Iterator[Family]:
 
 def pairs(one: Family, two: Family) -> Iterator[tuple[Access, Access]]:
     """Pairs of `one` and `two` that speak for all: what holds of none of them holds of none."""
-    depth = _depth((*one, *two))
-    if len(one) * len(two) == 1 or depth is None or one[0].site.path[-1][0] is not two[0].site.path[-1][0]:
+    depth = _depth((*one, *two)) if len(one) * len(two) > 1 else None
+    if depth is None or one[0].site.path[-1][0] is not two[0].site.path[-1][0]:
         yield from product(one, two)
         return
     mine, theirs = ([(_stands(access), _at(access, depth)) for access in each] for each in (one, two))

@@ -229,12 +229,14 @@ class Flow:
             return None
         if a.site.launch is not b.site.launch and self.space(a.home) is not Space.GLOBAL:
             return None  # they are never at one place
-        sides, late = self.sides(a, b), list[Formula]()
-        for alone in (False, True)[self.space(a.home) is Space.LOCAL :]:
-            if not alone or self.alone(a, b):
-                sides = self.sides(a, b, alone)
-                if self.in_step(a, b, sides, alone) or not (late := self.late(a, b, sides)):
-                    return None
+        alone = self.alone(a, b) if self.space(a.home) is Space.LOCAL else False
+        sides = self.sides(a, b, alone)
+        if self.in_step(a, b, sides, alone) or not (late := self.late(a, b, sides)):
+            return None
+        if not alone and self.alone(a, b):
+            sides = self.sides(a, b, True)
+            if self.in_step(a, b, sides, True) or not (late := self.late(a, b, sides)):
+                return None
         times, plain, turned = (_renamed(a.when, sides.a), _renamed(b.when, sides.b)), self.faithful(a, b), self.turned(a, b)
         wanted: list[Formula] = []
         for depth, (free, formula) in enumerate(order.cases(*times, a.stored, either=turned)):

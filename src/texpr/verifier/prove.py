@@ -254,17 +254,24 @@ class _Prover:
         """Accesses to one place come in the order of the program, of one element at a time, in bounds."""
         for accesses in self.by_home.values():
             kernel, groups = ", ".join(dict.fromkeys(a.site.launch.kernel.name for a in accesses)), [*families(accesses)]
+            names = {a: f"{a} of line {a.event.span.line}" for a in accesses}
             for one in groups:
                 span = one[0].event.span
                 yield Told(kernel, "in bounds", str(one[0]), "for all indices", span), self.flow.outside, (one[0],)
                 for two in groups if one[0].write else [each for each in groups if each[0].write]:
                     for a, b in pairs(one, two):
-                        about = f"{a} of line {a.event.span.line} and {b} of line {b.event.span.line}"
-                        told = Told(kernel, "in order", about, "one comes first, or they never meet", a.event.span)
+                        told = Told(
+                            kernel,
+                            "in order",
+                            f"{names[a]} and {names[b]}",
+                            "one comes first, or they never meet",
+                            a.event.span,
+                        )
                         yield told, self.flow.misordered, (a, b)
                     if one[0].write:
-                        about = f"{one[0]} of line {span.line} and {two[0]} of line {two[0].event.span.line}"
-                        told = Told(kernel, "one element", about, "a place holds one at a time", span)
+                        told = Told(
+                            kernel, "one element", f"{names[one[0]]} and {names[two[0]]}", "a place holds one at a time", span
+                        )
                         yield told, self.flow.confused, (one[0], two[0])
             for a in accesses if self.flow.space(accesses[0].home) is Space.CLUSTER else ():
                 told = Told.of(a.event, "a block is there", "it ends behind a barrier of its cluster", str(a))
