@@ -35,9 +35,6 @@ from texpr.verifier.there import There, is_plain, nowhere, own_names, there
 
 Home: TypeAlias = "Buffer | Sym"
 
-LAST = 1 << 30
-"""A time behind all of the program."""
-
 HOLE = Sym("hole")
 """What nobody reads."""
 
@@ -93,7 +90,7 @@ def at_end(result: Buffer, event: Event) -> Access:
     """Whoever reads an element of a result, behind all."""
     launch = Launch(event.site.launch.kernel, (), (), (), ())
     place = tuple(expr(Sym(f"element {n}")) for n in range(result.rank))
-    return Access(event, Site(launch), result, place, False, (LAST,), result, place, ())
+    return Access(event, Site(launch), result, place, False, (1 << 30,), result, place, ())
 
 
 @dataclass(slots=True)
@@ -229,41 +226,43 @@ class Flow:
             return None
         if a.site.launch is not b.site.launch and self.space(a.home) is not Space.GLOBAL:
             return None  # they are never at one place
-        alone = self.alone(a, b) if self.space(a.home) is Space.LOCAL else False
-        sides = self.sides(a, b, alone)
-        if self.in_step(a, b, sides, alone) or not (late := self.late(a, b, sides)):
-            return None
-        if not alone and self.alone(a, b):
-            sides = self.sides(a, b, True)
-            if self.in_step(a, b, sides, True) or not (late := self.late(a, b, sides)):
-                return None
+        sides, late = self.late(a, b, self.space(a.home) is Space.LOCAL and self.alone(a, b))
+        if late and self.space(a.home) is not Space.LOCAL and self.alone(a, b):
+            sides, late = self.late(a, b, True)
         times, plain, turned = (_renamed(a.when, sides.a), _renamed(b.when, sides.b)), self.faithful(a, b), self.turned(a, b)
         wanted: list[Formula] = []
-        for depth, (free, formula) in enumerate(order.cases(*times, a.stored, either=turned)):
+        for depth, (free, formula) in enumerate(order.cases(*times, a.stored, either=turned) if late else ()):
             if formula != FALSE and not (free and depth >= plain):
                 wanted.append(conj((order.earlier(a.site, b.site, sides), formula)) if free and depth < turned else formula)
         place = self.same_place(a, b, sides) if wanted else None
         return None if place is None else self.surely(a, b, sides, (*place, disj(wanted)), late)
 
-    def in_step(self, a: Access, b: Access, sides: Sides, alone: bool) -> bool:
-        """Whether it is plain that two accesses come in the order of the program; `alone`: one thread has both."""
+    def late(self, a: Access, b: Access, alone: bool) -> tuple[Sides, list[Formula]]:
+        """When the first of two perhaps does not come first in the kernels, case by case; none where it is plain that it does.
+
+        `alone`: one thread has both, in its own order.
+        """
         plain, turned = self.faithful(a, b), self.turned(a, b)
+        sides, space, later = self.sides(a, b, alone), self.space(a.home), b.write and not a.write
+        times = _renamed(a.when, sides.a), _renamed(b.when, sides.b)
 
         def skipped(depth: int, loop: ir.Loop) -> bool:
             """Whether other turns touch other places, or keep to copies of their own, in the kernel's order."""
             return order.is_free(loop, a.stored) and (depth >= plain or (alone and depth < turned))
 
-        times = _renamed(a.when, sides.a), _renamed(b.when, sides.b)
-        return order.in_step(times, a.site, b.site, sides, skipped, alone=alone, later=b.write and not a.write)
+        if order.in_step(times, a.site, b.site, sides, skipped, alone=alone, later=later):
+            return sides, []
+        found = self.landings(a, b) if a.site.launch is b.site.launch else None
+        if found is None:
+            return sides, order.unordered(a.site, b.site, sides, space, later=later)
+        return sides, [not_landed(a.site, b.site, found, sides, space, later=later)]
 
     def alone(self, a: Access, b: Access) -> bool:
         """Whether it is shown that accesses at one place are by one thread, in its own order."""
-        if a.site.launch is not b.site.launch or self.landings(a, b) is not None:
+        if a.home != b.home or a.site.launch is not b.site.launch or self.landings(a, b) is not None:
             return False
-        space = self.space(a.home)
-        return space is Space.LOCAL or (
-            space is not Space.LANES and not a.site.sender and a.home == b.home and self.same(a, b, (PLACE,), THREAD)
-        )
+        own, own_order = self.space(a.home) is Space.LOCAL, self.space(a.home) is not Space.LANES and not a.site.sender
+        return own or (own_order and self.same(a, b, (PLACE,), THREAD))
 
     def turned(self, a: Access, b: Access) -> int:
         """How many loops number copies of the program's memory, as the kernel's loops around both accesses do: else none.
@@ -274,14 +273,6 @@ class Flow:
         known = {*self.instance(a.home, a.site), *(loop.sym for loop in loops)}
         plain = a.home == b.home and a.copies == b.copies and all(x.kind != "simd" for x in loops)
         return len(a.copies) if plain and all(e.syms() <= known for e in a.copies) else 0
-
-    def late(self, a: Access, b: Access, sides: Sides) -> list[Formula]:
-        """When the first perhaps does not come first in the kernels, case by case."""
-        space, later = self.space(a.home), b.write and not a.write
-        found = self.landings(a, b) if a.site.launch is b.site.launch else None
-        if found is None:
-            return order.unordered(a.site, b.site, sides, space, later=later)
-        return [not_landed(a.site, b.site, found, sides, space, later=later)]
 
     def surely(self, a: Access, b: Access, sides: Sides, facts: Sequence[Formula], late: list[Formula]) -> Point | None:
         """Instances with `facts` of which one of `late` holds."""

@@ -289,10 +289,9 @@ class _Prover:
                 writers = [a for a in self.program.actions if a.stored == access.stored]
                 what = "a result is there" if access in ends else "what is read is there"
                 told = Told.of(access.event, what, "written before, in the same memory", str(access))
-                for hole in (a for a in writes if a.is_hole):
-                    spoiled = Told.of(access.event, "no hole is read", "written again before", str(access))
-                    for each, action in product(reader, writers):
-                        yield spoiled, self.flow.spoiled, (hole, each, action)
+                spoiled = Told.of(access.event, "no hole is read", "written again before", str(access))
+                for hole, each, action in product([a for a in writes if a.is_hole], reader, writers):
+                    yield spoiled, self.flow.spoiled, (hole, each, action)
                 elsewhere = [a for a in writers if a not in self.done or not self.flow.direct(access, self.done[a])]
                 if writers and not elsewhere:
                     self.say(told, Verdict.PROVED, told.how)
