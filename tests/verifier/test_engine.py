@@ -35,7 +35,8 @@ EQUIVALENT = {
         "* turn dropped",
         "* else: *for",
     ): "rows are four numbers, or a multiple: what no whole vector takes is outside of the matrix",
-    ("map: a step off", "* K_map"): "a box has one element along that dimension",
+    ("map: a step off", "* [ACK]_map"): "a box has one element along that dimension",
+    ("map: a size off", "* [AC]_map"): "blocks are as many as the tensor has elements along that dimension, and a box has one",
 }
 """Changes that change nothing, by patterns for class and place, each with the reason; the emulator agrees."""
 

@@ -7,6 +7,7 @@ remains a proof.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 
 from texpr.affine.expr import Sym, expr
@@ -20,6 +21,9 @@ from texpr.presburger.sets import Set
 
 MOST = 2**31 - 1
 """The greatest size."""
+
+_SIZES = 1, 40
+"""The least that sizes are, where numbers are tried."""
 
 Point = Mapping[Sym, int]
 
@@ -42,7 +46,12 @@ def witness(parts: Iterable[Formula], premises: Formula) -> Point | None:
     """A point at which `parts` hold, None where there is none. Raises Undecided."""
     facts = list(flat(parts))
     plain = without_divisions(facts, premises)
-    found = _witness([*plain, *divisions(plain), *multiplied(plain, premises)], premises)
+    try:
+        found = _witness([*plain, *divisions(plain), *multiplied(plain, premises)], premises)
+    except Undecided:
+        found = _tried(facts, premises)
+        if found is None:
+            raise
     if found is None or all(_is_met(fact, found) for fact in facts):
         return found
     sizes = {sym: expr(found.get(sym, 0)) for sym in syms(premises)}  # of which the unknowns were products, or quotients
@@ -50,6 +59,18 @@ def witness(parts: Iterable[Formula], premises: Formula) -> Point | None:
     if found is None:
         raise Undecided("by what products of sizes are")
     return {**found, **{sym: value.constant for sym, value in sizes.items()}}
+
+
+def _tried(facts: list[Formula], premises: Formula) -> Point | None:
+    """A point where sizes are some numbers: one that may be found where no proof is."""
+    for least in _SIZES:
+        with suppress(Undecided):
+            sizes = _witness([Ge(expr(sym) - least) for sym in syms(premises)], premises)
+            values = {sym: expr(value) for sym, value in (sizes or {}).items()}
+            found = None if sizes is None else _witness([rename(fact, values) for fact in facts], TRUE)
+            if sizes is not None and found is not None and all(_is_met(fact, {**found, **sizes}) for fact in facts):
+                return {**found, **sizes}
+    return None
 
 
 def _is_met(fact: Formula, point: Point) -> bool:

@@ -16,7 +16,7 @@ from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir.tensor_map import combined_as, element_of
 from texpr.ir.value import Cast, Index, Literal, Load, Op, Value
-from texpr.presburger.formula import FALSE, Eq, Formula, Ge, between, conj, negate
+from texpr.presburger.formula import FALSE, Eq, Formula, Ge, between, conj, disj, equal, negate
 
 CHUNK, LINE = 16, 128
 """Bytes that a swizzle leaves together, and those of a line, by whose number chunks are moved (PTX ISA, "Swizzling Modes")."""
@@ -82,21 +82,25 @@ def filled(stmt: k.Stmt, kernel: k.Kernel, near: Load) -> Literal:
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Who sends what a block gets, in coordinates of the block: its own (`values`), where they differ, over `loops`."""
+    """Who sends what a block gets, in coordinates of the block: its own (`values`), where they differ, over `loops`, of which
+    `domain` holds. `needs`: without which this is not so."""
 
     values: Mapping[Sym, Expr] = field(default_factory=dict[Sym, Expr])
     loops: tuple[k.For, ...] = ()
+    domain: tuple[Formula, ...] = ()
+    needs: Formula | None = None
 
 
 def sender(stmt: k.CopyTensor, kernel: k.Kernel, name: str) -> Sender:
     """The blocks of a cluster from which each gets a box that is for several of them. Raises ValueError.
 
-    A block's rank counts x first, then y, then z. Along a dimension the sender is the block itself, or any.
+    A block's rank counts x first, then y, then z. Along a dimension the sender is the block itself, or one of some.
     """
     grid = {a.dim: a.sym for a in kernel.axes if a.level is k.Level.GRID}
     sizes = {grid[dim]: size for dim, size in zip("xyz", kernel.cluster, strict=True) if dim in grid}
     senders = [dict(zip(sizes, at, strict=True)) for at in product(*map(range, sizes.values()))]
     found: list[tuple[Mapping[Sym, int], Mapping[Sym, int]]] = []
+    needs: Formula | None = None
     for at in senders:
         try:
             first = stmt.first.evaluate(at)
@@ -107,14 +111,19 @@ def sender(stmt: k.CopyTensor, kernel: k.Kernel, name: str) -> Sender:
             for sym, size in sizes.items():
                 rank, to[sym] = divmod(rank, size)
             if rank:
-                raise ValueError("a box goes to a block that is none of the cluster")
-            found.append((at, to))
+                needs = FALSE  # a block that is none of the cluster
+            else:
+                found.append((at, to))
     free = [sym for sym in sizes if any(at[sym] != to[sym] for at, to in found)]
-    every = [(at, to) for at in senders for to in senders if all(at[s] == to[s] for s in sizes if s not in free)]
-    if len(found) != len(every) or any(pair not in found for pair in every):
-        raise ValueError("which blocks send to which is not understood")
     loops = tuple(k.For(Sym(f"{name}.{s}"), ZERO, expr(sizes[s]), (), ONE, "simd") for s in free)
-    return Sender({s: expr(s) // sizes[s] * sizes[s] + of.sym for s, of in zip(free, loops, strict=True)}, loops)
+    values = {s: expr(s) // sizes[s] * sizes[s] + of.sym for s, of in zip(free, loops, strict=True)}
+    every = [(at, to) for at in senders for to in senders if all(at[s] == to[s] for s in sizes if s not in free)]
+    if len(found) == len(every) and all(pair in found for pair in every):
+        return Sender(values, loops, (), needs)
+    ends = {s: expr(s) % size for s, size in sizes.items()}
+    begins = ends | {s: expr(of.sym) for s, of in zip(free, loops, strict=True)}
+    ways = (equal((*begins.values(), *ends.values()), (*at.values(), *to.values())) for at, to in found)
+    return Sender(values, loops, (disj(ways),), needs)
 
 
 def _needed(stmt: k.CopyTensor | k.StoreTensor, map: k.TensorMap, near: Load, kernel: k.Kernel) -> Formula | None:

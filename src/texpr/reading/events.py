@@ -385,7 +385,7 @@ class _Body:
     def engine(self, stmt: k.CopyTensor | k.StoreTensor | k.CopyBulk, site: Site, scope: _Scope) -> None:
         """A copy of a tile as its elements; of one that several blocks get, those that one of them gets, from each sender."""
         found, name = self.reader.found, f"box{next(self.reader.numbers)}"
-        moved, signal = self.moved(stmt, scope), None
+        moved, signal, by = self.moved(stmt, scope), None, Sender()
         if isinstance(moved, k.CopyTensor) and moved.peers:
             if site.tests:
                 raise ValueError("a test of data decides whether a box is sent")
@@ -410,7 +410,8 @@ class _Body:
                 if isinstance(moved, k.StoreTensor | k.CopyBulk) and moved.reduce is not None:
                     value = Op(moved.reduce, (far, near), far.dtype)
             inside = self.within(site, piece, scope)
-            found.events.append(Event(inside, target, value, stmt, "async", signal=signal, needs=piece.needs))
+            needs = piece.needs if by.needs is None else by.needs
+            found.events.append(Event(inside, target, value, stmt, "async", signal=signal, needs=needs))
 
     def moved(
         self, stmt: k.CopyTensor | k.StoreTensor | k.CopyBulk, scope: _Scope
@@ -436,7 +437,7 @@ class _Body:
         domain = tuple(rename(fact, by.values) for fact in site.domain)
         bounds = {loop: (lo.substitute(by.values), hi.substitute(by.values)) for loop, (lo, hi) in site.bounds.items()}
         own = tuple(expr(sym).substitute(by.values) for sym in site.launch.blocks)
-        return self.over(replace(site, domain=domain, bounds=bounds, sender=own), by.loops)
+        return self.over(replace(site, domain=(*domain, *by.domain), bounds=bounds, sender=own), by.loops)
 
     def over(self, site: Site, loops: tuple[k.For, ...]) -> Site:
         """A site in further loops, all of whose turns are at once."""
