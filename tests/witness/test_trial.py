@@ -20,7 +20,7 @@ from texpr.witness.trial import trials
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
-SHORT = ("saxpy", "transpose", "softmax", "histogram")
+SHORT = ("saxpy", "transpose", "softmax", "histogram", "tma/permuted")
 LONG = (
     "cholesky",
     "argmax",

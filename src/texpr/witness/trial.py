@@ -186,6 +186,8 @@ class Side:
                     name = expr(Sym(f"{sym.name}↓"))  # the nearest to 0 is the last
                     names[sym] = FAR - name if sign else name
             values = {**self.sizes, **names}
+            if isinstance(writer.target, Load) and writer.target.data:
+                raise Undecided("data says which element it is")
             places = writer.target.index if isinstance(writer.target, Load) else ()
             facts = [Eq(e.substitute(values) - n) for e, n in zip(places, index, strict=True)]
             facts += [Eq(names[s] - n) for s, n in zip(mark, own, strict=True)]
