@@ -6,7 +6,7 @@ Tags say where an instance is done, and are asked about it by the digits of its 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, product
 
@@ -102,6 +102,13 @@ class Done:
             facts = flat((*(rename(f, at) for f in site.where), *same, equal((at[s] for s in own), own)))
             facts = (mapped(f, self.plain) for f in facts)
             yield tuple(f for f in facts if f not in self.facts and not is_plain(f, self.plain.known))
+
+
+def manner(action: Action, found: Sequence[Match]) -> Hashable:
+    """All that is asked of a statement and of what does it, all into parts of sums: elements of a tuple have it in common."""
+    sites = ((id(m.event.site.launch), tuple(map(id, m.event.site.loops)), m.event.site.domain) for m in found)
+    done = ((*m.indices.items(), m.inverse) for m in found)
+    return tuple(loop.sym for loop in action.spot.loops), action.spot.domain, *sites, *done
 
 
 def _at(match: Match, own: Collection[Sym], indices: Mapping[Sym, Expr]) -> tuple[Expr, ...]:

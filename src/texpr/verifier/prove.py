@@ -27,7 +27,7 @@ from texpr.verifier.copies import copied, untouched
 from texpr.verifier.flow import Access, Flow, Home, at_end
 from texpr.verifier.landing import never_lands
 from texpr.verifier.match import Match, Pairing, Unlike, home_of, memory_of
-from texpr.verifier.once import Done
+from texpr.verifier.once import Done, manner
 from texpr.verifier.shares import Shares, Wrong
 from texpr.verifier.sums import Sums
 from texpr.verifier.tags import Hole, Leaf, Moved, Statement, Tag, Tags
@@ -231,7 +231,7 @@ class _Prover:
 
     def covered(self) -> Iterator[Asked]:
         """Each statement is done for each of its indices, once; copies move what is written in the same iterations."""
-        every = (*self.matches.values(), *self.leaves.values())
+        every, known = (*self.matches.values(), *self.leaves.values()), dict[object, Done]()
         for action in (*self.program.actions, *self.kept):
             found = self.kept.get(action, [m for m in every if m.action is action])
             summed = [m for m in self.totals if m.action is action]
@@ -240,10 +240,13 @@ class _Prover:
             for what, group in (("each instance is done", found), ("each sum is made", summed)):
                 if not group and group is not found:
                     continue
-                done = Done(self.flow, action, group, self.parts)
+                alike = what, manner(action, group) if all(home_of(m.event.target) in self.parts for m in group) else action
+                if alike not in known:
+                    known[alike] = Done(self.flow, action, group, self.parts)
+                done = known[alike]
                 if not isinstance(action.stmt, ir.Let):  # a name, that may be written out
                     yield Told(kernel, what, about, "no index is left out", span), done.uncovered, ()
-                for one, two in combinations_with_replacement(group, 2):
+                for one, two in combinations_with_replacement(done.found, 2):
                     told = Told(kernel, "no instance is done twice", about, "indices differ", span)
                     yield told, done.twice, (one, two)
         for _, write in self.copies:

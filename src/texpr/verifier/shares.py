@@ -117,12 +117,9 @@ class Shares:
 
     def read(self, value: Value, site: Site) -> tuple[Value, Site]:
         """A value at a site, with registers that never change written out."""
-        while isinstance(value, Ref) and value.sym not in self.parts:
-            variable = self.flow.reading.variables.get(value.sym)
-            if variable is None or variable.value is None:
-                break
-            value, site = variable.value, variable.site
-        return value, site
+        own = isinstance(value, Ref) and value.sym not in self.parts
+        variable = self.flow.reading.variables.get(value.sym) if own and isinstance(value, Ref) else None
+        return self.read(variable.value, variable.site) if variable and variable.value is not None else (value, site)
 
     def join(self, event: Event, update: ir.Update) -> Join:
         """`event` as a join of its target with another place by `update`. Raises Wrong."""
@@ -190,10 +187,11 @@ class Shares:
         for event in (e for e in steps if e not in pile):
             found += self.joined(event, start, [*others, *(loop.sym for loop in event.site.loops[len(around) :])])
         update, zero = self.kind(found)
-        if any(self.joins[e].update != update for e in steps if e in self.joins):
-            raise Wrong(f"{home.name} is joined in another way than what it is joined with")
-        if not copied and not same_constant(value, zero):
-            raise Wrong(f"{home.name} does not start at what changes nothing")
+        alike = all(self.joins[e].update == update for e in steps if e in self.joins)
+        if not alike or not (copied or same_constant(value, zero)):
+            raise Wrong(
+                f"{home.name} starts at what changes something, or is joined in another way than what it is joined with"
+            )
         lanes: dict[Share, frozenset[int]] = {}
         for share in found:
             key = replace(share, lanes=frozenset())
@@ -206,10 +204,8 @@ class Shares:
         """Where `start` put what is at a place, the coordinates `same` given, and what must hold for that. Raises Wrong."""
         dims, own = start.site.dims, subscripts(start.target)
         said, rest = dict(zip(dims, self.tags[start].inverse, strict=False)), [s for s in dims if s not in same]
-        if not {*rest} <= said.keys():
-            raise Wrong(f"where {home_of(start.target).name} starts is not said")
         values = [dict(zip(ELEMENTS, place, strict=False)) for place in (map(expr, PLACES), own)]
-        at, back = ({s: said[s].substitute(v) for s in rest} for v in values)
+        at, back = ({s: said.get(s, expr(0)).substitute(v) for s in rest} for v in values)
         if any(back[s] is not expr(s) for s in rest):
             self.doubts.append((start, "a place starts once", (*start.site.where, differ(back.values(), rest))))
         placed = (Eq(e.substitute(at) - p) for e, p in zip(own, PLACES, strict=False))
@@ -252,8 +248,7 @@ def common(a: Site, b: Site) -> list[k.For]:
 def precedes(a: Site, b: Site) -> bool:
     """Whether one stands before the other in the text."""
     times = zip((*a.launch.time, *a.time), (*b.launch.time, *b.time), strict=False)
-    x, y = next(((x, y) for x, y in times if x != y), (None, None))
-    return isinstance(x, int) and isinstance(y, int) and x < y
+    return next((isinstance(x, int) and isinstance(y, int) and x < y for x, y in times if x != y), False)
 
 
 def exchanged(event: Event, share: Share) -> Share:

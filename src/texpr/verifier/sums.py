@@ -113,10 +113,9 @@ class Sums:
         launch, place = store.site.launch, subscripts(store.target)
         takes = [e for e, join in own.joins.items() if isinstance(join.origin[0], Load) and join.origin[0].buffer == home]
         late = all(e.site.launch.host == launch.host and precedes(store.site, e.site) for e in takes)
-        if more or not late or store.site.tests or any(own.joins[e].tests for e in takes):
-            raise Wrong(f"{home.name} is not stored once, and then taken")
-        if any(e.syms() & {*store.site.dims} - {*launch.host, *launch.blocks} for e in place):
-            raise Wrong("in which part an update is cannot be seen")
+        turns = any(e.syms() & {*store.site.dims} - {*launch.host, *launch.blocks} for e in place)
+        if more or turns or not late or store.site.tests or any(own.joins[e].tests for e in takes):
+            raise Wrong(f"{home.name} is not stored once, by each block its own, and then taken")
         inside = [between(0, e, n) for e, n in zip(place, home.shape, strict=True)]
         own.doubts.append((store, "every update is in a part", (*launch.domain, negate(conj(inside)))))
         behind = dict.fromkeys(leaf for share in own.held(*own.origin(store)) for leaf in share.pile)
