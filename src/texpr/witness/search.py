@@ -72,7 +72,8 @@ class _Search:
     def statements(self) -> None:
         """Which statement each event does: by the line, by the name, then whatever fits."""
         for round in range(4):
-            for event in sorted(self.asked.reading.events, key=lambda e: not e.let):
+            # a constant fits everywhere: of which indices it is, what is read and written beside it says
+            for event in sorted(self.asked.reading.events, key=lambda e: (not e.let, isinstance(e.value, Literal))):
                 if event.kind == "exchange" or event in self.matches:
                     continue
                 found = self.match(event, self.candidates(event, round))
