@@ -91,9 +91,11 @@ def build(
     expect(jobs, int, "jobs must be an integer")
     targets = (target,) if isinstance(target, str) else tuple(dict.fromkeys(target))
     title = name if name is not None else chosen[0].name if chosen else "empty"
+    tools = Toolchain(this_machine(jobs))
+    artifact.refuse_early(tools, targets if chosen else (), Path(directory))
     made = parts(chosen, targets, sizes, _record(schedule), jobs, progress)
     progress("the compilers of this machine")
-    return artifact.build(Toolchain(this_machine(jobs)), title, made, Path(directory), version=__version__)
+    return artifact.build(tools, title, made, Path(directory), version=__version__)
 
 
 def parts(

@@ -120,3 +120,21 @@ def test_the_number_of_processes_may_be_an_environment_variable(tmp_path: Path, 
     assert code == 2 and "'none' is not a valid integer" in wrong
     code, _, wrong = texpr("build", file, "--for", "cpu", "-o", tmp_path / "out", "-j", 0)
     assert code == 2 and "0 is not in the range" in wrong
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["--for", "cpu", "--for", "sm_80", "-o", "out"], "E0805"),
+        (["--for", "cpu", "-o", "."], "E0810"),
+        (["--for", "cpu", "-o", "out"], "E0602"),
+    ],
+)
+def test_what_cannot_be_built_is_refused_before_all_is_compiled(
+    words: list[str], code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    exit_code, _, wrong = texpr("build", file_of(tmp_path, 3), *words, planted="raise KeyError('compiled')")
+    assert exit_code == (1 if code == "E0602" else 2)
+    assert f"error[{code}]" in wrong

@@ -3,9 +3,9 @@
 `build` writes it whole or not at all, and the same input gives the same bytes; `verify` rechecks it.
 """
 
-from texpr.artifact.build import Artifact, build
+from texpr.artifact.build import Artifact, build, refuse_early
 from texpr.artifact.proofs import show
 from texpr.artifact.sources import Part, Shown, shipped
 from texpr.artifact.verify import verify
 
-__all__ = ["Artifact", "Part", "Shown", "build", "shipped", "show", "verify"]
+__all__ = ["Artifact", "Part", "Shown", "build", "refuse_early", "shipped", "show", "verify"]

@@ -18,6 +18,7 @@ from texpr.artifact.sources import (
     cpu_sources,
     cuda_source_headers,
     emulator_sources,
+    family,
     image_sources,
     launchers,
     public_headers,
@@ -92,6 +93,13 @@ def build(tools: Tools, name: str, parts: Sequence[Part], directory: Path, *, ve
     }
     publish(directory, {**files, SUMS: sums(files)})
     return Artifact(directory, name, targets, (*sorted(files), SUMS), built.binaries)
+
+
+def refuse_early(tools: Tools, targets: Sequence[str], directory: Path) -> None:
+    """Raises what `build` would raise, whatever is built: for the targets, the folder, and the compilers of this machine."""
+    on = family(targets)
+    refuse_foreign(directory)
+    tools.versions(device=on == "cuda")
 
 
 def _check_names(name: str, parts: Sequence[Part]) -> None:

@@ -9,6 +9,7 @@ from texpr.backends.c.arguments import Argument, arguments, function_name
 from texpr.backends.c.status import STATUSES, print_statuses
 from texpr.backends.c.text import comment, string
 from texpr.ir.kernel import Plan
+from texpr.ir.program import Assume, Injective, InRange
 from texpr.ir.value import Buffer
 
 DRIVER_CODES = {
@@ -115,7 +116,7 @@ def _function(plan: Plan) -> list[str]:
     sizes = _parameters([*(a.declaration for a in given if isinstance(a.key, Sym)), "uint64_t *tx_result"])
     return [
         f"/* {comment(plan.name)}",
-        *(f"     {line}" for line in _described(plan, given)),
+        *(f"     {line}" for line in described(plan, given)),
         "   Nothing is printed, allocated, thrown or waited for; everything is checked before the first launch. */",
         f"TEXPR_API texpr_status {name}{whole};",
         "",
@@ -141,7 +142,7 @@ def _parameters(declarations: Sequence[str]) -> str:
     return f"({joined})" if len(joined) < 90 else "(\n    " + ",\n    ".join(declarations) + ")"
 
 
-def _described(plan: Plan, given: Iterable[Argument]) -> list[str]:
+def described(plan: Plan, given: Iterable[Argument]) -> list[str]:
     """One line for each argument: its shape and strides in elements, alignment, type; and what must hold."""
     lines: list[str] = []
     for argument in given:
@@ -149,7 +150,17 @@ def _described(plan: Plan, given: Iterable[Argument]) -> list[str]:
             lines.append(comment(f"{argument.name}: {describe(argument.key)}"))
     lines += [comment(f"fixed: {sym} = {value}") for sym, value in plan.fixed]
     lines += [comment(f"where {fact.left} {fact.op} {fact.right}") for fact in plan.requires]
+    lines += [comment(f"assume {promise(assume)}") for assume in plan.assumes]
     return [line.replace("*/", "* /").replace("/*", "/ *") for line in lines]
+
+
+def promise(assume: Assume) -> str:
+    """`I in 0..n`, `injective(I)`: what is promised of data, as the text has it."""
+    match assume:
+        case InRange():
+            return f"{assume.buffer.name} in {assume.lo}..{assume.hi}"
+        case Injective():
+            return f"injective({assume.buffer.name})"
 
 
 def describe(buffer: Buffer) -> str:

@@ -6,12 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 
 from texpr.affine.expr import Sym
+from texpr.artifact.header import promise
 from texpr.artifact.sources import Part
 from texpr.artifact.tools import DeviceCode
 from texpr.backends.c.arguments import Argument, arguments, distinct, function_name
 from texpr.backends.c.types import PUBLIC_NAMES
 from texpr.ir.kernel import Kernel, Plan, kernels
-from texpr.ir.program import Assume, Compare, Injective, InRange
+from texpr.ir.program import Compare
 from texpr.isa.levels import Level
 
 FORMAT = "texpr-artifact 1"
@@ -29,7 +30,7 @@ def print_manifest(
             "arguments": [_argument(a) for a in arguments(plan)],
             "fixed": {str(sym): value for sym, value in plan.fixed},
             "where": [_fact(fact) for fact in plan.requires],
-            "assume": [_assume(assume) for assume in plan.assumes],
+            "assume": [promise(assume) for assume in plan.assumes],
             "targets": {part.target: _kernels(part.plans[at], binaries.get((plan.name, part.target))) for part in parts},
         }
         for at, plan in enumerate(parts[0].plans)
@@ -80,11 +81,3 @@ def _kernel(kernel: Kernel, binary: DeviceCode | None) -> dict[str, object]:
 
 def _fact(fact: Compare) -> str:
     return f"{fact.left} {fact.op} {fact.right}"
-
-
-def _assume(assume: Assume) -> str:
-    match assume:
-        case InRange():
-            return f"{assume.buffer.name} in {assume.lo}..{assume.hi}"
-        case Injective():
-            return f"injective({assume.buffer.name})"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 
 from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor
+from texpr.artifact.header import described
 from texpr.artifact.template import template
 from texpr.backends.c.arguments import Argument, arguments, function_name
 from texpr.backends.c.names import identifier
@@ -104,6 +106,8 @@ def _call(plan: Plan, given: Sequence[Argument], on: str) -> Iterator[str]:
         ("validate", "_validate", "Check what the text assumes of the data."),
     ):
         yield f"    /// {what}"
+        yield "    ///"
+        yield from (f"    /// * `{line}`" for line in described(plan, given))
         if on == "cuda":
             yield "    ///"
             yield "    /// # Safety"
@@ -150,8 +154,11 @@ def _length(argument: Argument) -> Iterator[str]:
 
 def expression(value: Expr) -> str:
     """An expression of sizes in Rust, exact in i128 for sizes that a call accepts."""
-    terms = [" * ".join((f"{coefficient}i128", *map(_atom, monomial))) for monomial, coefficient in value.terms]
-    return " + ".join(f"({term})" for term in (*terms, f"{value.constant}i128"))
+    terms = [
+        " * ".join((*(() if coefficient == 1 else (f"{coefficient}i128",)), *map(_atom, monomial)))
+        for monomial, coefficient in value.terms
+    ]
+    return " + ".join((*terms, *((f"{value.constant}i128",) if value.constant or not terms else ())))
 
 
 def _atom(atom: Atom) -> str:
@@ -164,10 +171,9 @@ def _atom(atom: Atom) -> str:
             return f"size::modulo({expression(atom.num)}, {expression(atom.den)})"
         case Min() | Max():
             function = "min" if isinstance(atom, Min) else "max"
-            first, *rest = map(expression, atom.args)
-            return f"({first})" + "".join(f".{function}({other})" for other in rest)
+            return reduce(lambda first, other: f"i128::{function}({first}, {other})", map(expression, atom.args))
         case Xor():
-            return f"(({expression(atom.value)}) ^ (({expression(atom.mask)}) & {(1 << atom.bits) - 1}))"
+            return f"({expression(atom.value)} ^ {expression(atom.mask)} & {(1 << atom.bits) - 1})"
 
 
 def _name(name: str) -> str:

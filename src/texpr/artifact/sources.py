@@ -77,10 +77,15 @@ class Variant:
 
 def where(parts: Sequence[Part]) -> str:
     """ "cpu" or "cuda". Raises `TexprError` E0805 for a mixture, which one set of C functions cannot serve, or for nothing."""
-    on = {resolve(part.target).family for part in parts}
-    if len(on) == 1 and parts[0].plans:
+    return family([part.target for part in parts] if parts and parts[0].plans else [])
+
+
+def family(targets: Sequence[str]) -> str:
+    """ "cpu" or "cuda", as `where` says it of parts for these targets."""
+    on = {resolve(target).family for target in targets}
+    if len(on) == 1:
         return on.pop()
-    if not on or not parts[0].plans:
+    if not on:
         raise error("E0806", None, "there is nothing to build: no function, or no target")
     help = "build two artifacts; their functions have the same C interface"
     raise error("E0805", None, "an artifact is for a CPU or for CUDA devices, not for both", help=help)
