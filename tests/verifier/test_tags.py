@@ -3,10 +3,12 @@
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
 from tests.verifier.mutants import mutants
+from tests.verifier.test_engine import bugs as engine_bugs
 from tests.verifier.verdicts import is_proved
 
 from texpr import driver
@@ -14,7 +16,7 @@ from texpr.affine.expr import expr
 from texpr.ir import kernel as k
 from texpr.ir.selection import Selected
 from texpr.verifier import Question, Tags, prove, question
-from texpr.verifier.tags import Joined, Leaf, Moved, Statement, Step, Tag
+from texpr.verifier.tags import End, Instance, Joined, Leaf, Moved, Statement, Step, Tag, Turn
 from texpr.witness import proved, search
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -46,6 +48,125 @@ def altered(tags: Tags, actions: int, rng: random.Random) -> Tags:
                 kinds += [Statement(tag.action, tag.indices, tag.inverse)] * 3
             events[at] = rng.choice(kinds)
     return replace(tags, events=tuple(events))
+
+
+def moved(one: Instance, others: int, rng: random.Random) -> Instance:
+    """Another signal or step, or the same at other coordinates."""
+    at = list(one.at)
+    if not at or rng.random() < 0.3:
+        return replace(one, of=rng.randrange(others))
+    changed = rng.randrange(len(at))
+    at[changed] = rng.choice([at[changed] + 1, at[changed] - 1, expr(0), at[-1], at[changed] * 2])
+    return replace(one, at=tuple(at))
+
+
+def another(some: tuple[Instance, ...], others: int, rng: random.Random) -> tuple[Instance, ...]:
+    """Instances with one dropped, moved, said twice, or in another order."""
+    if not some:
+        return (Instance(rng.randrange(others), ()),)
+    at = rng.randrange(len(some))
+    return rng.choice([
+        (*some[:at], *some[at + 1 :]), (*some[:at], moved(some[at], others, rng), *some[at + 1 :]),
+        (*some, some[at]), some[::-1],
+    ])  # fmt: skip
+
+
+def turned(turn: Turn, others: int, rng: random.Random) -> Turn:
+    """A turn with one of its fields changed."""
+    field = rng.choice(["begun", "seen", "made", "number", "own", "part"])
+    match field:
+        case "number":
+            return replace(turn, number=rng.choice([turn.number + 1, expr(0), turn.number * 2]))
+        case "own":
+            own = [list(each) for each in turn.own]
+            if not own or not own[0] or rng.random() < 0.2:
+                return replace(turn, own=(*turn.own[1:], (expr(0),)))
+            case = rng.choice(own)
+            at = rng.randrange(len(case))
+            case[at] = rng.choice([case[at] + 1, expr(0), case[0]])
+            return replace(turn, own=tuple(map(tuple, own)))
+        case "part":
+            return replace(turn, part=rng.randrange(others))
+        case _:
+            return replace(turn, **{field: another(getattr(turn, field), others, rng)})
+
+
+def ended(end: End, others: int, rng: random.Random) -> End:
+    """Another end of a copy, or with other groups before it."""
+    if rng.random() < 0.5:
+        return replace(end, step=moved(end.step, others, rng))
+    return replace(end, groups=another(end.groups, others, rng))
+
+
+def misled(tags: Tags, steps: int, rng: random.Random) -> Tags:
+    """Tags of which one says another turn of a barrier, or another end of a copy."""
+    turns, ends = list(tags.turns), list(tags.ends)
+    some = [at for at, each in enumerate(ends) if each]
+    if some and rng.random() < 0.4:
+        at = rng.choice(some)
+        own = list(ends[at])
+        which = rng.randrange(len(own))
+        own[which] = ended(own[which], steps, rng)
+        ends[at] = tuple(own)
+    elif turns:
+        at = rng.randrange(len(turns))
+        turns[at] = rng.choice([turned(turns[at], len(turns), rng), turns[rng.randrange(len(turns))]])
+    return replace(tags, turns=tuple(turns), ends=tuple(ends))
+
+
+WAITS = (
+    "parity", "phase", "bytes", "arrives", "stage", "fence", "wait", "barrier", "commit", "group", "copied twice", "expect",
+    "dropped: init", "later", "earlier", "arrivals",
+)  # fmt: skip
+"""Words of bugs in what waits for copies."""
+
+
+def misled_bugs(name: str, turns: int, every: int) -> Iterator[tuple[str, bool]]:
+    """Bugs in what waits for copies, with tags that lead astray; and whether one of those was a proof."""
+    rng = random.Random(name)
+    chosen = (each for each in engine_bugs(name) if any(word in each[0].kind for word in WAITS))
+    for bug, function in islice(chosen, 0, None, every):
+        asked = question(function, bug.plan)
+        tags = search(asked)
+        if is_proved(prove(asked, bug.plan, tags)):
+            continue  # it changes nothing
+        for _ in range(turns):
+            said = misled(tags, len(asked.reading.steps) or 1, rng)
+            yield f"{bug.kind} in {bug.name}", is_proved(prove(asked, bug.plan, said))
+
+
+def test_tags_of_turns_prove_no_bug() -> None:
+    found = [*misled_bugs("copy", 6, 1), *misled_bugs("stencil", 4, 2)]
+    assert len(found) > 100
+    assert not [each for each in found if each[1]]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["matmul_ring", "cluster", "im2col_conv", "reduce_add", "padded_batch"])
+def test_tags_of_turns_prove_no_bug_in_larger_kernels(name: str) -> None:
+    found = list(misled_bugs(name, 8, 1))
+    assert len(found) > 50
+    assert not [each for each in found if each[1]]
+
+
+def test_wrong_turns_fail() -> None:
+    """What barriers and waits are said to be of is needed: most of what is said wrong is no proof."""
+    rng, wrong, kept = random.Random(3), 0, 0
+    (function,) = driver.load(EXAMPLES / "tma" / "copy.te").functions
+    for schedule in function.schedules:
+        compiled = driver.lower(function, "sm_90a", schedule=schedule)
+        question_ = question(compiled.function, compiled.plan)
+        tags = search(question_)
+        assert is_proved(prove(question_, compiled.plan, tags))
+        for _ in range(60):
+            other = misled(tags, len(question_.reading.steps), rng)
+            if other != tags and is_proved(prove(question_, compiled.plan, other)):
+                kept += (
+                    1  # of copies alone is `part` asked, and of arrivals `number`; another end that comes later does as well
+                )
+            elif other != tags:
+                wrong += 1
+    assert wrong > kept
 
 
 def asked(name: str, target: str, schedule: Selected) -> Iterator[tuple[Question, k.Plan, driver.Compiled]]:

@@ -126,7 +126,7 @@ class _Prover:
         """An obligation that holds where `question` of `args` finds no point."""
         try:
             point = question(*args)
-        except (Undecided, NotAffine, ValueError) as why:
+        except (Undecided, NotAffine, ValueError, LookupError) as why:  # as tags may name what there is not
             self.say(told, Verdict.UNDECIDED, str(why))
             return
         if point is None:
