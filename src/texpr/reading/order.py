@@ -297,7 +297,7 @@ def _unmet(a: Site, b: Site, sides: Sides, least: int = 0) -> Iterator[Formula]:
             yield conj(before)  # in the two arms of a branch
             return
         if at != to or depth + 1 in (len(a.path), len(b.path)):
-            between = [(meets(block[at + 1 : to]), FALSE), *_turned(a.launch, block[at + 1 : to])] if at < to else None
+            between = [(meets(block[at + 1 : to]), FALSE), *_turned(a, sides, block[at + 1 : to])] if at < to else None
             yield from _missed(between, before, a, b, depth, sides, least)
             return
         node = block[at]
@@ -375,12 +375,12 @@ def _loops(site: Site, depth: int) -> Iterator[k.For]:
             yield node
 
 
-def _turned(launch: Launch, stmts: Sequence[k.Stmt]) -> Iterator[tuple[int, Formula]]:
-    """Barriers in loops as long as sizes say, and when such a loop has no turn."""
-    known = {*launch.kernel.sizes} - {*launch.host}
+def _turned(a: Site, sides: Sides, stmts: Sequence[k.Stmt]) -> Iterator[tuple[int, Formula]]:
+    """Barriers in loops as long as sizes and the coordinates of all threads say, and when such a loop has no turn."""
+    known = {*a.launch.kernel.sizes, *a.dims}
     for stmt in stmts:
         if isinstance(stmt, k.For) and stmt.uniform and stmt.lo.syms() | stmt.hi.syms() <= known:
-            yield meets(stmt.body), Ge(stmt.lo - stmt.hi)
+            yield meets(stmt.body), Ge(sides.a(stmt.lo - stmt.hi))
 
 
 def meets(stmts: Sequence[k.Stmt]) -> int:
