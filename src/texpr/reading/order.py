@@ -152,16 +152,14 @@ def in_step(
         (loop, x), (_, y) = mine, theirs
         if x is y:
             continue
-        skip, at = skipped(depth - 1, loop), _parting(runs, at, sides)
-        if at < len(runs):
-            one, other = runs[at]
+        at, alike, lanes = _parting(runs, at, sides), False, False
+        for one, other in runs[at : at + 1]:
             if isinstance(one, int) or isinstance(other, int):
-                return _first(runs[at])
-            if (sides.a(one.sym), sides.b(other.sym)) == (x, y) and (skip or getattr(one, "kind", "") != "simd"):
-                at += 1
-                continue
-        if not skip:
+                return _first((one, other))
+            alike, lanes = (sides.a(one.sym), sides.b(other.sym)) == (x, y), getattr(one, "kind", "") == "simd"
+        if not (alike and not lanes) and not skipped(depth - 1, loop):
             return False
+        at += alike
     return True  # neither comes first
 
 

@@ -229,9 +229,11 @@ class Flow:
         sides, late = self.late(a, b, self.space(a.home) is Space.LOCAL and self.alone(a, b))
         if late and self.space(a.home) is not Space.LOCAL and self.alone(a, b):
             sides, late = self.late(a, b, True)
+        if not late:
+            return None
         times, plain, turned = (_renamed(a.when, sides.a), _renamed(b.when, sides.b)), self.faithful(a, b), self.turned(a, b)
         wanted: list[Formula] = []
-        for depth, (free, formula) in enumerate(order.cases(*times, a.stored, either=turned) if late else ()):
+        for depth, (free, formula) in enumerate(order.cases(*times, a.stored, either=turned)):
             if formula != FALSE and not (free and depth >= plain):
                 wanted.append(conj((order.earlier(a.site, b.site, sides), formula)) if free and depth < turned else formula)
         place = self.same_place(a, b, sides) if wanted else None
@@ -242,13 +244,13 @@ class Flow:
 
         `alone`: one thread has both, in its own order.
         """
-        plain, turned = self.faithful(a, b), self.turned(a, b)
         sides, space, later = self.sides(a, b, alone), self.space(a.home), b.write and not a.write
         times = _renamed(a.when, sides.a), _renamed(b.when, sides.b)
 
         def skipped(depth: int, loop: ir.Loop) -> bool:
             """Whether other turns touch other places, or keep to copies of their own, in the kernel's order."""
-            return order.is_free(loop, a.stored) and (depth >= plain or (alone and depth < turned))
+            free = order.is_free(loop, a.stored)
+            return free and (depth >= self.faithful(a, b) or (alone and depth < self.turned(a, b)))
 
         if order.in_step(times, a.site, b.site, sides, skipped, alone=alone, later=later):
             return sides, []
