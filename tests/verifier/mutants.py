@@ -133,8 +133,11 @@ def _of_stmt(stmt: k.Stmt) -> Iterator[tuple[str, Body]]:
                 yield "barrier of a warp alone", (replace(stmt, level=k.Level.WARP),)
         case k.Exchange():
             yield f"lanes exchanged by {stmt.mask} / 2", (replace(stmt, mask=stmt.mask // 2 or 2),)
+            yield f"lanes exchanged by {stmt.mask} in halves of a warp", (replace(stmt, width=16),)
+            yield f"lanes exchanged by {stmt.mask} - 1", (replace(stmt, mask=stmt.mask - 1),)
         case k.Shuffle():
             yield f"{stmt.source.buffer.name} of the next lane", (replace(stmt, lane=stmt.lane + 1),)
+            yield f"{stmt.source.buffer.name} of the lane before", (replace(stmt, lane=stmt.lane - 1),)
             yield f"{stmt.source.buffer.name} of lane 0", (replace(stmt, lane=expr(0)),)
             yield f"{stmt.source.buffer.name} of its own", (k.Declare(stmt.target, stmt.source.dtype, stmt.source),)
             for name, value in _of_value(stmt.source):

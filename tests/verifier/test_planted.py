@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from tests.lowering import machine
 from tests.lowering.engine import Fault
+from tests.schedule.laid import Laid, wrong
 from tests.verifier.mutants import Mutant, mutants
 from tests.verifier.verdicts import is_proved
 
 from references import EXAMPLES as PROGRAMS
 from texpr import driver
 from texpr.affine.expr import Sym
+from texpr.emulator import LOCKSTEP
 from texpr.interp import run as interpret
 from texpr.ir import kernel as k
 from texpr.ir.kernel_parse import parse_plan
@@ -103,6 +105,19 @@ def test_more_bugs_are_refused(name: str, target: str) -> None:
     refused, left = missed(name, target)
     assert not left
     assert refused > 20
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("schedule", ["lanes", "shared"])
+def test_bugs_in_a_scan_are_refused(schedule: str) -> None:
+    """Lanes that read each other's registers, or shared memory: another lane, another slot, a width, a guard, an order."""
+    (function,) = driver.load(EXAMPLES / "scheduled" / "scan.te").functions
+    compiled = driver.lower(function, "sm_90a", schedule=next(s for s in function.schedules if s.name == schedule))
+    made, x = compiled.function, np.arange(3 * 70, dtype=np.int32).reshape(3, 70) % 11
+    left = [mutant for mutant in mutants(compiled.plan) if is_proved(proved(made, mutant.plan))]
+    wrongs = [m.name for m in left if wrong(Laid(made, made, m.plan), {"x": x}, orders=(None, LOCKSTEP, 0)) is not None]
+    assert not wrongs
+    assert all("0 + 1" in mutant.name for mutant in left)  # a first value that nobody reads
 
 
 def test_a_refusal_names_two_instances() -> None:

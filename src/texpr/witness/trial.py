@@ -217,10 +217,11 @@ def trials(asked: Question) -> Iterator[Obligation]:
     results = (*function.results, *(b for b in function.params if b.role == "inout"))
     if asked.reading.strange:  # what is not understood may do what seems to be missing
         return
-    touched = [(place, e.site, e.span) for e in asked.reading.events for place in (e.target, *_read(e.value))]
-    touched += [(place, v.site, NOWHERE) for v in asked.reading.variables.values() if v.value for place in _read(v.value)]
-    for place, site, span in touched:
-        if (point := _outside(place, site, asked)) is not None:
+    events, names = asked.reading.events, (v for v in asked.reading.variables.values() if v.value is not None)
+    touched = [(at, e.site, e.span) for e in events for at in ((e.target, ()), *_read(e.value))]
+    touched += [(at, v.site, NOWHERE) for v in names if v.value is not None for at in _read(v.value)]
+    for (place, facts), site, span in touched:
+        if (point := _outside(place, (*site.where, *facts), asked)) is not None and not site.tests:
             about, how = _name(place), _told(point, tuple(point), "not at")
             yield Obligation(site.launch.kernel.name, "in bounds", about, Verdict.REFUSED, how, span)
             return
@@ -242,27 +243,32 @@ def trials(asked: Question) -> Iterator[Obligation]:
             return
 
 
-def _read(value: Value) -> Iterator[Load | Ref]:
-    """The places that a value surely reads."""
+def _read(value: Value, facts: tuple[Formula, ...] = ()) -> Iterator[tuple[Load | Ref, tuple[Formula, ...]]]:
+    """The places that a value surely reads, and where it does."""
     match value:
         case Load() | Ref():
-            yield value
+            yield value, facts
         case Cast():
-            yield from _read(value.arg)
+            yield from _read(value.arg, facts)
+        case Op("select", (asked, *arms)):
+            yield from _read(asked, facts)
+            fact = test(asked)
+            for arm, taken in zip(arms, (fact, negate(fact)), strict=True) if fact is not None else ():
+                yield from _read(arm, (*facts, taken))
         case Op():
-            for arg in value.args[:1] if value.name == "select" else value.args:
-                yield from _read(arg)
+            for arg in value.args:
+                yield from _read(arg, facts)
         case _:
             return
 
 
-def _outside(place: Load | Ref, site: Site, asked: Question) -> Point | None:
+def _outside(place: Load | Ref, where: Sequence[Formula], asked: Question) -> Point | None:
     """Where something is touched that is no element of memory of the program, or of an array."""
-    if not isinstance(place, Load) or place.data or site.tests:
+    if not isinstance(place, Load) or place.data:
         return None
     inside = conj(between(0, e, n) for e, n in zip(place.index, place.buffer.shape, strict=True))
     try:
-        return witness((*site.where, negate(inside)), asked.premises)
+        return witness((*where, negate(inside)), asked.premises)
     except (Undecided, NotAffine):
         return None
 
