@@ -105,7 +105,48 @@ fn f(a: i32[W, 300]): i32[W, 300] {
 }"""
 """Digits of an index of which one is cut short: 16 and 4 of 20."""
 
+INDEX = """
+fn f(y: i32[n]): i32[n] {
+    new q: i32[n]
+    new s: i32
+    par n |i| { q[i] = y[i] }
+    s = 0
+    par 4 |a| reduce(s) { par (n + 3) / 4 |b| reduce(s) { if a * ((n + 3) / 4) + b < n { s max= i32(a * ((n + 3) / 4) + b) } } }
+    par n |i| { q[i] += s }
+    return q
+}"""
+"""A loop that blocks share out, of which only a number says where it ends, and a size multiplies its index."""
+
+STAGED = """
+fn f(a: i32, x: i32[n]): i32[n] {
+    new y: i32[n]
+    new s: i32
+    s = a * 2
+    par n |i| { y[i] = x[i] * a - s }
+    return y
+}
+
+schedule f for cuda { split(i, 8) -> (b, t)  bind(b, grid.y)  bind(t, block.x)  stage(s, at=b, in=registers) -> sr }"""
+"""A register is the program's, and has the value of memory that is called as it is."""
+
+CLUSTER = """
+fn f(x: f32[M, 64] align(16), w: f32[64] align(16)): f32[M] {
+    new y: f32[M]
+    par M |i| {
+        new s: f32 = 0.0
+        par 64 |k| reduce(s) { s += x[i, k] * w[k] }
+        y[i] = s
+    }
+    return y
+}
+
+schedule f for cuda { bind(i, grid.x)  cluster(i, 8)  stage(w, at=i, in=shared, via=tma, multicast=i) -> ws }"""
+"""A block that only fills a cluster sums up nothing, and its lanes exchange that."""
+
+SCHEDULED = {"staged": STAGED, "cluster": CLUSTER}
+
 PROGRAMS = {
+    "index": INDEX,
     "strides": STRIDES,
     "apart": APART,
     "by size": BY_SIZE,
@@ -131,6 +172,12 @@ def test_once_open(name: str, target: str) -> None:
     assert open_of(proved(made.function, made.plan)) == []
 
 
+@pytest.mark.parametrize("name", SCHEDULED)
+def test_once_open_as_scheduled(name: str) -> None:
+    made = compiled(SCHEDULED[name], "sm_90a")
+    assert open_of(proved(made.function, made.plan)) == []
+
+
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
 def test_registers_are_called_after_the_longest_name(target: str) -> None:
     """`y_acc_own` keeps an element of `y_acc`, and none of `y`."""
@@ -145,6 +192,9 @@ fn f(A: f32[M, K], x: f32[K]): f32[M] {
 
 
 WRONG = {
+    "a sum without its warps": (CLUSTER, "        s_own_all = s_own_warps[0]", "        s_own_all = s_own_warps[1]"),
+    "a sum of blocks too far": (INDEX, "min(-a_block + 4, 1)", "1"),
+    "a register of something else": (STAGED, "let sr: i32 = s[]", "let sr: i32 = a[]"),
     "a digit of another size": (BY_SIZE, "y[M * x_1 + x_0]", "y[N * x_1 + x_0]"),
     "a column too far": (BY_SIZE, "y[M * x_1 + x_0]", "y[M * x_1 + x_0 + 1]"),
     "an element of another thread": (APART, "y[first] = (s + s)", "y[n - 1 - first] = (s + s)"),

@@ -202,8 +202,14 @@ def only_where(runs: Value | None, made: Iterable[k.Stmt]) -> Iterator[k.Stmt]:
 def each_where(runs: Value, made: Iterable[k.Stmt]) -> Iterator[k.Stmt]:
     """The same, where what they declare is for those behind them too: there it is 0. Threads meet wherever they did."""
     run: list[k.Stmt] = []
+    made = tuple(made)
+    assigned = {stmt.sym for stmt in k.walk(made) if isinstance(stmt, k.Assign)}
     for stmt in made:
         match stmt:
+            case k.Declare() if _loads(stmt.value) and stmt.sym in assigned:
+                yield from only_where(runs, run)
+                run[:] = [k.Assign(stmt.sym, stmt.value, span=stmt.span)]
+                yield replace(stmt, value=Literal(0, stmt.dtype))
             case k.Declare():
                 yield from only_where(runs, run)
                 run.clear()
@@ -212,6 +218,8 @@ def each_where(runs: Value, made: Iterable[k.Stmt]) -> Iterator[k.Stmt]:
             case k.Exchange() | k.Shuffle() | k.Barrier():
                 yield from only_where(runs, run)
                 run.clear()
+                yield stmt
+            case k.Assign() if not run and not _loads(stmt.value):  # what registers get from each other nobody else sees
                 yield stmt
             case _:
                 run.append(stmt)

@@ -155,6 +155,8 @@ class Pairing:
         """A register that never changes: what it holds is compared, or the register itself stands for memory."""
         kept = len(self.equations), len(self.hints), len(self.operands), dict(self.data)
         try:
+            if isinstance(meant, Load) and meant.buffer.role == "local" and meant.buffer.name == variable.name.name:
+                raise Unlike  # so it has not only the value of that, but is it
             self.value(value, meant, replace(variable.site, domain=site.domain), spot)
         except Unlike:
             if not isinstance(given, Ref) or not isinstance(meant, Load) or meant.buffer.role != "local":
@@ -170,7 +172,8 @@ class Pairing:
         if it does so in part, is a hole, as is to be proved.
         """
         site, target = self.event.site, self.event.target
-        if not self.shared(target) or (site.launch.kernel.cluster == (1, 1, 1) and not self.partial):
+        alone = site.launch.kernel.cluster == (1, 1, 1) and not self.partial
+        if alone or (isinstance(target, Load) and not self.shared(target)):
             return ()
         others = {*site.dims} - {*site.launch.blocks}
         wanted = (part for fact in self.action.spot.domain for part in flat((rename(fact, indices),)))

@@ -187,7 +187,8 @@ def _cut(pairing: Pairing) -> dict[Sym, Expr]:
         for theirs in pairing.action.spot.loops:
             hi = site.bounds[mine][1]
             for end in _ends(hi) if theirs.sym == mine.sym and theirs.extent is not hi else ():
-                if theirs.extent.syms() & end.syms():
+                whole = theirs.extent.is_constant and theirs.extent.constant == end.constant and end.syms()
+                if whole or theirs.extent.syms() & end.syms():
                     found[mine.sym] = expr(mine.sym) + theirs.extent - end
     return found
 

@@ -319,7 +319,9 @@ class _Search:
             match = matches.get(event)
             if match is not None:
                 found = {sym: plainly(match.indices[sym], event.site) for sym in indices(match.action.spot)}
-                said = self.number(match.action), tuple(found.values()), inverse(event.site, found, self.own(event))
+                kept = ((match.indices[sym], e) for sym, e in found.items())
+                own = tuple(e if e.is_linear else plain for e, plain in kept)  # what a size multiplies looks as in the program
+                said = self.number(match.action), own, inverse(event.site, found, self.own(event))
                 return Statement(*said, match.partial) if kind is Statement else kind(*said)
         if event in parts.joins:
             update, source = parts.joins[event]
