@@ -249,8 +249,8 @@ class Flow:
 
         def skipped(depth: int, loop: ir.Loop) -> bool:
             """Whether other turns touch other places, or keep to copies of their own, in the kernel's order."""
-            free = order.is_free(loop, a.stored)
-            return free and (depth >= self.faithful(a, b) or (alone and depth < self.turned(a, b)))
+            kept = alone and all(sides.a(s) is sides.b(s) for s in a.site.launch.host) and depth < self.turned(a, b)
+            return order.is_free(loop, a.stored) and (kept or depth >= self.faithful(a, b))
 
         if order.in_step(times, a.site, b.site, sides, skipped, alone=alone, later=later):
             return sides, []
