@@ -3,6 +3,8 @@
 from pathlib import Path
 from time import process_time
 
+import pytest
+
 import texpr.verifier
 from texpr import driver
 from texpr.witness import proved
@@ -18,13 +20,13 @@ def test_the_verifier_does_not_grow() -> None:
     assert sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files) <= LINES
 
 
-def costs(names: tuple[str, ...], schedule: str | None) -> tuple[float, float]:
-    """Seconds to compile programs of the gallery for a GPU, and to prove them."""
+def costs(names: tuple[str, ...], schedule: str | None, target: str = "sm_90a") -> tuple[float, float]:
+    """Seconds to compile programs of the gallery, and to prove them."""
     compiling = proving = 0.0
     for name in names:
         for function in driver.load(EXAMPLES / f"{name}.te").functions:
             started = process_time()
-            compiled = driver.lower(function, "sm_90a", schedule="auto" if schedule else None)
+            compiled = driver.lower(function, target, schedule="auto" if schedule else None)
             between = process_time()
             proof = proved(compiled.function, compiled.plan)
             compiling, proving = compiling + between - started, proving + process_time() - between
@@ -32,7 +34,8 @@ def costs(names: tuple[str, ...], schedule: str | None) -> tuple[float, float]:
     return compiling, proving
 
 
-def test_large_kernels_are_proved_about_as_fast_as_they_are_made() -> None:
+@pytest.mark.parametrize("target", ["sm_90a", "cpu"])
+def test_large_kernels_are_proved_in_less_time_than_they_are_made(target: str) -> None:
     costs(("saxpy",), None)  # what is loaded once
-    compiling, proving = costs(("conv2d", "matmul", "jacobi"), "auto")
-    assert proving < 2.5 * compiling
+    compiling, proving = costs(("conv2d", "matmul", "jacobi"), "auto", target)
+    assert proving < compiling
