@@ -32,6 +32,14 @@ class Kept:
         shapes = [b.shape for b in (self.home, self.stored) if isinstance(b, Buffer)]
         return len(self.index) > 0 and len(shapes) == 2 and shapes[0] != shapes[1] and len(shapes[0]) == len(shapes[1])
 
+    @property
+    def in_copies(self) -> bool:
+        """Whether iterations have copies of the program's memory of their own, in one array, and the place in it is plain."""
+        shapes = [b.shape for b in (self.home, self.stored) if isinstance(b, Buffer)]
+        places = {e.as_sym for e in self.index}
+        plain = None not in places and len(places) == len(self.index) == len(self.meant)
+        return len(shapes) == 2 and self.home.name == self.stored.name and plain and len(self.index) > len(shapes[1])
+
     def applied(self, given: Load | Ref, meant: Load | Ref, around: Sequence[Sym]) -> Iterator[tuple[Expr, Expr]]:
         """The equations which that suggests of another element there."""
         if home_of(given) != self.home or not isinstance(meant, Load) or meant.buffer != self.stored:

@@ -59,6 +59,7 @@ class _Search:
     matches: dict[Event, Match] = field(default_factory=dict[Event, Match])
     copies: dict[Event, Moved] = field(default_factory=dict[Event, Moved])
     parted: list[Kept] = field(default_factory=list[Kept])
+    copied: dict[Buffer | Sym, Kept] = field(default_factory=dict["Buffer | Sym", Kept])
     turns: dict[Launch, dict[tuple[Sym, Expr], None]] = field(default_factory=dict["Launch", "dict[tuple[Sym, Expr], None]"])
 
     unlike: set[tuple[Event, Action]] = field(default_factory=set[tuple[Event, Action]])
@@ -79,7 +80,11 @@ class _Search:
                 found = self.match(event, self.candidates(event, round))
                 if found is not None:
                     self.matches[event] = found
-                    self.parted += [kept for kept in keeps(found, self.asked.program.scopes) if kept.in_parts]
+                    known = [*keeps(found, self.asked.program.scopes)]
+                    self.parted += [kept for kept in known if kept.in_parts]
+                    for kept in known:
+                        if kept.in_copies:
+                            self.copied.setdefault(kept.home, kept)
                     turns = self.turns.setdefault(event.site.launch, {})
                     turns |= {(s, e): None for s, e in found.indices.items() if e.syms() and round < 2}
 
@@ -118,7 +123,7 @@ class _Search:
                 continue
             wanted = indices(action.spot)
             around = wanted[: self.asked.program.scopes[action.stored]]
-            pairing.hints[:0] = self.in_parts(pairing, wanted)
+            pairing.hints[:0] = [*self.in_parts(pairing, wanted), *self.in_copies(pairing, wanted)]
             pairing.hints += [pair for kept in known for pair in kept.applied(event.target, action.target, around)]
             found.append((pairing, self.solutions(pairing, wanted)))
         found.sort(key=lambda guess: self.unnamed(guess[0]))
@@ -151,6 +156,14 @@ class _Search:
         read = [(o.read, o.meant) for o in pairing.operands if isinstance(o.meant, Load)]
         around = {meant: wanted[: self.asked.program.scopes[meant.buffer]] for _, meant in read}
         return [pair for kept in self.parted for given, meant in read for pair in kept.applied(given, meant, around[meant])]
+
+    def in_copies(self, pairing: Pairing, wanted: Sequence[Sym]) -> Iterator[tuple[Expr, Expr]]:
+        """What an event's places say in arrays in which iterations have copies, where each is as it was written."""
+        places = [(pairing.event.target, pairing.action.target), *((o.read, o.meant) for o in pairing.operands)]
+        for given, meant in places:
+            kept = self.copied.get(home_of(given))
+            if kept is not None and isinstance(meant, Load):
+                yield from kept.applied(given, meant, wanted[: self.asked.program.scopes[meant.buffer]])
 
     def unnamed(self, pairing: Pairing) -> tuple[int, int]:
         """How much is read of memory that has another name than in the program: iterations of a `static for` are alike.
