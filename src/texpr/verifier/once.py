@@ -51,7 +51,7 @@ class Done:
             facts.append(Eq(expr(Sym(f"{sym.name}●")) - self.indices[sym]))
         self.plain = Simplifier(Known(ranges))
         facts += (between(lo, digit, hi + 1) for digit, (lo, hi) in ranges.items())
-        self.facts = (*facts, *(mapped(rename(f, self.indices), self.plain) for f in self.action.spot.domain))
+        self.facts = (*flat((*facts, *(mapped(rename(f, self.indices), self.plain) for f in self.action.spot.domain))),)
         self.told = {match: there for match in self.found for there in self.where(match)}
 
     def own(self, match: Match) -> tuple[Sym, ...]:
@@ -97,10 +97,9 @@ class Done:
         back = [plainly(e, site) for e in _at(match, own, match.indices)]
         moved = [Eq(e - s) for e, s in zip(back, site.dims, strict=False) if e is not expr(s)]
         if len(back) == len(site.dims) and (not moved or refuted((*site.where, negate(conj(moved)), self.flow.premises))):
-            at = dict(zip(site.dims, _at(match, own, self.indices), strict=True))
+            at = dict(zip(site.dims, map(self.plain, _at(match, own, self.indices)), strict=True))
             same = [Eq(e.substitute(at) - self.indices[s]) for s, e in match.indices.items() if s in self.indices]
             facts = flat((*(rename(f, at) for f in site.where), *same, equal((at[s] for s in own), own)))
-            facts = (mapped(f, self.plain) for f in facts)
             yield tuple(f for f in facts if f not in self.facts and not is_plain(f, self.plain.known))
 
 

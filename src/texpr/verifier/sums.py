@@ -78,11 +78,9 @@ class Sums:
         """`event` as all turns of the loops of `action` whose order is free, as `tag` says. Raises Wrong."""
         said = [s for s in tag.of if self.flow.program.actions[s.action] is action] if isinstance(tag, Joined) else []
         depth = next((n for n, loop in enumerate(action.spot.loops) if action.stored in loop.reduce), -1)
-        home, by = home_of(event.target), self.shares.kind(shares)[0]
-        other = (isinstance(home, Buffer) and home.role != "local" and home != action.stored) or self.shares.joins[
-            event
-        ].update != by
-        if other or not said or len(said[0].indices) != depth:
+        home, alike = home_of(event.target), self.shares.joins[event].update == self.shares.kind(shares)[0]
+        fits = not isinstance(home, Buffer) or home.role == "local" or home == action.stored
+        if not (alike and fits and said) or len(said[0].indices) != depth:
             raise Wrong(f"what is joined is not what is summed into `{action.stored.name}`")
         outer = [loop.sym for loop in action.spot.loops[:depth]]
         return Match(event, action, dict(zip(outer, said[0].indices, strict=True)), (), said[0].inverse)
@@ -122,8 +120,7 @@ class Sums:
         if {*behind} & {*own.joins}:
             raise Wrong("parts of parts are stored")
         own.leaves |= {e: [m for leaf in behind for m in own.leaves[leaf]] for e in takes}
-        names = ELEMENTS[: home.rank]
-        every = (*launch.host, *names)
+        names, every = ELEMENTS[: home.rank], (*launch.host, *ELEMENTS[: home.rank])
         facts = [f for f in launch.domain if not syms(f) & {*launch.blocks, *launch.threads}]
         facts += [between(0, s, n) for s, n in zip(names, home.shape, strict=True)]
         spot = Spot((), tuple(ir.Seq(s, expr(0), ()) for s in every), tuple(facts))
@@ -143,12 +140,12 @@ class Sums:
         for event in dict.fromkeys((*(e for events in own.writes.values() for e in events), *own.joins)):
             for place, site, write in ((*own.origin(event), False), (event.target, event.site, True)):
                 if isinstance(place, Load) and place.buffer in own.parts:
-                    lanes, others = next((loop for loop in site.loops if loop.kind == "simd"), None), list[Sym | int]()
-                    memory, steps = (place.buffer, lanes or site), () if lanes is None else (lanes,)
+                    lanes = [loop for loop in site.loops if loop.kind == "simd"][:1]
+                    memory, steps = (place.buffer, *(lanes or [site])), (*(loop.sym for loop in lanes),)
                     if self.flow.space(place.buffer) is not Space.LOCAL:
-                        memory, steps = place.buffer, (*site.launch.time, *site.time)
+                        times = (s if isinstance(s, int) else s.sym for s in (*site.launch.time, *site.time))
                         same = self.flow.instance(place.buffer, site)  # the others are all at once
-                        others = [*(s for s in (*site.launch.blocks, *site.launch.threads) if s not in same), int(write)]
-                    turns = (*(s if isinstance(s, int) else s.sym for s in steps), *others)
-                    when = tuple(s if isinstance(s, int) else (ir.Seq(s, expr(0), ()), expr(s)) for s in turns)
+                        others = (s for s in (*site.launch.blocks, *site.launch.threads) if s not in same)
+                        memory, steps = place.buffer, (*times, *others, int(write))
+                    when = tuple(s if isinstance(s, int) else (ir.Seq(s, expr(0), ()), expr(s)) for s in steps)
                     yield memory, Access(event, site, place.buffer, place.index, write, when, place.buffer, (), ())

@@ -81,6 +81,7 @@ def solutions(pairing: Pairing, wanted: Sequence[Sym], turns: Turns) -> Iterator
             yield found
     yield from _boxed(pairing, wanted, turns)
     yield from _counted(pairing, wanted, turns)
+    yield from _along(pairing, wanted, turns)
 
 
 def _boxed(pairing: Pairing, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapping[Sym, Expr]]:
@@ -165,6 +166,17 @@ def _counted(pairing: Pairing, wanted: Sequence[Sym], turns: Turns) -> Iterator[
             for mine in reversed([each for each in site.loops if each.sym not in used]):
                 total, stride = total + stride * mine.sym, stride * site.bounds[mine][1]
             yield {**rest, loop.sym: total + _begun(site, used)}
+
+
+def _along(pairing: Pairing, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapping[Sym, Expr]]:
+    """Where nothing names the index of a loop: along the one axis of the kernel that is as long and says nothing else."""
+    for loop in pairing.action.spot.loops:
+        rest = solve(pairing, [sym for sym in wanted if sym != loop.sym], None, turns)
+        used = {sym for e in rest.values() for sym in e.syms()} if rest is not None else set[Sym]()
+        axes = (axis for axis in pairing.event.site.launch.kernel.axes if axis.extent is loop.extent)
+        free = [axis.sym for axis in axes if axis.sym not in used]
+        if rest is not None and len(free) == 1:
+            yield {**rest, loop.sym: expr(free[0])}
 
 
 def _begun(site: Site, used: Collection[Sym]) -> Expr:
