@@ -257,10 +257,7 @@ class Phases:
             total += prod((hi - lo for lo, hi in box), start=bytes)
         if total.syms() & {*TURNS}:
             raise ValueError("how many bytes come depends on the turn")
-        missing = total - _expected(arrival)
-        if not missing.is_constant:
-            raise ValueError(f"{_expected(arrival)} bytes are expected, and {total} come")
-        return None if missing is ZERO else witness(arrival.site.where, self.premises)
+        return witness((*arrival.site.where, differ((total,), (_expected(arrival),))), self.premises)
 
     def parcel(self, copy: Signal, arrival: Signal) -> tuple[Expr, Box, Formula]:
         """What a copy brings to an arrival: so many bytes in each of some turns; and when it does. Raises ValueError."""
