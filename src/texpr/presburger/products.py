@@ -2,7 +2,7 @@
 
 Elimination takes each product for an unknown of its own. So what follows from a product of two facts is said beside them:
 
-    s ≥ 0 and e ≥ 0   ⊢   s · e ≥ 0
+    s ≥ 0 and e ≥ 0   ⊢   s · e ≥ 0, and s · e ≥ e where s > 0
     d > 0             ⊢   ⌊(d · p + q) / d⌋ = p + ⌊q / d⌋  and  (d · p + q) mod d = q mod d
     0 ≤ q < d         ⊢   ⌊q / d⌋ = 0  and  q mod d = q
     d > 0, c > 0      ⊢   ⌊x / (c · d)⌋ = ⌊⌊x / d⌋ / c⌋
@@ -13,10 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
 from math import prod
 
-from texpr.affine.expr import ZERO, Atom, Expr, FloorDiv, Mod, Monomial, Sym, children, expr, rebuilt, term, without
-from texpr.presburger.formula import Formula, Ge, leaves, mapped
+from texpr.affine.expr import ZERO, Atom, Expr, FloorDiv, Max, Min, Mod, Monomial, Sym, children, expr, rebuilt, term, without
+from texpr.presburger.formula import And, Eq, Formula, Ge, Or, conj, disj, leaves, mapped
+from texpr.presburger.linear import taken_apart
 from texpr.presburger.omega import refuted
 
 MOST = 64
@@ -93,19 +95,42 @@ def _divides(value: Expr) -> bool:
     return any((isinstance(a, FloorDiv | Mod) and not a.den.is_constant) or any(map(_divides, children(a))) for a in atoms)
 
 
-def multiplied(facts: Sequence[Formula], premises: Formula) -> Iterator[Formula]:
-    """What is not negative, times unknowns that are not: as far as the products are there already, so that it tells of them."""
+def multiplied(facts: Sequence[Formula], premises: Formula) -> list[Formula]:
+    """`facts`, and what is not negative, times unknowns that are not: as far as the products are there already, so that it
+    tells of them. In alternatives, too, each by itself."""
+    facts = [*map(_without_extrema, facts)]
     every = dict.fromkeys(m for fact in facts for e in leaves(fact) for m, _ in e.terms if len(m) > 1)
     sizes = dict.fromkeys(a for m in every for a in m if isinstance(a, Sym) and refuted((premises, Ge(-expr(a) - 1))))
+    if not sizes:
+        return facts
     beside = dict.fromkeys(rest for size in sizes for m in every if (rest := without(m, (size,))) is not None)
-    plain = [e for e in map(term, beside) if refuted((*facts, premises, Ge(-e - 1)))]
-    known = [fact.expr for fact in facts if isinstance(fact, Ge)]
-    count = 0
-    for size in sizes:
-        for e in (*plain, *known):
-            product = e * size
-            if all(len(m) < 2 or m in every for m, _ in product.terms) and any(len(m) > 1 for m, _ in product.terms):
-                count += 1
-                if count > MOST:
-                    return
+    factors = [
+        expr(size) - refuted((*facts, premises, Ge(-expr(size)))) for size in sizes
+    ]  # less 1, where that is not negative
+    plain = [Ge(e) for e in map(term, beside) if refuted((*facts, premises, Ge(-e - 1)))]
+
+    def made(fact: Formula) -> Iterator[Formula]:
+        for product in (fact.expr * size for size in factors) if isinstance(fact, Ge) else ():
+            degrees = [len(m) for m, _ in product.terms if len(m) < 2 or m in every]
+            if len(degrees) == len(product.terms) and max(degrees, default=0) > 1:
                 yield Ge(product)
+
+    def beyond(fact: Formula) -> Formula:
+        return disj(conj((p, *made(p))) for p in fact.parts) if isinstance(fact, Or) else fact
+
+    return [*map(beyond, facts), *islice((p for fact in (*plain, *facts) for p in made(fact)), MOST)]
+
+
+def _without_extrema(fact: Formula) -> Formula:
+    """`fact` without what is the least or the greatest of some products."""
+    match fact:
+        case Ge(value):
+            extrema = (m[0] for m, _ in value.terms if len(m) == 1 and isinstance(m[0], Min | Max))
+            products = any(len(m) > 1 for atom in extrema for arg in atom.args for m, _ in arg.terms)
+            return taken_apart(value) if products else fact
+        case And(parts):
+            return conj(map(_without_extrema, parts))
+        case Or(parts):
+            return disj(map(_without_extrema, parts))
+        case Eq():
+            return fact

@@ -47,7 +47,7 @@ def witness(parts: Iterable[Formula], premises: Formula) -> Point | None:
     facts = list(flat(parts))
     plain = without_divisions(facts, premises)
     try:
-        found = _witness([*plain, *divisions(plain), *multiplied(plain, premises)], premises)
+        found = _witness([*multiplied(plain, premises), *divisions(plain)], premises)
     except Undecided:
         found = _tried(facts, premises)
         if found is None:

@@ -1,0 +1,72 @@
+"""What is said of products and of quotients by unknowns holds at every point; and questions that need it are decided."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+
+import pytest
+
+from texpr.affine.expr import Expr, Sym, expr, maximum
+from texpr.presburger.formula import TRUE, Formula, Ge, between, compare, conj, differ, disj, holds, negate
+from texpr.presburger.products import multiplied, without_divisions
+from texpr.presburger.questions import witness
+
+M, N, A, B = (Sym(name) for name in "MNIJ")
+SIZES = conj((Ge(expr(M)), Ge(expr(N) - 1)))
+
+
+def values(random: random.Random) -> Expr:
+    """A sum of products, quotients, remainders and extrema."""
+    parts = (
+        expr(A), expr(B), expr(M), expr(N), expr(A) * N, expr(B) * M, expr(M) * N, (expr(A) * N + B) // N,
+        (expr(A) * N + B) % N,
+        expr(A) // (2 * expr(N)), expr(B) % (3 * expr(N)), maximum(expr(M) * N, 1),
+    )  # fmt: skip
+    return sum((random.choice(parts) * random.choice((-2, -1, 1, 1, 2)) for _ in range(3)), expr(random.randint(-3, 3)))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_is_said_holds(seed: int) -> None:
+    """At each point of a box: where all facts hold, so does what is made of them, for some values of what has a name."""
+    numbers = random.Random(seed)
+    facts: list[Formula] = [Ge(values(numbers)) for _ in range(2)]
+    facts += [between(0, A, M), Ge(expr(B)), disj((Ge(values(numbers)), Ge(values(numbers))))]
+    plain = without_divisions(facts, SIZES)
+    made = multiplied(plain, SIZES)
+    named = {s for f in made for s in f_syms(f)} - {M, N, A, B}
+    for m, n, i, j in product(range(4), range(1, 4), range(4), range(-1, 5)):
+        at = {M: m, N: n, A: i, B: j}
+        if all(holds(fact, at) for fact in facts):
+            at |= {s: quotient(s, at) for s in named}
+            assert all(holds(fact, at) for fact in made), (seed, at)
+
+
+def f_syms(formula: Formula) -> frozenset[Sym]:
+    """The symbols of a formula, of names for quotients too."""
+    return frozenset(s for e in _leaves(formula) for s in e.syms())
+
+
+def _leaves(formula: Formula) -> list[Expr]:
+    return [e for part in formula.parts for e in _leaves(part)] if hasattr(formula, "parts") else [formula.expr]  # pyright: ignore
+
+
+def quotient(name: Sym, at: dict[Sym, int]) -> int:
+    """What `⟪(A / N)⟫` is."""
+    return {f"⟪{e}⟫": e.evaluate(at) for e in (expr(A) // N, expr(B) // N)}[name.name]
+
+
+def test_a_matrix_laid_flat_is_in_bounds() -> None:
+    """0 ≤ i · N + j < M · N, and so it is of no other row or column."""
+    inside = (between(0, A, M), between(0, B, N))
+    assert witness((*inside, negate(between(0, expr(A) * N + B, expr(M) * N))), SIZES) is None
+    assert witness((*inside, differ([(expr(A) * N + B) // N, (expr(A) * N + B) % N], [A, B])), SIZES) is None
+    assert witness((*inside, compare(">=", expr(A) * N + B, maximum(expr(M) * N, 1))), SIZES) is None
+
+
+def test_what_is_not_so_has_a_point() -> None:
+    """One column too many, and rows that may not be there."""
+    assert witness((between(0, A, M), between(0, B, expr(N) + 1), Ge(expr(A) * N + B - expr(M) * N)), SIZES) is not None
+    assert witness((between(0, A, expr(M) + 1), between(0, B, N), Ge(expr(A) * N + B - expr(M) * N)), SIZES) is not None
+    assert witness((between(0, B, expr(N) + 1), differ([(expr(A) * N + B) // N], [A])), conj((SIZES, Ge(expr(A))))) is not None
+    assert witness((Ge(expr(M) * N - 5),), TRUE) is not None
