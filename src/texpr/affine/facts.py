@@ -64,6 +64,9 @@ class Known:
 
     def _tighten(self, fact: Expr) -> None:
         """What c · s + rest ≥ 0 says of the symbol s: c · s is at least −(the greatest of rest)."""
+        if fact.is_linear:
+            self._tighten_sum(fact)
+            return
         for monomial, coefficient in fact.terms:
             symbol = monomial[0]
             if len(monomial) > 1 or not isinstance(symbol, Sym):
@@ -76,6 +79,19 @@ class Known:
                 self._ranges[symbol] = max(lo, -(most // coefficient)), hi
             else:
                 self._ranges[symbol] = lo, min(hi, most // -coefficient)
+
+    def _tighten_sum(self, fact: Expr) -> None:
+        """The same where each symbol comes once, so that what is the greatest of all but one is known from that of all."""
+        ranges = self._ranges
+        parts = [(s, c, c * ranges.get(s, EVERYTHING)[c > 0]) for (s,), c in fact.terms if isinstance(s, Sym)]
+        endless = [symbol for symbol, _, most in parts if isinstance(most, float)]
+        total = fact.constant + sum([most for _, _, most in parts if isinstance(most, int)])
+        for symbol, coefficient, most in parts if len(endless) < 2 else ():
+            if endless and endless[0] is not symbol:
+                continue
+            rest = total - most if isinstance(most, int) else total
+            lo, hi = ranges.get(symbol, EVERYTHING)
+            ranges[symbol] = (max(lo, -(rest // coefficient)), hi) if coefficient > 0 else (lo, min(hi, rest // -coefficient))
 
     def also(self, facts: Iterable[Fact], ranges: Mapping[Sym, Range] | None = None) -> Known:
         """What this and more `facts` say together; `ranges` are those of further symbols."""

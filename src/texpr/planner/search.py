@@ -95,8 +95,11 @@ class Search:
     tiled: tuple[Sym, ...] = field(init=False)
     _found: dict[tuple[int, ...], Candidate | None] = field(default_factory=dict[tuple[int, ...], "Candidate | None"])
     _direct: dict[tuple[Buffer, int], float] = field(default_factory=dict[tuple[Buffer, int], float])
+    _kept: dict[int, float] = field(default_factory=dict[int, float])
 
     def __post_init__(self) -> None:
+        self.moved = tuple(dict.fromkeys(t.buffer for t in self.nest.touches if t.buffer not in self.nest.local))
+        self.written = tuple(dict.fromkeys(t.buffer for t in self.nest.touches if t.writes))
         found = {b: form(self.nest.of(b)) for b in self.nest.read_only() if b not in self.banned}
         self.forms = {b: f for b, f in found.items() if f is not None}
         self.lane = self._lane()
@@ -254,13 +257,13 @@ class Search:
         if chosen is None:
             return None
         read, registers, own = chosen
-        threads = {s: tile[s] // own[s] for s in self.tiled}
+        width = tile[self.lane] // own[self.lane]
         counts = {sym: ceil(nest.trips[sym] / size) for sym, size in tile.items()}
         staged: list[Staging] = []
         moved = direct = untiled = 0.0
         brought = used = 0
-        for buffer in dict.fromkeys(t.buffer for t in nest.touches if t.buffer not in nest.local):
-            straight = self._straight(buffer, threads)
+        for buffer in self.moved:
+            straight = self._straight(buffer, width)
             untiled += straight
             staging = self._staging(buffer, tile, counts)
             box = inf if staging is None else staging.form.bytes_moved(tile) * staging.times
@@ -285,23 +288,26 @@ class Search:
     def _thread(self, tile: Mapping[Sym, int]) -> tuple[float, int, Mapping[Sym, int]] | None:
         """The cheapest part of the tile for a thread, such that there are threads enough and not too many."""
         best, least = None, inf
+        sizes, lane = [tile[s] for s in self.tiled], self.tiled.index(self.lane)
+        fewest, most = min(LANES, self._widest(self.lane)), self.budget.threads
         for read, registers, own in self.own:
             if 4 * read * SHARED_COST >= least:
                 break
-            if any(tile[s] % v for s, v in own.items()):
+            threads = [size // v for size, v in zip(sizes, own.values(), strict=True)]
+            if threads[lane] < fewest or not LEAST_THREADS <= prod(threads) <= most:
                 continue
-            threads = {s: tile[s] // v for s, v in own.items()}
-            every, lanes = prod(threads.values()), threads[self.lane]
-            if not LEAST_THREADS <= every <= self.budget.threads or lanes < min(LANES, self._widest(self.lane)):
+            if any([size % v for size, v in zip(sizes, own.values(), strict=True)]):
                 continue
-            cost = 4 * read * SHARED_COST + self._written(threads) / self.nest.points
-            if sum(t > 1 for t in threads.values()) <= 3 and cost < least:
+            cost = 4 * read * SHARED_COST + self._written(threads[lane]) / self.nest.points
+            if cost < least and sum([t > 1 for t in threads]) <= 3:
                 best, least = (read, registers, own), cost
         return best
 
-    def _written(self, threads: Mapping[Sym, int]) -> float:
-        """Bytes that go to global memory without a tile."""
-        return sum(self._straight(b, threads) for b in dict.fromkeys(t.buffer for t in self.nest.touches if t.writes))
+    def _written(self, width: int) -> float:
+        """Bytes that go to global memory without a tile, where `width` threads lie along the lane."""
+        if width not in self._kept:
+            self._kept[width] = sum(self._straight(buffer, width) for buffer in self.written)
+        return self._kept[width]
 
     def _staging(self, buffer: Buffer, tile: Mapping[Sym, int], counts: Mapping[Sym, int]) -> Staging | None:
         found = self.forms.get(buffer)
@@ -312,11 +318,10 @@ class Search:
         times = prod(counts[p.sym] for p in self.nest.pars) * prod(counts[s] for s in outer[: last + 1])
         return Staging(found, outer[last] if last >= 0 else None, found.box(tile), times)
 
-    def _straight(self, buffer: Buffer, threads: Mapping[Sym, int]) -> float:
+    def _straight(self, buffer: Buffer, width: int) -> float:
         """Bytes of global memory where `buffer` is accessed there. What is written is kept in a thread over loops in order."""
         if buffer in self.nest.local:
             return 0.0
-        width = threads[self.lane]
         known = self._direct.get((buffer, width))
         if known is not None:
             return known

@@ -96,10 +96,10 @@ def where(body: Body, stmt: ir.Stmt) -> Where:
     path = path_to(body, stmt)
     assert path is not None, "a statement was lost"
     positions: list[int] = []
+    blocks: tuple[Body, ...] = (body,)
     for step in path:
-        positions.append(next(n for n, s in enumerate(body) if s is step))
-        if step is not stmt:
-            body = next(block for block in ir.blocks(step) if path_to(block, stmt) is not None)
+        positions.append(next(n for block in blocks for n, s in enumerate(block) if s is step))
+        blocks = ir.blocks(step)
     return Where(tuple(s for s in path if isinstance(s, ir.Par | ir.Seq)), tuple(positions), path)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import count
 
-from texpr.affine.expr import Sym
+from texpr.affine.expr import Expr, Sym
 from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transform import Transform
@@ -59,7 +59,7 @@ class State:
 
     def domain(self, loop: ir.Loop) -> IterDomain:
         """The IterDomain that `loop` runs over."""
-        return self.plays.get(loop.sym) or IterDomain(loop.sym, loop.extent)
+        return self.plays.get(loop.sym) or _domain(loop.sym, loop.extent)
 
     def above(self, loop: ir.Loop) -> frozenset[Sym]:
         """The IterDomain of `loop` and every one above it, whose index is computed from that of `loop`."""
@@ -145,6 +145,11 @@ class State:
         """A loop of a fresh name, of `base` or its own, over the same IterDomain, without a body."""
         name = Sym(self.fresh(base or loop.sym.base))
         return replace(self, plays={**self.plays, name: self.domain(loop)}), replace(loop, sym=name, body=())
+
+
+@lru_cache(maxsize=1 << 12)
+def _domain(sym: Sym, extent: Expr) -> IterDomain:
+    return IterDomain(sym, extent)
 
 
 @lru_cache(maxsize=1 << 12)

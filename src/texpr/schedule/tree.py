@@ -26,7 +26,8 @@ def path_to(body: Body, wanted: ir.Stmt) -> tuple[ir.Stmt, ...] | None:
 @lru_cache(maxsize=1 << 12)
 def below(stmt: ir.Stmt) -> frozenset[ir.Stmt]:
     """Every statement below `stmt`. Remembered, as most of a program stays the same from one directive to the next."""
-    return frozenset(inner for block in ir.blocks(stmt) for inner in ir.walk(block))
+    inner = [each for block in ir.blocks(stmt) for each in block]
+    return frozenset(inner).union(*map(below, inner))
 
 
 def replaced(body: Body, wanted: ir.Stmt, change: Callable[[ir.Stmt], Body]) -> Body:
@@ -67,4 +68,5 @@ def loops(body: Body) -> tuple[ir.Loop, ...]:
 
 @lru_cache(maxsize=1 << 12)
 def _loops(stmt: ir.Stmt) -> tuple[ir.Loop, ...]:
-    return tuple(s for s in ir.walk((stmt,)) if isinstance(s, ir.Par | ir.Seq))
+    own = (stmt,) if isinstance(stmt, ir.Par | ir.Seq) else ()
+    return (*own, *(loop for block in ir.blocks(stmt) for loop in loops(block)))
