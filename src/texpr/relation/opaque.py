@@ -7,11 +7,17 @@ true, and what is refuted with them still needs a witness in real sizes.
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import lru_cache
 
 from texpr.affine.expr import Expr, Monomial, Sym, children, expr, rebuilt, term
 from texpr.affine.facts import Known
-from texpr.presburger.formula import TRUE, And, Eq, Formula, Ge, Or, conj, disj
+from texpr.presburger.formula import TRUE, And, Eq, Formula, Ge, Or, conj, disj, leaves
 from texpr.presburger.linear import is_affine
+
+
+@lru_cache(maxsize=1 << 14)
+def _is_affine(formula: Formula) -> bool:
+    return all(map(is_affine, leaves(formula)))
 
 
 class Opaque:
@@ -33,6 +39,8 @@ class Opaque:
 
     def close_formula(self, formula: Formula) -> tuple[Formula, bool]:
         """`formula` closed, comparisons that are still not affine taken as true; and whether there were none of these."""
+        if _is_affine(formula):
+            return formula, True
         match formula:
             case Ge(value) | Eq(value):
                 closed = self.close(value)

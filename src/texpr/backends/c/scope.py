@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cached_property
 
 from texpr.affine.expr import Expr, Sym
 from texpr.affine.facts import Fact, Known
@@ -50,6 +51,19 @@ class Variable:
     type: IntType
 
 
+@dataclass(frozen=True)
+class Told:
+    """Ranges and facts, and what they let one prove, worked out when it is asked: most scopes are on the way to another."""
+
+    ranges: Mapping[Sym, Range] = field(default_factory=dict[Sym, Range])
+    facts: tuple[Fact, ...] = ()
+
+    @cached_property
+    def known(self) -> Known:
+        """Both together."""
+        return Known(self.ranges, self.facts)
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """What may be mentioned at a place. `widest` is the type that index arithmetic may grow to.
@@ -62,16 +76,19 @@ class Scope:
     variables: Mapping[Sym, Variable]
     named: Mapping[Sym | Buffer | TensorMap, str]
     scalars: frozenset[Buffer]
-    ranges: Mapping[Sym, Range]
-    facts: tuple[Fact, ...]
-    known: Known
+    told: Told
     widest: IntType
     parts: Mapping[Buffer, Sym] = field(default_factory=dict[Buffer, Sym])
 
     @staticmethod
     def empty(widest: IntType = IntType.LONG) -> Scope:
         """A scope in which nothing has a name yet."""
-        return Scope(Taken(), {}, {}, frozenset(), {}, (), Known({}), widest)
+        return Scope(Taken(), {}, {}, frozenset(), Told(), widest)
+
+    @property
+    def known(self) -> Known:
+        """What is proved of the variables here."""
+        return self.told.known
 
     def inner(self) -> Scope:
         """The scope of a block inside this one."""
@@ -107,19 +124,16 @@ class Scope:
 
     def knows(self, sym: Sym, variable: Variable, ends: Range, facts: Iterable[Fact] = ()) -> Scope:
         """The scope in which `sym` stands for `variable`."""
-        ranges = {**self.ranges, sym: ends}
-        facts = (*self.facts, *facts)
-        return self._with(variables={**self.variables, sym: variable}, ranges=ranges, facts=facts, known=Known(ranges, facts))
+        told = Told({**self.told.ranges, sym: ends}, (*self.told.facts, *facts))
+        return self._with(variables={**self.variables, sym: variable}, told=told)
 
     def within(self, ranges: Mapping[Sym, Range]) -> Scope:
         """The scope in which these symbols, named or not, lie in these ranges."""
-        ranges = {**self.ranges, **ranges}
-        return self._with(ranges=ranges, known=Known(ranges, self.facts))
+        return self._with(told=Told({**self.told.ranges, **ranges}, self.told.facts))
 
     def given(self, facts: Iterable[Fact]) -> Scope:
         """The scope in which `facts` hold too."""
-        facts = (*self.facts, *facts)
-        return self._with(facts=facts, known=Known(self.ranges, facts))
+        return self._with(told=Told(self.told.ranges, (*self.told.facts, *facts)))
 
     def bounds(self, value: Expr) -> Range:
         """The range of an index expression here."""
