@@ -19,10 +19,10 @@ from texpr.ir import program as ir
 from texpr.ir.types import BOOL, I64
 from texpr.ir.value import Index, Load, Op, Value, conjuncts, walk
 from texpr.lowering.copies import filled
-from texpr.presburger.formula import Formula, Ge, conj, negate, syms
+from texpr.presburger.formula import Formula, Ge, conj, negate
 from texpr.presburger.linear import NotAffine
+from texpr.presburger.points import Points
 from texpr.presburger.raw import Undecided
-from texpr.presburger.sets import Set
 from texpr.relation.conditions import condition
 from texpr.relation.facts import facts_of
 from texpr.tma.correctness import fill_of
@@ -93,9 +93,8 @@ def follows(test: Value, given: Sequence[Expr], sizes: Collection[Sym]) -> bool:
     if not meant.exact:
         return False
     formula: Formula = conj((*(Ge(e) for e in given if _is_linear(e)), negate(meant.formula)))
-    dims = tuple(sorted(syms(formula) - frozenset(sizes), key=str))
     try:
-        return Set.of(dims, formula, params=sorted(sizes, key=str)).is_empty()
+        return Points(formula, sorted(sizes, key=str)).is_empty()
     except (NotAffine, Undecided):
         return False
 

@@ -19,10 +19,10 @@ from texpr.ir import program as ir
 from texpr.ir.rewrite import substitute_value
 from texpr.ir.updates import neutral
 from texpr.ir.value import Cast, Literal, Load, Op, Value, walk
-from texpr.presburger.formula import Formula, Ge, conj, disj, negate, syms
+from texpr.presburger.formula import Formula, Ge, conj, disj, negate
 from texpr.presburger.linear import NotAffine, without_products
+from texpr.presburger.points import Points
 from texpr.presburger.raw import Undecided
-from texpr.presburger.sets import Set
 from texpr.relation.conditions import condition
 from texpr.schedule.fills import can_fill, required
 from texpr.schedule.state import State
@@ -150,10 +150,8 @@ class Holes:
     def _never(self, formula: Formula) -> bool:
         """Whether `formula` holds in none of these iterations."""
         both = without_products(conj((self.formula, formula)))
-        sizes = sorted(self.state.function.sizes, key=str)
-        dims = tuple(sorted(syms(both) - frozenset(sizes), key=str))
         try:
-            return Set.of(dims, both, params=sizes).is_empty()
+            return Points(both, sorted(self.state.function.sizes, key=str)).is_empty()
         except (NotAffine, Undecided):
             return False
 

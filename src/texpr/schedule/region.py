@@ -20,8 +20,8 @@ from texpr.ir.value import Buffer, Load
 from texpr.presburger.formula import Formula, Ge, compare, conj, disj
 from texpr.presburger.linear import NotAffine, is_affine
 from texpr.presburger.maps import left, right
+from texpr.presburger.points import Points
 from texpr.presburger.raw import Undecided
-from texpr.presburger.sets import Set
 from texpr.relation.facts import in_loop, known
 from texpr.schedule.materialise import given
 from texpr.schedule.state import State
@@ -215,9 +215,8 @@ def is_met_again(state: State, like: Use, chosen: Sequence[ir.Loop], free: bool 
         if isinstance(loop, ir.Par) or loop in chosen:
             apart.append(conj((*same, compare("!=", one[sym], other[sym]))))
         same.append(compare("==", one[sym], other[sym]))
-    dims = [each for s in syms_of.values() for each in (left(s), right(s))]
     try:
-        return not Set.of(dims, conj((*both, *meet, disj(apart))), params=sorted(state.function.sizes, key=str)).is_empty()
+        return not Points(conj((*both, *meet, disj(apart))), sorted(state.function.sizes, key=str)).is_empty()
     except (NotAffine, Undecided):
         return True
 

@@ -11,10 +11,10 @@ from texpr.ir.rewrite import Rewriter, replace_loads
 from texpr.ir.types import BOOL, I64
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Value, conjunction
 from texpr.ir.value import walk as value_walk
-from texpr.presburger.formula import Ge, conj, negate, syms
+from texpr.presburger.formula import Ge, conj, negate
 from texpr.presburger.linear import NotAffine
+from texpr.presburger.points import Points
 from texpr.presburger.raw import Undecided
-from texpr.presburger.sets import Set
 from texpr.relation.facts import in_loop, known
 from texpr.schedule.flat import Flat
 from texpr.schedule.region import Box, Use, cloned, inside, nested, varying
@@ -313,14 +313,12 @@ class Staging:
                 yield Op("lt", (Index(shown, I64), Index(size, I64)), BOOL)
 
     def _holds(self, margin: Expr, facts: tuple[Expr, ...]) -> bool:
-        """Whether `margin` is never negative there: by adding up facts, or else by isl."""
+        """Whether `margin` is never negative there: by adding up facts, or else by the integer solver."""
         if known(facts).nonnegative(margin):
             return True
         formula = conj((*map(Ge, facts), negate(Ge(margin))))
-        sizes = frozenset(self.state.function.sizes)
-        dims = tuple(sorted(syms(formula) - sizes, key=str))
         try:
-            return Set.of(dims, formula, params=sorted(sizes, key=str)).is_empty()
+            return Points(formula, sorted(self.state.function.sizes, key=str)).is_empty()
         except (NotAffine, Undecided):
             return False
 
