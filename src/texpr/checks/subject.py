@@ -11,7 +11,7 @@ from texpr.ir.program import Function, values
 from texpr.ir.value import Value
 from texpr.presburger.formula import Formula, conj
 from texpr.presburger.maps import left, right
-from texpr.presburger.omega import System
+from texpr.presburger.omega import system
 from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
 from texpr.relation.collect import model
@@ -54,7 +54,7 @@ class Subject:
         Where sizes are multiplied, a point may exist for the product and for no sizes; then Undecided is raised too.
         """
         asked = conj((self.model.facts, formula))
-        if System(asked).is_empty():
+        if system(asked).is_empty():
             return None
         return self.real(Set.of(dims, asked, params=self.model.params))
 

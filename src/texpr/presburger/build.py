@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from texpr.affine.expr import Expr, Sym
@@ -36,6 +37,13 @@ def build_map(
     ins: Sequence[Sym], outs: Sequence[Sym], formula: Formula, exists: Sequence[Sym] = (), params: Sequence[Sym] = ()
 ) -> isl.Map:
     """{ ins → outs : ∃ exists : formula }; every other symbol is a parameter, `params` first. Raises NotAffine, Undecided."""
+    return _map(tuple(ins), tuple(outs), formula, tuple(exists), tuple(params))
+
+
+@lru_cache(maxsize=1 << 9)
+def _map(
+    ins: tuple[Sym, ...], outs: tuple[Sym, ...], formula: Formula, exists: tuple[Sym, ...], params: tuple[Sym, ...]
+) -> isl.Map:
     visible = (*ins, *outs)
     bound = {*visible, *exists}
     free = sorted((s for s in syms(formula) if s not in bound and s not in params), key=lambda s: s.name)

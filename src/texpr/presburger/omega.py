@@ -23,24 +23,31 @@ _SOME, _OPEN = -1, -2
 """There is a point; it is not found out whether there is one."""
 
 
+@lru_cache(maxsize=1 << 9)
+def system(formula: Formula) -> System:
+    """The system of a formula, with what was found out about it: functions of a file are often alike. Raises NotAffine."""
+    return System(formula)
+
+
 class System:
     """A formula, every symbol of it free: its equalities solved, alternatives left open."""
 
-    __slots__ = ("_choices", "_contradictory", "_exact", "_store", "_views")
+    __slots__ = ("_answers", "_choices", "_contradictory", "_exact", "_store", "_views")
 
     def __init__(self, formula: Formula, *, exact: bool = True):
         """`exact`: raises NotAffine. Else what is not affine is taken for an unknown, so that only True is an answer."""
         self._store, self._choices, self._exact = Store(), list[Choice](), exact
         self._views: dict[frozenset[Sym], System] = {}
+        self._answers: dict[Formula, bool | None] = {}
         self._contradictory = False
         self._take(clause(formula, exact))
 
     def is_empty(self, also: Formula = TRUE) -> bool | None:
         """Whether there is no point at which `also` holds; None where that is not found out. Raises NotAffine."""
-        if also is TRUE:
-            return self._is_empty()
-        more = clause(also, self._exact)
-        return self._seen_by(more)._and(more)._is_empty()
+        if also not in self._answers:
+            more = clause(also, self._exact)
+            self._answers[also] = (self if also is TRUE else self._seen_by(more)._and(more))._is_empty()
+        return self._answers[also]
 
     def _is_empty(self) -> bool | None:
         if self._contradictory:
@@ -57,7 +64,7 @@ class System:
     def _and(self, more: Clause) -> System:
         made = object.__new__(System)
         made._store, made._choices, made._exact = self._store.copy(), list(self._choices), self._exact
-        made._contradictory, made._views = self._contradictory, {}
+        made._contradictory, made._views, made._answers = self._contradictory, {}, {}
         made._take(more)
         return made
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from texpr.affine.expr import Sym
 from texpr.presburger.formula import TRUE, Formula, conj
-from texpr.presburger.omega import System
+from texpr.presburger.omega import System, system
 from texpr.presburger.sets import Set
 
 
@@ -28,4 +28,4 @@ class Points:
 
     @cached_property
     def _system(self) -> System:
-        return System(self.formula)
+        return system(self.formula)

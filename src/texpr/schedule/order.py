@@ -19,7 +19,7 @@ from texpr.ir import program as ir
 from texpr.ir.uses import loads
 from texpr.presburger.formula import Formula, compare, conj, disj
 from texpr.presburger.maps import left, right
-from texpr.presburger.omega import System
+from texpr.presburger.omega import System, system
 from texpr.presburger.raw import Undecided
 from texpr.relation.dependence import Dependence, candidates, comparable, extended_syms, meeting_formula, order
 from texpr.relation.model import Instance
@@ -52,7 +52,7 @@ def require_order(before: State, after: State, moved: Mapping[ir.Stmt, ir.Stmt],
         if source.buffer is sink.buffer and (source.writes or sink.writes):
             scope = frozenset(subject.model.scope_syms(source.buffer))
             if found := tuple(candidates(source, sink, scope)):
-                meeting = System(conj((subject.model.facts, meeting_formula(source, sink, scope))))
+                meeting = system(conj((subject.model.facts, meeting_formula(source, sink, scope))))
                 for each in found:
                     proof.require(each, meeting)
 
