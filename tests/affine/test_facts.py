@@ -1,0 +1,55 @@
+"""What facts say of symbols, against enumeration."""
+
+from __future__ import annotations
+
+from itertools import product
+from random import Random
+
+import pytest
+
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.affine.facts import Fact, Known
+from texpr.affine.ranges import Range
+
+SYMS = tuple(map(Sym, "abc"))
+BOX = range(-5, 6)
+
+
+def a_sum(random: Random) -> Expr:
+    total = expr(random.randint(-6, 6))
+    for sym in random.sample(SYMS, random.randint(1, 3)):
+        total = total + expr(sym) * random.choice((-3, -2, -1, 1, 2, 3))
+    return total
+
+
+def a_range(random: Random) -> Range:
+    return random.choice((None, -4, -1, 0)), random.choice((None, 0, 2, 5))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_point_lies_outside_of_its_symbols_ranges(seed: int) -> None:
+    random, narrowed = Random(seed), 0
+    for _ in range(120):
+        ranges = {sym: a_range(random) for sym in SYMS}
+        facts = [a_sum(random) for _ in range(random.randint(1, 4))]
+        known = Known(ranges, [Fact(0, fact, None) for fact in facts])
+        found = {sym: known.bounds(expr(sym)) for sym in SYMS}
+        narrowed += found != ranges
+        for values in product(BOX, repeat=len(SYMS)):
+            point = dict(zip(SYMS, values, strict=True))
+            if all(_lies(point[s], ranges[s]) for s in SYMS) and all(fact.evaluate(point) >= 0 for fact in facts):
+                assert all(_lies(point[s], found[s]) for s in SYMS), (ranges, facts, point, found)
+    assert narrowed > 60
+
+
+def _lies(value: int, ends: Range) -> bool:
+    lo, hi = ends
+    return (lo is None or lo <= value) and (hi is None or value <= hi)
+
+
+def test_a_symbol_is_bounded_where_all_others_are() -> None:
+    a, b, x = map(expr, SYMS)
+    free: Range = (None, None)
+    assert Known({SYMS[2]: (3, None)}, [Fact(0, a - 2 * x, None)]).bounds(a) == (6, None)
+    assert Known({SYMS[2]: (3, None)}, [Fact(0, a + b - 2 * x, None)]).bounds(a) == free
+    assert Known({SYMS[1]: (None, 4)}, [Fact(0, 7 - 3 * a + b, None)]).bounds(a) == (None, 3)
