@@ -13,16 +13,20 @@ from texpr.presburger.formula import And, Eq, Formula, Ge, Or
 def facts_of(formulas: Iterable[Formula]) -> Iterator[Expr]:
     """Expressions that are ≥ 0 where all of `formulas` hold; alternatives say nothing."""
     for formula in formulas:
-        match formula:
-            case Ge(value):
-                yield value
-            case Eq(value):
-                yield value
-                yield -value
-            case And(parts):
-                yield from facts_of(parts)
-            case Or():
-                pass
+        yield from _facts(formula)
+
+
+@lru_cache(maxsize=1 << 14)
+def _facts(formula: Formula) -> tuple[Expr, ...]:
+    match formula:
+        case Ge(value):
+            return (value,)
+        case Eq(value):
+            return value, -value
+        case And(parts):
+            return tuple(facts_of(parts))
+        case Or():
+            return ()
 
 
 def unfloored(facts: Iterable[Expr]) -> Iterator[Expr]:
