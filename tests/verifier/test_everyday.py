@@ -8,6 +8,8 @@ import pytest
 from tests.verifier.verdicts import open_of
 
 from texpr import driver
+from texpr.ir.kernel_parse import parse_plan
+from texpr.ir.kernel_text import plan_text
 from texpr.ir.selection import AUTO
 from texpr.witness import proved
 
@@ -21,3 +23,22 @@ def test_it_is_proved(file: Path, schedule: str | None, target: str) -> None:
     (function,) = driver.load(file).functions
     made = driver.lower(function, target, schedule=AUTO if schedule else None)
     assert open_of(proved(made.function, made.plan)) == []
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("p[i, j] = p_own", "p[0, j] = p_own"),
+        ("p[i, j] = p_own", "p[i, 0] = p_own"),
+        ("max(top_own, p[i, j'1])", "max(top_own, p[0, j'1])"),
+        ("max(top_own, p[i, j'1])", "max(top_own, p[i, 0])"),
+        ("p[i, (s / 2)]", "p[i, 0]"),
+    ],
+)
+def test_a_copy_of_another_iteration_is_not_its_own(right: str, wrong: str) -> None:
+    (function,) = driver.load(Path(__file__).parent / "everyday" / "row_of_products.te").functions
+    made = driver.lower(function, "sm_90a")
+    text = plan_text(made.plan)
+    assert text.count(right) == 1
+    assert open_of(proved(made.function, parse_plan(text))) == []
+    assert open_of(proved(made.function, parse_plan(text.replace(right, wrong)))) != []

@@ -27,7 +27,8 @@ def copied(event: Event, source: Load | Ref, tag: Moved, flow: Flow) -> tuple[Ac
     if not isinstance(action.target, Load) or tag.side not in (-1, 1):
         return None
     meant, copies = plain.index if isinstance(plain, Load) else (), tuple[Expr, ...]()
-    if isinstance(plain, Load) and flow.space(plain.buffer) is Space.GLOBAL:
+    shared = isinstance(plain, Load) and flow.space(plain.buffer) is Space.GLOBAL
+    if isinstance(plain, Load) and shared and (plain.buffer in flow.program.scopes or plain.buffer.role != "local"):
         if plain.data or action.stored != plain.buffer or flow.program.scopes.get(plain.buffer) != 0:
             return None
     else:

@@ -123,7 +123,7 @@ class _Search:
                 continue
             wanted = indices(action.spot)
             around = wanted[: self.asked.program.scopes[action.stored]]
-            pairing.hints[:0] = [*self.in_parts(pairing, wanted), *self.in_copies(pairing, wanted)]
+            pairing.hints[:0] = [*self.in_parts(pairing, wanted), *self.in_copies(pairing)]
             pairing.hints += [pair for kept in known for pair in kept.applied(event.target, action.target, around)]
             found.append((pairing, self.solutions(pairing, wanted)))
         found.sort(key=lambda guess: self.unnamed(guess[0]))
@@ -157,13 +157,28 @@ class _Search:
         around = {meant: wanted[: self.asked.program.scopes[meant.buffer]] for _, meant in read}
         return [pair for kept in self.parted for given, meant in read for pair in kept.applied(given, meant, around[meant])]
 
-    def in_copies(self, pairing: Pairing, wanted: Sequence[Sym]) -> Iterator[tuple[Expr, Expr]]:
+    def in_copies(self, pairing: Pairing) -> Iterator[tuple[Expr, Expr]]:
         """What an event's places say in arrays in which iterations have copies, where each is as it was written."""
-        places = [(pairing.event.target, pairing.action.target), *((o.read, o.meant) for o in pairing.operands)]
-        for given, meant in places:
-            kept = self.copied.get(home_of(given))
-            if kept is not None and isinstance(meant, Load):
-                yield from kept.applied(given, meant, wanted[: self.asked.program.scopes[meant.buffer]])
+        yield from self.in_copy(pairing.event.target, pairing.action.target, pairing.action)
+        for operand in pairing.operands:
+            yield from self.in_copy(operand.read, operand.meant, pairing.action)
+
+    def in_copy(self, given: Load | Ref, meant: Load | Ref, action: Action) -> Iterator[tuple[Expr, Expr]]:
+        """What one place says, as `in_copies` does; where nothing is known yet, by the extents of the array."""
+        if not isinstance(given, Load) or not isinstance(meant, Load) or given.buffer.name != meant.buffer.name:
+            return
+        kept = self.copied.get(given.buffer)
+        around = action.spot.loops[: self.asked.program.scopes[meant.buffer]]
+        if kept is not None:
+            yield from kept.applied(given, meant, [loop.sym for loop in around])
+        elif around:
+            copies, own = (
+                [(loop.extent, expr(loop.sym)) for loop in around],
+                [*zip(meant.buffer.shape, meant.index, strict=True)],
+            )
+            fitting = [each for each in ([*copies, *own], [*own, *copies]) if [e for e, _ in each] == [*given.buffer.shape]]
+            if len(fitting) == 1:
+                yield from zip((theirs for _, theirs in fitting[0]), given.index, strict=True)
 
     def unnamed(self, pairing: Pairing) -> tuple[int, int]:
         """How much is read of memory that has another name than in the program: iterations of a `static for` are alike.
@@ -299,7 +314,8 @@ class _Search:
         """The program's memory that may be in `buffer`: itself, where there is one copy of it; what statements keep there, or
         what has its name."""
         if buffer not in self.asked.reading.spaces:
-            return (buffer,) if self.asked.program.scopes.get(buffer) == 0 else ()
+            copied = self.copied.get(buffer)
+            return (buffer,) if self.asked.program.scopes.get(buffer) == 0 else () if copied is None else (copied.stored,)
         if self.asked.reading.spaces[buffer] not in (Space.SHARED, Space.LANES):
             return ()
         named = [stored for stored in self.asked.program.scopes if stored.name == buffer.name]
@@ -310,6 +326,7 @@ class _Search:
         pairing = Pairing(self.asked.program, self.asked.reading, event, action)
         try:
             pairing.place(place, action.target, event.site, action.spot, reading=False)
+            pairing.hints += self.in_copy(place, action.target, action)
         except Unlike:
             return None
         for names_first in (True, False, None):
