@@ -11,6 +11,7 @@ from texpr import driver
 from texpr.driver import Compiled
 from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_text import plan_text
+from texpr.verifier import Verdict
 from texpr.witness import proved
 
 BY_DATA = """
@@ -218,3 +219,25 @@ def test_planted(name: str) -> None:
     planted = plan_text(made.plan).replace(old, new)
     assert planted != plan_text(made.plan)
     assert not is_proved(proved(made.function, parse_plan(planted)))
+
+
+@pytest.mark.parametrize("target", ["cpu", "sm_90a"])
+def test_what_is_undecided_yet_is_not_refused(target: str) -> None:
+    """A value that is kept beside a test of data: no trial takes what is unread for a difference."""
+    text = """
+fn f(x: i32[n, 70], c: i32[k]): i32[n, 70]
+    where k >= 2
+{
+    new y: i32[n, 70]
+    if c[0] > c[1] { par n |i| { par 70 |j| { y[i, j] = x[i, 69 - j] } } } else {
+        par n |i| {
+            new s: i32 = 0
+            let q = x[i, 3]
+            par 70 |j| reduce(s) { s += x[i, j] }
+            par 70 |j| { y[i, j] = s + q }
+        }
+    }
+    return y
+}"""
+    made = compiled(text, target)
+    assert proved(made.function, made.plan).of(Verdict.REFUSED) == ()

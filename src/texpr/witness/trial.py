@@ -9,7 +9,7 @@ say. Where both make it of the same, nothing is said: what is done with them is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TypeAlias
 
@@ -174,7 +174,9 @@ class Side:
         if not writer.tests:
             return found
         asked = (self.made(each, writer.stand, at) for each in writer.tests)
-        return _joined((found, self.read(writer.target, writer.stand, at), *asked))
+        before = self.read(writer.target, writer.stand, at)
+        before = replace(before, of=frozenset(t for t in before.of if not t[0].startswith("[")))  # then a test keeps it unread
+        return _joined((found, before, *asked))
 
     def last(self, home: Home, index: Sequence[int], stand: Stand, at: Numbers) -> tuple[Writer, Numbers] | None:
         """Who wrote a place last, before something at these coordinates. Raises Undecided."""
