@@ -28,7 +28,7 @@ class Set:
     @staticmethod
     def of(dims: Sequence[Sym], formula: Formula = TRUE, *, exists: Sequence[Sym] = (), params: Sequence[Sym] = ()) -> Set:
         """{ dims : ∃ exists : formula }; every other symbol is a parameter. Raises NotAffine, Undecided."""
-        return Set(tuple(dims), build_map((), dims, formula, exists, params).range())
+        return Set(tuple(dims), limited(build_map((), dims, formula, exists, params).range))
 
     @staticmethod
     def empty(dims: Sequence[Sym]) -> Set:
