@@ -33,10 +33,10 @@ from texpr.verifier import Question
 from texpr.verifier.flow import Flow, Home
 from texpr.verifier.match import home_of
 
-MOST = 6000
+MOST = 12000
 """The most questions that are asked about one plan."""
 
-LEAST = (1, 5, 40)
+LEAST = (1, 20, 5, 40)
 """The least sizes that are tried: one of all, some, and several tiles."""
 
 FAR = expr(1 << 31)
@@ -124,7 +124,9 @@ class Side:
             case Op("select", (asked, *arms)) if (fact := test(asked)) is not None:
                 return self.made(arms[0] if holds(fact, at) else arms[1], stand, at)
             case Op():
-                parts = [self.made(arg, stand, at) for arg in value.args]
+                parts = list[Made]()
+                for arg in value.args:  # as few calls as may be: a sum is as deep as it is long
+                    parts.append(self.read(arg, stand, at) if isinstance(arg, Load) else self.made(arg, stand, at))
                 if value.name == "mul" and any(part.number == 0 for part in parts):
                     return Made(number=0)
                 parts += [self.term((value.name,), stand, at)] if value.name in ("max", "min") else []
@@ -162,7 +164,8 @@ class Side:
         writer, there = found
         key = (writer, *there.values())
         if key not in self.known:
-            self.known[key] = self.written(writer, {**self.sizes, **there})
+            plain, there = not writer.tests and not isinstance(writer.stmt, k.Exchange), {**self.sizes, **there}
+            self.known[key] = self.made(writer.value, writer.stand, there) if plain else self.written(writer, there)
         return self.known[key]
 
     def written(self, writer: Writer, at: Numbers) -> Made:
