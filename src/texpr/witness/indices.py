@@ -169,8 +169,13 @@ def _counted(pairing: Pairing, wanted: Sequence[Sym], turns: Turns) -> Iterator[
 
 
 def _along(pairing: Pairing, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapping[Sym, Expr]]:
-    """Where nothing names the index of a loop: along the one axis of the kernel that is as long and says nothing else."""
-    for loop in pairing.action.spot.loops:
+    """Where nothing names the index of a loop: along the one axis of the kernel that is as long and says nothing else.
+
+    Not where a register would keep an element of the program's memory: a step of some sum looks like that.
+    """
+    home = pairing.action.stored
+    kept = isinstance(home, Buffer) and home.role != "local" and not isinstance(pairing.event.target, Load)
+    for loop in pairing.action.spot.loops if not kept else ():
         rest = solve(pairing, [sym for sym in wanted if sym != loop.sym], None, turns)
         used = {sym for e in rest.values() for sym in e.syms()} if rest is not None else set[Sym]()
         axes = (axis for axis in pairing.event.site.launch.kernel.axes if axis.extent is loop.extent)
