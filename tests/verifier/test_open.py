@@ -14,6 +14,32 @@ from texpr.ir.kernel_text import plan_text
 from texpr.verifier import Verdict
 from texpr.witness import proved
 
+CHAIN = """
+fn f(x: f32[n, m], b: f32[m]): f32[n, m] {
+    new u: f32[n, m]
+    new v: f32[n, m]
+    new w: f32[n, m]
+    new y: f32[n, m]
+    par n |i| { par m |j| { u[i, j] = x[i, j] + b[j] } }
+    par n |i| { par m |j| { v[i, j] = u[i, j] * 2.0 } }
+    par n |i| { par m |j| { w[i, j] = v[i, j] - 1.0 } }
+    par n |i| { par m |j| { y[i, j] = w[i, j] + u[i, j] } }
+    return y
+}"""
+"""Of which elements registers are that stand for arrays, says what they are made of."""
+
+NAMES = """
+fn f(x: f32[n]): f32[n] {
+    new a: f32[n]
+    new c: f32[n]
+    new y: f32[n]
+    par n |i| { let t = x[i] * 2.0  a[i] = t + t }
+    par n |i| { let t = a[i]  c[i] = t * t }
+    par n |i| { let t = c[i] + a[i]  y[i] = t }
+    return y
+}"""
+"""A name for an element is that element, wherever a vector brings it."""
+
 BY_DATA = """
 fn f(x: i32[n], c: i32[k]): i32[n]
     where k >= 2
@@ -156,6 +182,8 @@ PROGRAMS = {
     "arms": ARMS,
     "outside": OUTSIDE,
     "ragged": RAGGED,
+    "chain": CHAIN,
+    "names": NAMES,
 }
 
 
@@ -170,6 +198,13 @@ def compiled(text: str, target: str) -> Compiled:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_once_open(name: str, target: str) -> None:
     made = compiled(PROGRAMS[name], target)
+    assert open_of(proved(made.function, made.plan)) == []
+
+
+@pytest.mark.parametrize("target", ["cpu", "sm_90a"])
+@pytest.mark.parametrize("name", ["chain", "names"])
+def test_once_open_in_vectors(name: str, target: str) -> None:
+    made = driver.lower(driver.parse(PROGRAMS[name])["f"], target, schedule="auto")
     assert open_of(proved(made.function, made.plan)) == []
 
 
@@ -207,6 +242,9 @@ WRONG = {
         "    launch f_decided\n    launch f_y_1\n",
         "    launch f_y_1\n    launch f_decided\n",
     ),
+    "a link of a chain left out": (CHAIN, "(w + u)", "(v + u)"),
+    "a link of another element": (CHAIN, "x[i, j] + b[j]", "x[i, j] + b[0]"),
+    "a name for something else": (NAMES, "(t'1 * t'1)", "(t'1 * x[i])"),
     "a wrong arm": (ARMS, "else {", "else { v[0] = 7:i32"),
     "a sum that goes back too early": (OUTSIDE, "        C[i, j] = c ", "        C[j, i] = c "),
 }

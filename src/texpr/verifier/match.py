@@ -140,11 +140,13 @@ class Pairing:
         named = (
             let is not None and variable is not None and variable.name == let.stored and not isinstance(variable.value, Load)
         )
+        alias = None if let is None else let.value  # a name for an element is that element
+        written = isinstance(given, Load) and isinstance(alias, Load) and given.buffer.name == alias.buffer.name
         if named and isinstance(given, Ref) and isinstance(meant, Ref):
             self.place(given, meant, site, spot)
         elif variable is not None and variable.value is not None:
             self.written_out(given, variable.value, variable, meant, site, spot)
-        elif isinstance(given, Load | Ref) and isinstance(meant, Load | Ref):
+        elif isinstance(given, Load | Ref) and isinstance(meant, Load | Ref) and not written:
             self.place(given, meant, site, spot)
         elif let is not None:
             self.value(given, let.value, site, let.spot)

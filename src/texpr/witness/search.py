@@ -62,6 +62,7 @@ class _Search:
     copied: dict[Buffer | Sym, Kept] = field(default_factory=dict["Buffer | Sym", Kept])
     turns: dict[Launch, dict[tuple[Sym, Expr], None]] = field(default_factory=dict["Launch", "dict[tuple[Sym, Expr], None]"])
 
+    named: dict[Buffer | Sym, Match] = field(default_factory=dict["Buffer | Sym", Match])
     unlike: set[tuple[Event, Action]] = field(default_factory=set[tuple[Event, Action]])
     lines: dict[Action, int] = field(init=False)
     stored: frozenset[Buffer | Sym] = field(init=False)
@@ -80,6 +81,8 @@ class _Search:
                 found = self.match(event, self.candidates(event, round))
                 if found is not None:
                     self.matches[event] = found
+                    if event.let:
+                        self.named[home_of(event.target)] = found
                     known = [*keeps(found, self.asked.program.scopes)]
                     self.parted += [kept for kept in known if kept.in_parts]
                     for kept in known:
@@ -123,7 +126,7 @@ class _Search:
                 continue
             wanted = indices(action.spot)
             around = wanted[: self.asked.program.scopes[action.stored]]
-            pairing.hints[:0] = [*self.in_parts(pairing, wanted), *self.in_copies(pairing)]
+            pairing.hints[:0] = [*self.in_parts(pairing, wanted), *self.in_copies(pairing), *self.in_registers(pairing)]
             pairing.hints += [pair for kept in known for pair in kept.applied(event.target, action.target, around)]
             found.append((pairing, self.solutions(pairing, wanted)))
         found.sort(key=lambda guess: self.unnamed(guess[0]))
@@ -156,6 +159,16 @@ class _Search:
         read = [(o.read, o.meant) for o in pairing.operands if isinstance(o.meant, Load)]
         around = {meant: wanted[: self.asked.program.scopes[meant.buffer]] for _, meant in read}
         return [pair for kept in self.parted for given, meant in read for pair in kept.applied(given, meant, around[meant])]
+
+    def in_registers(self, pairing: Pairing) -> Iterator[tuple[Expr, Expr]]:
+        """What an event's reads of registers say that never change: of which elements they are, as they were written."""
+        known = {*pairing.event.site.dims}
+        for operand in pairing.operands:
+            match = self.named.get(home_of(operand.read))
+            if match is not None and isinstance(operand.meant, Load) and match.action.stored == operand.meant.buffer:
+                assert isinstance(match.action.target, Load)
+                written = (e.substitute(match.indices) for e in match.action.target.index)
+                yield from ((mine, e) for mine, e in zip(operand.meant.index, written, strict=True) if e.syms() <= known)
 
     def in_copies(self, pairing: Pairing) -> Iterator[tuple[Expr, Expr]]:
         """What an event's places say in arrays in which iterations have copies, where each is as it was written."""
