@@ -159,10 +159,6 @@ class Map:
         """Simpler, and equal wherever the first point lies in `context`."""
         return Map(self.ins, self.outs, limited(lambda: self.raw.gist_domain(context.raw)))
 
-    def lexmin(self) -> Map:
-        """For each point of the domain its first partner."""
-        return Map(self.ins, self.outs, limited(self.raw.lexmin))
-
     def range_product(self, other: Map) -> Map:
         """x → (y, z) for x → y here and x → z in `other`, as flat tuples."""
         return Map(self.ins, (*self.outs, *other.outs), limited(lambda: self.raw.flat_range_product(other.raw)))

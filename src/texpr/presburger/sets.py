@@ -106,10 +106,6 @@ class Set:
             return self
         return self.where(conj(Eq(expr(sym) - value) for sym, value in values.items()))
 
-    def lexmin(self) -> Set:
-        """The first point in lexicographic order, for each value of the parameters."""
-        return Set(self.dims, limited(self.raw.lexmin))
-
     def params_as_dims(self) -> Set:
         """Parameters moved in front of the dimensions."""
         params = self.params
