@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from itertools import pairwise
 from typing import TypeAlias
 
-from texpr.affine.expr import Atom, Expr, FloorDiv, Mod, Sym, combination, expr, term
+from texpr.affine.expr import ONE, Atom, Expr, FloorDiv, Mod, Sym, combination, expr, term
 from texpr.presburger.products import parted
 from texpr.reading.events import Site
 
@@ -31,6 +31,8 @@ def inverse(site: Site, indices: Mapping[Sym, Expr], own: Collection[Sym] = ()) 
         if hi.is_constant and lo.is_constant and lo.constant == 0 < hi.constant
     }
     dims = {*site.dims}
+    alone = {a.sym: 0 for a in site.launch.kernel.axes if a.extent is ONE} | {sym: 0 for sym, end in ends.items() if end == 1}
+    indices = {sym: value.substitute(alone) for sym, value in indices.items()}
     for loop, value in sorted(indices.items(), key=lambda item: any(len(m) > 1 for m, _ in item[1].terms)):  # plain ones first
         _take(*_turned(value, expr(loop), dims), known, digits, ends)
     for loop in site.loops:

@@ -231,8 +231,11 @@ class _Search:
                     home, stored = home_of(operand.read), home_of(operand.meant)
                     if not _named_alike(home, stored) and (home, stored) not in kept:
                         self.matches.pop(event, None)
+        again = {(home_of(e.target), m.action) for e, m in self.matches.items() if not isinstance(e.stmt, k.Declare)}
         for event, match in list(self.matches.items()):
-            if isinstance(event.value, Literal) and isinstance(event.target, Load) and self.is_elsewhere(match):
+            constant = isinstance(event.value, Literal)
+            first = isinstance(event.stmt, k.Declare) and (home_of(event.target), match.action) in again  # nobody reads it
+            if constant and (first or (isinstance(event.target, Load) and self.is_elsewhere(match))):
                 del self.matches[event]  # a constant says nothing of its indices
 
     def is_elsewhere(self, match: Match) -> bool:
@@ -255,23 +258,30 @@ class _Search:
             if isinstance(value, Load) and scopes.get(value.buffer) == 0 and home_of(target) not in scopes:
                 index = target.index if isinstance(target, Load) else ()
                 known.append(Kept(home_of(target), index, value.buffer, value.index))
-        for event in loose:
-            found = self.match(event, self.candidates(event), known)
-            if found is not None and all(self.keeps(each, known) for each in found.operands):
-                self.matches[event] = found
+        self.matched(loose, known)
         anchors = tuple(self.matches.values())
         for event in loose:
             source = None if event in self.matches else parts.source(event)
             if source is not None and (copy := self.copy(event, source, anchors)) is not None:
                 self.copies[event] = copy
+        self.matched([e for e in loose if self.copies and e not in self.matches and e not in self.copies], known)
+
+    def matched(self, events: Iterable[Event], known: Sequence[Kept]) -> None:
+        """Takes those of `events` for statements whose operands are kept where they are read."""
+        for event in events:
+            found = self.match(event, self.candidates(event), known)
+            if found is not None and all(self.keeps(each, known) for each in found.operands):
+                self.matches[event] = found
 
     def keeps(self, operand: Operand, known: Sequence[Kept]) -> bool:
         """Whether what is read is memory of the program, or something is known to keep that there."""
         home, stored = home_of(operand.read), home_of(operand.meant)
         kept = (m for m in self.matches.values() if home_of(m.event.target) == home and m.action.stored == stored)
+        actions = self.asked.program.actions
         return (
             _named_alike(home, stored)
             or next(kept, None) is not None
+            or any(home_of(e.target) == home and actions[m.action].stored == stored for e, m in self.copies.items())
             or any((each.home, each.stored) == (home, stored) for each in known)
         )
 
@@ -304,9 +314,13 @@ class _Search:
                 loops, known = indices(match.action.spot), set(event.site.dims)
                 same = (m for m in anchors if home_of(m.event.target) == other and m.action.stored == match.action.stored)
                 count = next((n for n, sym in enumerate(loops) if not match.indices[sym].syms() <= known), len(loops))
-                if next(same, None) is not None:
+                if next(same, None) is not None or self.is_called(other, match.action.stored):
                     return self.moved(event, match.action, tuple(match.indices[sym] for sym in loops[:count]), side)
         return None
+
+    def is_called(self, home: Buffer | Sym, stored: Buffer | Sym) -> bool:
+        """Whether a register is called as memory of the program is."""
+        return isinstance(home, Sym) and self.asked.reading.variables[home].name.name == stored.name
 
     def moved(self, event: Event, action: Action, values: tuple[Expr, ...], side: int, plain: Load | None = None) -> Moved:
         """`event` as a copy of the element that `action` writes, for these indices of the outermost loops around that.
