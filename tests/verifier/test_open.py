@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
+from tests.lowering.test_cluster import ROWS
 from tests.verifier.verdicts import is_proved, open_of
 
 from texpr import driver
@@ -156,18 +157,9 @@ fn f(a: i32, x: i32[n]): i32[n] {
 schedule f for cuda { split(i, 8) -> (b, t)  bind(b, grid.y)  bind(t, block.x)  stage(s, at=b, in=registers) -> sr }"""
 """A register is the program's, and has the value of memory that is called as it is."""
 
-CLUSTER = """
-fn f(x: f32[M, 64] align(16), w: f32[64] align(16)): f32[M] {
-    new y: f32[M]
-    par M |i| {
-        new s: f32 = 0.0
-        par 64 |k| reduce(s) { s += x[i, k] * w[k] }
-        y[i] = s
-    }
-    return y
-}
+CLUSTER = f"""{ROWS}
 
-schedule f for cuda { bind(i, grid.x)  cluster(i, 8)  stage(w, at=i, in=shared, via=tma, multicast=i) -> ws }"""
+schedule rows for cuda {{ bind(i, grid.x)  cluster(i, 8)  stage(w, at=i, in=shared, via=tma, multicast=i) -> ws }}"""
 """A block that only fills a cluster sums up nothing, and its lanes exchange that."""
 
 SCHEDULED = {"staged": STAGED, "cluster": CLUSTER}
