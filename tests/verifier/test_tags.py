@@ -15,8 +15,8 @@ from texpr import driver
 from texpr.affine.expr import expr
 from texpr.ir import kernel as k
 from texpr.ir.selection import Selected
+from texpr.ir.tags import End, Instance, Joined, Leaf, Moved, Statement, Step, Tag, Turn
 from texpr.verifier import Question, Tags, prove, question
-from texpr.verifier.tags import End, Instance, Joined, Leaf, Moved, Statement, Step, Tag, Turn
 from texpr.witness import proved, search
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

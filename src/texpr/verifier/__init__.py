@@ -7,7 +7,7 @@ independent, its subscripts in bounds, nothing is read before it is written) and
 """
 
 from texpr.ir.proof import Obligation, Proof, Verdict
+from texpr.ir.tags import Tags
 from texpr.verifier.prove import Question, prove, question
-from texpr.verifier.tags import Tags
 
 __all__ = ["Obligation", "Proof", "Question", "Tags", "Verdict", "prove", "question"]

@@ -8,6 +8,7 @@ to where it is read. At its time a copy touches no element that the program does
 from __future__ import annotations
 
 from texpr.affine.expr import Expr, expr
+from texpr.ir.tags import Moved
 from texpr.ir.value import Load, Ref
 from texpr.isa.levels import Space
 from texpr.presburger.formula import Eq
@@ -15,7 +16,6 @@ from texpr.presburger.questions import Point
 from texpr.reading.events import Event
 from texpr.verifier.flow import Access, Flow, apart, when
 from texpr.verifier.match import home_of
-from texpr.verifier.tags import Moved
 from texpr.verifier.there import There, nowhere
 
 

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import program as ir
+from texpr.ir.tags import ELEMENTS, End, Tags
 from texpr.ir.value import Buffer, Load, Ref
 from texpr.isa.levels import Space
 from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, between, compare, conj, differ, disj, negate, rename, syms
@@ -30,7 +31,6 @@ from texpr.verifier.landing import Landing, known, landed, not_landed
 from texpr.verifier.match import Match, home_of
 from texpr.verifier.phases import Phases
 from texpr.verifier.places import COPY, ELEMENT, PLACE, THREAD, Address, address, follows
-from texpr.verifier.tags import ELEMENTS, End, Tags
 from texpr.verifier.there import There, is_plain, nowhere, own_names, there
 
 Home: TypeAlias = "Buffer | Sym"

@@ -13,13 +13,13 @@ from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
+from texpr.ir.tags import End
 from texpr.isa.levels import Space
 from texpr.presburger.formula import FALSE, Eq, Formula, conj, differ, disj, negate, rename
 from texpr.presburger.omega import refuted
 from texpr.presburger.questions import Point, witness
 from texpr.reading.events import Event, Reading, Site
 from texpr.reading.order import Sides, launched_later, not_behind, unordered
-from texpr.verifier.tags import End
 
 Names: TypeAlias = Mapping[Sym, "Sym | Expr"]
 

@@ -20,6 +20,7 @@ from typing import TypeAlias
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
+from texpr.ir.tags import End, Instance, Turn
 from texpr.isa.levels import Space
 from texpr.presburger.formula import TRUE, Eq, Formula, Ge, conj, differ, disj, equal, negate
 from texpr.presburger.omega import refuted
@@ -29,7 +30,6 @@ from texpr.reading.order import Sides, domains, equal_all, not_behind, sides_of,
 from texpr.support.span import NOWHERE
 from texpr.verifier.asked import Asked, Told
 from texpr.verifier.landing import Landing, Names, known, located, never_lands, not_landed, own_dims, there
-from texpr.verifier.tags import End, Instance, Turn
 
 Kind: TypeAlias = type[object] | UnionType
 ARRIVAL, COPY = k.BarrierExpect | k.BarrierArrive, k.CopyTensor | k.CopyBulk

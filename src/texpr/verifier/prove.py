@@ -12,6 +12,7 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.proof import Obligation, Proof, Verdict
 from texpr.ir.shared import overlaps
+from texpr.ir.tags import Hole, Leaf, Moved, Statement, Tag, Tags
 from texpr.ir.value import Buffer, Literal
 from texpr.isa.levels import Space
 from texpr.presburger.formula import Formula, compare, conj, negate
@@ -30,7 +31,6 @@ from texpr.verifier.match import Match, Pairing, Unlike, home_of, memory_of
 from texpr.verifier.once import Done, manner
 from texpr.verifier.shares import Shares, Wrong
 from texpr.verifier.sums import Sums
-from texpr.verifier.tags import Hole, Leaf, Moved, Statement, Tag, Tags
 from texpr.verifier.together import diverging
 
 Ts = TypeVarTuple("Ts")

@@ -17,6 +17,7 @@ from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.structure import same
+from texpr.ir.tags import ELEMENTS, Joined, Leaf, Step, Tag
 from texpr.ir.updates import EXACTLY_ONCE_FREE, combine, identity
 from texpr.ir.value import Load, Op, Ref, Value
 from texpr.isa.levels import Space
@@ -24,7 +25,6 @@ from texpr.presburger.formula import TRUE, Eq, Formula, conj, differ, equal, neg
 from texpr.reading.events import Event, Site
 from texpr.verifier.flow import Flow, Home
 from texpr.verifier.match import Match, home_of, memory_in, same_constant
-from texpr.verifier.tags import ELEMENTS, Joined, Leaf, Step, Tag
 
 Doubt: TypeAlias = tuple[Event, str, tuple[Formula, ...]]
 """Of which event what is to be shown: that facts never hold together."""

@@ -12,6 +12,7 @@ from itertools import combinations
 
 from texpr.affine.expr import Sym, expr
 from texpr.ir import program as ir
+from texpr.ir.tags import ELEMENTS, Joined, Tag
 from texpr.ir.updates import EXACTLY_ONCE_FREE
 from texpr.ir.value import Buffer, Load
 from texpr.isa.levels import Space
@@ -25,7 +26,6 @@ from texpr.verifier.asked import Asked, Told
 from texpr.verifier.flow import Access, Flow
 from texpr.verifier.match import Match, home_of
 from texpr.verifier.shares import Doubt, Share, Shares, Wrong, precedes, subscripts
-from texpr.verifier.tags import ELEMENTS, Joined, Tag
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.tags import ELEMENTS, Hole, Joined, Leaf, Moved, Statement, Step, Tag
 from texpr.ir.value import Buffer, Literal, Load, Ref
 from texpr.isa.levels import Space
 from texpr.presburger.omega import refuted
@@ -20,7 +21,6 @@ from texpr.verifier import Proof, Question, Tags, Verdict, prove, question
 from texpr.verifier.flow import Flow
 from texpr.verifier.match import Match, Operand, Pairing, Unlike, home_of
 from texpr.verifier.shares import Shares
-from texpr.verifier.tags import ELEMENTS, Hole, Joined, Leaf, Moved, Statement, Step, Tag
 from texpr.witness.indices import Kept, keeps, solutions, solve
 from texpr.witness.inverse import inverse
 from texpr.witness.parts import Parts, outer_loops

@@ -11,13 +11,13 @@ from itertools import takewhile
 
 from texpr.affine.expr import ZERO, Expr, Mod, Sym, expr
 from texpr.ir import kernel as k
+from texpr.ir.tags import End, Instance, Turn
 from texpr.ir.value import Load
 from texpr.isa.levels import Space
 from texpr.presburger.formula import Eq, Ge, holds, syms
 from texpr.presburger.relaxed import flat
 from texpr.reading.events import Event, Reading, Signal, Site
 from texpr.verifier.phases import ARRIVAL, COPY
-from texpr.verifier.tags import End, Instance, Turn
 from texpr.witness.inverse import inverse
 
 FAR = 64
