@@ -10,6 +10,8 @@ from tests.verifier.mutants import mutants
 
 from texpr import driver
 from texpr.ir import kernel as k
+from texpr.ir.kernel_parse import parse_plan
+from texpr.ir.kernel_text import plan_text
 from texpr.verifier import prove
 from texpr.verifier.alike import Family
 from texpr.verifier.flow import Access
@@ -105,3 +107,32 @@ def test_questions_grow_as_the_program_does(kind: Callable[..., str]) -> None:
         compiled = driver.lower(function, "sm_90a")
         counts.append(sum(proved(compiled.function, compiled.plan).counts.values()))
     assert counts[2] - counts[1] <= 2.2 * (counts[1] - counts[0])
+
+
+TURNS = """
+fn f(x: i32[n, 6]): i32[n] {
+    new y: i32[n]
+    par n |i| {
+        y[i] = 1
+        seq 6 |k| {
+            if k % 2 == 0 { y[i] = y[i] + x[i, k] }
+            if k % 2 == 1 { y[i] = y[i] * x[i, k] }
+            if k % 2 == 0 { y[i] = y[i] - x[i, k] }
+        }
+    }
+    return y
+}"""
+EVEN = "            y_own = (y_own {} x[i, 2 * k])\n"
+ODD = "            y_own = (y_own * x[i, 2 * k + 1])\n"
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_turns_come_before_the_order_of_statements(right: bool) -> None:
+    """Two turns in one of the kernel: the last statement of an even one comes before the only one of an odd one."""
+    compiled = driver.lower(driver.parse(TURNS)["f"], "sm_90a")
+    text = plan_text(compiled.plan)
+    before, after = text.index("        for k in"), text.index("        y[i] = y_own")
+    two = EVEN.format("+") + (EVEN.format("-") + ODD if right else ODD + EVEN.format("-"))
+    plan = parse_plan(f"{text[:before]}        for k in 0..3 {{\n{two}        }}\n{text[after:]}")
+    counts = proved(compiled.function, plan).counts
+    assert not counts["undecided"] and bool(counts["refused"]) is not right

@@ -9,7 +9,8 @@ nearest: each first one with the next of the others, or, where the second stands
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import pairwise, product
 from typing import TypeAlias
@@ -17,44 +18,30 @@ from typing import TypeAlias
 from texpr.verifier.flow import Access
 
 Family: TypeAlias = "tuple[Access, ...]"
-"""Accesses that are alike, in the order of the kernel."""
+"""Accesses that are alike, in the order in which they stand."""
 
 
 def families(accesses: Sequence[Access]) -> Iterator[Family]:
     """`accesses` of one place, those together that are alike."""
-    found: dict[Hashable, list[Access]] = defaultdict(list)
+    found: dict[Hashable, dict[Hashable, Access]] = defaultdict(dict)
     for access in accesses:
-        found[_shape(access)].append(access)
-    for each in found.values():
-        depth = _depth(each)
-        many = Counter(access.when[depth] for access in each if depth is not None)
-        alike = [access for access in each if depth is None or many[access.when[depth]] == 1]
-        if depth is None:
-            yield from ((access,) for access in each)
-        elif alike:
-            yield tuple(sorted(alike, key=_stands))
-        yield from ((access,) for access in each if access not in alike)
+        found[_shape(access)].setdefault((_stands(access), access.when), access)
+    for alike in found.values():
+        each = sorted(alike.values(), key=_stands)
+        yield from [tuple(each)] if _in_order(each) else [(access,) for access in each]
 
 
 def pairs(one: Family, two: Family) -> Iterator[tuple[Access, Access]]:
     """Pairs of `one` and `two` that speak for all: what holds of none of them holds of none."""
-    depth = _depth((*one, *two)) if len(one) * len(two) > 1 else None
-    if depth is None or one[0].site.path[-1][0] is not two[0].site.path[-1][0]:
+    lists = {id(each[0].site.path[-1][0]) for each in (one, two)}
+    if len(lists) > 1 or not _in_order(sorted((*one, *two), key=_stands)):
         yield from product(one, two)
         return
-    mine, theirs = ([(_stands(access), _at(access, depth)) for access in each] for each in (one, two))
-    if any(a[1] > b[1] for a, b in pairwise(sorted((*mine, *theirs)))):  # the program has them in another order
-        yield from product(one, two)
-        return
-    at = 0
-    for x, (stands, time) in zip(one, mine, strict=True):
-        while at < len(two) and theirs[at][0] < stands and theirs[at][1] < time:
-            at += 1
-        for y, (other, later) in zip(two[at:], theirs[at:], strict=True):
-            yield x, y
-            if stands < other and time < later:
-                break
-    if mine[-1][0] > theirs[0][0] and mine[-1][1] > theirs[0][1]:
+    stand = [*map(_stands, two)]
+    for access in one:
+        at = _stands(access)
+        yield from ((access, other) for other in two[bisect_left(stand, at) : bisect_right(stand, at) + 1])
+    if _stands(one[-1]) > stand[0]:
         yield one[-1], two[0]
 
 
@@ -62,25 +49,19 @@ def _stands(access: Access) -> int:
     return access.site.path[-1][1]
 
 
-def _at(access: Access, depth: int) -> int:
-    found = access.when[depth]
-    assert isinstance(found, int), "times differ in the order of statements"
-    return found
-
-
-def _depth(accesses: Sequence[Access]) -> int | None:
-    """Where times first differ, all of them in the order of statements; None where that is not so."""
-    for depth, steps in enumerate(zip(*(access.when for access in accesses), strict=False)):
-        turns = [step if isinstance(step, int) else step[0] for step in steps]
-        if any(turn != turns[0] for turn in turns):
-            return depth if all(isinstance(turn, int) for turn in turns) else None
-    return None
+def _in_order(accesses: Sequence[Access]) -> bool:
+    """Whether the program has them as they stand: in the same turns of all loops around, by the order of statements."""
+    for steps in zip(*(access.when for access in accesses), strict=False):
+        if any(step != steps[0] for step in steps):
+            both = pairwise(zip(map(_stands, accesses), steps, strict=True))
+            return all(isinstance(x, int) and isinstance(y, int) and (x < y if s < t else x == y) for (s, x), (t, y) in both)
+    return len(accesses) == 1
 
 
 def _shape(access: Access) -> Hashable:
     """All that is asked about, but for when."""
     event, site = access.event, access.site
-    if event.kind not in ("plain", "atomic") or event.engine or access.is_hole or not site.path:
+    if event.kind not in ("plain", "atomic") or event.engine or access.is_hole:
         return access  # when it is done is another question
     return (
         access.index, access.write, event.atomic, access.is_free, access.stored, access.meant, access.copies,

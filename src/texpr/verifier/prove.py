@@ -287,7 +287,7 @@ class _Prover:
         for home, accesses in list(self.by_home.items()):
             writes = [a for a in accesses if a.write]
             ends = [at_end(home, writes[0].event)] if isinstance(home, Buffer) and home in results and writes else []
-            for reader in (*families([a for a in accesses if not a.write]), *families(ends)):
+            for reader in (*families([a for a in accesses if not a.write]), *zip(ends)):
                 access = reader[0]
                 writers = [a for a in self.program.actions if a.stored == access.stored]
                 what = "a result is there" if access in ends else "what is read is there"
