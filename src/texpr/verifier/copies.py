@@ -19,23 +19,23 @@ from texpr.verifier.match import home_of
 from texpr.verifier.there import There, nowhere
 
 
-def copied(event: Event, source: Load | Ref, tag: Moved, flow: Flow) -> tuple[Access, Access] | None:
-    """What `event` reads and writes as a copy of `source`; None where it is none. What a register holds, `tag` says."""
+def copied(event: Event, source: Load | Ref, tag: Moved, flow: Flow) -> tuple[Access, ...]:
+    """What `event` reads and writes as a copy of `source`; nothing where it is none. What a register holds, `tag` says."""
     action = flow.program.actions[tag.action]
     plain = event.target if tag.side == 1 else source
     found = {loop.sym: e for loop, e in zip(action.spot.loops, tag.indices, strict=False)}
     if not isinstance(action.target, Load) or tag.side not in (-1, 1):
-        return None
+        return ()
     meant, copies = plain.index if isinstance(plain, Load) else (), tuple[Expr, ...]()
     shared = isinstance(plain, Load) and flow.space(plain.buffer) is Space.GLOBAL
     if isinstance(plain, Load) and shared and (plain.buffer in flow.program.scopes or plain.buffer.role != "local"):
         if plain.data or action.stored != plain.buffer or flow.program.scopes.get(plain.buffer) != 0:
-            return None
+            return ()
     else:
         around = [loop.sym for loop in action.spot.loops[: flow.program.scopes[action.stored]]]
         named = {sym for e in action.target.index for sym in e.syms()} & {loop.sym for loop in action.spot.loops}
         if not {*around, *named} <= found.keys():
-            return None
+            return ()
         meant, copies = tuple(e.substitute(found) for e in action.target.index), tuple(found[sym] for sym in around)
     *before, place, _ = when(action.spot, found, 0)
     assert isinstance(place, int)

@@ -7,7 +7,7 @@ statement's, and each index expression in it means the same number on both sides
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from texpr.affine.expr import Expr, Sym, expr
@@ -60,8 +60,6 @@ class Pairing:
     event: Event
     action: Action
     equations: list[tuple[Expr, Expr]] = field(default_factory=list[tuple[Expr, Expr]])
-    hints: list[tuple[Expr, Expr]] = field(default_factory=list[tuple[Expr, Expr]])
-    """What need not hold, but does where memory is laid out as in the program."""
     operands: list[Operand] = field(default_factory=list[Operand])
     data: dict[Sym, Sym] = field(default_factory=dict[Sym, Sym])
     partial: bool = False
@@ -79,14 +77,10 @@ class Pairing:
             value = Op("select", (condition, value, event.target), event.target.dtype)
         if len(tests) != len(wanted):
             raise Unlike
-        self.target()
+        self.place(event.target, action.target, event.site, action.spot, reading=False)
         for (given, site), (meant, spot) in zip(tests, wanted, strict=True):
             self.value(given, meant, site, spot)
         self.value(value, action.value, event.site, action.spot)
-
-    def target(self) -> None:
-        """Compares targets alone. Raises Unlike."""
-        self.place(self.event.target, self.action.target, self.event.site, self.action.spot, reading=False)
 
     def place(self, given: Load | Ref, meant: Load | Ref, site: Site, spot: Spot, *, reading: bool = True) -> None:
         """An element or a variable on both sides."""
@@ -106,9 +100,8 @@ class Pairing:
         for (mine, value), (theirs, other) in zip(given.data, meant.data, strict=True):
             self.value(value, other, site, spot)
             self.data[theirs] = mine
-        if given.buffer.name == meant.buffer.name and len(given.index) == len(meant.index):
-            into = self.equations if given.buffer is meant.buffer or given.buffer.role != "local" else self.hints
-            into.extend(zip(meant.index, given.index, strict=True))
+        if given.buffer.name == meant.buffer.name and (given.buffer is meant.buffer or given.buffer.role != "local"):
+            self.equations.extend(zip(meant.index, given.index, strict=True))
 
     def value(self, given: Value, meant: Value, site: Site, spot: Spot) -> None:
         """A value on both sides."""
@@ -155,7 +148,7 @@ class Pairing:
 
     def written_out(self, given: Value, value: Value, variable: Variable, meant: Value, site: Site, spot: Spot) -> None:
         """A register that never changes: what it holds is compared, or the register itself stands for memory."""
-        kept = len(self.equations), len(self.hints), len(self.operands), dict(self.data)
+        kept = len(self.equations), len(self.operands), dict(self.data)
         try:
             if isinstance(meant, Load) and meant.buffer.role == "local" and meant.buffer.name == variable.name.name:
                 raise Unlike  # so it has not only the value of that, but is it
@@ -163,8 +156,8 @@ class Pairing:
         except Unlike:
             if not isinstance(given, Ref) or not isinstance(meant, Load) or meant.buffer.role != "local":
                 raise
-            del self.equations[kept[0] :], self.hints[kept[1] :], self.operands[kept[2] :]
-            self.data = kept[3]
+            del self.equations[kept[0] :], self.operands[kept[1] :]
+            self.data = kept[2]
             self.place(given, meant, site, spot)
 
     def idle(self, indices: Mapping[Sym, Expr]) -> tuple[Formula, ...]:
@@ -221,26 +214,9 @@ def same_constant(a: Value, b: Value) -> bool:
     return x.hex() == y.hex() or (x != x and y != y)
 
 
-def memory_of(value: Value) -> Load | Ref | None:
-    """The place that a value is, if it is no more than that."""
-    return value if isinstance(value, Load | Ref) else None
-
-
 def home_of(place: Load | Ref) -> Buffer | Sym:
     """The memory that a place is in."""
     return place.buffer if isinstance(place, Load) else place.sym
-
-
-def memory_in(value: Value) -> Iterator[Load | Ref]:
-    """The places that a value reads."""
-    match value:
-        case Load() | Ref():
-            yield value
-        case Op():
-            for arg in value.args:
-                yield from memory_in(arg)
-        case _:
-            return
 
 
 def _is_free(action: Action) -> bool:

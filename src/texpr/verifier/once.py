@@ -6,9 +6,9 @@ Tags say where an instance is done, and are asked about it by the digits of its 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise, product
+from itertools import chain, pairwise
 
 from texpr.affine.expr import Expr, FloorDiv, Mod, Sym, expr
 from texpr.affine.facts import Known
@@ -62,10 +62,9 @@ class Done:
 
     def uncovered(self) -> Point | None:
         """An instance that no event does. Raises Undecided."""
-        if self.told.keys() >= {*self.found} and not any(map(self.own, self.found)):
-            missed = shared(negate(conj(here)) for here in self.told.values())
-            if refuted((*self.facts, *missed, self.flow.premises)):
-                return None
+        plain = self.told.keys() >= {*self.found} and not any(map(self.own, self.found))
+        if plain and self.refuted(shared(negate(conj(here)) for here in self.told.values())):
+            return None
         pairs = ([(e, self.indices[s]) for s, e in match.indices.items() if s in self.indices] for match in self.found)
         done = [there(m.event.site, each, (_at(m, (), self.indices),)) for m, each in zip(self.found, pairs, strict=True)]
         return nowhere(self.facts, done, self.flow.premises, self.plain)
@@ -75,7 +74,7 @@ class Done:
         one, two, own = a.event, b.event, self.own(a)
         if home_of(one.target) != home_of(two.target) and not {home_of(one.target), home_of(two.target)} & {*self.parts}:
             return None
-        if {a, b} <= self.told.keys() and (a is b or self.apart(self.told[a], self.told[b])):
+        if {a, b} <= self.told.keys() and (a is b or self.refuted(self.told[a], self.told[b])):
             return None
         sides = sides_of(one.site, two.site, own)
         facts = [*domains(one.site, two.site, sides), *equal_all(own, sides)]
@@ -84,12 +83,9 @@ class Done:
             facts.append(differ(map(sides.a, one.site.dims), map(sides.b, one.site.dims)))
         return witness(facts, self.flow.premises)
 
-    def apart(self, a: Sequence[Formula], b: Sequence[Formula]) -> bool:
-        """Whether it is quickly shown that what `a` says of an instance and what `b` says are never both so."""
-        ends = [[fact.expr for fact in each if isinstance(fact, Eq)] for each in (a, b)]
-        opposed = any(not gap.terms and gap.constant for x, y in product(*ends) for gap in (x - y, x + y))
-        ranges = (fact for fact in (*a, *b) if not isinstance(fact, Eq))  # often enough, and many pairs have the same
-        return opposed or any(refuted((*self.facts, *facts, self.flow.premises)) for facts in (ranges, (*a, *b)))
+    def refuted(self, *more: Iterable[Formula]) -> bool:
+        """Whether it is quickly shown that no instance has all of these facts."""
+        return refuted((*self.facts, *chain(*more), self.flow.premises))
 
     def where(self, match: Match) -> Iterator[tuple[Formula, ...]]:
         """When an instance is done by a match, if it is quickly shown that this is where its tag says, and nowhere else."""
@@ -101,13 +97,6 @@ class Done:
             same = [Eq(e.substitute(at) - self.indices[s]) for s, e in match.indices.items() if s in self.indices]
             facts = flat((*(rename(f, at) for f in site.where), *same, equal((at[s] for s in own), own)))
             yield tuple(f for f in facts if f not in self.facts and not is_plain(f, self.plain.known))
-
-
-def manner(action: Action, found: Sequence[Match]) -> Hashable:
-    """All that is asked of a statement and of what does it, all into parts of sums: elements of a tuple have it in common."""
-    sites = ((id(m.event.site.launch), tuple(map(id, m.event.site.loops)), m.event.site.domain) for m in found)
-    done = ((*m.indices.items(), m.inverse) for m in found)
-    return tuple(loop.sym for loop in action.spot.loops), action.spot.domain, *sites, *done
 
 
 def _at(match: Match, own: Collection[Sym], indices: Mapping[Sym, Expr]) -> tuple[Expr, ...]:

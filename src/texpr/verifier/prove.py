@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations_with_replacement, product
 from typing import TypeVarTuple, Unpack
@@ -13,7 +13,7 @@ from texpr.ir import program as ir
 from texpr.ir.proof import Obligation, Proof, Verdict
 from texpr.ir.shared import overlaps
 from texpr.ir.tags import Hole, Leaf, Moved, Statement, Tag, Tags
-from texpr.ir.value import Buffer, Literal
+from texpr.ir.value import Buffer, Literal, Load, Ref
 from texpr.isa.levels import Space
 from texpr.presburger.formula import Formula, compare, conj, negate
 from texpr.presburger.linear import NotAffine
@@ -25,10 +25,10 @@ from texpr.support.span import NOWHERE
 from texpr.verifier.alike import families, pairs
 from texpr.verifier.asked import Asked, Told
 from texpr.verifier.copies import copied, untouched
-from texpr.verifier.flow import Access, Flow, Home, at_end
+from texpr.verifier.flow import Access, Flow, at_end
 from texpr.verifier.landing import never_lands
-from texpr.verifier.match import Match, Pairing, Unlike, home_of, memory_of
-from texpr.verifier.once import Done, manner
+from texpr.verifier.match import Match, Pairing, Unlike, home_of
+from texpr.verifier.once import Done
 from texpr.verifier.shares import Shares, Wrong
 from texpr.verifier.sums import Sums
 from texpr.verifier.together import diverging
@@ -54,13 +54,12 @@ def question(function: ir.Function, plan: k.Plan) -> Question:
 
 def prove(asked: Question, plan: k.Plan, tags: Tags) -> Proof:
     """What can be shown of `plan`, of which `asked` is the question, with the help of `tags`, which are not believed."""
-    reading = asked.reading
-    prover = _Prover(asked.program, reading, asked.premises, tags, Flow(asked.program, reading, asked.premises, tags))
+    prover = _Prover(Flow(asked.program, asked.reading, asked.premises, tags))
     prover.run()
     prover.interface(plan)
     found = prover.found
     unknown = any(o.verdict is Verdict.UNDECIDED and o.what in ("is a statement", "each instance is done") for o in found)
-    if reading.strange or unknown:  # what seems wrong may be right by what is not understood
+    if asked.reading.strange or unknown:  # what seems wrong may be right by what is not understood
         verdicts = {Verdict.REFUSED: Verdict.UNDECIDED}
         found = [replace(each, verdict=verdicts.get(each.verdict, each.verdict)) for each in found]
     return Proof(plan.name, tuple(_told(plan)), tuple(found))
@@ -81,38 +80,24 @@ def _told(plan: k.Plan) -> Iterator[str]:
 
 @dataclass(slots=True)
 class _Prover:
-    program: Program
-    reading: Reading
-    premises: Formula
-    tags: Tags
+    """What is known of a plan's events, one after the other. `by_home`: the accesses of each memory; `done`: of them, by which
+    a statement is done; `copies`: by which elements are copied."""
+
     flow: Flow
     found: list[Obligation] = field(default_factory=list[Obligation])
     matches: dict[Event, Match] = field(default_factory=dict[Event, Match])
-    totals: list[Match] = field(default_factory=list[Match])
     leaves: dict[Event, Match] = field(default_factory=dict[Event, Match])
-    parts: set[Home] = field(default_factory=set[Home])
-    kept: dict[Action, list[Match]] = field(default_factory=dict[Action, list[Match]])
-    copies: list[tuple[Access, Access]] = field(default_factory=list[tuple[Access, Access]])
-    done: dict[Action, list[Access]] = field(default_factory=lambda: defaultdict(list[Access]))
-    parted: list[tuple[object, Access]] = field(default_factory=list["tuple[object, Access]"])
-    others: list[Access] = field(default_factory=list[Access])
+    sums: Sums = field(init=False)
+    copies: list[Access] = field(default_factory=list[Access])
     by_home: dict[object, list[Access]] = field(default_factory=lambda: defaultdict(list[Access]))
+    done: dict[Action, list[Access]] = field(default_factory=lambda: defaultdict(list[Access]))
 
     def run(self) -> None:
         """Says what each event is, then asks all that must hold."""
-        for stmt, site, why in self.reading.strange:
+        for stmt, site, why in self.flow.reading.strange:
             told = Told(site.launch.kernel.name, "understood", type(stmt).__name__, "", getattr(stmt, "span", NOWHERE))
             self.say(told, Verdict.UNDECIDED, why)
         self.match()
-        every = (*self.matches.values(), *self.leaves.values(), *self.totals)
-        touched = {match: [*self.flow.accesses(match)] for match in every}
-        summed = {match.action for match in self.totals}
-        for match in every:  # what is not a sum, nor a name
-            if match.action not in summed and not isinstance(match.action.stmt, ir.Let):
-                self.done[match.action].append(touched[match][-1])
-        every = ((each.home, each) for each in chain(*self.copies, *touched.values(), self.others))
-        for memory, access in (*(each for each in every if each[0] not in self.parts), *self.parted):
-            self.by_home[memory].append(access)
         for told, question, args in chain(
             self.meeting(), self.flow.phases.questions(), self.covered(), self.memory(), self.reads(), self.arenas()
         ):
@@ -137,7 +122,7 @@ class _Prover:
 
     def interface(self, plan: k.Plan) -> None:
         """The plan takes and gives what the function does; what the text assumes of data is checked where it runs."""
-        function = self.program.function
+        function = self.flow.program.function
         same = (plan.params, plan.results, plan.sizes) == (function.params, function.results, function.sizes)
         told = Told("", "same interface", plan.name, "", plan.span)
         self.say(told, Verdict.PROVED if same else Verdict.REFUSED, "parameters, results and sizes, in order")
@@ -146,46 +131,66 @@ class _Prover:
             self.say(told, Verdict.RUN, "by `_validate`, by the interpreter and the emulator")
 
     def match(self) -> None:
-        """Proves of each event what its tag says."""
-        if len(self.tags.events) != len(self.reading.events):
+        """Proves of each event what its tag says, and gathers what events touch."""
+        events, tags = self.flow.reading.events, self.flow.tags.events
+        if len(tags) != len(events):
             raise ValueError("tags of another plan")
-        tagged = dict(zip(self.reading.events, self.tags.events, strict=True))
-        shares, leaves = Shares(self.flow), dict[Event, Match]()
+        tagged, shares = dict(zip(events, tags, strict=True)), Shares(self.flow)
+        self.sums = Sums(shares, self.flow)
         for event, tag in tagged.items():
             if isinstance(tag, Statement | Leaf):
-                self.statement(event, tag, leaves if isinstance(tag, Leaf) else self.matches)
-        self.sums(shares, leaves, tagged)
+                self.statement(event, tag, self.leaves if isinstance(tag, Leaf) else self.matches)
+        parted: list[tuple[object, Access]] = []
+        try:
+            shares.take(tagged, self.leaves, self.matches.values())
+            for told, question, args in self.sums.questions(tagged):
+                self.ask(told, question, *args)
+            parted += self.sums.touched()
+        except Wrong as why:
+            self.say(Told("", "a sum in parts", "", "", NOWHERE), Verdict.REFUSED, str(why))
         for event, tag in tagged.items():
-            told, why = Told.of(event, "is a statement", ""), self.other(event, tag, shares)
-            if why is not None:
-                self.say(told, Verdict.PROVED, why)
-            elif not isinstance(tag, Statement | Leaf) and not event.let:  # a `let` is a name for what is written out
-                self.say(told, Verdict.UNDECIDED, "of none that could be found")
+            if not isinstance(tag, Statement | Leaf):
+                why = self.other(event, tag, shares)
+                if why is not None or not event.let:  # a `let` is a name for what is written out
+                    verdict = Verdict.UNDECIDED if why is None else Verdict.PROVED
+                    self.say(Told.of(event, "is a statement", ""), verdict, why or "of none that could be found")
+        for match in (*self.matches.values(), *self.leaves.values(), *self.sums.made):
+            self.touch(*(touched := [*self.flow.accesses(match)]))
+            if all(match.action is not each.action for each in self.sums.made) and not isinstance(match.action.stmt, ir.Let):
+                self.done[match.action].append(touched[-1])
+        for home in shares.parts:
+            self.by_home.pop(home, None)
+        for memory, access in parted:  # steps of sums have an order of their own
+            self.by_home[memory].append(access)
+
+    def touch(self, *accesses: Access) -> None:
+        """Accesses to be in order with others of their memory."""
+        for access in accesses:
+            self.by_home[access.home].append(access)
 
     def other(self, event: Event, tag: Tag | None, shares: Shares) -> str | None:
         """What an event is that does no statement, None where that is not known."""
-        if isinstance(tag, Statement | Leaf):
-            return None
-        if event in shares.joins or home_of(event.target) in self.parts:
+        if event in shares.joins or home_of(event.target) in shares.parts:
             return "a step of a sum in parts"
         if isinstance(tag, Hole):
-            action = self.program.actions[tag.action]
+            action = self.flow.program.actions[tag.action]
             indices = {loop.sym: e for loop, e in zip(action.spot.loops, tag.indices, strict=False)}
-            self.others += (holes := self.flow.holes(event, event.site, action, indices))
+            self.touch(*(holes := self.flow.holes(event, event.site, action, indices)))
             return "a hole of a tile, which nobody reads" if holes else None
         if isinstance(tag, Moved):
-            source = memory_of(shares.origin(event)[0])
-            copy = None if source is None else copied(event, source, tag, self.flow)
-            self.copies += [] if copy is None else [copy]
-            return None if copy is None else "a copy of an element"
-        if isinstance(event.stmt, k.Declare) and isinstance(event.value, Literal):
-            return "a first value that nobody reads"
-        return None
+            source, _ = shares.origin(event)
+            copy = copied(event, source, tag, self.flow) if isinstance(source, Load | Ref) else ()
+            self.touch(*copy)
+            self.copies += copy[1:]
+            return "a copy of an element" if copy else None
+        is_first = isinstance(event.stmt, k.Declare) and isinstance(event.value, Literal)
+        return "a first value that nobody reads" if is_first else None
 
     def statement(self, event: Event, tag: Statement | Leaf, into: dict[Event, Match]) -> None:
         """That an event is instances of a statement."""
-        action = self.program.actions[tag.action]
-        pairing = Pairing(self.program, self.reading, event, action, partial=isinstance(tag, Statement) and tag.partial)
+        program, reading = self.flow.program, self.flow.reading
+        action = program.actions[tag.action]
+        pairing = Pairing(program, reading, event, action, partial=isinstance(tag, Statement) and tag.partial)
         indices = pairing.named(tag.indices)
         told = Told.of(event, "is a statement", ", ".join(f"{sym} = {value}" for sym, value in indices.items()) or "once")
         try:
@@ -194,127 +199,101 @@ class _Prover:
             self.say(told, Verdict.UNDECIDED, f"not built as line {action.span.line}")
             return
         indices = pairing.named(tag.indices)
-        self.ask(told, witness, pairing.doubts(indices), self.premises)
+        self.ask(told, witness, pairing.doubts(indices), self.flow.premises)
         into[event] = pairing.matched(indices, tag.inverse)
         if pairing.partial and event.engine and (idle := pairing.idle(indices)):
             rest = replace(event.site, domain=(*event.site.domain, negate(conj(idle))))
-            self.others += self.flow.holes(event, rest, action, indices)
-
-    def sums(self, shares: Shares, leaves: dict[Event, Match], tagged: Mapping[Event, Tag | None]) -> None:
-        """What threads sum in parts."""
-        sums = Sums(shares, self.flow)
-        try:
-            shares.take(tagged, leaves, self.matches.values())
-            for told, question, args in sums.questions(tagged):
-                self.ask(told, question, *args)
-            self.parted = [*sums.touched()]
-        except Wrong as why:
-            self.say(Told("", "a sum in parts", "", "", NOWHERE), Verdict.REFUSED, str(why))
-        self.totals, self.kept, self.leaves, self.parts = sums.made, sums.kept, leaves, shares.parts
+            self.touch(*self.flow.holes(event, rest, action, indices))
 
     def meeting(self) -> Iterator[Asked]:
         """Threads reach barriers together, and wait for what they started."""
         known = (*self.matches.values(), *self.leaves.values())
-        for stmt, site in self.reading.together:
-            wide = {k.Level.WARP: stmt.lanes, k.Level.BLOCK: 0} if isinstance(stmt, k.Barrier) else {}
-            width = wide.get(stmt.level, -1) if isinstance(stmt, k.Barrier) else 32
+        for stmt, site in self.flow.reading.together:
             span, how = getattr(stmt, "span", NOWHERE), "all of them, as often"
             told = Told(site.launch.kernel.name, "threads meet", type(stmt).__name__.lower(), how, span)
-            yield told, diverging, (site, width, known, self.premises)
-        for event in self.reading.events:
+            yield told, diverging, (stmt, site, known, self.flow.premises)
+        for event in self.flow.reading.events:
             if event.needs is not None:
                 facts = (*event.site.where, negate(event.needs))
-                yield Told.of(event, "a pixel of the box", "for all indices"), witness, (facts, self.premises)
+                yield Told.of(event, "a pixel of the box", "for all indices"), witness, (facts, self.flow.premises)
             if event.kind == "async" and event.signal is None:
                 told = Told.of(event, "a copy lands", "a wait comes behind it")
-                yield told, never_lands, (event.site, self.flow.landed(event, False), self.premises)
+                yield told, never_lands, (event.site, self.flow.landed(event, False), self.flow.premises)
 
     def covered(self) -> Iterator[Asked]:
         """Each statement is done for each of its indices, once; copies move what is written in the same iterations."""
-        every, known = (*self.matches.values(), *self.leaves.values()), dict[object, Done]()
-        for action in (*self.program.actions, *self.kept):
-            found = self.kept.get(action, [m for m in every if m.action is action])
-            summed = [m for m in self.totals if m.action is action]
-            kernel = ", ".join(dict.fromkeys(m.event.site.launch.kernel.name for m in found))
-            about, span = f"line {action.span.line}, {action.stored.name}", action.span
-            for what, group in (("each instance is done", found), ("each sum is made", summed)):
-                if not group and group is not found:
-                    continue
-                alike = what, manner(action, group) if all(home_of(m.event.target) in self.parts for m in group) else action
-                if alike not in known:
-                    known[alike] = Done(self.flow, action, group, self.parts)
-                done = known[alike]
-                if not isinstance(action.stmt, ir.Let):  # a name, that may be written out
-                    yield Told(kernel, what, about, "no index is left out", span), done.uncovered, ()
-                for one, two in combinations_with_replacement(done.found, 2):
-                    told = Told(kernel, "no instance is done twice", about, "indices differ", span)
-                    yield told, done.twice, (one, two)
-        for _, write in self.copies:
+        every = (*self.matches.values(), *self.leaves.values())
+        groups = [("each instance is done", a, [m for m in every if m.action is a]) for a in self.flow.program.actions]
+        groups += [("each instance is done", action, found) for action, found in self.sums.kept.items()]
+        finals = dict.fromkeys(match.action for match in self.sums.made)
+        groups += [("each sum is made", action, [m for m in self.sums.made if m.action is action]) for action in finals]
+        for what, action, group in groups:
+            kernel = ", ".join(dict.fromkeys(m.event.site.launch.kernel.name for m in group))
+            about, done = (
+                f"line {action.span.line}, {action.stored.name}",
+                Done(self.flow, action, group, self.sums.shares.parts),
+            )
+            if not isinstance(action.stmt, ir.Let):  # a name, that may be written out
+                yield Told(kernel, what, about, "no index is left out", action.span), done.uncovered, ()
+            for one, two in combinations_with_replacement(group, 2):
+                told = Told(kernel, "no instance is done twice", about, "indices differ", action.span)
+                yield told, done.twice, (one, two)
+        for write in self.copies:
             told = Told.of(write.event, "a copy keeps to its iterations", "the program writes there")
             yield told, untouched, (write, self.flow)
 
     def memory(self) -> Iterator[Asked]:
         """Accesses to one place come in the order of the program, of one element at a time, in bounds."""
         for accesses in self.by_home.values():
-            kernel, groups = ", ".join(dict.fromkeys(a.site.launch.kernel.name for a in accesses)), [*families(accesses)]
-            names = {a: f"{a} of line {a.event.span.line}" for a in accesses}
-            for one in groups:
-                span = one[0].event.span
-                yield Told(kernel, "in bounds", str(one[0]), "for all indices", span), self.flow.outside, (one[0],)
-                for two in groups if one[0].write else [each for each in groups if each[0].write]:
-                    for a, b in pairs(one, two):
-                        told = Told(
-                            kernel,
-                            "in order",
-                            f"{names[a]} and {names[b]}",
-                            "one comes first, or they never meet",
-                            a.event.span,
-                        )
-                        yield told, self.flow.misordered, (a, b)
-                    if one[0].write:
-                        told = Told(
-                            kernel, "one element", f"{names[one[0]]} and {names[two[0]]}", "a place holds one at a time", span
-                        )
-                        yield told, self.flow.confused, (one[0], two[0])
+            names, groups = {a: f"{a} of line {a.event.span.line}" for a in accesses}, [*families(accesses)]
+            for first, *_ in groups:
+                yield Told.of(first.event, "in bounds", "for all indices", str(first)), self.flow.outside, (first,)
+            for one, two in product(groups, groups):
+                for a, b in pairs(one, two) if one[0].write or two[0].write else ():
+                    about, how = f"{names[a]} and {names[b]}", "one comes first, or they never meet"
+                    yield Told.of(a.event, "in order", how, about), self.flow.misordered, (a, b)
+                if one[0].write:
+                    about = f"{names[one[0]]} and {names[two[0]]}"
+                    told = Told.of(one[0].event, "one element", "a place holds one at a time", about)
+                    yield told, self.flow.confused, (one[0], two[0])
             for a in accesses if self.flow.space(accesses[0].home) is Space.CLUSTER else ():
                 told = Told.of(a.event, "a block is there", "it ends behind a barrier of its cluster", str(a))
                 yield told, self.flow.strayed, (a.site, a.index, a.write)
 
     def reads(self) -> Iterator[Asked]:
         """What was written before a read was written where it is read, and what is written to results is there in the end."""
-        function = self.program.function
-        results = dict.fromkeys((*function.results, *(b for b in function.params if b.role == "inout")))
+        function, every = self.flow.program.function, self.flow.program.actions
+        results = {*function.results, *(b for b in function.params if b.role == "inout")}
         for home, accesses in list(self.by_home.items()):
             writes = [a for a in accesses if a.write]
             ends = [at_end(home, writes[0].event)] if isinstance(home, Buffer) and home in results and writes else []
-            for reader in (*families([a for a in accesses if not a.write]), *zip(ends)):
-                access = reader[0]
-                writers = [a for a in self.program.actions if a.stored == access.stored]
-                what = "a result is there" if access in ends else "what is read is there"
-                told = Told.of(access.event, what, "written before, in the same memory", str(access))
+            for reader in (*families([a for a in accesses if not a.write]), *zip(ends, strict=True)):
+                access, writers = reader[0], [a for a in every if a.stored == reader[0].stored]
                 spoiled = Told.of(access.event, "no hole is read", "written again before", str(access))
                 for hole, each, action in product([a for a in writes if a.is_hole], reader, writers):
                     yield spoiled, self.flow.spoiled, (hole, each, action)
+                what = "a result is there" if access in ends else "what is read is there"
+                told = Told.of(access.event, what, "written before, in the same memory", str(access))
                 elsewhere = [a for a in writers if a not in self.done or not self.flow.direct(access, self.done[a])]
                 if writers and not elsewhere:
                     self.say(told, Verdict.PROVED, told.how)
-                for each, action in product(reader, elsewhere):
+                begins = [None] if access.stored in function.params and access.stored != home else []
+                for each, action in product(reader, (*elsewhere, *begins)):
                     yield told, self.flow.missing, (each, action, writes)
-                for each in reader if access.stored in function.params and access.stored != home else ():
-                    yield told, self.flow.missing, (each, None, writes)
 
     def arenas(self) -> Iterator[Asked]:
         """Of arrays in the same bytes, none is touched while another is wanted."""
-        for kernel in dict.fromkeys(launch.kernel for launch in self.reading.launches):
+        for kernel in dict.fromkeys(launch.kernel for launch in self.flow.reading.launches):
             pairs = [(x.buffer, y.buffer) for x, y in overlaps(kernel)]
             for one, other in (*pairs, *((y, x) for x, y in pairs)):
                 mine, theirs = self.by_home[one], self.by_home[other]
-                about, how = f"{one.name} and {other.name}", "one is done with before"
-                told = Told(kernel.name, "apart in memory", about, how, kernel.span)
-                if one in self.parts or other in self.parts:
+                told = Told(
+                    kernel.name, "apart in memory", f"{one.name} and {other.name}", "one is done with before", kernel.span
+                )
+                if {one, other} & self.sums.shares.parts:
                     self.say(told, Verdict.UNDECIDED, "parts of sums have bytes in common with something")
                 for a, b in product(mine, theirs):
                     yield told, self.flow.misordered, (a, b)
                 for c, b in product([c for c in theirs if c.write], [b for b in mine if not b.write]):
-                    for action in (a for a in self.program.actions if a.stored == b.stored):
+                    for action in (a for a in self.flow.program.actions if a.stored == b.stored):
                         yield told, self.flow.spoiled, (c, b, action)

@@ -19,12 +19,12 @@ from texpr.ir import program as ir
 from texpr.ir.structure import same
 from texpr.ir.tags import ELEMENTS, Joined, Leaf, Step, Tag
 from texpr.ir.updates import EXACTLY_ONCE_FREE, combine, identity
-from texpr.ir.value import Load, Op, Ref, Value
+from texpr.ir.value import Load, Op, Ref, Value, walk
 from texpr.isa.levels import Space
 from texpr.presburger.formula import TRUE, Eq, Formula, conj, differ, equal, negate, rename, syms
 from texpr.reading.events import Event, Site
 from texpr.verifier.flow import Flow, Home
-from texpr.verifier.match import Match, home_of, memory_in, same_constant
+from texpr.verifier.match import Match, home_of, same_constant
 
 Doubt: TypeAlias = tuple[Event, str, tuple[Formula, ...]]
 """Of which event what is to be shown: that facts never hold together."""
@@ -123,7 +123,7 @@ class Shares:
 
     def join(self, event: Event, update: ir.Update) -> Join:
         """`event` as a join of its target with another place by `update`. Raises Wrong."""
-        for place in dict.fromkeys(memory_in(event.value)):
+        for place in dict.fromkeys(each for each in walk(event.value) if isinstance(each, Load | Ref)):
             if place != event.target and same(event.value, combine(update, (event.target,), (place,))[0]):
                 return Join(update, self.read(place, event.site), event.site.tests)
         if event.site.tests and isinstance(event.value, Load | Ref) and update in ("max", "min"):

@@ -12,12 +12,14 @@ from texpr.reading.order import Sides, sides_of
 from texpr.verifier.match import Match
 
 
-def diverging(site: Site, width: int, matches: Sequence[Match], premises: Formula) -> Point | None:
-    """Two threads of `width` neighbours, of a block if that is 0, of a cluster if −1, of which one reaches `site` more often.
+def diverging(stmt: k.Stmt, site: Site, matches: Sequence[Match], premises: Formula) -> Point | None:
+    """Two threads of those that must reach `stmt` together, of which one does so more often.
 
     Raises Undecided, or ValueError where a test of data is in the way that no statement of the program has.
     """
-    launch = site.launch
+    launch, width = site.launch, 32  # lanes that exchange something
+    if isinstance(stmt, k.Barrier):  # neighbours; 0 for a block, −1 for a cluster
+        width = {k.Level.WARP: stmt.lanes, k.Level.BLOCK: 0}.get(stmt.level, -1)
     sides = sides_of(site, site, (*launch.host, *(launch.blocks if width >= 0 else ()), *(loop.sym for loop in site.loops)))
     here = [rename(f, names) for names in (sides.left, sides.right) for f in launch.domain]
     if width < 0:  # of a cluster

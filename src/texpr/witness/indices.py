@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from texpr.affine.expr import Expr, FloorDiv, Max, Min, Sym, children, combination, expr, term
 from texpr.ir.value import Buffer, Load, Ref
@@ -15,6 +15,21 @@ PARTS = 16
 
 Turns = Collection[tuple[Sym, Expr]]
 """Indices of the program's loops, as other events of a launch have them."""
+
+
+@dataclass(slots=True)
+class Guess(Pairing):
+    """A pairing, with equations that need not hold."""
+
+    hints: list[tuple[Expr, Expr]] = field(default_factory=list[tuple[Expr, Expr]])
+
+
+def laid_out_alike(given: Load | Ref, meant: Load | Ref) -> Iterator[tuple[Expr, Expr]]:
+    """What a place says in an array that is called as one of the program, if its elements lie as those do."""
+    if not (isinstance(given, Load) and isinstance(meant, Load) and given.buffer.name == meant.buffer.name):
+        return
+    if given.buffer is not meant.buffer and given.buffer.role == "local" and len(given.index) == len(meant.index):
+        yield from zip(meant.index, given.index, strict=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +86,7 @@ def keeps(match: Match, scopes: Mapping[Buffer | Sym, int]) -> Iterator[Kept]:
             yield Kept(home_of(given), index, meant.buffer, (*around, *element))
 
 
-def solutions(pairing: Pairing, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapping[Sym, Expr]]:
+def solutions(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapping[Sym, Expr]]:
     """What the indices `wanted` may be, likely ones first."""
     tried: list[Mapping[Sym, Expr]] = []
     for names_first in (None, True, False):
@@ -84,7 +99,7 @@ def solutions(pairing: Pairing, wanted: Sequence[Sym], turns: Turns) -> Iterator
     yield from _along(pairing, wanted, turns)
 
 
-def _boxed(pairing: Pairing, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapping[Sym, Expr]]:
+def _boxed(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapping[Sym, Expr]]:
     """Where no equation names the index along a dimension of a box, and boxes are parts of it: by the array's subscripts, if
     boxes are its outer dimensions, or one part after the other."""
     target, site, loops = pairing.event.target, pairing.event.site, pairing.action.spot.loops
@@ -104,7 +119,7 @@ def _boxed(pairing: Pairing, wanted: Sequence[Sym], turns: Turns) -> Iterator[Ma
                 yield from ({**rest, loop.sym: expr(box.sym) + box.hi * part} for part in range(parts))
 
 
-def solve(pairing: Pairing, wanted: Sequence[Sym], names_first: bool | None, turns: Turns) -> Mapping[Sym, Expr] | None:
+def solve(pairing: Guess, wanted: Sequence[Sym], names_first: bool | None, turns: Turns) -> Mapping[Sym, Expr] | None:
     """What the indices are: by name, or by equations with one unknown; with None, of loops that were cut, by their ends."""
     site, spot = pairing.event.site, pairing.action.spot
     known = set(site.dims)
@@ -147,7 +162,7 @@ def solve(pairing: Pairing, wanted: Sequence[Sym], names_first: bool | None, tur
     return found if all(sym in found for sym in wanted) else None
 
 
-def _counted(pairing: Pairing, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapping[Sym, Expr]]:
+def _counted(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapping[Sym, Expr]]:
     """The innermost index, where no expression names it and lanes take turns: the lane and the turns before are counted."""
     target, site, spot = pairing.event.target, pairing.event.site, pairing.action.spot
     if not spot.loops or not isinstance(target, Load) or target.buffer.rank != 1 or target.buffer.role != "local":
@@ -168,7 +183,7 @@ def _counted(pairing: Pairing, wanted: Sequence[Sym], turns: Turns) -> Iterator[
             yield {**rest, loop.sym: total + _begun(site, used)}
 
 
-def _along(pairing: Pairing, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapping[Sym, Expr]]:
+def _along(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapping[Sym, Expr]]:
     """Where nothing names the index of a loop: along the one axis of the kernel that is as long and says nothing else.
 
     Not where a register would keep an element of the program's memory: a step of some sum looks like that.
@@ -204,7 +219,7 @@ def _within(value: Expr) -> Iterator[Expr]:
                     yield from _within(part)
 
 
-def _cut(pairing: Pairing) -> dict[Sym, Expr]:
+def _cut(pairing: Guess) -> dict[Sym, Expr]:
     """Indices of loops over a part of the program's, which ends where that does: i < n and i' < n - c say i = i' + c."""
     found: dict[Sym, Expr] = {}
     site = pairing.event.site

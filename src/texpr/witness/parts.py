@@ -10,7 +10,7 @@ from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Load, Ref
 from texpr.reading.actions import Action, Program
 from texpr.reading.events import Event, Reading
-from texpr.verifier.match import Match, home_of, memory_of
+from texpr.verifier.match import Match, home_of
 from texpr.verifier.shares import Shares, Wrong
 
 
@@ -60,16 +60,17 @@ class Parts:
         for update in updates:
             joined: ir.Update = "add" if update == "sub" else update
             try:
-                source = memory_of(self.shares.join(event, joined).origin[0])
+                source, _ = self.shares.join(event, joined).origin
             except Wrong:
                 continue
-            if source is not None:
+            if isinstance(source, Load | Ref):
                 return joined, source
         return None
 
     def source(self, event: Event) -> Load | Ref | None:
         """What an event copies or joins, None where it computes something else."""
-        return self.joins[event][1] if event in self.joins else memory_of(self.shares.origin(event)[0])
+        source = self.joins[event][1] if event in self.joins else self.shares.origin(event)[0]
+        return source if isinstance(source, Load | Ref) else None
 
 
 def outer_loops(action: Action) -> tuple[ir.Loop, ...]:

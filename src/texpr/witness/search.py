@@ -19,9 +19,9 @@ from texpr.reading.actions import Action, indices
 from texpr.reading.events import Event, Launch, plainly
 from texpr.verifier import Proof, Question, Tags, Verdict, prove, question
 from texpr.verifier.flow import Flow
-from texpr.verifier.match import Match, Operand, Pairing, Unlike, home_of
+from texpr.verifier.match import Match, Operand, Unlike, home_of
 from texpr.verifier.shares import Shares
-from texpr.witness.indices import Kept, keeps, solutions, solve
+from texpr.witness.indices import Guess, Kept, keeps, laid_out_alike, solutions, solve
 from texpr.witness.inverse import inverse
 from texpr.witness.parts import Parts, outer_loops
 from texpr.witness.trial import trials
@@ -114,11 +114,11 @@ class _Search:
 
     def match(self, event: Event, candidates: Sequence[Action], known: Sequence[Kept] = ()) -> Match | None:
         """The first of `candidates` that `event` provably does. `known`: which elements its target keeps, by other events."""
-        found: list[tuple[Pairing, Iterable[Mapping[Sym, Expr]]]] = []
+        found: list[tuple[Guess, Iterable[Mapping[Sym, Expr]]]] = []
         for action in candidates:
             if (event, action) in self.unlike:
                 continue
-            pairing = Pairing(self.asked.program, self.asked.reading, event, action)
+            pairing = Guess(self.asked.program, self.asked.reading, event, action)
             try:
                 pairing.run()
             except Unlike:
@@ -126,11 +126,13 @@ class _Search:
                 continue
             wanted = indices(action.spot)
             around = wanted[: self.asked.program.scopes[action.stored]]
-            pairing.hints[:0] = [*self.in_parts(pairing, wanted), *self.in_copies(pairing), *self.in_registers(pairing)]
+            pairing.hints = [*self.in_parts(pairing, wanted), *self.in_copies(pairing), *self.in_registers(pairing)]
+            places = [(event.target, action.target), *((o.read, o.meant) for o in pairing.operands)]
+            pairing.hints += [pair for given, meant in places for pair in laid_out_alike(given, meant)]
             pairing.hints += [pair for kept in known for pair in kept.applied(event.target, action.target, around)]
             found.append((pairing, self.solutions(pairing, wanted)))
         found.sort(key=lambda guess: self.unnamed(guess[0]))
-        guesses: list[tuple[Pairing, Mapping[Sym, Expr]]] = []
+        guesses: list[tuple[Guess, Mapping[Sym, Expr]]] = []
         for pairing, solution in ((pairing, each) for pairing, every in found for each in every):
             if self.plain(pairing, solution):
                 return pairing.matched(solution)
@@ -144,7 +146,7 @@ class _Search:
                 return pairing.matched(solution)
         return None
 
-    def solutions(self, pairing: Pairing, wanted: Sequence[Sym]) -> Iterator[Mapping[Sym, Expr]]:
+    def solutions(self, pairing: Guess, wanted: Sequence[Sym]) -> Iterator[Mapping[Sym, Expr]]:
         """What the indices `wanted` may be, likely ones first: what else the engine does to one place has the same."""
         event = pairing.event
         for match in [m for m in self.matches.values() if event.engine and m.event.stmt is event.stmt]:
@@ -154,13 +156,13 @@ class _Search:
                 break
         yield from solutions(pairing, wanted, self.turns.get(event.site.launch, ()))
 
-    def in_parts(self, pairing: Pairing, wanted: Sequence[Sym]) -> list[tuple[Expr, Expr]]:
+    def in_parts(self, pairing: Guess, wanted: Sequence[Sym]) -> list[tuple[Expr, Expr]]:
         """What an event's reads of arrays say that lie in parts in the blocks of a cluster."""
         read = [(o.read, o.meant) for o in pairing.operands if isinstance(o.meant, Load)]
         around = {meant: wanted[: self.asked.program.scopes[meant.buffer]] for _, meant in read}
         return [pair for kept in self.parted for given, meant in read for pair in kept.applied(given, meant, around[meant])]
 
-    def in_registers(self, pairing: Pairing) -> Iterator[tuple[Expr, Expr]]:
+    def in_registers(self, pairing: Guess) -> Iterator[tuple[Expr, Expr]]:
         """What an event's reads of registers say that never change: of which elements they are, as they were written."""
         known = {*pairing.event.site.dims}
         for operand in pairing.operands:
@@ -170,7 +172,7 @@ class _Search:
                 written = (e.substitute(match.indices) for e in match.action.target.index)
                 yield from ((mine, e) for mine, e in zip(operand.meant.index, written, strict=True) if e.syms() <= known)
 
-    def in_copies(self, pairing: Pairing) -> Iterator[tuple[Expr, Expr]]:
+    def in_copies(self, pairing: Guess) -> Iterator[tuple[Expr, Expr]]:
         """What an event's places say in arrays in which iterations have copies, where each is as it was written."""
         yield from self.in_copy(pairing.event.target, pairing.action.target, pairing.action)
         for operand in pairing.operands:
@@ -193,7 +195,7 @@ class _Search:
             if len(fitting) == 1:
                 yield from zip((theirs for _, theirs in fitting[0]), given.index, strict=True)
 
-    def unnamed(self, pairing: Pairing) -> tuple[int, int]:
+    def unnamed(self, pairing: Guess) -> tuple[int, int]:
         """How much is read of memory that has another name than in the program: iterations of a `static for` are alike.
 
         And how many of the statement's loops the kernel has not: those of a rim are like those of the inside.
@@ -203,11 +205,11 @@ class _Search:
         named = sum((registers[h].name if isinstance(h, Sym) and h in registers else h).name != m.name for h, m in homes)
         return named, len({*indices(pairing.action.spot)} - {*pairing.event.site.dims})
 
-    def plain(self, pairing: Pairing, solution: Mapping[Sym, Expr]) -> bool:
+    def plain(self, pairing: Guess, solution: Mapping[Sym, Expr]) -> bool:
         """Whether an event plainly is a statement of these indices."""
         return refuted((*flat(pairing.doubts(solution)), self.asked.premises))  # as it is asked when it is proved
 
-    def right(self, pairing: Pairing, solution: Mapping[Sym, Expr]) -> bool:
+    def right(self, pairing: Guess, solution: Mapping[Sym, Expr]) -> bool:
         """Whether an event surely is a statement of these indices."""
         try:
             return witness(pairing.doubts(solution), self.asked.premises) is None
@@ -350,10 +352,10 @@ class _Search:
 
     def outer(self, event: Event, place: Load | Ref, action: Action, loops: Sequence[Sym]) -> tuple[Expr, ...] | None:
         """The indices of some of the loops around `action`, where `event` has the element `place`."""
-        pairing = Pairing(self.asked.program, self.asked.reading, event, action)
+        pairing = Guess(self.asked.program, self.asked.reading, event, action)
         try:
             pairing.place(place, action.target, event.site, action.spot, reading=False)
-            pairing.hints += self.in_copy(place, action.target, action)
+            pairing.hints += (*laid_out_alike(place, action.target), *self.in_copy(place, action.target, action))
         except Unlike:
             return None
         for names_first in (True, False, None):
