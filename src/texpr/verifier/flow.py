@@ -138,8 +138,8 @@ class Flow:
         times, own = when(action.spot, indices, 1), tuple(indices[sym] for sym in loops[: self.program.scopes[action.stored]])
         return [Access(event, site, target.buffer, tuple(plainly(e, site) for e in target.index), True, times, HOLE, (), own)]
 
-    def spoiled(self, other: Access, r: Access, action: Action) -> Point | None:
-        """A read where a hole, or what has bytes in common, was written since `action` wrote the element. Raises Undecided.
+    def spoiled(self, other: Access, r: Access, action: Action | None) -> Point | None:
+        """A read where something else was written since `action` wrote the element, or since all began. Raises Undecided.
 
         The program is legal: some statement did write it. And what that wrote, was written there.
         """
@@ -147,10 +147,12 @@ class Flow:
         place = self.same_place(other, r, sides)
         if place is None:
             return None
-        names = apart(action)
         begun, ended = _renamed(other.when, sides.a), _renamed(r.when, sides.b)
-        facts = [*place, *(rename(f, sides.right) for f in self.written(action, names, r))]
-        facts += [order.precedes(when(action.spot, names, 1), begun, None), order.precedes(begun, ended, None)]
+        facts = [*place, order.precedes(begun, ended, None)]
+        if action is not None:
+            names = apart(action)
+            facts += (rename(f, sides.right) for f in self.written(action, names, r))
+            facts.append(order.precedes(when(action.spot, names, 1), begun, None))
         return witness((*order.domains(other.site, r.site, sides), *facts), self.premises)
 
     def faithful(self, a: Access, b: Access) -> int:

@@ -269,9 +269,6 @@ class _Prover:
             ends = [at_end(home, writes[0].event)] if isinstance(home, Buffer) and home in results and writes else []
             for reader in (*families([a for a in accesses if not a.write]), *zip(ends, strict=True)):
                 access, writers = reader[0], [a for a in every if a.stored == reader[0].stored]
-                spoiled = Told.of(access.event, "no hole is read", "written again before", str(access))
-                for hole, each, action in product([a for a in writes if a.is_hole], reader, writers):
-                    yield spoiled, self.flow.spoiled, (hole, each, action)
                 what = "a result is there" if access in ends else "what is read is there"
                 told = Told.of(access.event, what, "written before, in the same memory", str(access))
                 elsewhere = [a for a in writers if a not in self.done or not self.flow.direct(access, self.done[a])]
@@ -280,6 +277,10 @@ class _Prover:
                 begins = [None] if access.stored in function.params and access.stored != home else []
                 for each, action in product(reader, (*elsewhere, *begins)):
                     yield told, self.flow.missing, (each, action, writes)
+                spoiled = Told.of(access.event, "nothing else is read", "written again before", str(access))
+                for each, action in product(reader, (*writers, *begins)):
+                    for other in (w for w in writes if w.stored != each.stored):
+                        yield spoiled, self.flow.spoiled, (other, each, action)
 
     def arenas(self) -> Iterator[Asked]:
         """Of arrays in the same bytes, none is touched while another is wanted."""
