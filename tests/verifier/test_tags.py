@@ -12,10 +12,10 @@ from tests.verifier.test_engine import bugs as engine_bugs
 from tests.verifier.verdicts import is_proved
 
 from texpr import driver
-from texpr.affine.expr import expr
+from texpr.affine.expr import Expr, expr
 from texpr.ir import kernel as k
 from texpr.ir.selection import Selected
-from texpr.ir.tags import End, Instance, Joined, Leaf, Moved, Statement, Step, Tag, Turn
+from texpr.ir.tags import TURNS, End, Instance, Joined, Leaf, Moved, Parcel, Statement, Step, Tag, Turn
 from texpr.verifier import Question, Tags, prove, question
 from texpr.witness import proved, search
 
@@ -50,14 +50,21 @@ def altered(tags: Tags, actions: int, rng: random.Random) -> Tags:
     return replace(tags, events=tuple(events))
 
 
+def nudged(some: tuple[Expr, ...], rng: random.Random) -> tuple[Expr, ...]:
+    """One of some coordinates is another one; one more, where there is none."""
+    if not some:
+        return (expr(rng.randrange(2)),)
+    at = rng.randrange(len(some))
+    return (*some[:at], rng.choice([some[at] + 1, some[at] - 1, expr(0), some[-1], some[at] * 2]), *some[at + 1 :])
+
+
 def moved(one: Instance, others: int, rng: random.Random) -> Instance:
-    """Another signal or step, or the same at other coordinates."""
-    at = list(one.at)
-    if not at or rng.random() < 0.3:
+    """Another signal or step, the same at other coordinates, or for others that name it."""
+    if not one.at or rng.random() < 0.3:
         return replace(one, of=rng.randrange(others))
-    changed = rng.randrange(len(at))
-    at[changed] = rng.choice([at[changed] + 1, at[changed] - 1, expr(0), at[-1], at[changed] * 2])
-    return replace(one, at=tuple(at))
+    if rng.random() < 0.2:
+        return replace(one, where=rng.choice([(), nudged(one.where, rng)]))
+    return replace(one, at=nudged(one.at, rng))
 
 
 def another(some: tuple[Instance, ...], others: int, rng: random.Random) -> tuple[Instance, ...]:
@@ -71,22 +78,32 @@ def another(some: tuple[Instance, ...], others: int, rng: random.Random) -> tupl
     ])  # fmt: skip
 
 
+def repacked(parcel: Parcel, others: int, rng: random.Random) -> Parcel:
+    """A parcel with one of its fields changed."""
+    match rng.randrange(3):
+        case 0:
+            return replace(parcel, copies=another(parcel.copies, others, rng))
+        case 1:
+            return replace(parcel, box=rng.choice([(), (*parcel.box, expr(2)), nudged(parcel.box, rng)]))
+        case _:
+            return replace(parcel, bytes=rng.choice([parcel.bytes + 16, expr(0), parcel.bytes * 2, parcel.bytes + TURNS[0]]))
+
+
 def turned(turn: Turn, others: int, rng: random.Random) -> Turn:
     """A turn with one of its fields changed."""
-    field = rng.choice(["begun", "seen", "made", "number", "own", "part"])
+    field = rng.choice(["begun", "seen", "parcels", "turns", "part"])
     match field:
-        case "number":
-            return replace(turn, number=rng.choice([turn.number + 1, expr(0), turn.number * 2]))
-        case "own":
-            own = [list(each) for each in turn.own]
-            if not own or not own[0] or rng.random() < 0.2:
-                return replace(turn, own=(*turn.own[1:], (expr(0),)))
-            case = rng.choice(own)
-            at = rng.randrange(len(case))
-            case[at] = rng.choice([case[at] + 1, expr(0), case[0]])
-            return replace(turn, own=tuple(map(tuple, own)))
+        case "parcels":
+            some = turn.parcels
+            if not some:
+                return replace(turn, parcels=(Parcel((), (), expr(16)),))
+            at = rng.randrange(len(some))
+            lost, twice, less = (*some[:at], *some[at + 1 :]), (*some, some[at]), repacked(some[at], others, rng)
+            return replace(turn, parcels=rng.choice([lost, twice, some[::-1], (*some[:at], less, *some[at + 1 :])]))
+        case "turns":
+            return replace(turn, turns=rng.choice([(), (*turn.turns, expr(0)), nudged(turn.turns, rng)]))
         case "part":
-            return replace(turn, part=rng.randrange(others))
+            return replace(turn, part=rng.randrange(-1, others))
         case _:
             return replace(turn, **{field: another(getattr(turn, field), others, rng)})
 
@@ -162,7 +179,7 @@ def test_wrong_turns_fail() -> None:
             other = misled(tags, len(question_.reading.steps), rng)
             if other != tags and is_proved(prove(question_, compiled.plan, other)):
                 kept += (
-                    1  # of copies alone is `part` asked, and of arrivals `number`; another end that comes later does as well
+                    1  # of copies alone is `part` asked, and of arrivals `parcels`; another end that comes later does as well
                 )
             elif other != tags:
                 wrong += 1

@@ -10,11 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from texpr.affine.expr import ZERO, Expr, Sym
+from texpr.affine.expr import Expr, Sym
 from texpr.ir.program import Update
 
 ELEMENTS = tuple(Sym(f"element {at}") for at in range(8))
 """The subscripts of an element."""
+
+TURNS = tuple(Sym(f"turn {at}") for at in range(8))
+"""The turns of loops over copies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +84,11 @@ Tag: TypeAlias = Statement | Leaf | Hole | Moved | Step | Joined
 @dataclass(frozen=True, slots=True)
 class Instance:
     """One of `reading.signals` or `reading.steps`, by number, at threads and turns of loops, `at`, over the coordinates of what
-    names it, in the same block."""
+    names it, in the same block; if all coordinates of that are `where`, should that be given."""
 
     of: int
     at: tuple[Expr, ...]
+    where: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,22 +100,29 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
+class Parcel:
+    """What comes to a phase: so many `bytes` in each turn of a box, from 0 on and of these extents. `copies`: what brings them,
+    over the coordinates of the arrival and `TURNS`. The first that is there counts."""
+
+    copies: tuple[Instance, ...]
+    box: tuple[Expr, ...]
+    bytes: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """What a signal at a barrier has to do with others there. The first of some that is there counts.
 
-    `begun`: the arrival whose phase it is of; of an arrival: the one before. `seen`: the waits for it, by the thread that
-    looks; of what makes a barrier: fences. `made`: what made the barrier of an arrival. `number`: how many arrivals came
-    before, up to a multiple of 2. `own`: the coordinates of an arrival in each case of `begun`, and in that of none, over
-    those; of a copy, over those of its arrival and the loops that go on in it. Of copies with one `part` one comes to each turn
-    of these.
+    `begun`: the arrival whose phase it is of; of an arrival: the one before, or what made the barrier. `seen`: the waits for
+    it, by the thread that looks; of what makes a barrier: fences. `parcels`: what comes to the phase of an arrival. `part`:
+    which of these a copy is of, `turns`: and in which turn.
     """
 
     begun: tuple[Instance, ...] = ()
     seen: tuple[Instance, ...] = ()
-    made: tuple[Instance, ...] = ()
-    number: Expr = ZERO
-    own: tuple[tuple[Expr, ...], ...] = ()
+    parcels: tuple[Parcel, ...] = ()
     part: int = 0
+    turns: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,4 +134,19 @@ class Tags:
     turns: tuple[Turn, ...] = ()
 
 
-__all__ = ["ELEMENTS", "End", "Hole", "Instance", "Joined", "Leaf", "Moved", "Statement", "Step", "Tag", "Tags", "Turn"]
+__all__ = [
+    "ELEMENTS",
+    "TURNS",
+    "End",
+    "Hole",
+    "Instance",
+    "Joined",
+    "Leaf",
+    "Moved",
+    "Parcel",
+    "Statement",
+    "Step",
+    "Tag",
+    "Tags",
+    "Turn",
+]

@@ -27,7 +27,7 @@ from texpr.reading import order
 from texpr.reading.actions import Action, Program, Spot
 from texpr.reading.events import Event, Launch, Reading, Site, plainly, ranged
 from texpr.reading.order import Names, Sides, When
-from texpr.verifier.landing import Landing, known, landed, not_landed
+from texpr.verifier.landing import Landing, known, landed, not_landed, same
 from texpr.verifier.match import Match, home_of
 from texpr.verifier.phases import Phases
 from texpr.verifier.places import COPY, ELEMENT, PLACE, THREAD, Address, address, follows
@@ -109,7 +109,7 @@ class Flow:
     shown: dict[object, bool] = field(default_factory=dict[object, bool])
 
     def __post_init__(self) -> None:
-        self.phases = Phases(self.reading, self.premises, self.tags.turns)
+        self.phases = Phases(self.reading, self.premises, dict(zip(self.reading.signals, self.tags.turns, strict=False)))
         self.ends = {ended(e): ends for e, ends in zip(self.reading.events, self.tags.ends, strict=False)}
 
     def accesses(self, match: Match) -> Iterator[Access]:
@@ -287,24 +287,23 @@ class Flow:
             return None
         return witness((*where, *facts, wrong), self.premises)
 
-    def landings(self, a: Access, b: Access) -> tuple[Landing, ...] | None:
+    def landings(self, a: Access, b: Access) -> Sequence[Landing] | None:
         """Behind what `a` has come about for `b`; None where that is when its thread does it."""
         if a.event.kind == "async":
             if b.event.engine and not a.event.engine and a.write:
                 raise Undecided("a copy of the engine reads what another asynchronous copy wrote")
             return self.landed(a.event, a.write)
         if b.event.engine and a.write:  # global memory that threads write is not known to the engine in the same launch
-            fences = known(a.site, self.ends.get(ended(a.event), ()), self.reading, "async")
+            fences = known(a.site, same(a.site), self.ends.get(ended(a.event), ()), self.reading, "async")
             return fences if self.space(a.home) is Space.SHARED else ()
         return None
 
     def landed(self, event: Event, write: bool) -> tuple[Landing, ...]:
         """Where a copy has landed, or, without `write`, where it has read what it stores."""
         if event.signal is not None:
-            return self.phases.landings(self.phases.phases(event.signal))
+            return self.phases.landed(event.signal)
         if (event, write) not in self.ended:
-            ends = landed(event, self.ends.get(ended(event), ()), self.reading, write)
-            self.ended[event, write] = tuple([each.settled(event.site, self.premises) for each in ends])
+            self.ended[event, write] = landed(event, self.ends.get(ended(event), ()), self.reading, write)
         return self.ended[event, write]
 
     def confused(self, a: Access, b: Access) -> Point | None:

@@ -8,19 +8,19 @@ the engine behind a fence of that thread. Which wait or fence that is, tags say.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir.tags import End
 from texpr.isa.levels import Space
-from texpr.presburger.formula import FALSE, Eq, Formula, conj, differ, disj, negate, rename
-from texpr.presburger.omega import refuted
+from texpr.presburger.formula import Eq, Formula, conj, disj, negate, rename
 from texpr.presburger.questions import Point, witness
 from texpr.reading.events import Event, Reading, Site
-from texpr.reading.order import Sides, launched_later, not_behind, unordered
+from texpr.reading.order import Sides, equal_all, launched_later, not_behind, unordered
 
+Fits: TypeAlias = Callable[[k.Stmt], bool]
 Names: TypeAlias = Mapping[Sym, "Sym | Expr"]
 
 
@@ -29,12 +29,22 @@ def own_dims(site: Site) -> tuple[Sym, ...]:
     return (*site.launch.threads, *(loop.sym for loop in site.loops))
 
 
+def same(site: Site) -> dict[Sym, Expr]:
+    """The coordinates of an instance by their own names."""
+    return {s: expr(s) for s in site.dims}
+
+
+def said(by: Sequence[Expr], names: Names, site: Site) -> list[Expr]:
+    """What a tag says, over coordinates that have `names`. Raises ValueError where it is over others, which may be anyone's."""
+    if not {s for e in by for s in e.syms()} <= {*names, *site.launch.kernel.sizes}:
+        raise ValueError("it is said in terms of what is not known")
+    return [e.substitute(names) for e in by]
+
+
 def located(site: Site, at: Sequence[Expr], names: Names) -> dict[Sym, Expr]:
     """The coordinates of an instance of `site` in the block of another that has `names`, over whose coordinates `at` is."""
-    if len(at) != len(own_dims(site)):
-        raise ValueError("tags of another plan")
-    block = {s: expr(names.get(s, s)) for s in (*site.launch.host, *site.launch.blocks)}
-    return block | {s: e.substitute(names) for s, e in zip(own_dims(site), at, strict=True)}
+    block = {s: expr(names[s]) for s in (*site.launch.host, *site.launch.blocks)}
+    return block | dict(zip(own_dims(site), said(at, names, site), strict=True))
 
 
 def there(site: Site, names: Names) -> Formula:
@@ -44,65 +54,55 @@ def there(site: Site, names: Names) -> Formula:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Landing:
-    """A step behind which a copy has landed, but where `wrong`. `at`: its coordinates, over those of the copy; those of
-    threads, with `anyone`, over those of who looks, as any thread of the block may wait. `sure`: that it is there."""
+    """A step behind which something has come about, if it is `there`: by `names` over the coordinates of what has, and of
+    `anyone` who looks."""
 
-    step: Site
-    at: tuple[Expr, ...]
-    wrong: Formula
-    anyone: bool = False
-    sure: bool = False
+    site: Site
+    names: Names
+    there: Formula
 
-    def located(self, sides: Sides) -> dict[Sym, Expr]:
-        """The step's coordinates, for a copy and another instance, which looks."""
-        looks = {s: sides.right.get(s, s) for s in self.step.launch.threads} if self.anyone else {}
-        return located(self.step, self.at, {**sides.left, **looks})
 
-    def missed(self, sides: Sides) -> Formula:
-        """When it is not there."""
-        return FALSE if self.sure else disj((rename(self.wrong, sides.left), negate(there(self.step, self.located(sides)))))
-
-    def settled(self, copy: Site, premises: Formula) -> Landing:
-        """The same, sure where it is shown once for all who look that it is there."""
-        return replace(self, sure=not self.anyone and refuted((*copy.where, self.missed(Sides({}, {})), premises)))
+def anyone(site: Site) -> dict[Sym, Sym]:
+    """Any thread of a block, by names of its own."""
+    return {s: Sym(f"{s.name}○") for s in site.launch.threads}
 
 
 def not_landed(a: Site, b: Site, found: Iterable[Landing], sides: Sides, space: Space, *, later: bool) -> Formula:
     """When the copy `a` has perhaps not landed where `b` runs: each wait is missed, or `b` does not surely come behind it."""
     missed: list[Formula] = [conj(Eq(sides.a(s) - sides.b(s)) for s in a.launch.host)]
     for each in found:
-        at = Sides(each.located(sides), sides.right)
-        late = unordered(each.step, b, at, space, later=later)
-        missed.append(disj((each.missed(sides), *late)))
+        names = {**sides.left, **{own: sides.b(s) for s, own in anyone(each.site).items()}}
+        at = Sides({s: expr(e).substitute(names) for s, e in each.names.items()}, sides.right)
+        missed.append(disj((negate(rename(each.there, names)), *unordered(each.site, b, at, space, later=later))))
     return disj((*launched_later(a, b, sides), conj(missed)))
 
 
-def never_lands(copy: Site, found: Iterable[Landing], premises: Formula) -> Point | None:
+def never_lands(copy: Event, found: Callable[[Event, bool], Iterable[Landing]], premises: Formula) -> Point | None:
     """A copy that is not waited for before its thread ends. Raises Undecided."""
-    return witness((*copy.where, *(each.missed(Sides({}, {})) for each in found)), premises)
+    return witness((*copy.site.where, *(negate(each.there) for each in found(copy, False))), premises)
 
 
-def endings(first: Site, ends: Iterable[End], reading: Reading, fits: Callable[[k.Stmt], bool]) -> Iterator[Landing]:
-    """Those of `ends` that fit: `first`, then enough ends of groups, then the step, all of one thread."""
+def endings(first: Site, names: Names, ends: Iterable[End], reading: Reading, fits: Fits) -> Iterator[Landing]:
+    """Those of `ends` that fit: `first`, that has `names`, then enough ends of groups, then the step, all of one thread."""
     for end in ends:
-        stmt, site = reading.steps[end.step.of]
+        stmt, step = reading.steps[end.step.of]
         kind, pending = k.CommitBulk if isinstance(stmt, k.WaitBulk) else k.CommitAsync, getattr(stmt, "pending", -1)
-        fitting = site.launch is first.launch and fits(stmt)
+        fitting = step.launch is first.launch and fits(stmt)
         if fitting and pending < len(end.groups) and all(type(reading.steps[each.of][0]) is kind for each in end.groups):
-            wrong: list[Formula] = []
-            before, own = first, dict[Sym, Expr]()
+            facts: list[Formula] = []
+            before, own = first, names
             for each in (*end.groups, end.step):
                 after = reading.steps[each.of][1]
-                names = located(after, each.at, {})
-                wrong += [negate(there(after, names)), differ(first.launch.threads, [names[s] for s in first.launch.threads])]
-                wrong += not_behind(before, after, Sides(own, names), False)
-                before, own = after, names
-            yield Landing(site, end.step.at, disj(wrong))
+                sides, threads = Sides(own, located(after, each.at, names)), first.launch.threads
+                late = disj(not_behind(before, after, sides, False))
+                facts += [there(after, sides.b), *equal_all(threads, sides), negate(late)]
+                before, own = after, sides.b
+            yield Landing(step, own, conj(facts))
 
 
-def known(write: Site, ends: Iterable[End], reading: Reading, kind: str) -> tuple[Landing, ...]:
-    """The fences behind which a thread's write is known to the engine."""
-    return tuple(endings(write, ends, reading, lambda stmt: isinstance(stmt, k.Fence) and stmt.kind == kind))
+def known(write: Site, names: Names, ends: Iterable[End], reading: Reading, kind: str) -> tuple[Landing, ...]:
+    """The fences behind which what a thread writes, at coordinates that have `names`, is known to the engine."""
+    return tuple(endings(write, names, ends, reading, lambda stmt: isinstance(stmt, k.Fence) and stmt.kind == kind))
 
 
 def landed(copy: Event, ends: Iterable[End], reading: Reading, write: bool) -> tuple[Landing, ...]:
@@ -111,4 +111,4 @@ def landed(copy: Event, ends: Iterable[End], reading: Reading, write: bool) -> t
     def fits(stmt: k.Stmt) -> bool:
         return isinstance(stmt, k.WaitBulk if copy.engine else k.WaitAsync) and not (write and getattr(stmt, "read", False))
 
-    return tuple(endings(copy.site, ends, reading, fits))
+    return tuple(endings(copy.site, same(copy.site), ends, reading, fits))

@@ -218,7 +218,7 @@ class _Prover:
                 yield Told.of(event, "a pixel of the box", "for all indices"), witness, (facts, self.flow.premises)
             if event.kind == "async" and event.signal is None:
                 told = Told.of(event, "a copy lands", "a wait comes behind it")
-                yield told, never_lands, (event.site, self.flow.landed(event, False), self.flow.premises)
+                yield told, never_lands, (event, self.flow.landed, self.flow.premises)
 
     def covered(self) -> Iterator[Asked]:
         """Each statement is done for each of its indices, once; copies move what is written in the same iterations."""

@@ -7,17 +7,20 @@ after what the turn before of the loop around did last, in its last turn at the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import takewhile
 
-from texpr.affine.expr import ZERO, Expr, Mod, Sym, expr
+from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
-from texpr.ir.tags import End, Instance, Turn
+from texpr.ir.tags import TURNS, End, Instance, Parcel, Turn
 from texpr.ir.value import Load
 from texpr.isa.levels import Space
 from texpr.presburger.formula import Eq, Ge, holds, syms
+from texpr.presburger.omega import refuted
 from texpr.presburger.relaxed import flat
 from texpr.reading.events import Event, Reading, Signal, Site
-from texpr.verifier.phases import ARRIVAL, COPY
+from texpr.verifier.landing import located, same, there
+from texpr.verifier.phases import ARRIVAL, COPY, bytes_of, itself
 from texpr.witness.inverse import inverse
 
 FAR = 64
@@ -58,25 +61,55 @@ class _Turns:
             return Turn(
                 seen=tuple(Instance(at, _at(self.reading.steps[at][1], found)) for at, found in known if found is not None)
             )
+        copies = [s for s in every if isinstance(s.stmt, COPY)]
+        parts = [*dict.fromkeys(_part(copy.site) for copy in copies)]
         if isinstance(signal.stmt, ARRIVAL):
             waits = [(w, v) for w in every if isinstance(w.stmt, k.BarrierWait) if (v := self.waited(signal, w)) is not None]
-            number = ZERO
-            for wait, values in waits[:1]:
-                assert isinstance(wait.stmt, k.BarrierWait)
-                parity = wait.stmt.parity.substitute(values)
-                number = parity.as_atom.num if isinstance(parity.as_atom, Mod) and parity.as_atom.den is expr(2) else parity
-            made = [self.instance(s, self.by_slot(s, signal)) for s in every if isinstance(s.stmt, k.BarrierInit)]
+            first = self.begins(signal, 0)
+            inits = (self.instance(s, self.by_slot(s, signal)) for s in every if isinstance(s.stmt, k.BarrierInit))
+            made = (replace(init, where=first) for init in inits)
             seen = tuple(self.instance(wait, values) for wait, values in waits)
-            before = [*self.before(signal, arrivals)]
-            own = tuple(self.begins(signal, depth) for depth, _ in before)
-            begun = tuple(each for _, each in before)
-            return Turn(begun, seen, tuple(made), number, (*own, self.begins(signal, 0)))
-        found = [(key, each) for s in arrivals if (each := self.begun(signal, s)) is not None for key in [each[0]]]
-        begun = tuple(self.instance(s, values) for _, (_, s, values) in sorted(found, key=lambda pair: pair[0]))
+            own = [c for c in copies if any(each.of == self.numbers[signal] for each in self.phases(c, arrivals))]
+            parcels = [self.parcel([c for c in own if _part(c.site) == part], signal) for part in parts]
+            return Turn((*self.before(signal, arrivals), *made), seen, tuple(parcels))
+        begun = self.phases(signal, arrivals)
         if not isinstance(signal.stmt, COPY):
             return Turn(begun)
-        around = {loop.sym for s in arrivals[:1] for loop in s.site.loops}
-        return Turn(begun, own=(_at(signal.site, _fixed(signal.site, around), own=True),), part=self.part(signal, every))
+        around = [self.reading.signals[each.of].site for each in begun[:1]]
+        turns = (
+            (expr(loop.sym) - signal.site.bounds[loop][0]) // loop.step
+            for site in around
+            for loop in _turning(signal.site, site)
+        )
+        return Turn(begun, part=parts.index(_part(signal.site)), turns=tuple(turns))
+
+    def phases(self, user: Signal, arrivals: Sequence[Signal]) -> tuple[Instance, ...]:
+        """The arrivals for a copy or a wait, the likeliest first."""
+        found = [each for s in arrivals if (each := self.begun(user, s)) is not None]
+        every = [self.instance(s, values) for _, s, values in sorted(found, key=lambda each: each[0])]
+        return tuple(each for each in every if not self.never(user, each))
+
+    def never(self, user: Signal, phase: Instance) -> bool:
+        """Whether a signal has no such phase: it begins in another arm of a test, or in a loop of which no turn is known."""
+        site = self.reading.signals[phase.of].site
+        try:
+            return refuted((*user.site.where, there(site, located(site, phase.at, same(user.site)))))
+        except ValueError:
+            return True
+
+    def parcel(self, copies: Sequence[Signal], arrival: Signal) -> Parcel:
+        """What copies bring to a phase, one in each turn; where they are unlike, how many bytes that is remains open."""
+        found, alike = list[Instance](), set[tuple[Expr, ...]]()
+        for site, copy in ((copy.site, copy) for copy in copies):
+            values, box = _fixed(site, {loop.sym for loop in arrival.site.loops}), list[Expr]()
+            for loop, turn in zip(_turning(site, arrival.site), TURNS, strict=False):
+                lo, hi = (bound.substitute(values) for bound in site.bounds[loop])
+                values[loop.sym] = lo + loop.step * turn
+                box.append((hi - lo + loop.step - 1) // loop.step)
+            alike.add((bytes_of(replace(itself(copy), names=values)), *box))
+            found.append(Instance(self.numbers[copy], _at(site, values, own=True)))
+        bytes, *box = alike.pop() if len(alike) == 1 else (ZERO, expr(Sym("open")))
+        return Parcel(tuple(found), tuple(box) if copies else (ZERO,), bytes)
 
     def instance(self, signal: Signal, values: Values) -> Instance:
         return Instance(self.numbers[signal], _at(signal.site, values))
@@ -114,13 +147,12 @@ class _Turns:
 
     def begins(self, arrival: Signal, depth: int) -> tuple[Expr, ...]:
         """An arrival in the first turn of its inner loops."""
-        site = arrival.site
-        inner = (loop for loop in site.loops[depth:] if loop.sym not in _slot(arrival, {}).syms())
-        return _at(site, {loop.sym: next(_bounds(site, loop.sym, 1), site.bounds[loop][0]) for loop in inner}, own=True)
+        inner = [loop for loop in arrival.site.loops[depth:] if loop.sym not in _slot(arrival, {}).syms()]
+        first = {loop.sym: next(_bounds(arrival.site, loop.sym, 1), arrival.site.bounds[loop][0]) for loop in inner}
+        return tuple(first.get(s, expr(s)) for s in arrival.site.dims) if inner else ()
 
-    def before(self, arrival: Signal, arrivals: Sequence[Signal]) -> Iterator[tuple[int, Instance]]:
-        """The arrivals that may come before another, the latest ones first: by turns of an inner loop, then of outer ones; and
-        in how many common loops."""
+    def before(self, arrival: Signal, arrivals: Sequence[Signal]) -> Iterator[Instance]:
+        """The arrivals that may come before another, the latest ones first: by turns of an inner loop, then of outer ones."""
         found: list[tuple[int, int, Signal, Values]] = []
         for other in arrivals:
             common, period = _common(arrival.site, other.site), 1
@@ -136,11 +168,7 @@ class _Turns:
                 for values in _last(other.site, common[:depth], {common[-1]: period}):
                     found.append((-depth, 1, other, {**values, **_shifted(common[:depth], -1)}))
         for depth, _, other, values in sorted(found, key=lambda each: each[:2]):
-            yield -depth, self.instance(other, values)
-
-    def part(self, copy: Signal, every: Sequence[Signal]) -> int:
-        """A number that copies in the arms of one test share, one by one."""
-        return min(self.numbers[s] for s in every if isinstance(s.stmt, COPY) and _part(s.site) == _part(copy.site))
+            yield replace(self.instance(other, values), where=self.begins(arrival, -depth))
 
 
 def _ends(event: Event, reading: Reading, fenced: bool) -> Iterator[End]:
@@ -268,6 +296,13 @@ def _fixed(site: Site, but: Sequence[Sym] | set[Sym]) -> dict[Sym, Expr]:
                 if len(left) == 1:
                     found[sym] = expr(left[0])
     return found
+
+
+def _turning(copy: Site, arrival: Site) -> list[k.For]:
+    """The loops over copies that go on in a phase."""
+    around = {loop.sym for loop in arrival.loops}
+    fixed = _fixed(copy, around)
+    return [loop for loop in copy.loops if loop.sym not in around and loop.sym not in fixed]
 
 
 def _part(site: Site) -> tuple[object, ...]:
