@@ -16,8 +16,26 @@ Changes = tuple[tuple[str, str], ...]
 ALL = "for warp in 1..8 unroll {"
 BLOCK = "i in thread..min(-4096 * i_block + n, 4096) by 256 {"
 
+TUPLE = (
+    "    if (((next_16 > top_block) or (isnan(next_16) and not(isnan(top_block)))) or (((next_16 == top_block) or "
+    "(isnan(next_16) and isnan(top_block))) and (next_17 < at_block))) {  -- line 7\n"
+    "        top_block = next_16  -- line 7\n        at_block = next_17  -- line 7\n    }\n"
+)
+
 WRONG: dict[str, tuple[str, str, Changes]] = {
     "a tuple starts at another value": ("argmax", "sm_90a", (("at_block_own: i32 = 2147", "at_block_own: i32 = -2147"),)),
+    "a tuple in which the index decides": (
+        "argmax",
+        "sm_90a",
+        ((TUPLE, "    if ((next_17 > at_block) or ((next_17 == at_block) and (next_16 < top_block))) {\n"
+                 "        at_block = next_17\n        top_block = next_16\n    }\n"),),
+    ),
+    "elements of a tuple that are joined one by one": (
+        "argmax", "sm_90a", ((TUPLE, "    top_block = max(top_block, next_16)\n    at_block = max(at_block, next_17)\n"),)
+    ),
+    "an index that is joined on its own": (
+        "argmax", "sm_90a", ((TUPLE, TUPLE + "    at_block = max(at_block, next_17)\n"),)
+    ),
     "lanes exchange other elements of a tuple": (
         "argmax",
         "sm_90a",

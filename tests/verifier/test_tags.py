@@ -14,6 +14,8 @@ from tests.verifier.verdicts import is_proved
 from texpr import driver
 from texpr.affine.expr import Expr, expr
 from texpr.ir import kernel as k
+from texpr.ir.kernel_parse import parse_plan
+from texpr.ir.kernel_text import plan_text
 from texpr.ir.selection import Selected
 from texpr.ir.tags import TURNS, End, Instance, Joined, Leaf, Moved, Parcel, Statement, Step, Tag, Turn
 from texpr.verifier import Question, Tags, prove, question
@@ -241,3 +243,14 @@ def test_no_tags_prove_any_bug() -> None:
     found = list(bugs((("cholesky", "sm_90a"), ("softmax", "sm_90a"), ("matmul", "cpu"), ("argmax", "cpu")), 6))
     assert len(found) > 500
     assert not [each for each in found if each[2]]
+
+
+def test_a_result_that_stays_in_a_register_is_missed() -> None:
+    """A statement may be done in a register, so that each is done says nothing of what is stored."""
+    text = "fn f(x: f32[n]): f32[n] { new y: f32[n]  par n |i| { y[i] = x[i] * 2.0 } return y }"
+    compiled = driver.lower(driver.parse(text)["f"], "cpu", schedule=None)
+    tags = search(question(compiled.function, compiled.plan))
+    plan = parse_plan(plan_text(compiled.plan).replace("y[i] = ", "let t: f32 = "))
+    asked_ = question(compiled.function, plan)
+    assert len(asked_.reading.events) == len(tags.events)
+    assert prove(asked_, plan, tags).counts["refused"]

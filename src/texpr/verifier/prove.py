@@ -29,8 +29,7 @@ from texpr.verifier.flow import Access, Flow, at_end
 from texpr.verifier.landing import never_lands
 from texpr.verifier.match import Match, Pairing, Unlike, home_of
 from texpr.verifier.once import Done
-from texpr.verifier.shares import Shares, Wrong
-from texpr.verifier.sums import Sums
+from texpr.verifier.sums import Sums, Wrong
 from texpr.verifier.together import diverging
 
 Ts = TypeVarTuple("Ts")
@@ -135,14 +134,13 @@ class _Prover:
         events, tags = self.flow.reading.events, self.flow.tags.events
         if len(tags) != len(events):
             raise ValueError("tags of another plan")
-        tagged, shares = dict(zip(events, tags, strict=True)), Shares(self.flow)
-        self.sums = Sums(shares, self.flow)
+        tagged, self.sums = dict(zip(events, tags, strict=True)), Sums(self.flow)
         for event, tag in tagged.items():
             if isinstance(tag, Statement | Leaf):
                 self.statement(event, tag, self.leaves if isinstance(tag, Leaf) else self.matches)
         parted: list[tuple[object, Access]] = []
         try:
-            shares.take(tagged, self.leaves, self.matches.values())
+            self.sums.take(tagged, self.leaves, self.matches.values())
             for told, question, args in self.sums.questions(tagged):
                 self.ask(told, question, *args)
             parted += self.sums.touched()
@@ -150,7 +148,7 @@ class _Prover:
             self.say(Told("", "a sum in parts", "", "", NOWHERE), Verdict.REFUSED, str(why))
         for event, tag in tagged.items():
             if not isinstance(tag, Statement | Leaf):
-                why = self.other(event, tag, shares)
+                why = self.other(event, tag)
                 if why is not None or not event.let:  # a `let` is a name for what is written out
                     verdict = Verdict.UNDECIDED if why is None else Verdict.PROVED
                     self.say(Told.of(event, "is a statement", ""), verdict, why or "of none that could be found")
@@ -158,7 +156,7 @@ class _Prover:
             self.touch(*(touched := [*self.flow.accesses(match)]))
             if all(match.action is not each.action for each in self.sums.made) and not isinstance(match.action.stmt, ir.Let):
                 self.done[match.action].append(touched[-1])
-        for home in shares.parts:
+        for home in self.sums.parts:
             self.by_home.pop(home, None)
         for memory, access in parted:  # steps of sums have an order of their own
             self.by_home[memory].append(access)
@@ -168,9 +166,9 @@ class _Prover:
         for access in accesses:
             self.by_home[access.home].append(access)
 
-    def other(self, event: Event, tag: Tag | None, shares: Shares) -> str | None:
+    def other(self, event: Event, tag: Tag | None) -> str | None:
         """What an event is that does no statement, None where that is not known."""
-        if event in shares.joins or home_of(event.target) in shares.parts:
+        if event in self.sums.joins or home_of(event.target) in self.sums.parts:
             return "a step of a sum in parts"
         if isinstance(tag, Hole):
             action = self.flow.program.actions[tag.action]
@@ -178,7 +176,7 @@ class _Prover:
             self.touch(*(holes := self.flow.holes(event, event.site, action, indices)))
             return "a hole of a tile, which nobody reads" if holes else None
         if isinstance(tag, Moved):
-            source, _ = shares.origin(event)
+            source, _ = self.sums.origin(event)
             copy = copied(event, source, tag, self.flow) if isinstance(source, Load | Ref) else ()
             self.touch(*copy)
             self.copies += copy[1:]
@@ -224,14 +222,13 @@ class _Prover:
         """Each statement is done for each of its indices, once; copies move what is written in the same iterations."""
         every = (*self.matches.values(), *self.leaves.values())
         groups = [("each instance is done", a, [m for m in every if m.action is a]) for a in self.flow.program.actions]
-        groups += [("each instance is done", action, found) for action, found in self.sums.kept.items()]
         finals = dict.fromkeys(match.action for match in self.sums.made)
         groups += [("each sum is made", action, [m for m in self.sums.made if m.action is action]) for action in finals]
         for what, action, group in groups:
             kernel = ", ".join(dict.fromkeys(m.event.site.launch.kernel.name for m in group))
             about, done = (
                 f"line {action.span.line}, {action.stored.name}",
-                Done(self.flow, action, group, self.sums.shares.parts),
+                Done(self.flow, action, group, self.sums.parts),
             )
             if not isinstance(action.stmt, ir.Let):  # a name, that may be written out
                 yield Told(kernel, what, about, "no index is left out", action.span), done.uncovered, ()
@@ -263,10 +260,12 @@ class _Prover:
     def reads(self) -> Iterator[Asked]:
         """What was written before a read was written where it is read, and what is written to results is there in the end."""
         function, every = self.flow.program.function, self.flow.program.actions
-        results = {*function.results, *(b for b in function.params if b.role == "inout")}
-        for home, accesses in list(self.by_home.items()):
+        results = dict.fromkeys((*function.results, *(b for b in function.params if b.role == "inout")))
+        for home in dict.fromkeys((*self.by_home, *results)):
+            accesses = self.by_home[home]
             writes = [a for a in accesses if a.write]
-            ends = [at_end(home, writes[0].event)] if isinstance(home, Buffer) and home in results and writes else []
+            some = [a.event for a in writes[:1]] or self.flow.reading.events[:1]
+            ends = [at_end(home, event) for event in some if isinstance(home, Buffer) and home in results]
             for reader in (*families([a for a in accesses if not a.write]), *zip(ends, strict=True)):
                 access, writers = reader[0], [a for a in every if a.stored == reader[0].stored]
                 what = "a result is there" if access in ends else "what is read is there"
@@ -291,7 +290,7 @@ class _Prover:
                 told = Told(
                     kernel.name, "apart in memory", f"{one.name} and {other.name}", "one is done with before", kernel.span
                 )
-                if {one, other} & self.sums.shares.parts:
+                if {one, other} & self.sums.parts:
                     self.say(told, Verdict.UNDECIDED, "parts of sums have bytes in common with something")
                 for a, b in product(mine, theirs):
                     yield told, self.flow.misordered, (a, b)

@@ -1,67 +1,267 @@
 """That what threads sum in parts is the sum that the program means: each update once, in the right element, for all sizes.
 
+A *part* is memory that the program does not have: a register or an array that starts at what changes nothing or as a copy, and
+is joined with updates of the program (*leaves*) and with other parts. It holds its last start before in the text, and what was
+joined since: a sum over places of leaves, lanes, and turns of loops. That is written out from where a part is read. The text
+tells what is there: threads touch shared parts in textual order (`Sums.touched`), and nothing starts, or is read, in some turn
+of a loop in which more is joined.
+
 A *final* joins a part into an element of the program; a *store* keeps one for a later launch, to which its elements are updates
-of a sum of their own. What a part holds is written out (`shares`): that its updates are those of the element is asked here.
+of a sum of their own. That the updates which they take are those of the element, is asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import combinations
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, combinations
+from typing import TypeAlias
 
-from texpr.affine.expr import Sym, expr
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.ir.tags import ELEMENTS, Joined, Tag
-from texpr.ir.updates import EXACTLY_ONCE_FREE
-from texpr.ir.value import Buffer, Load
+from texpr.ir.structure import same
+from texpr.ir.tags import ELEMENTS, Joined, Leaf, Step, Tag
+from texpr.ir.updates import EXACTLY_ONCE_FREE, combine, identity
+from texpr.ir.value import Buffer, Load, Op, Ref, Value, walk
 from texpr.isa.levels import Space
-from texpr.presburger.formula import Eq, Formula, between, conj, disj, negate, rename, syms
+from texpr.presburger.formula import Eq, Formula, between, conj, differ, disj, equal, negate, rename, syms
 from texpr.presburger.questions import witness
 from texpr.presburger.relaxed import eliminated, flat
-from texpr.reading.actions import Action, Spot
-from texpr.reading.events import Event
+from texpr.reading.actions import Action
+from texpr.reading.events import Event, Site
 from texpr.reading.order import sides_of
 from texpr.verifier.asked import Asked, Told
-from texpr.verifier.flow import Access, Flow
-from texpr.verifier.match import Match, home_of
-from texpr.verifier.shares import Doubt, Share, Shares, Wrong, precedes, subscripts
+from texpr.verifier.flow import Access, Flow, Home
+from texpr.verifier.match import Match, home_of, same_constant
+
+Doubt: TypeAlias = tuple[Event, str, tuple[Formula, ...]]
+"""Of which event what is to be shown: that facts never hold together."""
+
+How: TypeAlias = tuple[ir.Update, int, int]
+"""By what a place is updated, and as which element of a tuple of how many: the first decides, then the next."""
+
+PLACES = tuple(Sym(f"place {at}") for at in range(8))
+"""The subscripts of a place of a part."""
+
+
+class Wrong(Exception):
+    """A sum that is none; says why."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Join:
+    """How an event joins another place, read at a site, into its target, under tests of data. `beside`: with its tuple."""
+
+    how: How
+    origin: tuple[Value, Site]
+    tests: tuple[object, ...]
+    beside: tuple[Event, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Updates by the leaves `pile` of thread number `thread`, or of the `lanes` beside it by exclusive or.
+
+    It is those for which there is a point over `own` with `facts`, once for each. Facts are over the coordinates of who reads,
+    of the leaf (`s◁` for `s`), and over `ELEMENTS`, the place that the leaf updates.
+    """
+
+    pile: tuple[Event, ...]
+    thread: Expr
+    lanes: frozenset[int]
+    facts: tuple[Formula, ...]
+    own: tuple[Sym, ...] = ()
+
+    def moved(self, values: Mapping[Sym, Sym | Expr], own: Iterable[Sym] = (), facts: Iterable[Formula] = ()) -> Share:
+        """The same over other coordinates, once for each of `own` with `facts`."""
+        facts = (*(rename(f, values) for f in self.facts), *facts)
+        return replace(self, thread=self.thread.substitute(values), facts=facts, own=(*self.own, *own))
+
+    def near(self, number: Expr) -> Formula:
+        """That `number` is one of its threads. Raises Wrong."""
+        every = max(self.lanes)
+        low = every & -every or 1
+        if len(self.lanes) != 1 << every.bit_count() or (every + low) & every or 0 not in self.lanes:
+            raise Wrong("a sum over some lanes only")
+        return equal(*((x // (every + low), x % low) for x in (number, self.thread)))
+
+
+Holding: TypeAlias = tuple[tuple[Formula, ...], tuple[Share, ...]]
+"""What a part holds, over `PLACES` and the coordinates that all of it has in common; and what must hold for it to be there."""
 
 
 @dataclass(slots=True)
 class Sums:
-    """What is made of parts. `made`: finals as all turns of the loops that they sum up. `kept`: what is stored, and taken."""
+    """The parts of a plan, as its tags say, and what is made of them.
 
-    shares: Shares
+    `made`: finals as all turns of the loops that they sum up.
+    """
+
     flow: Flow
+    tags: Mapping[Event, Leaf | Step | Joined] = field(default_factory=dict["Event", "Leaf | Step | Joined"])
+    parts: set[Home] = field(default_factory=set[Home])
+    joins: dict[Event, Join] = field(default_factory=dict[Event, Join])
+    leaves: dict[Event, Sequence[Match]] = field(default_factory=dict[Event, Sequence[Match]])
+    writes: dict[Home, list[Event]] = field(default_factory=lambda: defaultdict(list[Event]))
+    found: dict[object, Holding] = field(default_factory=dict["object", "Holding"])
+    doubts: list[Doubt] = field(default_factory=list["Doubt"])
     made: list[Match] = field(default_factory=list[Match])
-    kept: dict[Action, list[Match]] = field(default_factory=dict[Action, list[Match]])
+
+    def take(self, tagged: Mapping[Event, Tag | None], leaves: Mapping[Event, Match], others: Iterable[Match]) -> None:
+        """Takes what tags say of parts. Raises Wrong where it cannot be so."""
+        self.tags = {e: t for e, t in tagged.items() if isinstance(t, Leaf | Step | Joined)}
+        self.leaves |= {event: (match,) for event, match in leaves.items()}
+        self.parts |= {home_of(e.target) for e, t in self.tags.items() if not (isinstance(t, Joined) and t.of)}
+        for event, tag in self.tags.items():
+            if isinstance(tag, Joined) and event not in self.joins:
+                self.joins |= self.join(event, tag.update)
+        for event in (e for e in tagged if home_of(e.target) in self.parts):
+            self.writes[home_of(event.target)].append(event)
+            if event not in self.tags or event.kind == "async":
+                raise Wrong(f"{home_of(event.target).name} is part of a sum, and something else is stored there")
+        if self.parts & {*(a.stored for a in self.flow.program.actions), *self.flow.program.function.params}:
+            raise Wrong("memory of the program is part of a sum")
+        updated = {(arm(e), e.target, m.action.stored) for e, m in leaves.items()}
+        for match, o in ((m, o) for m in (*leaves.values(), *others) for o in m.operands if home_of(o.read) in self.parts):
+            now = o.site.time == match.event.site.time[: len(o.site.time)]
+            if not now or (arm(match.event), o.read, home_of(o.meant)) not in updated:  # else its own, a tuple's together
+                raise Wrong(f"{home_of(match.event.target).name} is computed from a part of a sum")
+
+    def origin(self, event: Event) -> tuple[Value, Site]:
+        """What an event copies or joins, and where that is read."""
+        return self.joins[event].origin if event in self.joins else self.read(event.value, event.site)
+
+    def read(self, value: Value, site: Site) -> tuple[Value, Site]:
+        """A value at a site, with registers that never change written out."""
+        variable = self.flow.reading.variables.get(value.sym) if isinstance(value, Ref) else None
+        return self.read(variable.value, variable.site) if variable and variable.value is not None else (value, site)
+
+    def join(self, event: Event, update: ir.Update) -> Mapping[Event, Join]:
+        """`event` as a join of its target with another place by `update`, with what a tuple joins beside. Raises Wrong."""
+        for place in dict.fromkeys(each for each in walk(event.value) if isinstance(each, Load | Ref)):
+            if place != event.target and same(event.value, combine(update, (event.target,), (place,))[0]):
+                return {event: Join((update, 0, 1), self.read(place, event.site), event.site.tests, (event,))}
+        if event.site.tests and isinstance(event.value, Load | Ref) and update in ("max", "min"):
+            beside = tuple(e for e in self.flow.reading.events if e.site.tests == event.site.tests and arm(e) == arm(event))
+            wanted = combine(update, [e.target for e in beside], [e.value for e in beside])[0]
+            if len(beside) > 1 and isinstance(wanted, Op) and same(wanted.args[0], event.site.tests[-1][0]):
+                tests = event.site.tests[:-1]  # the last one chooses the tuple
+                origins = [self.read(e.value, replace(e.site, tests=tests)) for e in beside]
+                return {e: Join((update, n, len(beside)), origins[n], tests, beside) for n, e in enumerate(beside)}
+        raise Wrong(f"{home_of(event.target).name} is not joined with another by what the program updates with")
+
+    def kind(self, shares: Iterable[Share]) -> tuple[How, Value]:
+        """What the updates of some shares are done by, and what changes nothing then. Raises Wrong."""
+        kinds = list[tuple[How, Value]]()
+        for action in dict.fromkeys(m.action for share in shares for leaf in share.pile for m in self.leaves[leaf]):
+            stmt, update = action.stmt, "add" if action.update == "sub" else action.update
+            if update is None or not isinstance(stmt, ir.Bind):
+                raise Wrong(f"{action.stored.name} is given a value, not updated")
+            at, dtypes = stmt.targets.index(action.target), [t.dtype for t in stmt.targets]
+            kinds.append(((update, at, len(dtypes)), identity(update, dtypes)[at]))
+        if any(kind != kinds[0] for kind in kinds) or not kinds:
+            raise Wrong("one part is updated in several ways, or not at all")
+        return kinds[0]
+
+    def held(self, place: Value, site: Site) -> tuple[Share, ...]:
+        """What a place holds where it is read, over the coordinates there. Raises Wrong."""
+        if not isinstance(place, Load | Ref) or home_of(place) not in self.parts:
+            raise Wrong("what is joined is no part of a sum")
+        home = home_of(place)
+        writes = [e for e in self.writes[home] if e.site.launch is site.launch or self.flow.space(home) is Space.GLOBAL]
+        before = [e for e in writes if precedes(e.site, site)]
+        start = next((e for e in reversed(before) if e not in self.joins and e not in self.leaves), None)
+        if start is None or any(e.site.launch.host != site.launch.host for e in writes):
+            raise Wrong(f"{home.name} is read before it holds anything")
+        around = common(start.site, site)
+        if any(len(common(e.site, at)) > len(around) for e in writes if e is not start for at in (site, start.site)):
+            raise Wrong(f"{home.name} starts, or is read, in a loop in which it is summed")
+        steps = before[before.index(start) :]
+        if any(self.joins.get(e, e.site).tests != site.tests for e in steps if e is start or e in self.joins):
+            raise Wrong(f"whether {home.name} is given something depends on data")
+        key = steps[-1], len(around)
+        if key not in self.found:
+            self.found[key] = self.written_out(start, steps[1:], around)
+        goals, shares = self.found[key]
+        values = dict(zip(PLACES, subscripts(place), strict=False))
+        wanted = [f for g in goals if (f := rename(g, values)) not in site.where]
+        if wanted:
+            self.doubts.append((start, "what is joined is there", (*site.where, negate(conj(wanted)))))
+        return tuple([share.moved(values) for share in shares]) if values else shares
+
+    def written_out(self, start: Event, steps: Sequence[Event], around: Sequence[k.For]) -> Holding:
+        """What `start` put into a part, in the same turns of the loops `around`, and `steps` joined. Raises Wrong."""
+        launch, home, (value, there) = start.site.launch, home_of(start.target), self.origin(start)
+        same = {*self.flow.instance(home, start.site), *launch.host, *(loop.sym for loop in around)}
+        goals, at = self.begun(start, start.target, same)
+        copied, pile = isinstance(value, Load | Ref), tuple(e for e in steps if e in self.leaves)
+        found = [exchanged(start, share).moved(at) for share in (self.held(value, there) if copied else ())]
+        if pile:
+            mine = {s: Sym(f"{s.name}◁") for s in start.site.dims}
+            who = launch.thread if same.issuperset(launch.threads) else launch.thread.substitute(mine)
+            here = [Eq(expr(mine[s]) - s) for s in mine if s in same and s not in launch.threads]
+            here += [Eq(expr(x) - y) for x, y, _ in zip(ELEMENTS, PLACES, subscripts(start.target), strict=False)]
+            found.append(Share(pile, who, frozenset({0}), tuple(here)))
+        for event in (e for e in steps if e not in pile):
+            found += self.joined(event, start, same)
+        how, zero = self.kind(found)
+        unlike = any(self.joins[e].how != how for e in steps if e in self.joins)
+        if unlike or not (copied or same_constant(value, zero)):
+            raise Wrong(f"{home.name} starts at what changes something, or is joined in another way than what it takes")
+        lanes = defaultdict[Share, frozenset[int]](frozenset)
+        for share in found:
+            key = replace(share, lanes=frozenset())
+            if lanes[key] & share.lanes and how[0] not in EXACTLY_ONCE_FREE:
+                raise Wrong(f"something is joined into {home.name} twice")
+            lanes[key] |= share.lanes
+        return goals, tuple([replace(share, lanes=own) for share, own in lanes.items()])
+
+    def begun(self, event: Event, place: Value, same: Collection[Sym]) -> tuple[tuple[Formula, ...], Mapping[Sym, Expr]]:
+        """When `event` touches `PLACES` of a part, and where: at coordinates but `same` that its tag says, there alone."""
+        dims, own = event.site.dims, subscripts(place)
+        said, rest = dict(zip(dims, self.tags[event].inverse, strict=False)), [s for s in dims if s not in same]
+        values = [dict(zip(ELEMENTS, index, strict=False)) for index in (map(expr, PLACES), own)]
+        at, back = ({s: said.get(s, expr(0)).substitute(v) for s in rest} for v in values)
+        if any(back[s] is not expr(s) for s in rest):
+            what = "a part is taken once" if event in self.joins else "a place starts once"
+            self.doubts.append((event, what, (*event.site.where, differ(back.values(), rest))))
+        placed = (Eq(e.substitute(at) - p) for e, p in zip(own, PLACES, strict=False))
+        return tuple([f for f in (*(rename(f, at) for f in event.site.where), *placed) if f != Eq(expr(0))]), at
+
+    def joined(self, event: Event, start: Event, same: Collection[Sym]) -> Iterator[Share]:
+        """What `event` joins into a place, for all of its coordinates but `same`. Raises Wrong."""
+        turn = self.flow.reading.events.index(self.joins[event].beside[0])  # the elements of a tuple have the same
+        own = {s: Sym(f"{s.name}◦{turn}") for s in event.site.dims if s not in same}
+        facts = [f for g in event.site.where if (f := rename(g, own)) not in start.site.where]
+        facts += [Eq(x.substitute(own) - y) for x, y in zip(subscripts(event.target), PLACES, strict=False)]
+        yield from (share.moved(own, own.values(), facts) for share in self.held(*self.origin(event)))
+
+    def shape(self, event: Event) -> tuple[Share, ...]:
+        """What an event joins, but for which element of a tuple that is. Raises Wrong."""
+        return tuple([replace(share, pile=tuple(map(arm, share.pile))) for share in self.held(*self.origin(event))])
 
     def questions(self, tagged: Mapping[Event, Tag | None]) -> Iterator[Asked]:
         """What is to be proved. Raises Wrong."""
-        own, ways = self.shares, dict[Event, list[tuple[Share, Formula]]]()
-        stores = [self.keep(home) for home in own.writes if isinstance(home, Buffer) and self.flow.space(home) is Space.GLOBAL]
-        for join in own.joins.values():
-            if len({own.shape(e) if e in own.joins else None for e in join.beside}) > 1:
+        ways = dict[Event, list[tuple[Share, Formula]]]()
+        stores = [self.keep(home) for home in self.writes if isinstance(home, Buffer) and self.flow.space(home) is Space.GLOBAL]
+        for join in self.joins.values():
+            if len(join.beside) > 1 and len(set(map(self.shape, join.beside))) > 1:
                 raise Wrong("the elements of a tuple are not joined together")
-        for event in (*stores, *(e for e in own.joins if home_of(e.target) not in own.parts)):
-            shares = own.held(*own.origin(event))
+        for event in (*stores, *(e for e in self.joins if home_of(e.target) not in self.parts)):
+            shares = self.held(*self.origin(event))
             ways[event] = [(share, self.way(share, event)) for share in shares]
-            actions = dict.fromkeys(m.action for share in shares for leaf in share.pile for m in own.leaves[leaf])
+            actions = dict.fromkeys(m.action for share in shares for leaf in share.pile for m in self.leaves[leaf])
             self.made += [self.final(event, tagged[event], action, shares) for action in actions if event not in stores]
-            for one, two in combinations(shares, 2):
-                if {*one.pile} & {*two.pile} and own.kind([one])[0] not in EXACTLY_ONCE_FREE:
-                    other, lane = two.moved({s: Sym(f"{s.name}'") for s in two.own}), expr(Sym("lane◁"))
-                    facts = (*event.site.where, *one.facts, *other.facts, one.near(lane), other.near(lane))
-                    own.doubts.append((event, "no update is taken twice", facts))
-        for leaf, matches in own.leaves.items():
+        for leaf, matches in self.leaves.items():
             into = [e for e, found in ways.items() if any(leaf in share.pile for share, _ in found)]
             if not into or (into[0] in stores and len(into) > 1):
                 raise Wrong(f"what {home_of(leaf.target).name} takes is lost")
             finals = dict.fromkeys(f.event for f in self.made if any(f.action is m.action for m in matches))
             for event in into if into[0] in stores else finals:
-                own.doubts += self.taken(leaf, event, disj(way for share, way in ways[event] if leaf in share.pile))
-        for event, what, facts in dict.fromkeys(own.doubts):
+                self.doubts += self.taken(leaf, event, [way for share, way in ways[event] if leaf in share.pile])
+        for event, what, facts in dict.fromkeys(self.doubts):
             yield Told.of(event, what, "for all sizes"), witness, (facts, self.flow.premises)
 
     def way(self, share: Share, event: Event) -> Formula:
@@ -78,57 +278,48 @@ class Sums:
         """`event` as all turns of the loops of `action` whose order is free, as `tag` says. Raises Wrong."""
         said = [s for s in tag.of if self.flow.program.actions[s.action] is action] if isinstance(tag, Joined) else []
         depth = next((n for n, loop in enumerate(action.spot.loops) if action.stored in loop.reduce), -1)
-        home, alike = home_of(event.target), self.shares.joins[event].update == self.shares.kind(shares)[0]
+        home, alike = home_of(event.target), self.joins[event].how == self.kind(shares)[0]
         fits = not isinstance(home, Buffer) or home.role == "local" or home == action.stored
         if not (alike and fits and said) or len(said[0].indices) != depth:
             raise Wrong(f"what is joined is not what is summed into `{action.stored.name}`")
         outer = [loop.sym for loop in action.spot.loops[:depth]]
         return Match(event, action, dict(zip(outer, said[0].indices, strict=True)), (), said[0].inverse)
 
-    def taken(self, leaf: Event, event: Event, ways: Formula) -> Iterator[Doubt]:
-        """That a final, or a store, takes all that `leaf` updates its element by, and nothing else, in some of `ways`.
+    def taken(self, leaf: Event, event: Event, each: Sequence[Formula]) -> Iterator[Doubt]:
+        """That a final, or a store, takes all that `leaf` updates its element by, once, and nothing else, in `each` way.
 
         That is asked of any place of the array that it updates, so that leaves which are alike ask the same. Raises Wrong.
         """
         sides, host = sides_of(leaf.site, event.site), [expr(s) for s in event.site.launch.host]
         made = {f.action: f.indices for f in self.made if f.event is event}
-        pairs = [(m.indices[s], e) for m in self.shares.leaves[leaf] for s, e in made.get(m.action, {}).items()]
-        if leaf in self.shares.joins and any(x is not y or not x.syms() <= {*event.site.launch.host} for x, y in pairs):
+        pairs = [(m.indices[s], e) for m in self.leaves[leaf] for s, e in made.get(m.action, {}).items()]
+        if leaf in self.joins and any(x is not y or not x.syms() <= {*event.site.launch.host} for x, y in pairs):
             raise Wrong("parts of different elements are mixed")
-        same = (*host, *(() if event in self.shares.joins else subscripts(event.target)))
+        same = (*host, *(() if event in self.joins else subscripts(event.target)))
         alike = conj(Eq(sides.a(x) - sides.b(y)) for x, y in (*zip(same, same, strict=True), *pairs))
+        ways, here = disj(each), tuple(rename(f, sides.b) for f in event.site.where)
         rest = {s for s in leaf.site.dims if not sides.a(s).syms() <= syms(ways) | syms(alike)}
         shape = leaf.target.buffer.shape if isinstance(leaf.target, Load) else ()
         both = [rename(f, sides.a) for f in leaf.site.where if not syms(f) & rest]
         both += [between(0, s, n) for s, n in zip(ELEMENTS, shape, strict=False)]
-        both += [rename(f, sides.b) for f in event.site.where]
-        yield event, "no update is lost", (*both, alike, negate(ways))
-        yield event, "no update of another element", (*both, ways, negate(alike))
+        yield event, "no update is lost", (*both, *here, alike, negate(ways))
+        yield event, "no update of another element", (*both, *here, ways, negate(alike))
+        for one, two in combinations(each, 2) if self.leaves[leaf][0].action.update not in EXACTLY_ONCE_FREE else ():
+            yield event, "no update is taken twice", (*here, one, two)
 
     def keep(self, home: Buffer) -> Event:
-        """What stores parts in an array for a later launch: a statement over its elements, as is taking them. Raises Wrong."""
-        own, (store, *more) = self.shares, self.shares.writes[home]
+        """What stores parts in an array for a later launch, each of whose elements is to be taken once. Raises Wrong."""
+        *_, store = self.writes[home]
         launch, place = store.site.launch, subscripts(store.target)
-        takes = [e for e, join in own.joins.items() if isinstance(join.origin[0], Load) and join.origin[0].buffer == home]
-        late = all(e.site.launch.host == launch.host and precedes(store.site, e.site) for e in takes)
-        turns = any(e.syms() & {*store.site.dims} - {*launch.host, *launch.blocks} for e in place)
-        if more or turns or not late or store.site.tests or any(own.joins[e].tests for e in takes):
-            raise Wrong(f"{home.name} is not stored once, by each block its own, and then taken")
-        inside = [between(0, e, n) for e, n in zip(place, home.shape, strict=True)]
-        own.doubts.append((store, "every update is in a part", (*launch.domain, negate(conj(inside)))))
-        behind = dict.fromkeys(leaf for share in own.held(*own.origin(store)) for leaf in share.pile)
-        if {*behind} & {*own.joins}:
-            raise Wrong("parts of parts are stored")
-        own.leaves |= {e: [m for leaf in behind for m in own.leaves[leaf]] for e in takes}
-        names, every = ELEMENTS[: home.rank], (*launch.host, *ELEMENTS[: home.rank])
-        facts = [f for f in launch.domain if not syms(f) & {*launch.blocks, *launch.threads}]
-        facts += [between(0, s, n) for s, n in zip(names, home.shape, strict=True)]
-        spot = Spot((), tuple(ir.Seq(s, expr(0), ()) for s in every), tuple(facts))
-        place = Load(home, tuple(map(expr, names)))
-        for events in ([(store, store.target)], [(e, own.origin(e)[0]) for e in takes]):
-            action = Action(spot, place, place, None, ir.Bind((place,), (place,)))
-            found = ((e, dict(zip(every, (*map(expr, launch.host), *subscripts(at)), strict=True))) for e, at in events)
-            self.kept[action] = [Match(e, action, indices, (), own.tags[e].inverse) for e, indices in found]
+        sources = {e: self.origin(e)[0] for e in self.joins}
+        takes = {e: source for e, source in sources.items() if isinstance(source, Load) and source.buffer == home}
+        behind = dict.fromkeys(leaf for e in takes for share in self.held(*self.origin(e)) for leaf in share.pile)
+        self.leaves |= {e: [m for leaf in behind for m in self.leaves[leaf]] for e in takes}
+        taken = [self.begun(e, source, launch.host)[0] for e, source in takes.items()]
+        values = dict(zip(PLACES, place, strict=False))
+        ways = disj(rename(conj(there), values) for there in taken)
+        self.doubts.append((store, "every update is in a part", (*launch.domain, negate(ways))))
+        self.doubts += [(store, "no part is taken twice", (*one, *two)) for one, two in combinations(taken, 2)]
         return store
 
     def touched(self) -> Iterator[tuple[object, Access]]:
@@ -136,16 +327,47 @@ class Sums:
 
         A thread's own is so but for the lanes of a vector: each of these loops counts as another memory.
         """
-        own = self.shares
-        for event in dict.fromkeys((*(e for events in own.writes.values() for e in events), *own.joins)):
-            for place, site, write in ((*own.origin(event), False), (event.target, event.site, True)):
-                if isinstance(place, Load) and place.buffer in own.parts:
-                    lanes = [loop for loop in site.loops if loop.kind == "simd"][:1]
-                    memory, steps = (place.buffer, *(lanes or [site])), (*(loop.sym for loop in lanes),)
-                    if self.flow.space(place.buffer) is not Space.LOCAL:
-                        times = (s if isinstance(s, int) else s.sym for s in (*site.launch.time, *site.time))
-                        same = self.flow.instance(place.buffer, site)  # the others are all at once
-                        others = (s for s in (*site.launch.blocks, *site.launch.threads) if s not in same)
-                        memory, steps = place.buffer, (*times, *others, int(write))
-                    when = tuple(s if isinstance(s, int) else (ir.Seq(s, expr(0), ()), expr(s)) for s in steps)
-                    yield memory, Access(event, site, place.buffer, place.index, write, when, place.buffer, (), ())
+        for event in dict.fromkeys((*chain(*self.writes.values()), *self.joins)):
+            for place, site, write in ((*self.origin(event), False), (event.target, event.site, True)):
+                if isinstance(place, Load) and place.buffer in self.parts:
+                    launch, lanes = site.launch, [loop for loop in site.loops if loop.kind == "simd"] or [site]
+                    steps = (*launch.time, *site.time, *launch.blocks, *launch.threads, int(write))  # others are all at once
+                    syms = (s if isinstance(s, int | Sym) else s.sym for s in steps)
+                    when = tuple(s if isinstance(s, int) else (ir.Seq(s, expr(0), ()), expr(s)) for s in syms)
+                    access = Access(event, site, place.buffer, place.index, write, when, place.buffer, (), ())
+                    own = self.flow.space(place.buffer) is Space.LOCAL
+                    yield ((place.buffer, lanes[0]) if own else place.buffer), access
+
+
+def arm(event: Event) -> tuple[object, ...]:
+    """The list of statements that an event stands in."""
+    return event.site.launch, event.site.time[:-1]
+
+
+def subscripts(place: Value) -> tuple[Expr, ...]:
+    """The subscripts of a place: none of a register."""
+    return place.index if isinstance(place, Load) else ()
+
+
+def common(a: Site, b: Site) -> list[k.For]:
+    """The loops around both."""
+    return [x for x, y in zip(a.loops, b.loops, strict=False) if x is y and a.launch is b.launch]
+
+
+def precedes(a: Site, b: Site) -> bool:
+    """Whether one stands before the other in the text."""
+    times = zip((*a.launch.time, *a.time), (*b.launch.time, *b.time), strict=False)
+    return next((isinstance(x, int) and isinstance(y, int) and x < y for x, y in times if x != y), False)
+
+
+def exchanged(event: Event, share: Share) -> Share:
+    """What a lane gets by `event`, if it is an exchange, where each lane holds `share`. Raises Wrong."""
+    stmt, launch = event.stmt, event.site.launch
+    if not isinstance(stmt, k.Exchange):
+        return share
+    if stmt.width != 32 or not 0 < stmt.mask < 32 or launch.kernel.threads % (1 << stmt.mask.bit_length()):
+        raise Wrong(f"lanes are exchanged by {stmt.mask} of {stmt.width}")
+    own = share.thread is launch.thread
+    if {s for f in share.facts for s in syms(f)}.union(() if own else share.thread.syms()) & {*launch.threads}:
+        raise Wrong("what another lane holds is not known")
+    return replace(share, lanes=frozenset(lane ^ stmt.mask for lane in share.lanes)) if own else share

@@ -11,7 +11,7 @@ from texpr.ir.value import Buffer, Load, Ref
 from texpr.reading.actions import Action, Program
 from texpr.reading.events import Event, Reading
 from texpr.verifier.match import Match, home_of
-from texpr.verifier.shares import Shares, Wrong
+from texpr.verifier.sums import Sums, Wrong
 
 
 @dataclass(slots=True)
@@ -20,7 +20,7 @@ class Parts:
 
     reading: Reading
     program: Program
-    shares: Shares
+    sums: Sums
     joins: dict[Event, tuple[ir.Update, Load | Ref]] = field(default_factory=dict[Event, "tuple[ir.Update, Load | Ref]"])
     homes: set[Buffer | Sym] = field(default_factory=set["Buffer | Sym"])
 
@@ -60,7 +60,7 @@ class Parts:
         for update in updates:
             joined: ir.Update = "add" if update == "sub" else update
             try:
-                source, _ = self.shares.join(event, joined).origin
+                source, _ = self.sums.join(event, joined)[event].origin
             except Wrong:
                 continue
             if isinstance(source, Load | Ref):
@@ -69,7 +69,7 @@ class Parts:
 
     def source(self, event: Event) -> Load | Ref | None:
         """What an event copies or joins, None where it computes something else."""
-        source = self.joins[event][1] if event in self.joins else self.shares.origin(event)[0]
+        source = self.joins[event][1] if event in self.joins else self.sums.origin(event)[0]
         return source if isinstance(source, Load | Ref) else None
 
 

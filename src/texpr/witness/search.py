@@ -20,7 +20,7 @@ from texpr.reading.events import Event, Launch, plainly
 from texpr.verifier import Proof, Question, Tags, Verdict, prove, question
 from texpr.verifier.flow import Flow
 from texpr.verifier.match import Match, Operand, Unlike, home_of
-from texpr.verifier.shares import Shares
+from texpr.verifier.sums import Sums
 from texpr.witness.indices import Guess, Kept, keeps, laid_out_alike, solutions, solve
 from texpr.witness.inverse import inverse
 from texpr.witness.parts import Parts, outer_loops
@@ -44,7 +44,7 @@ def search(asked: Question) -> Tags:
     found = _Search(asked, flow)
     found.statements()
     found.consistent()
-    parts = Parts(asked.reading, asked.program, Shares(flow))
+    parts = Parts(asked.reading, asked.program, Sums(flow))
     leaves = parts.find(found.matches)
     found.rest(parts)
     return Tags(
