@@ -43,12 +43,13 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """It moves an element `side` of the outermost loop but `indices` around `action`: −1 for before, 1 for behind. `inverse`:
-    at which coordinates an element is moved, over `ELEMENTS` and the program's loops."""
+    """It moves an `element` of what `action` writes, at a `side` of the outermost loop but `indices` around that: −1 before,
+    1 behind. `inverse`: at which coordinates an element is moved, over `ELEMENTS` and the program's loops."""
 
     action: int
     indices: tuple[Expr, ...]
     side: int
+    element: tuple[Expr, ...]
     inverse: tuple[Expr, ...] = ()
 
 

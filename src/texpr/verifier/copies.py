@@ -7,7 +7,7 @@ to where it is read. At its time a copy touches no element that the program does
 
 from __future__ import annotations
 
-from texpr.affine.expr import Expr, expr
+from texpr.affine.expr import expr
 from texpr.ir.tags import Moved
 from texpr.ir.value import Load, Ref
 from texpr.isa.levels import Space
@@ -15,36 +15,27 @@ from texpr.presburger.formula import Eq
 from texpr.presburger.questions import Point
 from texpr.reading.events import Event
 from texpr.verifier.flow import Access, Flow, apart, when
-from texpr.verifier.match import home_of
+from texpr.verifier.match import home_of, subscripts
 from texpr.verifier.there import There, nowhere
 
 
 def copied(event: Event, source: Load | Ref, tag: Moved, flow: Flow) -> tuple[Access, ...]:
-    """What `event` reads and writes as a copy of `source`; nothing where it is none. What a register holds, `tag` says."""
-    action = flow.program.actions[tag.action]
-    plain = event.target if tag.side == 1 else source
+    """What `event` reads and writes as a copy of `source`, of the element that `tag` says; nothing where it is none."""
+    action, scopes = flow.program.actions[tag.action], flow.program.scopes
     found = {loop.sym: e for loop, e in zip(action.spot.loops, tag.indices, strict=False)}
-    if not isinstance(action.target, Load) or tag.side not in (-1, 1):
+    around = [loop.sym for loop in action.spot.loops[: scopes[action.stored]]]
+    for place in (source, event.target):  # memory of the program holds its own elements
+        if isinstance(place, Load) and flow.space(place.buffer) is Space.GLOBAL:
+            own = place.buffer in scopes or place.buffer.role != "local"
+            if own and (place.data or around or (place.buffer, place.index) != (action.stored, tag.element)):
+                return ()
+    *before, at, _ = when(action.spot, found, 0)
+    if not {*around} <= found.keys() or tag.side not in (-1, 1) or not isinstance(at, int):
         return ()
-    meant, copies = plain.index if isinstance(plain, Load) else (), tuple[Expr, ...]()
-    shared = isinstance(plain, Load) and flow.space(plain.buffer) is Space.GLOBAL
-    if isinstance(plain, Load) and shared and (plain.buffer in flow.program.scopes or plain.buffer.role != "local"):
-        if plain.data or action.stored != plain.buffer or flow.program.scopes.get(plain.buffer) != 0:
-            return ()
-    else:
-        around = [loop.sym for loop in action.spot.loops[: flow.program.scopes[action.stored]]]
-        named = {sym for e in action.target.index for sym in e.syms()} & {loop.sym for loop in action.spot.loops}
-        if not {*around, *named} <= found.keys():
-            return ()
-        meant, copies = tuple(e.substitute(found) for e in action.target.index), tuple(found[sym] for sym in around)
-    *before, place, _ = when(action.spot, found, 0)
-    assert isinstance(place, int)
-    index = [at.index if isinstance(at, Load) else () for at in (source, event.target)]
-    about = (action.stored, meant, copies, None, found, tag.inverse)
-    read, write = ((*before, place + tag.side, number) for number in (0, 1))
-    return (
-        Access(event, event.site, home_of(source), index[0], False, read, *about),
-        Access(event, event.site, home_of(event.target), index[1], True, write, *about),
+    about = (action.stored, tag.element, tuple(found[sym] for sym in around), None, found, tag.inverse)
+    return tuple(
+        Access(event, event.site, home_of(place), subscripts(place), write, (*before, at + tag.side, int(write)), *about)
+        for place, write in ((source, False), (event.target, True))
     )
 
 

@@ -28,7 +28,7 @@ from texpr.reading.actions import Action, Program, Spot
 from texpr.reading.events import Event, Launch, Reading, Site, plainly, ranged
 from texpr.reading.order import Names, Sides, When
 from texpr.verifier.landing import Landing, known, landed, not_landed, same
-from texpr.verifier.match import Match, home_of
+from texpr.verifier.match import Match, home_of, subscripts
 from texpr.verifier.phases import Phases
 from texpr.verifier.places import COPY, ELEMENT, PLACE, THREAD, Address, address, follows
 from texpr.verifier.there import There, is_plain, nowhere, own_names, there
@@ -123,9 +123,9 @@ class Flow:
 
     def access(self, match: Match, place: Load | Ref, site: Site, meant: Load | Ref, spot: Spot, write: bool) -> Access:
         found, stored = match.indices, home_of(meant)
-        element = tuple(plainly(e.substitute(found), site) for e in meant.index) if isinstance(meant, Load) else ()
+        element = tuple(plainly(e.substitute(found), site) for e in subscripts(meant))
         copies = tuple(found[loop.sym] for loop in spot.loops[: self.program.scopes[stored]])
-        index = tuple(plainly(e, site) for e in place.index) if isinstance(place, Load) else ()
+        index = tuple(plainly(e, site) for e in subscripts(place))
         times, does = when(spot, found, int(write)), match.action if write else None
         home = home_of(place)
         return Access(match.event, site, home, index, write, times, stored, element, copies, does, found, match.inverse)
@@ -360,9 +360,8 @@ class Flow:
 
     def written(self, action: Action, names: Mapping[Sym, Sym], r: Access) -> Iterator[Formula]:
         """Instances of a statement, by `names`, that write the element which is read."""
-        index = action.target.index if isinstance(action.target, Load) else ()
         yield from (rename(f, names) for f in action.spot.domain)
-        yield from (Eq(e.substitute(names) - given) for e, given in zip(index, r.meant, strict=True))
+        yield from (Eq(e.substitute(names) - given) for e, given in zip(subscripts(action.target), r.meant, strict=True))
         yield from (Eq(expr(names[loop.sym]) - c) for loop, c in zip(action.spot.loops, r.copies, strict=False))
 
     def _put(

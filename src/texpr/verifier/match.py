@@ -219,6 +219,11 @@ def home_of(place: Load | Ref) -> Buffer | Sym:
     return place.buffer if isinstance(place, Load) else place.sym
 
 
+def subscripts(place: Value) -> tuple[Expr, ...]:
+    """The subscripts of a place: none of a register."""
+    return place.index if isinstance(place, Load) else ()
+
+
 def _is_free(action: Action) -> bool:
     """Whether the text frees the order of a sum, and with it the rounding: else a product is rounded before it is added."""
     return action.update is not None and any(action.stored in loop.reduce for loop in action.spot.loops)

@@ -34,7 +34,7 @@ from texpr.reading.events import Event, Site
 from texpr.reading.order import sides_of
 from texpr.verifier.asked import Asked, Told
 from texpr.verifier.flow import Access, Flow, Home
-from texpr.verifier.match import Match, home_of, same_constant
+from texpr.verifier.match import Match, home_of, same_constant, subscripts
 
 Doubt: TypeAlias = tuple[Event, str, tuple[Formula, ...]]
 """Of which event what is to be shown: that facts never hold together."""
@@ -342,11 +342,6 @@ class Sums:
 def arm(event: Event) -> tuple[object, ...]:
     """The list of statements that an event stands in."""
     return event.site.launch, event.site.time[:-1]
-
-
-def subscripts(place: Value) -> tuple[Expr, ...]:
-    """The subscripts of a place: none of a register."""
-    return place.index if isinstance(place, Load) else ()
 
 
 def common(a: Site, b: Site) -> list[k.For]:

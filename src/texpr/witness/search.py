@@ -332,8 +332,9 @@ class _Search:
         known = dict(zip(indices(action.spot), values, strict=False))
         meant = action.target.index if isinstance(action.target, Load) else ()
         meant = meant if plain is None or plain.buffer != action.stored else plain.index
-        elements = {name: e.substitute(known) for name, e in zip(ELEMENTS, meant, strict=False)}
-        return Moved(self.number(action), values, side, inverse(event.site, {**elements, **known}, self.own(event)))
+        element = tuple(e.substitute(known) for e in meant)
+        where = inverse(event.site, {**dict(zip(ELEMENTS, element, strict=False)), **known}, self.own(event))
+        return Moved(self.number(action), values, side, element, where)
 
     def own(self, event: Event) -> tuple[Sym, ...]:
         """The coordinates that say whose memory an event writes."""
