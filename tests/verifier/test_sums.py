@@ -16,6 +16,8 @@ Changes = tuple[tuple[str, str], ...]
 ALL = "for warp in 1..8 unroll {"
 BLOCK = "i in thread..min(-4096 * i_block + n, 4096) by 256 {"
 
+TAKEN = "i_part in thread..((n + 4095) / 4096)"
+
 TUPLE = (
     "    if (((next_16 > top_block) or (isnan(next_16) and not(isnan(top_block)))) or (((next_16 == top_block) or "
     "(isnan(next_16) and isnan(top_block))) and (next_17 < at_block))) {  -- line 7\n"
@@ -84,6 +86,23 @@ WRONG: dict[str, tuple[str, str, Changes]] = {
     ),
     "a part that is stored where data says": (
         "sum", "sm_90a", (("total_parts[i_block] = total_block", "if (x[0] > 0:f32) { total_parts[i_block] = total_block }"),)
+    ),
+    "a part that is taken twice": ("sum", "sm_90a", ((f"{TAKEN} by 256", f"{TAKEN} by 128"),)),
+    "a part that nobody takes": ("sum", "sm_90a", ((TAKEN, f"{TAKEN} - 1"),)),
+    "parts of two blocks in one place": ("sum", "sm_90a", (("total_parts[i_block]", "total_parts[(i_block / 2)]"),)),
+    "a part in two places": (
+        "sum",
+        "sm_90a",
+        (("total_parts: f32[((n + 4095) / 4096)]", "total_parts: f32[2 * ((n + 4095) / 4096)]"),
+         ("total_parts[i_block] = total_block",
+          "for twice in 0..2 { total_parts[i_block + twice * ((n + 4095) / 4096)] = total_block }"),
+         (TAKEN, "i_part in thread..2 * ((n + 4095) / 4096)")),
+    ),
+    "a part that is stored twice": (
+        "sum",
+        "sm_90a",
+        (("total_parts[i_block] = total_block",
+          "total_parts[i_block] = total_block_own_all\n        total_parts[i_block] = total_block_own"),),
     ),
     "an update in two parts": (
         "sum",

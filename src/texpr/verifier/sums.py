@@ -23,13 +23,13 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.structure import same
 from texpr.ir.tags import ELEMENTS, Joined, Leaf, Step, Tag
-from texpr.ir.updates import EXACTLY_ONCE_FREE, combine, identity
-from texpr.ir.value import Buffer, Load, Op, Ref, Value, walk
+from texpr.ir.updates import EXACTLY_ONCE_FREE, combine, identity, taken
+from texpr.ir.value import Buffer, Load, Ref, Value, walk
 from texpr.isa.levels import Space
 from texpr.presburger.formula import Eq, Formula, between, conj, differ, disj, equal, negate, rename, syms
 from texpr.presburger.questions import witness
 from texpr.presburger.relaxed import eliminated, flat
-from texpr.reading.actions import Action
+from texpr.reading.actions import Action, indices
 from texpr.reading.events import Event, Site
 from texpr.reading.order import sides_of
 from texpr.verifier.asked import Asked, Told
@@ -117,12 +117,11 @@ class Sums:
         for event, tag in self.tags.items():
             if isinstance(tag, Joined) and event not in self.joins:
                 self.joins |= self.join(event, tag.update)
+        known = {*(a.stored for a in self.flow.program.actions), *self.flow.program.function.params}
         for event in (e for e in tagged if home_of(e.target) in self.parts):
             self.writes[home_of(event.target)].append(event)
-            if event not in self.tags or event.kind == "async":
+            if event not in self.tags or event.kind == "async" or home_of(event.target) in known:
                 raise Wrong(f"{home_of(event.target).name} is part of a sum, and something else is stored there")
-        if self.parts & {*(a.stored for a in self.flow.program.actions), *self.flow.program.function.params}:
-            raise Wrong("memory of the program is part of a sum")
         updated = {(arm(e), e.target, m.action.stored) for e, m in leaves.items()}
         for match, o in ((m, o) for m in (*leaves.values(), *others) for o in m.operands if home_of(o.read) in self.parts):
             now = o.site.time == match.event.site.time[: len(o.site.time)]
@@ -143,11 +142,11 @@ class Sums:
         for place in dict.fromkeys(each for each in walk(event.value) if isinstance(each, Load | Ref)):
             if place != event.target and same(event.value, combine(update, (event.target,), (place,))[0]):
                 return {event: Join((update, 0, 1), self.read(place, event.site), event.site.tests, (event,))}
-        if event.site.tests and isinstance(event.value, Load | Ref) and update in ("max", "min"):
+        if event.site.tests and isinstance(update, str) and update in ("max", "min"):
             beside = tuple(e for e in self.flow.reading.events if e.site.tests == event.site.tests and arm(e) == arm(event))
-            wanted = combine(update, [e.target for e in beside], [e.value for e in beside])[0]
-            if len(beside) > 1 and isinstance(wanted, Op) and same(wanted.args[0], event.site.tests[-1][0]):
-                tests = event.site.tests[:-1]  # the last one chooses the tuple
+            *others, (test, _) = event.site.tests  # the last one chooses the tuple
+            if len(beside) > 1 and same(taken(update, [e.target for e in beside], [e.value for e in beside]), test):
+                tests = tuple(others)
                 origins = [self.read(e.value, replace(e.site, tests=tests)) for e in beside]
                 return {e: Join((update, n, len(beside)), origins[n], tests, beside) for n, e in enumerate(beside)}
         raise Wrong(f"{home_of(event.target).name} is not joined with another by what the program updates with")
@@ -207,8 +206,7 @@ class Sums:
         for event in (e for e in steps if e not in pile):
             found += self.joined(event, start, same)
         how, zero = self.kind(found)
-        unlike = any(self.joins[e].how != how for e in steps if e in self.joins)
-        if unlike or not (copied or same_constant(value, zero)):
+        if any(self.joins[e].how != how for e in steps if e in self.joins) or not (copied or same_constant(value, zero)):
             raise Wrong(f"{home.name} starts at what changes something, or is joined in another way than what it takes")
         lanes = defaultdict[Share, frozenset[int]](frozenset)
         for share in found:
@@ -246,9 +244,8 @@ class Sums:
         """What is to be proved. Raises Wrong."""
         ways = dict[Event, list[tuple[Share, Formula]]]()
         stores = [self.keep(home) for home in self.writes if isinstance(home, Buffer) and self.flow.space(home) is Space.GLOBAL]
-        for join in self.joins.values():
-            if len(join.beside) > 1 and len(set(map(self.shape, join.beside))) > 1:
-                raise Wrong("the elements of a tuple are not joined together")
+        if any(len({*map(self.shape, join.beside)}) > 1 for join in self.joins.values() if len(join.beside) > 1):
+            raise Wrong("the elements of a tuple are not joined together")
         for event in (*stores, *(e for e in self.joins if home_of(e.target) not in self.parts)):
             shares = self.held(*self.origin(event))
             ways[event] = [(share, self.way(share, event)) for share in shares]
@@ -260,7 +257,7 @@ class Sums:
                 raise Wrong(f"what {home_of(leaf.target).name} takes is lost")
             finals = dict.fromkeys(f.event for f in self.made if any(f.action is m.action for m in matches))
             for event in into if into[0] in stores else finals:
-                self.doubts += self.taken(leaf, event, [way for share, way in ways[event] if leaf in share.pile])
+                self.doubts += self.exactly(leaf, event, [way for share, way in ways[event] if leaf in share.pile])
         for event, what, facts in dict.fromkeys(self.doubts):
             yield Told.of(event, what, "for all sizes"), witness, (facts, self.flow.premises)
 
@@ -282,10 +279,9 @@ class Sums:
         fits = not isinstance(home, Buffer) or home.role == "local" or home == action.stored
         if not (alike and fits and said) or len(said[0].indices) != depth:
             raise Wrong(f"what is joined is not what is summed into `{action.stored.name}`")
-        outer = [loop.sym for loop in action.spot.loops[:depth]]
-        return Match(event, action, dict(zip(outer, said[0].indices, strict=True)), (), said[0].inverse)
+        return Match(event, action, dict(zip(indices(action.spot), said[0].indices, strict=False)), (), said[0].inverse)
 
-    def taken(self, leaf: Event, event: Event, each: Sequence[Formula]) -> Iterator[Doubt]:
+    def exactly(self, leaf: Event, event: Event, each: Sequence[Formula]) -> Iterator[Doubt]:
         """That a final, or a store, takes all that `leaf` updates its element by, once, and nothing else, in `each` way.
 
         That is asked of any place of the array that it updates, so that leaves which are alike ask the same. Raises Wrong.
@@ -315,11 +311,10 @@ class Sums:
         takes = {e: source for e, source in sources.items() if isinstance(source, Load) and source.buffer == home}
         behind = dict.fromkeys(leaf for e in takes for share in self.held(*self.origin(e)) for leaf in share.pile)
         self.leaves |= {e: [m for leaf in behind for m in self.leaves[leaf]] for e in takes}
-        taken = [self.begun(e, source, launch.host)[0] for e, source in takes.items()]
-        values = dict(zip(PLACES, place, strict=False))
-        ways = disj(rename(conj(there), values) for there in taken)
+        there = [self.begun(e, source, launch.host)[0] for e, source in takes.items()]
+        ways = disj(rename(conj(each), dict(zip(PLACES, place, strict=False))) for each in there)
         self.doubts.append((store, "every update is in a part", (*launch.domain, negate(ways))))
-        self.doubts += [(store, "no part is taken twice", (*one, *two)) for one, two in combinations(taken, 2)]
+        self.doubts += [(store, "no part is taken twice", (*one, *two)) for one, two in combinations(there, 2)]
         return store
 
     def touched(self) -> Iterator[tuple[object, Access]]:
