@@ -93,7 +93,7 @@ def repacked(parcel: Parcel, others: int, rng: random.Random) -> Parcel:
 
 def turned(turn: Turn, others: int, rng: random.Random) -> Turn:
     """A turn with one of its fields changed."""
-    field = rng.choice(["begun", "seen", "parcels", "turns", "part"])
+    field = rng.choice(["begun", "seen", "parcels", "turn"])
     match field:
         case "parcels":
             some = turn.parcels
@@ -102,10 +102,10 @@ def turned(turn: Turn, others: int, rng: random.Random) -> Turn:
             at = rng.randrange(len(some))
             lost, twice, less = (*some[:at], *some[at + 1 :]), (*some, some[at]), repacked(some[at], others, rng)
             return replace(turn, parcels=rng.choice([lost, twice, some[::-1], (*some[:at], less, *some[at + 1 :])]))
-        case "turns":
-            return replace(turn, turns=rng.choice([(), (*turn.turns, expr(0)), nudged(turn.turns, rng)]))
-        case "part":
-            return replace(turn, part=rng.randrange(-1, others))
+        case "turn":
+            return replace(
+                turn, turn=rng.choice([(), (*turn.turn, expr(0)), nudged(turn.turn, rng), (expr(TURNS[0]), expr(TURNS[0]))])
+            )
         case _:
             return replace(turn, **{field: another(getattr(turn, field), others, rng)})
 
@@ -181,7 +181,7 @@ def test_wrong_turns_fail() -> None:
             other = misled(tags, len(question_.reading.steps), rng)
             if other != tags and is_proved(prove(question_, compiled.plan, other)):
                 kept += (
-                    1  # of copies alone is `part` asked, and of arrivals `parcels`; another end that comes later does as well
+                    1  # of copies alone is `turn` asked, and of arrivals `parcels`; another end that comes later does as well
                 )
             elif other != tags:
                 wrong += 1

@@ -115,15 +115,14 @@ class Turn:
     """What a signal at a barrier has to do with others there. The first of some that is there counts.
 
     `begun`: the arrival whose phase it is of; of an arrival: the one before, or what made the barrier. `seen`: the waits for
-    it, by the thread that looks; of what makes a barrier: fences. `parcels`: what comes to the phase of an arrival. `part`:
-    which of these a copy is of, `turns`: and in which turn.
+    it, by the thread that looks; of what makes a barrier: fences. `parcels`: what comes to the phase of an arrival. `turn`:
+    which of these a copy is of, by number, and in which turn of it.
     """
 
     begun: tuple[Instance, ...] = ()
     seen: tuple[Instance, ...] = ()
     parcels: tuple[Parcel, ...] = ()
-    part: int = 0
-    turns: tuple[Expr, ...] = ()
+    turn: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from texpr.reading.events import Event, Launch, Reading, Site, plainly, ranged
 from texpr.reading.order import Names, Sides, When
 from texpr.verifier.landing import Landing, known, landed, not_landed, same
 from texpr.verifier.match import Match, home_of, subscripts
-from texpr.verifier.phases import Phases
+from texpr.verifier.phases import Phases, itself
 from texpr.verifier.places import COPY, ELEMENT, PLACE, THREAD, Address, address, follows
 from texpr.verifier.there import There, is_plain, nowhere, own_names, there
 
@@ -301,7 +301,7 @@ class Flow:
     def landed(self, event: Event, write: bool) -> tuple[Landing, ...]:
         """Where a copy has landed, or, without `write`, where it has read what it stores."""
         if event.signal is not None:
-            return self.phases.landed(event.signal)
+            return tuple(self.phases.landings(self.phases.phases(itself(event.signal))))
         if (event, write) not in self.ended:
             self.ended[event, write] = landed(event, self.ends.get(ended(event), ()), self.reading, write)
         return self.ended[event, write]

@@ -89,13 +89,12 @@ def endings(first: Site, names: Names, ends: Iterable[End], reading: Reading, fi
         kind, pending = k.CommitBulk if isinstance(stmt, k.WaitBulk) else k.CommitAsync, getattr(stmt, "pending", -1)
         fitting = step.launch is first.launch and fits(stmt)
         if fitting and pending < len(end.groups) and all(type(reading.steps[each.of][0]) is kind for each in end.groups):
-            facts: list[Formula] = []
-            before, own = first, names
+            facts, before, own = list[Formula](), first, names
             for each in (*end.groups, end.step):
                 after = reading.steps[each.of][1]
-                sides, threads = Sides(own, located(after, each.at, names)), first.launch.threads
-                late = disj(not_behind(before, after, sides, False))
-                facts += [there(after, sides.b), *equal_all(threads, sides), negate(late)]
+                sides = Sides(own, located(after, each.at, names))
+                behind = negate(disj(not_behind(before, after, sides, False)))
+                facts += [there(after, sides.b), *equal_all(first.launch.threads, sides), behind]
                 before, own = after, sides.b
             yield Landing(step, own, conj(facts))
 

@@ -30,7 +30,6 @@ from texpr.support.span import NOWHERE
 from texpr.verifier.asked import Asked, Told
 from texpr.verifier.landing import Landing, Names, anyone, known, located, not_landed, own_dims, said, same, there
 
-Kind: TypeAlias = type[object] | UnionType
 ARRIVAL, COPY = k.BarrierExpect | k.BarrierArrive, k.CopyTensor | k.CopyBulk
 
 
@@ -61,7 +60,7 @@ class Phases:
     def questions(self) -> Iterator[Asked]:
         """What is to be proved of all barriers."""
         for user in self.reading.signals:
-            kind, span = type(user.stmt), getattr(user.stmt, "span", NOWHERE)
+            span = getattr(user.stmt, "span", NOWHERE)
             about = f"{user.barrier.buffer.name}[{user.barrier.index[0]}]"
             for kinds, what, how, cases in (
                 (k.BarrierInit, "a barrier is made", "once, for one arrival a phase", self.remade),
@@ -74,7 +73,7 @@ class Phases:
                 (ARRIVAL | COPY, "all have passed", "before the next phase begins", self.passed_by),
                 (ARRIVAL | COPY | k.BarrierWait, "phases follow", "the one before was seen to complete", self.unseen),
             ):
-                if issubclass(kind, kinds):
+                if isinstance(user.stmt, kinds):
                     yield Told(user.site.launch.kernel.name, what, about, how, span), self.first, (user, cases)
 
     def first(self, user: Signal, cases: Callable[[Named], Cases]) -> Point | None:
@@ -82,10 +81,9 @@ class Phases:
         points = (witness((*user.site.where, *case), self.premises) for case in cases(itself(user)))
         return next((point for point in points if point is not None), None)
 
-    def named(self, to: Sequence[Instance], user: Named, kind: Kind) -> tuple[list[Named], Formula]:
+    def named(self, to: Sequence[Instance], user: Named, kind: type | UnionType) -> tuple[list[Named], Formula]:
         """Signals of one kind at the barrier of `user`, each if no earlier one is there; when none is."""
-        found: list[Named] = []
-        none = user.there
+        found, none = list[Named](), user.there
         for each in to:
             signal = self.reading.signals[each.of]
             if not (_alike(signal, user.signal) and isinstance(signal.stmt, kind)):
@@ -97,7 +95,7 @@ class Phases:
             none = conj((none, negate(here)))
         return found, none
 
-    def others(self, user: Named, kind: Kind) -> Iterator[Named]:
+    def others(self, user: Named, kind: type | UnionType) -> Iterator[Named]:
         """Any other signal of one kind at the barrier of `user`."""
         for signal in (s for s in self.reading.signals if _alike(s, user.signal) and isinstance(s.stmt, kind)):
             own = {s: Sym(f"{s.name}○") for s in own_dims(signal.site)}
@@ -122,15 +120,13 @@ class Phases:
         by = replace(phase, names={**phase.names, **anyone(phase.site)})
         return self.named(self.tagged[phase.signal].seen, by, k.BarrierWait)
 
-    def landings(self, phase: Named) -> Sequence[Landing]:
-        """Behind what a phase has completed; that waits are for this phase is proved of its arrival."""
-        if isinstance(phase.signal.stmt, k.BarrierInit):
-            return known(phase.site, phase.names, map(End, self.tagged[phase.signal].seen), self.reading, "init")
-        return self.waits(phase)[0]
-
-    def landed(self, copy: Signal) -> tuple[Landing, ...]:
-        """Behind what a copy has landed."""
-        return tuple(each for phase in self.phases(itself(copy)) for each in self.landings(phase))
+    def landings(self, phases: Iterable[Named]) -> Iterator[Landing]:
+        """Behind what phases have completed; that waits are for those is proved of their arrivals."""
+        for phase in phases:
+            if isinstance(phase.signal.stmt, k.BarrierInit):
+                yield from known(phase.site, phase.names, map(End, self.tagged[phase.signal].seen), self.reading, "init")
+            else:
+                yield from self.waits(phase)[0]
 
     def remade(self, made: Named) -> Cases:
         """A barrier that waits for more than one arrival, or is made again."""
@@ -148,8 +144,7 @@ class Phases:
     def misread(self, wait: Named) -> Cases:
         """A wait for the parity of the phase before its own."""
         for before in self.before(wait):
-            made = isinstance(before.signal.stmt, k.BarrierInit)
-            for each in [before] if made else self.waits(before)[0]:
+            for each in [before] if isinstance(before.signal.stmt, k.BarrierInit) else self.waits(before)[0]:
                 yield each.there, Eq((_parity(wait) - _parity(each)) % 2)
 
     def endless(self, wait: Named) -> Cases:
@@ -170,7 +165,7 @@ class Phases:
         yield (self.begun(user)[1],)
         sides = Sides(user.names, user.names)
         for before in self.before(user):
-            found = self.landings(before)
+            found = self.landings([before])
             yield before.there, not_landed(user.site, user.site, found, sides, Space.SHARED, later=False)
 
     def passed_by(self, user: Named) -> Cases:
@@ -191,19 +186,17 @@ class Phases:
             copies, none = self.named(parcel.copies, replace(arrival, names={**arrival.names, **turns}), COPY)
             yield inside, none
             for copy in copies:
-                tag = self.tagged[copy.signal]
-                turn = said(tag.turns, copy.names, copy.site)
-                right = equal((tag.part, *turn, bytes_of(copy)), (number, *turns, bytes)), _among(self.phases(copy), arrival)
+                turn = said(self.tagged[copy.signal].turn, copy.names, copy.site)
+                right = equal((*turn, bytes_of(copy)), (number, *turns, bytes)), _among(self.phases(copy), arrival)
                 yield inside, copy.there, negate(conj(right))
             total += prod(box, start=bytes)
         yield (differ((bytes_of(arrival),), (total,)),)
 
     def strewn(self, copy: Named) -> Cases:
         """A copy that is not the one which comes to its phase in its turn."""
-        tag = self.tagged[copy.signal]
-        turn = said(tag.turns, copy.names, copy.site)
+        number, *turn = said(self.tagged[copy.signal].turn, copy.names, copy.site)
         for phase in self.begun(copy)[0]:
-            parcel = self.tagged[phase.signal].parcels[tag.part]
+            parcel = self.tagged[phase.signal].parcels[number.constant]
             names = {**phase.names, **dict(zip(TURNS, turn, strict=False))}
             found, _ = self.named(parcel.copies, replace(phase, names=names, there=TRUE), COPY)
             inside = _inside(turn, said(parcel.box, phase.names, phase.site))
@@ -228,8 +221,7 @@ def _alike(a: Signal, b: Signal) -> bool:
 
 def _parity(signal: Named) -> Expr:
     """The parity of the phase that a wait names, or that is as completed when a barrier is made."""
-    stmt = signal.signal.stmt
-    return stmt.parity.substitute(signal.names) if isinstance(stmt, k.BarrierWait) else ONE
+    return getattr(signal.signal.stmt, "parity", ONE).substitute(signal.names)
 
 
 def _inside(turns: Iterable[Sym | Expr], box: Sequence[Expr]) -> Formula:
@@ -245,8 +237,8 @@ def bytes_of(signal: Named) -> Expr:
         case k.CopyBulk(source=source, count=most, exactly=exactly):
             found = (expr(most) if exactly is None else exactly) * source.dtype.bytes
         case k.CopyTensor(map=name, rows=rows):
-            (map_,) = (each for each in signal.site.launch.kernel.maps if each.name == name)
-            found = expr(map_.bytes * max(1, len(rows)))
+            box = next(each.bytes for each in signal.site.launch.kernel.maps if each.name == name)
+            found = expr(box * max(1, len(rows)))
         case _:
             found = ZERO
     return found.substitute(signal.names)

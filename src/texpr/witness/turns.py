@@ -81,7 +81,7 @@ class _Turns:
             for site in around
             for loop in _turning(signal.site, site)
         )
-        return Turn(begun, part=parts.index(_part(signal.site)), turns=tuple(turns))
+        return Turn(begun, turn=(expr(parts.index(_part(signal.site))), *turns))
 
     def phases(self, user: Signal, arrivals: Sequence[Signal]) -> tuple[Instance, ...]:
         """The arrivals for a copy or a wait, the likeliest first."""
