@@ -318,6 +318,8 @@ class _Body:
     def branch(self, stmt: k.If, site: Site, scope: _Scope) -> None:
         value = self.resolved(self.value(stmt.condition, scope))
         found = test(value)
+        if found is None:
+            self.name(Sym("test"), site, value, scope.copy())
         for number, (body, taken) in enumerate(((stmt.then, True), (stmt.orelse, False))):
             inside = replace(site, time=(*site.time, number))
             if found is None:

@@ -20,7 +20,8 @@ from texpr.verifier.there import There, nowhere
 
 
 def copied(event: Event, source: Load | Ref, tag: Moved, flow: Flow) -> tuple[Access, ...]:
-    """What `event` reads and writes as a copy of `source`, of the element that `tag` says; nothing where it is none."""
+    """What `event` reads and writes as a copy of `source`, of the element that `tag` says; nothing where it is none, or where
+    data decides whether it is made."""
     action, scopes = flow.program.actions[tag.action], flow.program.scopes
     found = {loop.sym: e for loop, e in zip(action.spot.loops, tag.indices, strict=False)}
     around = [loop.sym for loop in action.spot.loops[: scopes[action.stored]]]
@@ -30,7 +31,7 @@ def copied(event: Event, source: Load | Ref, tag: Moved, flow: Flow) -> tuple[Ac
             if own and (place.data or around or (place.buffer, place.index) != (action.stored, tag.element)):
                 return ()
     *before, at, _ = when(action.spot, found, 0)
-    if not {*around} <= found.keys() or tag.side not in (-1, 1) or not isinstance(at, int):
+    if not {*around} <= found.keys() or tag.side not in (-1, 1) or not isinstance(at, int) or event.site.tests:
         return ()
     about = (action.stored, tag.element, tuple(found[sym] for sym in around), None, found, tag.inverse)
     return tuple(

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import program as ir
 from texpr.ir.tags import ELEMENTS, End, Tags
-from texpr.ir.value import Buffer, Load, Ref
+from texpr.ir.value import Buffer, Load, Op, Ref, Value, operands
 from texpr.isa.levels import Space
 from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, between, compare, conj, differ, disj, negate, rename, syms
 from texpr.presburger.omega import refuted
@@ -25,6 +25,7 @@ from texpr.presburger.raw import Undecided
 from texpr.presburger.relaxed import flat
 from texpr.reading import order
 from texpr.reading.actions import Action, Program, Spot
+from texpr.reading.conditions import test
 from texpr.reading.events import Event, Launch, Reading, Site, plainly, ranged
 from texpr.reading.order import Names, Sides, When
 from texpr.verifier.landing import Landing, known, landed, not_landed, same
@@ -91,6 +92,16 @@ def at_end(result: Buffer, event: Event) -> Access:
     launch = Launch(event.site.launch.kernel, (), (), (), ())
     place = tuple(expr(Sym(f"element {n}")) for n in range(result.rank))
     return Access(event, Site(launch), result, place, False, (1 << 30,), result, place, ())
+
+
+def read_by(value: Value, site: Site) -> Iterator[tuple[Load, Site]]:
+    """The elements that a value reads, and where: of a `select`, an arm only where it is taken."""
+    fact = test(value.args[0]) if isinstance(value, Op) and value.name == "select" else None
+    if isinstance(value, Load):
+        yield value, site
+    for at, operand in enumerate(operands(value)):
+        taken = None if fact is None or not at else fact if at == 1 else negate(fact)
+        yield from read_by(operand, site if taken is None else replace(site, domain=(*site.domain, taken)))
 
 
 @dataclass(slots=True)
@@ -393,10 +404,13 @@ class Flow:
             return None
         if access.index == access.meant and isinstance(access.stored, Buffer) and access.home.shape == access.stored.shape:
             return None  # the program's own element, in memory of the same shape
-        shape = access.home.shape
-        inside, ranges = flat(between(0, e, n) for e, n in zip(access.index, shape, strict=True)), ranged(access.site).known
+        return self.beyond(access.home.shape, access.index, access.site)
+
+    def beyond(self, shape: Sequence[Expr], index: Sequence[Expr], site: Site) -> Point | None:
+        """An instance at which a subscript is not in an array of a shape. Raises Undecided."""
+        inside, ranges = flat(between(0, e, n) for e, n in zip(index, shape, strict=True)), ranged(site).known
         left = [fact for fact in inside if not is_plain(fact, ranges)]
-        return witness((*access.site.where, negate(conj(left))), self.premises) if left else None
+        return witness((*site.where, negate(conj(left))), self.premises) if left else None
 
 
 def ended(event: Event) -> object:

@@ -20,12 +20,12 @@ from texpr.presburger.linear import NotAffine
 from texpr.presburger.questions import MOST, Point, witness
 from texpr.presburger.raw import Undecided
 from texpr.reading.actions import Action, Program, actions, bound
-from texpr.reading.events import Event, Reading, read
+from texpr.reading.events import Event, Reading, plainly, read
 from texpr.support.span import NOWHERE
 from texpr.verifier.alike import families, pairs
 from texpr.verifier.asked import Asked, Told
 from texpr.verifier.copies import copied, untouched
-from texpr.verifier.flow import Access, Flow, at_end
+from texpr.verifier.flow import Access, Flow, at_end, read_by
 from texpr.verifier.landing import never_lands
 from texpr.verifier.match import Match, Pairing, Unlike, home_of
 from texpr.verifier.once import Done
@@ -256,6 +256,15 @@ class _Prover:
             for a in accesses if self.flow.space(accesses[0].home) is Space.CLUSTER else ():
                 told = Told.of(a.event, "a block is there", "it ends behind a barrier of its cluster", str(a))
                 yield told, self.flow.strayed, (a.site, a.index, a.write)
+        known = {(a.home, a.index, a.site.domain) for accesses in self.by_home.values() for a in accesses}
+        for variable in self.flow.reading.variables.values():  # read where it is declared, wherever that is wanted
+            for load, site in [*read_by(variable.value, variable.site)] if variable.value is not None else ():
+                index = tuple(plainly(e, site) for e in load.index)
+                if (load.buffer, index, site.domain) not in known:
+                    told = Told(
+                        site.launch.kernel.name, "in bounds", f"what `{variable.name}` reads", "for all indices", NOWHERE
+                    )
+                    yield told, self.flow.beyond, (load.buffer.shape, index, site)
 
     def reads(self) -> Iterator[Asked]:
         """What was written before a read was written where it is read, and what is written to results is there in the end."""
