@@ -115,9 +115,7 @@ class Flow:
     phases: Phases = field(init=False)
     ends: Mapping[object, Sequence[End]] = field(init=False)
     addresses: dict[Access, Address] = field(default_factory=dict[Access, Address])
-    alike: dict[Address, Address] = field(default_factory=dict[Address, Address])
     ended: dict[tuple[Event, bool], tuple[Landing, ...]] = field(default_factory=dict[tuple[Event, bool], tuple[Landing, ...]])
-    shown: dict[object, bool] = field(default_factory=dict[object, bool])
 
     def __post_init__(self) -> None:
         self.phases = Phases(self.reading, self.premises, dict(zip(self.reading.signals, self.tags.turns, strict=False)))
@@ -185,23 +183,18 @@ class Flow:
         return found if space is Space.GLOBAL else [*order.equal_all(self.instance(a.home, a.site), sides), *found]
 
     def address(self, a: Access) -> Address:
-        """What an access says; the same object for accesses that say the same."""
+        """What an access says."""
         if a not in self.addresses:
             own = map(expr, self.instance(a.home, a.site))
             threads = (*a.site.block, *map(expr, a.site.launch.threads))
-            found = address(a.site, ((*own, *a.index), a.copies, a.meant, threads))
-            self.addresses[a] = self.alike.setdefault(found, found)
+            self.addresses[a] = address(a.site, ((*own, *a.index), a.copies, a.meant, threads))
         return self.addresses[a]
 
     def same(self, a: Access, b: Access, given: tuple[int, ...], wanted: int) -> bool:
         """Whether it is shown that accesses of one memory that say the same for `given` say the same for `wanted`."""
         if self.space(a.home) is not Space.GLOBAL and a.site.launch is not b.site.launch:
             return PLACE in given  # they are never at one place
-        one, two = self.address(a), self.address(b)
-        key = id(one), id(two), given, wanted
-        if key not in self.shown:
-            self.shown[key] = follows(one, two, given, wanted, self.premises)
-        return self.shown[key]
+        return follows(self.address(a), self.address(b), given, wanted, self.premises)
 
     def sides(self, a: Access, b: Access, alone: bool = False) -> Sides:
         """Names for two instances at one place; one name for what is the same by that. `alone`: by one thread."""
@@ -314,7 +307,8 @@ class Flow:
         if event.signal is not None:
             return tuple(self.phases.landings(self.phases.phases(itself(event.signal))))
         if (event, write) not in self.ended:
-            self.ended[event, write] = landed(event, self.ends.get(ended(event), ()), self.reading, write)
+            found = landed(event, self.ends.get(ended(event), ()), self.reading, write)
+            self.ended[event, write] = tuple(each.settled(event.site, self.premises) for each in found)
         return self.ended[event, write]
 
     def confused(self, a: Access, b: Access) -> Point | None:

@@ -8,14 +8,15 @@ the engine behind a fence of that thread. Which wait or fence that is, tags say.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir.tags import End
 from texpr.isa.levels import Space
-from texpr.presburger.formula import Eq, Formula, conj, disj, negate, rename
+from texpr.presburger.formula import TRUE, Eq, Formula, conj, disj, negate, rename
+from texpr.presburger.omega import refuted
 from texpr.presburger.questions import Point, witness
 from texpr.reading.events import Event, Reading, Site
 from texpr.reading.order import Sides, equal_all, launched_later, not_behind, unordered
@@ -60,6 +61,10 @@ class Landing:
     site: Site
     names: Names
     there: Formula
+
+    def settled(self, copy: Site, premises: Formula) -> Landing:
+        """The same; where it is shown that it is always there, once for all who look."""
+        return replace(self, there=TRUE) if refuted((*copy.where, negate(self.there), premises)) else self
 
 
 def anyone(site: Site) -> dict[Sym, Sym]:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from texpr.affine.expr import ONE, Expr, Sym, expr
+from texpr.affine.interned import Interned
 from texpr.presburger.formula import Eq, Formula, between, differ, rename, syms
 from texpr.presburger.omega import refuted
 from texpr.presburger.questions import witness
@@ -21,8 +23,8 @@ PLACE, COPY, ELEMENT, THREAD = range(4)
 """What an access says: its place in memory, which copy of the program's memory that is, the element of it, who does it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+@dataclass(frozen=True, slots=True, eq=False)
+class Address(metaclass=Interned):
     """What an access `says`, over coordinates `dims`, of which `facts` hold at instances. `known`: whether that is all."""
 
     dims: tuple[Sym, ...]
@@ -49,7 +51,8 @@ def address(site: Site, says: Sequence[Sequence[Expr]]) -> Address:
     return Address(dims, tuple([rename(f, numbers) for f in facts]), named, used <= {*site.dims, *sizes})
 
 
-def follows(a: Address, b: Address, given: Sequence[int], wanted: int, premises: Formula) -> bool:
+@lru_cache(maxsize=1 << 14)
+def follows(a: Address, b: Address, given: tuple[int, ...], wanted: int, premises: Formula) -> bool:
     """Whether it is shown that two accesses that say the same for all of `given` say the same for `wanted`."""
     same = [pair for n in given for pair in zip(a.says[n], b.says[n], strict=True)]
     asked = [pair for pair in zip(a.says[wanted], b.says[wanted], strict=True) if pair not in same]
