@@ -244,7 +244,8 @@ class Sums:
         """What is to be proved. Raises Wrong."""
         ways = dict[Event, list[tuple[Share, Formula]]]()
         stores = [self.keep(home) for home in self.writes if isinstance(home, Buffer) and self.flow.space(home) is Space.GLOBAL]
-        if any(len({*map(self.shape, join.beside)}) > 1 for join in self.joins.values() if len(join.beside) > 1):
+        tuples = dict.fromkeys(join.beside for join in self.joins.values() if len(join.beside) > 1)
+        if any(len({*map(self.shape, beside)}) > 1 for beside in tuples):
             raise Wrong("the elements of a tuple are not joined together")
         for event in (*stores, *(e for e in self.joins if home_of(e.target) not in self.parts)):
             shares = self.held(*self.origin(event))
