@@ -165,8 +165,7 @@ class Phases:
         yield (self.begun(user)[1],)
         sides = Sides(user.names, user.names)
         for before in self.before(user):
-            found = self.landings([before])
-            yield before.there, not_landed(user.site, user.site, found, sides, Space.SHARED, later=False)
+            yield before.there, not_landed(user.site, user.site, self.landings([before]), sides, Space.SHARED, later=False)
 
     def passed_by(self, user: Named) -> Cases:
         """An arrival, or a copy, of a phase that is begun before all have passed a wait for the one before."""
