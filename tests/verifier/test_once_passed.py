@@ -39,6 +39,33 @@ fn f(x: i32[n]): i32[n] {
 }"""
 
 
+KEPT = """
+fn f(x: i32[n]): (i32[n], i32[n]) {
+    new y: i32[n]
+    new z: i32[n]
+    par n |i| {
+        new p: i32
+        new t: i32
+        p = 0
+        t = x[i] + p
+        p = 1
+        y[i] = x[i] + p
+        z[i] = t + p
+    }
+    return (y, z)
+}"""
+JOINED = """
+fn f(x: i32[n], w: i32[n]): i32[8]
+    assume x in 0..8
+{
+    new s: i32[8]
+    par 8 |b| { s[b] = 0 }
+    par n |i| reduce(s) { s[x[i]] += w[i] }
+    par n |i| reduce(s) { s[x[i]] max= w[i] }
+    return s
+}"""
+
+
 def is_right(program: str, *changes: tuple[str, str]) -> bool:
     """Whether what is lowered of `program`, with changes to its text, is proved."""
     made = driver.lower(driver.parse(program)["f"], "sm_90a")
@@ -59,6 +86,26 @@ DOUBLED = (
 EARLY = ("if (i64(i + 2)", "let e: i32 = x[i + 2]\n        if (i64(i + 2)"), ("y[i] = x[i + 2]", "y[i] = e")
 
 
+MOVING = (
+    ("{\n    let i:", "    array local k: i32[2]\n{\n    let i:"),
+    ("let t: i32", "k[p % 2]"),
+    ("(t + p)", "(k[p % 2] + p)"),
+)
+ROWS = """
+fn f(first: i32[m + 1], x: i32[nnz]): i32[m]
+    assume first in 0..nnz + 1
+{
+    new y: i32[m]
+    par m |i| {
+        new s: i32
+        s = 0
+        seq first[i + 1] - first[i] |k| { s = s * 2 + x[min(first[i] + k, nnz - 1)] }
+        y[i] = s
+    }
+    return y
+}"""
+
+
 @pytest.mark.parametrize(
     ("program", "changes"),
     [
@@ -66,13 +113,18 @@ EARLY = ("if (i64(i + 2)", "let e: i32 = x[i + 2]\n        if (i64(i + 2)"), ("y
         (TESTED, (OWN, DOUBLED, ("z[i] = y[i]", "z[i] = own"))),
         # of a result that no statement touches nothing was asked
         (SUMMED, (("        y[i, j] = y_own", ""), ("    writes y\n", ""))),
+        # a register in a subscript was taken for one number at all times
+        (KEPT, MOVING),
+        # where a register names the end of a loop, it was taken for what the program calls so
+        (ROWS, (("= first[i + 1]", "= first[i]"),)),
+        (ROWS, (("= first[i + 1]", "= 7:i32"),)),
         # what is read before the guard under which alone it is wanted, was asked about under the guard alone
         (GUARDED, EARLY),
         # and what is wanted nowhere, nowhere
         (GUARDED, (("        y[i] = 0:i32", "        let e: i32 = x[i + 2]\n        y[i] = 0:i32"),)),
         (GUARDED, (("        y[i] = 0:i32", "        if (x[i + 2] > 0:i32) {\n        }\n        y[i] = 0:i32"),)),
     ],
-    ids=["tested", "unwritten", "before its guard", "unwanted", "unwanted test"],
+    ids=["tested", "unwritten", "moving", "another end", "an end of its own", "before its guard", "unwanted", "unwanted test"],
 )  # fmt: skip
 def test_what_once_passed_is_refused(program: str, changes: tuple[tuple[str, str], ...]) -> None:
     assert is_right(program)
@@ -83,3 +135,15 @@ def test_what_is_read_early_may_be_right() -> None:
     early = ("        y[i] = 0:i32", "        let e: i32 = x[i]\n        y[i] = 0:i32")
     assert is_right(GUARDED, early)
     assert is_right(GUARDED, ("        y[i] = 0:i32", "        if (x[i] > 0:i32) {\n        }\n        y[i] = 0:i32"))
+
+
+def test_sums_of_two_statements_have_an_order() -> None:
+    """Updates of one `reduce` may come in any order, but those of the next one are others."""
+    made = driver.lower(driver.parse(JOINED)["f"], "sm_90a")
+    text = plan_text(made.plan)
+    head, *kernels = text.split("\nkernel ")
+    first, second = (body[body.index("{\n") + 2 : body.rindex("}")] for body in kernels[-2:])
+    name = kernels[-1].split()[0]
+    joined = head.replace(f"    launch {name}\n", ""), *kernels[:-2], kernels[-2].replace(first, first + second)
+    assert is_proved(proved(made.function, made.plan))
+    assert not is_proved(proved(made.function, parse_plan("\nkernel ".join(joined))))

@@ -19,7 +19,7 @@ from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir.rewrite import map_value, substitute_load, substitute_value
 from texpr.ir.types import BOOL
-from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
+from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, walk
 from texpr.isa.levels import Level, Space
 from texpr.presburger.formula import Eq, Formula, Ge, between, compare, negate, rename
 from texpr.presburger.relaxed import flat
@@ -87,6 +87,11 @@ class Site:
     def where(self) -> tuple[Formula, ...]:
         """Which instances there are."""
         return (*self.launch.domain, *self.domain)
+
+    @property
+    def ends(self) -> dict[Expr, frozenset[Sym]]:
+        """Ends of loops around that registers name, and these."""
+        return {hi: own for _, hi in self.bounds.values() if (own := hi.syms() - {*self.dims, *self.launch.kernel.sizes})}
 
 
 @lru_cache(maxsize=1 << 12)
@@ -241,6 +246,13 @@ class _Scope:
         return _Scope(dict(self.exprs), dict(self.refs))
 
 
+def _subscripts(stmt: k.Stmt, assigned: Collection[Sym]) -> Iterator[Sym]:
+    """What index expressions of a statement name, but for the end of a loop, which may be a number that the program names."""
+    for node in (node for value in k.values(stmt) for node in walk(value) if isinstance(node, Load | Index)):
+        yield from (s for e in (node.index if isinstance(node, Load) else (node.expr,)) for s in e.syms())
+    yield from (s for e in k.exprs(stmt) for s in e.syms() if e is not getattr(stmt, "hi", None) or s in assigned)
+
+
 @dataclass(slots=True)
 class _Body:
     reader: _Reader
@@ -252,6 +264,8 @@ class _Body:
         for at, stmt in enumerate(body):
             if at >= skip:
                 site = replace(around, time=(*around.time, 2 * at), path=(*around.path, (body, at)), names=scope.exprs)
+                if {*_subscripts(stmt, self.assigned)} & scope.refs.keys():
+                    self.reader.found.strange.append((stmt, site, "what a register holds is a subscript"))
                 self.stmt(stmt, site, scope)
 
     def stmt(self, stmt: k.Stmt, site: Site, scope: _Scope) -> None:

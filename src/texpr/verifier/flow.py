@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym, expr
@@ -66,6 +67,11 @@ class Access:
     def is_free(self) -> bool:
         """Whether a `reduce` frees the order of updates."""
         return any(self.stored in step[0].reduce for step in self.when if not isinstance(step, int))
+
+    @property
+    def ordered(self) -> When:
+        """When it is in the program, but for the order that a `reduce` frees."""
+        return tuple(takewhile(lambda step: isinstance(step, int) or self.stored not in step[0].reduce, self.when))
 
     @property
     def is_hole(self) -> bool:
@@ -228,7 +234,9 @@ class Flow:
         That is, those that the program has in this order, and the kernels perhaps not. Raises Undecided.
         """
         together = a.event.atomic and b.event.atomic and a.home == b.home  # what one reads, and makes of it, is one step
-        if not (a.write or b.write) or (together and (a.is_free or (a.event is b.event and not (a.write and b.write)))):
+        first, second = (each.ordered if together else each.when for each in (a, b))
+        freely = together and first == second and all(isinstance(step, int) for step in first)
+        if not (a.write or b.write) or freely or (together and a.event is b.event and not (a.write and b.write)):
             return None
         if a.site.launch is not b.site.launch and self.space(a.home) is not Space.GLOBAL:
             return None  # they are never at one place
@@ -237,7 +245,7 @@ class Flow:
             sides, late = self.late(a, b, True)
         if not late:
             return None
-        times, plain, turned = (_renamed(a.when, sides.a), _renamed(b.when, sides.b)), self.faithful(a, b), self.turned(a, b)
+        times, plain, turned = (_renamed(first, sides.a), _renamed(second, sides.b)), self.faithful(a, b), self.turned(a, b)
         wanted: list[Formula] = []
         for depth, (free, formula) in enumerate(order.cases(*times, a.stored, either=turned)):
             if formula != FALSE and not (free and depth >= plain):

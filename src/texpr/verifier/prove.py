@@ -97,6 +97,7 @@ class _Prover:
             told = Told(site.launch.kernel.name, "understood", type(stmt).__name__, "", getattr(stmt, "span", NOWHERE))
             self.say(told, Verdict.UNDECIDED, why)
         self.match()
+        self.ends()
         for told, question, args in chain(
             self.meeting(), self.flow.phases.questions(), self.covered(), self.memory(), self.reads(), self.arenas()
         ):
@@ -160,6 +161,22 @@ class _Prover:
             self.by_home.pop(home, None)
         for memory, access in parted:  # steps of sums have an order of their own
             self.by_home[memory].append(access)
+
+    def ends(self) -> None:
+        """A register that names the end of a loop holds a number of the program's, for the same indices. It is taken for one
+        number, however many it holds; the greatest does for all, as nothing but that end names it."""
+        known, events = {**self.matches, **self.leaves}, self.flow.reading.events
+        named = [(e, hi, sym) for e in events if e in known or not e.let for hi, syms in e.site.ends.items() for sym in syms]
+        for event, hi, sym in named:
+            alone = all(other is hi for e, other, s in named if s is sym and e.site.launch is event.site.launch)
+            own = [e for e in events if isinstance(e.target, Ref) and self.flow.reading.variables[e.target.sym].name is sym]
+            lets = [known.get(e) for e in own if e.site.launch is event.site.launch]
+            does = known.get(event)
+            right = does is not None and all(
+                m and m.action.stored == sym and m.indices.items() <= does.indices.items() for m in lets
+            )
+            verdict = Verdict.PROVED if alone and lets and right else Verdict.UNDECIDED
+            self.say(Told.of(event, "a loop ends in time", "", ""), verdict, f"`{sym}` is what the program names so")
 
     def touch(self, *accesses: Access) -> None:
         """Accesses to be in order with others of their memory."""
