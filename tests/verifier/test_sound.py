@@ -1,0 +1,192 @@
+"""What is proved is right, whatever was done to it: plans altered at random, with tags that lead astray, are run by hand.
+
+A plan is altered once to three times (`rich`), and run thread by thread at a few sizes, in several orders. Where that goes
+wrong, no tags may prove it: not those that are found for it, not those of the right plan, not any that are altered at random.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.lowering import machine
+from tests.lowering.engine import Fault
+from tests.properties.generate import Generator
+from tests.schedule.laid import laid
+from tests.verifier.rich import altered
+from tests.verifier.sound_programs import PROGRAMS
+from tests.verifier.test_tags import altered as told_otherwise
+from tests.verifier.verdicts import is_proved
+
+from texpr import driver
+from texpr.interp import run as interpret
+from texpr.interp.dtypes import numpy_dtype
+from texpr.ir import kernel as k
+from texpr.ir.kernel_text import plan_text
+from texpr.ir.kernel_verify import verify
+from texpr.ir.program import Function, InRange
+from texpr.ir.value import Load
+from texpr.support.diagnostic import CompilerBug, TexprError
+from texpr.verifier import Tags, prove, question
+from texpr.witness import search
+
+Arrays = dict[str, Any]
+SIZES = ((4, 3), (1, 2), (2, 5))
+
+
+@dataclass
+class Subject:
+    """A right plan of a function, with its tags, and runs of it: what it is given, and what it gives."""
+
+    function: Function
+    plan: k.Plan
+    tags: Tags
+    runs: list[tuple[Arrays, Mapping[str, Any]]]
+
+
+def given(function: Function, sizes: Mapping[str, int], rng: np.random.Generator) -> Arrays:
+    """Small numbers, within what is assumed of them; in order, where they are indices of rows."""
+    values = {size: sizes[size.name] for size in function.sizes}
+    found: Arrays = {}
+    for param in function.params:
+        shape, ranges = tuple(e.evaluate(values) for e in param.shape), (-3, 4)
+        for assume in function.assumes:
+            if isinstance(assume, InRange) and assume.buffer is param:
+                ranges = assume.lo.evaluate(values), assume.hi.evaluate(values)
+        made = rng.integers(*ranges, shape).astype(numpy_dtype(param.dtype))
+        found[param.name] = np.sort(made) if param.name == "first" else made
+    return found
+
+
+def subject(function: Function, plan: k.Plan, seed: int) -> Subject:
+    rng, runs = np.random.default_rng(seed), list[tuple[Arrays, Mapping[str, Any]]]()
+    for n, m in SIZES:
+        arrays = given(function, {"n": n, "m": m}, rng)
+        runs.append((arrays, interpret(function, arrays, {})))
+    return Subject(function, plan, search(question(function, plan)), runs)
+
+
+def named(name: str, target: str) -> Subject:
+    text, directives = PROGRAMS[name]
+    if directives:
+        made = laid(text, directives, target)
+        return subject(made.function, made.plan, 1)
+    compiled = driver.lower(driver.parse(text)["f"], target)
+    return subject(compiled.function, compiled.plan, 1)
+
+
+def drawn(seed: int, target: str) -> Subject | None:
+    try:
+        compiled = driver.lower(driver.parse(Generator(seed).program())["f"], target)
+    except TexprError:
+        return None
+    return subject(compiled.function, compiled.plan, seed)
+
+
+def goes_wrong(on: Subject, plan: k.Plan) -> str | None:
+    """What is seen of a bug when `plan` is run by hand."""
+    for order, (arrays, want) in enumerate(on.runs):
+        try:
+            got = machine.run(on.function, plan, arrays, {}, order)
+        except Fault as fault:
+            return str(fault)
+        for name, wanted in want.items():
+            if not np.array_equal(got[name], wanted):
+                return f"{name} is {got[name]}, not {wanted}"
+    return None
+
+
+def changed(on: Subject, rng: random.Random) -> k.Plan | None:
+    """The plan after some alterations, if it is well formed."""
+    plan = on.plan
+    for _ in range(rng.choice([1, 1, 1, 2, 2, 3])):
+        made = altered(plan, rng)
+        plan = plan if made is None else made[1]
+    try:
+        verify(plan)
+    except CompilerBug:
+        return None
+    return None if plan is on.plan else plan
+
+
+def store_anew(thread: machine.Thread, load: Load, value: Any, store: Any = machine.Thread.store) -> None:
+    """Writes what is not there already. Who does an instance again writes the same, and may do so at any time."""
+    memory, element = thread.place(load)
+    if memory.values.get(element, machine.UNDEFINED) != value:
+        store(thread, load, value)
+
+
+def is_wrong(on: Subject, plan: k.Plan) -> str | None:
+    """The same, but for threads that write the same to one place."""
+    why = goes_wrong(on, plan)
+    if why is None or not why.startswith("race"):
+        return why
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(machine.Thread, "store", store_anew)
+        return goes_wrong(on, plan)
+
+
+def believed(on: Subject, plan: k.Plan, rng: random.Random) -> bool:
+    """Whether some tags prove `plan`."""
+    asked = question(on.function, plan)
+    own = search(asked)
+    every = [own, on.tags, *(told_otherwise(tags, len(asked.program.actions), rng) for tags in (own, on.tags) if tags.events)]
+    return any(is_proved(prove(asked, plan, tags)) for tags in every if len(tags.events) == len(asked.reading.events))
+
+
+@dataclass
+class Count:
+    wrong: int = 0
+    right: int = 0
+    proved: int = 0
+
+
+def holes(on: Subject, turns: int, rng: random.Random, count: Count) -> Iterator[str]:
+    """Altered plans that are wrong, and proved."""
+    assert goes_wrong(on, on.plan) is None
+    for _ in range(turns):
+        plan = changed(on, rng)
+        if plan is None:
+            continue
+        why = is_wrong(on, plan)
+        if why is None:
+            count.right += 1
+            if rng.random() < 0.1:
+                count.proved += believed(on, plan, rng)
+        else:
+            count.wrong += 1
+            if believed(on, plan, rng):
+                yield f"{why}\n{plan_text(plan)}"
+
+
+@pytest.mark.parametrize("target", ["cpu", "sm_90a"])
+def test_what_is_proved_is_right(target: str) -> None:
+    rng, count = random.Random(target), Count()
+    for name in PROGRAMS:
+        assert not list(holes(named(name, target), 8, rng, count)), name
+    assert count.wrong > 30 and count.right > 5
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("target", ["cpu", "sm_90a"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_is_proved_of_small_programs_is_right(name: str, target: str) -> None:
+    rng, count = random.Random(f"{name} {target}"), Count()
+    assert not list(holes(named(name, target), 300, rng, count))
+    assert count.wrong > 50 and count.proved > 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("target", ["cpu", "sm_90a"])
+@pytest.mark.parametrize("part", range(8))
+def test_what_is_proved_of_random_programs_is_right(part: int, target: str) -> None:
+    rng, count = random.Random(f"{part} {target}"), Count()
+    for seed in range(10 * part, 10 * (part + 1)):
+        on = drawn(seed, target)
+        if on is not None:
+            assert not list(holes(on, 25, rng, count)), seed
+    assert count.wrong > 50
