@@ -6,7 +6,7 @@ are written out; vectors are taken apart into elements.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import count
@@ -246,11 +246,11 @@ class _Scope:
         return _Scope(dict(self.exprs), dict(self.refs))
 
 
-def _subscripts(stmt: k.Stmt, assigned: Collection[Sym]) -> Iterator[Sym]:
-    """What index expressions of a statement name, but for the end of a loop, which may be a number that the program names."""
-    for node in (node for value in k.values(stmt) for node in walk(value) if isinstance(node, Load | Index)):
-        yield from (s for e in (node.index if isinstance(node, Load) else (node.expr,)) for s in e.syms())
-    yield from (s for e in k.exprs(stmt) for s in e.syms() if e is not getattr(stmt, "hi", None) or s in assigned)
+def subscripts(values: Iterable[Value]) -> frozenset[Sym]:
+    """What index expressions in values name, but for data."""
+    nodes = [node for value in values for node in walk(value) if isinstance(node, Load | Index)]
+    found = {s for n in nodes for e in (n.index if isinstance(n, Load) else (n.expr,)) for s in e.syms()}
+    return frozenset(found.difference(sym for n in nodes if isinstance(n, Load) for sym, _ in n.data))
 
 
 @dataclass(slots=True)
@@ -264,8 +264,8 @@ class _Body:
         for at, stmt in enumerate(body):
             if at >= skip:
                 site = replace(around, time=(*around.time, 2 * at), path=(*around.path, (body, at)), names=scope.exprs)
-                if {*_subscripts(stmt, self.assigned)} & scope.refs.keys():
-                    self.reader.found.strange.append((stmt, site, "what a register holds is a subscript"))
+                if subscripts(k.values(stmt)).union(*(e.syms() for e in k.exprs(stmt))) & scope.refs.keys() & self.assigned:
+                    self.reader.found.strange.append((stmt, site, "what a register holds now is a subscript"))
                 self.stmt(stmt, site, scope)
 
     def stmt(self, stmt: k.Stmt, site: Site, scope: _Scope) -> None:

@@ -25,10 +25,12 @@ def copied(event: Event, source: Load | Ref, tag: Moved, flow: Flow) -> tuple[Ac
     action, scopes = flow.program.actions[tag.action], flow.program.scopes
     found = {loop.sym: e for loop, e in zip(action.spot.loops, tag.indices, strict=False)}
     around = [loop.sym for loop in action.spot.loops[: scopes[action.stored]]]
-    for place in (source, event.target):  # memory of the program holds its own elements
+    for place in (source, event.target):  # memory of the program holds its own elements; which one data names, nobody knows
+        if isinstance(place, Load) and place.data:
+            return ()
         if isinstance(place, Load) and flow.space(place.buffer) is Space.GLOBAL:
             own = place.buffer in scopes or place.buffer.role != "local"
-            if own and (place.data or around or (place.buffer, place.index) != (action.stored, tag.element)):
+            if own and (around or (place.buffer, place.index) != (action.stored, tag.element)):
                 return ()
     *before, at, _ = when(action.spot, found, 0)
     if not {*around} <= found.keys() or tag.side not in (-1, 1) or not isinstance(at, int) or event.site.tests:

@@ -93,10 +93,10 @@ class Pairing:
             raise Unlike  # what is only read stays where it is
         if isinstance(home, Buffer) and home.role != "local" and home != home_of(meant):
             raise Unlike  # and memory of the program is nothing else
+        if len(given.data if isinstance(given, Load) else ()) != len(meant.data if isinstance(meant, Load) else ()):
+            raise Unlike
         if not isinstance(given, Load) or not isinstance(meant, Load):
             return
-        if len(given.data) != len(meant.data):
-            raise Unlike
         for (mine, value), (theirs, other) in zip(given.data, meant.data, strict=True):
             self.value(value, other, site, spot)
             self.data[theirs] = mine

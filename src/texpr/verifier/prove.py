@@ -13,14 +13,14 @@ from texpr.ir import program as ir
 from texpr.ir.proof import Obligation, Proof, Verdict
 from texpr.ir.shared import overlaps
 from texpr.ir.tags import Hole, Leaf, Moved, Statement, Tag, Tags
-from texpr.ir.value import Buffer, Literal, Load, Ref
+from texpr.ir.value import Buffer, Literal, Load, Ref, walk
 from texpr.isa.levels import Space
-from texpr.presburger.formula import Formula, compare, conj, negate
+from texpr.presburger.formula import Formula, compare, conj, negate, syms
 from texpr.presburger.linear import NotAffine
 from texpr.presburger.questions import MOST, Point, witness
 from texpr.presburger.raw import Undecided
 from texpr.reading.actions import Action, Program, actions, bound
-from texpr.reading.events import Event, Reading, plainly, read
+from texpr.reading.events import Event, Reading, plainly, read, subscripts
 from texpr.support.span import NOWHERE
 from texpr.verifier.alike import families, pairs
 from texpr.verifier.asked import Asked, Told
@@ -163,20 +163,37 @@ class _Prover:
             self.by_home[memory].append(access)
 
     def ends(self) -> None:
-        """A register that names the end of a loop holds a number of the program's, for the same indices. It is taken for one
-        number, however many it holds; the greatest does for all, as nothing but that end names it."""
-        known, events = {**self.matches, **self.leaves}, self.flow.reading.events
-        named = [(e, hi, sym) for e in events if e in known or not e.let for hi, syms in e.site.ends.items() for sym in syms]
-        for event, hi, sym in named:
-            alone = all(other is hi for e, other, s in named if s is sym and e.site.launch is event.site.launch)
-            own = [e for e in events if isinstance(e.target, Ref) and self.flow.reading.variables[e.target.sym].name is sym]
-            lets = [known.get(e) for e in own if e.site.launch is event.site.launch]
-            does = known.get(event)
+        """A register that index expressions name holds a number of the program's, for the same indices. It is taken for one
+        number, whoever asks: so it is where one thread has it, in its own memory. If it is but one end of loops, the greatest
+        does for all."""
+        known, variables = {**self.matches, **self.leaves}, self.flow.reading.variables
+        events = [e for e in self.flow.reading.events if e in known or not e.let]
+        own, named = {e for e in events if self.is_own(e)}, {e: self.named(e) for e in events}
+        sizes = {*self.flow.program.function.sizes}  # those of tensors, a kernel need not be given
+        ends = [(e.site.launch, hi, s) for e in events if e not in own for hi, syms in e.site.ends.items() for s in syms]
+        for event, sym in [(e, s) for e in events for s in named[e].union(*e.site.ends.values()) if s not in sizes]:
+            launch, does = event.site.launch, known.get(event)
+            held = [e for e in self.flow.reading.events if isinstance(e.target, Ref) and variables[e.target.sym].name is sym]
+            lets = [known.get(e) for e in held if e.site.launch is launch]
             right = does is not None and all(
                 m and m.action.stored == sym and m.indices.items() <= does.indices.items() for m in lets
             )
-            verdict = Verdict.PROVED if alone and lets and right else Verdict.UNDECIDED
-            self.say(Told.of(event, "a loop ends in time", "", ""), verdict, f"`{sym}` is what the program names so")
+            one = len({hi for other, hi, s in ends if s is sym and other is launch}) < 2 and not named[event]
+            one = one or (event in own and not any(m.event.site.loops for m in lets if m))
+            verdict = Verdict.PROVED if one and lets and right else Verdict.UNDECIDED
+            self.say(Told.of(event, "a number is the program's", "", ""), verdict, f"`{sym}` is what the program names so")
+
+    def is_own(self, event: Event) -> bool:
+        """Whether an event touches nothing but inputs and what its thread alone has."""
+        loads = [load.buffer for load in walk(event.value) if isinstance(load, Load) and load.buffer.role != "input"]
+        return all(self.flow.space(home) is Space.LOCAL for home in (home_of(event.target), *loads))
+
+    def named(self, event: Event) -> frozenset[object]:
+        """Registers that index expressions of an event name, where they are more than ends of loops."""
+        own = {*event.site.dims, *event.site.launch.kernel.sizes, *self.flow.program.function.sizes}
+        facts = [names for fact in event.site.domain if (names := syms(fact) - own)]
+        ends = sum(bool(hi.syms() - own) for _, hi in event.site.bounds.values())
+        return (subscripts((event.target, event.value)) - own).union(*(facts if len(facts) > ends else ()))
 
     def touch(self, *accesses: Access) -> None:
         """Accesses to be in order with others of their memory."""
