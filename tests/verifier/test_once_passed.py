@@ -1,12 +1,17 @@
 """Plans that are wrong and once were proved, each with what it was that nobody asked. Random alterations found them."""
 
+from dataclasses import replace
+
 import pytest
 from tests.verifier.verdicts import is_proved
 
 from texpr import driver
+from texpr.affine.expr import sym
 from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_text import plan_text
-from texpr.witness import proved
+from texpr.ir.tags import Moved, Statement
+from texpr.verifier import prove, question
+from texpr.witness import proved, search
 
 TESTED = """
 fn f(x: i32[n]): (i32[n], i32[n]) {
@@ -147,3 +152,38 @@ def test_sums_of_two_statements_have_an_order() -> None:
     joined = head.replace(f"    launch {name}\n", ""), *kernels[:-2], kernels[-2].replace(first, first + second)
     assert is_proved(proved(made.function, made.plan))
     assert not is_proved(proved(made.function, parse_plan("\nkernel ".join(joined))))
+
+
+NAMED = """
+fn f(x: i32[n, m], v: i32[n, 4]): i32[n]
+    assume x in 0..4
+{
+    new y: i32[n]
+    par n |i| {
+        new t: i32[4]
+        new s: i32
+        seq 4 |q| { t[q] = v[i, q] }
+        s = 0
+        seq m |k| { s = s + t[x[i, k] % 4] }
+        y[i] = s
+    }
+    return y
+}"""
+
+
+def test_no_tag_says_which_element_data_names() -> None:
+    """An element that is read once, before the loop in which data names another one each time."""
+    made = driver.lower(driver.parse(NAMED)["f"], "sm_90a")
+    text = plan_text(made.plan)
+    element = text[text.index("(s + t[") + 5 : text.index("]])") + 2]
+    early = f"let c: i32 = 0:i32\n        c = {element.replace('x[i, k]', 'x[i, 0]')}\n        for k in"
+    plan = parse_plan(text.replace(element, "c").replace("for k in", early))
+    asked = question(made.function, plan)
+    tags = search(asked)
+    start, zero, last = tags.events[0], tags.events[1], sym("k")
+    assert isinstance(start, Statement) and isinstance(zero, Statement)
+    events = list(tags.events)
+    (i,) = zero.indices
+    events[3] = Moved(0, (i,), 1, (sym("x'd1") % 4,), zero.inverse)
+    events[4] = Statement(2, (i, last), (*zero.inverse, last))
+    assert not is_proved(prove(asked, plan, replace(tags, events=tuple(events))))
