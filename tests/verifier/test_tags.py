@@ -17,7 +17,7 @@ from texpr.ir import kernel as k
 from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_text import plan_text
 from texpr.ir.selection import Selected
-from texpr.ir.tags import TURNS, End, Instance, Joined, Leaf, Moved, Parcel, Statement, Step, Tag, Turn
+from texpr.ir.tags import TURNS, End, Instance, Joined, Moved, Parcel, Statement, Step, Tag, Turn
 from texpr.verifier import Question, Tags, prove, question
 from texpr.witness import proved, search
 
@@ -35,20 +35,15 @@ def altered(tags: Tags, actions: int, rng: random.Random) -> Tags:
             events[at], events[other] = events[other], events[at]
         case 1:
             events[at] = None
-        case 2 if isinstance(tag, Statement | Leaf | Moved):
+        case 2 if isinstance(tag, Statement | Moved):
             events[at] = replace(tag, action=rng.randrange(actions))
-        case 3 if isinstance(tag, Statement | Leaf | Moved) and tag.indices:
+        case 3 if isinstance(tag, Statement | Moved) and tag.indices:
             changed = list(tag.indices)
             moved = rng.randrange(len(changed))
             changed[moved] = rng.choice([changed[moved] + 1, expr(0), changed[0], changed[-1] * 2])
             events[at] = replace(tag, indices=tuple(changed))
         case _:
-            kinds: list[Tag] = [Step(), Joined("add"), Joined("max")]
-            if isinstance(tag, Statement):
-                kinds += [Leaf(tag.action, tag.indices, tag.inverse)] * 3
-            if isinstance(tag, Leaf):
-                kinds += [Statement(tag.action, tag.indices, tag.inverse)] * 3
-            events[at] = rng.choice(kinds)
+            events[at] = rng.choice((Step(), Joined("add"), Joined("max")))
     return replace(tags, events=tuple(events))
 
 

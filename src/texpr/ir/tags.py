@@ -22,23 +22,14 @@ TURNS = tuple(Sym(f"turn {at}") for at in range(8))
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """It does the program's statement `action`, for these indices. `inverse`: the event's coordinates, over the program's
-    loops, at which a given instance is done, its own names for those that anyone may choose; none where that is not known.
-    `partial`: elsewhere the engine writes holes."""
+    """It does the program's statement `action`, for these indices, in its memory or in a part of a sum. `inverse`: the event's
+    coordinates, over the program's loops, at which a given instance is done, its own names for those that anyone may choose;
+    none where that is not known. `partial`: elsewhere the engine writes holes."""
 
     action: int
     indices: tuple[Expr, ...]
     inverse: tuple[Expr, ...] = ()
     partial: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """The same, into memory that holds a part of a sum."""
-
-    action: int
-    indices: tuple[Expr, ...]
-    inverse: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +70,7 @@ class Joined:
     inverse: tuple[Expr, ...] = ()
 
 
-Tag: TypeAlias = Statement | Leaf | Hole | Moved | Step | Joined
+Tag: TypeAlias = Statement | Hole | Moved | Step | Joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +132,6 @@ __all__ = [
     "Hole",
     "Instance",
     "Joined",
-    "Leaf",
     "Moved",
     "Parcel",
     "Statement",

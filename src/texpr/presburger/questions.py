@@ -45,6 +45,8 @@ def is_false(formula: Formula) -> bool:
 def witness(parts: Iterable[Formula], premises: Formula) -> Point | None:
     """A point at which `parts` hold, None where there is none. Raises Undecided."""
     facts = list(flat(parts))
+    if any(map(is_false, facts)) or refuted((*facts, premises)):
+        return None
     plain = without_divisions(facts, premises)
     try:
         found = _witness([*multiplied(plain, premises), *divisions(plain)], premises)

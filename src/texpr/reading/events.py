@@ -19,7 +19,7 @@ from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir.rewrite import map_value, substitute_load, substitute_value
 from texpr.ir.types import BOOL
-from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, walk
+from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, operands, walk
 from texpr.isa.levels import Level, Space
 from texpr.presburger.formula import Eq, Formula, Ge, between, compare, negate, rename
 from texpr.presburger.relaxed import flat
@@ -176,6 +176,28 @@ class Reading:
     signals: list[Signal] = field(default_factory=list[Signal])
     launches: list[Launch] = field(default_factory=list[Launch])
     spaces: dict[Buffer, Space] = field(default_factory=dict[Buffer, Space])
+
+    @property
+    def touched(self) -> Iterator[tuple[Load, Site, Span]]:
+        """Every element that the text names, and where."""
+        for event in self.events:
+            if isinstance(event.target, Load):
+                yield event.target, event.site, event.span
+            for value, site in ((event.value, event.site), *event.site.tests):
+                yield from ((load, at, event.span) for load, at in read_by(value, site))
+        for variable in self.variables.values():  # read where it is declared, wherever that is wanted
+            if variable.value is not None:
+                yield from ((load, at, NOWHERE) for load, at in read_by(variable.value, variable.site))
+
+
+def read_by(value: Value, site: Site) -> Iterator[tuple[Load, Site]]:
+    """The elements that a value reads, and where: of a `select`, an arm only where it is taken."""
+    fact = test(value.args[0]) if isinstance(value, Op) and value.name == "select" else None
+    if isinstance(value, Load):
+        yield value, site
+    for at, operand in enumerate(operands(value)):
+        taken = None if fact is None or not at else fact if at == 1 else negate(fact)
+        yield from read_by(operand, site if taken is None else replace(site, domain=(*site.domain, taken)))
 
 
 def read(plan: k.Plan, stored: Collection[Buffer | Sym]) -> Reading:

@@ -10,23 +10,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import program as ir
 from texpr.ir.tags import ELEMENTS, End, Tags
-from texpr.ir.value import Buffer, Load, Op, Ref, Value, operands
+from texpr.ir.value import Buffer, Load, Ref
 from texpr.isa.levels import Space
-from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, between, compare, conj, differ, disj, negate, rename, syms
+from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, between, compare, conj, differ, disj, negate, rename
 from texpr.presburger.omega import refuted
 from texpr.presburger.questions import Point, is_false, witness
 from texpr.presburger.raw import Undecided
 from texpr.presburger.relaxed import flat
 from texpr.reading import order
 from texpr.reading.actions import Action, Program, Spot
-from texpr.reading.conditions import test
 from texpr.reading.events import Event, Launch, Reading, Site, plainly, ranged
 from texpr.reading.order import Names, Sides, When
 from texpr.verifier.landing import Landing, known, landed, not_landed, same
@@ -78,6 +78,12 @@ class Access:
         """Whether it writes what nobody reads."""
         return self.stored == HOLE
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is of the program's own element, in memory of the same shape."""
+        shapes = [each.shape for each in (self.home, self.stored) if isinstance(each, Buffer)]
+        return self.index == self.meant and len(shapes) == 2 and shapes[0] == shapes[1]
+
     def __str__(self) -> str:
         name = self.home.name
         return f"{name}[{', '.join(map(str, self.index))}]" if isinstance(self.home, Buffer) else name.split("#")[0]
@@ -98,16 +104,6 @@ def at_end(result: Buffer, event: Event) -> Access:
     launch = Launch(event.site.launch.kernel, (), (), (), ())
     place = tuple(expr(Sym(f"element {n}")) for n in range(result.rank))
     return Access(event, Site(launch), result, place, False, (1 << 30,), result, place, ())
-
-
-def read_by(value: Value, site: Site) -> Iterator[tuple[Load, Site]]:
-    """The elements that a value reads, and where: of a `select`, an arm only where it is taken."""
-    fact = test(value.args[0]) if isinstance(value, Op) and value.name == "select" else None
-    if isinstance(value, Load):
-        yield value, site
-    for at, operand in enumerate(operands(value)):
-        taken = None if fact is None or not at else fact if at == 1 else negate(fact)
-        yield from read_by(operand, site if taken is None else replace(site, domain=(*site.domain, taken)))
 
 
 @dataclass(slots=True)
@@ -251,7 +247,10 @@ class Flow:
             if formula != FALSE and not (free and depth >= plain):
                 wanted.append(conj((order.earlier(a.site, b.site, sides), formula)) if free and depth < turned else formula)
         place = self.same_place(a, b, sides) if wanted else None
-        return None if place is None else self.surely(a, b, sides, (*place, disj(wanted)), late)
+        facts = *(place or ()), disj(wanted), disj(late)
+        if place is None or refuted(facts):  # often enough that needs no more to be known
+            return None
+        return witness((*order.domains(a.site, b.site, sides), *facts), self.premises)
 
     def late(self, a: Access, b: Access, alone: bool) -> tuple[Sides, list[Formula]]:
         """When the first of two perhaps does not come first in the kernels, case by case; none where it is plain that it does.
@@ -289,15 +288,6 @@ class Flow:
         known = {*self.instance(a.home, a.site), *(loop.sym for loop in loops)}
         plain = a.home == b.home and a.copies == b.copies and all(x.kind != "simd" for x in loops)
         return len(a.copies) if plain and all(e.syms() <= known for e in a.copies) else 0
-
-    def surely(self, a: Access, b: Access, sides: Sides, facts: Sequence[Formula], late: list[Formula]) -> Point | None:
-        """Instances with `facts` of which one of `late` holds."""
-        where, wrong = tuple(order.domains(a.site, b.site, sides)), disj(late)
-        threads = {s for names in (sides.a, sides.b) for t in a.site.launch.threads for s in names(t).syms()}
-        slots = [f for f in facts if not (isinstance(f, Eq) and syms(f) & threads)]  # often enough, and easier
-        if refuted((*facts, wrong)) or (len(slots) < len(facts) and refuted((*where, *slots, wrong, self.premises))):
-            return None
-        return witness((*where, *facts, wrong), self.premises)
 
     def landings(self, a: Access, b: Access) -> Sequence[Landing] | None:
         """Behind what `a` has come about for `b`; None where that is when its thread does it."""
@@ -353,14 +343,9 @@ class Flow:
             facts += [*self.written(action, names, r), disj(before)]
         found = [each for w in writes if w.stored == r.stored for each in self._put(w, r, action, names, begun)]
         others = [a for a in self.program.actions if begun and a.stored == r.stored and not a.spot.tests]
-        try:
-            point = nowhere(facts, found, self.premises)
-        except Undecided:
-            if not others:
-                raise
-        else:
-            if point is None or not others:
-                return point
+        with suppress(Undecided):
+            if nowhere(facts, found, self.premises) is None:
+                return None
         return nowhere(facts, [*found, *(self._since(a, begun or (), names, r) for a in others)], self.premises)
 
     def _since(self, action: Action, begun: When, names: Mapping[Sym, Sym], r: Access) -> There:
@@ -381,36 +366,28 @@ class Flow:
         self, w: Access, r: Access, action: Action | None, names: Mapping[Sym, Sym], begun: When | None
     ) -> Iterator[There]:
         """Writes by `w` to where `r` reads: of what `action` wrote, by it or, since `begun`, by a copy."""
-        if w.does not in (None, action or w.does) or (
-            self.space(r.home) is not Space.GLOBAL and w.site.launch is not r.site.launch
-        ):
+        if self.space(r.home) is not Space.GLOBAL and w.site.launch is not r.site.launch:
             return
-        own = [(expr(t), expr(s)) for s, t in zip(self.instance(r.home, r.site), self.instance(w.home, w.site), strict=True)]
-        own += () if (w.index, r.index) == (w.meant, r.meant) else zip(w.index, r.index, strict=True)
-        known = {**dict(zip(ELEMENTS, r.meant, strict=False)), **names}
-        known |= {t[0].sym: t[1] for t in r.when if not isinstance(t, int)}
+        own = zip(self.instance(w.home, w.site), self.instance(r.home, r.site), strict=True)
+        pairs, more = [*((expr(t), expr(s)) for t, s in own), *zip(w.index, r.index, strict=True)], list[Formula]()
         if action is not None and w.does is action:
-            pairs = [(w.indices[old], expr(new)) for old, new in names.items() if old in w.indices]
-            yield there(w.site, (*pairs, *own), (tuple(e.substitute(names) for e in w.said),))
+            pairs += ((w.indices[old], expr(new)) for old, new in names.items() if old in w.indices)
         elif action is None or w.does is None:
+            pairs += zip((*w.meant, *w.copies), (*r.meant, *r.copies), strict=True)
             moved = _renamed(w.when, Names(own_names(w.site)))
-            spans = (moved, r.when), *(() if begun is None else ((begun, moved),))
-            more = [order.precedes(first, last, r.stored) for first, last in spans]
-            pairs = [*zip((*w.meant, *w.copies), (*r.meant, *r.copies), strict=True), *own]
-            said = dict.fromkeys(tuple(e.substitute(values) for e in w.said) for values in ({**known, **names}, known))
-            yield there(w.site, pairs, said, *more)
+            more += [
+                order.precedes(moved, r.when, r.stored),
+                *([] if begun is None else [order.precedes(begun, moved, r.stored)]),
+            ]
+        else:
+            return
+        known = dict(zip(ELEMENTS, r.meant, strict=False)) | {t[0].sym: t[1] for t in r.when if not isinstance(t, int)}
+        values = {**known, **names}, {**names, **known}
+        yield there(w.site, pairs, dict.fromkeys(tuple(e.substitute(each) for e in w.said) for each in values), *more)
 
-    def outside(self, access: Access) -> Point | None:
-        """An instance whose element is not in an array of the kernel. Raises Undecided."""
-        if not isinstance(access.home, Buffer):
-            return None
-        if access.index == access.meant and isinstance(access.stored, Buffer) and access.home.shape == access.stored.shape:
-            return None  # the program's own element, in memory of the same shape
-        return self.beyond(access.home.shape, access.index, access.site)
-
-    def beyond(self, shape: Sequence[Expr], index: Sequence[Expr], site: Site) -> Point | None:
-        """An instance at which a subscript is not in an array of a shape. Raises Undecided."""
-        inside, ranges = flat(between(0, e, n) for e, n in zip(index, shape, strict=True)), ranged(site).known
+    def outside(self, home: Buffer, index: Sequence[Expr], site: Site) -> Point | None:
+        """An instance at which an element is not in its array. Raises Undecided."""
+        inside, ranges = flat(between(0, e, n) for e, n in zip(index, home.shape, strict=True)), ranged(site).known
         left = [fact for fact in inside if not is_plain(fact, ranges)]
         return witness((*site.where, negate(conj(left))), self.premises) if left else None
 

@@ -23,7 +23,7 @@ from texpr.reading.events import plainly
 from texpr.reading.order import domains, equal_all, sides_of
 from texpr.verifier.flow import Flow, Home
 from texpr.verifier.match import Match, home_of
-from texpr.verifier.there import is_plain, nowhere, shared, there
+from texpr.verifier.there import is_plain, nowhere, there
 
 
 @dataclass(slots=True)
@@ -63,7 +63,7 @@ class Done:
     def uncovered(self) -> Point | None:
         """An instance that no event does. Raises Undecided."""
         plain = self.told.keys() >= {*self.found} and not any(map(self.own, self.found))
-        if plain and self.refuted(shared(negate(conj(here)) for here in self.told.values())):
+        if plain and self.refuted(negate(conj(here)) for here in self.told.values()):
             return None
         pairs = ([(e, self.indices[s]) for s, e in match.indices.items() if s in self.indices] for match in self.found)
         done = [there(m.event.site, each, (_at(m, (), self.indices),)) for m, each in zip(self.found, pairs, strict=True)]

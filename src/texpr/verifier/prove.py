@@ -12,7 +12,7 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.proof import Obligation, Proof, Verdict
 from texpr.ir.shared import overlaps
-from texpr.ir.tags import Hole, Leaf, Moved, Statement, Tag, Tags
+from texpr.ir.tags import Hole, Moved, Statement, Tag, Tags
 from texpr.ir.value import Buffer, Literal, Load, Ref, walk
 from texpr.isa.levels import Space
 from texpr.presburger.formula import Formula, compare, conj, negate, syms
@@ -25,7 +25,7 @@ from texpr.support.span import NOWHERE
 from texpr.verifier.alike import families, pairs
 from texpr.verifier.asked import Asked, Told
 from texpr.verifier.copies import copied, untouched
-from texpr.verifier.flow import Access, Flow, at_end, read_by
+from texpr.verifier.flow import Access, Flow, at_end
 from texpr.verifier.landing import never_lands
 from texpr.verifier.match import Match, Pairing, Unlike, home_of
 from texpr.verifier.once import Done
@@ -85,7 +85,6 @@ class _Prover:
     flow: Flow
     found: list[Obligation] = field(default_factory=list[Obligation])
     matches: dict[Event, Match] = field(default_factory=dict[Event, Match])
-    leaves: dict[Event, Match] = field(default_factory=dict[Event, Match])
     sums: Sums = field(init=False)
     copies: list[Access] = field(default_factory=list[Access])
     by_home: dict[object, list[Access]] = field(default_factory=lambda: defaultdict(list[Access]))
@@ -98,9 +97,8 @@ class _Prover:
             self.say(told, Verdict.UNDECIDED, why)
         self.match()
         self.ends()
-        for told, question, args in chain(
-            self.meeting(), self.flow.phases.questions(), self.covered(), self.memory(), self.reads(), self.arenas()
-        ):
+        of_threads, of_memory = (self.meeting(), self.flow.phases.questions()), (self.bounds(), self.memory(), self.arenas())
+        for told, question, args in chain(*of_threads, self.covered(), *of_memory, self.reads()):
             self.ask(told, question, *args)
 
     def say(self, told: Told, verdict: Verdict, how: str) -> None:
@@ -137,23 +135,23 @@ class _Prover:
             raise ValueError("tags of another plan")
         tagged, self.sums = dict(zip(events, tags, strict=True)), Sums(self.flow)
         for event, tag in tagged.items():
-            if isinstance(tag, Statement | Leaf):
-                self.statement(event, tag, self.leaves if isinstance(tag, Leaf) else self.matches)
+            if isinstance(tag, Statement):
+                self.statement(event, tag)
         parted: list[tuple[object, Access]] = []
         try:
-            self.sums.take(tagged, self.leaves, self.matches.values())
+            self.sums.take(tagged, self.matches)
             for told, question, args in self.sums.questions(tagged):
                 self.ask(told, question, *args)
             parted += self.sums.touched()
         except Wrong as why:
             self.say(Told("", "a sum in parts", "", "", NOWHERE), Verdict.REFUSED, str(why))
         for event, tag in tagged.items():
-            if not isinstance(tag, Statement | Leaf):
+            if not isinstance(tag, Statement):
                 why = self.other(event, tag)
                 if why is not None or not event.let:  # a `let` is a name for what is written out
                     verdict = Verdict.UNDECIDED if why is None else Verdict.PROVED
                     self.say(Told.of(event, "is a statement", ""), verdict, why or "of none that could be found")
-        for match in (*self.matches.values(), *self.leaves.values(), *self.sums.made):
+        for match in (*self.matches.values(), *self.sums.made):
             self.touch(*(touched := [*self.flow.accesses(match)]))
             if all(match.action is not each.action for each in self.sums.made) and not isinstance(match.action.stmt, ir.Let):
                 self.done[match.action].append(touched[-1])
@@ -166,7 +164,7 @@ class _Prover:
         """A register that index expressions name holds a number of the program's, for the same indices. It is taken for one
         number, whoever asks: so it is where one thread has it, in its own memory. If it is but one end of loops, the greatest
         does for all."""
-        known, variables = {**self.matches, **self.leaves}, self.flow.reading.variables
+        known, variables = self.matches, self.flow.reading.variables
         events = [e for e in self.flow.reading.events if e in known or not e.let]
         own, named = {e for e in events if self.is_own(e)}, {e: self.named(e) for e in events}
         sizes = {*self.flow.program.function.sizes}  # those of tensors, a kernel need not be given
@@ -218,11 +216,11 @@ class _Prover:
         is_first = isinstance(event.stmt, k.Declare) and isinstance(event.value, Literal)
         return "a first value that nobody reads" if is_first else None
 
-    def statement(self, event: Event, tag: Statement | Leaf, into: dict[Event, Match]) -> None:
+    def statement(self, event: Event, tag: Statement) -> None:
         """That an event is instances of a statement."""
         program, reading = self.flow.program, self.flow.reading
         action = program.actions[tag.action]
-        pairing = Pairing(program, reading, event, action, partial=isinstance(tag, Statement) and tag.partial)
+        pairing = Pairing(program, reading, event, action, partial=tag.partial)
         indices = pairing.named(tag.indices)
         told = Told.of(event, "is a statement", ", ".join(f"{sym} = {value}" for sym, value in indices.items()) or "once")
         try:
@@ -232,18 +230,17 @@ class _Prover:
             return
         indices = pairing.named(tag.indices)
         self.ask(told, witness, pairing.doubts(indices), self.flow.premises)
-        into[event] = pairing.matched(indices, tag.inverse)
+        self.matches[event] = pairing.matched(indices, tag.inverse)
         if pairing.partial and event.engine and (idle := pairing.idle(indices)):
             rest = replace(event.site, domain=(*event.site.domain, negate(conj(idle))))
             self.touch(*self.flow.holes(event, rest, action, indices))
 
     def meeting(self) -> Iterator[Asked]:
         """Threads reach barriers together, and wait for what they started."""
-        known = (*self.matches.values(), *self.leaves.values())
         for stmt, site in self.flow.reading.together:
             span, how = getattr(stmt, "span", NOWHERE), "all of them, as often"
             told = Told(site.launch.kernel.name, "threads meet", type(stmt).__name__.lower(), how, span)
-            yield told, diverging, (stmt, site, known, self.flow.premises)
+            yield told, diverging, (stmt, site, [*self.matches.values()], self.flow.premises)
         for event in self.flow.reading.events:
             if event.needs is not None:
                 facts = (*event.site.where, negate(event.needs))
@@ -254,16 +251,12 @@ class _Prover:
 
     def covered(self) -> Iterator[Asked]:
         """Each statement is done for each of its indices, once; copies move what is written in the same iterations."""
-        every = (*self.matches.values(), *self.leaves.values())
-        groups = [("each instance is done", a, [m for m in every if m.action is a]) for a in self.flow.program.actions]
-        finals = dict.fromkeys(match.action for match in self.sums.made)
-        groups += [("each sum is made", action, [m for m in self.sums.made if m.action is action]) for action in finals]
-        for what, action, group in groups:
+        every = [("each instance is done", action, self.matches.values()) for action in self.flow.program.actions]
+        every += [("each sum is made", action, self.sums.made) for action in dict.fromkeys(m.action for m in self.sums.made)]
+        for what, action, found in every:
+            group = [match for match in found if match.action is action]
             kernel = ", ".join(dict.fromkeys(m.event.site.launch.kernel.name for m in group))
-            about, done = (
-                f"line {action.span.line}, {action.stored.name}",
-                Done(self.flow, action, group, self.sums.parts),
-            )
+            about, done = f"line {action.span.line}, {action.stored.name}", Done(self.flow, action, group, self.sums.parts)
             if not isinstance(action.stmt, ir.Let):  # a name, that may be written out
                 yield Told(kernel, what, about, "no index is left out", action.span), done.uncovered, ()
             for one, two in combinations_with_replacement(group, 2):
@@ -274,11 +267,9 @@ class _Prover:
             yield told, untouched, (write, self.flow)
 
     def memory(self) -> Iterator[Asked]:
-        """Accesses to one place come in the order of the program, of one element at a time, in bounds."""
+        """Accesses to one place come in the order of the program, of one element at a time."""
         for accesses in self.by_home.values():
             names, groups = {a: f"{a} of line {a.event.span.line}" for a in accesses}, [*families(accesses)]
-            for first, *_ in groups:
-                yield Told.of(first.event, "in bounds", "for all indices", str(first)), self.flow.outside, (first,)
             for one, two in product(groups, groups):
                 for a, b in pairs(one, two) if one[0].write or two[0].write else ():
                     about, how = f"{names[a]} and {names[b]}", "one comes first, or they never meet"
@@ -290,15 +281,17 @@ class _Prover:
             for a in accesses if self.flow.space(accesses[0].home) is Space.CLUSTER else ():
                 told = Told.of(a.event, "a block is there", "it ends behind a barrier of its cluster", str(a))
                 yield told, self.flow.strayed, (a.site, a.index, a.write)
-        known = {(a.home, a.index, a.site.domain) for accesses in self.by_home.values() for a in accesses}
-        for variable in self.flow.reading.variables.values():  # read where it is declared, wherever that is wanted
-            for load, site in [*read_by(variable.value, variable.site)] if variable.value is not None else ():
-                index = tuple(plainly(e, site) for e in load.index)
-                if (load.buffer, index, site.domain) not in known:
-                    told = Told(
-                        site.launch.kernel.name, "in bounds", f"what `{variable.name}` reads", "for all indices", NOWHERE
-                    )
-                    yield told, self.flow.beyond, (load.buffer.shape, index, site)
+
+    def bounds(self) -> Iterator[Asked]:
+        """What the text of kernels names of an array is in it: the program's own elements, in memory of its shape, are."""
+        known = {(a.home, a.index, a.site.where) for accesses in self.by_home.values() for a in accesses if a.is_plain}
+        for load, site, span in self.flow.reading.touched:
+            index = tuple(plainly(e, site) for e in load.index)
+            if (load.buffer, index, site.where) not in known:
+                known.add((load.buffer, index, site.where))
+                about = f"{load.buffer.name}[{', '.join(map(str, index))}]"
+                told = Told(site.launch.kernel.name, "in bounds", about, "for all indices", span)
+                yield told, self.flow.outside, (load.buffer, index, site)
 
     def reads(self) -> Iterator[Asked]:
         """What was written before a read was written where it is read, and what is written to results is there in the end."""

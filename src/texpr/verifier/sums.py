@@ -22,7 +22,7 @@ from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.structure import same
-from texpr.ir.tags import ELEMENTS, Joined, Leaf, Step, Tag
+from texpr.ir.tags import ELEMENTS, Joined, Statement, Step, Tag
 from texpr.ir.updates import EXACTLY_ONCE_FREE, combine, identity, taken
 from texpr.ir.value import Buffer, Load, Ref, Value, walk
 from texpr.isa.levels import Space
@@ -100,7 +100,7 @@ class Sums:
     """
 
     flow: Flow
-    tags: Mapping[Event, Leaf | Step | Joined] = field(default_factory=dict["Event", "Leaf | Step | Joined"])
+    tags: dict[Event, Statement | Step | Joined] = field(default_factory=dict["Event", "Statement | Step | Joined"])
     parts: set[Home] = field(default_factory=set[Home])
     joins: dict[Event, Join] = field(default_factory=dict[Event, Join])
     leaves: dict[Event, Sequence[Match]] = field(default_factory=dict[Event, Sequence[Match]])
@@ -109,11 +109,12 @@ class Sums:
     doubts: list[Doubt] = field(default_factory=list["Doubt"])
     made: list[Match] = field(default_factory=list[Match])
 
-    def take(self, tagged: Mapping[Event, Tag | None], leaves: Mapping[Event, Match], others: Iterable[Match]) -> None:
+    def take(self, tagged: Mapping[Event, Tag | None], matches: Mapping[Event, Match]) -> None:
         """Takes what tags say of parts. Raises Wrong where it cannot be so."""
-        self.tags = {e: t for e, t in tagged.items() if isinstance(t, Leaf | Step | Joined)}
-        self.leaves |= {event: (match,) for event, match in leaves.items()}
+        self.tags |= {e: t for e, t in tagged.items() if isinstance(t, Step | Joined)}
         self.parts |= {home_of(e.target) for e, t in self.tags.items() if not (isinstance(t, Joined) and t.of)}
+        self.leaves |= {event: (match,) for event, match in matches.items() if home_of(event.target) in self.parts}
+        self.tags |= {e: t for e, t in tagged.items() if isinstance(t, Statement) and e in self.leaves}
         for event, tag in self.tags.items():
             if isinstance(tag, Joined) and event not in self.joins:
                 self.joins |= self.join(event, tag.update)
@@ -122,8 +123,8 @@ class Sums:
             self.writes[home_of(event.target)].append(event)
             if event not in self.tags or event.kind == "async" or home_of(event.target) in known:
                 raise Wrong(f"{home_of(event.target).name} is part of a sum, and something else is stored there")
-        updated = {(arm(e), e.target, m.action.stored) for e, m in leaves.items()}
-        for match, o in ((m, o) for m in (*leaves.values(), *others) for o in m.operands if home_of(o.read) in self.parts):
+        updated = {(arm(e), e.target, m.action.stored) for e, (m, *_) in self.leaves.items()}
+        for match, o in ((m, o) for m in matches.values() for o in m.operands if home_of(o.read) in self.parts):
             now = o.site.time == match.event.site.time[: len(o.site.time)]
             if not now or (arm(match.event), o.read, home_of(o.meant)) not in updated:  # else its own, a tuple's together
                 raise Wrong(f"{home_of(match.event.target).name} is computed from a part of a sum")

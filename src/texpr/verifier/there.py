@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
-from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, Ge, Or, conj, disj, mapped, negate, rename
+from texpr.presburger.formula import TRUE, Eq, Formula, Ge, conj, mapped, negate, rename
 from texpr.presburger.questions import Point, witness
 from texpr.presburger.raw import Undecided
 from texpr.presburger.relaxed import flat
@@ -58,23 +58,13 @@ def there(site: Site, pairs: Iterable[tuple[Expr, Expr]], said: Iterable[Sequenc
     return There(names, tuple(facts), tuple(map(tuple, said)))
 
 
-def shared(missed: Iterable[Formula]) -> Iterator[Formula]:
-    """The same, what several have first, or last, said once: (a ∨ b) ∧ (a ∨ c) is a ∨ (b ∧ c)."""
-    groups: dict[Formula, list[Formula]] = {}
-    for each in missed:
-        parts = each.parts if isinstance(each, Or) else (each,)
-        groups.setdefault(parts[0] if parts else each, []).append(disj(parts[1:]))
-    for first, rest in groups.items():
-        yield first if FALSE in rest else disj((first, conj(shared(rest) if len(rest) > 1 else rest)))
-
-
 def nowhere(
     facts: Sequence[Formula], found: Sequence[There], premises: Formula, plain: Simplifier | None = None
 ) -> Point | None:
     """A point with `facts` for which there is none of `found`. `plain`: knows ranges of who asks. Raises Undecided."""
     known, plain = {*flat(facts)}, plain or Simplifier(Known({}))
     missed = [missed for each in found for missed in each.missed(known, plain)]
-    point = witness((*facts, *shared(missed)), premises)
+    point = witness((*facts, *missed), premises)
     if point is None:
         return None
     numbers = {sym: expr(value) for sym, value in point.items()}

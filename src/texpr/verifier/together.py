@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from texpr.ir import kernel as k
 from texpr.presburger.formula import Eq, Formula, conj, differ, disj, equal, negate, rename
 from texpr.presburger.questions import Point, witness
 from texpr.reading.events import Site
-from texpr.reading.order import Sides, sides_of
+from texpr.reading.order import Sides, ranks, sides_of
 from texpr.verifier.match import Match
 
 
@@ -22,9 +22,11 @@ def diverging(stmt: k.Stmt, site: Site, matches: Sequence[Match], premises: Form
         width = {k.Level.WARP: stmt.lanes, k.Level.BLOCK: 0}.get(stmt.level, -1)
     sides = sides_of(site, site, (*launch.host, *(launch.blocks if width >= 0 else ()), *(loop.sym for loop in site.loops)))
     here = [rename(f, names) for names in (sides.left, sides.right) for f in launch.domain]
-    if width < 0:  # of a cluster
-        sizes = {a.sym: n for a, n in _clustered(launch.kernel)}
-        here += [Eq(sides.a(s) // sizes.get(s, 1) - sides.b(s) // sizes.get(s, 1)) for s in launch.blocks]
+    if width < 0:
+        if not ranks(launch):
+            raise ValueError("which blocks are a cluster is not known")
+        wide = [ranks(launch).get(s, 1) for s in launch.blocks]
+        here += [Eq(sides.a(s) // n - sides.b(s) // n) for s, n in zip(launch.blocks, wide, strict=True)]
     if width > 0:
         here.append(Eq(sides.a(launch.thread) // width - sides.b(launch.thread) // width))
     bounds = [bound for loop in site.loops for bound in site.bounds[loop]]
@@ -42,12 +44,6 @@ def diverging(stmt: k.Stmt, site: Site, matches: Sequence[Match], premises: Form
     if not wrong:
         return None
     return witness((*here, disj(wrong)), premises)
-
-
-def _clustered(kernel: k.Kernel) -> Iterator[tuple[k.Axis, int]]:
-    for axis in kernel.axes:
-        if axis.level is k.Level.GRID:
-            yield axis, kernel.cluster["xyz".index(axis.dim)]
 
 
 def _unlike(test: tuple[object, Site], matches: Sequence[Match], sides: Sides) -> Formula:

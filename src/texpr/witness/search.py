@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.ir.tags import ELEMENTS, Hole, Joined, Leaf, Moved, Statement, Step, Tag
+from texpr.ir.tags import ELEMENTS, Hole, Joined, Moved, Statement, Step, Tag
 from texpr.ir.value import Buffer, Literal, Load, Ref
 from texpr.isa.levels import Space
 from texpr.presburger.omega import refuted
@@ -375,14 +375,12 @@ class _Search:
 
     def tag(self, event: Event, parts: Parts, leaves: Mapping[Event, Match]) -> Tag | None:
         """What was found of an event."""
-        for matches, kind in ((self.matches, Statement), (leaves, Leaf)):
-            match = matches.get(event)
-            if match is not None:
-                found = {sym: plainly(match.indices[sym], event.site) for sym in indices(match.action.spot)}
-                kept = ((match.indices[sym], e) for sym, e in found.items())
-                own = tuple(e if e.is_linear else plain for e, plain in kept)  # what a size multiplies looks as in the program
-                said = self.number(match.action), own, inverse(event.site, found, self.own(event))
-                return Statement(*said, match.partial) if kind is Statement else kind(*said)
+        match = self.matches.get(event) or leaves.get(event)
+        if match is not None:
+            found = {sym: plainly(match.indices[sym], event.site) for sym in indices(match.action.spot)}
+            kept = ((match.indices[sym], e) for sym, e in found.items())
+            own = tuple(e if e.is_linear else plain for e, plain in kept)  # what a size multiplies looks as in the program
+            return Statement(self.number(match.action), own, inverse(event.site, found, self.own(event)), match.partial)
         if event in parts.joins:
             update, source = parts.joins[event]
             of = () if home_of(event.target) in parts.homes else self.ended(event, leaves.values())
