@@ -16,7 +16,8 @@ from texpr.ir.selection import Selected
 from texpr.ir.value import Load, Op, Value
 from texpr.presburger.formula import And, Formula, Ge, holds, syms
 from texpr.presburger.relaxed import flat
-from texpr.reading.events import Reading, Site, read
+from texpr.reading.events import Reading, Site
+from texpr.reading.reader import read
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -1,6 +1,6 @@
 """What each event of a plan is said to be: plain data, found by searching elsewhere, and never believed here.
 
-A tag says what is to be proved of an event. One that is wrong makes that fail. Events are numbered as `events.read` gives
+A tag says what is to be proved of an event. One that is wrong makes that fail. Events are numbered as `reader.read` gives
 them, statements of the program as `actions.actions` does; indices are of the loops around a statement, outermost first, in
 coordinates of the kernel.
 """

@@ -10,6 +10,7 @@ from typing import TypeVarTuple, Unpack
 
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.kernel_verify import verify
 from texpr.ir.proof import Obligation, Proof, Verdict
 from texpr.ir.shared import overlaps
 from texpr.ir.tags import Hole, Moved, Statement, Tag, Tags
@@ -20,7 +21,9 @@ from texpr.presburger.linear import NotAffine
 from texpr.presburger.questions import MOST, Point, witness
 from texpr.presburger.raw import Undecided
 from texpr.reading.actions import Action, Program, actions, bound
-from texpr.reading.events import Event, Reading, plainly, read, subscripts
+from texpr.reading.events import Event, Reading, plainly, subscripts
+from texpr.reading.reader import read
+from texpr.support.diagnostic import CompilerBug
 from texpr.support.span import NOWHERE
 from texpr.verifier.alike import families, pairs
 from texpr.verifier.asked import Asked, Told
@@ -54,6 +57,7 @@ def question(function: ir.Function, plan: k.Plan) -> Question:
 def prove(asked: Question, plan: k.Plan, tags: Tags) -> Proof:
     """What can be shown of `plan`, of which `asked` is the question, with the help of `tags`, which are not believed."""
     prover = _Prover(Flow(asked.program, asked.reading, asked.premises, tags))
+    prover.form(plan)
     prover.run()
     prover.interface(plan)
     found = prover.found
@@ -117,6 +121,15 @@ class _Prover:
         else:
             values = ", ".join(f"{sym.name} = {value}" for sym, value in point.items() if not sym.name.startswith("⟪"))
             self.say(told, Verdict.REFUSED, f"not at {values}")
+
+    def form(self, plan: k.Plan) -> None:
+        """The plan is well formed: what is read of it rests on that."""
+        told, wrong = Told("", "well formed", plan.name, "", plan.span), list[str]()
+        try:
+            verify(plan)
+        except CompilerBug as why:
+            wrong.append(str(why))
+        self.say(told, *((Verdict.REFUSED, wrong[0]) if wrong else (Verdict.PROVED, "names, types, marks, limits")))
 
     def interface(self, plan: k.Plan) -> None:
         """The plan takes and gives what the function does; what the text assumes of data is checked where it runs."""

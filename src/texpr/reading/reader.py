@@ -1,0 +1,337 @@
+"""Kernels read, statement by statement: constants of a thread are written out, vectors and tiles taken apart into elements."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from texpr.affine.expr import ONE, Expr, Sym, expr
+from texpr.affine.facts import Fact, Known
+from texpr.affine.simplify import Simplifier
+from texpr.ir import kernel as k
+from texpr.ir.rewrite import map_value, substitute_load, substitute_value
+from texpr.ir.types import BOOL
+from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
+from texpr.isa.levels import Level, Space
+from texpr.presburger.formula import Eq, Formula, Ge, between, compare, negate, rename
+from texpr.presburger.relaxed import flat
+from texpr.reading.boxes import Piece, Sender, filled, pieces, sender
+from texpr.reading.conditions import test
+from texpr.reading.events import Block, Event, Host, Launch, Reading, Signal, Site, Variable, subscripts
+from texpr.reading.folded import folded
+
+
+def read(plan: k.Plan, stored: Collection[Buffer | Sym]) -> Reading:
+    """What `plan` does. `stored`: what the program stores in, after which a register that is it may be called."""
+    single = frozenset(s.name for s in stored if not isinstance(s, Buffer) or not s.rank)
+    promised = [Fact(0, f.expr, None) for c in plan.requires for f in (compare(c.op, c.left, c.right),) if isinstance(f, Ge)]
+    reader = _Reader(frozenset(s.name for s in stored), single, Known({size: (0, None) for size in plan.sizes}, promised))
+    reader.steps(plan.steps, (), ())
+    return reader.found
+
+
+@dataclass(slots=True)
+class _Reader:
+    names: frozenset[str]
+    single: frozenset[str]
+    known: Known
+    found: Reading = field(default_factory=Reading)
+    numbers: Iterator[int] = field(default_factory=count)
+    lanes: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
+
+    def steps(self, steps: tuple[k.HostStep, ...], time: Host, domain: tuple[Formula, ...]) -> None:
+        for at, step in enumerate(steps):
+            match step:
+                case k.Launch(kernel):
+                    self.kernel(kernel, (*time, at), domain)
+                case k.HostLoop(sym, extent, inner):
+                    self.steps(inner, (*time, at, step), (*domain, between(0, sym, extent)))
+                case k.HostIf(conditions, inner):
+                    facts = tuple(compare(c.op, c.left, c.right) for c in conditions)
+                    self.steps(inner, (*time, at), (*domain, *facts))
+
+    def kernel(self, kernel: k.Kernel, time: Host, domain: tuple[Formula, ...]) -> None:
+        for array in kernel.arrays:
+            rows = replace(array.buffer, shape=(expr(kernel.threads), *array.buffer.shape))  # each thread's, of what lanes keep
+            made = self.lanes.setdefault(array.buffer, rows) if array.space is Space.LANES else array.buffer
+            self.found.spaces[made] = array.space
+        blocks: list[Sym] = []
+        threads: list[Sym] = []
+        skip = 0
+        env: dict[Sym, Expr] = {}
+        ranks = {a.sym: a for a in kernel.axes if a.level is Level.CLUSTER}
+        for axis in (a for a in kernel.axes if a.sym not in ranks):
+            own = threads if axis.level is Level.BLOCK else blocks
+            if axis.level in (Level.GRID, Level.CORE) and (found := folded(axis, kernel.body)):
+                digits, skip, env = found
+                own.extend(digits)
+                domain = (*domain, *(between(0, sym, extent) for sym, extent in digits.items()))
+            else:
+                own.append(axis.sym)
+                domain = (*domain, between(0, axis.sym, axis.extent))
+        launch = Launch(kernel, time, domain, tuple(blocks), tuple(threads))
+        self.found.launches.append(launch)
+        assigned = {s.sym for s in k.walk(kernel.body) if isinstance(s, k.Assign)}
+        plain = Simplifier(
+            Known({a.sym: (0, a.extent.constant - 1) for a in kernel.axes if a.extent.is_constant and not a.base})
+        )
+        along = {a.dim: expr(a.sym) for a in kernel.axes if a.level is Level.GRID}
+        meaning = {**env, **{sym: plain(along[a.dim] % a.extent) for sym, a in ranks.items()}}
+        _Body(self, launch, assigned).block(kernel.body, Site(launch), _Scope(meaning, {}), skip)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    exprs: dict[Sym, Expr]
+    refs: dict[Sym, Sym]
+
+    def copy(self) -> _Scope:
+        return _Scope(dict(self.exprs), dict(self.refs))
+
+
+@dataclass(slots=True)
+class _Body:
+    reader: _Reader
+    launch: Launch
+    assigned: set[Sym]
+
+    def block(self, body: Block, around: Site, scope: _Scope, skip: int = 0) -> None:
+        scope = scope.copy()
+        for at, stmt in enumerate(body):
+            if at >= skip:
+                site = replace(around, time=(*around.time, 2 * at), path=(*around.path, (body, at)), names=scope.exprs)
+                if subscripts(k.values(stmt)).union(*(e.syms() for e in k.exprs(stmt))) & scope.refs.keys() & self.assigned:
+                    self.reader.found.strange.append((stmt, site, "what a register holds now is a subscript"))
+                self.stmt(stmt, site, scope)
+
+    def stmt(self, stmt: k.Stmt, site: Site, scope: _Scope) -> None:
+        found = self.reader.found
+        match stmt:
+            case k.For():
+                self.loop(stmt, site, scope)
+            case k.If():
+                self.branch(stmt, site, scope)
+            case k.Declare():
+                self.declare(stmt, site, scope)
+            case k.Assign():
+                ref = Ref(scope.refs[stmt.sym], stmt.value.dtype)
+                found.events.append(Event(site, ref, self.value(stmt.value, scope), stmt))
+            case k.Store():
+                found.events.append(Event(site, self.load(stmt.target, scope), self.value(stmt.value, scope), stmt))
+            case k.Atomic():
+                self.atomic(stmt, site, scope)
+            case k.StoreVector():
+                for target, value in zip(k.consecutive(stmt.target, len(stmt.values)), stmt.values, strict=True):
+                    found.events.append(Event(site, self.load(target, scope), self.value(value, scope), stmt))
+            case k.LoadVector():
+                for sym, source in zip(stmt.targets, k.consecutive(stmt.source, len(stmt.targets)), strict=True):
+                    self.name(sym, site, self.load(source, scope), scope)
+            case k.Barrier():
+                found.together.append((stmt, site))
+            case k.Exchange():
+                found.together.append((stmt, site))
+                ref = Ref(self.name(stmt.target, site, None, scope), stmt.source.dtype)
+                found.events.append(Event(site, ref, self.value(stmt.source, scope), stmt, "exchange"))
+            case k.Shuffle():
+                found.together.append((stmt, site))
+                lane = self.launch.thread // 32 * 32 + stmt.lane.substitute(scope.exprs) % 32
+                self.name(stmt.target, site, self.load(stmt.source, scope, lane), scope)
+            case k.CopyAsync():
+                self.copy(stmt, site, scope)
+            case k.CopyTensor() | k.StoreTensor() | k.CopyBulk():
+                try:
+                    self.engine(stmt, site, scope)
+                except ValueError as why:
+                    found.strange.append((stmt, site, str(why)))
+            case k.BarrierInit() | k.BarrierExpect() | k.BarrierArrive() | k.BarrierWait():
+                if isinstance(stmt, k.BarrierWait):
+                    stmt = replace(stmt, parity=stmt.parity.substitute(scope.exprs))
+                if isinstance(stmt, k.BarrierExpect) and stmt.exactly is not None:
+                    stmt = replace(stmt, exactly=stmt.exactly.substitute(scope.exprs))
+                found.signals.append(Signal(stmt, site, self.load(stmt.barrier, scope)))
+            case k.Fence() | k.CommitAsync() | k.CommitBulk() | k.WaitAsync() | k.WaitBulk():
+                found.steps.append((stmt, site))
+            case k.PrefetchMap():
+                pass
+
+    def loop(self, stmt: k.For, site: Site, scope: _Scope) -> None:
+        inner = scope.copy()
+        lo, hi = (e.substitute(scope.exprs) for e in (stmt.lo, stmt.hi))
+        domain: list[Formula] = [Ge(expr(stmt.sym) - lo), Ge(hi - stmt.sym - 1)]
+        if stmt.step is not ONE:
+            domain.append(Eq((expr(stmt.sym) - lo) % stmt.step))
+        inner.exprs.pop(stmt.sym, None)
+        time, loops = (*site.time, stmt), (*site.loops, stmt)
+        bounds = {**site.bounds, stmt: (lo, hi)}
+        self.block(stmt.body, replace(site, time=time, loops=loops, domain=(*site.domain, *domain), bounds=bounds), inner)
+
+    def branch(self, stmt: k.If, site: Site, scope: _Scope) -> None:
+        value = self.resolved(self.value(stmt.condition, scope))
+        found = test(value)
+        if found is None:
+            self.name(Sym("test"), site, value, scope.copy())
+        for number, (body, taken) in enumerate(((stmt.then, True), (stmt.orelse, False))):
+            inside = replace(site, time=(*site.time, number))
+            if found is None:
+                condition = value if taken else Op("not", (value,), BOOL)
+                inside = replace(inside, tests=(*site.tests, (condition, site)))
+            else:
+                inside = replace(inside, domain=(*site.domain, found if taken else negate(found)))
+            self.block(body, inside, scope)
+
+    def resolved(self, value: Value) -> Value:
+        """`value` with a variable that says nothing but a test of indices written out."""
+
+        def leaf(node: Value) -> Value | None:
+            variable = self.reader.found.variables.get(node.sym) if isinstance(node, Ref) else None
+            return variable.value if variable is not None and variable.value is not None and test(variable.value) else None
+
+        return map_value(value, leaf)
+
+    def declare(self, stmt: k.Declare, site: Site, scope: _Scope) -> None:
+        told = stmt.sym.name in self.reader.names or stmt.sym.name.rsplit("_", 1)[0] in self.reader.single
+        if isinstance(stmt.value, Index) and stmt.sym not in self.assigned and not told:
+            scope.exprs[stmt.sym] = stmt.value.expr.substitute(scope.exprs)
+            scope.refs.pop(stmt.sym, None)
+            return
+        value = self.value(stmt.value, scope)
+        constant = stmt.sym not in self.assigned
+        made = self.name(stmt.sym, site, value if constant else None, scope)
+        if not constant or told or not isinstance(value, Load | Ref):
+            self.reader.found.events.append(Event(site, Ref(made, stmt.dtype), value, stmt, let=constant))
+
+    def name(self, sym: Sym, site: Site, value: Value | None, scope: _Scope) -> Sym:
+        made = Sym(f"{sym.name}#{next(self.reader.numbers)}")
+        self.reader.found.variables[made] = Variable(made, site, value, sym)
+        scope.refs[sym] = made
+        scope.exprs.pop(sym, None)
+        return made
+
+    def atomic(self, stmt: k.Atomic, site: Site, scope: _Scope) -> None:
+        target, value = self.load(stmt.target, scope), self.value(stmt.value, scope)
+        joined = Op(stmt.op, (target, value), target.dtype)
+        if stmt.op == "add" and isinstance(value, Op) and value.name == "neg":
+            joined = Op("sub", (target, *value.args), target.dtype)
+        self.reader.found.events.append(Event(site, target, joined, stmt, "atomic"))
+
+    def copy(self, stmt: k.CopyAsync, site: Site, scope: _Scope) -> None:
+        """A copy as its elements; one under a condition also as zeros where that is false."""
+        taken = None if stmt.when is None else self.resolved(self.value(stmt.when, scope))
+        fact = None if taken is None else test(taken)
+        targets, sources = (k.consecutive(first, stmt.count) for first in (stmt.target, stmt.source))
+        for target, source in zip(targets, sources, strict=True):
+            place, value = self.load(target, scope), self.value(source, scope)
+            if taken is None:
+                self.reader.found.events.append(Event(site, place, value, stmt, "async"))
+                continue
+            zero = Literal(0.0 if target.dtype.is_float else 0, target.dtype)
+            arms = ((value, fact, taken), (zero, fact and negate(fact), Op("not", (taken,), BOOL)))
+            for number, (moved, holds, asked) in enumerate(arms):
+                inside = replace(site, time=(*site.time, number))
+                if holds is not None:
+                    inside = replace(inside, domain=(*site.domain, holds))
+                else:
+                    inside = replace(inside, tests=(*site.tests, (asked, site)))
+                self.reader.found.events.append(Event(inside, place, moved, stmt, "async"))
+
+    def engine(self, stmt: k.CopyTensor | k.StoreTensor | k.CopyBulk, site: Site, scope: _Scope) -> None:
+        """A copy of a tile as its elements; of one that several blocks get, those that one of them gets, from each sender."""
+        found, name = self.reader.found, f"box{next(self.reader.numbers)}"
+        moved, signal, by = self.moved(stmt, scope), None, Sender()
+        if isinstance(moved, k.CopyTensor) and moved.peers:
+            if site.tests:
+                raise ValueError("a test of data decides whether a box is sent")
+            by = sender(moved, self.launch.kernel, name)
+            site, known = self.sent(site, by), Simplifier(Known({loop.sym: (0, loop.hi.constant - 1) for loop in by.loops}))
+            seen = _Scope({sym: known(e.substitute(by.values)) for sym, e in {**by.values, **scope.exprs}.items()}, scope.refs)
+            moved = self.moved(stmt, seen)
+        if not isinstance(moved, k.StoreTensor) and moved.barrier is not None:
+            signal = Signal(moved, site, moved.barrier)
+            found.signals.append(signal)
+        sizes = {*self.launch.kernel.sizes}
+        facts = [Fact(0, f.expr, None) for f in flat(site.where) if isinstance(f, Ge) and f.expr.syms() <= sizes]
+        for piece in pieces(moved, self.launch.kernel, name, self.reader.known.also(facts)):
+            near, far = piece.near, piece.far
+            inward = signal is not None
+            if far is None:
+                target, value = near, filled(moved, self.launch.kernel, near)
+            elif inward:
+                target, value = near, far
+            else:
+                target, value = far, near
+                if isinstance(moved, k.StoreTensor | k.CopyBulk) and moved.reduce is not None:
+                    value = Op(moved.reduce, (far, near), far.dtype)
+            inside = self.within(site, piece, scope)
+            needs = piece.needs if by.needs is None else by.needs
+            found.events.append(Event(inside, target, value, stmt, "async", signal=signal, needs=needs))
+
+    def moved(
+        self, stmt: k.CopyTensor | k.StoreTensor | k.CopyBulk, scope: _Scope
+    ) -> k.CopyTensor | k.StoreTensor | k.CopyBulk:
+        """A copy over coordinates and registers by their unique names."""
+
+        def whole(exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
+            return tuple(e.substitute(scope.exprs) for e in exprs)
+
+        if isinstance(stmt, k.CopyBulk):
+            barrier = None if stmt.barrier is None else self.load(stmt.barrier, scope)
+            ends = self.load(stmt.target, scope), self.load(stmt.source, scope)
+            exactly = None if stmt.exactly is None else stmt.exactly.substitute(scope.exprs)
+            return replace(stmt, target=ends[0], source=ends[1], barrier=barrier, exactly=exactly)
+        rows, at = tuple(self.value(row, scope) for row in stmt.rows), whole(stmt.at)
+        if isinstance(stmt, k.StoreTensor):
+            return replace(stmt, source=self.load(stmt.source, scope), rows=rows, at=at)
+        (first,), target, barrier = whole((stmt.first,)), self.load(stmt.target, scope), self.load(stmt.barrier, scope)
+        return replace(stmt, target=target, barrier=barrier, rows=rows, at=at, offsets=whole(stmt.offsets), first=first)
+
+    def sent(self, site: Site, by: Sender) -> Site:
+        """A site as who gets a box sees that of its sender."""
+        domain = tuple(rename(fact, by.values) for fact in site.domain)
+        bounds = {loop: (lo.substitute(by.values), hi.substitute(by.values)) for loop, (lo, hi) in site.bounds.items()}
+        own = tuple(expr(sym).substitute(by.values) for sym in site.launch.blocks)
+        return self.over(replace(site, domain=(*domain, *by.domain), bounds=bounds, sender=own), by.loops)
+
+    def over(self, site: Site, loops: tuple[k.For, ...]) -> Site:
+        """A site in further loops, all of whose turns are at once."""
+        domain = tuple(between(loop.lo, loop.sym, loop.hi) for loop in loops)
+        bounds = {**site.bounds, **{loop: (loop.lo, loop.hi) for loop in loops}}
+        time = (*site.time, *(step for loop in loops for step in (loop, 0)))
+        return replace(site, time=time, loops=(*site.loops, *loops), domain=(*site.domain, *domain), bounds=bounds)
+
+    def within(self, site: Site, piece: Piece, scope: _Scope) -> Site:
+        """Where and when the elements of a copy are moved."""
+        inside = self.over(site, piece.loops)
+        domain, tests = (*inside.domain, *piece.domain), inside.tests
+        for asked, taken in piece.tests:
+            found = test(asked)
+            if found is None:
+                tests = (*tests, (asked if taken else Op("not", (asked,), BOOL), site))
+            else:
+                domain = (*domain, found if taken else negate(found))
+        return replace(inside, domain=domain, tests=tests)
+
+    def value(self, value: Value, scope: _Scope) -> Value:
+        """`value` over coordinates and registers by their unique names."""
+
+        def leaf(node: Value) -> Value | None:
+            if isinstance(node, Load) and node.buffer in self.reader.lanes:
+                return self.kept(node)
+            if not isinstance(node, Ref):
+                return None
+            if node.sym in scope.exprs:
+                return Index(scope.exprs[node.sym], node.dtype)
+            made = scope.refs.get(node.sym)
+            return None if made is None else Ref(made, node.dtype)
+
+        return map_value(substitute_value(value, scope.exprs), leaf)
+
+    def kept(self, load: Load, thread: Expr | None = None) -> Load:
+        """An element that a thread keeps for the lanes of its warp; the running one, where none is named."""
+        lanes = self.reader.lanes.get(load.buffer)
+        own = self.launch.thread if thread is None else thread
+        return load if lanes is None else replace(load, buffer=lanes, index=(own, *load.index))
+
+    def load(self, load: Load, scope: _Scope, thread: Expr | None = None) -> Load:
+        moved = self.kept(substitute_load(load, scope.exprs), thread)
+        return replace(moved, data=tuple((sym, self.value(meaning, scope)) for sym, meaning in moved.data))
