@@ -9,7 +9,7 @@ from typing import TypeAlias
 from texpr.affine.expr import Expr, Sym
 from texpr.ir.ops import OPS
 from texpr.ir.types import BOOL, DType
-from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, operands
+from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value, operands
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,20 +155,17 @@ def data_are_new_integers(value: Value, scope: Scope) -> Iterator[str]:
             seen.add(sym)
 
 
-VALUE_RULES: tuple[ValueRule, ...] = (
-    literal_fits_its_type,
-    operation_is_known,
-    operands_agree,
-    operation_takes_its_operands,
-    operation_gives_its_type,
-    variable_is_declared,
-    variable_has_its_type,
-    buffer_is_in_scope,
-    element_has_its_rank,
-    symbols_are_in_scope,
-    index_is_a_number,
-    data_are_new_integers,
-)
+RULES_OF: Mapping[type[Value], tuple[ValueRule, ...]] = {
+    Literal: (literal_fits_its_type,),
+    Op: (operation_is_known, operands_agree, operation_takes_its_operands, operation_gives_its_type),
+    Ref: (variable_is_declared, variable_has_its_type),
+    Load: (buffer_is_in_scope, element_has_its_rank, symbols_are_in_scope, data_are_new_integers),
+    Index: (symbols_are_in_scope, index_is_a_number),
+    Cast: (),
+}
+"""The rules of each kind of node."""
+
+VALUE_RULES = tuple(dict.fromkeys(rule for rules in RULES_OF.values() for rule in rules))
 
 
 def complaints(value: Value, scope: Scope) -> Iterator[str]:
@@ -181,6 +178,6 @@ def complaints(value: Value, scope: Scope) -> Iterator[str]:
     else:
         for operand in operands(value):
             yield from complaints(operand, scope)
-    for rule in VALUE_RULES:
+    for rule in RULES_OF[type(value)]:
         for complaint in rule(value, scope):
             yield f"{rule.__name__}: {complaint}"
