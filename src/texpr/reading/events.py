@@ -35,10 +35,11 @@ class Launch:
     blocks: tuple[Sym, ...]
     threads: tuple[Sym, ...]
 
-    @property
-    def host(self) -> tuple[Sym, ...]:
-        """Indices of the host's loops."""
-        return tuple(step.sym for step in self.time if isinstance(step, k.HostLoop))
+    host: tuple[Sym, ...] = field(init=False)
+    """Indices of the host's loops."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "host", tuple([step.sym for step in self.time if isinstance(step, k.HostLoop)]))
 
     @property
     def thread(self) -> Expr:
