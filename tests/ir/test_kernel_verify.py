@@ -229,7 +229,7 @@ HEAD = [
     ("layouts_have_their_rank", "warps: f32[2, 33]", "warps: f32[2, 33] strides [33]", "2 dimensions and 1 strides"),
     ("layouts_are_in_scope", "    size m, n, s, base\n", "    size m, s, base\n", "x needs n, which the kernel is not given"),
     ("arrays_are_of_known_size", "own: f32[4]", "own: f32[m]", "has no known size"),
-    ("arrays_are_of_known_size", "own: f32[4]", "own: f32[0]", "has no known size"),
+    ("arrays_are_of_known_size", "own: f32[4]", "own: f32[-1]", "has no known size"),
     ("arrays_are_of_known_size", "own: f32[4]", "own: f32[4] strides [m]", "has no known size"),
     ("arrays_are_on_chip", "array local own", "array global own", "own cannot be made in global memory"),
     ("arrays_are_on_chip", "array local lanes", "array shared lanes", "lanes is shared by a block, but the kernel has none"),

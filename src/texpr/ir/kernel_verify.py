@@ -110,10 +110,10 @@ def layouts_have_their_rank(kernel: k.Kernel) -> Iterator[str]:
 
 
 def arrays_are_of_known_size(kernel: k.Kernel) -> Iterator[str]:
-    """Memory that a kernel makes has constant, positive extents, and strides."""
+    """Memory that a kernel makes has constant extents, which may be 0 where a size is, and strides."""
     for array in kernel.arrays:
         extents = (*array.buffer.shape, *(array.buffer.strides or ()))
-        if not all(e.is_constant and e.constant > 0 for e in extents):
+        if not all(e.is_constant and e.constant >= 0 for e in extents):
             yield f"{array.buffer} has no known size"
 
 

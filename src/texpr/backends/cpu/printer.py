@@ -93,7 +93,7 @@ def _array(array: Array, scope: Scope) -> tuple[Scope, str]:
     """Memory of one core, aligned for vectors."""
     if array.space is Space.GLOBAL:
         raise CompilerBug(f"{array.buffer.name} is an array of a kernel in global memory")
-    count = prod(extent.constant for extent in array.buffer.shape)
+    count = max(1, prod(extent.constant for extent in array.buffer.shape))  # ISO C++ has no arrays of nothing
     scope, name = scope.name(array.buffer)
     reason = f"  // {comment(array.reason)}" if array.reason else ""
     return scope, f"alignas(64) {C_NAMES[array.buffer.dtype]} {name}[{count}];{reason}"

@@ -180,7 +180,7 @@ def _array(array: Array, at: int | None, scope: Scope, rank: Sym | None) -> tupl
     """The declaration of an array; `at`: its place in the block of shared memory, where there is one."""
     apart = rank if array.space is Space.CLUSTER else None
     scope, name = scope.name(array.buffer) if apart is None else scope.part(array.buffer, apart)
-    ctype, count = C_NAMES[array.buffer.dtype], part(array)
+    ctype, count = C_NAMES[array.buffer.dtype], max(1, part(array))  # C++ has no arrays of nothing
     match array.space:
         case Space.SHARED if array.barrier:
             text = f"TX_BARRIERS({name}, {count})" if at is None else f"TX_BARRIERS_AT({name}, {count}, {at})"
