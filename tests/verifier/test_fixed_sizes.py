@@ -29,4 +29,4 @@ def test_no_array_of_nothing_is_declared() -> None:
     plan = driver.lower(driver.load(example.path, consts)[example.function], "cpu", rest, schedule="auto").plan
     empty = [a for each in kernels(plan.steps) for a in each.arrays if any(e.constant == 0 for e in a.buffer.shape)]
     source = print_cpu(plan)
-    assert empty and all(f"{array.buffer.name}[1];" in source for array in empty)
+    assert empty and all(f"{array.buffer.name}_[1];" in source for array in empty)
