@@ -144,7 +144,10 @@ class Thread:
 
     def index(self, e: Expr, data: Mapping[Sym, int] | None = None) -> int:
         """An index expression, here and now."""
-        number = e.evaluate({**self.variables, **data} if data else self.variables)
+        values = {**self.variables, **data} if data else self.variables
+        if any(values.get(sym) is UNDEFINED for sym in e.syms()):
+            raise Fault(f"{e} is an index, of what nothing wrote")
+        number = e.evaluate(values)
         assert isinstance(number, int)
         return number
 
