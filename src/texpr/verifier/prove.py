@@ -313,6 +313,7 @@ class _Prover:
         for home in dict.fromkeys((*self.by_home, *results)):
             accesses = self.by_home[home]
             writes = [a for a in accesses if a.write]
+            kinds = {w.stored for w in writes}
             some = [a.event for a in writes[:1]] or self.flow.reading.events[:1]
             ends = [at_end(home, event) for event in some if isinstance(home, Buffer) and home in results]
             for reader in (*families([a for a in accesses if not a.write]), *zip(ends, strict=True)):
@@ -326,9 +327,9 @@ class _Prover:
                 for each, action in product(reader, (*elsewhere, *begins)):
                     yield told, self.flow.missing, (each, action, writes)
                 spoiled = Told.of(access.event, "nothing else is read", "written again before", str(access))
-                for each, action in product(reader, (*writers, *begins)):
-                    for other in (w for w in writes if w.stored != each.stored):
-                        yield spoiled, self.flow.spoiled, (other, each, action)
+                others = [w for w in writes if w.stored != access.stored] if kinds != {access.stored} else []
+                for other, each, action in product(others, reader, (*writers, *begins)):
+                    yield spoiled, self.flow.spoiled, (other, each, action)
 
     def arenas(self) -> Iterator[Asked]:
         """Of arrays in the same bytes, none is touched while another is wanted."""
