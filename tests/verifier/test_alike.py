@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 from tests.verifier.mutants import mutants
+from tests.verifier.sound_programs import TURNS
 
 from texpr import driver
 from texpr.ir import kernel as k
@@ -109,19 +110,6 @@ def test_questions_grow_as_the_program_does(kind: Callable[..., str]) -> None:
     assert counts[2] - counts[1] <= 2.2 * (counts[1] - counts[0])
 
 
-TURNS = """
-fn f(x: i32[n, 6]): i32[n] {
-    new y: i32[n]
-    par n |i| {
-        y[i] = 1
-        seq 6 |k| {
-            if k % 2 == 0 { y[i] = y[i] + x[i, k] }
-            if k % 2 == 1 { y[i] = y[i] * x[i, k] }
-            if k % 2 == 0 { y[i] = y[i] - x[i, k] }
-        }
-    }
-    return y
-}"""
 EVEN = "            y_own = (y_own {} x[i, 2 * k])\n"
 ODD = "            y_own = (y_own * x[i, 2 * k + 1])\n"
 

@@ -1,6 +1,6 @@
 """What is proved is right, whatever was done to it: plans altered at random, with tags that lead astray, are run by hand.
 
-A plan is altered once to three times (`rich`), and run thread by thread at a few sizes, in several orders. Where that goes
+A plan is altered once to three times (`altered`), and run thread by thread at a few sizes, in several orders. Where that goes
 wrong, no tags may prove it: not those that are found for it, not those of the right plan, not any that are altered at random.
 """
 
@@ -17,7 +17,7 @@ from tests.lowering import machine
 from tests.lowering.engine import Fault
 from tests.properties.generate import Generator
 from tests.schedule.laid import laid
-from tests.verifier.rich import altered
+from tests.verifier.altered.plans import altered
 from tests.verifier.sound_programs import PROGRAMS
 from tests.verifier.test_tags import altered as told_otherwise
 from tests.verifier.verdicts import is_proved
