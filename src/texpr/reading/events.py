@@ -194,7 +194,7 @@ def read_by(value: Value, site: Site) -> Iterator[tuple[Load, Site]]:
         yield from read_by(operand, site if taken is None else replace(site, domain=(*site.domain, taken)))
 
 
-def subscripts(values: Iterable[Value]) -> frozenset[Sym]:
+def index_names(values: Iterable[Value]) -> frozenset[Sym]:
     """What index expressions in values name, but for data."""
     nodes = [node for value in values for node in walk(value) if isinstance(node, Load | Index)]
     found = {s for n in nodes for e in (n.index if isinstance(n, Load) else (n.expr,)) for s in e.syms()}

@@ -18,7 +18,7 @@ from texpr.presburger.formula import Eq, Formula, Ge, between, compare, negate, 
 from texpr.presburger.relaxed import flat
 from texpr.reading.boxes import Piece, Sender, filled, pieces, sender
 from texpr.reading.conditions import test
-from texpr.reading.events import Block, Event, Host, Launch, Reading, Signal, Site, Variable, subscripts
+from texpr.reading.events import Block, Event, Host, Launch, Reading, Signal, Site, Variable, index_names
 from texpr.reading.folded import folded
 
 
@@ -101,7 +101,7 @@ class _Body:
         for at, stmt in enumerate(body):
             if at >= skip:
                 site = replace(around, time=(*around.time, 2 * at), path=(*around.path, (body, at)), names=scope.exprs)
-                if subscripts(k.values(stmt)).union(*(e.syms() for e in k.exprs(stmt))) & scope.refs.keys() & self.assigned:
+                if index_names(k.values(stmt)).union(*(e.syms() for e in k.exprs(stmt))) & scope.refs.keys() & self.assigned:
                     self.reader.found.strange.append((stmt, site, "what a register holds now is a subscript"))
                 self.stmt(stmt, site, scope)
 

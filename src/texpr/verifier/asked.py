@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
-from texpr.ir.value import Load
+from texpr.affine.expr import Expr, Sym
+from texpr.ir.value import Buffer
 from texpr.presburger.questions import Point
 from texpr.reading.events import Event
 from texpr.support.span import Span
+from texpr.verifier.match import home_of, subscripts
 
 
 class Told(NamedTuple):
@@ -23,15 +25,14 @@ class Told(NamedTuple):
     @classmethod
     def of(cls, event: Event, what: str, how: str, about: str | None = None) -> Told:
         """About an event."""
-        return cls(event.site.launch.kernel.name, what, described(event) if about is None else about, how, event.span)
+        place = element(home_of(event.target), subscripts(event.target)) if about is None else about
+        return cls(event.site.launch.kernel.name, what, place, how, event.span)
 
 
 Asked: TypeAlias = tuple[Told, Callable[..., "Point | None"], tuple[object, ...]]
 """An obligation, what finds a point at which it does not hold, and what that is asked of."""
 
 
-def described(event: Event) -> str:
-    """An event in a word."""
-    if isinstance(event.target, Load):
-        return f"{event.target.buffer.name}[{', '.join(map(str, event.target.index))}]"
-    return event.target.sym.name.split("#")[0]
+def element(home: Buffer | Sym, index: Sequence[Expr]) -> str:
+    """A place in a word: an element of an array, or a register."""
+    return f"{home.name}[{', '.join(map(str, index))}]" if isinstance(home, Buffer) else home.name.split("#")[0]

@@ -29,6 +29,7 @@ from texpr.reading import order
 from texpr.reading.actions import Action, Program, Spot
 from texpr.reading.events import Event, Launch, Reading, Site, plainly, ranged
 from texpr.reading.order import Names, Sides, When
+from texpr.verifier.asked import element
 from texpr.verifier.landing import Landing, known, landed, not_landed, same
 from texpr.verifier.match import Match, home_of, subscripts
 from texpr.verifier.phases import Phases, itself
@@ -85,8 +86,7 @@ class Access:
         return self.index == self.meant and len(shapes) == 2 and shapes[0] == shapes[1]
 
     def __str__(self) -> str:
-        name = self.home.name
-        return f"{name}[{', '.join(map(str, self.index))}]" if isinstance(self.home, Buffer) else name.split("#")[0]
+        return element(self.home, self.index)
 
 
 def when(spot: Spot, indices: Mapping[Sym, Sym | Expr], last: int) -> When:
@@ -335,8 +335,7 @@ class Flow:
         """
         names, facts, begun = dict[Sym, Sym](), [*r.site.where], None
         if action is not None:
-            names = apart(action)
-            begun = when(action.spot, names, 1)
+            begun = when(action.spot, names := apart(action), 1)
             before = [f for free, f in order.cases(begun, r.when, r.stored, whole=True) if not free and f != FALSE]
             if not before:
                 return None
@@ -375,10 +374,8 @@ class Flow:
         elif action is None or w.does is None:
             pairs += zip((*w.meant, *w.copies), (*r.meant, *r.copies), strict=True)
             moved = _renamed(w.when, Names(own_names(w.site)))
-            more += [
-                order.precedes(moved, r.when, r.stored),
-                *([] if begun is None else [order.precedes(begun, moved, r.stored)]),
-            ]
+            more.append(order.precedes(moved, r.when, r.stored))
+            more += [] if begun is None else [order.precedes(begun, moved, r.stored)]
         else:
             return
         known = dict(zip(ELEMENTS, r.meant, strict=False)) | {t[0].sym: t[1] for t in r.when if not isinstance(t, int)}

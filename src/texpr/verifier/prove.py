@@ -21,12 +21,12 @@ from texpr.presburger.linear import NotAffine
 from texpr.presburger.questions import MOST, Point, witness
 from texpr.presburger.raw import Undecided
 from texpr.reading.actions import Action, Program, actions, bound
-from texpr.reading.events import Event, Reading, plainly, subscripts
+from texpr.reading.events import Event, Reading, index_names, plainly
 from texpr.reading.reader import read
 from texpr.support.diagnostic import CompilerBug
 from texpr.support.span import NOWHERE
 from texpr.verifier.alike import families, pairs
-from texpr.verifier.asked import Asked, Told
+from texpr.verifier.asked import Asked, Told, element
 from texpr.verifier.copies import copied, untouched
 from texpr.verifier.flow import Access, Flow, at_end
 from texpr.verifier.landing import never_lands
@@ -124,12 +124,13 @@ class _Prover:
 
     def form(self, plan: k.Plan) -> None:
         """The plan is well formed: what is read of it rests on that."""
-        told, wrong = Told("", "well formed", plan.name, "", plan.span), list[str]()
+        told = Told("", "well formed", plan.name, "names, types, marks", plan.span)
         try:
             verify(plan)
         except CompilerBug as why:
-            wrong.append(str(why))
-        self.say(told, *((Verdict.REFUSED, wrong[0]) if wrong else (Verdict.PROVED, "names, types, marks, limits")))
+            self.say(told, Verdict.REFUSED, str(why))
+        else:
+            self.say(told, Verdict.PROVED, told.how)
 
     def interface(self, plan: k.Plan) -> None:
         """The plan takes and gives what the function does; what the text assumes of data is checked where it runs."""
@@ -186,9 +187,7 @@ class _Prover:
             launch, does = event.site.launch, known.get(event)
             held = [e for e in self.flow.reading.events if isinstance(e.target, Ref) and variables[e.target.sym].name is sym]
             lets = [known.get(e) for e in held if e.site.launch is launch]
-            right = does is not None and all(
-                m and m.action.stored == sym and m.indices.items() <= does.indices.items() for m in lets
-            )
+            right = does and all(m and m.action.stored == sym and m.indices.items() <= does.indices.items() for m in lets)
             one = len({hi for other, hi, s in ends if s is sym and other is launch}) < 2 and not named[event]
             one = one or (event in own and not any(m.event.site.loops for m in lets if m))
             verdict = Verdict.PROVED if one and lets and right else Verdict.UNDECIDED
@@ -204,7 +203,7 @@ class _Prover:
         own = {*event.site.dims, *event.site.launch.kernel.sizes, *self.flow.program.function.sizes}
         facts = [names for fact in event.site.domain if (names := syms(fact) - own)]
         ends = sum(bool(hi.syms() - own) for _, hi in event.site.bounds.values())
-        return (subscripts((event.target, event.value)) - own).union(*(facts if len(facts) > ends else ()))
+        return (index_names((event.target, event.value)) - own).union(*(facts if len(facts) > ends else ()))
 
     def touch(self, *accesses: Access) -> None:
         """Accesses to be in order with others of their memory."""
@@ -302,13 +301,12 @@ class _Prover:
             index = tuple(plainly(e, site) for e in load.index)
             if (load.buffer, index, site.where) not in known:
                 known.add((load.buffer, index, site.where))
-                about = f"{load.buffer.name}[{', '.join(map(str, index))}]"
-                told = Told(site.launch.kernel.name, "in bounds", about, "for all indices", span)
+                told = Told(site.launch.kernel.name, "in bounds", element(load.buffer, index), "for all indices", span)
                 yield told, self.flow.outside, (load.buffer, index, site)
 
     def reads(self) -> Iterator[Asked]:
         """What was written before a read was written where it is read, and what is written to results is there in the end."""
-        function, every = self.flow.program.function, self.flow.program.actions
+        function = self.flow.program.function
         results = dict.fromkeys((*function.results, *(b for b in function.params if b.role == "inout")))
         for home in dict.fromkeys((*self.by_home, *results)):
             accesses = self.by_home[home]
@@ -317,19 +315,23 @@ class _Prover:
             some = [a.event for a in writes[:1]] or self.flow.reading.events[:1]
             ends = [at_end(home, event) for event in some if isinstance(home, Buffer) and home in results]
             for reader in (*families([a for a in accesses if not a.write]), *zip(ends, strict=True)):
-                access, writers = reader[0], [a for a in every if a.stored == reader[0].stored]
-                what = "a result is there" if access in ends else "what is read is there"
+                access = reader[0]
+                sources, what = self.sources(access), "a result is there" if access in ends else "what is read is there"
                 told = Told.of(access.event, what, "written before, in the same memory", str(access))
-                elsewhere = [a for a in writers if a not in self.done or not self.flow.direct(access, self.done[a])]
-                if writers and not elsewhere:
+                elsewhere = [a for a in sources if not (a in self.done and self.flow.direct(access, self.done[a]))]
+                if sources and not elsewhere:
                     self.say(told, Verdict.PROVED, told.how)
-                begins = [None] if access.stored in function.params and access.stored != home else []
-                for each, action in product(reader, (*elsewhere, *begins)):
+                for each, action in product(reader, elsewhere):
                     yield told, self.flow.missing, (each, action, writes)
                 spoiled = Told.of(access.event, "nothing else is read", "written again before", str(access))
                 others = [w for w in writes if w.stored != access.stored] if kinds != {access.stored} else []
-                for other, each, action in product(others, reader, (*writers, *begins)):
+                for other, each, action in product(others, reader, sources):
                     yield spoiled, self.flow.spoiled, (other, each, action)
+
+    def sources(self, read: Access) -> list[Action | None]:
+        """What gives elements to the memory that is read: statements, and None for who calls, if they are kept elsewhere."""
+        found: list[Action | None] = [a for a in self.flow.program.actions if a.stored == read.stored]
+        return [*found, *([None] if read.stored in self.flow.program.function.params and read.stored != read.home else [])]
 
     def arenas(self) -> Iterator[Asked]:
         """Of arrays in the same bytes, none is touched while another is wanted."""
@@ -337,13 +339,12 @@ class _Prover:
             pairs = [(x.buffer, y.buffer) for x, y in overlaps(kernel)]
             for one, other in (*pairs, *((y, x) for x, y in pairs)):
                 mine, theirs = self.by_home[one], self.by_home[other]
-                told = Told(
-                    kernel.name, "apart in memory", f"{one.name} and {other.name}", "one is done with before", kernel.span
-                )
+                about, how = f"{one.name} and {other.name}", "one is done with before"
+                told = Told(kernel.name, "apart in memory", about, how, kernel.span)
                 if {one, other} & self.sums.parts:
                     self.say(told, Verdict.UNDECIDED, "parts of sums have bytes in common with something")
                 for a, b in product(mine, theirs):
                     yield told, self.flow.misordered, (a, b)
                 for c, b in product([c for c in theirs if c.write], [b for b in mine if not b.write]):
-                    for action in (a for a in self.flow.program.actions if a.stored == b.stored):
+                    for action in self.sources(b):
                         yield told, self.flow.spoiled, (c, b, action)
