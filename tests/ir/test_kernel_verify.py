@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
 from texpr.affine.expr import ONE, ZERO, Sym, expr, sym
 from texpr.ir import kernel as k
+from texpr.ir import stmt_verify
 from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_verify import KERNEL_RULES, PLAN_RULES, verify
 from texpr.ir.shared import shared_bytes
@@ -333,6 +335,13 @@ BUILT: list[tuple[str, Callable[[k.Kernel], k.Kernel], str]] = [
 def test_bug_that_no_text_can_say_is_caught(rule: str, change: Callable[[k.Kernel], k.Kernel], message: str) -> None:
     said = complaint(_first(parse_plan(GOOD), change))
     assert f"{rule}: " in said and message in said
+
+
+@pytest.mark.parametrize(("rule", "old", "new", "message"), [*STATEMENT, *VALUE])
+def test_rules_say_nothing_of_other_kinds(rule: str, old: str, new: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = complaint(planted(old, new))
+    monkeypatch.setattr(stmt_verify, "RULES_OF", dict.fromkeys(get_args(k.Stmt), tuple(RULES)))
+    assert complaint(planted(old, new)) == said
 
 
 def test_every_rule_has_a_planted_bug() -> None:

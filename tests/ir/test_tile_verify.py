@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 from tests.backends.tile_texts import BULK, LOAD, REDUCE, RING, ROWS, SHARED, STORE, TRANSPOSE
 from tests.backends.tiles import TILED
 
+from texpr.ir import kernel as k
+from texpr.ir import stmt_verify
 from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_text import plan_text
 from texpr.ir.kernel_verify import verify
+from texpr.ir.stmt_verify import RULES
 from texpr.ir.structure import same
 from texpr.ir.tile_verify import TILE_HEAD_RULES, TILE_RULES
 from texpr.isa.registry import resolve
@@ -94,6 +99,14 @@ def test_planted_bug_is_caught(rule: str, text: str, old: str, new: str, message
     with pytest.raises(CompilerBug) as caught:
         verify(parse_plan(text.replace(old, new)))
     assert f"{rule}: " in str(caught.value) and message in str(caught.value)
+
+
+@pytest.mark.parametrize(("rule", "text", "old", "new", "message"), PLANTED)
+def test_rules_say_nothing_of_other_kinds(
+    rule: str, text: str, old: str, new: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stmt_verify, "RULES_OF", dict.fromkeys(get_args(k.Stmt), tuple(RULES)))
+    test_planted_bug_is_caught(rule, text, old, new, message)
 
 
 def test_every_rule_has_a_planted_bug() -> None:

@@ -77,3 +77,9 @@ class Place:
 
 Rule: TypeAlias = Callable[[k.Stmt, Place], Iterator[str]]
 """Yields what is wrong with one statement; those below it are not its business."""
+
+VALUED = (
+    k.If, k.Declare, k.Assign, k.Store, k.Atomic, k.Exchange, k.Shuffle, k.LoadVector, k.StoreVector, k.CopyAsync, k.CopyTensor,
+    k.StoreTensor, k.CopyBulk, k.BarrierInit, k.BarrierExpect, k.BarrierArrive, k.BarrierWait,
+)  # fmt: skip
+"""The kinds of statements that hold values (`kernel.values`)."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from texpr.affine.expr import Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.ranges import Range
 from texpr.ir import kernel as k
-from texpr.ir.place import Place, Rule
+from texpr.ir.place import VALUED, Place, Rule
 from texpr.ir.tile_verify import TILE_RULES
 from texpr.ir.transfer_verify import TRANSFER_RULES
 from texpr.ir.types import BOOL, DType
@@ -264,40 +264,44 @@ def _met(at: Place, group: int | None) -> Iterator[str]:
         yield f"{who} may part at the {what} around it"
 
 
-RULES: tuple[Rule, ...] = (
-    name_is_new,
-    bounds_are_in_scope,
-    values_are_well_formed,
-    step_is_positive,
-    loop_kind_is_known,
-    unrolled_loop_counts_to_a_constant,
-    simd_loop_is_plain,
-    reductions_are_of_lanes,
-    condition_is_bool,
-    first_value_has_the_type,
-    assigned_variable_is_declared,
-    lanes_assign_their_own,
-    written_memory_may_be_written,
-    part_of_another_block_is_only_read,
-    written_value_has_the_type,
-    fused_is_a_sum_of_a_product,
-    atomic_operation_fits,
-    atomic_scope_fits,
-    barrier_is_of_threads,
-    barrier_is_met_by_all,
-    exchange_is_within_a_warp,
-    exchange_is_met_by_all,
-    shuffle_is_of_lanes,
-    shuffle_is_met_by_all,
-    *TRANSFER_RULES,
-    *TILE_RULES,
-)
+RULES: Mapping[Rule, tuple[type[k.Stmt], ...]] = {
+    name_is_new: (k.For, k.Declare, k.Exchange, k.Shuffle, k.LoadVector),
+    bounds_are_in_scope: (k.For,),
+    values_are_well_formed: VALUED,
+    step_is_positive: (k.For,),
+    loop_kind_is_known: (k.For,),
+    unrolled_loop_counts_to_a_constant: (k.For,),
+    simd_loop_is_plain: (k.For,),
+    reductions_are_of_lanes: (k.For,),
+    condition_is_bool: (k.If,),
+    first_value_has_the_type: (k.Declare,),
+    assigned_variable_is_declared: (k.Assign,),
+    lanes_assign_their_own: (k.Assign,),
+    written_memory_may_be_written: (k.Store, k.Atomic, k.StoreVector),
+    part_of_another_block_is_only_read: (k.Store, k.Atomic, k.StoreVector, k.LoadVector),
+    written_value_has_the_type: (k.Store, k.Atomic, k.StoreVector),
+    fused_is_a_sum_of_a_product: (k.Assign, k.Store),
+    atomic_operation_fits: (k.Atomic,),
+    atomic_scope_fits: (k.Atomic,),
+    barrier_is_of_threads: (k.Barrier,),
+    barrier_is_met_by_all: (k.Barrier,),
+    exchange_is_within_a_warp: (k.Exchange,),
+    exchange_is_met_by_all: (k.Exchange,),
+    shuffle_is_of_lanes: (k.Shuffle,),
+    shuffle_is_met_by_all: (k.Shuffle,),
+    **TRANSFER_RULES,
+    **TILE_RULES,
+}
+"""Each rule, and the kinds of statements of which it says anything."""
+
+RULES_OF = {kind: [rule for rule, kinds in RULES.items() if kind in kinds] for kinds in RULES.values() for kind in kinds}
+"""The rules of each kind."""
 
 
 def body_complaints(body: tuple[k.Stmt, ...], at: Place) -> Iterator[tuple[k.Stmt, str]]:
     """Everything wrong with the statements of a block and those below them, in textual order."""
     for stmt in body:
-        for rule in RULES:
+        for rule in RULES_OF.get(type(stmt), ()):
             for complaint in rule(stmt, at):
                 yield stmt, f"{rule.__name__}: {complaint}"
         if isinstance(stmt, k.For | k.If):

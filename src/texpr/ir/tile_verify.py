@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import prod
 
 from texpr.affine.expr import ZERO, Sym
 from texpr.affine.facts import Known
 from texpr.affine.ranges import Range
 from texpr.ir import kernel as k
-from texpr.ir.place import Place, Rule
+from texpr.ir.place import VALUED, Place, Rule
 from texpr.ir.shared import overlaps
 from texpr.ir.tensor_map import combined_as, element, element_of, judged
 from texpr.ir.types import I32, U64
@@ -117,9 +117,9 @@ def barriers_are_barriers(stmt: k.Stmt, at: Place) -> Iterator[str]:
         array = array_of(barrier.buffer, at.kernel)
         if array is None or not array.barrier:
             yield f"{barrier.buffer.name} holds no barriers"
-    for load in _loads(k.values(stmt)):
-        array = array_of(load.buffer, at.kernel)
-        if array is not None and array.barrier and not any(load is barrier for barrier in meant):
+    held = [array.buffer for array in at.kernel.arrays if array.barrier]
+    for load in _loads(k.values(stmt)) if held else ():
+        if any(load.buffer is buffer for buffer in held) and not any(load is barrier for barrier in meant):
             yield f"{load.buffer.name} holds barriers, not numbers"
 
 
@@ -295,15 +295,18 @@ def fence_is_known(stmt: k.Stmt, at: Place) -> Iterator[str]:
 TILE_HEAD_RULES = (arrays_lie_right, shared_places_may_meet, maps_keep_the_rules, maps_are_there)
 """Those of a kernel's head."""
 
-TILE_RULES: tuple[Rule, ...] = (
-    barriers_are_barriers,
-    barrier_counts_fit,
-    indices_are_in_scope,
-    tile_fits_its_map,
-    peers_are_there,
-    reduction_is_of_the_type,
-    stored_tensor_may_be_written,
-    bulk_copy_is_of_one_run,
-    what_is_needed_is_there,
-    fence_is_known,
-)
+_TILES = (k.CopyTensor, k.StoreTensor)
+
+TILE_RULES: Mapping[Rule, tuple[type[k.Stmt], ...]] = {
+    barriers_are_barriers: VALUED,
+    barrier_counts_fit: (k.BarrierInit, k.BarrierExpect, k.BarrierWait),
+    indices_are_in_scope: (*_TILES, k.CopyBulk, k.BarrierExpect, k.BarrierWait),
+    tile_fits_its_map: _TILES,
+    peers_are_there: (k.CopyTensor,),
+    reduction_is_of_the_type: (k.StoreTensor, k.CopyBulk),
+    stored_tensor_may_be_written: (k.StoreTensor,),
+    bulk_copy_is_of_one_run: (k.CopyBulk,),
+    what_is_needed_is_there: (*_NEEDED, k.CopyBulk),
+    fence_is_known: (k.Fence,),
+}
+"""Each rule of a statement, and the kinds of statements of which it says anything."""

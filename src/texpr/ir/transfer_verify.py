@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from texpr.affine.expr import ONE
 from texpr.ir import kernel as k
@@ -112,13 +112,16 @@ def _listed(things: tuple[object, ...]) -> str:
     return ", ".join(map(str, things))
 
 
-TRANSFER_RULES: tuple[Rule, ...] = (
-    width_is_one_access,
-    elements_are_consecutive,
-    address_is_aligned,
-    vectors_are_of_memory,
-    copy_goes_into_shared_memory,
-    copy_condition_is_bool,
-    copy_is_waited_for,
-    wait_leaves_no_less_than_none,
-)
+_MOVING = (k.LoadVector, k.StoreVector, k.CopyAsync)
+
+TRANSFER_RULES: Mapping[Rule, tuple[type[k.Stmt], ...]] = {
+    width_is_one_access: _MOVING,
+    elements_are_consecutive: _MOVING,
+    address_is_aligned: _MOVING,
+    vectors_are_of_memory: (k.LoadVector, k.StoreVector),
+    copy_goes_into_shared_memory: (k.CopyAsync,),
+    copy_condition_is_bool: (k.CopyAsync,),
+    copy_is_waited_for: (k.CopyAsync,),
+    wait_leaves_no_less_than_none: (k.WaitAsync,),
+}
+"""Each rule, and the kinds of statements of which it says anything."""

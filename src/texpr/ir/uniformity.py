@@ -35,7 +35,7 @@ class Meanings:
 
     def index(self, sym: Sym, meaning: Expr) -> Meanings:
         """These, and one more that is an index expression."""
-        return replace(self, exprs={**self.exprs, sym: meaning.substitute(self.exprs)})
+        return Meanings({**self.exprs, sym: meaning.substitute(self.exprs)}, self.values, self.unknown)
 
     def variable(self, sym: Sym, value: Value) -> Meanings:
         """These, and a variable that keeps its value."""

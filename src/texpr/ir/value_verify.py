@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym
@@ -22,15 +22,15 @@ class Scope:
 
     def with_buffer(self, buffer: Buffer) -> Scope:
         """This scope and a buffer."""
-        return replace(self, buffers={**self.buffers, buffer.name: buffer})
+        return Scope({**self.buffers, buffer.name: buffer}, self.indices, self.variables)
 
     def with_indices(self, *syms: Sym) -> Scope:
         """This scope and some index symbols."""
-        return replace(self, indices=self.indices.union(syms))
+        return Scope(self.buffers, self.indices.union(syms), self.variables) if syms else self
 
     def with_variable(self, sym: Sym, dtype: DType) -> Scope:
         """This scope and a variable."""
-        return replace(self, variables={**self.variables, sym: dtype})
+        return Scope(self.buffers, self.indices, {**self.variables, sym: dtype})
 
     def unknown(self, exprs: Iterable[Expr]) -> list[Sym]:
         """Symbols of index expressions that are neither index symbols nor integer variables here."""
