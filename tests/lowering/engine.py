@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from texpr.ir import kernel as k
 
 if TYPE_CHECKING:
-    from tests.lowering.machine import Machine, Memory, Thread, Touch
+    from tests.lowering.machine import Machine, Thread
+    from tests.lowering.memory import Memory, Touch
 
 Element = tuple[int, ...]
 Spot = tuple[int, Element]
@@ -29,15 +30,13 @@ class Fault(Exception):
 def ordered(old: Touch, new: Touch) -> bool:
     """Whether a barrier lies between, or one thread did both."""
     if old.block != new.block:
-        return False
+        return old.cluster is not None and old.cluster == new.cluster and old.cluster_epoch < new.cluster_epoch
     if old.thread == new.thread:
         return old.lanes != new.lanes or old.lane == new.lane
     if old.block_epoch < new.block_epoch:
         return True
     before = dict(old.part_epochs)
-    if any(old.thread // part == new.thread // part and before.get(part, 0) < epoch for part, epoch in new.part_epochs):
-        return True
-    return old.thread // 32 == new.thread // 32 and old.warp_epoch < new.warp_epoch
+    return any(old.thread // part == new.thread // part and before.get(part, 0) < epoch for part, epoch in new.part_epochs)
 
 
 @dataclass

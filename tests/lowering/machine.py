@@ -1,7 +1,9 @@
 """Plans run by hand: every thread of every kernel, statement by statement, between barriers. Nothing here prints or compiles.
 
 Memory is a dictionary of elements that starts undefined; every access is checked for its bounds, for reads of what nothing
-wrote, and for races: two threads touch an element, one of them writes, and no barrier of both lies between. Iterations of a
+wrote, and for races: two threads touch an element, one of them writes, and no barrier of both lies between. To write one is to
+write, and to lose, what lies in the same bytes. An asynchronous copy may move its elements at any time until it is waited for.
+Blocks of a cluster run side by side; one that others read from may end as soon as it meets nobody any more. Iterations of a
 `simd` loop count as threads that nothing orders. Integers wrap as their types do; floats are Python's, so they must be small
 integers.
 """
@@ -14,10 +16,11 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from random import Random
-from typing import Any, NamedTuple, assert_never
+from typing import Any, assert_never
 
 import numpy as np
-from tests.lowering.engine import Engine, Fault, Outgoing, ordered
+from tests.lowering.engine import Engine, Fault, Outgoing
+from tests.lowering.memory import UNDEFINED, Element, Memory, Touch, made, overlay
 
 from texpr.affine.expr import Expr, Sym
 from texpr.interp.arguments import bind, shape_of
@@ -29,14 +32,6 @@ from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Level, Space
 
 Number = int | float
-Element = tuple[int, ...]
-
-
-class Undefined:
-    """The value of memory that nothing wrote: it may be carried about, but not used."""
-
-
-UNDEFINED = Undefined()
 
 
 def _divide(a: Number, b: Number) -> Number:
@@ -63,62 +58,21 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-class Touch(NamedTuple):
-    """One access: by which thread, in which of its stretches between barriers, in which run of a `simd` loop and lane of it."""
-
-    block: Element
-    thread: int
-    block_epoch: int
-    warp_epoch: int
-    lanes: int
-    lane: int
-    atomic: bool
-    part_epochs: tuple[tuple[int, int], ...] = ()
-
-
 Stop = k.Barrier | k.Exchange | k.Shuffle | k.Transfer
 """What a thread waits at: for others, or at a wait for a phase."""
-
-Touches = dict[tuple[Element, int, int, bool], Touch]
-"""The latest access of each thread and lane, plain and atomic: what is ordered after it is ordered after those before, too."""
-
-
-@dataclass
-class Memory:
-    """The elements of one buffer, and who read and wrote them in this launch."""
-
-    name: str
-    shape: tuple[int, ...]
-    values: dict[Element, Number] = field(default_factory=dict[Element, Number])
-    reads: dict[Element, Touches] = field(default_factory=dict[Element, Touches])
-    writes: dict[Element, Touches] = field(default_factory=dict[Element, Touches])
-
-    def at(self, element: Element) -> Element:
-        """`element`, which must be there."""
-        if len(element) != len(self.shape) or any(not 0 <= e < s for e, s in zip(element, self.shape, strict=True)):
-            raise Fault(f"{self.name}{list(element)} is out of bounds {list(self.shape)}")
-        return element
-
-    def touch(self, element: Element, new: Touch, *, writes: bool) -> None:
-        """Notes an access; an earlier one of which nothing says that it is over is a race."""
-        for kind in (self.writes, self.reads) if writes else (self.writes,):
-            for old in kind.get(element, {}).values():
-                if not ordered(old, new) and not (old.atomic and new.atomic):
-                    raise Fault(f"race on {self.name}{list(element)}: {old} and {new}")
-        touches = (self.writes if writes else self.reads).setdefault(element, {})
-        touches[new.block, new.thread, new.lane, new.atomic] = new
-
 
 Place = tuple[Memory, Element]
 
 
 @dataclass(frozen=True)
 class Copy:
-    """What a thread has yet to copy, as one of which group; from nowhere where zeros are written."""
+    """What a thread has yet to copy, as one of which group; from nowhere where zeros are written. `found`: what was there
+    when it started."""
 
     group: int
     targets: tuple[Place, ...]
     sources: tuple[Place, ...] | None
+    found: tuple[Any, ...] = ()
 
 
 @dataclass
@@ -130,9 +84,11 @@ class Thread:
     number: int
     shared: dict[Buffer, Memory]
     variables: dict[Sym, Any]
+    base: int = 0
+    cluster: Element | None = None
+    cluster_epoch: int = 0
     own: dict[Buffer, Memory] = field(default_factory=dict[Buffer, Memory])
     block_epoch: int = 0
-    warp_epoch: int = 0
     part_epochs: dict[int, int] = field(default_factory=dict[int, int])
     lanes: int = 0
     lane: int = 0
@@ -189,6 +145,8 @@ class Thread:
         memory, element = self.place(load)
         self.machine.engine.check(self, memory, element, writes=False)
         memory.touch(element, self.touch(), writes=False)
+        if load.buffer in self.machine.parts and element[0] != self.base // self.machine.wide:
+            self.machine.wanted.append((element[0], self.cluster_epoch, memory))
         return memory.values.get(element, UNDEFINED)
 
     def store(self, load: Load, value: Number) -> None:
@@ -197,7 +155,9 @@ class Thread:
         if load.buffer in self.shared:
             self.machine.engine.unfenced[id(memory), element] = self.number
         memory.touch(element, self.touch(), writes=True)
-        memory.values[element] = value
+        if load.buffer in self.machine.parts and element[0] != self.base // self.machine.wide:
+            raise Fault(f"{memory.name}{list(element)} is written by another block")
+        memory.put(element, value)
 
     def atomic(self, stmt: k.Atomic) -> None:
         memory, element = self.place(stmt.target)
@@ -205,11 +165,12 @@ class Thread:
         memory.touch(element, self.touch(atomic=True), writes=True)
         if element not in memory.values:
             raise Fault(f"{memory.name}{list(element)} is updated before anything is written there")
-        memory.values[element] = _wrapped(OPERATIONS[stmt.op](memory.values[element], value), stmt.target.dtype)
+        memory.put(element, _wrapped(OPERATIONS[stmt.op](memory.values[element], value), stmt.target.dtype))
 
     def touch(self, *, atomic: bool = False) -> Touch:
         parts = tuple(self.part_epochs.items())
-        return Touch(self.block, self.number, self.block_epoch, self.warp_epoch, self.lanes, self.lane, atomic, parts)
+        own = self.block, self.number, self.block_epoch, self.lanes, self.lane
+        return Touch(*own, atomic, parts, self.cluster, self.cluster_epoch)
 
     def run(self, body: Sequence[k.Stmt]) -> Generator[Stop, Any, None]:
         """Runs `body`; stops at every barrier and exchange."""
@@ -267,10 +228,11 @@ class Thread:
         sources = (
             tuple(self.place(element) for element in k.consecutive(stmt.source, stmt.count)) if self.copied(stmt) else None
         )
-        copy = Copy(self.groups, targets, sources)
+        found = tuple(memory.values.get(element, UNDEFINED) for memory, element in sources or ())
+        copy = Copy(self.groups, targets, sources, found)
         self.copy_touches(copy)
         for memory, element in targets:
-            memory.values.pop(element, None)
+            memory.lose(element)
         self.copies.append(copy)
 
     def copied(self, stmt: k.CopyAsync) -> bool:
@@ -293,10 +255,13 @@ class Thread:
             numbers: list[Any] = [0] * len(copy.targets)
             if copy.sources is not None:
                 numbers = [memory.values.get(element, UNDEFINED) for memory, element in copy.sources]
+                for (memory, element), now, then in zip(copy.sources, numbers, copy.found, strict=True):
+                    if now is not then and now != then:
+                        raise Fault(f"{memory.name}{list(element)} is written while it is copied from")
             for (memory, element), number in zip(copy.targets, numbers, strict=True):
-                if element in memory.values:
+                if memory.is_held(element):
                     raise Fault(f"{memory.name}{list(element)} is written while it is copied into")
-                memory.values[element] = number
+                memory.put(element, number)
 
     def loop(self, loop: k.For) -> Generator[Stop, Any, None]:
         lo, hi, step = (self.index(e) for e in (loop.lo, loop.hi, loop.step))
@@ -338,6 +303,9 @@ class Machine:
         self.sizes: dict[Sym, int] = dict(bound.sizes)
         self.globals: dict[Buffer, Memory] = {}
         self.lanes = 0
+        self.parts = frozenset[Buffer]()
+        self.wanted: list[tuple[int, int, Memory]] = []
+        self.wide = 1
         self.engine = Engine(self, self.random, {})
         for param in function.params:
             array = np.asarray(bound.arrays[param.name])
@@ -386,36 +354,55 @@ class Machine:
                         self.step(inner)
 
     def launch(self, kernel: k.Kernel) -> None:
-        """Every block of a launch, in a shuffled order."""
+        """Every cluster of a launch, in a shuffled order, where a block alone is one."""
         for memory in self.globals.values():
             memory.reads.clear()
             memory.writes.clear()
         bases = {a.base: 0 for a in kernel.axes if a.base is not None}
-        outer = [a for a in kernel.axes if a.level is not Level.BLOCK]
-        points = list(product(*(range(a.extent.evaluate(self.sizes)) for a in outer)))
-        self.random.shuffle(points)
-        for point in points:
+        outer = [a for a in kernel.axes if a.level not in (Level.BLOCK, Level.CLUSTER)]
+        ranks = {a.dim: a for a in kernel.axes if a.level is Level.CLUSTER}
+        clusters: dict[Element, list[tuple[Element, dict[Sym, int]]]] = {}
+        for point in product(*(range(a.extent.evaluate(self.sizes)) for a in outer)):
             given = {**self.sizes, **bases, **{a.sym: at for a, at in zip(outer, point, strict=True)}}
-            self.block(kernel, point, given)
+            cluster = list(point)
+            for number, axis in enumerate(outer):
+                rank = ranks.get(axis.dim) if axis.level is Level.GRID else None
+                if rank is not None:
+                    cluster[number], given[rank.sym] = divmod(point[number], rank.extent.constant)
+            clusters.setdefault(tuple(cluster), []).append((point, given))
+        every = list(clusters.items())
+        self.random.shuffle(every)
+        for cluster, blocks in every:
+            if len(blocks) != math.prod(kernel.cluster):
+                raise Fault(f"{kernel.name}: no whole number of clusters")
+            self.cluster(kernel, cluster if ranks else None, blocks)
 
-    def block(self, kernel: k.Kernel, point: Element, given: Mapping[Sym, int]) -> None:
-        shared = {a.buffer: _fresh(a.buffer) for a in kernel.arrays if a.space is Space.SHARED}
-        axes = [a for a in kernel.axes if a.level is Level.BLOCK]
-        assert len(axes) <= 1, "one axis of threads"
-        threads = [
-            Thread(self, point, number, shared, {**given, **{a.sym: number for a in axes}}) for number in range(kernel.threads)
-        ]
-        for thread in threads:
-            thread.own = {a.buffer: _fresh(a.buffer) for a in kernel.arrays if a.space in (Space.LOCAL, Space.LANES)}
+    def cluster(self, kernel: k.Kernel, cluster: Element | None, blocks: list[tuple[Element, dict[Sym, int]]]) -> None:
+        """The blocks of a cluster, side by side."""
+        common = {a.buffer: made(a.buffer) for a in kernel.arrays if a.space is Space.CLUSTER}
+        self.wide, self.parts = kernel.threads, frozenset(common)
+        self.wanted.clear()
+        threads: list[Thread] = []
+        for rank, (point, given) in enumerate(blocks):
+            shared = {**common, **{a.buffer: made(a.buffer) for a in kernel.arrays if a.space is Space.SHARED}}
+            overlay(kernel, shared, rank)
+            for number in range(kernel.threads):
+                own = {a.buffer: made(a.buffer) for a in kernel.arrays if a.space in (Space.LOCAL, Space.LANES)}
+                names = {**given, **dict(_coordinates(kernel, number))}
+                base = rank * kernel.threads
+                threads.append(Thread(self, point, number, shared, names, base, cluster, own=own))
         self.engine = Engine(self, self.random, {map.name: map for map in kernel.maps})
         self.together(threads, kernel)
+        for rank, epoch, memory in self.wanted:
+            if threads[rank * kernel.threads].cluster_epoch <= epoch:
+                raise Fault(f"{memory.name} is read from a block that may have ended")
 
     def together(self, threads: list[Thread], kernel: k.Kernel) -> None:
         """Threads in a shuffled order, each to its next stop; then those go on that have all come to one.
 
         Copies of tiles land between, now and then, and surely where nothing else can happen.
         """
-        running = {thread.number: thread.whole(kernel.body) for thread in threads}
+        running = {number: thread.whole(kernel.body) for number, thread in enumerate(threads)}
         stopped: dict[int, Stop] = {}
         answers: dict[int, Any] = {}
         while running:
@@ -428,7 +415,7 @@ class Machine:
                     del running[number]
             if not running:
                 break
-            moved = [self.pass_on(group, stopped, answers, threads) for group in _groups(stopped, len(threads))]
+            moved = [self.pass_on(group, stopped, answers, threads) for group in _groups(stopped, len(threads), kernel.threads)]
             polling = [n for n, stop in stopped.items() if isinstance(stop, k.BarrierWait)]
             landed = (self.random.random() < 0.5 or not any(moved)) and self.engine.land()
             if landed:
@@ -447,39 +434,46 @@ class Machine:
         (stop,) = stops.values()
         if isinstance(stop, k.Exchange):
             for n in group:
-                answers[n] = threads[n ^ stop.mask].variables[stop.source.sym]
+                other = threads[n].base + (threads[n].number ^ stop.mask)
+                answers[n] = threads[other].variables[stop.source.sym] if other in group else UNDEFINED
         if isinstance(stop, k.Shuffle):
             for n in group:
                 lane = group[0] + threads[n].index(stop.lane) % 32
-                answers[n] = threads[lane].load(stop.source) if lane < len(threads) else UNDEFINED
+                answers[n] = threads[lane].load(stop.source) if lane in group else UNDEFINED
         for n in group:
             del stopped[n]
             if isinstance(stop, k.Barrier):
-                threads[n].warp_epoch += 1
                 threads[n].block_epoch += stop.whole
-                if stop.part:
-                    threads[n].part_epochs[stop.part] = threads[n].part_epochs.get(stop.part, 0) + 1
+                threads[n].cluster_epoch += stop.level is Level.CLUSTER
+                if not stop.whole:
+                    part = stop.part or stop.lanes
+                    threads[n].part_epochs[part] = threads[n].part_epochs.get(part, 0) + 1
         return True
 
 
-def _groups(stopped: Mapping[int, Stop], threads: int) -> Iterator[list[int]]:
-    """The threads that must come together at the stops of some: the block, or lanes of a warp."""
+def _groups(stopped: Mapping[int, Stop], threads: int, block: int) -> Iterator[list[int]]:
+    """The threads that must come together at the stops of some: the cluster, the block, or lanes of a warp."""
     seen: set[tuple[int, int]] = set()
     for number, stop in list(stopped.items()):
         if isinstance(stop, k.Transfer):
             continue
         lanes = stop.lanes if isinstance(stop, k.Barrier) else 32
-        width = lanes
+        width, base, most = lanes, number // block * block, block
         if isinstance(stop, k.Barrier) and stop.level is Level.BLOCK:
-            width = stop.part or threads
-        first = number // width * width
+            width = stop.part or block
+        elif isinstance(stop, k.Barrier) and stop.level is Level.CLUSTER:
+            width, base, most = threads, 0, threads
+        first = base + (number - base) // width * width
         if (first, width) not in seen:
             seen.add((first, width))
-            yield list(range(first, min(threads, first + width)))
+            yield list(range(first, min(base + most, first + width)))
 
 
-def _fresh(buffer: Buffer) -> Memory:
-    return Memory(buffer.name, tuple(e.constant for e in buffer.shape))
+def _coordinates(kernel: k.Kernel, number: int) -> Iterator[tuple[Sym, int]]:
+    """The coordinates of a thread of a block, x first."""
+    for axis in sorted((a for a in kernel.axes if a.level is Level.BLOCK), key=lambda axis: axis.dim):
+        number, at = divmod(number, axis.extent.constant)
+        yield axis.sym, at
 
 
 def _holds(fact: Compare, sizes: Mapping[Sym, int]) -> bool:

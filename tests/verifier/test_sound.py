@@ -7,7 +7,7 @@ wrong, no tags may prove it: not those that are found for it, not those of the r
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from tests.schedule.laid import laid
 from tests.verifier.altered.plans import altered
 from tests.verifier.sound_programs import PROGRAMS
 from tests.verifier.test_tags import altered as told_otherwise
+from tests.verifier.test_tags import misled
 from tests.verifier.verdicts import is_proved
 
 from texpr import driver
@@ -35,6 +36,7 @@ from texpr.verifier import Tags, prove, question
 from texpr.witness import search
 
 Arrays = dict[str, Any]
+Altering = Callable[[k.Plan, random.Random], tuple[str, k.Plan] | None]
 SIZES = ((4, 3), (1, 2), (2, 5))
 
 
@@ -62,9 +64,9 @@ def given(function: Function, sizes: Mapping[str, int], rng: np.random.Generator
     return found
 
 
-def subject(function: Function, plan: k.Plan, seed: int) -> Subject:
+def subject(function: Function, plan: k.Plan, seed: int, sizes: Sequence[tuple[int, int]] = SIZES) -> Subject:
     rng, runs = np.random.default_rng(seed), list[tuple[Arrays, Mapping[str, Any]]]()
-    for n, m in SIZES:
+    for n, m in sizes:
         arrays = given(function, {"n": n, "m": m}, rng)
         runs.append((arrays, interpret(function, arrays, {})))
     return Subject(function, plan, search(question(function, plan)), runs)
@@ -100,11 +102,11 @@ def goes_wrong(on: Subject, plan: k.Plan) -> str | None:
     return None
 
 
-def changed(on: Subject, rng: random.Random) -> k.Plan | None:
+def changed(on: Subject, rng: random.Random, alter: Altering) -> k.Plan | None:
     """The plan after some alterations, if it is well formed."""
     plan = on.plan
     for _ in range(rng.choice([1, 1, 1, 2, 2, 3])):
-        made = altered(plan, rng)
+        made = alter(plan, rng)
         plan = plan if made is None else made[1]
     read = {k.Exchange: Ref, k.Shuffle: Load}
     lanes = [s for each in k.kernels(plan.steps) for s in k.walk(each.body) if isinstance(s, k.Exchange | k.Shuffle)]
@@ -139,6 +141,7 @@ def believed(on: Subject, plan: k.Plan, rng: random.Random) -> bool:
     asked = question(on.function, plan)
     own = search(asked)
     every = [own, on.tags, *(told_otherwise(tags, len(asked.program.actions), rng) for tags in (own, on.tags) if tags.events)]
+    every += [misled(tags, len(asked.reading.steps) or 1, rng) for tags in (own, on.tags) if tags.turns or any(tags.ends)]
     return any(is_proved(prove(asked, plan, tags)) for tags in every if len(tags.events) == len(asked.reading.events))
 
 
@@ -149,11 +152,11 @@ class Count:
     proved: int = 0
 
 
-def holes(on: Subject, turns: int, rng: random.Random, count: Count) -> Iterator[str]:
+def holes(on: Subject, turns: int, rng: random.Random, count: Count, alter: Altering = altered) -> Iterator[str]:
     """Altered plans that are wrong, and proved."""
     assert goes_wrong(on, on.plan) is None
     for _ in range(turns):
-        plan = changed(on, rng)
+        plan = changed(on, rng, alter)
         if plan is None:
             continue
         why = is_wrong(on, plan)

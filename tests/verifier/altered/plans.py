@@ -135,7 +135,12 @@ def with_kernel(steps: tuple[k.HostStep, ...], old: k.Kernel, new: k.Kernel) -> 
     return tuple(made)
 
 
-def altered(plan: k.Plan, rng: random.Random) -> tuple[str, k.Plan] | None:
+def altered(
+    plan: k.Plan,
+    rng: random.Random,
+    bodies: Sequence[Callable[[Body, random.Random], Body | None]] = BODIES,
+    kernels: Sequence[Callable[[k.Kernel, random.Random], k.Kernel | None]] = KERNELS,
+) -> tuple[str, k.Plan] | None:
     """`plan` with one alteration, and its name."""
     every = list(dict.fromkeys(k.kernels(plan.steps)))
     if rng.random() < 0.06 or not every:
@@ -143,11 +148,11 @@ def altered(plan: k.Plan, rng: random.Random) -> tuple[str, k.Plan] | None:
         return None if steps is None else ("steps", replace(plan, steps=steps))
     kernel = rng.choice([x for x in every for _ in range(1 + len(spots(x.body)))])
     if rng.random() < 0.2 or not kernel.body:
-        change = rng.choice(KERNELS)
+        change = rng.choice(kernels)
         made = change(kernel, rng)
         name = change.__name__
     else:
-        kind = rng.choice(BODIES)
+        kind = rng.choice(bodies)
         body = kind(kernel.body, rng)
         made, name = None if body is None else replace(kernel, body=body), kind.__name__
     if made is None or made is kernel:

@@ -1,0 +1,53 @@
+"""What is proved is right where arrays lie in the same bytes, where copies go on by themselves, and in clusters.
+
+As in `test_sound`, whose plans have none of that: these are altered in what it takes, and in everything else.
+"""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+
+import pytest
+from tests.schedule.laid import laid, lowered
+from tests.verifier.altered import memory
+from tests.verifier.altered.plans import altered
+from tests.verifier.sound_memory import MEMORY
+from tests.verifier.test_sound import Count, Subject, holes, subject
+
+from texpr.frontend import parse
+from texpr.ir import kernel as k
+
+SIZES = ((5, 3), (1, 2), (7, 5))
+
+
+@cache
+def named(name: str) -> Subject:
+    """A program of `MEMORY`, lowered."""
+    text, directives = MEMORY[name]
+    (function,) = parse(text, "t.te").functions
+    made = laid(text, directives) if directives else lowered(function, function)
+    return subject(made.function, made.plan, 1, SIZES)
+
+
+def alter(plan: k.Plan, rng: random.Random) -> tuple[str, k.Plan] | None:
+    """One alteration, more often of what is told here."""
+    if rng.random() < 0.35:
+        return altered(plan, rng)
+    return altered(plan, rng, memory.BODIES, memory.KERNELS)
+
+
+def test_what_is_proved_is_right() -> None:
+    rng, count = random.Random(1), Count()
+    for name in MEMORY:
+        assert not list(holes(named(name), 6, rng, count, alter)), name
+    assert count.wrong > 30 and count.right > 5
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(3))
+@pytest.mark.parametrize("name", MEMORY)
+def test_what_is_proved_of_small_programs_is_right(name: str, part: int) -> None:
+    rng, count = random.Random(f"{name} {part}"), Count()
+    assert not list(holes(named(name), 200, rng, count, alter))
+    assert count.wrong > 30
