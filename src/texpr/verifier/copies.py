@@ -13,10 +13,10 @@ from texpr.ir.value import Load, Ref
 from texpr.isa.levels import Space
 from texpr.presburger.formula import Eq
 from texpr.presburger.questions import Point
+from texpr.presburger.there import There, nowhere
 from texpr.reading.events import Event
 from texpr.verifier.flow import Access, Flow, apart, when
 from texpr.verifier.match import home_of, subscripts
-from texpr.verifier.there import There, nowhere
 
 
 def copied(event: Event, source: Load | Ref, tag: Moved, flow: Flow) -> tuple[Access, ...]:

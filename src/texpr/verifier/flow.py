@@ -9,7 +9,7 @@ program.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -25,6 +25,7 @@ from texpr.presburger.omega import refuted
 from texpr.presburger.questions import Point, is_false, witness
 from texpr.presburger.raw import Undecided
 from texpr.presburger.relaxed import flat
+from texpr.presburger.there import There, is_plain, nowhere
 from texpr.reading import order
 from texpr.reading.actions import Action, Program, Spot
 from texpr.reading.events import Event, Launch, Reading, Site, plainly, ranged
@@ -34,7 +35,6 @@ from texpr.verifier.landing import Landing, known, landed, not_landed, same
 from texpr.verifier.match import Match, home_of, subscripts
 from texpr.verifier.phases import Phases, itself
 from texpr.verifier.places import COPY, ELEMENT, PLACE, THREAD, Address, address, follows
-from texpr.verifier.there import There, is_plain, nowhere, own_names, there
 
 Home: TypeAlias = "Buffer | Sym"
 
@@ -401,3 +401,16 @@ def apart(action: Action) -> dict[Sym, Sym]:
 
 def _renamed(times: When, names: Callable[[Expr], Expr]) -> When:
     return tuple([t if isinstance(t, int) else (t[0], names(t[1])) for t in times])
+
+
+def own_names(site: Site) -> dict[Sym, Sym]:
+    """Names of the coordinates of a site that nobody else has."""
+    return {sym: Sym(f"{sym.name}○") for sym in site.dims}
+
+
+def there(site: Site, pairs: Iterable[tuple[Expr, Expr]], said: Iterable[Sequence[Expr]], *more: Formula) -> There:
+    """Instances of `site` at which the first of each pair, in its own coordinates, is the second; `more` is by `own_names`."""
+    names = own_names(site)
+    facts = [*(rename(fact, names) for fact in site.where), *more]
+    facts += [Eq(mine.substitute(names) - asked) for mine, asked in pairs]
+    return There(names, tuple(facts), tuple(map(tuple, said)))

@@ -16,10 +16,10 @@ from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Space
 from texpr.presburger.formula import FALSE, Eq, Formula, conj, negate, rename, syms
 from texpr.presburger.relaxed import flat
+from texpr.presburger.there import is_plain
 from texpr.reading.actions import Action, Program, Spot
 from texpr.reading.conditions import test
 from texpr.reading.events import Event, Reading, Site, Variable, ranged
-from texpr.verifier.there import is_plain
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,12 +18,12 @@ from texpr.presburger.formula import Eq, Formula, between, conj, differ, equal, 
 from texpr.presburger.omega import refuted
 from texpr.presburger.questions import Point, witness
 from texpr.presburger.relaxed import flat
+from texpr.presburger.there import is_plain, nowhere
 from texpr.reading.actions import Action
 from texpr.reading.events import plainly
 from texpr.reading.order import domains, equal_all, sides_of
-from texpr.verifier.flow import Flow, Home
+from texpr.verifier.flow import Flow, Home, there
 from texpr.verifier.match import Match, home_of
-from texpr.verifier.there import is_plain, nowhere, there
 
 
 @dataclass(slots=True)

@@ -1,12 +1,12 @@
-"""That for each point there is something: an instance of an event, at coordinates that a tag says.
+"""That for each point there is something, at coordinates that somebody says, who is not believed.
 
 The coordinates are put in, and no point must remain: so a question with a "there is" becomes one without. If one remains, all
-coordinates are tried at that point, with numbers: either there is nothing, which is a refusal, or the tag did not say it.
+coordinates are tried at that point, with numbers: either there is nothing, or it was not said where it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from texpr.affine.expr import Expr, Sym, expr
@@ -16,7 +16,6 @@ from texpr.presburger.formula import TRUE, Eq, Formula, Ge, conj, mapped, negate
 from texpr.presburger.questions import Point, witness
 from texpr.presburger.raw import Undecided
 from texpr.presburger.relaxed import flat
-from texpr.reading.events import Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +42,6 @@ def is_plain(fact: Formula, known: Known) -> bool:
     """Whether a comparison holds by the ranges of its symbols."""
     low, high = known.bounds(fact.expr) if isinstance(fact, Ge | Eq) else (None, None)
     return low is not None and (low >= 0 if isinstance(fact, Ge) else low == high == 0)
-
-
-def own_names(site: Site, mark: str = "○") -> dict[Sym, Sym]:
-    """Names of the coordinates of a site that nobody else has."""
-    return {sym: Sym(f"{sym.name}{mark}") for sym in site.dims}
-
-
-def there(site: Site, pairs: Iterable[tuple[Expr, Expr]], said: Iterable[Sequence[Expr]], *more: Formula) -> There:
-    """Instances of `site` at which the first of each pair, in its own coordinates, is the second; `more` is by `own_names`."""
-    names = own_names(site)
-    facts = [*(rename(fact, names) for fact in site.where), *more]
-    facts += [Eq(mine.substitute(names) - asked) for mine, asked in pairs]
-    return There(names, tuple(facts), tuple(map(tuple, said)))
 
 
 def nowhere(
