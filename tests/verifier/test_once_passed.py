@@ -3,11 +3,13 @@
 from dataclasses import replace
 
 import pytest
+from tests.schedule.laid import laid, lowered
 from tests.verifier.sound_programs import ATOMICS
 from tests.verifier.verdicts import is_proved
 
 from texpr import driver
 from texpr.affine.expr import sym
+from texpr.frontend import parse
 from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_text import plan_text
 from texpr.ir.tags import Moved, Statement
@@ -216,3 +218,70 @@ def test_one_register_for_two(meant: tuple[str, str], right: bool) -> None:
     made = driver.lower(driver.parse(TWO.replace("FIRST", meant[0]).replace("SECOND", meant[1]))["f"], "sm_90a")
     text = plan_text(made.plan)
     assert is_proved(proved(made.function, parse_plan(text[: text.index("        let a")] + ONE))) is right
+
+
+WAITED = """
+fn f(x: i32[n, 8], z: i32[n]): (i32[n, 8], i32[n, 8]) {
+    new y: i32[n, 8]
+    new w: i32[n, 8]
+    par n |i| #bind(grid.x) {
+        par 8 |o| { y[i, o] = 1 }
+        new a: i32[8]
+        par 8 |p| #async { a[p] = x[i, p] }
+        if z[i] > 0 { par 8 |q| { y[i, q] = 2 * a[7 - q] } }
+        par 8 |r| { w[i, r] = a[7 - r] }
+    }
+    return (y, w)
+}"""
+MET = """
+fn f(x: i32[n, 8] align(16), z: i32[n]): (i32[n, 8], i32[n]) {
+    new y: i32[n, 8]
+    new w: i32[n]
+    par n |i| {
+        par 8 |o| { y[i, o] = 1 }
+        w[i] = 0
+        if z[i] > 0 { w[i] = 1 }
+        if z[i] > 0 { par 1 |u| { par 8 |q| { y[i, q] = 2 * x[i, 7 - q] } } }
+    }
+    return (y, w)
+}"""
+OWN_TEST = "(z[i] > 0:i32)", "(z[max(i - thread, 0)] > 0:i32)"
+
+
+def is_laid_right(program: str, schedule: str, *changes: tuple[str, str]) -> bool:
+    """The same of a plan under a schedule, or as pragmas say; lines are told by how they begin."""
+    (function,) = parse(program, "t.te").functions
+    made = laid(program, schedule) if schedule else lowered(function, function)
+    lines = [line.split("  -- line")[0] for line in plan_text(made.plan).splitlines()]
+    text = "\n".join(line.split(" covers ")[0] for line in lines)
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    return is_proved(proved(made.function, parse_plan(text)))
+
+
+def test_data_decides_whether_a_copy_is_waited_for() -> None:
+    """A wait was believed to be there wherever indices say so."""
+    wait, decided = "    wait 0\n    barrier warp\n", "    if decided uniform {\n"
+    assert is_laid_right(WAITED, "")
+    assert not is_laid_right(WAITED, "", (wait, ""), (decided, f"{decided}    {wait}"))
+
+
+def test_each_thread_asks_a_test_of_its_own() -> None:
+    """A test that is the program's where one thread does a statement, was taken for the program's in all threads."""
+    schedule, alone = (
+        "bind(i, grid.x) stage(x, at=u, in=shared) -> xs",
+        "        if (i32(thread) == 0:i32) {\n            w[i] = 1:i32",
+    )
+    assert is_laid_right(MET, schedule, OWN_TEST)
+    assert is_laid_right(MET, schedule, (alone, f"        barrier warp\n{alone}"))
+    assert not is_laid_right(MET, schedule, OWN_TEST, (alone, f"        barrier warp\n{alone}"))
+
+
+def test_a_thread_that_does_not_wait_reads_no_box() -> None:
+    """The same of waits for the engine: the thread that starts the copy waits for it, and others read it."""
+    end, again = "parity (u % 2)\n", "        }\n    }\n    if (z[i] > 0:i32) {\n        for v in 0..1 uniform {\n"
+    cut, test = (end, end + again), ("let decided_1: bool = (z[i] ", "let decided_1: bool = (z[max(i - thread, 0)] ")
+    schedule = "bind(i, grid.x) stage(x, at=u, in=shared, via=tma) -> xs"
+    assert is_laid_right(MET, schedule, cut)
+    assert not is_laid_right(MET, schedule, cut, test)

@@ -150,6 +150,8 @@ class _Body:
                 if isinstance(stmt, k.BarrierExpect) and stmt.exactly is not None:
                     stmt = replace(stmt, exactly=stmt.exactly.substitute(scope.exprs))
                 found.signals.append(Signal(stmt, site, self.load(stmt.barrier, scope)))
+                if site.tests and isinstance(stmt, k.BarrierWait):  # all threads of a block wait, or none
+                    found.together.append((k.Barrier(Level.BLOCK), replace(site.tests[-1][1], tests=site.tests)))
             case k.Fence() | k.CommitAsync() | k.CommitBulk() | k.WaitAsync() | k.WaitBulk():
                 found.steps.append((stmt, site))
             case k.PrefetchMap():

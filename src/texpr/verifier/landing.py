@@ -42,10 +42,14 @@ def said(by: Sequence[Expr], names: Names, site: Site) -> list[Expr]:
     return [e.substitute(names) for e in by]
 
 
-def located(site: Site, at: Sequence[Expr], names: Names) -> dict[Sym, Expr]:
-    """The coordinates of an instance of `site` in the block of another that has `names`, over whose coordinates `at` is."""
+def located(site: Site, at: Sequence[Expr], names: Names, by: Site) -> dict[Sym, Expr]:
+    """The coordinates of an instance of `site` in the block of one `by` another, that has `names`, over whose coordinates `at`
+    is. What data decides of it, it must have decided of the other. Raises ValueError."""
     block = {s: expr(names[s]) for s in (*site.launch.host, *site.launch.blocks)}
-    return block | dict(zip(own_dims(site), said(at, names, site), strict=True))
+    found = block | dict(zip(own_dims(site), said(at, names, site), strict=True))
+    if any(t not in by.tests or any(found[x.sym] is not expr(names[x.sym]) for x in t[1].loops) for t in site.tests):
+        raise ValueError("data decides whether it runs")
+    return found
 
 
 def there(site: Site, names: Names) -> Formula:
@@ -97,7 +101,7 @@ def endings(first: Site, names: Names, ends: Iterable[End], reading: Reading, fi
             facts, before, own = list[Formula](), first, names
             for each in (*end.groups, end.step):
                 after = reading.steps[each.of][1]
-                sides = Sides(own, located(after, each.at, names))
+                sides = Sides(own, located(after, each.at, names, first))
                 behind = negate(disj(not_behind(before, after, sides, False)))
                 facts += [there(after, sides.b), *equal_all(first.launch.threads, sides), behind]
                 before, own = after, sides.b

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from texpr.affine.expr import Expr, Sym, expr
+from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.ir.structure import same
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Space
@@ -36,7 +36,8 @@ class Operand:
 class Match:
     """An event as instances of an action: `indices` gives those of the loops around it. `operands`: what is read.
 
-    `inverse`: said to be the event's coordinates, over the program's loops. `partial`: whether it writes holes, too.
+    `inverse`: said to be the event's coordinates, over the program's loops. `partial`: whether it writes holes, too. `tested`:
+    numbers that are the same wherever a test of data is the program's.
     """
 
     event: Event
@@ -45,6 +46,7 @@ class Match:
     operands: tuple[Operand, ...]
     inverse: tuple[Expr, ...] = ()
     partial: bool = False
+    tested: tuple[tuple[Expr, Expr], ...] = ()
 
 
 class Unlike(Exception):
@@ -63,23 +65,24 @@ class Pairing:
     operands: list[Operand] = field(default_factory=list[Operand])
     data: dict[Sym, Sym] = field(default_factory=dict[Sym, Sym])
     partial: bool = False
+    tested: tuple[tuple[Expr, Expr], ...] = ()
 
     def run(self) -> None:
         """Compares targets, tests and values. Raises Unlike."""
         event, action = self.event, self.action
         if getattr(event.stmt, "fused", False) and not _is_free(action):
             raise Unlike
-        tests = list(event.site.tests)
-        wanted = action.spot.tests
-        value = event.value
+        tests, wanted, value = list(event.site.tests), action.spot.tests, event.value
         while len(tests) > len(wanted):  # what is stored under a test of data is chosen by it
             condition, _ = tests.pop()
             value = Op("select", (condition, value, event.target), event.target.dtype)
         if len(tests) != len(wanted):
             raise Unlike
         self.place(event.target, action.target, event.site, action.spot, reading=False)
+        before = len(self.equations)
         for (given, site), (meant, spot) in zip(tests, wanted, strict=True):
             self.value(given, meant, site, spot)
+        self.tested = tuple(self.equations[before:])
         self.value(value, action.value, event.site, action.spot)
 
     def place(self, given: Load | Ref, meant: Load | Ref, site: Site, spot: Spot, *, reading: bool = True) -> None:
@@ -170,10 +173,9 @@ class Pairing:
         alone = site.launch.kernel.cluster == (1, 1, 1) and not self.partial
         if alone or (isinstance(target, Load) and not self.shared(target)):
             return ()
-        others = {*site.dims} - {*site.launch.blocks}
+        others, known = {*site.dims} - {*site.launch.blocks}, {*flat(site.where)}
         wanted = (part for fact in self.action.spot.domain for part in flat((rename(fact, indices),)))
         if self.partial and self.event.engine:
-            known = set(flat(site.where))
             return tuple(f for f in wanted if f not in known)
         return tuple(f for f in wanted if syms(f) & {*site.launch.blocks} and not syms(f) & others)
 
@@ -184,11 +186,8 @@ class Pairing:
     def doubts(self, indices: Mapping[Sym, Expr]) -> tuple[Formula, ...]:
         """What holds at an instance at which the indices are none of the statement's, or something differs by them."""
         where, ranges = (*flat((*self.event.site.where, *self.idle(indices))),), ranged(self.event.site).known
-        goals: list[Formula] = []
-        for meant, given in self.equations:
-            difference = meant.substitute(indices) - given
-            if not (difference.is_constant and difference.constant == 0):
-                goals.append(Eq(difference))
+        off = (meant.substitute(indices) - given for meant, given in self.equations)
+        goals: list[Formula] = [Eq(difference) for difference in off if difference is not ZERO]
         wanted = flat(rename(fact, indices) for fact in self.action.spot.domain)
         goals += [fact for fact in wanted if fact not in where and not is_plain(fact, ranges)]
         return (*where, negate(conj(goals))) if goals else (FALSE,)
@@ -203,7 +202,7 @@ class Pairing:
         event, site, idle = self.event, self.event.site, self.idle(indices)
         if idle:
             event = replace(event, site=replace(site, domain=(*site.domain, *idle)))
-        return Match(event, self.action, indices, tuple(self.operands), inverse, self.partial)
+        return Match(event, self.action, indices, tuple(self.operands), inverse, self.partial, self.tested)
 
 
 def same_constant(a: Value, b: Value) -> bool:

@@ -88,7 +88,7 @@ class Phases:
             signal = self.reading.signals[each.of]
             if not (_alike(signal, user.signal) and isinstance(signal.stmt, kind)):
                 raise ValueError("a signal of another kind, or barrier")
-            names = located(signal.site, each.at, user.names)
+            names = located(signal.site, each.at, user.names, user.site)
             where = zip(said(each.where, user.names, user.site), user.names.values(), strict=False)
             here = conj((user.beside(signal, names), *(Eq(x - y) for x, y in where)))
             found.append(Named(signal.site, names, conj((none, here)), signal))

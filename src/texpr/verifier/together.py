@@ -17,9 +17,8 @@ def diverging(stmt: k.Stmt, site: Site, matches: Sequence[Match], premises: Form
 
     Raises Undecided, or ValueError where a test of data is in the way that no statement of the program has.
     """
-    launch, width = site.launch, 32  # lanes that exchange something
-    if isinstance(stmt, k.Barrier):  # neighbours; 0 for a block, −1 for a cluster
-        width = {k.Level.WARP: stmt.lanes, k.Level.BLOCK: 0}.get(stmt.level, -1)
+    launch = site.launch  # how many neighbours exchange something, or meet: 0 for a block, −1 for a cluster
+    width = {k.Level.WARP: stmt.lanes, k.Level.BLOCK: 0}.get(stmt.level, -1) if isinstance(stmt, k.Barrier) else 32
     sides = sides_of(site, site, (*launch.host, *(launch.blocks if width >= 0 else ()), *(loop.sym for loop in site.loops)))
     here = [rename(f, names) for names in (sides.left, sides.right) for f in launch.domain]
     if width < 0:
@@ -39,19 +38,18 @@ def diverging(stmt: k.Stmt, site: Site, matches: Sequence[Match], premises: Form
     for fact in site.domain:
         one, two = rename(fact, sides.left), rename(fact, sides.right)
         wrong += [] if one == two else [conj((one, negate(two)))]
-    for test in site.tests:
-        wrong.append(_unlike(test, matches, sides))
-    if not wrong:
-        return None
-    return witness((*here, disj(wrong)), premises)
+    wrong += [_unlike(test, matches, sides) for test in site.tests]
+    return witness((*here, disj(wrong)), premises) if wrong else None
 
 
 def _unlike(test: tuple[object, Site], matches: Sequence[Match], sides: Sides) -> Formula:
-    """That two threads ask different instances of a test of the program."""
+    """That two threads ask different instances of a test of the program, or one of them something else."""
     for match in matches:
         found = match.event.site.tests
         if test in found and len(match.action.spot.tests) == len(found):
             _, spot = match.action.spot.tests[found.index(test)]
             values = [match.indices[loop.sym] for loop in spot.loops]
-            return negate(equal(map(sides.a, values), map(sides.b, values)))
+            asked = [meant.substitute(match.indices) - given for meant, given in match.tested]
+            right = (Eq(side(e)) for e in asked for side in (sides.a, sides.b))
+            return negate(conj((equal(map(sides.a, values), map(sides.b, values)), *right)))
     raise ValueError("a test of data decides, which no statement of the program has")

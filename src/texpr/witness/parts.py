@@ -34,8 +34,7 @@ class Parts:
         loose = [e for e in self.reading.events if e not in matches]
         for event in loose:
             if event.kind == "exchange":
-                assert isinstance(event.value, Load | Ref)
-                self.homes |= {home_of(event.target), home_of(event.value)}
+                self.homes |= {home_of(place) for place in (event.target, event.value) if isinstance(place, Load | Ref)}
             elif (join := self.join(event, updates)) is not None:
                 self.joins[event] = join
                 self.homes.add(home_of(join[1]))

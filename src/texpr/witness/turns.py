@@ -93,7 +93,7 @@ class _Turns:
         """Whether a signal has no such phase: it begins in another arm of a test, or in a loop of which no turn is known."""
         site = self.reading.signals[phase.of].site
         try:
-            return refuted((*user.site.where, there(site, located(site, phase.at, same(user.site)))))
+            return refuted((*user.site.where, there(site, located(site, phase.at, same(user.site), user.site))))
         except ValueError:
             return True
 
