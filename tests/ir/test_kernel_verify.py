@@ -221,6 +221,7 @@ VALUE = [
     ("index_is_a_number", "let wide: bool = (i32(warp) == 1:i32)", "let wide: bool = bool(warp)", "index warp is no bool"),
     ("data_are_new_integers", "h = at[b]", "h = acc", "h stands for a f32, not an integer"),
     ("data_are_new_integers", "z[h; h = at[b]]", "z[t; t = at[b]]", "t has a meaning already"),
+    ("data_are_new_integers", "z[h; h = at[b]]", "z[acc; acc = at[b]]", "acc has a meaning already"),
 ]  # fmt: skip
 
 HEAD = [

@@ -1,6 +1,6 @@
 """What index expressions are made of, and how it is written.
 
-atom = Sym name | FloorDiv expr expr | Mod expr expr | Min exprs | Max exprs | Xor expr expr bits
+atom = Sym name | Number label exprs | FloorDiv expr expr | Mod expr expr | Min exprs | Max exprs | Xor expr expr bits
 monomial = atom · … · atom                        sorted; one atom where affine
 """
 
@@ -31,6 +31,14 @@ class Sym(metaclass=Interned):
 
     def __str__(self) -> str:
         return self.name
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Number(Sym):
+    """A number that data say, as `label` is a function of `args`: a symbol, and the same one wherever these are the same."""
+
+    label: str
+    args: tuple[Expr, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,6 +87,8 @@ Monomial: TypeAlias = tuple[Atom, ...]
 def children(atom: Atom) -> tuple[Expr, ...]:
     """The expressions directly below an atom."""
     match atom:
+        case Number(args=args):
+            return args
         case Sym():
             return ()
         case FloorDiv(first, second) | Mod(first, second) | Xor(first, second):

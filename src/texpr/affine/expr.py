@@ -4,7 +4,7 @@ Grammar:
 
     expr = constant + Σ coefficient · monomial        a sum; coefficients are non-zero integers
     monomial = atom · … · atom                        sorted; one atom where affine
-    atom = Sym name | FloorDiv expr expr | Mod expr expr | Min exprs | Max exprs | Xor expr expr bits
+    atom = Sym name | Number label exprs | FloorDiv expr expr | Mod expr expr | Min exprs | Max exprs | Xor expr expr bits
 
 Two equal expressions that the rules below make canonical are the same object, so `is` and `==` agree. `/` and `%` floor, as
 in the language (`//` and `%` in Python). A product of symbols is kept as a monomial, so that `i * N + j` can be delinearised.
@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 from math import gcd
 from typing import TypeAlias
 
-from texpr.affine.atoms import Atom, FloorDiv, Max, Min, Mod, Monomial, Sym, Xor, atom_text, children, sum_text
+from texpr.affine.atoms import Atom, FloorDiv, Max, Min, Mod, Monomial, Number, Sym, Xor, atom_text, children, sum_text
 
 IntoExpr: TypeAlias = "Expr | Sym | int"
 
@@ -176,9 +176,8 @@ class Expr:
             for atom in monomial:
                 if isinstance(atom, Sym):
                     yield atom
-                else:
-                    for child in children(atom):
-                        yield from child.syms()
+                for child in children(atom):
+                    yield from child.syms()
 
     def substitute(self, values: Mapping[Sym, IntoExpr]) -> Expr:
         """This expression with symbols replaced, all at once, made canonical again."""
@@ -188,7 +187,7 @@ class Expr:
         for monomial, coefficient in self.terms:
             product: Expr | None = None
             for atom in monomial:
-                new = values.get(atom) if isinstance(atom, Sym) else _replaced(atom, values)
+                new = values.get(atom) if type(atom) is Sym else _replaced(atom, values)
                 factor = _atom(atom) if new is None else new if isinstance(new, Expr) else expr(new)
                 product = factor if product is None else product * factor
             if product is not None:
@@ -250,6 +249,8 @@ def _replaced(atom: Atom, values: Mapping[Sym, IntoExpr]) -> Expr | None:
     """An atom with symbols below it replaced, None where there are none."""
     if _atom(atom).syms().isdisjoint(values):
         return None
+    if isinstance(atom, Sym) and atom in values:
+        return expr(values[atom])
     return rebuilt(atom, tuple([part.substitute(values) for part in children(atom)]))
 
 
@@ -290,6 +291,12 @@ ONE = expr(1)
 def sym(name: str) -> Expr:
     """The expression that is the symbol `name`."""
     return _atom(Sym(name))
+
+
+def number_of(label: str, args: Iterable[IntoExpr]) -> Number:
+    """The number that data say as `label` of `args`."""
+    args = tuple(map(expr, args))
+    return Number(f"{label}⟨{', '.join(map(str, args))}⟩", label, args)
 
 
 def term(monomial: Monomial, coefficient: int = 1) -> Expr:
@@ -400,6 +407,8 @@ def _swizzle_key(mask: Expr, bits: int) -> tuple[bool, int, str]:
 def rebuilt(atom: Atom, parts: tuple[Expr, ...]) -> Expr:
     """The atom with other parts (in the order of `children`), made canonical again."""
     match atom:
+        case Number():
+            return expr(number_of(atom.label, parts))
         case Sym():
             return expr(atom)
         case FloorDiv():

@@ -67,7 +67,7 @@ class Simplifier:
 
     def _atom(self, atom: Atom) -> Expr | None:
         """An atom with simple parts, or one step further where its parts are simple already; `None` where it stays."""
-        if isinstance(atom, Sym):
+        if type(atom) is Sym:
             return symbol_is_fixed(atom, self.known)
         parts = children(atom)
         simple = tuple([self(part) for part in parts])

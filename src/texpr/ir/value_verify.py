@@ -144,13 +144,13 @@ def index_is_a_number(value: Value, scope: Scope) -> Iterator[str]:
 
 
 def data_are_new_integers(value: Value, scope: Scope) -> Iterator[str]:
-    """What a data-dependent symbol stands for is an integer, and the symbol hides no index."""
+    """What a data-dependent symbol stands for is an integer, and the symbol hides no index, and no variable."""
     if isinstance(value, Load):
         seen: set[Sym] = set()
         for sym, meaning in value.data:
             if not meaning.dtype.is_integer:
                 yield f"{sym} stands for a {meaning.dtype}, not an integer"
-            if sym in scope.indices or sym in seen:
+            if sym in scope.indices or sym in scope.variables or sym in seen:
                 yield f"{sym} has a meaning already"
             seen.add(sym)
 

@@ -1,7 +1,8 @@
 """Questions to the integer solver: is there a point at which all of this holds?
 
 What is not affine is taken for an unknown of its own, equal wherever its text is. That only adds points, so "there is none"
-remains a proof.
+remains a proof. Of numbers that data say it is known that they are the same for the same arguments, and nothing else: so a
+point that there seems to be is none to rely on.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
+from itertools import combinations
 
-from texpr.affine.expr import Sym, expr
+from texpr.affine.expr import Number, Sym, expr
 from texpr.presburger.digits import in_digits
-from texpr.presburger.formula import TRUE, And, Eq, Formula, Ge, Or, conj, leaves, rename, syms
+from texpr.presburger.formula import TRUE, And, Eq, Formula, Ge, Or, conj, differ, disj, leaves, rename, syms
 from texpr.presburger.omega import refuted
 from texpr.presburger.products import multiplied, without_divisions
 from texpr.presburger.raw import Undecided
@@ -47,6 +49,15 @@ def witness(parts: Iterable[Formula], premises: Formula) -> Point | None:
     facts = list(flat(parts))
     if any(map(is_false, facts)) or refuted((*facts, premises)):
         return None
+    numbers = sorted({s for fact in facts for s in syms(fact) if isinstance(s, Number)}, key=lambda s: s.name)
+    alike = ((x, y) for x, y in combinations(numbers, 2) if x.label == y.label)
+    found = _point([*facts, *(disj((differ(x.args, y.args), Eq(expr(x) - y))) for x, y in alike)], premises)
+    if found is not None and numbers:
+        raise Undecided(f"what data say decides: at {', '.join(f'{s} = {v}' for s, v in found.items())}")
+    return found
+
+
+def _point(facts: list[Formula], premises: Formula) -> Point | None:
     plain = without_divisions(facts, premises)
     try:
         found = _witness([*multiplied(plain, premises), *divisions(plain)], premises)

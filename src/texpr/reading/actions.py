@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from texpr.affine.expr import Sym, expr
+from texpr.affine.expr import Sym, expr, number_of
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.ir.rewrite import Rewriter, replace_loads
+from texpr.ir.rewrite import Rewriter, replace_loads, substitute_block
 from texpr.ir.types import BOOL
 from texpr.ir.updates import combine
 from texpr.ir.value import Buffer, Load, Op, Ref, Value
@@ -86,7 +86,9 @@ class _Reader:
     lets: dict[Sym, Action]
 
     def block(self, body: tuple[ir.Stmt, ...], around: Spot) -> Iterator[Action]:
-        for at, stmt in enumerate(body):
+        rest = list(body)
+        for at in range(len(rest)):
+            stmt = rest[at]
             here = Spot((*around.time, 4 * at), around.loops, around.domain, around.tests)
             match stmt:
                 case ir.Par() | ir.Seq():
@@ -96,6 +98,9 @@ class _Reader:
                 case ir.New():
                     self.scopes.setdefault(stmt.buffer, len(here.loops))
                 case ir.Let():
+                    if stmt.value.dtype.is_integer:  # index expressions name it as what it is a function of
+                        named = {stmt.sym: number_of(stmt.sym.name, indices(here))}
+                        rest[at + 1 :] = substitute_block(tuple(rest[at + 1 :]), named)
                     self.scopes[stmt.sym] = len(here.loops)
                     action = Action(here, Ref(stmt.sym, stmt.value.dtype), stmt.value, None, stmt)
                     self.lets[stmt.sym] = action

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from texpr.affine.expr import ONE, ZERO, Expr, Max, Monomial, Sym, expr, term, without, xor
+from texpr.affine.expr import ONE, ZERO, Expr, Max, Monomial, Number, Sym, expr, number_of, term, without, xor
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
@@ -37,8 +37,12 @@ class Piece:
     needs: Formula | None = None
 
 
-def pieces(stmt: k.CopyTensor | k.StoreTensor | k.CopyBulk, kernel: k.Kernel, name: str, known: Known) -> Iterator[Piece]:
-    """The elements of a copy, where something is `known`; symbols are called after `name`. Raises ValueError."""
+def pieces(
+    stmt: k.CopyTensor | k.StoreTensor | k.CopyBulk, kernel: k.Kernel, name: str, known: Known, dims: Sequence[Sym]
+) -> Iterator[Piece]:
+    """The elements of a copy, where something is `known`; symbols are called after `name`, and data are functions of `dims`.
+
+    Raises ValueError."""
     near = stmt.source if isinstance(stmt, k.StoreTensor) else stmt.target
     if isinstance(stmt, k.CopyBulk):
         inward = any(array.buffer is near.buffer for array in kernel.arrays)
@@ -64,7 +68,7 @@ def pieces(stmt: k.CopyTensor | k.StoreTensor | k.CopyBulk, kernel: k.Kernel, na
         for at, extent in zip(points[1:], map.tile[1:], strict=not stmt.rows):
             number, weight = number + at * weight, weight * extent
         place = _near(near, _tile(near, map, number, points[0]), loops, map.swizzle)
-        for found, tests, data in _coordinates(stmt, map, points, row, name):
+        for found, tests, data in _coordinates(stmt, map, points, row, number_of(f"{name}.row{row}", dims)):
             where = tuple(plain(e) for e in found) if map.corners else found
             inside, needs = _inside(map, where, data), _needed(stmt, map, near, kernel)
             if not any(e.is_constant and e.constant < 0 for e in where):
@@ -187,12 +191,12 @@ def _near(first: Load, linear: Expr, loops: Sequence[k.For], swizzle: int = 0) -
 
 
 def _coordinates(
-    stmt: k.CopyTensor | k.StoreTensor, map: k.TensorMap, points: Sequence[Expr], row: int | None, name: str
+    stmt: k.CopyTensor | k.StoreTensor, map: k.TensorMap, points: Sequence[Expr], row: int | None, data: Number
 ) -> Iterator[tuple[tuple[Expr, ...], tuple[tuple[Value, bool], ...], tuple[tuple[Sym, Value], ...]]]:
     """Where in the tensor the element at a point is, case by case: coordinates, what is tested, which of them is data."""
     if row is not None:
         (column,) = stmt.at
-        yield from _named_row(stmt.rows[row], column + points[0], f"{name}.row{row}", ())
+        yield from _named_row(stmt.rows[row], column + points[0], data, ())
     elif map.corners and isinstance(stmt, k.CopyTensor):
         yield _pixel(stmt, map, points), (), ()
     else:
@@ -200,22 +204,21 @@ def _coordinates(
 
 
 def _named_row(
-    value: Value, column: Expr, name: str, tests: tuple[tuple[Value, bool], ...]
+    value: Value, column: Expr, data: Number, tests: tuple[tuple[Value, bool], ...]
 ) -> Iterator[tuple[tuple[Expr, ...], tuple[tuple[Value, bool], ...], tuple[tuple[Sym, Value], ...]]]:
     """A row whose number is a value: chosen by a test, constant, or data."""
     match value:
         case Op("select", (test, one, other)):
-            yield from _named_row(one, column, f"{name}t", (*tests, (test, True)))
-            yield from _named_row(other, column, f"{name}f", (*tests, (test, False)))
+            yield from _named_row(one, column, number_of(f"{data.label}t", data.args), (*tests, (test, True)))
+            yield from _named_row(other, column, number_of(f"{data.label}f", data.args), (*tests, (test, False)))
         case Literal(number):
             yield (column, expr(int(number))), tests, ()
         case Index(number):
             yield (column, number), tests, ()
         case Cast(Load() as wide, _) if wide.dtype.is_integer and value.dtype.is_integer:
-            yield from _named_row(wide, column, name, tests)  # a row of the matrix, as subscripts of the program are: below 2³¹
+            yield from _named_row(wide, column, data, tests)  # a row of the matrix, as subscripts of the program are: below 2³¹
         case _:
-            sym = Sym(name)
-            yield (column, expr(sym)), tests, ((sym, value),)
+            yield (column, expr(data)), tests, ((data, value),)
 
 
 def _pixel(stmt: k.CopyTensor, map: k.TensorMap, points: Sequence[Expr]) -> tuple[Expr, ...]:

@@ -82,11 +82,6 @@ class Site:
         """Which instances there are."""
         return (*self.launch.domain, *self.domain)
 
-    @property
-    def ends(self) -> dict[Expr, frozenset[Sym]]:
-        """Ends of loops around that registers name, and these."""
-        return {hi: own for _, hi in self.bounds.values() if (own := hi.syms() - {*self.dims, *self.launch.kernel.sizes})}
-
 
 @lru_cache(maxsize=1 << 12)
 def ranged(site: Site) -> Simplifier:
@@ -159,11 +154,13 @@ class Signal:
 @dataclass(slots=True)
 class Reading:
     """All of a plan. `together`: what threads must reach together; `strange`: what is not understood; `steps`: what ends groups
-    of copies, waits for them, or makes writes known, in the order of the text.
+    of copies, waits for them, or makes writes known, in the order of the text. `named`: registers that index expressions name
+    as a `let` of the program, and of which indices that is to be; what others hold is a function of where they are declared.
     """
 
     events: list[Event] = field(default_factory=list[Event])
     variables: dict[Sym, Variable] = field(default_factory=dict[Sym, Variable])
+    named: dict[Sym, tuple[Expr, ...]] = field(default_factory=dict[Sym, tuple[Expr, ...]])
     together: list[tuple[k.Stmt, Site]] = field(default_factory=list["tuple[k.Stmt, Site]"])
     strange: list[tuple[k.Stmt, Site, str]] = field(default_factory=list["tuple[k.Stmt, Site, str]"])
     steps: list[tuple[k.Stmt, Site]] = field(default_factory=list["tuple[k.Stmt, Site]"])

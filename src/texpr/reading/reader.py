@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from texpr.affine.expr import ONE, Expr, Sym, expr
+from texpr.affine.expr import ONE, Expr, Number, Sym, expr, number_of
 from texpr.affine.facts import Fact, Known
 from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
-from texpr.ir.rewrite import map_value, substitute_load, substitute_value
+from texpr.ir.rewrite import map_value
 from texpr.ir.types import BOOL
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Level, Space
@@ -22,11 +22,12 @@ from texpr.reading.events import Block, Event, Host, Launch, Reading, Signal, Si
 from texpr.reading.folded import folded
 
 
-def read(plan: k.Plan, stored: Collection[Buffer | Sym]) -> Reading:
-    """What `plan` does. `stored`: what the program stores in, after which a register that is it may be called."""
+def read(plan: k.Plan, stored: Collection[Buffer | Sym], lets: Mapping[Sym, Sequence[Sym]]) -> Reading:
+    """What `plan` does. `stored`: what the program stores in, after which a register that is it may be called. `lets`: the
+    indices of the loops around each `let`."""
     single = frozenset(s.name for s in stored if not isinstance(s, Buffer) or not s.rank)
     promised = [Fact(0, f.expr, None) for c in plan.requires for f in (compare(c.op, c.left, c.right),) if isinstance(f, Ge)]
-    reader = _Reader(frozenset(s.name for s in stored), single, Known({size: (0, None) for size in plan.sizes}, promised))
+    reader = _Reader(frozenset(s.name for s in stored), single, lets, Known({size: (0, None) for size in plan.sizes}, promised))
     reader.steps(plan.steps, (), ())
     return reader.found
 
@@ -35,6 +36,7 @@ def read(plan: k.Plan, stored: Collection[Buffer | Sym]) -> Reading:
 class _Reader:
     names: frozenset[str]
     single: frozenset[str]
+    lets: Mapping[Sym, Sequence[Sym]]
     known: Known
     found: Reading = field(default_factory=Reading)
     numbers: Iterator[int] = field(default_factory=count)
@@ -92,17 +94,25 @@ class _Scope:
 
 @dataclass(slots=True)
 class _Body:
+    """`data`: what data of the statement at `site` mean, in all that it reads and writes."""
+
     reader: _Reader
     launch: Launch
     assigned: set[Sym]
+    site: Site = field(init=False)
+    data: dict[tuple[Sym, Value], Number] = field(default_factory=dict["tuple[Sym, Value]", Number])
 
     def block(self, body: Block, around: Site, scope: _Scope, skip: int = 0) -> None:
         scope = scope.copy()
         for at, stmt in enumerate(body):
             if at >= skip:
                 site = replace(around, time=(*around.time, 2 * at), path=(*around.path, (body, at)), names=scope.exprs)
-                if index_names(k.values(stmt)).union(*(e.syms() for e in k.exprs(stmt))) & scope.refs.keys() & self.assigned:
-                    self.reader.found.strange.append((stmt, site, "what a register holds now is a subscript"))
+                for sym in index_names(k.values(stmt)).union(*(e.syms() for e in k.exprs(stmt))) & scope.refs.keys():
+                    if sym in self.assigned:
+                        self.reader.found.strange.append((stmt, site, "what a register holds now is a subscript"))
+                    else:
+                        scope.exprs[sym] = self.number(scope.refs[sym])
+                self.site, self.data = site, {}
                 self.stmt(stmt, site, scope)
 
     def stmt(self, stmt: k.Stmt, site: Site, scope: _Scope) -> None:
@@ -210,6 +220,18 @@ class _Body:
         scope.exprs.pop(sym, None)
         return made
 
+    def number(self, made: Sym) -> Expr:
+        """What a register that never changes holds, as index expressions name it: a `let` of the program that is called so, of
+        the indices that are called so there; which is to be proved. Else any function of where it is declared."""
+        variable = self.reader.found.variables[made]
+        site, loops = variable.site, self.reader.lets.get(variable.name)
+        known = {**{sym: expr(sym) for sym in site.dims}, **site.names}
+        block, at = site.path[-1]
+        if loops is None or not known.keys() >= {*loops} or not isinstance(block[at], k.Declare):
+            return expr(number_of(made.name, site.dims))
+        self.reader.found.named[made] = tuple(known[sym] for sym in loops)
+        return expr(number_of(variable.name.name, self.reader.found.named[made]))
+
     def atomic(self, stmt: k.Atomic, site: Site, scope: _Scope) -> None:
         target, value = self.load(stmt.target, scope), self.value(stmt.value, scope)
         joined = Op(stmt.op, (target, value), target.dtype)
@@ -247,13 +269,14 @@ class _Body:
             by = sender(moved, self.launch.kernel, name)
             site, known = self.sent(site, by), Simplifier(Known({loop.sym: (0, loop.hi.constant - 1) for loop in by.loops}))
             seen = _Scope({sym: known(e.substitute(by.values)) for sym, e in {**by.values, **scope.exprs}.items()}, scope.refs)
+            self.site, self.data = site, {}
             moved = self.moved(stmt, seen)
         if not isinstance(moved, k.StoreTensor) and moved.barrier is not None:
             signal = Signal(moved, site, moved.barrier)
             found.signals.append(signal)
         sizes = {*self.launch.kernel.sizes}
         facts = [Fact(0, f.expr, None) for f in flat(site.where) if isinstance(f, Ge) and f.expr.syms() <= sizes]
-        for piece in pieces(moved, self.launch.kernel, name, self.reader.known.also(facts)):
+        for piece in pieces(moved, self.launch.kernel, name, self.reader.known.also(facts), site.dims):
             near, far = piece.near, piece.far
             inward = signal is not None
             if far is None:
@@ -317,16 +340,19 @@ class _Body:
         """`value` over coordinates and registers by their unique names."""
 
         def leaf(node: Value) -> Value | None:
-            if isinstance(node, Load) and node.buffer in self.reader.lanes:
-                return self.kept(node)
-            if not isinstance(node, Ref):
-                return None
-            if node.sym in scope.exprs:
-                return Index(scope.exprs[node.sym], node.dtype)
-            made = scope.refs.get(node.sym)
-            return None if made is None else Ref(made, node.dtype)
+            match node:
+                case Load():
+                    return self.load(node, scope)
+                case Index(e):
+                    return replace(node, expr=e.substitute(scope.exprs))
+                case Ref(sym) if sym in scope.refs:  # before its number, if it has one
+                    return Ref(scope.refs[sym], node.dtype)
+                case Ref(sym) if sym in scope.exprs:
+                    return Index(scope.exprs[sym], node.dtype)
+                case _:
+                    return None
 
-        return map_value(substitute_value(value, scope.exprs), leaf)
+        return map_value(value, leaf)
 
     def kept(self, load: Load, thread: Expr | None = None) -> Load:
         """An element that a thread keeps for the lanes of its warp; the running one, where none is named."""
@@ -335,5 +361,13 @@ class _Body:
         return load if lanes is None else replace(load, buffer=lanes, index=(own, *load.index))
 
     def load(self, load: Load, scope: _Scope, thread: Expr | None = None) -> Load:
-        moved = self.kept(substitute_load(load, scope.exprs), thread)
-        return replace(moved, data=tuple((sym, self.value(meaning, scope)) for sym, meaning in moved.data))
+        """An element over coordinates and registers by their unique names, and numbers that data say here."""
+        inner, data = scope.copy() if load.data else scope, list[tuple[Sym, Value]]()
+        for sym, meaning in load.data:
+            said = sym, self.value(meaning, inner)
+            if said not in self.data:
+                self.data[said] = number_of(f"{sym}#{next(self.reader.numbers)}", self.site.dims)
+            inner.exprs[sym] = expr(self.data[said])
+            data.append((self.data[said], said[1]))
+        index = tuple([e.substitute(inner.exprs) for e in load.index])
+        return self.kept(replace(load, index=index, data=tuple(data)), thread)

@@ -17,7 +17,7 @@ from texpr.isa.levels import Space
 from texpr.presburger.formula import FALSE, Eq, Formula, conj, negate, rename, syms
 from texpr.presburger.relaxed import flat
 from texpr.presburger.there import is_plain
-from texpr.reading.actions import Action, Program, Spot
+from texpr.reading.actions import Action, Program, Spot, indices
 from texpr.reading.conditions import test
 from texpr.reading.events import Event, Reading, Site, Variable, ranged
 
@@ -79,6 +79,10 @@ class Pairing:
         if len(tests) != len(wanted):
             raise Unlike
         self.place(event.target, action.target, event.site, action.spot, reading=False)
+        if self.said is not None:
+            if not isinstance(event.target, Ref) or self.reading.variables[event.target.sym].name != action.stored:
+                raise Unlike
+            self.equations.extend(zip(map(expr, indices(action.spot)), self.said, strict=True))
         before = len(self.equations)
         for (given, site), (meant, spot) in zip(tests, wanted, strict=True):
             self.value(given, meant, site, spot)
@@ -163,6 +167,11 @@ class Pairing:
             self.data = kept[2]
             self.place(given, meant, site, spot)
 
+    @property
+    def said(self) -> tuple[Expr, ...] | None:
+        """Of which indices a register is the program's `let` wherever it is, if index expressions name it so."""
+        return self.reading.named.get(self.event.target.sym) if isinstance(self.event.target, Ref) else None
+
     def idle(self, indices: Mapping[Sym, Expr]) -> tuple[Formula, ...]:
         """Where an event does the statement. Elsewhere it does what nobody sees, or it does not run.
 
@@ -170,7 +179,7 @@ class Pairing:
         if it does so in part, is a hole, as is to be proved.
         """
         site, target = self.event.site, self.event.target
-        alone = site.launch.kernel.cluster == (1, 1, 1) and not self.partial
+        alone = self.said is not None or (site.launch.kernel.cluster == (1, 1, 1) and not self.partial)
         if alone or (isinstance(target, Load) and not self.shared(target)):
             return ()
         others, known = {*site.dims} - {*site.launch.blocks}, {*flat(site.where)}

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from texpr.affine.expr import ONE, Expr, Sym, expr
+from texpr.affine.expr import ONE, Expr, Number, Sym, expr
 from texpr.affine.interned import Interned
 from texpr.presburger.formula import Eq, Formula, between, differ, rename, syms
 from texpr.presburger.omega import refuted
@@ -48,7 +48,8 @@ def address(site: Site, says: Sequence[Sequence[Expr]]) -> Address:
     facts += [f for f in site.launch.domain if syms(f) <= used | sizes]
     named = tuple([tuple([e.substitute(numbers) for e in exprs]) for exprs in says])
     dims = (*around, *(sym for e in numbers.values() for sym in e.syms()))
-    return Address(dims, tuple([rename(f, numbers) for f in facts]), named, used <= {*site.dims, *sizes})
+    known = {s for s in used if not isinstance(s, Number)} <= {*site.dims, *sizes}
+    return Address(dims, tuple([rename(f, numbers) for f in facts]), named, known)
 
 
 @lru_cache(maxsize=1 << 14)

@@ -14,14 +14,14 @@ from texpr.ir.kernel_verify import verify
 from texpr.ir.proof import Obligation, Proof, Verdict
 from texpr.ir.shared import overlaps
 from texpr.ir.tags import Hole, Moved, Statement, Tag, Tags
-from texpr.ir.value import Buffer, Literal, Load, Ref, walk
+from texpr.ir.value import Buffer, Literal, Load, Ref
 from texpr.isa.levels import Space
-from texpr.presburger.formula import Formula, compare, conj, negate, syms
+from texpr.presburger.formula import Formula, compare, conj, negate
 from texpr.presburger.linear import NotAffine
 from texpr.presburger.questions import MOST, Point, witness
 from texpr.presburger.raw import Undecided
-from texpr.reading.actions import Action, Program, actions, bound
-from texpr.reading.events import Event, Reading, index_names, plainly
+from texpr.reading.actions import Action, Program, actions, bound, indices
+from texpr.reading.events import Event, Reading, plainly
 from texpr.reading.reader import read
 from texpr.support.diagnostic import CompilerBug
 from texpr.support.span import NOWHERE
@@ -50,7 +50,8 @@ class Question:
 def question(function: ir.Function, plan: k.Plan) -> Question:
     """What is to be proved of `plan`: that it does what `function`, laid out and legal, says, for all sizes."""
     program = actions(bound(function, plan))
-    reading = read(plan, {a.stored for a in program.actions if not isinstance(a.stored, Buffer) or a.stored.role == "local"})
+    stored = {a.stored for a in program.actions if not isinstance(a.stored, Buffer) or a.stored.role == "local"}
+    reading = read(plan, stored, {sym: indices(let.spot) for sym, let in program.lets.items()})
     return Question(program, reading, _premises(plan, reading))
 
 
@@ -100,7 +101,6 @@ class _Prover:
             told = Told(site.launch.kernel.name, "understood", type(stmt).__name__, "", getattr(stmt, "span", NOWHERE))
             self.say(told, Verdict.UNDECIDED, why)
         self.match()
-        self.ends()
         of_threads, of_memory = (self.meeting(), self.flow.phases.questions()), (self.bounds(), self.memory(), self.arenas())
         for told, question, args in chain(*of_threads, self.covered(), *of_memory, self.reads()):
             self.ask(told, question, *args)
@@ -161,8 +161,9 @@ class _Prover:
             self.say(Told("", "a sum in parts", "", "", NOWHERE), Verdict.REFUSED, str(why))
         for event, tag in tagged.items():
             if not isinstance(tag, Statement):
-                why = self.other(event, tag)
-                if why is not None or not event.let:  # a `let` is a name for what is written out
+                named = home_of(event.target) in self.flow.reading.named  # what that holds, no other event says
+                why = None if named else self.other(event, tag)
+                if why is not None or named or not event.let:  # else a `let` is a name for what is written out
                     verdict = Verdict.UNDECIDED if why is None else Verdict.PROVED
                     self.say(Told.of(event, "is a statement", ""), verdict, why or "of none that could be found")
         for match in (*self.matches.values(), *self.sums.made):
@@ -173,37 +174,6 @@ class _Prover:
             self.by_home.pop(home, None)
         for memory, access in parted:  # steps of sums have an order of their own
             self.by_home[memory].append(access)
-
-    def ends(self) -> None:
-        """A register that index expressions name holds a number of the program's, for the same indices. It is taken for one
-        number, whoever asks: so it is where one thread has it, in its own memory. If it is but one end of loops, the greatest
-        does for all."""
-        known, variables = self.matches, self.flow.reading.variables
-        events = [e for e in self.flow.reading.events if e in known or not e.let]
-        own, named = {e for e in events if self.is_own(e)}, {e: self.named(e) for e in events}
-        sizes = {*self.flow.program.function.sizes}  # those of tensors, a kernel need not be given
-        ends = [(e.site.launch, hi, s) for e in events if e not in own for hi, syms in e.site.ends.items() for s in syms]
-        for event, sym in [(e, s) for e in events for s in named[e].union(*e.site.ends.values()) if s not in sizes]:
-            launch, does = event.site.launch, known.get(event)
-            held = [e for e in self.flow.reading.events if isinstance(e.target, Ref) and variables[e.target.sym].name is sym]
-            lets = [known.get(e) for e in held if e.site.launch is launch]
-            right = does and all(m and m.action.stored == sym and m.indices.items() <= does.indices.items() for m in lets)
-            one = len({hi for other, hi, s in ends if s is sym and other is launch}) < 2 and not named[event]
-            one = one or (event in own and not any(m.event.site.loops for m in lets if m))
-            verdict = Verdict.PROVED if one and lets and right else Verdict.UNDECIDED
-            self.say(Told.of(event, "a number is the program's", "", ""), verdict, f"`{sym}` is what the program names so")
-
-    def is_own(self, event: Event) -> bool:
-        """Whether an event touches nothing but inputs and what its thread alone has."""
-        loads = [load.buffer for load in walk(event.value) if isinstance(load, Load) and load.buffer.role != "input"]
-        return all(self.flow.space(home) is Space.LOCAL for home in (home_of(event.target), *loads))
-
-    def named(self, event: Event) -> frozenset[object]:
-        """Registers that index expressions of an event name, where they are more than ends of loops."""
-        own = {*event.site.dims, *event.site.launch.kernel.sizes, *self.flow.program.function.sizes}
-        facts = [names for fact in event.site.domain if (names := syms(fact) - own)]
-        ends = sum(bool(hi.syms() - own) for _, hi in event.site.bounds.values())
-        return (index_names((event.target, event.value)) - own).union(*(facts if len(facts) > ends else ()))
 
     def touch(self, *accesses: Access) -> None:
         """Accesses to be in order with others of their memory."""

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TypeAlias
 
-from texpr.affine.expr import ZERO, Expr, Sym, expr
+from texpr.affine.expr import ZERO, Expr, Number, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir.proof import Obligation, Verdict
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Level
-from texpr.presburger.formula import Eq, Formula, Ge, between, conj, disj, holds, negate, rename
+from texpr.presburger.formula import Eq, Formula, Ge, between, conj, disj, holds, negate, rename, syms
 from texpr.presburger.linear import NotAffine
 from texpr.presburger.omega import refuted
 from texpr.presburger.questions import Point, witness
@@ -201,7 +201,11 @@ class Side:
             self.common.left -= 1
             if self.common.left < 0:
                 raise Undecided("too much for a trial")
-            if refuted(facts) or (found := self.first(facts, names)) is None:
+            if refuted(facts):
+                continue
+            if any(isinstance(sym, Number) for fact in facts for sym in syms(fact)):
+                raise Undecided("data says whether it is written")
+            if (found := self.first(facts, names)) is None:
                 continue
             if _in_arms(writer.stand.site, stand.site, mark):
                 raise Undecided("arms of a branch, of which one may wait for the other")
