@@ -242,6 +242,15 @@ def test_exact_floors_are_seen_through() -> None:
     assert inside.nonnegative(2 * (N // 8) - N // 4) and not Known({}, tiles[:3]).nonnegative(8 * (N // 8) - N)
 
 
+def test_quotients_are_in_bounds_where_the_divisor_divides() -> None:
+    inside = [Fact(0, R, N), multiple_of(N, 8)]
+    assert Known({}, inside).nonnegative(N // 8 - R // 8 - 1) and not Known({}, inside).nonnegative(N // 8 - R // 8 - 2)
+    assert not Known({}, inside[:1]).nonnegative(N // 8 - R // 8 - 1)
+    assert Known({}, [Fact(0, R, N)]).nonnegative(N - R // 8 * 8 - 1) and not Known({}, inside).nonnegative(
+        N // 8 - (R + 1) // 8 - 1
+    )
+
+
 def test_facts_add_up() -> None:
     inside = [Fact(0, R, M), Fact(0, C, N)]
     known = Known({}, inside)

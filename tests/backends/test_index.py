@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from texpr.affine.expr import Expr, Sym, children, expr, maximum, minimum, term, xor
+from texpr.backends.c.checks import bytes_text, count_text
 from texpr.backends.c.headers import numeric_headers
 from texpr.backends.c.index import _joined, flat_index, index, index_text  # pyright: ignore[reportPrivateUsage]
 from texpr.backends.c.scope import LARGEST_SIZE, IntType, Scope, size_facts, size_ranges
@@ -125,6 +126,17 @@ def test_host_arithmetic_is_exact_or_refused() -> None:
     with pytest.raises(Limitation) as found:
         index_text(a * b * c * d * e, scope)
     assert found.value.diagnostics[0].code == "E0551"
+
+
+def test_elements_of_many_sizes_are_counted() -> None:
+    """Sizes that were checked are a number of 63 bits together, but steps may be greater where one of them is 0."""
+    scope = Scope.empty(IntType.WIDE)
+    for name in "abcde":
+        scope, _ = scope.integer(Sym(name), (0, LARGEST_SIZE))
+    shape = [expr(Sym(name)) for name in "abcde"]
+    assert str(bytes_text(Buffer("few", F32, tuple(shape[:2]), "local"), scope)) == "(texpr_wide)(4LL * a) * b"
+    many = str(count_text(Buffer("many", F32, (*shape[:4], shape[4] * 3), "local"), scope))
+    assert many == " * ".join(f"(uint64_t){factor}" for factor in ("1", *"abcd", "(3LL * e)"))
 
 
 def _random(rng: random.Random, names: list[str], depth: int) -> Expr:

@@ -45,6 +45,21 @@ def test_constant_factors_stay_with_the_inner_dimension() -> None:
     assert (access.index, access.shape) == ((e(i), e(j) * 4 + k), (e(M), e(N) * 4))
 
 
+def test_a_promised_divisor_takes_a_dimension_apart() -> None:
+    """C is G · (C / G) where callers promise that G divides it; else a stretch more may begin."""
+    a = array("A", e(M), role="inout")
+    for stretches in (e(N), expr(32)):
+        each, promise = e(M) // stretches, Compare("==", e(M) % stretches, expr(0))
+        body = par(stretches, i, par(each, j, put(at(a, e(i) * each + j))))
+        promised, bare = (
+            model(function(body, params=(a,), sizes=(M, N), where=where)).instances[0].accesses[-1]
+            for where in ((Compare(">=", e(N), expr(1)), promise), (Compare(">=", e(N), expr(1)),))
+        )
+        assert promised.index == (e(i), e(j))
+        assert promised.shape[0] is stretches and str(promised.shape[1]) == str(each)
+        assert bare.shape[0] is not stretches
+
+
 def test_an_inner_index_that_may_leave_its_dimension_keeps_the_flat_view() -> None:
     access = flat(e(i) * N * K + e(j) * K + k + 1, SIZE)
     assert not access.exact and not access.affine

@@ -154,6 +154,7 @@ class Known:
             return False
         if self._divides:
             value = self._without_exact_floors(value)
+            value = value + max(0, self._divisors.of(value) - 1)  # a multiple of d that is more than −d is not negative
         found = self._proofs.get(value)
         if found is None:
             found = self._proofs[value] = self._prove(value, _DEPTH)
@@ -200,6 +201,11 @@ class Known:
 
     def _reductions(self, value: Expr) -> Iterator[Expr]:
         for monomial, coefficient in self._suspects(value):
+            floor = monomial[0]
+            if coefficient < 0 and len(monomial) == 1 and isinstance(floor, FloorDiv) and floor.den.is_constant:
+                common = gcd(floor.den.constant, coefficient)  # d · ⌊x / d⌋ ≤ x
+                slack = floor.num - term(monomial) * floor.den
+                yield value * (floor.den.constant // common) - slack * (-coefficient // common)
             for fact in self._facts:
                 for other, share in fact.terms:
                     rest = without(monomial, other) if share * coefficient > 0 else None

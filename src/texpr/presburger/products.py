@@ -100,13 +100,13 @@ def multiplied(facts: Sequence[Formula], premises: Formula) -> list[Formula]:
     tells of them. In alternatives, too, each by itself."""
     facts = [*map(_without_extrema, facts)]
     every = dict.fromkeys(m for fact in facts for e in leaves(fact) for m, _ in e.terms if len(m) > 1)
-    sizes = dict.fromkeys(a for m in every for a in m if isinstance(a, Sym) and refuted((premises, Ge(-expr(a) - 1))))
+    atoms = dict.fromkeys(a for m in every for a in m if isinstance(a, Sym | FloorDiv))
+    sizes = [a for a in atoms if refuted((premises, Ge(-term((a,)) - 1)))]
     if not sizes:
         return facts
     beside = dict.fromkeys(rest for size in sizes for m in every if (rest := without(m, (size,))) is not None)
-    factors = [
-        expr(size) - refuted((*facts, premises, Ge(-expr(size)))) for size in sizes
-    ]  # less 1, where that is not negative
+    numbers = [term((size,)) for size in sizes]
+    factors = [each - refuted((*facts, premises, Ge(-each))) for each in numbers]  # less 1, where that is not negative
     plain = [Ge(e) for e in map(term, beside) if refuted((*facts, premises, Ge(-e - 1)))]
 
     def made(fact: Formula) -> Iterator[Formula]:

@@ -98,7 +98,7 @@ def _split(indices: Sequence[Expr], extent: Expr, proofs: Sequence[Known], param
     """The chain of strides under which most accesses are proved."""
     best = _Split((extent,), (None,) * len(indices))
     for strides in _chains(indices, params):
-        shape = _extents(extent, strides)
+        shape = _extents(extent, strides, proofs)
         parts = tuple(_digits(e, strides, shape, proof) for e, proof in zip(indices, proofs, strict=True))
         found = _Split(shape, parts)
         if found.count > best.count:
@@ -128,10 +128,14 @@ def _chains(indices: Sequence[Expr], params: frozenset[Sym]) -> list[tuple[Expr,
     return [c for c in candidates if all(quotient(big, small)[1] is ZERO for big, small in pairwise(c))]
 
 
-def _extents(extent: Expr, strides: Sequence[Expr]) -> tuple[Expr, ...]:
-    whole, rest = quotient(extent, strides[0])
-    outer = whole if rest is ZERO else extent // strides[0]
-    return (outer, *(quotient(big, small)[0] for big, small in pairwise(strides)))
+def _extents(extent: Expr, strides: Sequence[Expr], proofs: Sequence[Known]) -> tuple[Expr, ...]:
+    """Extents under strides. Where G divides the extent C, as callers promise, there are G stretches of C / G."""
+    (whole, rest), part = quotient(extent, strides[0]), strides[0].as_atom
+    if rest is not ZERO:
+        whole = extent // strides[0]
+    if isinstance(part, FloorDiv) and part.num is extent and all(each.nonnegative(-(extent % part.den)) for each in proofs):
+        whole = part.den
+    return (whole, *(quotient(big, small)[0] for big, small in pairwise(strides)))
 
 
 def _digits(index: Expr, strides: Sequence[Expr], shape: Sequence[Expr], proof: Known) -> tuple[Expr, ...] | None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import mul
 
-from texpr.affine.expr import Expr, Sym
+from texpr.affine.expr import Expr, Sym, expr
 from texpr.backends.c.arguments import Argument, arguments
 from texpr.backends.c.index import index_text
 from texpr.backends.c.names import Taken
@@ -19,6 +21,7 @@ from texpr.backends.c.text import Binds, Text
 from texpr.ir.kernel import Plan
 from texpr.ir.program import Compare
 from texpr.ir.value import Buffer
+from texpr.support.diagnostic import Limitation
 
 
 def argument_checks(plan: Plan) -> list[str]:
@@ -40,6 +43,20 @@ def size_checks(plan: Plan) -> list[str]:
     for buffer in plan.workspace:
         lines += ["{", *(f"    {line}" for line in _span(buffer, scope.inner(), written=False)[1]), "}"]
     return lines
+
+
+def bytes_text(buffer: Buffer, scope: Scope) -> Text:
+    """Bytes of a dense buffer whose sizes were checked: what 63 bits can count."""
+    return count_text(buffer, scope, buffer.dtype.bytes)
+
+
+def count_text(buffer: Buffer, scope: Scope, each: int = 1) -> Text:
+    """The same in elements, `each` of so much."""
+    try:
+        return index_text(reduce(mul, buffer.shape, expr(each)), scope)
+    except Limitation:  # a step may be too large where another size is 0: unsigned steps wrap, and the whole is right
+        factors = [str(each), *(index_text(extent, scope).at(Binds.UNARY) for extent in buffer.shape)]
+        return Text(" * ".join(f"(uint64_t){factor}" for factor in factors), Binds.MULTIPLY)
 
 
 def argument_scope(given: Iterable[Argument]) -> Scope:

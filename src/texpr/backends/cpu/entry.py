@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import mul
 from typing import assert_never
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.affine.facts import Fact
 from texpr.backends.c.arguments import Argument, arguments, function_name, is_scalar, kernel_arguments
 from texpr.backends.c.body import INDENT, signature
-from texpr.backends.c.checks import argument_checks, condition_text, size_checks
+from texpr.backends.c.checks import argument_checks, bytes_text, condition_text, count_text, size_checks
 from texpr.backends.c.index import index_text
 from texpr.backends.c.names import Taken
 from texpr.backends.c.scope import LARGEST_SIZE, IntType, Scope, size_ranges
@@ -92,7 +90,7 @@ class _Entry:
         """Bytes of workspace; the sizes' checks come first, so that the sum is exact."""
         yield from size_checks(self.plan)
         scope = self._scope()[0]
-        total = " + ".join(f"texpr_aligned({_bytes(buffer, scope)})" for buffer in self.plan.workspace)
+        total = " + ".join(f"texpr_aligned({bytes_text(buffer, scope)})" for buffer in self.plan.workspace)
         yield f"*texpr_result = (uint64_t)({total or 0});"
         yield f"return {OK.macro};"
 
@@ -121,7 +119,7 @@ class _Entry:
             ctype = C_NAMES[buffer.dtype]
             scope, name = scope.name(buffer)
             yield f"{ctype} *const {name} = reinterpret_cast<{ctype} *>(workspace);"
-            yield f"workspace += texpr_aligned({_bytes(buffer, scope)});"
+            yield f"workspace += texpr_aligned({bytes_text(buffer, scope)});"
         for step in self.plan.steps:
             yield from _step(step, self.plan, scope)
 
@@ -170,11 +168,6 @@ def _converted(argument: Argument) -> str:
             return f"tx_to<tx_tf32>({argument.name})" if dtype == TF32 else f"{C_NAMES[dtype]}{{{argument.name}}}"
 
 
-def _bytes(buffer: Buffer, scope: Scope) -> Text:
-    """Bytes of a dense buffer."""
-    return index_text(reduce(mul, buffer.shape, expr(buffer.dtype.bytes)), scope)
-
-
 def _step(step: HostStep, plan: Plan, scope: Scope) -> Iterator[str]:
     match step:
         case Launch():
@@ -214,7 +207,7 @@ def _assumption(assume: Assume, scope: Scope) -> Iterator[str]:
             yield from _each(assume.buffer, scope, lambda element: [f"texpr_wide const {value} = {element};", test])
         case Injective():
             seen, count = scope.taken.take("seen"), scope.taken.take("count")
-            yield f"int64_t const {count} = (int64_t)({index_text(reduce(mul, assume.buffer.shape, expr(1)), scope)});"
+            yield f"int64_t const {count} = (int64_t)({count_text(assume.buffer, scope)});"
             yield f"tx_numbers {seen}({count});"
             yield f"if (!{seen}.ok()) return {NO_MEMORY.macro};"
             yield from _each(assume.buffer, scope, lambda element: [f"{seen}.add((int64_t){element});"])

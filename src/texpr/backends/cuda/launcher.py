@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from importlib.resources import files
-from operator import mul
 from typing import assert_never
 
-from texpr.affine.expr import Sym, expr
+from texpr.affine.expr import Sym
 from texpr.backends.c.arguments import Argument, arguments, distinct, function_name, kernel_arguments
 from texpr.backends.c.body import INDENT
-from texpr.backends.c.checks import argument_checks, argument_scope, condition_text, size_checks
+from texpr.backends.c.checks import argument_checks, argument_scope, bytes_text, condition_text, size_checks
 from texpr.backends.c.index import index_text
 from texpr.backends.c.scope import LARGEST_SIZE, IntType, Scope, size_ranges
 from texpr.backends.c.text import Binds, comment, string
@@ -128,7 +126,7 @@ class _Variant:
         """How many bytes the plan needs; what 63 bits cannot count is said to be all that 64 can."""
         sizes = _sizes(self.plan)
         scope = argument_scope(sizes)
-        total = " + ".join(f"tx_aligned({_bytes(b, scope)})" for b in self.plan.workspace) or "0"
+        total = " + ".join(f"tx_aligned({bytes_text(b, scope)})" for b in self.plan.workspace) or "0"
         body = [*size_checks(self.plan), f"*tx_needed = tx_bytes({total});", "return TEXPR_OK;"]
         return _function(f"tx_workspace_{self.number}", [*_declared(sizes), "uint64_t *tx_needed"], body)
 
@@ -141,7 +139,10 @@ class _Variant:
             body.append("char *tx_at = workspace;")
         for buffer in self.plan.workspace:
             scope, name = scope.name(buffer)
-            body += [f"void *{name} = (void *)tx_at;", f"tx_at += tx_aligned({_bytes(buffer, scope)});"]
+            body += [
+                f"void *{name} = (void *)tx_at;",
+                f"tx_at += tx_aligned({bytes_text(buffer, scope)});",
+            ]
         listed = (*distinct(kernels(self.plan.steps)), *together(self.plan.steps))
         numbers = {each: number for number, each in enumerate(listed)}
         body += [line for step in self.plan.steps for line in self._step(step, scope, numbers)]
@@ -285,11 +286,6 @@ def _threads(kernel: Kernel) -> str:
 
 def _slab(axis: Axis | None, bases: Mapping[Sym, str]) -> str:
     return "NULL" if axis is None or axis.base is None else f"&{bases[axis.base]}"
-
-
-def _bytes(buffer: Buffer, scope: Scope) -> str:
-    """Bytes of a dense buffer, exactly."""
-    return str(index_text(reduce(mul, buffer.shape, expr(buffer.dtype.bytes)), scope))
 
 
 def _public(plans: Sequence[Plan]) -> list[str]:
