@@ -188,7 +188,10 @@ class Expr:
             product: Expr | None = None
             for atom in monomial:
                 new = values.get(atom) if type(atom) is Sym else _replaced(atom, values)
-                factor = _atom(atom) if new is None else new if isinstance(new, Expr) else expr(new)
+                if new is None and len(monomial) == 1:
+                    terms[monomial] = terms.get(monomial, 0) + coefficient
+                    break
+                factor = new if isinstance(new, Expr) else _atom(atom) if new is None else expr(new)
                 product = factor if product is None else product * factor
             if product is not None:
                 constant += coefficient * product.constant

@@ -381,14 +381,23 @@ class Store:
             single = bounds.pop(sym, None)
             if single is not None:
                 rows.append((-sign * single[0], {sym: sign}, single[1]))
+        known = self.known
         for (low, mine, why), (high, theirs, by) in product(lows, highs):
             a, b = mine[sym], -theirs[sym]
             constant = b * low + a * high - ((a - 1) * (b - 1) if dark else 0)
             terms = mine.copy() if b == 1 else {s: b * c for s, c in mine.items()}
+            del terms[sym]
             for s, c in theirs.items():
-                terms[s] = terms.get(s, 0) + a * c
-            if 0 in terms.values():
-                terms = {s: c for s, c in terms.items() if c}
-            self.bound(*self.reduced(constant, terms, why | by))
+                if s in terms:
+                    total = terms[s] + a * c
+                    if total:
+                        terms[s] = total
+                    else:
+                        del terms[s]
+                elif s is not sym:
+                    terms[s] = a * c
+            if known:
+                constant, terms, why = self.reduced(constant, terms, why)
+            self.bound(constant, terms, why | by)
             if len(self.rows) > MOST_ROWS:
                 raise TooLong

@@ -86,11 +86,17 @@ class Site:
 @lru_cache(maxsize=1 << 12)
 def ranged(site: Site) -> Simplifier:
     """What knows the ranges of the coordinates and loops of a site, as far as constants say them, and of sizes."""
-    ranges: dict[Sym, Range] = {size: (0, None) for size in site.launch.kernel.sizes}
-    ranges |= {a.sym: (0, a.extent.constant - 1) for a in site.launch.kernel.axes if a.extent.is_constant}
-    for loop in site.loops:
-        (low, _), (_, high) = (bounds(end, ranges) for end in site.bounds[loop])
-        ranges[loop.sym] = low, None if high is None else high - 1
+    return _ranged(site.launch.kernel, tuple([(loop.sym, site.bounds[loop]) for loop in site.loops]))
+
+
+@lru_cache(maxsize=1 << 10)
+def _ranged(kernel: k.Kernel, loops: tuple[tuple[Sym, tuple[Expr, Expr]], ...]) -> Simplifier:
+    """The same, of all sites in the same loops: what was found out of one is remembered for all."""
+    ranges: dict[Sym, Range] = {size: (0, None) for size in kernel.sizes}
+    ranges |= {a.sym: (0, a.extent.constant - 1) for a in kernel.axes if a.extent.is_constant}
+    for sym, ends in loops:
+        (low, _), (_, high) = (bounds(end, ranges) for end in ends)
+        ranges[sym] = low, None if high is None else high - 1
     return Simplifier(Known(ranges))
 
 

@@ -72,11 +72,12 @@ def equals(x: Expr, y: Expr) -> tuple[Formula, ...]:
 class Names(dict[Sym, Expr]):
     """Other names of an instance's coordinates. What was renamed is remembered."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_known", "_times")
 
     def __init__(self, names: Mapping[Sym, Sym | Expr]):
         super().__init__({sym: expr(name) for sym, name in names.items()})
         self._known: dict[Expr | Sym, Expr] = {}
+        self._times: dict[When, When] = {}
 
     def __call__(self, value: Expr | Sym) -> Expr:
         """`value` by these names."""
@@ -85,8 +86,15 @@ class Names(dict[Sym, Expr]):
             found = self._known[value] = expr(value).substitute(self)
         return found
 
+    def times(self, when: When) -> When:
+        """A time by these names."""
+        found = self._times.get(when)
+        if found is None:
+            found = self._times[when] = tuple([t if isinstance(t, int) else (t[0], self(t[1])) for t in when])
+        return found
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Sides:
     """The two instances' own names of the indices of their sites."""
 
@@ -102,7 +110,12 @@ class Sides:
 
 def sides_of(a: Site, b: Site, same: Sequence[Sym] = ()) -> Sides:
     """Names for the indices of two instances, of which those of `same` are equal."""
-    return Sides(_names(a, "◁", ()), _names(b, "▷", tuple(same)))
+    return _sides(a, b, tuple(same))
+
+
+@lru_cache(maxsize=1 << 12)
+def _sides(a: Site, b: Site, same: tuple[Sym, ...]) -> Sides:
+    return Sides(_names(a, "◁", ()), _names(b, "▷", same))
 
 
 @lru_cache(maxsize=1 << 12)
@@ -180,7 +193,8 @@ def _first(step: Run) -> bool:
     return isinstance(one, int) and isinstance(other, int) and one < other
 
 
-def unordered(a: Site, b: Site, sides: Sides, space: Space, *, later: bool) -> list[Formula]:
+@lru_cache(maxsize=1 << 12)
+def unordered(a: Site, b: Site, sides: Sides, space: Space, *, later: bool) -> tuple[Formula, ...]:
     """When `a` does not surely come before `b`, both at a place of `space`, in the kernels, case by case.
 
     `later`: in one instance `b` is behind `a`. All lanes of a warp do a shuffle at once: the order of what they keep is that of
@@ -188,7 +202,7 @@ def unordered(a: Site, b: Site, sides: Sides, space: Space, *, later: bool) -> l
     """
     found = list(launched_later(a, b, sides))
     if a.launch is not b.launch:
-        return found
+        return tuple(found)
     same_host = equal_all(a.launch.host, sides)
     threads = a.launch.threads
     mine, theirs = [sides.a(e) for e in a.block], [sides.b(e) for e in b.block]
@@ -207,7 +221,7 @@ def unordered(a: Site, b: Site, sides: Sides, space: Space, *, later: bool) -> l
         found.extend(conj((*here, apart, case)) for case in unmet)
     for case in not_behind(a, b, sides, later):
         found.append(conj((*here, *(() if space is Space.LANES else equal_all(threads, sides)), case)))
-    return found
+    return tuple(found)
 
 
 @lru_cache(maxsize=1 << 6)

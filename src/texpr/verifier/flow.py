@@ -9,7 +9,7 @@ program.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -117,6 +117,7 @@ class Flow:
     phases: Phases = field(init=False)
     ends: Mapping[object, Sequence[End]] = field(init=False)
     addresses: dict[Access, Address] = field(default_factory=dict[Access, Address])
+    numbers: dict[Address, int] = field(default_factory=dict[Address, int])
     ended: dict[tuple[Event, bool], tuple[Landing, ...]] = field(default_factory=dict[tuple[Event, bool], tuple[Landing, ...]])
 
     def __post_init__(self) -> None:
@@ -158,7 +159,7 @@ class Flow:
         place = self.same_place(other, r, sides)
         if place is None:
             return None
-        begun, ended = _renamed(other.when, sides.a), _renamed(r.when, sides.b)
+        begun, ended = sides.a.times(other.when), sides.b.times(r.when)
         facts = [*place, order.precedes(begun, ended, None)]
         if action is not None:
             names = apart(action)
@@ -190,13 +191,15 @@ class Flow:
             own = map(expr, self.instance(a.home, a.site))
             threads = (*a.site.block, *map(expr, a.site.launch.threads))
             self.addresses[a] = address(a.site, ((*own, *a.index), a.copies, a.meant, threads))
+            self.numbers.setdefault(self.addresses[a], len(self.numbers))
         return self.addresses[a]
 
     def same(self, a: Access, b: Access, given: tuple[int, ...], wanted: int) -> bool:
         """Whether it is shown that accesses of one memory that say the same for `given` say the same for `wanted`."""
         if self.space(a.home) is not Space.GLOBAL and a.site.launch is not b.site.launch:
             return PLACE in given  # they are never at one place
-        return follows(self.address(a), self.address(b), given, wanted, self.premises)
+        one, two = sorted((self.address(a), self.address(b)), key=self.numbers.__getitem__)  # it holds the other way round, too
+        return follows(one, two, given, wanted, self.premises)
 
     def sides(self, a: Access, b: Access, alone: bool = False) -> Sides:
         """Names for two instances at one place; one name for what is the same by that. `alone`: by one thread."""
@@ -241,7 +244,7 @@ class Flow:
             sides, late = self.late(a, b, True)
         if not late:
             return None
-        times, plain, turned = (_renamed(first, sides.a), _renamed(second, sides.b)), self.faithful(a, b), self.turned(a, b)
+        times, plain, turned = (sides.a.times(first), sides.b.times(second)), self.faithful(a, b), self.turned(a, b)
         wanted: list[Formula] = []
         for depth, (free, formula) in enumerate(order.cases(*times, a.stored, either=turned)):
             if formula != FALSE and not (free and depth >= plain):
@@ -252,13 +255,13 @@ class Flow:
             return None
         return witness((*order.domains(a.site, b.site, sides), *facts), self.premises)
 
-    def late(self, a: Access, b: Access, alone: bool) -> tuple[Sides, list[Formula]]:
+    def late(self, a: Access, b: Access, alone: bool) -> tuple[Sides, Sequence[Formula]]:
         """When the first of two perhaps does not come first in the kernels, case by case; none where it is plain that it does.
 
         `alone`: one thread has both, in its own order.
         """
         sides, space, later = self.sides(a, b, alone), self.space(a.home), b.write and not a.write
-        times = _renamed(a.when, sides.a), _renamed(b.when, sides.b)
+        times = sides.a.times(a.when), sides.b.times(b.when)
 
         def skipped(depth: int, loop: ir.Loop) -> bool:
             """Whether other turns touch other places, or keep to copies of their own, in the kernel's order."""
@@ -376,7 +379,7 @@ class Flow:
             pairs += ((w.indices[old], expr(new)) for old, new in names.items() if old in w.indices)
         elif action is None or w.does is None:
             pairs += zip((*w.meant, *w.copies), (*r.meant, *r.copies), strict=True)
-            moved = _renamed(w.when, Names(own_names(w.site)))
+            moved = Names(own_names(w.site)).times(w.when)
             more.append(order.precedes(moved, r.when, r.stored))
             more += [] if begun is None else [order.precedes(begun, moved, r.stored)]
         else:
@@ -400,10 +403,6 @@ def ended(event: Event) -> object:
 def apart(action: Action) -> dict[Sym, Sym]:
     """Names for the indices around a statement that nobody else has."""
     return {loop.sym: Sym(f"{loop.sym.name}●") for loop in action.spot.loops}
-
-
-def _renamed(times: When, names: Callable[[Expr], Expr]) -> When:
-    return tuple([t if isinstance(t, int) else (t[0], names(t[1])) for t in times])
 
 
 def own_names(site: Site) -> dict[Sym, Sym]:

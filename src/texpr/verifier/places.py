@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from texpr.affine.expr import ONE, Expr, Number, Sym, expr
 from texpr.affine.interned import Interned
-from texpr.presburger.formula import Eq, Formula, between, differ, rename, syms
+from texpr.presburger.formula import Eq, Formula, between, compare, disj, rename, syms
 from texpr.presburger.omega import refuted
 from texpr.presburger.questions import witness
 from texpr.presburger.raw import Undecided
@@ -65,7 +65,8 @@ def follows(a: Address, b: Address, given: tuple[int, ...], wanted: int, premise
     )
     facts = [*(rename(f, left) for f in a.facts), *(rename(f, right) for f in b.facts)]
     facts += [Eq(x.substitute(left) - y.substitute(right)) for x, y in same]
-    apart = differ([x.substitute(left) for x, _ in asked], [y.substitute(right) for _, y in asked])
+    op = "<" if a is b else "!="  # of one address, which comes first is no matter
+    apart = disj(compare(op, x.substitute(left), y.substitute(right)) for x, y in asked)
     if refuted((*facts, apart, premises)):
         return True
     try:
