@@ -49,11 +49,10 @@ def substitute_value(value: Value, symbols: Symbols) -> Value:
 
 def substitute_load(load: Load, symbols: Symbols) -> Load:
     """A load with index symbols replaced, those of its data included."""
-    return replace(
-        load,
-        index=tuple(e.substitute(symbols) for e in load.index),
-        data=tuple((sym, substitute_value(meaning, symbols)) for sym, meaning in load.data),
-    )
+    index = tuple([e.substitute(symbols) for e in load.index])
+    if not load.data and index == load.index:
+        return load
+    return replace(load, index=index, data=tuple((sym, substitute_value(meaning, symbols)) for sym, meaning in load.data))
 
 
 @dataclass(frozen=True, slots=True)

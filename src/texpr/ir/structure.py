@@ -21,16 +21,20 @@ def same(a: object, b: object) -> bool:
     return _Comparison().same(a, b)
 
 
+_PLAIN = (Sym, Expr, DType, str, int)
+"""Of what nothing but their value is compared."""
+
+
 class _Comparison:
     def __init__(self) -> None:
         self._forward: dict[Buffer, Buffer] = {}
         self._backward: dict[Buffer, Buffer] = {}
 
     def same(self, a: object, b: object) -> bool:
-        if a is b and isinstance(a, Sym | Expr | DType):
-            return True
         if type(a) is not type(b):
             return False
+        if isinstance(a, _PLAIN):
+            return a == b
         if isinstance(a, tuple):
             left, right = cast("tuple[object, ...]", a), cast("tuple[object, ...]", b)
             return len(left) == len(right) and all(map(self.same, left, right))

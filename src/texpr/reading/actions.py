@@ -8,7 +8,7 @@ program is legal, so no data goes from one to the other, but through what they r
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from texpr.affine.expr import Sym, expr, number_of
@@ -40,9 +40,9 @@ class Spot:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Action:
-    """One element that is given one value, `value`, in which an update reads what was there. `own`: loops around its `new`.
+    """One element that is given one value, `value`, in which an update reads what was there.
 
-    `stored` is a buffer, or the symbol of a `let`.
+    `stored`: what it writes to, a buffer, or the symbol of a `let`.
     """
 
     spot: Spot
@@ -51,11 +51,10 @@ class Action:
     update: ir.Update | None
     stmt: ir.Bind | ir.Let
     arms: tuple[Value, ...] = ()
+    stored: Buffer | Sym = field(init=False)
 
-    @property
-    def stored(self) -> Buffer | Sym:
-        """What it writes to."""
-        return self.target.buffer if isinstance(self.target, Load) else self.target.sym
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stored", self.target.buffer if isinstance(self.target, Load) else self.target.sym)
 
     @property
     def span(self) -> Span:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -64,12 +65,14 @@ class _Search:
 
     named: dict[Buffer | Sym, Match] = field(default_factory=dict["Buffer | Sym", Match])
     unlike: set[tuple[Event, Action]] = field(default_factory=set[tuple[Event, Action]])
-    lines: dict[Action, int] = field(init=False)
+    lines: dict[int, dict[Action, None]] = field(default_factory=lambda: defaultdict(dict))
     stored: frozenset[Buffer | Sym] = field(init=False)
 
     def __post_init__(self) -> None:
         actions = self.asked.program.actions
-        self.lines, self.stored = {a: a.span.line for a in actions}, frozenset(a.stored for a in actions)
+        self.stored = frozenset(a.stored for a in actions)
+        for action in actions:
+            self.lines[action.span.line][action] = None
 
     def statements(self) -> None:
         """Which statement each event does: by the line, by the name, then whatever fits."""
@@ -94,7 +97,8 @@ class _Search:
     def candidates(self, event: Event, round: int = 3) -> list[Action]:
         """Statements that an event may be, likely ones first."""
         reading, program, line = self.asked.reading, self.asked.program, event.span.line
-        every = [a for a in program.actions if round or self.lines[a] == line]
+        near = self.lines.get(line, {})
+        every: Sequence[Action] = program.actions if round else [*near]
         if event.let and not isinstance(event.target, Load):
             let = program.lets.get(reading.variables[event.target.sym].name)
             own = [a for a in every if isinstance(a.target, Load) and a.target.buffer.role == "local"]
@@ -106,11 +110,11 @@ class _Search:
         name = event.target.buffer.name if isinstance(event.target, Load) else reading.variables[event.target.sym].name.name
         first = isinstance(event.stmt, k.Declare) and isinstance(event.value, Literal)  # perhaps of what is assigned later
         if round < 3 or first:
-            every = [a for a in every if self.lines[a] == line or (round and name.startswith(a.stored.name))]
+            every = [a for a in every if a in near or (round and name.startswith(a.stored.name))]
         if isinstance(event.value, Load | Ref) and isinstance(event.target, Ref):  # a register is called after what it keeps
             longest = max((a.stored.name for a in program.actions if name.startswith(a.stored.name)), key=len, default=None)
             every = [a for a in every if a.stored.name == longest]
-        return sorted(every, key=lambda a: (a.span != event.span, self.lines[a] != line, a.stored.name != name))
+        return sorted(every, key=lambda a: (a.span != event.span, a not in near, a.stored.name != name))
 
     def match(self, event: Event, candidates: Sequence[Action], known: Sequence[Kept] = ()) -> Match | None:
         """The first of `candidates` that `event` provably does. `known`: which elements its target keeps, by other events."""
