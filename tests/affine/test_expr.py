@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.affine.expressions import Tree, build, trees, value_of
 
-from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum, minimum, sym, xor
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum, minimum, number_of, sym, xor
+from texpr.affine.simplify import simplify
 from texpr.ir.scanner import Scanner
 from texpr.ir.value_parse import index
 from texpr.support.diagnostic import TexprError
@@ -157,3 +158,14 @@ def test_symbols() -> None:
     assert ROW.as_sym == Sym("i") and (ROW + 1).as_sym is None and (2 * ROW).as_sym is None and (ROW * COLUMN).as_sym is None
     assert Sym("i'2").base == "i" and ((ROW // N) % COLUMN).syms() == {Sym("i"), Sym("n"), Sym("j")}
     assert expr(3).is_constant and not ROW.is_constant
+
+
+def test_a_number_that_data_say_is_a_symbol_with_arguments() -> None:
+    i, j, said = sym("i"), sym("j"), expr(number_of("said", (sym("i"), sym("i") // 4)))
+    moved = said.substitute({Sym("i"): j + 1})
+    assert (str(said), str(moved)) == ("said⟨i, (i / 4)⟩", "said⟨j + 1, ((j + 1) / 4)⟩")
+    assert moved is expr(number_of("said", (j + 1, (j + 1) // 4)))
+    assert said.syms() == {number_of("said", (i, i // 4)), Sym("i")}
+    assert (said * 2 + i).substitute({number_of("said", (i, i // 4)): 3}) is i + 6
+    assert simplify(said, {Sym("i"): (0, 3)}) is expr(number_of("said", (i, expr(0))))
+    assert number_of("said", (i,)) is not Sym("said⟨i⟩")

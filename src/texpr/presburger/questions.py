@@ -51,7 +51,10 @@ def witness(parts: Iterable[Formula], premises: Formula) -> Point | None:
         return None
     numbers = sorted({s for fact in facts for s in syms(fact) if isinstance(s, Number)}, key=lambda s: s.name)
     alike = ((x, y) for x, y in combinations(numbers, 2) if x.label == y.label)
-    found = _point([*facts, *(disj((differ(x.args, y.args), Eq(expr(x) - y))) for x, y in alike)], premises)
+    try:
+        found = _point([*facts, *(disj((differ(x.args, y.args), Eq(expr(x) - y))) for x, y in alike)], premises)
+    except ZeroDivisionError:
+        raise Undecided("it divides by a size that may be 0") from None
     if found is not None and numbers:
         raise Undecided(f"what data say decides: at {', '.join(f'{s} = {v}' for s, v in found.items())}")
     return found

@@ -198,7 +198,6 @@ def read_by(value: Value, site: Site) -> Iterator[tuple[Load, Site]]:
 
 
 def index_names(values: Iterable[Value]) -> frozenset[Sym]:
-    """What index expressions in values name, but for data."""
+    """What index expressions in values name."""
     nodes = [node for value in values for node in walk(value) if isinstance(node, Load | Index)]
-    found = {s for n in nodes for e in (n.index if isinstance(n, Load) else (n.expr,)) for s in e.syms()}
-    return frozenset(found.difference(sym for n in nodes if isinstance(n, Load) for sym, _ in n.data))
+    return frozenset({s for n in nodes for e in (n.index if isinstance(n, Load) else (n.expr,)) for s in e.syms()})

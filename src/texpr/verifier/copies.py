@@ -25,9 +25,7 @@ def copied(event: Event, source: Load | Ref, tag: Moved, flow: Flow) -> tuple[Ac
     action, scopes = flow.program.actions[tag.action], flow.program.scopes
     found = {loop.sym: e for loop, e in zip(action.spot.loops, tag.indices, strict=False)}
     around = [loop.sym for loop in action.spot.loops[: scopes[action.stored]]]
-    for place in (source, event.target):  # memory of the program holds its own elements; which one data names, nobody knows
-        if isinstance(place, Load) and place.data:
-            return ()
+    for place in (source, event.target):  # memory of the program holds its own elements
         if isinstance(place, Load) and flow.space(place.buffer) is Space.GLOBAL:
             own = place.buffer in scopes or place.buffer.role != "local"
             if own and (around or (place.buffer, place.index) != (action.stored, tag.element)):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TypeAlias
 
-from texpr.affine.expr import Expr, Sym, expr, number_of
+from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import program as ir
 from texpr.ir.tags import ELEMENTS, End, Tags
 from texpr.ir.value import Buffer, Load, Ref
@@ -27,7 +27,7 @@ from texpr.presburger.raw import Undecided
 from texpr.presburger.relaxed import flat
 from texpr.presburger.there import There, is_plain, nowhere
 from texpr.reading import order
-from texpr.reading.actions import Action, Program, Spot, indices
+from texpr.reading.actions import Action, Program, Spot
 from texpr.reading.events import Event, Launch, Reading, Site, plainly, ranged
 from texpr.reading.order import Names, Sides, When
 from texpr.verifier.asked import element
@@ -344,7 +344,8 @@ class Flow:
                 return None
             facts += [*self.written(action, names, r), disj(before)]
         found = [each for w in writes if w.stored == r.stored for each in self._put(w, r, action, names, begun)]
-        others = [a for a in self.program.actions if begun and a.stored == r.stored and not a.spot.tests]
+        plain = (a for a in self.program.actions if not (a.spot.tests or getattr(a.target, "data", ())))  # data decide no more
+        others = [a for a in plain if begun and a.stored == r.stored]
         with suppress(Undecided):
             if nowhere(facts, found, self.premises) is None:
                 return None
@@ -361,10 +362,7 @@ class Flow:
     def written(self, action: Action, names: Mapping[Sym, Sym], r: Access) -> Iterator[Formula]:
         """Instances of a statement, by `names`, that write the element which is read."""
         yield from (rename(f, names) for f in action.spot.domain)
-        data, around = action.target.data if isinstance(action.target, Load) else (), [names[s] for s in indices(action.spot)]
-        said = {s: number_of(f"{s}#{self.program.actions.index(action)}", around) for s, _ in data}
-        target = (e.substitute({**names, **said}) for e in subscripts(action.target))
-        yield from (Eq(e - given) for e, given in zip(target, r.meant, strict=True))
+        yield from (Eq(e.substitute(names) - given) for e, given in zip(subscripts(action.target), r.meant, strict=True))
         yield from (Eq(expr(names[loop.sym]) - c) for loop, c in zip(action.spot.loops, r.copies, strict=False))
 
     def _put(
