@@ -1,6 +1,9 @@
 """What proving costs: processor time beside that of the compile, and lines that have to be believed."""
 
+import ast
 import gc
+import tokenize
+from io import StringIO
 from pathlib import Path
 from time import process_time
 
@@ -12,13 +15,33 @@ from texpr.witness import proved
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
-LINES = 2140
-"""The most lines of the verifier: 1,500 would be good."""
+LINES = 1500
+"""The most lines of the verifier's code."""
 
 
-def test_the_verifier_does_not_grow() -> None:
+def code_lines(text: str) -> int:
+    """Lines of a file that are more than blank, a comment, or a docstring."""
+    layout = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
+    tokens = (token for token in tokenize.generate_tokens(StringIO(text).readline) if token.type not in layout)
+    found = {line for token in tokens for line in range(token.start[0], token.end[0] + 1)}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            found.difference_update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return len(found)
+
+
+def test_what_has_to_be_believed_is_small() -> None:
     files = Path(texpr.verifier.__file__).parent.glob("*.py")
-    assert sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files) <= LINES
+    assert sum(code_lines(file.read_text(encoding="utf-8")) for file in files) <= LINES
+
+
+def test_lines_of_code_are_counted() -> None:
+    assert (
+        code_lines(
+            '"""Of\nwhat."""\n\n# why\nx = """a\nb"""  # two\n\ndef f():\n    """It."""\n    return (\n        x\n    )\n'
+        )
+        == 6
+    )
 
 
 def costs(names: tuple[str, ...], schedule: str | None, target: str = "sm_90a") -> tuple[float, float]:

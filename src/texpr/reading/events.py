@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TypeAlias
 
-from texpr.affine.expr import Expr, Sym, expr
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.ranges import Range, bounds
 from texpr.affine.simplify import Simplifier
@@ -155,6 +155,25 @@ class Signal:
     stmt: k.Stmt
     site: Site
     barrier: Load
+
+    @property
+    def parity(self) -> Expr:
+        """The parity of the phase that a wait names, or that is as completed when a barrier is made."""
+        return self.stmt.parity if isinstance(self.stmt, k.BarrierWait) else ONE
+
+    @property
+    def bytes(self) -> Expr:
+        """How many bytes an arrival expects, or a copy brings; none at a wait."""
+        match self.stmt:
+            case k.BarrierExpect(bytes=most, exactly=exactly):
+                return expr(most) if exactly is None else exactly
+            case k.CopyBulk(source=source, count=most, exactly=exactly):
+                return (expr(most) if exactly is None else exactly) * source.dtype.bytes
+            case k.CopyTensor(map=name, rows=rows):
+                box = next(each.bytes for each in self.site.launch.kernel.maps if each.name == name)
+                return expr(box * max(1, len(rows)))
+            case _:
+                return ZERO
 
 
 @dataclass(slots=True)

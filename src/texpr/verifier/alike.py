@@ -15,7 +15,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from itertools import pairwise, product
 from typing import TypeAlias
 
-from texpr.verifier.flow import Access
+from texpr.verifier.flow import HOLE, Access
 
 Family: TypeAlias = "tuple[Access, ...]"
 """Accesses that are alike, in the order in which they stand."""
@@ -61,7 +61,7 @@ def _in_order(accesses: Sequence[Access]) -> bool:
 def _shape(access: Access) -> Hashable:
     """All that is asked about, but for when."""
     event, site = access.event, access.site
-    if event.kind not in ("plain", "atomic") or event.engine or access.is_hole:
+    if event.kind not in ("plain", "atomic") or event.engine or access.stored == HOLE:
         return access  # when it is done is another question
     return (
         access.index, access.write, event.atomic, access.is_free, access.stored, access.meant, access.copies,

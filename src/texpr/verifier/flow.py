@@ -75,11 +75,6 @@ class Access:
         return tuple(takewhile(lambda step: isinstance(step, int) or self.stored not in step[0].reduce, self.when))
 
     @property
-    def is_hole(self) -> bool:
-        """Whether it writes what nobody reads."""
-        return self.stored == HOLE
-
-    @property
     def is_plain(self) -> bool:
         """Whether it is of the program's own element, in memory of the same shape."""
         shapes = [each.shape for each in (self.home, self.stored) if isinstance(each, Buffer)]

@@ -180,17 +180,13 @@ class Pairing:
         """
         site, target = self.event.site, self.event.target
         alone = self.said is not None or (site.launch.kernel.cluster == (1, 1, 1) and not self.partial)
-        if alone or (isinstance(target, Load) and not self.shared(target)):
+        if alone or (isinstance(target, Load) and self.reading.spaces.get(target.buffer) is not Space.SHARED):
             return ()
         others, known = {*site.dims} - {*site.launch.blocks}, {*flat(site.where)}
         wanted = (part for fact in self.action.spot.domain for part in flat((rename(fact, indices),)))
         if self.partial and self.event.engine:
             return tuple(f for f in wanted if f not in known)
         return tuple(f for f in wanted if syms(f) & {*site.launch.blocks} and not syms(f) & others)
-
-    def shared(self, place: Load | Ref) -> bool:
-        """Whether a place is in the memory of a block."""
-        return isinstance(place, Load) and self.reading.spaces.get(place.buffer) is Space.SHARED
 
     def doubts(self, indices: Mapping[Sym, Expr]) -> tuple[Formula, ...]:
         """What holds at an instance at which the indices are none of the statement's, or something differs by them."""

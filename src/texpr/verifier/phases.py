@@ -18,7 +18,7 @@ from math import prod
 from types import UnionType
 from typing import TypeAlias
 
-from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
+from texpr.affine.expr import ZERO, Expr, Sym
 from texpr.ir import kernel as k
 from texpr.ir.tags import TURNS, End, Instance, Turn
 from texpr.isa.levels import Space
@@ -38,6 +38,11 @@ class Named(Landing):
     """A signal at the coordinates `names`, if it is `there`."""
 
     signal: Signal
+
+    @property
+    def bytes(self) -> Expr:
+        """How many bytes are expected, or brought."""
+        return self.signal.bytes.substitute(self.names)
 
     def beside(self, other: Signal, names: Names) -> Formula:
         """That another signal is there, and at the same barrier."""
@@ -145,7 +150,10 @@ class Phases:
         """A wait for the parity of the phase before its own."""
         for before in self.before(wait):
             for each in [before] if isinstance(before.signal.stmt, k.BarrierInit) else self.waits(before)[0]:
-                yield each.there, Eq((_parity(wait) - _parity(each)) % 2)
+                yield (
+                    each.there,
+                    Eq((wait.signal.parity.substitute(wait.names) - each.signal.parity.substitute(each.names)) % 2),
+                )
 
     def endless(self, wait: Named) -> Cases:
         """A wait for what begins behind it."""
@@ -186,10 +194,10 @@ class Phases:
             yield inside, none
             for copy in copies:
                 turn = said(self.tagged[copy.signal].turn, copy.names, copy.site)
-                right = equal((*turn, bytes_of(copy)), (number, *turns, bytes)), _among(self.phases(copy), arrival)
+                right = equal((*turn, copy.bytes), (number, *turns, bytes)), _among(self.phases(copy), arrival)
                 yield inside, copy.there, negate(conj(right))
             total += prod(box, start=bytes)
-        yield (differ((bytes_of(arrival),), (total,)),)
+        yield (differ((arrival.bytes,), (total,)),)
 
     def strewn(self, copy: Named) -> Cases:
         """A copy that is not the one which comes to its phase in its turn."""
@@ -218,26 +226,6 @@ def _alike(a: Signal, b: Signal) -> bool:
     return a.barrier.buffer is b.barrier.buffer and a.site.launch is b.site.launch
 
 
-def _parity(signal: Named) -> Expr:
-    """The parity of the phase that a wait names, or that is as completed when a barrier is made."""
-    return getattr(signal.signal.stmt, "parity", ONE).substitute(signal.names)
-
-
 def _inside(turns: Iterable[Sym | Expr], box: Sequence[Expr]) -> Formula:
     """That turns are those of a box."""
     return conj(between(ZERO, turn, extent) for turn, extent in zip(turns, box, strict=True))
-
-
-def bytes_of(signal: Named) -> Expr:
-    """How many bytes an arrival expects, or a copy brings."""
-    match signal.signal.stmt:
-        case k.BarrierExpect(bytes=most, exactly=exactly):
-            found = expr(most) if exactly is None else exactly
-        case k.CopyBulk(source=source, count=most, exactly=exactly):
-            found = (expr(most) if exactly is None else exactly) * source.dtype.bytes
-        case k.CopyTensor(map=name, rows=rows):
-            box = next(each.bytes for each in signal.site.launch.kernel.maps if each.name == name)
-            found = expr(box * max(1, len(rows)))
-        case _:
-            found = ZERO
-    return found.substitute(signal.names)

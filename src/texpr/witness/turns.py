@@ -20,7 +20,7 @@ from texpr.presburger.omega import refuted
 from texpr.presburger.relaxed import flat
 from texpr.reading.events import Event, Reading, Signal, Site
 from texpr.verifier.landing import located, same, there
-from texpr.verifier.phases import ARRIVAL, COPY, bytes_of, itself
+from texpr.verifier.phases import ARRIVAL, COPY
 from texpr.witness.inverse import inverse
 
 FAR = 64
@@ -106,7 +106,7 @@ class _Turns:
                 lo, hi = (bound.substitute(values) for bound in site.bounds[loop])
                 values[loop.sym] = lo + loop.step * turn
                 box.append((hi - lo + loop.step - 1) // loop.step)
-            alike.add((bytes_of(replace(itself(copy), names=values)), *box))
+            alike.add((copy.bytes.substitute(values), *box))
             found.append(Instance(self.numbers[copy], _at(site, values, own=True)))
         bytes, *box = alike.pop() if len(alike) == 1 else (ZERO, expr(Sym("open")))
         return Parcel(tuple(found), tuple(box) if copies else (ZERO,), bytes)
