@@ -36,12 +36,8 @@ def test_what_has_to_be_believed_is_small() -> None:
 
 
 def test_lines_of_code_are_counted() -> None:
-    assert (
-        code_lines(
-            '"""Of\nwhat."""\n\n# why\nx = """a\nb"""  # two\n\ndef f():\n    """It."""\n    return (\n        x\n    )\n'
-        )
-        == 6
-    )
+    text = '"""Of\nwhat."""\n\n# why\nx = """a\nb"""  # two\n\ndef f():\n    """It."""\n    return (\n        x\n    )\n'
+    assert code_lines(text) == 6
 
 
 def costs(names: tuple[str, ...], schedule: str | None, target: str = "sm_90a") -> tuple[float, float]:
