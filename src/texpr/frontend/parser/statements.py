@@ -259,6 +259,8 @@ def _return(cursor: Cursor) -> Return:
 
 def _bind_or_call(cursor: Cursor) -> Bind | CallStatement:
     start = cursor.at
+    if cursor.text == "for" and cursor.peek() == "(" and cursor.peek(3) in ("name", "="):  # as in C
+        cursor.expected("a statement", help=meant(cursor.text, ()))
     target = expression(cursor)
     if isinstance(target, Name) and cursor.kind in ("name", "number") and cursor.peek() != "=":  # that would be an update
         help = meant(target.name, STATEMENTS)
