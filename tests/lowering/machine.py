@@ -398,17 +398,19 @@ class Machine:
                 raise Fault(f"{memory.name} is read from a block that may have ended")
 
     def together(self, threads: list[Thread], kernel: k.Kernel) -> None:
-        """Threads in a shuffled order, each to its next stop; then those go on that have all come to one.
+        """Threads in a shuffled order, each to its next stop, or some later; then those go on that have all come to one.
 
         Copies of tiles land between, now and then, and surely where nothing else can happen.
         """
         running = {number: thread.whole(kernel.body) for number, thread in enumerate(threads)}
         stopped: dict[int, Stop] = {}
         answers: dict[int, Any] = {}
+        completed = 0
         while running:
             ready = [n for n in running if n not in stopped]
             self.random.shuffle(ready)
-            for number in ready:
+            late = self.random.randrange(len(ready)) if len(ready) > 1 and self.random.random() < 0.5 else 0
+            for number in ready[late:]:
                 try:
                     stopped[number] = running[number].send(answers.pop(number, None))
                 except StopIteration:
@@ -416,12 +418,12 @@ class Machine:
             if not running:
                 break
             moved = [self.pass_on(group, stopped, answers, threads) for group in _groups(stopped, len(threads), kernel.threads)]
-            polling = [n for n, stop in stopped.items() if isinstance(stop, k.BarrierWait)]
-            landed = (self.random.random() < 0.5 or not any(moved)) and self.engine.land()
-            if landed:
-                for number in polling:
+            landed = (self.random.random() < 0.5 or not (late or any(moved))) and self.engine.land()
+            before, completed = completed, sum(phases.completed for phases in self.engine.barriers.values())
+            if completed > before:
+                for number in [n for n, stop in stopped.items() if isinstance(stop, k.BarrierWait)]:
                     del stopped[number]
-            elif not any(moved):
+            elif not (late or landed or any(moved)):
                 raise Fault(f"{kernel.name}: threads wait for ever")
         if self.engine.flights:
             raise Fault(f"{kernel.name}: copies land after its end")

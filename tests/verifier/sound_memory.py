@@ -34,6 +34,20 @@ fn f(x: i32[n, 8]): i64[n, 8] {
     }
     return y
 }"""
+LIVING = """
+fn f(x: i32[n, 8]): i32[n, 8] {
+    new y: i32[n, 8]
+    par n |i| {
+        new a: i32[8]
+        par 8 |p| { a[p] = x[i, p] }
+        new c: i32[8]
+        par 8 |r| { c[r] = a[7 - r] * 2 }
+        new b: i32[8]
+        par 8 |q| { b[q] = c[7 - q] + 1 }
+        par 8 |s| { y[i, s] = a[s] - b[7 - s] + c[(s + 1) % 8] }
+    }
+    return y
+}"""
 SUMMED = """
 fn f(x: i32[n, 64]): i32[n, 64] {
     new y: i32[n, 64]
@@ -90,18 +104,56 @@ fn f(inout x: i32[n, 8]): i32[n, 8] {
     }
     return y
 }"""
-CHOSEN = """
-fn f(x: i32[n, 8], z: i32[n]): i32[n, 8] {
+EARLIER = """
+fn f(inout x: i32[n, 8]): i32[n, 8] {
+    new y: i32[n, 8]
+    par n |i| #bind(grid.x) {
+        new a: i32[8]
+        par 8 |p| #async { a[p] = x[i, p] }
+        par 8 |q| { x[i, q] = 3 * q + 1 }
+        par 8 |r| { y[i, r] = a[7 - r] }
+    }
+    return y
+}"""
+HALF = """
+fn f(x: i32[n, 8]): i32[n, 8] {
     new y: i32[n, 8]
     par n |i| #bind(grid.x) {
         par 8 |o| { y[i, o] = 1 }
-        if z[i] > 0 {
-            new a: i32[8]
-            par 8 |p| #async { a[p] = x[i, p] }
-            par 8 |q| { y[i, q] = 2 * a[7 - q] }
-        }
+        new a: i32[8]
+        par 8 |p| #async { a[p] = x[i, p] }
+        if i % 2 == 0 { par 8 |q| { y[i, q] = 2 * a[7 - q] } }
     }
     return y
+}"""
+CHOSEN = """
+fn f(x: i32[n, 8], z: i32[n]): (i32[n, 8], i32[n, 8]) {
+    new y: i32[n, 8]
+    new w: i32[n, 8]
+    par n |i| #bind(grid.x) {
+        par 8 |o| { y[i, o] = 1 }
+        new a: i32[8]
+        par 8 |p| #async { a[p] = x[i, p] }
+        if z[i] > 0 {
+            new b: i32[8]
+            par 8 |t| #async { b[t] = x[i, 7 - t] }
+            par 8 |q| { y[i, q] = a[7 - q] + b[(q + 1) % 8] }
+        }
+        par 8 |r| { w[i, r] = a[7 - r] }
+    }
+    return (y, w)
+}"""
+ASKED = """
+fn f(x: i32[n, 8] align(16), z: i32[n]): (i32[n, 8], i32[n]) {
+    new y: i32[n, 8]
+    new w: i32[n]
+    par n |i| {
+        par 8 |o| { y[i, o] = 1 }
+        w[i] = 0
+        if z[i] > 0 { w[i] = 1 }
+        if z[i] > 0 { par 1 |u| { par 8 |q| { y[i, q] = 2 * x[i, 7 - q] } } }
+    }
+    return (y, w)
 }"""
 
 CLUSTER = """
@@ -141,6 +193,7 @@ MEMORY = {
     "chain": (CHAIN, f"{THREADS} {SHARED}"),
     "two warps": (WIDE, f"bind(i, grid.x) {SHARED}"),
     "turns": (TURNS, f"{THREADS} {SHARED}"),
+    "living": (LIVING, f"{THREADS} {SHARED}"),
     "summed": (SUMMED, "bind(i, grid.x) place(a, shared) place(b, shared)"),
     "staged": (RING, staged("cp_async", "bind(j, block.x)")),
     "ring of two": (RING, staged("cp_async", "vectorize(xs_1, 4) pipeline(i, stages=2)")),
@@ -148,7 +201,11 @@ MEMORY = {
     "long ring": (LONG, staged("cp_async", "pipeline(i, stages=2)")),
     "product": (PRODUCT, TILES),
     "later": (LATER, ""),
+    "earlier": (EARLIER, ""),
+    "half": (HALF, ""),
     "chosen": (CHOSEN, ""),
+    "asked": (ASKED, "bind(i, grid.x) stage(x, at=u, in=shared) -> xs"),
+    "asked of tiles": (ASKED, "bind(i, grid.x) stage(x, at=u, in=shared, via=tma) -> xs"),
     "cluster": (CLUSTER, blocked(4, *"jlo") + " place(row, cluster)"),
     "sweeps": (SWEEPS, blocked(4, *"ijkl") + " place(a, cluster) place(b, cluster)"),
     "tile": (RING, staged("tma")),

@@ -48,22 +48,21 @@ def waited(body: Body, rng: random.Random) -> Body | None:
         return None
     spot, stmt = rng.choice(found)
     numbers = [f.name for f in fields(stmt) if f.name in NUMBERS]
-    match rng.randrange(6):
+    path, at = spot
+    left = put(body, spot, drop=1)
+    match rng.randrange(8):
         case 0:
-            return put(body, spot, drop=1)
+            return left
         case 1:
             return put(body, near(body, spot, rng), stmt)
         case 2 if numbers:
             name = rng.choice(numbers)
             old = getattr(stmt, name)
             new = rng.choice([old + 1, max(0, old - 1), old + 16, 2 * old])
-            return put(body, spot, replace(stmt, **cast("Any", {name: new})), drop=1)
-        case 3:  # past its neighbour
-            path, at = spot
-            left = put(body, spot, drop=1)
-            return put(left, (path, max(0, at + rng.choice([-1, 1, 2]))), stmt)
+            return put(left, spot, replace(stmt, **cast("Any", {name: new})))
+        case 3 | 4 | 5:  # past its neighbours
+            return put(left, (path, max(0, at + rng.choice([-3, -2, -1, 1, 2, 3]))), stmt)
         case _:
-            left = put(body, spot, drop=1)
             return put(left, near(left, spot, rng), stmt)
 
 

@@ -60,6 +60,7 @@ def exchanged(body: Body, rng: random.Random) -> Body | None:
     return transformed(body, change) if whole else put(body, spot, transformed(stmt, change), drop=1)
 
 
+BARRIERS = k.BarrierInit | k.BarrierExpect | k.BarrierArrive | k.BarrierWait
 VALUES = (Literal, Load, Index, Ref, Op, Cast)
 
 
@@ -96,7 +97,10 @@ def revalued(body: Body, rng: random.Random) -> Body | None:
         return rng.choice(same) if same else value
 
     kind = rng.choice([(Op,), (Load, Ref, Literal), (Load, Ref)])
-    targets = {id(s.target) for s in k.walk(body) if isinstance(s, k.Store | k.Atomic | k.StoreVector | k.CopyAsync)}
+    kinds = k.Store | k.Atomic | k.StoreVector | k.CopyAsync | k.CopyTensor | k.CopyBulk
+    targets = {id(s.target) for s in k.walk(body) if isinstance(s, kinds)}  # which are places, and so is what is copied
+    targets |= {id(s.source) for s in k.walk(body) if isinstance(s, k.CopyAsync | k.CopyBulk | k.StoreTensor | k.LoadVector)}
+    targets |= {id(s.barrier) for s in k.walk(body) if isinstance(s, k.CopyTensor | BARRIERS)}
     return at_one(body, lambda p: isinstance(p, kind) and id(p) not in targets, change, rng)
 
 
