@@ -6,7 +6,9 @@ As in `test_sound`, whose plans have none of that: these are altered in what it 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 
 import pytest
 from tests.schedule.laid import laid, lowered
@@ -17,6 +19,8 @@ from tests.verifier.test_sound import Count, Subject, holes, subject
 
 from texpr.frontend import parse
 from texpr.ir import kernel as k
+from texpr.reading import order
+from texpr.verifier.flow import Flow
 
 SIZES = ((5, 3), (1, 2), (7, 5))
 
@@ -42,6 +46,36 @@ def test_what_is_proved_is_right() -> None:
     for name in MEMORY:
         assert not list(holes(named(name), 6, rng, count, alter)), name
     assert count.wrong > 30 and count.right > 5
+
+
+def nothing(*_: object) -> Iterator[object]:
+    """In place of questions."""
+    return iter(())
+
+
+def anyone_meets(stmt: k.Stmt, real=order._meets) -> int:  # pyright: ignore
+    """How many threads meet at a barrier, where blocks of a cluster are taken for one."""
+    return order.CLUSTER if isinstance(stmt, k.Barrier) and stmt.whole else real(stmt)
+
+
+PROVER = import_module("texpr.verifier.prove")._Prover
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize(
+    ("name", "owner", "what", "instead"),
+    [
+        ("living", PROVER, "arenas", nothing),  # arrays in the same bytes are not asked about
+        ("staged", Flow, "landings", lambda *_: None),  # a copy has landed where it starts
+        ("cluster", Flow, "strayed", lambda *_: None),  # no block ends
+        ("sweeps", order, "_meets", anyone_meets),  # blocks meet at barriers of their own
+    ],
+    ids=["bytes", "copies", "ends", "barriers"],
+)  # fmt: skip
+def test_planted_holes_are_found(name: str, owner: object, what: str, instead: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    on, rng = named(name), random.Random(name)
+    monkeypatch.setattr(owner, what, instead)
+    assert next(holes(on, 400, rng, Count(), alter), None)
 
 
 @pytest.mark.long
