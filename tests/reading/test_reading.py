@@ -16,6 +16,7 @@ from texpr.ir.selection import Selected
 from texpr.ir.value import Load, Op, Value
 from texpr.presburger.formula import And, Formula, Ge, holds, syms
 from texpr.presburger.relaxed import flat
+from texpr.reading.actions import Program
 from texpr.reading.events import Reading, Site
 from texpr.reading.reader import read
 
@@ -122,7 +123,7 @@ def differences(
             numbers = {s: sizes[s.name] for s in function.sizes}
             arrays = {p.name: np.ones([e.evaluate(numbers) for e in p.shape], numpy_dtype(p.dtype)) for p in function.params}
         plan = driver.lower(function, target, schedule=schedule or next(iter(function.schedules), None)).plan
-        reading = read(plan, (), {})
+        reading = read(plan, Program(function, (), {}, {}))
         if lost:
             reading.events.remove(next(e for e in reading.events if isinstance(e.target, Load)))
         bases = {axis.base: 0 for launch in reading.launches for axis in launch.kernel.axes if axis.base is not None}

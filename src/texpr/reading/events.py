@@ -180,12 +180,12 @@ class Signal:
 class Reading:
     """All of a plan. `together`: what threads must reach together; `strange`: what is not understood; `steps`: what ends groups
     of copies, waits for them, or makes writes known, in the order of the text. `named`: registers that index expressions name
-    as a `let` of the program, and of which indices that is to be; what others hold is a function of where they are declared.
+    as a `let` of the program, each with the number that it is to be; what others hold is a function of where they are declared.
     """
 
     events: list[Event] = field(default_factory=list[Event])
     variables: dict[Sym, Variable] = field(default_factory=dict[Sym, Variable])
-    named: dict[Sym, tuple[Expr, ...]] = field(default_factory=dict[Sym, tuple[Expr, ...]])
+    named: dict[Buffer | Sym, Expr] = field(default_factory=dict["Buffer | Sym", Expr])
     together: list[tuple[k.Stmt, Site]] = field(default_factory=list["tuple[k.Stmt, Site]"])
     strange: list[tuple[k.Stmt, Site, str]] = field(default_factory=list["tuple[k.Stmt, Site, str]"])
     steps: list[tuple[k.Stmt, Site]] = field(default_factory=list["tuple[k.Stmt, Site]"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -16,18 +16,20 @@ from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Level, Space
 from texpr.presburger.formula import Eq, Formula, Ge, between, compare, negate, rename
 from texpr.presburger.relaxed import flat
+from texpr.reading.actions import Action, Program, indices
 from texpr.reading.boxes import Piece, Sender, filled, pieces, sender
 from texpr.reading.conditions import test
 from texpr.reading.events import Block, Event, Host, Launch, Reading, Signal, Site, Variable, index_names
 from texpr.reading.folded import folded
 
 
-def read(plan: k.Plan, stored: Collection[Buffer | Sym], lets: Mapping[Sym, Sequence[Sym]]) -> Reading:
-    """What `plan` does. `stored`: what the program stores in, after which a register that is it may be called. `lets`: the
-    indices of the loops around each `let`."""
+def read(plan: k.Plan, program: Program) -> Reading:
+    """What `plan` does, in which registers may be called after what `program` stores in."""
+    stored = {a.stored for a in program.actions if not isinstance(a.stored, Buffer) or a.stored.role == "local"}
     single = frozenset(s.name for s in stored if not isinstance(s, Buffer) or not s.rank)
     promised = [Fact(0, f.expr, None) for c in plan.requires for f in (compare(c.op, c.left, c.right),) if isinstance(f, Ge)]
-    reader = _Reader(frozenset(s.name for s in stored), single, lets, Known({size: (0, None) for size in plan.sizes}, promised))
+    names, known = frozenset(s.name for s in stored), Known({size: (0, None) for size in plan.sizes}, promised)
+    reader = _Reader(names, single, program.lets, known)
     reader.steps(plan.steps, (), ())
     return reader.found
 
@@ -36,7 +38,7 @@ def read(plan: k.Plan, stored: Collection[Buffer | Sym], lets: Mapping[Sym, Sequ
 class _Reader:
     names: frozenset[str]
     single: frozenset[str]
-    lets: Mapping[Sym, Sequence[Sym]]
+    lets: Mapping[Sym, Action]
     known: Known
     found: Reading = field(default_factory=Reading)
     numbers: Iterator[int] = field(default_factory=count)
@@ -224,13 +226,12 @@ class _Body:
         """What a register that never changes holds, as index expressions name it: a `let` of the program that is called so, of
         the indices that are called so there; which is to be proved. Else any function of where it is declared."""
         variable = self.reader.found.variables[made]
-        site, loops = variable.site, self.reader.lets.get(variable.name)
-        known = {**{sym: expr(sym) for sym in site.dims}, **site.names}
-        block, at = site.path[-1]
-        if loops is None or not known.keys() >= {*loops} or not isinstance(block[at], k.Declare):
+        site, let = variable.site, self.reader.lets.get(variable.name)
+        known, (block, at) = {**{sym: expr(sym) for sym in site.dims}, **site.names}, site.path[-1]
+        if let is None or not known.keys() >= {*indices(let.spot)} or not isinstance(block[at], k.Declare):
             return expr(number_of(made.name, site.dims))
-        self.reader.found.named[made] = tuple(known[sym] for sym in loops)
-        return expr(number_of(variable.name.name, self.reader.found.named[made]))
+        named = expr(number_of(variable.name.name, [known[s] for s in indices(let.spot)]))
+        return self.reader.found.named.setdefault(made, named)
 
     def atomic(self, stmt: k.Atomic, site: Site, scope: _Scope) -> None:
         target, value = self.load(stmt.target, scope), self.value(stmt.value, scope)

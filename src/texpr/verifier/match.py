@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from texpr.affine.expr import ZERO, Expr, Sym, expr
+from texpr.affine.expr import ZERO, Expr, Sym, expr, number_of
 from texpr.ir.structure import same
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Space
@@ -79,10 +79,8 @@ class Pairing:
         if len(tests) != len(wanted):
             raise Unlike
         self.place(event.target, action.target, event.site, action.spot, reading=False)
-        if self.said is not None:
-            if not isinstance(event.target, Ref) or self.reading.variables[event.target.sym].name != action.stored:
-                raise Unlike
-            self.equations.extend(zip(map(expr, indices(action.spot)), self.said, strict=True))
+        if (named := self.reading.named.get(home_of(event.target))) is not None:  # by the number that it is to be
+            self.equations.append((expr(number_of(action.stored.name, indices(action.spot))), named))
         before = len(self.equations)
         for (given, site), (meant, spot) in zip(tests, wanted, strict=True):
             self.value(given, meant, site, spot)
@@ -167,11 +165,6 @@ class Pairing:
             self.data = kept[2]
             self.place(given, meant, site, spot)
 
-    @property
-    def said(self) -> tuple[Expr, ...] | None:
-        """Of which indices a register is the program's `let` wherever it is, if index expressions name it so."""
-        return self.reading.named.get(self.event.target.sym) if isinstance(self.event.target, Ref) else None
-
     def idle(self, indices: Mapping[Sym, Expr]) -> tuple[Formula, ...]:
         """Where an event does the statement. Elsewhere it does what nobody sees, or it does not run.
 
@@ -179,8 +172,9 @@ class Pairing:
         if it does so in part, is a hole, as is to be proved.
         """
         site, target = self.event.site, self.event.target
-        alone = self.said is not None or (site.launch.kernel.cluster == (1, 1, 1) and not self.partial)
-        if alone or (isinstance(target, Load) and self.reading.spaces.get(target.buffer) is not Space.SHARED):
+        alone = site.launch.kernel.cluster == (1, 1, 1) and not self.partial
+        shared = not isinstance(target, Load) or self.reading.spaces.get(target.buffer) is Space.SHARED
+        if alone or not shared or home_of(target) in self.reading.named:  # what that holds is to be the program's everywhere
             return ()
         others, known = {*site.dims} - {*site.launch.blocks}, {*flat(site.where)}
         wanted = (part for fact in self.action.spot.domain for part in flat((rename(fact, indices),)))

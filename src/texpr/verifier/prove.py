@@ -20,7 +20,7 @@ from texpr.presburger.formula import Formula, compare, conj, negate
 from texpr.presburger.linear import NotAffine
 from texpr.presburger.questions import MOST, Point, witness
 from texpr.presburger.raw import Undecided
-from texpr.reading.actions import Action, Program, actions, bound, indices
+from texpr.reading.actions import Action, Program, actions, bound
 from texpr.reading.events import Event, Reading, plainly
 from texpr.reading.reader import read
 from texpr.support.diagnostic import CompilerBug
@@ -50,8 +50,7 @@ class Question:
 def question(function: ir.Function, plan: k.Plan) -> Question:
     """What is to be proved of `plan`: that it does what `function`, laid out and legal, says, for all sizes."""
     program = actions(bound(function, plan))
-    stored = {a.stored for a in program.actions if not isinstance(a.stored, Buffer) or a.stored.role == "local"}
-    reading = read(plan, stored, {sym: indices(let.spot) for sym, let in program.lets.items()})
+    reading = read(plan, program)
     return Question(program, reading, _premises(plan, reading))
 
 
@@ -161,10 +160,9 @@ class _Prover:
             self.say(Told("", "a sum in parts", "", "", NOWHERE), Verdict.REFUSED, str(why))
         for event, tag in tagged.items():
             if not isinstance(tag, Statement):
-                named = home_of(event.target) in self.flow.reading.named  # what that holds, no other event says
-                why = None if named else self.other(event, tag)
-                if why is not None or named or not event.let:  # else a `let` is a name for what is written out
-                    verdict = Verdict.UNDECIDED if why is None else Verdict.PROVED
+                why = self.other(event, tag)
+                if why is not None or not event.let:  # a `let` is a name for what is written out
+                    verdict = Verdict.PROVED if why else Verdict.UNDECIDED
                     self.say(Told.of(event, "is a statement", ""), verdict, why or "of none that could be found")
         for match in (*self.matches.values(), *self.sums.made):
             self.touch(*(touched := [*self.flow.accesses(match)]))
@@ -182,6 +180,8 @@ class _Prover:
 
     def other(self, event: Event, tag: Tag | None) -> str | None:
         """What an event is that does no statement, None where that is not known."""
+        if home_of(event.target) in self.flow.reading.named:
+            return ""  # the program's `let` alone
         if event in self.sums.joins or home_of(event.target) in self.sums.parts:
             return "a step of a sum in parts"
         if isinstance(tag, Hole):
