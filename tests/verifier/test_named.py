@@ -5,10 +5,14 @@ import pytest
 from tests.verifier.verdicts import is_proved, open_of
 
 from texpr import driver
+from texpr.affine.expr import Number, number_of
 from texpr.driver import Compiled
+from texpr.ir.kernel import Plan
 from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_text import plan_text
-from texpr.witness import proved
+from texpr.reading import reader
+from texpr.verifier import prove, question
+from texpr.witness import proved, search
 
 ENDS = """
 fn f(len: i32[m], x: i32[m, w]): i32[m, w]
@@ -370,12 +374,43 @@ def test_what_registers_name_is_proved(name: str, target: str) -> None:
     assert open_of(proved(made.function, made.plan)) == []
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_not_proved(name: str) -> None:
+def altered(name: str) -> tuple[Compiled, Plan]:
+    """What is lowered, and a plan with what is wrong."""
     program, *changes = WRONG[name]
     made = compiled(program, "sm_90a")
     text = plan_text(made.plan)
     for old, new in changes:
         assert old in text
         text = text.replace(old, new)
-    assert not is_proved(proved(made.function, parse_plan(text)))
+    return made, parse_plan(text)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_not_proved(name: str) -> None:
+    """Not by the tags that are found for it, nor by those of the right plan."""
+    made, plan = altered(name)
+    asked = question(made.function, plan)
+    right = search(question(made.function, made.plan))
+    every = [tags for tags in (search(asked), right) if len(tags.events) == len(asked.reading.events)]
+    assert not any(is_proved(prove(asked, plan, tags)) for tags in every)
+
+
+@pytest.mark.parametrize("name", ["the wrong row", "registers exchanged", "two lets exchanged"])
+def test_what_a_register_holds_is_asked(name: str) -> None:
+    """Else what is called as a `let` would pass for it."""
+    made, plan = altered(name)
+    asked = question(made.function, plan)
+    asked.reading.named.clear()
+    assert is_proved(prove(asked, plan, search(asked)))
+
+
+def one_number(label: str, _: object) -> Number:
+    return number_of(label.split("#", maxsplit=1)[0], ())
+
+
+@pytest.mark.parametrize("name", ["places from the last to the first", "places by one name, the last one first"])
+def test_numbers_are_functions(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else places of two turns, or of two statements, would never meet."""
+    made, plan = altered(name)
+    monkeypatch.setattr(reader, "number_of", one_number)
+    assert is_proved(proved(made.function, plan))
