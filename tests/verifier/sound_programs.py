@@ -185,6 +185,26 @@ fn f(first: i32[m + 1], x: i32[n, 8]): i32[m, 8]
     }
     return y
 }"""
+LENGTHS = """
+fn f(len: i32[n], x: i32[n, m]): i32[n, m]
+    where m >= 1
+    assume len in 0..m
+{
+    new y: i32[n, m]
+    par n |i| {
+        let l = len[i]
+        par m |k| { y[i, k] = 0 }
+        par l |k| { y[i, k] = x[i, k] }
+        y[i, l] = 7
+    }
+    return y
+}"""
+PLACES = """
+fn f(at: i32[n], x: i32[n], inout y: i32[2 * n])
+    assume at in 0..n
+{
+    seq n |i| { y[at[i] + i] = x[i] }
+}"""
 
 PROGRAMS = {
     "turns": (TURNS, ""),
@@ -203,5 +223,7 @@ PROGRAMS = {
     "lanes": (LANES, ""),
     "atomics": (ATOMICS, ""),
     "rows": (ROWS, ""),
+    "lengths": (LENGTHS, ""),
+    "places": (PLACES, ""),
 }
 """Each with what its schedule does."""
