@@ -200,7 +200,9 @@ class Flow:
         """Names for two instances at one place; one name for what is the same by that. `alone`: by one thread."""
         launch = a.site.launch
         own = (*launch.blocks, *launch.threads) if alone else ()
-        return order.sides_of(a.site, b.site, (*own, *self.instance(a.home, a.site)) if launch is b.site.launch else ())
+        said = (x.as_sym for x, y in zip(a.index, b.index, strict=False) if x is y and a.home == b.home)
+        same = (*own, *self.instance(a.home, a.site), *(s for s in said if s is not None))
+        return order.sides_of(a.site, b.site, same if launch is b.site.launch else ())
 
     def instance(self, home: Home, site: Site) -> tuple[Sym, ...]:
         """The coordinates that say which block's, thread's or turn's memory it is."""
