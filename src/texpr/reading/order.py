@@ -125,12 +125,17 @@ def _names(site: Site, mark: str, same: tuple[Sym, ...]) -> Names:
 
 def domains(a: Site, b: Site, sides: Sides) -> Iterator[Formula]:
     """That there are both instances."""
-    yield from _renamed(a, tuple(sides.a.items()))
-    yield from _renamed(b, tuple(sides.b.items()))
+    yield from renamed(a, sides.a)
+    yield from renamed(b, sides.b)
+
+
+def renamed(site: Site, names: Mapping[Sym, Sym | Expr]) -> tuple[Formula, ...]:
+    """That there is an instance of a site, by these names."""
+    return _renamed(site, tuple(names.items()))
 
 
 @lru_cache(maxsize=1 << 12)
-def _renamed(site: Site, names: tuple[tuple[Sym, Expr], ...]) -> tuple[Formula, ...]:
+def _renamed(site: Site, names: tuple[tuple[Sym, Sym | Expr], ...]) -> tuple[Formula, ...]:
     return tuple(rename(f, dict(names)) for f in site.where)
 
 

@@ -408,6 +408,6 @@ def own_names(site: Site) -> dict[Sym, Sym]:
 def there(site: Site, pairs: Iterable[tuple[Expr, Expr]], said: Iterable[Sequence[Expr]], *more: Formula) -> There:
     """Instances of `site` at which the first of each pair, in its own coordinates, is the second; `more` is by `own_names`."""
     names = own_names(site)
-    facts = [*(rename(fact, names) for fact in site.where), *more]
+    facts = [*order.renamed(site, names), *more]
     facts += [Eq(mine.substitute(names) - asked) for mine, asked in pairs]
     return There(names, tuple(facts), tuple(map(tuple, said)))
