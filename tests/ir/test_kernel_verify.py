@@ -316,12 +316,18 @@ def _of_a_cluster(kernel: k.Kernel) -> k.Kernel:
     return replace(kernel, axes=(*kernel.axes, blocks), arrays=arrays)
 
 
+def _of_the_caller(kernel: k.Kernel) -> k.Kernel:
+    """With memory of the plan for an array of its own."""
+    return replace(kernel, scalars=(), arrays=(*kernel.arrays, k.Array(kernel.scalars[0], k.Space.LOCAL)))
+
+
 ONE_F32 = Literal(1.0, F32)
 TWIN = Buffer("own", F32, (expr(4),), "local")
 BUILT: list[tuple[str, Callable[[k.Kernel], k.Kernel], str]] = [
     ("names_are_words", lambda kernel: replace(kernel, name="a b"), "'a b' is no name"),
     ("names_are_words", _with(k.Declare(Sym("1st"), F32, ONE_F32)), "'1st' is no name"),
     ("kernels_differ", _renamed, "2 kernels are called second"),
+    ("arrays_are_of_one_kernel", _of_the_caller, "c is made by a kernel, and is something else"),
     ("operation_is_known", _with(k.Declare(Sym("v"), F32, Op("half", (ONE_F32,), F32))), "there is no operation half"),
     ("buffer_is_in_scope", _with(k.Declare(Sym("v"), F32, Load(TWIN, (ZERO,)))), "buffer own is not in scope"),
     ("loop_kind_is_known", _with(k.For(Sym("v"), ZERO, sym("n"), (), ONE, factor=2)), "a serial loop has the factor 2"),

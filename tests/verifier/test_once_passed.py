@@ -10,9 +10,11 @@ from tests.verifier.verdicts import is_proved
 from texpr import driver
 from texpr.affine.expr import sym
 from texpr.frontend import parse
+from texpr.ir import kernel as k
 from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_text import plan_text
 from texpr.ir.tags import Moved, Statement
+from texpr.isa.levels import Space
 from texpr.verifier import prove, question
 from texpr.witness import proved, search
 
@@ -285,3 +287,14 @@ def test_a_thread_that_does_not_wait_reads_no_box() -> None:
     schedule = "bind(i, grid.x) stage(x, at=u, in=shared, via=tma) -> xs"
     assert is_laid_right(MET, schedule, cut)
     assert not is_laid_right(MET, schedule, cut, test)
+
+
+@pytest.mark.parametrize("space", [Space.SHARED, Space.LOCAL], ids=["shared", "local"])
+def test_what_a_caller_gives_is_no_array_of_a_kernel(space: Space) -> None:
+    """Where a kernel makes it, nothing was asked of what is read: it was taken for what the caller gave."""
+    text = "fn f(x: i32[8]): i32[8] { new y: i32[8]\n par 8 |i| { y[i] = x[i] }\n return y }"
+    made = driver.lower(driver.parse(text)["f"], "sm_90a")
+    (kernel,), (x,) = k.kernels(made.plan.steps), made.plan.params
+    own = replace(kernel, buffers=tuple(b for b in kernel.buffers if b is not x), arrays=(k.Array(x, space),))
+    assert is_proved(proved(made.function, made.plan))
+    assert not is_proved(proved(made.function, replace(made.plan, steps=(k.Launch(own),))))

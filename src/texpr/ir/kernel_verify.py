@@ -300,6 +300,13 @@ def kernels_use_the_plans_memory(plan: k.Plan) -> Iterator[str]:
         yield from (f"kernel {kernel.name}: {b.name} is no parameter" for b in kernel.scalars if b not in plan.params)
 
 
+def arrays_are_of_one_kernel(plan: k.Plan) -> Iterator[str]:
+    """What a kernel makes is no memory of the plan, nor of another kernel."""
+    made = Counter(array.buffer for kernel in dict.fromkeys(k.kernels(plan.steps)) for array in kernel.arrays)
+    found = made + Counter({*plan.params, *plan.results, *plan.workspace})
+    yield from (f"{buffer.name} is made by a kernel, and is something else" for buffer in made if found[buffer] > 1)
+
+
 def loops_are_run_together(plan: k.Plan) -> Iterator[str]:
     """What one launch runs can be, under a name of its own, and its blocks meet in workspace of their own."""
     loops = tuple(together(plan.steps))
@@ -328,6 +335,7 @@ PLAN_RULES: tuple[PlanRule, ...] = (
     fixed_sizes_are_gone,
     kernels_differ,
     kernels_use_the_plans_memory,
+    arrays_are_of_one_kernel,
 )
 
 
