@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from tests.schedule.laid import laid, lowered
+from tests.verifier.sound_memory import MEMORY
 from tests.verifier.sound_programs import ATOMICS
 from tests.verifier.verdicts import is_proved
 
@@ -298,3 +299,14 @@ def test_what_a_caller_gives_is_no_array_of_a_kernel(space: Space) -> None:
     own = replace(kernel, buffers=tuple(b for b in kernel.buffers if b is not x), arrays=(k.Array(x, space),))
     assert is_proved(proved(made.function, made.plan))
     assert not is_proved(proved(made.function, replace(made.plan, steps=(k.Launch(own),))))
+
+
+@pytest.mark.parametrize("by", [-1, 1, 2])
+def test_barriers_of_the_engine_are_in_bounds(by: int) -> None:
+    """All signals at barriers agreed on which that is, but their array has none there."""
+    text = MEMORY["ring of tiles"][0]
+    schedule = "bind(b, grid.x) stage(x, at=i, in=shared, via=tma) -> xs pipeline(i, stages=2)"
+    assert is_laid_right(text, schedule)
+    init = tuple((f"init xs_full[{n}]", f"init xs_full[{n + by}]") for n in ((1, 0) if by > 0 else (0, 1)))
+    used = (("xs_full[(i % 2)]", f"xs_full[(i % 2) + {by}]"),) * 2
+    assert not is_laid_right(text, schedule, *init, *used, ("xs_full[((i + 1) % 2)]", f"xs_full[((i + 1) % 2) + {by}]"))

@@ -201,6 +201,7 @@ class Reading:
                 yield event.target, event.site, event.span
             for value, site in ((event.value, event.site), *event.site.tests):
                 yield from ((load, at, event.span) for load, at in read_by(value, site))
+        yield from ((each.barrier, each.site, getattr(each.stmt, "span", NOWHERE)) for each in self.signals)
         for variable in self.variables.values():  # read where it is declared, wherever that is wanted
             if variable.value is not None:
                 yield from ((load, at, NOWHERE) for load, at in read_by(variable.value, variable.site))
