@@ -64,12 +64,14 @@ class Flight:
 
 @dataclass
 class Outgoing:
-    """A copy from shared memory: for each element where it comes from and where it goes. `read`: whether it has been read."""
+    """A copy from shared memory: for each element where it comes from and where it goes. `read`: whether it has been read,
+    and then it is `found`. Where it goes nobody knows meanwhile what is there."""
 
     group: int
     moves: tuple[tuple[Memory, Element, tuple[Memory, Element]], ...]
     reduce: str | None = None
     read: bool = False
+    found: list[Any] = field(default_factory=list[Any])
 
 
 @dataclass
@@ -221,7 +223,7 @@ class Engine:
         for memory, element in sources:
             self.leave(thread, memory, element)
         moves = tuple((memory, element, target) for (memory, element), target in zip(sources, targets, strict=True))
-        thread.stores.append(Outgoing(thread.bulk_groups, moves, stmt.reduce))
+        self.send(thread, moves, stmt.reduce)
 
     def load(self, thread: Thread, stmt: k.CopyTensor) -> None:
         map = self.maps[stmt.map]
@@ -289,7 +291,16 @@ class Engine:
                 continue
             self.leave(thread, memory, element)
             moves.append((memory, element, self.tensor(map, index)))
-        thread.stores.append(Outgoing(thread.bulk_groups, tuple(moves), stmt.reduce))
+        self.send(thread, tuple(moves), stmt.reduce)
+
+    def send(
+        self, thread: Thread, moves: tuple[tuple[Memory, Element, tuple[Memory, Element]], ...], reduce: str | None
+    ) -> None:
+        """A copy from shared memory starts: until it is waited for, nobody knows what is there."""
+        for _, _, (target, at) in moves if reduce is None else ():
+            target.touch(at, thread.touch(), writes=True)
+            target.lose(at)
+        thread.stores.append(Outgoing(thread.bulk_groups, moves, reduce))
 
     def leave(self, thread: Thread, memory: Memory, element: Element) -> None:
         """An element that is on its way out of shared memory, behind a fence of who wrote it."""
@@ -304,17 +315,23 @@ class Engine:
         """Groups but the last `pending` have read their tiles; without `read` they have written too."""
         done = [each for each in thread.stores if each.group < thread.bulk_groups - pending]
         for each in done:
-            for memory, element, (target, at) in () if each.read else each.moves:
+            if not each.read:
+                each.read, each.found = True, [memory.values.get(element) for memory, element, _ in each.moves]
+                for memory, element, _ in each.moves:
+                    self.reading.remove((id(memory), element))
+            if read:
+                continue
+            thread.stores.remove(each)
+            for (_, _, (target, at)), new in zip(each.moves, each.found, strict=True):
                 if each.reduce is None:
                     target.touch(at, thread.touch(), writes=True)
-                    target.values[at] = memory.values[element]
+                    if target.is_held(at):
+                        raise Fault(f"{target.name}{list(at)} is written while it is stored to")
+                    if new is not None:
+                        target.put(at, new)
                 else:  # at once, whoever else combines there
-                    old, new = target.values[at], memory.values[element]
+                    old = target.values[at]
                     target.values[at] = {"add": old + new, "min": min(old, new), "max": max(old, new)}[each.reduce]
-                self.reading.remove((id(memory), element))
-            each.read = True
-            if not read:
-                thread.stores.remove(each)
 
 
 def map_index(thread: Thread, at: tuple[Any, ...]) -> list[int]:

@@ -219,6 +219,10 @@ class Thread:
     def whole(self, body: Sequence[k.Stmt]) -> Generator[Stop, Any, None]:
         """Runs all of a kernel."""
         yield from self.run(body)
+        self.end()
+
+    def end(self) -> None:
+        """Nothing is left on its way."""
         if self.copies or self.stores:
             raise Fault("copies are never waited for")
 

@@ -209,6 +209,7 @@ MEMORY = {
     "cluster": (CLUSTER, blocked(4, *"jlo") + " place(row, cluster)"),
     "sweeps": (SWEEPS, blocked(4, *"ijkl") + " place(a, cluster) place(b, cluster)"),
     "tile": (RING, staged("tma")),
+    "stored": (RING, staged("tma", "stage(y, at=i, in=shared, via=tma) -> ys")),
     "ring of tiles": (RING, staged("tma", "pipeline(i, stages=2)")),
 }
 """Each with what its schedule does."""

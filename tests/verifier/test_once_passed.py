@@ -310,3 +310,12 @@ def test_barriers_of_the_engine_are_in_bounds(by: int) -> None:
     init = tuple((f"init xs_full[{n}]", f"init xs_full[{n + by}]") for n in ((1, 0) if by > 0 else (0, 1)))
     used = (("xs_full[(i % 2)]", f"xs_full[(i % 2) + {by}]"),) * 2
     assert not is_laid_right(text, schedule, *init, *used, ("xs_full[((i + 1) % 2)]", f"xs_full[((i + 1) % 2) + {by}]"))
+
+
+def test_a_wait_ends() -> None:
+    """What arrives at a barrier was asked to come before who waits for it, but not what brings its bytes."""
+    text, schedule = MEMORY["stored"]
+    load = "            tensor load xs[0, 0] = x_map[8 * i] arrives xs_full[0]\n"
+    commit = "            commit_bulk\n"
+    assert is_laid_right(text, schedule)
+    assert not is_laid_right(text, schedule, (load, ""), (commit, load + commit))

@@ -74,7 +74,7 @@ class Phases:
                 (COPY, "bytes of a phase", "each copy is counted", self.strewn),
                 (ARRIVAL, "a phase is waited for", "before its thread ends", self.forgotten),
                 (k.BarrierWait, "parity", "0, and then the other one each time", self.misread),
-                (k.BarrierWait, "a wait ends", "its phase was begun before", self.endless),
+                (ARRIVAL | COPY, "a wait ends", "its phase was begun before", self.endless),
                 (ARRIVAL | COPY, "all have passed", "before the next phase begins", self.passed_by),
                 (ARRIVAL | COPY | k.BarrierWait, "phases follow", "the one before was seen to complete", self.unseen),
             ):
@@ -155,10 +155,12 @@ class Phases:
                     Eq((wait.signal.parity.substitute(wait.names) - each.signal.parity.substitute(each.names)) % 2),
                 )
 
-    def endless(self, wait: Named) -> Cases:
-        """A wait for what begins behind it."""
-        for phase in self.begun(wait)[0]:
-            yield phase.there, disj(not_behind(phase.site, wait.site, Sides(phase.names, wait.names), False))
+    def endless(self, user: Named) -> Cases:
+        """A wait for a phase before what arrives there, or brings bytes to it."""
+        for wait in self.others(user, k.BarrierWait):
+            late = disj(not_behind(user.site, wait.site, Sides(user.names, wait.names), False))
+            for phase in self.phases(user):
+                yield wait.there, late, phase.there, _among(self.phases(wait), phase)
 
     def forgotten(self, arrival: Named) -> Cases:
         """A phase that its thread does not wait for, or a wait for another one that is said to be for it."""
