@@ -41,7 +41,7 @@ EQUIVALENT = {
 """Changes that change nothing, by patterns for class and place, each with the reason; the emulator agrees."""
 
 UNDECIDED = {
-    ("guard dropped", "* if"): "threads compute what lies outside, in memory of their own that nobody reads",
+    ("guard dropped", "* if"): "threads compute what lies outside, in memory of their own that nobody wrote, or reads",
 }
 """The same of changes that are no instances of statements everywhere, and so not proved."""
 
@@ -104,7 +104,8 @@ def changing(name: str) -> list[str]:
             for p in function.params
         }
         known = any(fnmatch(bug.kind, kind) and fnmatch(bug.name, place) for kind, place in reasons)
-        if not known or wrong(Laid(function, function, bug.plan), arrays, sizes, orders=(None, LOCKSTEP, 0, 1)) is not None:
+        made, allowed = Laid(function, function, bug.plan), "uninitialised" if reasons is UNDECIDED else None
+        if not known or wrong(made, arrays, sizes, (None, LOCKSTEP, 0, 1), allowed=allowed) is not None:
             wrongs.append(f"{bug.kind} in {bug.name}")
     return wrongs
 

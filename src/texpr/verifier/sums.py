@@ -30,7 +30,7 @@ from texpr.presburger.formula import Eq, Formula, between, conj, differ, disj, e
 from texpr.presburger.questions import witness
 from texpr.presburger.relaxed import eliminated, flat
 from texpr.reading.actions import Action, indices
-from texpr.reading.events import Event, Site
+from texpr.reading.events import Event, Site, plainly
 from texpr.reading.order import sides_of
 from texpr.verifier.asked import Asked, Told
 from texpr.verifier.flow import Access, Flow, Home
@@ -222,7 +222,7 @@ class Sums:
         dims, own = event.site.dims, subscripts(place)
         said, rest = dict(zip(dims, self.tags[event].inverse, strict=False)), [s for s in dims if s not in same]
         values = [dict(zip(ELEMENTS, index, strict=False)) for index in (map(expr, PLACES), own)]
-        at, back = ({s: said.get(s, expr(0)).substitute(v) for s in rest} for v in values)
+        at, back = ({s: plainly(said.get(s, expr(0)).substitute(v), event.site) for s in rest} for v in values)
         if any(back[s] is not expr(s) for s in rest):
             what = "a part is taken once" if event in self.joins else "a place starts once"
             self.doubts.append((event, what, (*event.site.where, differ(back.values(), rest))))
