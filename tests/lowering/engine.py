@@ -6,6 +6,7 @@ store of a tile sees only behind their fence. Swizzles are computed here from th
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
@@ -84,7 +85,7 @@ class Engine:
     barriers: dict[Spot, Phases] = field(default_factory=dict[Spot, Phases])
     flights: list[Flight] = field(default_factory=list[Flight])
     landed: dict[Spot, tuple[Spot, int]] = field(default_factory=dict[Spot, "tuple[Spot, int]"])
-    reading: set[Spot] = field(default_factory=set[Spot])
+    reading: Counter[Spot] = field(default_factory=Counter[Spot])
     unfenced: dict[Spot, int] = field(default_factory=dict[Spot, int])
     fenced: dict[Spot, Touch] = field(default_factory=dict[Spot, "Touch"])
 
@@ -275,7 +276,7 @@ class Engine:
         there = self.landed.get((id(memory), element))
         if there is not None and thread.seen.get(there[0], 0) < there[1]:
             raise Fault(f"{memory.name}{list(element)} is touched by a thread that has not waited for it")
-        if writes and (id(memory), element) in self.reading:
+        if writes and self.reading[id(memory), element]:
             raise Fault(f"{memory.name}{list(element)} is written while a store reads it")
 
     def store(self, thread: Thread, stmt: k.StoreTensor) -> None:
@@ -309,7 +310,7 @@ class Engine:
         fence = self.fenced.get((id(memory), element))
         if (id(memory), element) in self.unfenced or (fence is not None and not ordered(fence, thread.touch())):
             raise Fault(f"{memory.name}{list(element)} is stored, but its writer has passed no fence")
-        self.reading.add((id(memory), element))
+        self.reading[id(memory), element] += 1
 
     def finish(self, thread: Thread, pending: int, read: bool) -> None:
         """Groups but the last `pending` have read their tiles; without `read` they have written too."""
@@ -318,7 +319,7 @@ class Engine:
             if not each.read:
                 each.read, each.found = True, [memory.values.get(element) for memory, element, _ in each.moves]
                 for memory, element, _ in each.moves:
-                    self.reading.remove((id(memory), element))
+                    self.reading[id(memory), element] -= 1
             if read:
                 continue
             thread.stores.remove(each)
