@@ -269,7 +269,19 @@ fn f(one: i32[n], two: i32[n], inout y: i32[m])
 }"""
 """Two places that data say."""
 
+KEPT = """
+fn f(x: i32[n], P: i32[n], inout a: i32[n])
+    where n >= 1
+    assume P in 0..n, x in 0..n
+{
+    let p = P[0]
+    let q = x[0]
+    par n |i| { a[i] = x[p] + P[q] + q }
+}"""
+"""What is read once, in a kernel of its own, and named in the next."""
+
 PROGRAMS = {
+    "kept": KEPT,
     "scattered": SCATTERED,
     "twice": TWICE,
     "columns": COLUMNS,
@@ -290,6 +302,10 @@ PROGRAMS = {
 }
 
 WRONG = {
+    "a kept let for another": (KEPT, ("= p_1[]", "= q_1[]")),
+    "kept lets exchanged": (KEPT, ("= p_1[]", "= o_1[]"), ("= q_1[]", "= p_1[]"), ("= o_1[]", "= q_1[]")),
+    "a let that is kept too late": (KEPT, ("    launch f_p_1\n    launch f_a", "    launch f_a\n    launch f_p_1")),
+    "a let that is written over": (KEPT, ("    q_1[] = x[0]", "    p_1[] = x[0]\n    q_1[] = x[0]")),
     "the wrong row": (ENDS, ("let n: i32 = len[i]", "let n: i32 = len[0]")),
     "a number of its own": (ENDS, ("let n: i32 = len[i]", "let n: i32 = 7:i32")),
     "one too many": (ENDS, ("in thread..n by", "in thread..n + 1 by")),

@@ -44,9 +44,9 @@ def untouched(copy: Access, flow: Flow) -> Point | None:
     """An instance of a copy whose element the program does not write in the same iterations. Raises Undecided."""
     found = list[There]()
     for action in flow.program.actions:
-        names, target = apart(action), action.target
-        if action.stored == copy.stored and not action.spot.tests and isinstance(target, Load) and {*copy.indices} <= {*names}:
+        names, index = apart(action), subscripts(action.target)
+        if action.stored == copy.stored and not action.spot.tests and {*copy.indices} <= {*names}:
             facts = *flow.written(action, names, copy), *(Eq(expr(names[sym]) - e) for sym, e in copy.indices.items())
-            said = {e.as_sym: given for e, given in zip(target.index, copy.meant, strict=True)} | {**copy.indices}
+            said = {e.as_sym: given for e, given in zip(index, copy.meant, strict=True)} | {**copy.indices}
             found.append(There(names, facts, (tuple(said.get(sym, expr(0)) for sym in names),)))
     return nowhere(copy.site.where, found, flow.premises)

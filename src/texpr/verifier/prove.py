@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, combinations_with_replacement, product
 from typing import TypeVarTuple, Unpack
 
+from texpr.affine.expr import expr, number_of
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.kernel_verify import verify
@@ -180,8 +181,9 @@ class _Prover:
 
     def other(self, event: Event, tag: Tag | None) -> str | None:
         """What an event is that does no statement, None where that is not known."""
-        if home_of(event.target) in self.flow.reading.named:
-            return ""  # the program's `let` alone
+        named = self.flow.reading.named.get(home_of(event.target))
+        if named is not None and not isinstance(tag, Moved):
+            return ""  # the program's `let` alone, or a copy of that
         if event in self.sums.joins or home_of(event.target) in self.sums.parts:
             return "a step of a sum in parts"
         if isinstance(tag, Hole):
@@ -194,6 +196,8 @@ class _Prover:
             copy = copied(event, source, tag, self.flow) if isinstance(source, Load | Ref) else ()
             self.touch(*copy)
             self.copies += copy[1:]
+            if named is not None and not any(named is expr(number_of(a.stored.name, a.copies)) for a in copy):
+                return ""
             return "a copy of an element" if copy else None
         is_first = isinstance(event.stmt, k.Declare) and isinstance(event.value, Literal)
         return "a first value that nobody reads" if is_first else None
