@@ -1,6 +1,9 @@
 """Registers that index expressions name: ends of loops, tests, subscripts, as the program's `let`s say them; and what is wrong
 with them in plans that were altered by hand."""
 
+from dataclasses import replace
+from itertools import product
+
 import pytest
 from tests.verifier.verdicts import is_proved, open_of
 
@@ -10,6 +13,7 @@ from texpr.driver import Compiled
 from texpr.ir.kernel import Plan
 from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_text import plan_text
+from texpr.ir.tags import Moved
 from texpr.reading import reader
 from texpr.verifier import prove, question
 from texpr.witness import proved, search
@@ -418,6 +422,22 @@ def test_what_a_register_holds_is_asked(name: str) -> None:
     asked = question(made.function, plan)
     asked.reading.named.clear()
     assert is_proved(prove(asked, plan, search(asked)))
+
+
+@pytest.mark.parametrize("name", ["a kept let for another", "kept lets exchanged"])
+def test_a_copy_of_another_let_is_not_called_so(name: str) -> None:
+    """Whatever tags say that it is a copy of."""
+    made, plan = altered(name)
+    asked = question(made.function, plan)
+    right = search(question(made.function, made.plan))
+    moved = dict.fromkeys(tag for tag in right.events if isinstance(tag, Moved))
+    places = [at for at, tag in enumerate(right.events) if isinstance(tag, Moved)]
+    assert len(places) == 2
+    for two in product(moved, repeat=2):
+        events = [*right.events]
+        for at, tag in zip(places, two, strict=True):
+            events[at] = tag
+        assert not is_proved(prove(asked, plan, replace(right, events=tuple(events))))
 
 
 def one_number(label: str, _: object) -> Number:
