@@ -19,6 +19,7 @@ from texpr.presburger.relaxed import flat
 from texpr.reading.actions import Action, indices
 from texpr.reading.events import Event, Launch, plainly
 from texpr.verifier import Proof, Question, Tags, Verdict, prove, question
+from texpr.verifier.copies import copied, untouched
 from texpr.verifier.flow import Flow
 from texpr.verifier.match import Match, Operand, Unlike, home_of
 from texpr.verifier.sums import Sums
@@ -299,18 +300,32 @@ class _Search:
         if not stored or not isinstance(plain, Load):
             return self.passed_on(event, source, anchors)
         fitting = [m for m in anchors if m.action.stored in stored and home_of(m.event.target) == home_of(held)]
-        for match in sorted(fitting, key=lambda m: -len(m.action.spot.loops)):
-            action = match.action
-            assert isinstance(action.target, Load)
-            loops = [loop.sym for loop in action.spot.loops]
-            fixed = {sym for e in action.target.index for sym in e.syms()} & set(loops)
-            counts = range(len(loops), -1, -1)
-            for count in sorted(counts, key=lambda n: not fixed <= set(loops[:n])):  # else the sum is done for all elements
-                whole = fixed <= set(loops[:count]) or plain.buffer not in self.asked.reading.spaces
-                found = self.outer(event, plain, action, loops[:count]) if whole else None
-                if found is not None:
-                    return self.moved(event, action, found, 1 if outward else -1, plain)
-        return None
+        actions = dict.fromkeys(m.action for m in sorted(fitting, key=lambda m: -len(m.action.spot.loops)))
+        tags = (tag for action in actions for tag in self.moves(event, action, 1 if outward else -1, plain))
+        first = next(tags, None)
+        guarded = any(len(action.spot.domain) > len(action.spot.loops) for action in actions)
+        if first is None or not guarded or self.keeps_to(event, source, first):
+            return first
+        return next((tag for tag in tags if self.keeps_to(event, source, tag)), first)
+
+    def moves(self, event: Event, action: Action, side: int, plain: Load) -> Iterator[Moved]:
+        """`event` as a copy before, or behind, loops around `action`: for some of their indices, likely ones first."""
+        assert isinstance(action.target, Load)
+        loops = [loop.sym for loop in action.spot.loops]
+        fixed = {sym for e in action.target.index for sym in e.syms()} & set(loops)
+        counts = range(len(loops), -1, -1)
+        for count in sorted(counts, key=lambda n: not fixed <= set(loops[:n])):  # else the sum is done for all elements
+            whole = fixed <= set(loops[:count]) or plain.buffer not in self.asked.reading.spaces
+            found = self.outer(event, plain, action, loops[:count]) if whole else None
+            if found is not None:
+                yield self.moved(event, action, found, side, plain)
+
+    def keeps_to(self, event: Event, source: Load | Ref, tag: Moved) -> bool:
+        """Whether a copy is of what the program writes in the same iterations, which a test of indices may leave out."""
+        try:
+            return any(untouched(copy, self.flow) is None for copy in copied(event, source, tag, self.flow)[1:])
+        except Undecided:
+            return False
 
     def passed_on(self, event: Event, source: Load | Ref, anchors: Sequence[Match]) -> Moved | None:
         """`event` as a copy of what one register keeps to another one, which updates it next, or from one that did so last."""
