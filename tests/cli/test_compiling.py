@@ -168,7 +168,7 @@ def test_a_negative_size_is_a_wrong_call(
 
 
 GROUPS = """fn groups(x: f32[C], const G: i32 = 4): f32[G]
-    where C % G == 0
+    where C / G * G == C
 {
     new y: f32[G]
     par G |g| {
