@@ -21,6 +21,7 @@ def values(random: random.Random) -> Expr:
     parts = (
         expr(A), expr(B), expr(M), expr(N), expr(A) * N, expr(B) * M, expr(M) * N, (expr(A) * N + B) // N,
         (expr(A) * N + B) % N,
+        expr(A) * (expr(M) // 2), (expr(M) // 2) * N,
         expr(A) // (2 * expr(N)), expr(B) % (3 * expr(N)), maximum(expr(M) * N, 1),
     )  # fmt: skip
     return sum((random.choice(parts) * random.choice((-2, -1, 1, 1, 2)) for _ in range(3)), expr(random.randint(-3, 3)))

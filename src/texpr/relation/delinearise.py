@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, repeat
 from itertools import product as choices
 from math import gcd
 
@@ -129,13 +129,17 @@ def _chains(indices: Sequence[Expr], params: frozenset[Sym]) -> list[tuple[Expr,
 
 
 def _extents(extent: Expr, strides: Sequence[Expr], proofs: Sequence[Known]) -> tuple[Expr, ...]:
-    """Extents under strides. Where G divides the extent C, as callers promise, there are G stretches of C / G."""
+    """Extents under strides. Where G > 0 divides the extent C, as callers promise, there are G stretches of C / G."""
     (whole, rest), part = quotient(extent, strides[0]), strides[0].as_atom
     if rest is not ZERO:
         whole = extent // strides[0]
-    if isinstance(part, FloorDiv) and part.num is extent and all(each.nonnegative(-(extent % part.den)) for each in proofs):
+    if isinstance(part, FloorDiv) and part.num is extent and all(map(_promised, proofs, repeat(extent), repeat(part.den))):
         whole = part.den
     return (whole, *(quotient(big, small)[0] for big, small in pairwise(strides)))
+
+
+def _promised(proof: Known, extent: Expr, divisor: Expr) -> bool:
+    return proof.positive(divisor) and proof.nonnegative(-(extent % divisor))
 
 
 def _digits(index: Expr, strides: Sequence[Expr], shape: Sequence[Expr], proof: Known) -> tuple[Expr, ...] | None:
