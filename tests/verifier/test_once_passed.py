@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from tests.schedule.laid import laid, lowered
-from tests.verifier.sound_memory import MEMORY
+from tests.verifier.sound_memory import ASKED, MEMORY
 from tests.verifier.sound_programs import ATOMICS
 from tests.verifier.verdicts import is_proved
 
@@ -236,18 +236,6 @@ fn f(x: i32[n, 8], z: i32[n]): (i32[n, 8], i32[n, 8]) {
     }
     return (y, w)
 }"""
-MET = """
-fn f(x: i32[n, 8] align(16), z: i32[n]): (i32[n, 8], i32[n]) {
-    new y: i32[n, 8]
-    new w: i32[n]
-    par n |i| {
-        par 8 |o| { y[i, o] = 1 }
-        w[i] = 0
-        if z[i] > 0 { w[i] = 1 }
-        if z[i] > 0 { par 1 |u| { par 8 |q| { y[i, q] = 2 * x[i, 7 - q] } } }
-    }
-    return (y, w)
-}"""
 OWN_TEST = "(z[i] > 0:i32)", "(z[max(i - thread, 0)] > 0:i32)"
 
 
@@ -276,9 +264,9 @@ def test_each_thread_asks_a_test_of_its_own() -> None:
         "bind(i, grid.x) stage(x, at=u, in=shared) -> xs",
         "        if (i32(thread) == 0:i32) {\n            w[i] = 1:i32",
     )
-    assert is_laid_right(MET, schedule, OWN_TEST)
-    assert is_laid_right(MET, schedule, (alone, f"        barrier warp\n{alone}"))
-    assert not is_laid_right(MET, schedule, OWN_TEST, (alone, f"        barrier warp\n{alone}"))
+    assert is_laid_right(ASKED, schedule, OWN_TEST)
+    assert is_laid_right(ASKED, schedule, (alone, f"        barrier warp\n{alone}"))
+    assert not is_laid_right(ASKED, schedule, OWN_TEST, (alone, f"        barrier warp\n{alone}"))
 
 
 def test_a_thread_that_does_not_wait_reads_no_box() -> None:
@@ -286,8 +274,8 @@ def test_a_thread_that_does_not_wait_reads_no_box() -> None:
     end, again = "parity (u % 2)\n", "        }\n    }\n    if (z[i] > 0:i32) {\n        for v in 0..1 uniform {\n"
     cut, test = (end, end + again), ("let decided_1: bool = (z[i] ", "let decided_1: bool = (z[max(i - thread, 0)] ")
     schedule = "bind(i, grid.x) stage(x, at=u, in=shared, via=tma) -> xs"
-    assert is_laid_right(MET, schedule, cut)
-    assert not is_laid_right(MET, schedule, cut, test)
+    assert is_laid_right(ASKED, schedule, cut)
+    assert not is_laid_right(ASKED, schedule, cut, test)
 
 
 @pytest.mark.parametrize("space", [Space.SHARED, Space.LOCAL], ids=["shared", "local"])

@@ -381,7 +381,7 @@ class Flow:
             return
         known = dict(zip(ELEMENTS, r.meant, strict=False)) | {t[0].sym: t[1] for t in r.when if not isinstance(t, int)}
         values = {**known, **names}, {**names, **known}
-        yield there(w.site, pairs, dict.fromkeys(tuple(e.substitute(each) for e in w.said) for each in values), *more)
+        yield instances(w.site, pairs, dict.fromkeys(tuple(e.substitute(each) for e in w.said) for each in values), *more)
 
     def outside(self, home: Buffer, index: Sequence[Expr], site: Site) -> Point | None:
         """An instance at which an element is not in its array. Raises Undecided."""
@@ -405,7 +405,7 @@ def own_names(site: Site) -> dict[Sym, Sym]:
     return {sym: Sym(f"{sym.name}○") for sym in site.dims}
 
 
-def there(site: Site, pairs: Iterable[tuple[Expr, Expr]], said: Iterable[Sequence[Expr]], *more: Formula) -> There:
+def instances(site: Site, pairs: Iterable[tuple[Expr, Expr]], said: Iterable[Sequence[Expr]], *more: Formula) -> There:
     """Instances of `site` at which the first of each pair, in its own coordinates, is the second; `more` is by `own_names`."""
     names = own_names(site)
     facts = [*order.renamed(site, names), *more]

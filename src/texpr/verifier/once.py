@@ -22,7 +22,7 @@ from texpr.presburger.there import is_plain, nowhere
 from texpr.reading.actions import Action
 from texpr.reading.events import plainly
 from texpr.reading.order import domains, equal_all, sides_of
-from texpr.verifier.flow import Flow, Home, there
+from texpr.verifier.flow import Flow, Home, instances
 from texpr.verifier.match import Match, home_of
 
 
@@ -66,7 +66,7 @@ class Done:
         if plain and self.refuted(negate(conj(here)) for here in self.told.values()):
             return None
         pairs = ([(e, self.indices[s]) for s, e in match.indices.items() if s in self.indices] for match in self.found)
-        done = [there(m.event.site, each, (_at(m, (), self.indices),)) for m, each in zip(self.found, pairs, strict=True)]
+        done = [instances(m.event.site, each, (_at(m, (), self.indices),)) for m, each in zip(self.found, pairs, strict=True)]
         return nowhere(self.facts, done, self.flow.premises, self.plain)
 
     def twice(self, a: Match, b: Match) -> Point | None:

@@ -139,10 +139,7 @@ class _Variant:
             body.append("char *tx_at = workspace;")
         for buffer in self.plan.workspace:
             scope, name = scope.name(buffer)
-            body += [
-                f"void *{name} = (void *)tx_at;",
-                f"tx_at += tx_aligned({bytes_text(buffer, scope)});",
-            ]
+            body += [f"void *{name} = (void *)tx_at;", f"tx_at += tx_aligned({bytes_text(buffer, scope)});"]
         listed = (*distinct(kernels(self.plan.steps)), *together(self.plan.steps))
         numbers = {each: number for number, each in enumerate(listed)}
         body += [line for step in self.plan.steps for line in self._step(step, scope, numbers)]
