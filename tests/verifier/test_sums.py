@@ -127,8 +127,8 @@ WRONG: dict[str, tuple[str, str, Changes]] = {
     "lanes that start in each turn": (
         "sum",
         "cpu",
-        (("for lane_1 in 0..16 simd {  -- line 5\n                total_block",
-          "for lane_1 in 0..16 simd {\n total_block_lanes[lane_1] = 0:f32\n total_block"),),
+        (("for lane_1 in 0..16 simd {  -- line 5\n                    total_block",
+          "for lane_1 in 0..16 simd {\n total_block_lanes[16 * i_stream + lane_1] = 0:f32\n total_block"),),
     ),
     "what was read before it was whole": (
         "sum",

@@ -122,27 +122,28 @@ def _run(
     """Whole stretches of all streams, then whole groups of one stream's lanes, then what is left of the loop."""
     done = ZERO
     if shape.streams > 1:
-        stretch, group = (emitter.names.sym(f"{loop.sym.base}_{name}") for name in ("stretch", "group"))
+        stretch, group, stream = (emitter.names.sym(f"{loop.sym.base}_{name}") for name in ("stretch", "group", "stream"))
         length = GROUPS * shape.lanes
-        first = (expr(stretch) * shape.streams * GROUPS + expr(group)) * shape.lanes
-        inside = tuple(_group(emitter, loop, body, own, shape, first + s * length, s) for s in range(shape.streams))
-        groups = k.For(group, ZERO, expr(GROUPS), inside, ONE, span=loop.span)
+        first = (expr(stretch) * shape.streams * GROUPS + expr(group)) * shape.lanes + expr(stream) * length
+        inside = _group(emitter, loop, body, own, shape, first, expr(stream) * shape.lanes)
+        streams = k.For(stream, ZERO, expr(shape.streams), (inside,), ONE, "unroll", span=loop.span)
+        groups = k.For(group, ZERO, expr(GROUPS), (streams,), ONE, span=loop.span)
         count = extent // (shape.streams * length)
         yield k.For(stretch, ZERO, count, (groups,), ONE, span=loop.span)
         done = count * (shape.streams * length)
     group, whole = emitter.names.sym(f"{loop.sym.base}_group"), extent // shape.lanes
-    inside = (_group(emitter, loop, body, own, shape, expr(group) * shape.lanes, 0),)
-    yield k.For(group, done // shape.lanes, whole, inside, ONE, span=loop.span)
+    inside = _group(emitter, loop, body, own, shape, expr(group) * shape.lanes, ZERO)
+    yield k.For(group, done // shape.lanes, whole, (inside,), ONE, span=loop.span)
     rest = _with(emitter, body, own, expr(loop.sym) - whole * shape.lanes)
     yield k.For(loop.sym, whole * shape.lanes, extent, rest, ONE, span=loop.span)
 
 
 def _group(
-    emitter: Emitter, loop: ir.Par, body: tuple[ir.Stmt, ...], own: tuple[_Own, ...], shape: _Shape, first: Expr, stream: int
+    emitter: Emitter, loop: ir.Par, body: tuple[ir.Stmt, ...], own: tuple[_Own, ...], shape: _Shape, first: Expr, beside: Expr
 ) -> k.For:
-    """One group of a stream's lanes, from iteration `first` on."""
+    """One group of a stream's lanes, from iteration `first` on. `beside`: lanes of the streams before."""
     lane = emitter.names.sym("lane")
-    inside = _with(emitter, substitute_block(body, {loop.sym: first + expr(lane)}), own, expr(lane) + stream * shape.lanes)
+    inside = _with(emitter, substitute_block(body, {loop.sym: first + expr(lane)}), own, expr(lane) + beside)
     return k.For(lane, ZERO, expr(shape.lanes), inside, ONE, "simd", span=loop.span)
 
 
