@@ -249,3 +249,26 @@ def test_a_result_that_stays_in_a_register_is_missed() -> None:
     asked_ = question(compiled.function, plan)
     assert len(asked_.reading.events) == len(tags.events)
     assert prove(asked_, plan, tags).counts["refused"]
+
+
+def test_what_lanes_exchange_is_no_copy() -> None:
+    """Tags of a plan that copies within a thread say nothing of one that takes the same from the lane beside."""
+    text = """fn f(x: f32[256]): f32[256] {
+        new y: f32[256]
+        par 256 |i| {
+            new v: f32 = x[i]
+            new w: f32
+            w = v
+            y[i] = w
+        }
+        return y
+    }"""
+    compiled = driver.lower(driver.parse(text)["f"], "sm_90a", schedule=None)
+    tags = search(question(compiled.function, compiled.plan))
+    first, second, third = tags.events
+    assert isinstance(second, Statement)
+    plan = parse_plan(plan_text(compiled.plan).replace("let w: f32 = v", "exchange w = v ^ 1"))
+    asked_ = question(compiled.function, plan)
+    assert [event.kind for event in asked_.reading.events] == ["plain", "exchange", "plain"]
+    for said in (second, Moved(0, second.indices, 1, ())):
+        assert not is_proved(prove(asked_, plan, replace(tags, events=(first, said, third))))

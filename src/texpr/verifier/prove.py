@@ -14,7 +14,7 @@ from texpr.ir import program as ir
 from texpr.ir.kernel_verify import verify
 from texpr.ir.proof import Obligation, Proof, Verdict
 from texpr.ir.shared import overlaps
-from texpr.ir.tags import Hole, Moved, Statement, Tag, Tags
+from texpr.ir.tags import Hole, Moved, Statement, Step, Tag, Tags
 from texpr.ir.value import Buffer, Literal, Load, Ref
 from texpr.isa.levels import Space
 from texpr.presburger.formula import Formula, compare, conj, negate
@@ -147,7 +147,9 @@ class _Prover:
         events, tags = self.flow.reading.events, self.flow.tags.events
         if len(tags) != len(events):
             raise ValueError("tags of another plan")
-        tagged, self.sums = dict(zip(events, tags, strict=True)), Sums(self.flow)
+        # what lanes exchange is no plain copy, whatever is said of it
+        tagged = {e: t if e.kind != "exchange" or isinstance(t, Step) else None for e, t in zip(events, tags, strict=True)}
+        self.sums = Sums(self.flow)
         for event, tag in tagged.items():
             if isinstance(tag, Statement):
                 self.statement(event, tag)
