@@ -26,19 +26,20 @@ IntoExpr: TypeAlias = "Expr | Sym | int"
 class Expr:
     """A canonical sum. Build with `expr`, `sym` and the operators, never with the class itself."""
 
-    __slots__ = ("_linear", "_negative", "_others", "_syms", "_text", "constant", "terms")
+    __slots__ = ("_linear", "_names", "_negative", "_others", "_syms", "_text", "constant", "terms")
     constant: int
     terms: tuple[tuple[Monomial, int], ...]
     _others: dict[int, Expr]
     _negative: Expr | None
     _linear: bool | None
+    _names: tuple[Sym, ...] | None
     _syms: frozenset[Sym] | None
     _text: str | None
 
     def __init__(self, constant: int, terms: tuple[tuple[Monomial, int], ...], others: dict[int, Expr]):
         """`others`: those with the same terms, by their constants."""
         self.constant, self.terms, self._others = constant, terms, others
-        self._linear = self._negative = self._syms = self._text = None
+        self._linear = self._names = self._negative = self._syms = self._text = None
 
     def __add__(self, other: IntoExpr) -> Expr:
         return self._plus(other if isinstance(other, Expr) else expr(other), 1)
@@ -58,17 +59,10 @@ class Expr:
         return expr(other)._plus(self, -1)
 
     def _plus(self, other: Expr, sign: int) -> Expr:
+        if self.terms and other.terms:
+            return _added(self, other, sign)
         constant = self.constant + sign * other.constant
-        if not other.terms:
-            return self._with(constant)
-        if not self.terms:
-            return (other if sign == 1 else -other)._with(constant)
-        terms = dict(self.terms)
-        for monomial, coefficient in other.terms:
-            terms[monomial] = terms.get(monomial, 0) + sign * coefficient
-        if len(terms) > len(self.terms):
-            return _make(constant, terms.items())
-        return _canonical(constant, tuple([term for term in terms.items() if term[1]]))  # in the order of this sum
+        return (self if not other.terms else other if sign == 1 else -other)._with(constant)
 
     def _with(self, constant: int) -> Expr:
         """The same terms with another constant."""
@@ -168,36 +162,27 @@ class Expr:
     def syms(self) -> frozenset[Sym]:
         """Every symbol that occurs, below floors too."""
         if self._syms is None:
-            self._syms = frozenset(self._walk_syms())
+            self._syms = frozenset(self.names())
         return self._syms
 
-    def _walk_syms(self) -> Iterator[Sym]:
+    def names(self) -> tuple[Sym, ...]:
+        """The same in the order of the text."""
+        if self._names is None:
+            self._names = tuple(dict.fromkeys(self._walk_names()))
+        return self._names
+
+    def _walk_names(self) -> Iterator[Sym]:
         for monomial, _ in self.terms:
             for atom in monomial:
                 if isinstance(atom, Sym):
                     yield atom
                 for child in children(atom):
-                    yield from child.syms()
+                    yield from child.names()
 
     def substitute(self, values: Mapping[Sym, IntoExpr]) -> Expr:
         """This expression with symbols replaced, all at once, made canonical again."""
-        if self.syms().isdisjoint(values):
-            return self
-        constant, terms = self.constant, dict[Monomial, int]()
-        for monomial, coefficient in self.terms:
-            product: Expr | None = None
-            for atom in monomial:
-                new = values.get(atom) if type(atom) is Sym else _replaced(atom, values)
-                if new is None and len(monomial) == 1:
-                    terms[monomial] = terms.get(monomial, 0) + coefficient
-                    break
-                factor = new if isinstance(new, Expr) else _atom(atom) if new is None else expr(new)
-                product = factor if product is None else product * factor
-            if product is not None:
-                constant += coefficient * product.constant
-                for part, share in product.terms:
-                    terms[part] = terms.get(part, 0) + coefficient * share
-        return _make(constant, terms.items())
+        names = self._names or self.names()
+        return self if values.keys().isdisjoint(names) else _substituted(self, tuple(map(values.get, names)))
 
     def evaluate(self, values: Mapping[Sym, int]) -> int:
         """The value at a point. Raises KeyError for a symbol without one."""
@@ -246,6 +231,39 @@ def _canonical(constant: int, terms: tuple[tuple[Monomial, int], ...]) -> Expr:
 def _quotient(coefficient: int, den: int) -> int:
     """Toward zero, so that a coefficient below the divisor, `-i` as well as `i`, stays as it is written."""
     return coefficient // den if coefficient >= 0 else -(-coefficient // den)
+
+
+@lru_cache(maxsize=1 << 15)
+def _added(one: Expr, other: Expr, sign: int) -> Expr:
+    """one + sign · other. Few sums are asked for once only."""
+    terms = dict(one.terms)
+    for monomial, coefficient in other.terms:
+        terms[monomial] = terms.get(monomial, 0) + sign * coefficient
+    constant = one.constant + sign * other.constant
+    if len(terms) > len(one.terms):
+        return _make(constant, terms.items())
+    return _canonical(constant, tuple([term for term in terms.items() if term[1]]))  # in the order of the first
+
+
+@lru_cache(maxsize=1 << 15)
+def _substituted(value: Expr, given: tuple[IntoExpr | None, ...]) -> Expr:
+    """`value` with its symbols replaced by what is `given` for each, in their order; those of None stay."""
+    values = {symbol: new for symbol, new in zip(value.names(), given, strict=True) if new is not None}
+    constant, terms = value.constant, dict[Monomial, int]()
+    for monomial, coefficient in value.terms:
+        product: Expr | None = None
+        for atom in monomial:
+            new = values.get(atom) if type(atom) is Sym else _replaced(atom, values)
+            if new is None and len(monomial) == 1:
+                terms[monomial] = terms.get(monomial, 0) + coefficient
+                break
+            factor = new if isinstance(new, Expr) else _atom(atom) if new is None else expr(new)
+            product = factor if product is None else product * factor
+        if product is not None:
+            constant += coefficient * product.constant
+            for part, share in product.terms:
+                terms[part] = terms.get(part, 0) + coefficient * share
+    return _make(constant, terms.items())
 
 
 def _replaced(atom: Atom, values: Mapping[Sym, IntoExpr]) -> Expr | None:

@@ -103,6 +103,7 @@ def differ(left: Iterable[IntoExpr], right: Iterable[IntoExpr]) -> Formula:
     return negate(equal(left, right))
 
 
+@lru_cache(maxsize=1 << 14)
 def negate(formula: Formula) -> Formula:
     """The formula that holds where `formula` does not."""
     match formula:
@@ -120,19 +121,26 @@ def negate(formula: Formula) -> Formula:
 
 def rename(formula: Formula, values: Mapping[Sym, IntoExpr]) -> Formula:
     """The formula with symbols replaced."""
-    if syms(formula).isdisjoint(values):
-        return formula
     match formula:
         case Ge(e):
-            return Ge(e.substitute(values))
+            new = e.substitute(values)
+            return formula if new is e else Ge(new)
         case Eq(e):
-            return Eq(e.substitute(values))
-        case And(parts):
-            return And(tuple([rename(p, values) for p in parts]))
-        case Or(parts):
-            return Or(tuple([rename(p, values) for p in parts]))
+            new = e.substitute(values)
+            return formula if new is e else Eq(new)
+        case And() | Or():
+            named = names(formula)
+            return formula if values.keys().isdisjoint(named) else _renamed(formula, tuple(map(values.get, named)))
         case _:
             assert_never(formula)
+
+
+@lru_cache(maxsize=1 << 14)
+def _renamed(formula: And | Or, given: tuple[IntoExpr | None, ...]) -> Formula:
+    """`formula` with its `names` replaced by what is `given` for each; those of None stay."""
+    values = {sym: new for sym, new in zip(names(formula), given, strict=True) if new is not None}
+    parts = tuple([rename(part, values) for part in formula.parts])
+    return And(parts) if isinstance(formula, And) else Or(parts)
 
 
 def mapped(formula: Formula, change: Callable[[Expr], Expr]) -> Formula:
@@ -165,13 +173,15 @@ def leaves(formula: Formula) -> Iterator[Expr]:
 @lru_cache(maxsize=1 << 14)
 def syms(formula: Formula) -> frozenset[Sym]:
     """Every symbol that occurs."""
-    match formula:
-        case Ge(e) | Eq(e):
-            return e.syms()
-        case And(parts) | Or(parts):
-            return frozenset[Sym]().union(*map(syms, parts))
-        case _:
-            assert_never(formula)
+    return formula.expr.syms() if isinstance(formula, Ge | Eq) else frozenset(names(formula))
+
+
+@lru_cache(maxsize=1 << 14)
+def names(formula: Formula) -> tuple[Sym, ...]:
+    """The same in the order of the text."""
+    if isinstance(formula, Ge | Eq):
+        return formula.expr.names()
+    return tuple(dict.fromkeys([sym for part in formula.parts for sym in names(part)]))
 
 
 def holds(formula: Formula, values: Mapping[Sym, int]) -> bool:

@@ -103,9 +103,14 @@ def flat(parts: Iterable[Formula]) -> Iterator[Formula]:
     """The parts of conjunctions, one by one."""
     for part in parts:
         if isinstance(part, And):
-            yield from flat(part.parts)
+            yield from _flat(part)
         else:
             yield part
+
+
+@lru_cache(maxsize=1 << 14)
+def _flat(formula: And) -> tuple[Formula, ...]:
+    return tuple(flat(formula.parts))
 
 
 def eliminated(facts: list[Formula], may: Callable[[Sym], bool]) -> tuple[list[Formula], list[tuple[Sym, Expr]]]:
