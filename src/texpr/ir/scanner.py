@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 from texpr.support.diagnostic import error
 from texpr.support.span import Source, Span
@@ -19,6 +19,9 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
+
+_DIGITS = 1000
+"""The most digits of a number."""
 
 
 def is_name(text: str) -> bool:
@@ -40,6 +43,8 @@ class Token:
 class Scanner:
     """Reads tokens one after the other. What does not fit is an error E0581 at its place."""
 
+    pattern: ClassVar[re.Pattern[str]] = _TOKEN
+
     def __init__(self, text: str, name: str):
         self._source = Source(name, text)
         self._tokens = list(self._tokenize(text))
@@ -49,7 +54,7 @@ class Scanner:
         found: list[Token] = []
         at = 0
         while at < len(text):
-            match = _TOKEN.match(text, at)
+            match = self.pattern.match(text, at)
             if match is None:
                 self._fail(f"no token starts with `{text[at]}`", at, at + 1)
             if match.lastgroup != "space":
@@ -115,6 +120,8 @@ class Scanner:
         sign = -1 if self.accept("-") else 1
         if not self.next.text.isdecimal():
             self.fail(f"expected an integer, found `{self.next.text}`")
+        if len(self.next.text) > _DIGITS:
+            self.fail("expected a number of fewer digits")
         return sign * int(self.take().text)
 
     def span(self, start: int) -> Span:

@@ -7,11 +7,12 @@ coordinates of the kernel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym
-from texpr.ir.program import Update
+from texpr.ir.program import Combiner, Update
 
 ELEMENTS = tuple(Sym(f"element {at}") for at in range(8))
 """The subscripts of an element."""
@@ -125,6 +126,18 @@ class Tags:
     turns: tuple[Turn, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """What tags name by number, each in some words for people, in that order: `events` and `statements`, and the `steps` and
+    `signals` of a reading; and the user's `combiners`, by name."""
+
+    events: tuple[str, ...] = ()
+    statements: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
+    signals: tuple[str, ...] = ()
+    combiners: Mapping[str, Combiner] = field(default_factory=dict[str, Combiner])
+
+
 __all__ = [
     "ELEMENTS",
     "TURNS",
@@ -133,6 +146,7 @@ __all__ = [
     "Instance",
     "Joined",
     "Moved",
+    "Numbered",
     "Parcel",
     "Statement",
     "Step",

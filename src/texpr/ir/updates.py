@@ -10,6 +10,9 @@ from texpr.ir.rewrite import map_value
 from texpr.ir.types import BOOL, DType, Kind
 from texpr.ir.value import Literal, Op, Ref, Value
 
+UPDATES = ("add", "sub", "mul", "max", "min", "and", "or")
+"""Updates that are not a user's."""
+
 EXACTLY_ONCE_FREE = frozenset({"max", "min", "and", "or"})
 """Updates that give the same result however often a value joins."""
 

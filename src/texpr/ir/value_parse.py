@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from texpr.affine.expr import Expr, Sym, expr, maximum, minimum, sym, xor
+from texpr.affine.expr import ZERO, Expr, Sym, expr, maximum, minimum, number_of, sym, xor
 from texpr.ir.ops import OPS
 from texpr.ir.scanner import Scanner
 from texpr.ir.types import DTYPES, DType
@@ -15,6 +15,9 @@ from texpr.ir.value_text import INFIX, Types
 _OPERATION = {text: name for name, text in INFIX.items()}
 
 _Item = TypeVar("_Item")
+
+_WORD = 64
+"""The most bits of what is swizzled."""
 
 
 def separated(scan: Scanner, item: Callable[[Scanner], _Item]) -> list[_Item]:
@@ -57,10 +60,15 @@ def _product(scan: Scanner) -> Expr:
             case "*":
                 total = total * _atom(scan)
             case "/":
-                total = total // _atom(scan)
+                total = total // _divisor(scan)
             case _:
-                total = total % _atom(scan)
+                total = total % _divisor(scan)
     return total
+
+
+def _divisor(scan: Scanner) -> Expr:
+    found = _atom(scan)
+    return scan.reject("expected what is not 0") if found is ZERO else found
 
 
 def _atom(scan: Scanner) -> Expr:
@@ -79,6 +87,10 @@ def _atom(scan: Scanner) -> Expr:
         return minimum(*args) if name == "min" else maximum(*args)
     if name == "xor" and scan.accept("("):
         return _xor(scan)
+    if scan.accept("⟨"):  # which is a mark where numbers that data say may stand
+        args = [] if scan.sees("⟩") else separated(scan, index)
+        scan.expect("⟩")
+        return expr(number_of(name, args))
     return sym(name)
 
 
@@ -89,7 +101,7 @@ def _xor(scan: Scanner) -> Expr:
     mask = index(scan)
     scan.expect(",")
     bits = scan.integer()
-    if bits < 0:
+    if not 0 <= bits <= _WORD:
         scan.reject("expected how many bits are swizzled")
     scan.expect(")")
     return xor(value, mask, bits)
