@@ -1,6 +1,7 @@
 """Proves each plan that tests make: `python -m pytest -p tests.proofs tests/schedule`.
 
-Whatever a test has lowered is proved when the test is over, each different plan once in a process. What is refused or undecided
+Whatever a test has lowered is proved when the test is over, each different plan once in a process, and its tags are written and
+read. What is refused or undecided
 is an error at the end of the first test that made it. What a compiler makes that is wrong on purpose, as in tests that are
 marked `planted`, is not looked at.
 """
@@ -15,6 +16,7 @@ from time import process_time
 import pytest
 
 from texpr.affine.expr import Sym
+from texpr.artifact.certificate import written
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.kernel_text import plan_text
@@ -23,7 +25,7 @@ from texpr.ir.text import print_function
 from texpr.isa.target import Target
 from texpr.lowering import lower as lowering
 from texpr.lowering.notes import Notes
-from texpr.witness import proved
+from texpr.witness import certified
 
 Lower = Callable[..., tuple[k.Plan, tuple[Notes, ...]]]
 
@@ -55,7 +57,9 @@ _notice()
 def undecided(function: ir.Function, plan: k.Plan) -> Iterator[str]:
     """What is not proved of a plan, a line each."""
     try:
-        proof = proved(function, plan)
+        found = certified(function, plan)
+        written(found.asked, plan, found.tags)  # which looks whether it says the same
+        proof = found.proof
     except Exception as why:  # whatever it is, the other plans are to be looked at, too
         yield f"{type(why).__name__}: {why}"
         return

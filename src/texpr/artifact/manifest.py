@@ -15,7 +15,7 @@ from texpr.ir.kernel import Kernel, Plan, kernels
 from texpr.ir.program import Compare
 from texpr.isa.levels import Level
 
-FORMAT = "texpr-artifact 1"
+FORMAT = "texpr-artifact 2"
 """What `format` says; a later, incompatible manifest will say something else."""
 
 

@@ -29,11 +29,13 @@ CPU = "cpu"
 @dataclass(frozen=True, slots=True)
 class Shown:
     """A function for one target, proved, in a form that one process can send to another: its plan, its source, the program as
-    it was laid out (None where the language cannot say it), as texts; and the proof, as it is written."""
+    it was laid out (None where the language cannot say it), the tags that this is proved by, as texts; and the proof, as it
+    is written."""
 
     plan: str
     source: str
     program: str | None
+    tags: str | None
     proof: dict[str, Any]
 
 

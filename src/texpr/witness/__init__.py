@@ -5,6 +5,6 @@ made from the text: values are built alike, indices of the same elements are equ
 proof is found by that, numbers are tried at which the plan may be wrong (`trial`).
 """
 
-from texpr.witness.search import proved, search
+from texpr.witness.search import Certificate, certified, proved, search
 
-__all__ = ["proved", "search"]
+__all__ = ["Certificate", "certified", "proved", "search"]

@@ -30,14 +30,29 @@ from texpr.witness.trial import trials
 from texpr.witness.turns import ends, turns
 
 
-def proved(function: ir.Function, plan: k.Plan) -> Proof:
-    """The proof of `plan`, that it does what `function`, laid out and legal, says; where it is open, with what is wrong at some
-    numbers, if that is found."""
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What is to be proved of a plan, the tags that were found, and the proof by them, which anyone may repeat."""
+
+    asked: Question
+    tags: Tags
+    proof: Proof
+
+
+def certified(function: ir.Function, plan: k.Plan) -> Certificate:
+    """The proof of `plan`, that it does what `function`, laid out and legal, says, with the tags that it is by; where it is
+    open, with what is wrong at some numbers, if that is found."""
     asked = question(function, plan)
-    proof = prove(asked, plan, search(asked))
-    if not proof.of(Verdict.UNDECIDED) or proof.of(Verdict.REFUSED):
-        return proof
-    return replace(proof, obligations=(*proof.obligations, *trials(asked)))
+    tags = search(asked)
+    proof = prove(asked, plan, tags)
+    if proof.of(Verdict.UNDECIDED) and not proof.of(Verdict.REFUSED):
+        proof = replace(proof, obligations=(*proof.obligations, *trials(asked)))
+    return Certificate(asked, tags, proof)
+
+
+def proved(function: ir.Function, plan: k.Plan) -> Proof:
+    """The proof of `certified` alone, for who ships nothing."""
+    return certified(function, plan).proof
 
 
 def search(asked: Question) -> Tags:

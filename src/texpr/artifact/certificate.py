@@ -1,0 +1,74 @@
+"""What an artifact carries for its plans to be proved again, without a search: tags as text, and the proofs themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from texpr.ir import kernel as k
+from texpr.ir.kernel_text import stmt_text
+from texpr.ir.program import Combiner, Function
+from texpr.ir.proof import UNPROVED, proof_text
+from texpr.ir.tags import Numbered, Tags
+from texpr.ir.tags_parse import parse_tags
+from texpr.ir.tags_text import tags_text
+from texpr.ir.value import Load, Ref
+from texpr.reading.actions import Program
+from texpr.support.diagnostic import CompilerBug, TexprError
+from texpr.support.span import NOWHERE
+from texpr.verifier import Question
+from texpr.verifier.asked import element
+from texpr.verifier.match import home_of, subscripts
+
+Data: TypeAlias = dict[str, Any]
+
+PROOF = "proof.json"
+
+
+def written(asked: Question, plan: k.Plan, tags: Tags) -> str:
+    """Tags of `plan`, of which `asked` is the question, as text that says the same, which is looked at here."""
+    own = numbered(asked)
+    text = tags_text(plan.name, tags, own)
+    try:
+        again = parse_tags(text, own)
+    except TexprError as why:
+        raise CompilerBug(f"the tags of `{plan.name}` cannot be read as they are written: {why}") from why
+    if again != tags:
+        raise CompilerBug(f"the tags of `{plan.name}` say something else as they are written")
+    return text
+
+
+def numbered(asked: Question) -> Numbered:
+    """What tags of a question name by number, with the lines of the plan's text, or of the program's."""
+    program, reading = asked.program, asked.reading
+    return Numbered(
+        tuple(f"{_place(event.target)}, line {event.span.line}" for event in reading.events),
+        tuple(f"{_place(action.target)}, line {action.span.line} of the program" for action in program.actions),
+        tuple(_text(stmt) for stmt, _ in reading.steps),
+        tuple(_text(signal.stmt) for signal in reading.signals),
+        _combiners(program),
+    )
+
+
+def _place(target: Load | Ref) -> str:
+    return element(home_of(target), subscripts(target))
+
+
+def _text(stmt: k.Stmt) -> str:
+    """A statement without why it is there."""
+    said, span = stmt_text(stmt).split("  --")[0].split(" covers ")[0], getattr(stmt, "span", NOWHERE)
+    return said if span is NOWHERE else f"{said}, line {span.line}"
+
+
+def _combiners(program: Program) -> Mapping[str, Combiner]:
+    return {each.name: each for action in program.actions if isinstance(each := action.update, Combiner)}
+
+
+def proofs_text(proofs: Mapping[str, Sequence[Data]]) -> str:
+    """`proof.json`, of proofs by target in any order."""
+    return proof_text({target: sorted(each, key=lambda proof: str(proof["function"])) for target, each in proofs.items()})
+
+
+def may_be_open(function: Function) -> bool:
+    """Whether the text lets pass what is not proved."""
+    return any(directive.name == UNPROVED for directive in function.directives)
