@@ -3,6 +3,10 @@
 Promised: a `.cu` within 0.25 s, compiled first in its process; the gallery proved in less time than it is made; a nest of 12
 loops within 1 s; a file of 200 products, convolutions and sweeps, proofs included, within 20 s by two processes on two cores;
 `texpr check` within 0.4 s, its start included.
+
+What is made is source and certificate: of proofs, `compile ms` is from the text to the source and to the tags that the proof
+is by; `search ms` is what of that the tags took. `proof ms` is what `texpr verify` repeats, in another process that knows
+nothing yet: what is to be proved is read off plan and program, and proved by the tags. `read ms` is to parse these three texts.
 Processor time, as one process runs on one core and the machine may have other work; by the clock where two share the work.
 Modules are imported before the clock starts, isl's among them; every program is the first that its process compiles, so nothing
 is remembered from another one, and searches for garbage as seldom as the command does.
@@ -18,23 +22,31 @@ import resource
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from math import log
 from pathlib import Path
 from time import perf_counter, process_time
 
 from common.growing import GROWING
 from common.measure import Row, seconds, show
-from texpr import delivery, driver
+from texpr import artifact, delivery, driver
+from texpr.artifact.certificate import numbered
 from texpr.cli import settle
-from texpr.witness import proved
+from texpr.ir.kernel_parse import parse_plan
+from texpr.ir.tags_parse import parse_tags
+from texpr.verifier import prove, question
+from texpr.witness import search
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 LONGEST, LONGEST_START, DEEPEST, WHOLE_FILE = 0.25, 0.4, 1.0, 20.0
 TIMES = 3
 # What a build of these has to fix.
 SIZES: dict[str, dict[str, int]] = {"conv2d": {"stride": 2, "dilation": 1, "padding": 1}}
+
+PARTS = {"compile ms": ("first", "search"), "search ms": ("search",), "read ms": ("read",), "proof ms": ("proof",)}
+"""What is told of a proof, each by what it is a sum of."""
 
 LENGTHS: dict[str, tuple[int, ...]] = {
     "nests": (50, 100, 200, 400),
@@ -47,7 +59,8 @@ LENGTHS: dict[str, tuple[int, ...]] = {
 
 
 def cold(program: str, target: str = "sm_90a") -> Mapping[str, float]:
-    """Seconds from the text to the source, to prove what was made, and to make it once more, in a process of its own."""
+    """Seconds from the text to the source, to find tags for it, and to make it once more, in a process of its own; to read
+    what is shipped of it, and to prove that, in another one."""
     asked = [sys.executable, __file__, "--of", program, "--target", target]
     return json.loads(subprocess.run(asked, check=True, capture_output=True, text=True).stdout)
 
@@ -67,10 +80,38 @@ def _of(program: str, target: str) -> Mapping[str, float]:
     found = compiled()
     times.append(process_time())
     for each in found:
-        proved(each.function, each.plan)
+        search(question(each.function, each.plan))
     times.append(process_time())
-    first = {"first": times[1] - times[0], "proof": times[2] - times[1]}
-    return first if length else {**first, "again": seconds(compiled, process_time)}
+    shown = [artifact.show(each.function, each.plan, each.source) for each in found]
+    own = {"first": times[1] - times[0], "search": times[2] - times[1], **_apart(shown)}
+    return own if length else {**own, "again": seconds(compiled, process_time)}
+
+
+def _apart(shown: Sequence[artifact.Shown]) -> Mapping[str, float]:
+    """What `_again` says of what is shipped, in a process of its own."""
+    texts = json.dumps([(each.program, each.plan, each.tags) for each in shown])
+    asked = [sys.executable, __file__, "--again"]
+    return json.loads(subprocess.run(asked, input=texts, check=True, capture_output=True, text=True).stdout)
+
+
+def _again(shipped: Sequence[tuple[str, str, str]]) -> Mapping[str, float]:
+    """Seconds to read programs, plans and tags, and to prove them, as `texpr verify` does."""
+    importlib.import_module("islpy")
+    settle()
+    reading, proving = 0.0, 0.0
+    for program, shipped_plan, tags in shipped:
+        times = [process_time()]
+        function, plan = driver.parse(program).functions[0], parse_plan(shipped_plan)
+        times.append(process_time())
+        asked = question(function, plan)
+        times.append(process_time())
+        said = parse_tags(tags, numbered(asked))
+        times.append(process_time())
+        prove(asked, plan, said)
+        times.append(process_time())
+        took = [after - before for before, after in pairwise(times)]
+        reading, proving = reading + took[0] + took[2], proving + took[1] + took[3]
+    return {"read": reading, "proof": proving}
 
 
 def _all(read: Callable[[], driver.Program], target: str) -> list[driver.Compiled]:
@@ -95,16 +136,20 @@ def _shared(program: str, target: str, jobs: int) -> Mapping[str, float]:
 
 
 def proofs() -> list[Row]:
-    """One row a program and target: milliseconds to compile it and to prove what was made; and of all of them."""
+    """One row a program and target: milliseconds to make source and certificate, the search for that, and to read and to prove
+    what was made; and of all of them."""
     rows: list[Row] = []
     for target in ("sm_90a", "cpu"):
         for path in sorted(EXAMPLES.glob("*.te")):
             found = [cold(path.stem, target) for _ in range(TIMES)]
-            compile_ms, proof_ms = (1e3 * statistics.median(each[kind] for each in found) for kind in ("first", "proof"))
-            rows.append({"program": path.stem, "target": target, "compile ms": compile_ms, "proof ms": proof_ms})
+            times = {
+                what: 1e3 * statistics.median(sum(each[kind] for kind in kinds) for each in found)
+                for what, kinds in PARTS.items()
+            }
+            rows.append({"program": path.stem, "target": target, **times})
     for target in ("sm_90a", "cpu", "all"):
         own = [row for row in rows if target in ("all", row["target"]) and row["program"] != "all"]
-        total = {kind: sum(float(row[kind]) for row in own) for kind in ("compile ms", "proof ms")}
+        total = {kind: sum(float(row[kind]) for row in own) for kind in PARTS}
         rows.append({"program": "all", "target": target, **total})
     return [{**row, "ratio": float(row["proof ms"]) / float(row["compile ms"])} for row in rows]
 
@@ -133,13 +178,14 @@ def growth() -> list[Row]:
         before: tuple[int, float] | None = None
         for length in lengths:
             found = cold(f"{kind}:{length}")
-            took, whole = found["first"], found["first"] + found["proof"]
+            took, whole = found["first"], found["first"] + found["search"] + found["proof"]
             power = "" if before is None else log(whole / before[1]) / log(length / before[0])
             rows.append(
                 {
                     "kind": kind,
                     "length": length,
                     "s": took,
+                    "search s": found["search"],
                     "proof s": found["proof"],
                     "by two s": by_two(f"{kind}:{length}") if kind == "functions" else "",
                     "ms each": 1e3 * whole / length,
@@ -177,8 +223,12 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="write the numbers here, those of growing files and of the start beside it")
     parser.add_argument("--of", help=argparse.SUPPRESS)
     parser.add_argument("--target", default="sm_90a", help=argparse.SUPPRESS)
+    parser.add_argument("--again", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--jobs", type=int, default=1, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.again:
+        sys.stdout.write(json.dumps(_again(json.load(sys.stdin))) + "\n")
+        return 0
     if options.of is not None:
         asked = _of(options.of, options.target) if options.jobs == 1 else _shared(options.of, options.target, options.jobs)
         sys.stdout.write(json.dumps(asked) + "\n")

@@ -277,17 +277,17 @@ def test_no_text_of_tags_proves_a_bug() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("name", "target", "schedule"),
+    ("name", "target", "schedule", "every"),
     [
-        ("transpose", "sm_90a", None),
-        ("cholesky", "sm_90a", None),
-        ("softmax", "sm_90a", None),
-        ("matmul", "sm_90a", "auto"),
-        ("tma/copy", "sm_90a", "auto"),
+        ("transpose", "sm_90a", None, 1),
+        ("cholesky", "sm_90a", None, 3),
+        ("softmax", "sm_90a", None, 1),
+        ("matmul", "sm_90a", "auto", 8),
+        ("tma/copy", "sm_90a", "auto", 1),
     ],
 )
-def test_no_text_of_tags_proves_any_bug(name: str, target: str, schedule: Selected) -> None:
-    found = list(misled(name, target, schedule, 3))
+def test_no_text_of_tags_proves_any_bug(name: str, target: str, schedule: Selected, every: int) -> None:
+    found = list(misled(name, target, schedule, 3, every))
     assert sum(each[1] is not None for each in found) > 100
     assert not [each for each in found if each[1]]
 
