@@ -24,17 +24,21 @@ Terms: TypeAlias = dict[Sym, int]
 Key: TypeAlias = frozenset[tuple[Sym, int]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Row:
-    """constant + terms, the coefficients without a common factor; and what finds it, and its opposite, among others."""
+    """constant + terms, the coefficients without a common factor; and what finds it, and its opposite, among others.
+
+    A row of one term is a bound, and is not looked for. No row is changed, nor is a clause: they are not frozen, which takes
+    three times as long.
+    """
 
     constant: int
     terms: Terms
-    key: Key
-    opposite: Key
+    key: Key = frozenset()
+    opposite: Key = frozenset()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Clause:
     """A conjunction: rows that are 0, rows that are not negative, and choices of two or more, none of them plain."""
 
@@ -43,7 +47,7 @@ class Clause:
     choices: tuple[tuple[Clause, ...], ...] = ()
 
 
-_ALWAYS, _NEVER = Clause(), Clause(least=(Row(-1, {}, frozenset(), frozenset()),))
+_ALWAYS, NEVER = Clause(), Clause(least=(Row(-1, {}),))
 
 
 @lru_cache(maxsize=1 << 14)
@@ -66,8 +70,8 @@ def joined(clauses: Iterable[Clause]) -> Clause:
     least: dict[Row, None] = {}
     choices: dict[tuple[Clause, ...], None] = {}
     for each in clauses:
-        if each is _NEVER:
-            return _NEVER
+        if each is NEVER:
+            return NEVER
         for row in each.equal:
             equal[row] = None
         for row in each.least:
@@ -85,9 +89,9 @@ def _either(parts: list[Clause]) -> Clause:
     for part in parts:
         if part.choices and len(part.choices) == 1 and not part.equal and not part.least:
             left += part.choices[0]
-        elif part is not _NEVER:
+        elif part is not NEVER:
             left.append(part)
-    return Clause(choices=(tuple(left),)) if len(left) > 1 else left[0] if left else _NEVER
+    return Clause(choices=(tuple(left),)) if len(left) > 1 else left[0] if left else NEVER
 
 
 def _comparison(value: Expr, exact: bool) -> Clause:
@@ -98,14 +102,14 @@ def _comparison(value: Expr, exact: bool) -> Clause:
         value = taken.expr
     constant, terms, defined = _linear(value)
     if not terms:
-        return _ALWAYS if constant >= 0 else _NEVER
+        return _ALWAYS if constant >= 0 else NEVER
     return Clause(defined.equal, (*defined.least, _row(constant, terms)), defined.choices)
 
 
 def _equation(value: Expr, exact: bool) -> Clause:
     constant, terms, defined = _linear(_checked(value, exact))
     if constant % gcd(*terms.values()) if terms else constant:
-        return _NEVER
+        return NEVER
     return Clause((*defined.equal, _row(constant, terms)), defined.least, defined.choices) if terms else _ALWAYS
 
 
@@ -114,6 +118,8 @@ def _row(constant: int, terms: Terms) -> Row:
     common = gcd(*terms.values())
     if common > 1:
         constant, terms = constant // common, {sym: c // common for sym, c in terms.items()}
+    if len(terms) == 1:
+        return Row(constant, terms)
     return Row(constant, terms, frozenset(terms.items()), frozenset([(sym, -c) for sym, c in terms.items()]))
 
 
@@ -142,6 +148,8 @@ def _going_on(rests: list[Formula]) -> tuple[Formula, ...]:
 @lru_cache(maxsize=1 << 14)
 def _linear(value: Expr) -> tuple[int, Terms, Clause]:
     """An affine expression over symbols and those of its floors and extrema, and what defines these."""
+    if value.is_linear:
+        return value.constant, {atom: c for (atom, *_), c in value.terms if isinstance(atom, Sym)}, _ALWAYS
     constant, sums = value.constant, Terms()
     defined: list[Clause] = []
     for (atom, *_), coefficient in value.terms:

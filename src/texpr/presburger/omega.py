@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from texpr.affine.expr import Sym
 from texpr.presburger.clauses import Clause, clause
-from texpr.presburger.formula import TRUE, And, Formula
+from texpr.presburger.formula import TRUE, Formula
 from texpr.presburger.store import Choice, Never, Store, TooLong
 
 MOST_CASES = 96
@@ -32,38 +32,38 @@ def system(formula: Formula) -> System:
 class System:
     """A formula, every symbol of it free: its equalities solved, alternatives left open."""
 
-    __slots__ = ("_answers", "_choices", "_contradictory", "_exact", "_store", "_views")
+    __slots__ = ("_answers", "_choices", "_contradictory", "_store", "_views")
 
-    def __init__(self, formula: Formula, *, exact: bool = True):
-        """`exact`: raises NotAffine. Else what is not affine is taken for an unknown, so that only True is an answer."""
-        self._store, self._choices, self._exact = Store(), list[Choice](), exact
+    def __init__(self, formula: Formula):
+        """Raises NotAffine."""
+        self._store, self._choices = Store(), list[Choice]()
         self._views: dict[frozenset[Sym], System] = {}
         self._answers: dict[Formula, bool | None] = {}
         self._contradictory = False
-        self._take(clause(formula, exact))
+        self._take(clause(formula, True))
 
     def is_empty(self, also: Formula = TRUE) -> bool | None:
         """Whether there is no point at which `also` holds; None where that is not found out. Raises NotAffine."""
         if also not in self._answers:
-            more = clause(also, self._exact)
+            more = clause(also, True)
             self._answers[also] = (self if also is TRUE else self._seen_by(more)._and(more))._is_empty()
         return self._answers[also]
 
     def _is_empty(self) -> bool | None:
         if self._contradictory:
             return True
-        found = _Search(self._exact).none(self._store.copy(), self._choices, 0)
+        found = _Search(certain=True).none(self._store.copy(), self._choices, 0)
         return None if found == _OPEN else found != _SOME
 
     def _take(self, more: Clause) -> None:
         try:
-            self._choices += self._store.take(more, 0)
+            self._choices += self._store.take((more,), 0)
         except Never:
             self._contradictory = True
 
     def _and(self, more: Clause) -> System:
         made = object.__new__(System)
-        made._store, made._choices, made._exact = self._store.copy(), list(self._choices), self._exact
+        made._store, made._choices = self._store.copy(), list(self._choices)
         made._contradictory, made._views, made._answers = self._contradictory, {}, {}
         made._take(more)
         return made
@@ -90,12 +90,16 @@ class System:
 
 def refuted(facts: Iterable[Formula]) -> bool:
     """Whether it is shown that `facts` never hold together. What is not affine is taken for an unknown of its own."""
-    return _refuted(tuple(facts))
+    return _refuted(tuple(dict.fromkeys(facts)))
 
 
 @lru_cache(maxsize=1 << 12)
 def _refuted(facts: tuple[Formula, ...]) -> bool:
-    return System(And(facts), exact=False).is_empty() is True
+    store = Store()
+    try:
+        return _Search(certain=False).none(store, store.take([clause(fact, False) for fact in facts], 0), 0) >= 0
+    except Never:
+        return True
 
 
 def _named(each: Clause) -> Iterator[Sym]:
@@ -141,7 +145,7 @@ class _Search:
                 return _OPEN
             inner = store.copy()
             try:
-                why = self.none(inner, [*rest, *inner.take(part, bit)], depth + 1)
+                why = self.none(inner, [*rest, *inner.take((part,), bit)], depth + 1)
             except Never as never:
                 why = never.why
             if why == _SOME or (why == _OPEN and not self.certain):

@@ -13,18 +13,22 @@ Each comparison has bits of the alternatives that it rests on, and so has each c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import product
+from itertools import chain, product
 from math import gcd
 from typing import TypeAlias
 
 from texpr.affine.expr import Sym
-from texpr.presburger.clauses import Clause, Key, Row, Terms
+from texpr.presburger.clauses import NEVER, Clause, Key, Row, Terms
 
 MOST_ROWS = 120
 """Comparisons that a system may grow to; with more, isl is faster."""
 
 Choice: TypeAlias = tuple[tuple[Clause, ...], int]
 """Alternatives, and what others that were among them failed by."""
+
+
+Comparison: TypeAlias = tuple[int, Terms, int]
+"""constant + terms ≥ 0, and the bits of what it rests on."""
 
 
 class Never(Exception):
@@ -47,7 +51,7 @@ class Store:
         self.known: dict[Sym, tuple[int, Terms, int]] = {}
         self.least: dict[Sym, tuple[int, int]] = {}
         self.most: dict[Sym, tuple[int, int]] = {}
-        self.rows: dict[Key, tuple[int, Terms, int]] = {}
+        self.rows: dict[Key, Comparison] = {}
         self.where: dict[Sym, tuple[dict[Key, None], dict[Key, None]]] | None = None
         self.loose: list[Sym] = []
         self.kept: frozenset[Sym] = frozenset()
@@ -63,19 +67,23 @@ class Store:
         found = self.known.get(sym)
         return (sym,) if found is None else found[1]
 
-    def take(self, more: Clause, why: int) -> list[Choice]:
-        """Adds a conjunction, and gives its choices. Raises Never."""
-        for row in more.equal:
-            self.equate(*self.reduced(row.constant, row.terms, why))
+    def take(self, more: Sequence[Clause], why: int) -> list[Choice]:
+        """Adds conjunctions, equations first, and gives their choices. Raises Never."""
+        if NEVER in more:
+            raise Never(why)
+        for each in more:
+            for row in each.equal:
+                self.equate(*self.reduced(row.constant, row.terms, why))
         solved = self.known.keys()
-        for row in more.least:
-            if solved.isdisjoint(row.terms):
-                self.bound(row.constant, row.terms, why, row)
-            else:
-                self.bound(*self.reduced(row.constant, row.terms, why))
-        return [(choice, why) for choice in more.choices]
+        for each in more:
+            for row in each.least:
+                if solved.isdisjoint(row.terms):
+                    self.bound(row.constant, row.terms, why, row)
+                else:
+                    self.bound(*self.reduced(row.constant, row.terms, why))
+        return [(choice, why) for each in more for choice in each.choices]
 
-    def reduced(self, constant: int, terms: Terms, why: int) -> tuple[int, Terms, int]:
+    def reduced(self, constant: int, terms: Terms, why: int) -> Comparison:
         """The same without symbols that are solved."""
         known = self.known
         if known.keys().isdisjoint(terms):
@@ -196,7 +204,7 @@ class Store:
                 if not fitting:
                     raise Never(why)
                 if len(fitting) == 1:
-                    left += self.take(fitting[0], why)
+                    left += self.take(fitting, why)
                     taken = True
                 else:
                     left.append((tuple(fitting), why))
@@ -207,9 +215,14 @@ class Store:
 
     def against(self, part: Clause) -> int | None:
         """What makes an alternative plainly impossible; None where it is not."""
+        solved = self.known.keys()
         for row in part.least:
-            constant, terms, why = self.reduced(row.constant, row.terms, 0)
-            found = self.below(constant, terms)
+            if solved.isdisjoint(row.terms):
+                constant, terms, why, opposite = row.constant, row.terms, 0, row.opposite
+            else:
+                constant, terms, why = self.reduced(row.constant, row.terms, 0)
+                opposite = None
+            found = self.below(constant, terms, opposite)
             if found is not None:
                 return why | found
         for row in part.equal:
@@ -232,8 +245,8 @@ class Store:
                 return total
         return None
 
-    def below(self, constant: int, terms: Terms) -> int | None:
-        """What makes constant + terms plainly negative; None where it is not."""
+    def below(self, constant: int, terms: Terms, opposite: Key | None = None) -> int | None:
+        """What makes constant + terms plainly negative; None where it is not. `opposite`: of a row."""
         why, top = 0, constant
         for sym, c in terms.items():
             found = (self.most if c > 0 else self.least).get(sym)
@@ -244,9 +257,9 @@ class Store:
         else:
             if top < 0:
                 return why
-        if len(terms) > 1:
-            common = gcd(*terms.values())
-            against = self.rows.get(frozenset([(s, -c // common) for s, c in terms.items()]))
+        if len(terms) > 1 and self.rows:
+            common = 1 if opposite else gcd(*terms.values())
+            against = self.rows.get(opposite or frozenset([(s, -c // common) for s, c in terms.items()]))
             if against is not None and against[0] + constant // common < 0:
                 return against[2]
         return None
@@ -377,27 +390,33 @@ class Store:
         lows, highs = [self.rows[key] for key in lower], [self.rows[key] for key in upper]
         for key in (*lower, *upper):
             self.drop(key)
-        for bounds, rows, sign in ((self.least, lows, 1), (self.most, highs, -1)):
-            single = bounds.pop(sym, None)
-            if single is not None:
-                rows.append((-sign * single[0], {sym: sign}, single[1]))
+        bounds = (self.least.pop(sym, None), highs), (self.most.pop(sym, None), lows)
+        single = [_at(sym, bound, row) for bound, rows in bounds if bound is not None for row in rows]
         known = self.known
-        for (low, mine, why), (high, theirs, by) in product(lows, highs):
-            a, b = mine[sym], -theirs[sym]
-            constant = b * low + a * high - ((a - 1) * (b - 1) if dark else 0)
-            terms = mine.copy() if b == 1 else {s: b * c for s, c in mine.items()}
-            del terms[sym]
-            for s, c in theirs.items():
-                if s in terms:
-                    total = terms[s] + a * c
-                    if total:
-                        terms[s] = total
-                    else:
-                        del terms[s]
-                elif s is not sym:
-                    terms[s] = a * c
-            if known:
-                constant, terms, why = self.reduced(constant, terms, why)
-            self.bound(constant, terms, why | by)
+        for made in chain(single, (_between(sym, low, high, dark) for low, high in product(lows, highs))):
+            self.bound(*(self.reduced(*made) if known else made))
             if len(self.rows) > MOST_ROWS:
                 raise TooLong
+
+
+def _at(sym: Sym, bound: tuple[int, int], row: Comparison) -> Comparison:
+    """A comparison where a symbol is at its bound."""
+    constant, terms, why = row
+    return constant + terms[sym] * bound[0], {s: c for s, c in terms.items() if s is not sym}, why | bound[1]
+
+
+def _between(sym: Sym, low: Comparison, high: Comparison, dark: bool) -> Comparison:
+    """That there is a symbol between two comparisons; for certain, if `dark`."""
+    a, b = low[1][sym], -high[1][sym]
+    terms = low[1].copy() if b == 1 else {s: b * c for s, c in low[1].items()}
+    del terms[sym]
+    for s, c in high[1].items():
+        if s in terms:
+            total = terms[s] + a * c
+            if total:
+                terms[s] = total
+            else:
+                del terms[s]
+        elif s is not sym:
+            terms[s] = a * c
+    return b * low[0] + a * high[0] - ((a - 1) * (b - 1) if dark else 0), terms, low[2] | high[2]
