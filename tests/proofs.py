@@ -25,6 +25,7 @@ from texpr.ir.text import print_function
 from texpr.isa.target import Target
 from texpr.lowering import lower as lowering
 from texpr.lowering.notes import Notes
+from texpr.verifier import question
 from texpr.witness import certified
 
 Lower = Callable[..., tuple[k.Plan, tuple[Notes, ...]]]
@@ -57,8 +58,8 @@ _notice()
 def undecided(function: ir.Function, plan: k.Plan) -> Iterator[str]:
     """What is not proved of a plan, a line each."""
     try:
-        found = certified(function, plan)
-        written(found.asked, plan, found.tags)  # which looks whether it says the same
+        found = certified(question(function, plan), plan)
+        written(plan.name, found.tags, found.asked)  # which looks whether it says the same
         proof = found.proof
     except Exception as why:  # whatever it is, the other plans are to be looked at, too
         yield f"{type(why).__name__}: {why}"

@@ -8,7 +8,7 @@ import pytest
 from tests.frontend.corpus import right
 from tests.frontend.same import form, same
 
-from texpr.affine.expr import ONE, Expr, Sym, expr, maximum, minimum, sym
+from texpr.affine.expr import ONE, Expr, Sym, expr, maximum, minimum, sym, xor
 from texpr.frontend import parse
 from texpr.ir.ops import OPS
 from texpr.ir.program import Anchor, Bind, Function, If, Let, Par, Program, Seq, Stmt
@@ -44,7 +44,7 @@ class Values:
         if depth == 0:
             return r.choice([sym("i"), sym("n"), sym("k"), expr(r.randint(-9, 9))])
         a, b = self.index(depth - 1), self.index(depth - 1)
-        match r.randrange(8):
+        match r.randrange(9):
             case 0:
                 return a + b
             case 1:
@@ -57,6 +57,8 @@ class Values:
                 return a % r.choice([expr(3), sym("m")])
             case 5:
                 return minimum(a, b)
+            case 8:
+                return xor(a, b, r.randrange(5))
             case 6:
                 return -a * (b // 2)
             case _:

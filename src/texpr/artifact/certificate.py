@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from texpr.ir import kernel as k
@@ -25,17 +26,23 @@ Data: TypeAlias = dict[str, Any]
 PROOF = "proof.json"
 
 
-def written(asked: Question, plan: k.Plan, tags: Tags) -> str:
-    """Tags of `plan`, of which `asked` is the question, as text that says the same, which is looked at here."""
+def written(name: str, tags: Tags, asked: Question) -> str:
+    """Tags of the plan `name`, of which `asked` is the question, as text that says the same, which is looked at here."""
     own = numbered(asked)
-    text = tags_text(plan.name, tags, own)
+    text = tags_text(name, tags, own)
     try:
         again = parse_tags(text, own)
     except TexprError as why:
-        raise CompilerBug(f"the tags of `{plan.name}` cannot be read as they are written: {why}") from why
+        raise CompilerBug(f"the tags of `{name}` cannot be read as they are written: {why}") from why
     if again != tags:
-        raise CompilerBug(f"the tags of `{plan.name}` say something else as they are written")
+        raise CompilerBug(f"the tags of `{name}` say something else as they are written")
     return text
+
+
+def carried(name: str, tags: Tags, asked: Question, to: Question) -> Iterator[Tags]:
+    """Tags of one question about the plan `name` as those of another one, of the same in other texts, if it numbers as much."""
+    with suppress(TexprError):
+        yield parse_tags(tags_text(name, tags, numbered(asked)), numbered(to))
 
 
 def numbered(asked: Question) -> Numbered:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from texpr.artifact.certificate import PROOF, Data, may_be_open, proofs_text, written
+from texpr.artifact.certificate import PROOF, Data, carried, may_be_open, proofs_text, written
 from texpr.artifact.sources import Part, Shown
 from texpr.backends.c.names import identifier
 from texpr.frontend import parse
@@ -21,7 +21,8 @@ from texpr.ir.kernel_text import plan_text
 from texpr.ir.program import Function, Program
 from texpr.ir.text import print_program
 from texpr.support.diagnostic import CompilerBug, Limitation, TexprError
-from texpr.witness import certified, proved
+from texpr.verifier import question
+from texpr.witness import certified, proved, search
 
 
 def show(function: Function, plan: Plan, source: str) -> Shown:
@@ -32,14 +33,16 @@ def show(function: Function, plan: Plan, source: str) -> Shown:
     """
     text, (program, said) = plan_text(plan), _said(function)
     shipped = plan if said is None else parse_plan(text)
-    found = certified(function if said is None else said, shipped)
+    own = question(function, plan)  # whose lines say most to who searches
+    asked = own if said is None else question(said, shipped)
+    found = certified(asked, shipped, *carried(plan.name, search(own), own, asked))
     unproved = may_be_open(function)
     try:
         found.proof.require(unproved)
     except (CompilerBug, Limitation):
         proved(function, plan).require(unproved)  # whose places are those of the text that was written
         raise
-    tags = None if said is None else written(found.asked, shipped, found.tags)
+    tags = None if said is None else written(shipped.name, found.tags, asked)
     return Shown(text, source, program, tags, found.proof.data)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from texpr.affine.expr import Expr, Sym, expr, maximum, minimum
+from texpr.affine.expr import Expr, Sym, expr, maximum, minimum, xor
 from texpr.frontend.elaboration import views
 from texpr.frontend.elaboration.context import Context
 from texpr.frontend.elaboration.drafts import Affine, Draft, Real, Typed, affine_of, height, natural
@@ -58,7 +58,9 @@ VIEWS = ("transpose", "reshape", "pad")
 """Functions that give a view."""
 INDEX = "index"
 """The function that reads its argument as an index expression: exact, and of the type it meets."""
-RESERVED = frozenset((*OPS, *DTYPES, *VIEWS, INDEX))
+SWIZZLE = "xor"
+"""The function of index expressions that moves low bits: `xor(i, mask, bits)`."""
+RESERVED = frozenset((*OPS, *DTYPES, *VIEWS, INDEX, SWIZZLE))
 """Names of functions that a file cannot define."""
 UNKNOWN_INDEX = "an index is named by its loop, a size by the shape of a parameter; what a build fixes is a `const` parameter"
 """What helps where an index expression has a name that is none."""
@@ -66,6 +68,7 @@ _INFIX = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod"}
 _MAX_TERMS = 512
 _MAX_DEGREE = 32
 _MAX_CONSTANT = 2**127
+_MOST_BITS = 64
 
 
 # As a value.
@@ -189,6 +192,9 @@ def _call(ctx: Context, e: Call) -> Draft | View:
     if name == INDEX:
         _count_args(e, 1)
         return Affine(plain_index(ctx, e.args[0], "an `index`"))
+    if name == SWIZZLE:
+        _count_args(e, 3)
+        return Affine(_swizzled(e, *[plain_index(ctx, arg, "what is swizzled") for arg in e.args]))
     if name == "select":
         return _select(ctx, e)
     if name in OPS:
@@ -256,8 +262,18 @@ def index(ctx: Context, e: Exp, data: Data) -> Expr:
             with ctx.file.deeper(2, e.span):
                 fold = minimum if name.name == "min" else maximum
                 return fold(*[index(ctx, a, data) for a in args])
+        case Call(name, args) if name.name == SWIZZLE and len(args) == 3:
+            with ctx.file.deeper(2, e.span):
+                return _swizzled(e, *[index(ctx, a, data) for a in args])
         case _:
             return _read_index(ctx, e, data)
+
+
+def _swizzled(e: Call, value: Expr, mask: Expr, bits: Expr) -> Expr:
+    if not (bits.is_constant and 0 <= bits.constant < _MOST_BITS):
+        help = f"`{SWIZZLE}(i, mask, 3)` moves the low 3 bits of i by those of mask"
+        raise error("E0316", e.args[2].span, f"how many bits are swizzled is a number below {_MOST_BITS}", help=help)
+    return xor(value, mask, bits.constant)
 
 
 def _read_index(ctx: Context, e: Exp, data: Data) -> Expr:
