@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from tests.ir.some_tags import altered
 from tests.verifier.mutants import mutants
 from tests.verifier.verdicts import is_proved
@@ -21,6 +22,8 @@ from texpr import artifact, driver
 from texpr.artifact.certificate import numbered, written
 from texpr.artifact.place import MANIFEST, SUMS, sums
 from texpr.artifact.recheck import FAULTS
+from texpr.cli.console import Console
+from texpr.cli.verify import command
 from texpr.ir import kernel as k
 from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_text import plan_text
@@ -353,3 +356,14 @@ def test_what_the_language_cannot_say_has_no_tags() -> None:
     spoilt = replace(compiled.function, name="no name")
     shown = artifact.show(spoilt, replace(compiled.plan, name="no name"), compiled.source)
     assert shown.tags is None and shown.program is None
+
+
+def test_what_cannot_be_proved_again_is_told(copy: Path, built: Path) -> None:
+    """And what is recorded of it is kept: another record of the rest is found."""
+    put(copy, **{".tags": None, ".te": None})
+    assert artifact.verify(copy)["name"] == "ends" and artifact.believed(copy) == ["cpu/ends"] and not artifact.believed(built)
+    done = CliRunner().invoke(command, [str(copy)], obj=Console())
+    assert done.exit_code == 0 and "cpu/ends: not proved again, as no text says its program" in done.output
+    record = text_of(copy, "proof.json")
+    for other in (record + "\n", record.replace('"function": "ends"', '"function": "other"'), "[]", "{", '{"targets": []}'):
+        assert told(put(copy, **{"proof.json": other})) == ["not proved as it was: proof.json"]

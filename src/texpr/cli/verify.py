@@ -24,12 +24,14 @@ def command(console: Console, directory: Path, jobs: int, json: bool) -> int:
     """Recheck the artifact in DIRECTORY: the hash of each file, the proof of each plan, the print of each source."""
     with console.working("proving it again"):
         manifest = artifact.verify(directory, partial(shared, jobs=jobs))
-    counts = _counts(directory)
+    counts, believed = _counts(directory), artifact.believed(directory)
     console.say(f"{manifest['name']}: every file is as it was built")
     for target, found in counts.items():
         listed = ", ".join(f"{number} {verdict}" for verdict, number in found.items() if number)
         console.say(f"  {target}: {listed or 'nothing to prove'}")
-    console.data({"ok": True, "name": manifest["name"], "proof": counts})
+    for plan in believed:
+        console.say(f"  {plan}: not proved again, as no text says its program")
+    console.data({"ok": True, "name": manifest["name"], "proof": counts, "believed": believed})
     return 0
 
 
