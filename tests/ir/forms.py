@@ -164,7 +164,11 @@ class Forms:
                 return k.Barrier(self.level(), self.some(self.covered, 2), self.random.choice([32, 16, 1]))
             case 3:
                 return k.Exchange(
-                    self.sym(), Ref(self.sym(), self.dtype()), self.random.randrange(32), self.random.choice([32, 8])
+                    self.sym(),
+                    Ref(self.sym(), self.dtype()),
+                    self.random.randrange(32),
+                    self.random.choice([32, 8]),
+                    shift=self.index() if self.flag() else ZERO,
                 )
             case 4 if self.memory and self.flag():
                 return k.Shuffle(self.sym(), self.load(1), self.index())

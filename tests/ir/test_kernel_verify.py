@@ -74,6 +74,10 @@ kernel first
         fused acc = (acc + (x[b, j] * c[]))
     }
     exchange other = acc ^ 16
+    for step in 0..5 unroll {
+        exchange lower = acc ^ 16 shift step
+        acc = (acc + lower)
+    }
     shuffle after = kept[0] lane t + 1
     acc = fma(acc, other, other)
     let warp: i32 = i32(t / 32)
@@ -191,6 +195,10 @@ STATEMENT = [
     ("barrier_is_met_by_all", "at[b]\n    for r", "at[t]\n    for r", "may part at the loop over r"),
     ("exchange_is_within_a_warp", "acc ^ 16", "acc ^ 32", "lane ^ 32 is no other lane of 32"),
     ("exchange_is_within_a_warp", "acc ^ 16", "acc ^ 0", "lane ^ 0 is no other lane of 32"),
+    ("exchange_is_within_a_warp", "acc ^ 16", "acc ^ 16 shift 1", "lane ^ 16 >> 1 is perhaps no other lane"),
+    ("exchange_is_within_a_warp", "acc ^ 16", "acc ^ 16 shift t", "lane ^ 16 >> t is perhaps no other lane"),
+    ("exchange_is_within_a_warp", "step in 0..5 unroll", "step in 0..6 unroll", "lane ^ 16 >> step is perhaps no other lane"),
+    ("exchange_is_within_a_warp", "step in 0..5 unroll", "step in 0..5", "lane ^ 16 >> step is perhaps no other lane"),
     ("exchange_is_within_a_warp", "^ 1 width 8", "^ 1 width 6", "6 lanes are no power of two"),
     ("exchange_is_within_a_warp", "^ 1 width 8", "^ 8 width 8", "lane ^ 8 is no other lane of 8"),
     ("exchange_is_met_by_all", "warps[warp, 0] = acc", "exchange less = acc ^ 1", "32 lanes may part at the branch"),

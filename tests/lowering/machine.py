@@ -440,7 +440,7 @@ class Machine:
         (stop,) = stops.values()
         if isinstance(stop, k.Exchange):
             for n in group:
-                other = threads[n].base + (threads[n].number ^ stop.mask)
+                other = threads[n].base + (threads[n].number ^ stop.mask >> threads[n].index(stop.shift))
                 answers[n] = threads[other].variables[stop.source.sym] if other in group else UNDEFINED
         if isinstance(stop, k.Shuffle):
             for n in group:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from texpr.affine.expr import Expr, expr
+from texpr.affine.expr import ZERO, Expr, expr
 from texpr.ir import kernel as k
 from texpr.ir.rewrite import map_value
 from texpr.ir.value import Index, Literal, Load, Op, Value
@@ -132,6 +132,8 @@ def _of_stmt(stmt: k.Stmt) -> Iterator[tuple[str, Body]]:
             if stmt.level is k.Level.BLOCK:
                 yield "barrier of a warp alone", (replace(stmt, level=k.Level.WARP),)
         case k.Exchange():
+            if stmt.shift is not ZERO:
+                yield f"lanes exchanged by {stmt.mask} in each turn", (replace(stmt, shift=ZERO),)
             yield f"lanes exchanged by {stmt.mask} / 2", (replace(stmt, mask=stmt.mask // 2 or 2),)
             yield f"lanes exchanged by {stmt.mask} in halves of a warp", (replace(stmt, width=16),)
             yield f"lanes exchanged by {stmt.mask} - 1", (replace(stmt, mask=stmt.mask - 1),)

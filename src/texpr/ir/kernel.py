@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from texpr.affine.expr import Expr, Sym
+from texpr.affine.expr import ZERO, Expr, Sym
 from texpr.ir.program import Assume, Compare
 from texpr.ir.transfer import (
     BarrierArrive,
@@ -205,9 +205,9 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Exchange:
-    """`target = value of source in lane (lane ^ mask)` within groups of `width` lanes; all lanes of the warp take part.
+    """`target = value of source in lane (lane ^ mask >> shift)` within groups of `width` lanes.
 
-    `target` is declared by this statement.
+    All lanes of the warp take part. `target` is declared by this statement.
     """
 
     target: Sym
@@ -215,6 +215,7 @@ class Exchange:
     mask: int
     width: int = 32
     span: Span = NOWHERE
+    shift: Expr = ZERO
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -400,7 +401,9 @@ def exprs(stmt: Stmt) -> tuple[Expr, ...]:
             return (stmt.lo, stmt.hi, stmt.step)
         case Shuffle():
             return (stmt.lane,)
-        case If() | Declare() | Assign() | Store() | Atomic() | Exchange() | Barrier():
+        case Exchange():
+            return (stmt.shift,)
+        case If() | Declare() | Assign() | Store() | Atomic() | Barrier():
             return ()
         case _:
             return transfer_exprs(stmt)

@@ -392,9 +392,10 @@ class _KernelParser:
         source = self.values.ref()
         scan.expect("^")
         mask = scan.integer()
+        shift = index(scan) if option(scan, "shift") else ZERO
         width = scan.integer() if option(scan, "width") else 32
         self.values.types[target] = source.dtype
-        return k.Exchange(target, source, mask, width, scan.span(start))
+        return k.Exchange(target, source, mask, width, scan.span(start), shift)
 
     def _shuffle(self) -> k.Shuffle:
         scan, start = self.scan, self.scan.take().start

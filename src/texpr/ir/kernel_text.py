@@ -246,7 +246,8 @@ def _simple(stmt: k.Leaf, types: Types) -> str:
             return text
         case k.Exchange():
             width = "" if stmt.width == 32 else f" width {stmt.width}"
-            text = f"exchange {stmt.target} = {value_text(stmt.source, types)} ^ {stmt.mask}{width}"
+            shift = "" if stmt.shift is ZERO else f" shift {stmt.shift}"
+            text = f"exchange {stmt.target} = {value_text(stmt.source, types)} ^ {stmt.mask}{shift}{width}"
             types[stmt.target] = stmt.source.dtype
             return text
         case _:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from texpr.affine.expr import Sym, expr
+from texpr.affine.expr import ONE, ZERO, Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.ranges import Range
 from texpr.ir import kernel as k
@@ -224,8 +224,12 @@ def barrier_is_met_by_all(stmt: k.Stmt, at: Place) -> Iterator[str]:
 
 
 def exchange_is_within_a_warp(stmt: k.Stmt, at: Place) -> Iterator[str]:
-    """Groups are powers of two of lanes, and the other lane is another one of the group."""
+    """Groups are powers of two of lanes, and the other lane is another one of the group, in each turn of an unrolled loop."""
     if isinstance(stmt, k.Exchange):
+        shifts = {expr(s.sym): s.hi for s in at.around if isinstance(s, k.For) and s.kind == "unroll" and s.lo is ZERO}
+        last = {ZERO: ONE, **shifts}.get(stmt.shift)
+        if last is None or not last.is_constant or 0 < stmt.mask < 1 << max(last.constant - 1, 0):
+            yield f"lane ^ {stmt.mask} >> {stmt.shift} is perhaps no other lane"
         if not 2 <= stmt.width <= WARP or stmt.width & (stmt.width - 1):
             yield f"{stmt.width} lanes are no power of two from 2 to {WARP}"
         if not 1 <= stmt.mask < stmt.width:

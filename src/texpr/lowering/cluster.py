@@ -219,6 +219,10 @@ def each_where(runs: Value, made: Iterable[k.Stmt]) -> Iterator[k.Stmt]:
                 yield from only_where(runs, run)
                 run.clear()
                 yield stmt
+            case k.For() if any(isinstance(inner, k.Exchange) for inner in stmt.body):
+                yield from only_where(runs, run)
+                run.clear()
+                yield stmt
             case k.Assign() if not run and not _loads(stmt.value):  # what registers get from each other nobody else sees
                 yield stmt
             case _:

@@ -190,9 +190,11 @@ class Emitter:
             (value,) = values if update is None else combine(update, targets, values)
             yield assign(targets[0], value, bind, bind.targets[0].buffer in self.free and sum_and_product(value) is not None)
             return
-        temporaries = tuple(Ref(self.names.sym("next"), v.dtype) for v in values)
+        apart = all(isinstance(v, Literal | Ref) and v not in targets for v in values)  # what is written is not read again
+        temporaries = values if apart else tuple(Ref(self.names.sym("next"), v.dtype) for v in values)
         for temporary, value in zip(temporaries, values, strict=True):
-            yield k.Declare(temporary.sym, temporary.dtype, value, bind.span)
+            if temporary is not value and isinstance(temporary, Ref):
+                yield k.Declare(temporary.sym, temporary.dtype, value, bind.span)
         stores = tuple(assign(t, v, bind) for t, v in zip(targets, temporaries, strict=True))
         if update is None:
             yield from stores

@@ -3,7 +3,7 @@
 Before (256 threads): `par N |i| reduce(s) { s += x[i] }`. After:
 
     partial:  sum = 0; for (i = thread; i < N; i += 256) sum += x[i]
-              sum += sum of lane ^ 16; … ^ 8; … ^ 4; … ^ 2; … ^ 1
+              for (step = 0; step < 5; step++) sum += sum of lane ^ (16 >> step)
               if (lane == 0) scratch[warp] = sum
     total:    all = scratch[0]; for (w = 1; w < 8; w++) all += scratch[w]
               s += all                                          once, or in each thread's own copy
@@ -88,10 +88,8 @@ def partial(
     yield from spread(leaf.stmt)
     for accumulator in leaf.accumulators:
         del emitter.elements[accumulator.key]
-    mask = min(nest.team, WARP) // 2
-    while mask:
-        yield from _exchange(leaf, reduction, mask, emitter)
-        mask //= 2
+    if nest.team > 1:
+        yield _lanes(leaf, reduction, min(nest.team, WARP), emitter)
     if reduction.scratch:
         yield _left(leaf, reduction.own, reduction.scratch, (thread // WARP,), thread % WARP)
     elif reduction.rank is not None:
@@ -118,12 +116,17 @@ def middle(leaf: Leaf, reduction: Reduction, thread: Expr, emitter: Emitter) -> 
     yield _left(leaf, tuple(every), reduction.joint, (expr(reduction.rank), ZERO), thread)
 
 
-def _exchange(leaf: Leaf, reduction: Reduction, mask: int, emitter: Emitter) -> Iterator[k.Stmt]:
-    for accumulator, own in zip(leaf.accumulators, reduction.own, strict=True):
-        others = tuple(Ref(emitter.names.sym(f"{r.sym.name}_xor{mask}"), r.dtype) for r in own)
-        for ref, other in zip(own, others, strict=True):
-            yield k.Exchange(other.sym, ref, mask, WARP, leaf.stmt.span)
-        yield from emitter.join(own, joined(accumulator.update), others, _bind(accumulator, leaf))
+def _lanes(leaf: Leaf, reduction: Reduction, lanes: int, emitter: Emitter) -> k.For:
+    """What so many lanes have, joined: with the lane half of them away, then a quarter, down to the one beside."""
+    step, body = emitter.names.sym("step"), list[k.Stmt]()
+    every = [tuple(Ref(emitter.names.sym(f"{r.sym.name}_other"), r.dtype) for r in own) for own in reduction.own]
+    for own, others in zip(reduction.own, every, strict=True):
+        pairs = zip(own, others, strict=True)
+        body += (k.Exchange(other.sym, ref, lanes // 2, WARP, leaf.stmt.span, expr(step)) for ref, other in pairs)
+    for accumulator, own, others in zip(leaf.accumulators, reduction.own, every, strict=True):
+        body += emitter.join(own, joined(accumulator.update), others, _bind(accumulator, leaf))
+    turns = lanes.bit_length() - 1
+    return k.For(step, ZERO, expr(turns), tuple(body), ONE, "unroll", span=leaf.stmt.span)
 
 
 def total(leaf: Leaf, reduction: Reduction, nest: Nest, leader: Value | None, emitter: Emitter) -> Iterator[k.Stmt]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from texpr.affine.expr import ONE, Expr, Number, Sym, expr, number_of
+from texpr.affine.expr import ONE, ZERO, Expr, Number, Sym, expr, number_of
 from texpr.affine.facts import Fact, Known
 from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
@@ -21,6 +21,7 @@ from texpr.reading.boxes import Piece, Sender, filled, pieces, sender
 from texpr.reading.conditions import test
 from texpr.reading.events import Block, Event, Host, Launch, Reading, Signal, Site, Variable, index_names
 from texpr.reading.folded import folded
+from texpr.reading.lanes import joins_lanes
 
 
 def read(plan: k.Plan, program: Program) -> Reading:
@@ -120,6 +121,8 @@ class _Body:
     def stmt(self, stmt: k.Stmt, site: Site, scope: _Scope) -> None:
         found = self.reader.found
         match stmt:
+            case k.For() if joins_lanes(stmt):
+                self.block(stmt.body, site, scope)
             case k.For():
                 self.loop(stmt, site, scope)
             case k.If():
@@ -143,6 +146,8 @@ class _Body:
                 found.together.append((stmt, site))
             case k.Exchange():
                 found.together.append((stmt, site))
+                if stmt.shift is not ZERO and not any(joins_lanes(block[number]) for block, number in site.path[-2:-1]):
+                    found.strange.append((stmt, site, "lanes that a loop says"))
                 ref = Ref(self.name(stmt.target, site, None, scope), stmt.source.dtype)
                 found.events.append(Event(site, ref, self.value(stmt.source, scope), stmt, "exchange"))
             case k.Shuffle():

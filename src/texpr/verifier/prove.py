@@ -70,8 +70,7 @@ def prove(asked: Question, plan: k.Plan, tags: Tags) -> Proof:
 
 
 def _premises(plan: k.Plan, reading: Reading) -> Formula:
-    bases = {axis.base for launch in reading.launches for axis in launch.kernel.axes if axis.base is not None}
-    sizes = [*plan.sizes, *bases]
+    sizes = [*plan.sizes, *{a.base for launch in reading.launches for a in launch.kernel.axes if a.base is not None}]
     bounds = [f for size in sizes for f in (compare(">=", size, 0), compare("<=", size, MOST))]
     return conj((*bounds, *(compare(c.op, c.left, c.right) for c in plan.requires)))
 

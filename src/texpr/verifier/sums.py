@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, combinations
 from typing import TypeAlias
 
-from texpr.affine.expr import Expr, Sym, expr
+from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.structure import same
@@ -332,8 +332,7 @@ class Sums:
                     syms = (s if isinstance(s, int | Sym) else s.sym for s in steps)
                     when = tuple(s if isinstance(s, int) else (ir.Seq(s, expr(0), ()), expr(s)) for s in syms)
                     access = Access(event, site, place.buffer, place.index, write, when, place.buffer, (), ())
-                    own = self.flow.space(place.buffer) is Space.LOCAL
-                    yield ((place.buffer, lanes[0]) if own else place.buffer), access
+                    yield (place.buffer, lanes[0]) if self.flow.space(place.buffer) is Space.LOCAL else place.buffer, access
 
 
 def arm(event: Event) -> tuple[object, ...]:
@@ -359,7 +358,9 @@ def exchanged(event: Event, share: Share) -> Share:
         return share
     if stmt.width != 32 or not 0 < stmt.mask < 32 or launch.kernel.threads % (1 << stmt.mask.bit_length()):
         raise Wrong(f"lanes are exchanged by {stmt.mask} of {stmt.width}")
-    own = share.thread is launch.thread
-    if {s for f in share.facts for s in syms(f)}.union(() if own else share.thread.syms()) & {*launch.threads}:
-        raise Wrong("what another lane holds is not known")
-    return replace(share, lanes=frozenset(lane ^ stmt.mask for lane in share.lanes)) if own else share
+    own, masks = share.thread is launch.thread, [stmt.mask] if stmt.shift is ZERO else range(1, 2 * stmt.mask)
+    lanes = frozenset(lane ^ mask for lane in share.lanes for mask in masks) if own else share.lanes
+    known = {s for f in share.facts for s in syms(f)}.union(() if own else share.thread.syms())
+    if known & {*launch.threads} or len(lanes) != len(share.lanes) * len(masks):
+        raise Wrong("what another lane holds is not known, or is joined twice")
+    return replace(share, lanes=lanes)

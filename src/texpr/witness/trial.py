@@ -172,7 +172,10 @@ class Side:
         """What a writer puts there; where data decides whether it does, what was there before as well. Raises Undecided."""
         stmt, site = writer.stmt, writer.stand.site
         if isinstance(stmt, k.Exchange) and site is not None:
-            return self.made(writer.value, writer.stand, {**at, **_lane(site, site.launch.thread.evaluate(at) ^ stmt.mask)})
+            masks = [stmt.mask] if stmt.shift is ZERO else range(1, 2 * stmt.mask)  # in turns that join what all of them have
+            lanes = (_lane(site, site.launch.thread.evaluate(at) ^ mask) for mask in masks)
+            made = [self.made(writer.value, writer.stand, {**at, **lane}) for lane in lanes]
+            return made[0] if len(made) == 1 else _joined(made)
         found = self.made(writer.value, writer.stand, at)
         if not writer.tests:
             return found

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
-from texpr.affine.expr import Sym
+from texpr.affine.expr import ZERO, Sym
 from texpr.backends.c.arguments import axis_variable, distinct, kernel_arguments
 from texpr.backends.c.body import INDENT, Body, signature
+from texpr.backends.c.index import index_text
 from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import comment, file_of, line_of, place_of, string
 from texpr.backends.c.types import C_NAMES
@@ -262,7 +263,8 @@ class _Cuda:
             raise CompilerBug(f"an exchange in blocks of {self._kernel.threads} threads, whose last warp is not whole")
         mask = (1 << min(self._kernel.threads, 32)) - 1
         ctype = C_NAMES[stmt.source.dtype]
-        return [f"{ctype} const {target} = __shfl_xor_sync({mask:#x}u, {source}, {stmt.mask}, {stmt.width});"]
+        other = str(stmt.mask) if stmt.shift is ZERO else f"{stmt.mask} >> {index_text(stmt.shift, scope)}"
+        return [f"{ctype} const {target} = __shfl_xor_sync({mask:#x}u, {source}, {other}, {stmt.width});"]
 
     def shuffle(self, stmt: Shuffle, target: str, source: str, lane: str) -> list[str]:
         """A shuffle among the lanes that the warp has: the last one of a block may have fewer than 32."""
