@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from math import prod
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from texpr.affine.expr import Expr, Sym
 from texpr.ir import kernel as k
@@ -26,6 +26,8 @@ from texpr.support.diagnostic import CompilerBug
 
 _GPU = frozenset({Level.GRID, Level.CLUSTER, Level.BLOCK, Level.WARP, Level.THREAD})
 _CPU = frozenset({Level.CORE, Level.THREAD, Level.LANE})
+
+Thing = TypeVar("Thing")
 
 KernelRule: TypeAlias = Callable[[k.Kernel], Iterator[str]]
 """Yields what is wrong with a kernel's head."""
@@ -71,11 +73,19 @@ def names_are_words(kernel: k.Kernel) -> Iterator[str]:
 
 def names_differ(kernel: k.Kernel) -> Iterator[str]:
     """No two buffers, arrays, maps, sizes or axes share a name."""
-    yield from (f"{name} stands for {count} things" for name, count in Counter(_names(kernel)).items() if count > 1)
+    yield from (f"{name} stands for {count} things" for name, count in _repeated(_names(kernel)))
 
 
 def _names(kernel: k.Kernel) -> list[str]:
     return [named.name for named in (*_memory(kernel), *kernel.maps, *_symbols(kernel))]
+
+
+def _repeated(things: Iterable[Thing]) -> Iterator[tuple[Thing, int]]:
+    """What comes more than once, and how often."""
+    found: dict[Thing, int] = {}
+    for each in things:
+        found[each] = found.get(each, 0) + 1
+    return ((each, count) for each, count in found.items() if count > 1)
 
 
 def _memory(kernel: k.Kernel) -> tuple[Buffer, ...]:
@@ -155,11 +165,10 @@ def axes_are_of_one_machine(kernel: k.Kernel) -> Iterator[str]:
 def axes_have_places(kernel: k.Kernel) -> Iterator[str]:
     """GRID, CLUSTER and BLOCK axes are x, y or z, each at most once; a cluster is one of blocks along an axis that there is."""
     placed = [(axis.level, axis.dim) for axis in kernel.axes if axis.level in (Level.GRID, Level.CLUSTER, Level.BLOCK)]
-    for (level, dim), count in Counter(placed).items():
+    yield from (f"{count} axes are {level.value}.{dim}" for (level, dim), count in _repeated(placed))
+    for level, dim in dict.fromkeys(placed):
         if dim not in ("x", "y", "z"):
             yield f"{level.value} has no dimension {dim}"
-        if count > 1:
-            yield f"{count} axes are {level.value}.{dim}"
         if level is Level.CLUSTER and (Level.GRID, dim) not in placed:
             yield f"cluster.{dim} has no blocks along grid.{dim}"
 
@@ -250,7 +259,7 @@ PlanRule: TypeAlias = Callable[[k.Plan], Iterator[str]]
 def buffers_differ(plan: k.Plan) -> Iterator[str]:
     """Parameters, results and workspace have names of their own; an inout may be a result as well."""
     every = dict.fromkeys((*plan.params, *plan.results, *plan.workspace))
-    yield from (f"{count} buffers are called {n}" for n, count in Counter(b.name for b in every).items() if count > 1)
+    yield from (f"{count} buffers are called {name}" for name, count in _repeated(b.name for b in every))
 
 
 def roles_are_right(plan: k.Plan) -> Iterator[str]:
@@ -286,8 +295,8 @@ def fixed_sizes_are_gone(plan: k.Plan) -> Iterator[str]:
 
 def kernels_differ(plan: k.Plan) -> Iterator[str]:
     """Each kernel has a name of its own."""
-    names = Counter(kernel.name for kernel in set(k.kernels(plan.steps)))
-    yield from (f"{count} kernels are called {name}" for name, count in sorted(names.items()) if count > 1)
+    names = [kernel.name for kernel in dict.fromkeys(k.kernels(plan.steps))]
+    yield from (f"{count} kernels are called {name}" for name, count in _repeated(names))
 
 
 def kernels_use_the_plans_memory(plan: k.Plan) -> Iterator[str]:
@@ -302,14 +311,16 @@ def kernels_use_the_plans_memory(plan: k.Plan) -> Iterator[str]:
 
 def arrays_are_of_one_kernel(plan: k.Plan) -> Iterator[str]:
     """What a kernel makes is no memory of the plan, nor of another kernel."""
-    made = Counter(array.buffer for kernel in dict.fromkeys(k.kernels(plan.steps)) for array in kernel.arrays)
-    found = made + Counter({*plan.params, *plan.results, *plan.workspace})
-    yield from (f"{buffer.name} is made by a kernel, and is something else" for buffer in made if found[buffer] > 1)
+    made = [array.buffer for kernel in dict.fromkeys(k.kernels(plan.steps)) for array in kernel.arrays]
+    found = _repeated([*made, *{*plan.params, *plan.results, *plan.workspace}])
+    yield from (f"{buffer.name} is made by a kernel, and is something else" for buffer, _ in found)
 
 
 def loops_are_run_together(plan: k.Plan) -> Iterator[str]:
     """What one launch runs can be, under a name of its own, and its blocks meet in workspace of their own."""
     loops = tuple(together(plan.steps))
+    if not loops:
+        return
     taken = Counter(kernel.name for kernel in set(k.kernels(plan.steps)))
     places = Counter(loop.together.meeting for loop in loops if loop.together is not None)
     for loop in loops:

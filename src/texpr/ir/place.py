@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from texpr.affine.expr import Sym, expr
@@ -33,10 +33,10 @@ class Place:
         """Directly below `stmt`."""
         around = (*self.around, stmt)
         if isinstance(stmt, k.If):
-            return replace(self, around=around)
+            return Place(self.kernel, self.threads, self.scope, around, self.meanings, self.assigned)
         turn = expr(Sym(f"turn of {stmt.sym}"))  # a loop that starts at the thread has the thread in its index
         meanings = self.meanings.index(stmt.sym, stmt.lo + stmt.step * turn)
-        return replace(self, around=around, scope=self.scope.with_indices(stmt.sym), meanings=meanings)
+        return Place(self.kernel, self.threads, self.scope.with_indices(stmt.sym), around, meanings, self.assigned)
 
     def after(self, stmt: k.Stmt) -> Place:
         """Behind `stmt`, in the same block."""
@@ -44,10 +44,10 @@ class Place:
             case k.Declare():
                 changes = stmt.sym in self.assigned
                 meanings = self.meanings.lacking(stmt.sym) if changes else self.meanings.variable(stmt.sym, stmt.value)
-                return replace(self, scope=self.scope.with_variable(stmt.sym, stmt.dtype), meanings=meanings)
+                return self._knowing(self.scope.with_variable(stmt.sym, stmt.dtype), meanings)
             case k.Exchange() | k.Shuffle():
                 scope = self.scope.with_variable(stmt.target, stmt.source.dtype)
-                return replace(self, scope=scope, meanings=self.meanings.lacking(stmt.target))
+                return self._knowing(scope, self.meanings.lacking(stmt.target))
             case k.LoadVector():
                 return self._behind_vector(stmt)
             case _:
@@ -58,7 +58,10 @@ class Place:
         for sym, element in zip(stmt.targets, k.consecutive(stmt.source, len(stmt.targets)), strict=True):
             scope = scope.with_variable(sym, element.dtype)
             meanings = meanings.lacking(sym) if sym in self.assigned else meanings.variable(sym, element)
-        return replace(self, scope=scope, meanings=meanings)
+        return self._knowing(scope, meanings)
+
+    def _knowing(self, scope: Scope, meanings: Meanings) -> Place:
+        return Place(self.kernel, self.threads, scope, self.around, meanings, self.assigned)
 
     def disagreement(self, group: int | None) -> k.For | k.If | None:
         """The statement around this one at which threads of a group part; where nothing is known, `uniform` is believed.

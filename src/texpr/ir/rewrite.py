@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from operator import is_
 
 from texpr.affine.expr import Expr, IntoExpr, Sym
 from texpr.ir import program as ir
@@ -25,8 +26,9 @@ def map_value(value: Value, leaf: Callable[[Value], Value | None]) -> Value:
                 return value
             return replace(value, data=tuple((sym, map_value(meaning, leaf)) for sym, meaning in data))
         case Op(args=args):
-            mapped = tuple(map_value(arg, leaf) for arg in args)
-            return value if all(a is b for a, b in zip(args, mapped, strict=True)) else replace(value, args=mapped)
+            mapped = tuple([map_value(arg, leaf) for arg in args])
+            same = all(map(is_, args, mapped))
+            return value if same else Op(value.name, mapped, value.dtype, value.span)
         case Cast(arg, dtype):
             mapped_arg = map_value(arg, leaf)
             return value if mapped_arg is arg else Cast(mapped_arg, dtype)

@@ -58,7 +58,7 @@ def bounds_are_in_scope(stmt: k.Stmt, at: Place) -> Iterator[str]:
 
 def step_is_positive(stmt: k.Stmt, at: Place) -> Iterator[str]:
     """A loop goes forward."""
-    if isinstance(stmt, k.For):
+    if isinstance(stmt, k.For) and not (stmt.step.is_constant and stmt.step.constant > 0):
         sizes: dict[Sym, Range] = {size: (0, _MOST) for size in at.kernel.sizes}
         if not Known(sizes).positive(stmt.step):
             yield f"step {stmt.step} is not known to be positive"
@@ -130,11 +130,13 @@ def assigned_variable_is_declared(stmt: k.Stmt, at: Place) -> Iterator[str]:
 
 def lanes_assign_their_own(stmt: k.Stmt, at: Place) -> Iterator[str]:
     """Below a simd loop a variable from outside is assigned only as a reduction."""
-    if isinstance(stmt, k.Assign) and at.simd is not None:
-        own = {s.sym for s in k.walk(at.simd.body) if isinstance(s, k.Declare)} | {sym for sym, _ in at.simd.reductions}
-        own |= {sym for s in k.walk(at.simd.body) if isinstance(s, k.LoadVector) for sym in s.targets}
+    simd = at.simd if isinstance(stmt, k.Assign) else None
+    if isinstance(stmt, k.Assign) and simd is not None and all(stmt.sym is not sym for sym, _ in simd.reductions):
+        inside = tuple(k.walk(simd.body))
+        own = {s.sym for s in inside if isinstance(s, k.Declare)}
+        own |= {sym for s in inside if isinstance(s, k.LoadVector) for sym in s.targets}
         if stmt.sym not in own:
-            yield f"all lanes of {at.simd.sym} assign {stmt.sym}"
+            yield f"all lanes of {simd.sym} assign {stmt.sym}"
 
 
 def written_memory_may_be_written(stmt: k.Stmt, at: Place) -> Iterator[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from texpr.affine.interned import Interned
+
 
 class Kind(Enum):
     """What a scalar type is made of."""
@@ -15,8 +17,8 @@ class Kind(Enum):
     BOOL = "bool"
 
 
-@dataclass(frozen=True, slots=True)
-class DType:
+@dataclass(frozen=True, slots=True, eq=False)
+class DType(metaclass=Interned):
     """A scalar type: its name in the language, kind, and size in memory in bits (tf32 is stored in 32, bool in 8)."""
 
     name: str

@@ -8,7 +8,7 @@ mentions no lane when simplified is alike in the group; in a cluster, what menti
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.affine.facts import Known
@@ -39,11 +39,13 @@ class Meanings:
 
     def variable(self, sym: Sym, value: Value) -> Meanings:
         """These, and a variable that keeps its value."""
-        return self.index(sym, value.expr) if isinstance(value, Index) else replace(self, values={**self.values, sym: value})
+        if isinstance(value, Index):
+            return self.index(sym, value.expr)
+        return Meanings(self.exprs, {**self.values, sym: value}, self.unknown)
 
     def lacking(self, sym: Sym) -> Meanings:
         """These, and a variable of which nothing is known."""
-        return replace(self, unknown=self.unknown | {sym})
+        return Meanings(self.exprs, self.values, self.unknown | {sym})
 
 
 class Threads:

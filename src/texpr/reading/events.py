@@ -15,7 +15,7 @@ from texpr.affine.facts import Known
 from texpr.affine.ranges import Range, bounds
 from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
-from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value, operands, walk
+from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value, operands
 from texpr.isa.levels import Level, Space
 from texpr.presburger.formula import Formula, negate
 from texpr.reading.conditions import test
@@ -37,19 +37,20 @@ class Launch:
 
     host: tuple[Sym, ...] = field(init=False)
     """Indices of the host's loops."""
+    block: tuple[Expr, ...] = field(init=False)
+    """The coordinates of a block."""
+    thread: Expr = field(init=False)
+    """The number of a thread in its block."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "host", tuple([step.sym for step in self.time if isinstance(step, k.HostLoop)]))
-
-    @property
-    def thread(self) -> Expr:
-        """The number of a thread in its block."""
+        object.__setattr__(self, "block", tuple(map(expr, self.blocks)))
         total, stride = expr(0), 1
         for dim in "xyz":
             for axis in self.kernel.axes:
                 if axis.level is Level.BLOCK and axis.dim == dim:
                     total, stride = total + expr(axis.sym) * stride, stride * axis.extent.constant
-        return total
+        object.__setattr__(self, "thread", total)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,18 +70,28 @@ class Site:
     @property
     def block(self) -> tuple[Expr, ...]:
         """The coordinates of the block that runs an instance: another one than `launch.blocks` where it sends that a box."""
-        return self.sender or tuple(map(expr, self.launch.blocks))
+        return self.sender or self.launch.block
+
+    def at(self, number: int, block: Block, names: Mapping[Sym, Expr]) -> Site:
+        """The place of a statement of a list that stands here."""
+        time, path = (*self.time, 2 * number), (*self.path, (block, number))
+        return Site(self.launch, time, self.loops, self.domain, self.tests, path, names, self.bounds, self.sender)
 
     @property
     def dims(self) -> tuple[Sym, ...]:
         """The indices of an instance."""
-        launch = self.launch
-        return (*launch.host, *launch.blocks, *launch.threads, *(loop.sym for loop in self.loops))
+        return _dims(self)
 
     @property
     def where(self) -> tuple[Formula, ...]:
         """Which instances there are."""
         return (*self.launch.domain, *self.domain)
+
+
+@lru_cache(maxsize=1 << 12)
+def _dims(site: Site) -> tuple[Sym, ...]:
+    launch = site.launch
+    return (*launch.host, *launch.blocks, *launch.threads, *[loop.sym for loop in site.loops])
 
 
 @lru_cache(maxsize=1 << 12)
@@ -219,5 +230,11 @@ def read_by(value: Value, site: Site) -> Iterator[tuple[Load, Site]]:
 
 def index_names(values: Iterable[Value]) -> frozenset[Sym]:
     """What index expressions in values name."""
-    nodes = [node for value in values for node in walk(value) if isinstance(node, Load | Index)]
-    return frozenset({s for n in nodes for e in (n.index if isinstance(n, Load) else (n.expr,)) for s in e.syms()})
+    found: set[Sym] = set()
+    rest = [*values]
+    while rest:
+        node = rest.pop()
+        for e in node.index if isinstance(node, Load) else (node.expr,) if isinstance(node, Index) else ():
+            found |= e.syms()
+        rest += operands(node)
+    return frozenset(found)

@@ -120,7 +120,12 @@ def _sides(a: Site, b: Site, same: tuple[Sym, ...]) -> Sides:
 
 @lru_cache(maxsize=1 << 12)
 def _names(site: Site, mark: str, same: tuple[Sym, ...]) -> Names:
-    return Names({s: Sym(f"{s.name}{'◁' if s in same else mark}") for s in site.dims})
+    return Names({s: _marked(s, "◁" if s in same else mark) for s in site.dims})
+
+
+@lru_cache(maxsize=1 << 12)
+def _marked(sym: Sym, mark: str) -> Expr:
+    return expr(Sym(f"{sym.name}{mark}"))
 
 
 def domains(a: Site, b: Site, sides: Sides) -> Iterator[Formula]:

@@ -109,8 +109,8 @@ class _Body:
         scope = scope.copy()
         for at, stmt in enumerate(body):
             if at >= skip:
-                site = replace(around, time=(*around.time, 2 * at), path=(*around.path, (body, at)), names=scope.exprs)
-                for sym in index_names(k.values(stmt)).union(*(e.syms() for e in k.exprs(stmt))) & scope.refs.keys():
+                site = around.at(at, body, scope.exprs)
+                for sym in index_names(k.values(stmt)).union(*[e.syms() for e in k.exprs(stmt)]) & scope.refs.keys():
                     if sym in self.assigned:
                         self.reader.found.strange.append((stmt, site, "what a register holds now is a subscript"))
                     else:
@@ -191,13 +191,13 @@ class _Body:
         if found is None:
             self.name(Sym("test"), site, value, scope.copy())
         for number, (body, taken) in enumerate(((stmt.then, True), (stmt.orelse, False))):
-            inside = replace(site, time=(*site.time, number))
+            domain, tests = site.domain, site.tests
             if found is None:
-                condition = value if taken else Op("not", (value,), BOOL)
-                inside = replace(inside, tests=(*site.tests, (condition, site)))
+                tests = (*tests, (value if taken else Op("not", (value,), BOOL), site))
             else:
-                inside = replace(inside, domain=(*site.domain, found if taken else negate(found)))
-            self.block(body, inside, scope)
+                domain = (*domain, found if taken else negate(found))
+            if body:
+                self.block(body, replace(site, time=(*site.time, number), domain=domain, tests=tests), scope)
 
     def resolved(self, value: Value) -> Value:
         """`value` with a variable that says nothing but a test of indices written out."""
@@ -350,7 +350,7 @@ class _Body:
                 case Load():
                     return self.load(node, scope)
                 case Index(e):
-                    return replace(node, expr=e.substitute(scope.exprs))
+                    return Index(e.substitute(scope.exprs), node.dtype, node.span)
                 case Ref(sym) if sym in scope.refs:  # before its number, if it has one
                     return Ref(scope.refs[sym], node.dtype)
                 case Ref(sym) if sym in scope.exprs:
@@ -363,8 +363,9 @@ class _Body:
     def kept(self, load: Load, thread: Expr | None = None) -> Load:
         """An element that a thread keeps for the lanes of its warp; the running one, where none is named."""
         lanes = self.reader.lanes.get(load.buffer)
-        own = self.launch.thread if thread is None else thread
-        return load if lanes is None else replace(load, buffer=lanes, index=(own, *load.index))
+        if lanes is None:
+            return load
+        return replace(load, buffer=lanes, index=(self.launch.thread if thread is None else thread, *load.index))
 
     def load(self, load: Load, scope: _Scope, thread: Expr | None = None) -> Load:
         """An element over coordinates and registers by their unique names, and numbers that data say here."""
@@ -376,4 +377,4 @@ class _Body:
             inner.exprs[sym] = expr(self.data[said])
             data.append((self.data[said], said[1]))
         index = tuple([e.substitute(inner.exprs) for e in load.index])
-        return self.kept(replace(load, index=index, data=tuple(data)), thread)
+        return self.kept(Load(load.buffer, index, tuple(data), load.span), thread)
