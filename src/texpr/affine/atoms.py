@@ -6,17 +6,16 @@ monomial = atom · … · atom                        sorted; one atom where aff
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from texpr.affine.interned import Interned
+from texpr.affine.interned import interned
 
 if TYPE_CHECKING:
     from texpr.affine.expr import Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sym(metaclass=Interned):
+@interned
+class Sym:
     """A symbol: a size, a loop index, a named integer, a hardware coordinate. Equal by name.
 
     Names are unique in a function: where two sibling loops share a name, later ones are called `i'1`, `i'2`, ….
@@ -33,7 +32,7 @@ class Sym(metaclass=Interned):
         return self.name
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@interned
 class Number(Sym):
     """A number that data say, as `label` is a function of `args`: a symbol, and the same one wherever these are the same."""
 
@@ -41,38 +40,38 @@ class Number(Sym):
     args: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FloorDiv(metaclass=Interned):
+@interned
+class FloorDiv:
     """⌊num / den⌋."""
 
     num: Expr
     den: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Mod(metaclass=Interned):
+@interned
+class Mod:
     """num − den · ⌊num / den⌋."""
 
     num: Expr
     den: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Min(metaclass=Interned):
+@interned
+class Min:
     """The least of two or more expressions."""
 
     args: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Max(metaclass=Interned):
+@interned
+class Max:
     """The greatest of two or more expressions."""
 
     args: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Xor(metaclass=Interned):
+@interned
+class Xor:
     """value − value mod 2^bits + (value mod 2^bits ⊕ mask mod 2^bits): a swizzle of the low `bits` bits."""
 
     value: Expr

@@ -316,8 +316,8 @@ def sym(name: str) -> Expr:
 
 def number_of(label: str, args: Iterable[IntoExpr]) -> Number:
     """The number that data say as `label` of `args`."""
-    args = tuple(map(expr, args))
-    return Number(f"{label}⟨{', '.join(map(str, args))}⟩", label, args)
+    found = tuple(map(expr, args))
+    return Number(f"{label}⟨{', '.join(map(str, found))}⟩", label, found)
 
 
 def term(monomial: Monomial, coefficient: int = 1) -> Expr:

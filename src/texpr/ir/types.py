@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
-from texpr.affine.interned import Interned
+from texpr.affine.interned import interned
 
 
 class Kind(Enum):
@@ -17,8 +16,8 @@ class Kind(Enum):
     BOOL = "bool"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DType(metaclass=Interned):
+@interned
+class DType:
     """A scalar type: its name in the language, kind, and size in memory in bits (tf32 is stored in 32, bool in 8)."""
 
     name: str

@@ -9,37 +9,36 @@ as expressions are: what was found out about one is remembered for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias, assert_never
 
 from texpr.affine.expr import Expr, IntoExpr, Sym, expr
-from texpr.affine.interned import Interned
+from texpr.affine.interned import interned
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Ge(metaclass=Interned):
+@interned
+class Ge:
     """`expr` ≥ 0."""
 
     expr: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Eq(metaclass=Interned):
+@interned
+class Eq:
     """`expr` = 0."""
 
     expr: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class And(metaclass=Interned):
+@interned
+class And:
     """All of `parts`."""
 
     parts: tuple[Formula, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Or(metaclass=Interned):
+@interned
+class Or:
     """At least one of `parts`."""
 
     parts: tuple[Formula, ...]
@@ -173,15 +172,21 @@ def leaves(formula: Formula) -> Iterator[Expr]:
 @lru_cache(maxsize=1 << 14)
 def syms(formula: Formula) -> frozenset[Sym]:
     """Every symbol that occurs."""
-    return formula.expr.syms() if isinstance(formula, Ge | Eq) else frozenset(names(formula))
+    match formula:
+        case Ge(e) | Eq(e):
+            return e.syms()
+        case And() | Or():
+            return frozenset(names(formula))
 
 
 @lru_cache(maxsize=1 << 14)
 def names(formula: Formula) -> tuple[Sym, ...]:
     """The same in the order of the text."""
-    if isinstance(formula, Ge | Eq):
-        return formula.expr.names()
-    return tuple(dict.fromkeys([sym for part in formula.parts for sym in names(part)]))
+    match formula:
+        case Ge(e) | Eq(e):
+            return e.names()
+        case And(parts) | Or(parts):
+            return tuple(dict.fromkeys([sym for part in parts for sym in names(part)]))
 
 
 def holds(formula: Formula, values: Mapping[Sym, int]) -> bool:

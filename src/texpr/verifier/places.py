@@ -7,11 +7,10 @@ a few such questions speak for all accesses. What they leave open is to be asked
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from texpr.affine.expr import ONE, Expr, Number, Sym, expr
-from texpr.affine.interned import Interned
+from texpr.affine.interned import interned
 from texpr.presburger.formula import Eq, Formula, between, compare, disj, rename, syms
 from texpr.presburger.omega import refuted
 from texpr.presburger.questions import witness
@@ -23,8 +22,8 @@ PLACE, COPY, ELEMENT, THREAD = range(4)
 """What an access says: its place in memory, which copy of the program's memory that is, the element of it, who does it."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Address(metaclass=Interned):
+@interned
+class Address:
     """What an access `says`, over coordinates `dims`, of which `facts` hold at instances. `known`: whether that is all."""
 
     dims: tuple[Sym, ...]
