@@ -59,7 +59,7 @@ def undecided(function: ir.Function, plan: k.Plan) -> Iterator[str]:
     """What is not proved of a plan, a line each."""
     try:
         found = certified(question(function, plan), plan)
-        written(plan.name, found.tags, found.asked)  # which looks whether it says the same
+        written(found.tags, found.asked)  # which looks whether it says the same
         proof = found.proof
     except Exception as why:  # whatever it is, the other plans are to be looked at, too
         yield f"{type(why).__name__}: {why}"

@@ -72,7 +72,7 @@ fn ends(x: f32[m, n]): (f32[m], f32[m])
 def same_by_text(function: Function, plan: k.Plan) -> None:
     """The text of the tags that are found says the same, and proves the same."""
     found = certified(question(function, plan), plan)
-    text = written(plan.name, found.tags, found.asked)
+    text = written(found.tags, found.asked)
     again = parse_tags(text, numbered(question(function, plan)))
     assert again == found.tags
     assert prove(question(function, plan), plan, again).data == found.proof.data
@@ -189,6 +189,7 @@ ALTERED = [
     ("events ", "events 1", "the tags are of another plan"),
     ("event 1 ", "event 2 ", "expected event 1"),
     ("tags ends", "tag ends", "expected `tags`"),
+    ("tags ends", "tags begins", "ends.tags:1:6: expected tags of `ends`"),
 ]  # fmt: skip
 
 
@@ -274,7 +275,7 @@ def misled(name: str, target: str, schedule: Selected, turns: int, every: int = 
     (function,) = driver.load(EXAMPLES / f"{name}.te").functions
     compiled = driver.lower(function, target, schedule=schedule)
     asked = question(compiled.function, compiled.plan)
-    text = written(function.name, search(asked), asked)
+    text = written(search(asked), asked)
     for mutant in islice(mutants(compiled.plan), 0, None, every):
         bad = question(compiled.function, mutant.plan)
         if is_proved(prove(bad, mutant.plan, search(bad))):
@@ -319,7 +320,7 @@ def test_altered_tags_of_a_right_plan_prove_it_or_are_refused() -> None:
         (function,) = driver.load(EXAMPLES / f"{name}.te").functions
         compiled = driver.lower(function, target, schedule="auto")
         asked = question(compiled.function, compiled.plan)
-        text = written(function.name, search(asked), asked)
+        text = written(search(asked), asked)
         for other in (other for _ in range(6) for other in altered(text, rng)):
             found = proof_by(other, asked, compiled.plan)
             if found is not None and is_proved(found):

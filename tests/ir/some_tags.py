@@ -114,7 +114,9 @@ def tags_of(numbered: Numbered) -> Some[Tags]:
     )
 
 
-NUMBERED = Numbered(("y[i], line 1",) * 4, ("y[i]",) * 3, ("commit", "wait 0"), ("mbarrier wait full[0]",) * 3, {"add": FAR})
+NUMBERED = Numbered(
+    "f", ("y[i], line 1",) * 4, ("y[i]",) * 3, ("commit", "wait 0"), ("mbarrier wait full[0]",) * 3, {"add": FAR}
+)
 """Enough to name."""
 
 WORDS: tuple[Callable[[str], str], ...] = (

@@ -15,11 +15,11 @@ from texpr.ir.tags_parse import parse_tags
 from texpr.ir.tags_text import tags_text
 from texpr.support.diagnostic import TexprError
 
-ONE = Numbered(("y[i], line 3",), ("y[i], line 2",))
+ONE = Numbered("f", ("y[i], line 3",), ("y[i], line 2",))
 
 
 def again(tags: Tags, numbered: Numbered = NUMBERED) -> Tags:
-    return parse_tags(tags_text("f", tags, numbered), numbered)
+    return parse_tags(tags_text(tags, numbered), numbered)
 
 
 def one(value: Expr) -> Tags:
@@ -57,14 +57,16 @@ def test_a_name_of_data_is_no_plain_name() -> None:
 
 
 def test_a_users_update_is_told_from_others_of_its_name() -> None:
-    numbered = Numbered(("y", "y"), ("y",), combiners={"add": FAR})
+    numbered = Numbered("f", ("y", "y"), ("y",), combiners={"add": FAR})
     tags = Tags((Joined("add"), Joined(FAR)), ((), ()))
-    assert "joins add " in tags_text("f", tags, numbered) and "joins combiner add " in tags_text("f", tags, numbered)
+    assert "joins add " in tags_text(tags, numbered) and "joins combiner add " in tags_text(tags, numbered)
     assert again(tags, numbered) == tags
 
 
 def test_a_line_tells_what_it_is_of() -> None:
-    numbered = Numbered(("y[i], line 3", "top_own, line 4"), ("y[i], line 2",), (), ("mbarrier wait full[0] parity 0, line 5",))
+    numbered = Numbered(
+        "f", ("y[i], line 3", "top_own, line 4"), ("y[i], line 2",), (), ("mbarrier wait full[0] parity 0, line 5",)
+    )
     turn = Turn(parcels=(Parcel((), (sym("n"),), 16 * expr(TURNS[0])),))
     tags = Tags((Statement(0, (sym("i"), sym("j") // 4), (sym("i"),), True), Step((expr(ELEMENTS[1]),))), ((), ()), (turn,))
     text = """\
@@ -77,13 +79,14 @@ tags f events 2 statements 1 steps 0 signals 1
         parcel box [n] bytes 16 * turn 0
 }
 """
-    assert tags_text("f", tags, numbered) == text and parse_tags(text, numbered) == tags
+    assert tags_text(tags, numbered) == text and parse_tags(text, numbered) == tags
 
 
 HEAD = "tags f events 1 statements 1 steps 0 signals 0 {\n"
 
 WRONG = [
     ("", "1: the text ends too early"),
+    ("tags g {", "1: expected tags of `f`"),
     ("tags f {", "1: expected `events`, found `{`"),
     (HEAD.replace("events 1", "events 2"), "1: the tags are of another plan: this one has 1 events"),
     (HEAD.replace("signals 0", "signals 9"), "1: the tags are of another plan: this one has 0 signals"),
@@ -124,7 +127,7 @@ def test_names_that_the_verifier_makes_cannot_be_said(mark: str) -> None:
 @settings(max_examples=60, deadline=None)
 @given(tags_of(NUMBERED), st.randoms(use_true_random=False))
 def test_whatever_is_altered_is_other_tags_or_refused_with_its_place(tags: Tags, rng: random.Random) -> None:
-    text = tags_text("f", tags, NUMBERED)
+    text = tags_text(tags, NUMBERED)
     for other in altered(text, rng):
         try:
             found = parse_tags(other, NUMBERED)

@@ -26,29 +26,30 @@ Data: TypeAlias = dict[str, Any]
 PROOF = "proof.json"
 
 
-def written(name: str, tags: Tags, asked: Question) -> str:
-    """Tags of the plan `name`, of which `asked` is the question, as text that says the same, which is looked at here."""
+def written(tags: Tags, asked: Question) -> str:
+    """Tags of a plan, of which `asked` is the question, as text that says the same, which is looked at here."""
     own = numbered(asked)
-    text = tags_text(name, tags, own)
+    text = tags_text(tags, own)
     try:
         again = parse_tags(text, own)
     except TexprError as why:
-        raise CompilerBug(f"the tags of `{name}` cannot be read as they are written: {why}") from why
+        raise CompilerBug(f"the tags of `{own.plan}` cannot be read as they are written: {why}") from why
     if again != tags:
-        raise CompilerBug(f"the tags of `{name}` say something else as they are written")
+        raise CompilerBug(f"the tags of `{own.plan}` say something else as they are written")
     return text
 
 
-def carried(name: str, tags: Tags, asked: Question, to: Question) -> Iterator[Tags]:
-    """Tags of one question about the plan `name` as those of another one, of the same in other texts, if it numbers as much."""
+def carried(tags: Tags, asked: Question, to: Question) -> Iterator[Tags]:
+    """Tags of one question as those of another one, about the same in other texts, if it numbers as much."""
     with suppress(TexprError):
-        yield parse_tags(tags_text(name, tags, numbered(asked)), numbered(to))
+        yield parse_tags(tags_text(tags, numbered(asked)), numbered(to))
 
 
 def numbered(asked: Question) -> Numbered:
     """What tags of a question name by number, with the lines of the plan's text, or of the program's."""
     program, reading = asked.program, asked.reading
     return Numbered(
+        program.function.name,
         tuple(f"{_place(event.target)}, line {event.span.line}" for event in reading.events),
         tuple(f"{_place(action.target)}, line {action.span.line} of the program" for action in program.actions),
         tuple(_text(stmt) for stmt, _ in reading.steps),

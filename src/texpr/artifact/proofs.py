@@ -35,14 +35,14 @@ def show(function: Function, plan: Plan, source: str) -> Shown:
     shipped = plan if said is None else parse_plan(text)
     own = question(function, plan)  # whose lines say most to who searches
     asked = own if said is None else question(said, shipped)
-    found = certified(asked, shipped, *carried(plan.name, search(own), own, asked))
+    found = certified(asked, shipped, *carried(search(own), own, asked))
     unproved = may_be_open(function)
     try:
         found.proof.require(unproved)
     except (CompilerBug, Limitation):
         proved(function, plan).require(unproved)  # whose places are those of the text that was written
         raise
-    tags = None if said is None else written(shipped.name, found.tags, asked)
+    tags = None if said is None else written(found.tags, asked)
     return Shown(text, source, program, tags, found.proof.data)
 
 

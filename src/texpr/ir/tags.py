@@ -128,9 +128,10 @@ class Tags:
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """What tags name by number, each in some words for people, in that order: `events` and `statements`, and the `steps` and
-    `signals` of a reading; and the user's `combiners`, by name."""
+    """What tags of `plan` name by number, each in some words for people, in that order: `events` and `statements`, and the
+    `steps` and `signals` of a reading; and the user's `combiners`, by name."""
 
+    plan: str
     events: tuple[str, ...] = ()
     statements: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()

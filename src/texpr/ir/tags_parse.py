@@ -43,7 +43,8 @@ class _Parser:
     def tags(self) -> Tags:
         scan, own = self.scan, self.numbered
         scan.expect("tags")
-        scan.name("the name of a plan")
+        if scan.name("the name of a plan") != own.plan:
+            scan.reject(f"expected tags of `{own.plan}`")
         for what, there in (
             ("events", own.events), ("statements", own.statements), ("steps", own.steps), ("signals", own.signals),
         ):  # fmt: skip

@@ -33,14 +33,14 @@ from texpr.ir.tags import End, Hole, Instance, Joined, Moved, Numbered, Parcel, 
 from texpr.ir.value_text import list_text
 
 
-def tags_text(name: str, tags: Tags, numbered: Numbered) -> str:
-    """The tags of the plan `name`, in lines of which each says of what it is."""
-    return "\n".join(_lines(name, tags, numbered)) + "\n"
+def tags_text(tags: Tags, numbered: Numbered) -> str:
+    """Tags in lines, of which each says what it is of."""
+    return "\n".join(_lines(tags, numbered)) + "\n"
 
 
-def _lines(name: str, tags: Tags, numbered: Numbered) -> Iterator[str]:
+def _lines(tags: Tags, numbered: Numbered) -> Iterator[str]:
     counted = (("events", tags.events), ("statements", numbered.statements), ("steps", numbered.steps), ("signals", tags.turns))
-    yield " ".join((f"tags {name}", *(f"{what} {len(each)}" for what, each in counted)))
+    yield " ".join((f"tags {numbered.plan}", *(f"{what} {len(each)}" for what, each in counted)))
     for what, words in (("statement", numbered.statements), ("step", numbered.steps)):
         yield from (f"-- {what} {at}: {said}" for at, said in enumerate(words))
     yield "{"
