@@ -36,8 +36,8 @@ from texpr.verifier.match import home_of
 MOST = 12000
 """The most questions that are asked about one plan."""
 
-LEAST = (1, 20, 5, 40)
-"""The least sizes that are tried: one of all, some, and several tiles."""
+LEAST = (1, 2, 20, 5, 40)
+"""The least sizes that are tried: one of all, two, some, and several tiles. Each has its part of the questions."""
 
 FAR = expr(1 << 31)
 """More turns than there are."""
@@ -90,9 +90,9 @@ class Writer:
 
 @dataclass(slots=True)
 class Common:
-    """What both sides have: how many more questions may be asked, and names of sums."""
+    """What both sides have, at some sizes: how many more questions may be asked, and names of sums."""
 
-    left: int = MOST
+    left: int = MOST // len(LEAST)
     sums: dict[frozenset[Term], str] = field(default_factory=dict[frozenset["Term"], str])
 
 
@@ -237,10 +237,11 @@ def trials(asked: Question) -> Iterator[Obligation]:
             about, how = _name(place), _told(point, tuple(point), "not at")
             yield Obligation(site.launch.kernel.name, "in bounds", about, Verdict.REFUSED, how, span)
             return
-    common, sides = Common(), dict[tuple[int, int], tuple[Side, Side]]()
-    for least, turn in product(LEAST, (1, -1)):
-        sizes = _sizes(asked, least)
-        if sizes is not None:
+    sides = dict[tuple[int, int], tuple[Side, Side]]()
+    tried = {least: sizes for least in LEAST if (sizes := _sizes(asked, least)) is not None}
+    for least, sizes in tried.items():
+        common = Common()
+        for turn in (1, -1):
             sides[least, turn] = _kernels(asked, sizes, turn, common), _program(asked.program, sizes, common)
     for way, result, key in product(range(WAYS), results, sides):
         left, right = sides[key]
