@@ -102,7 +102,7 @@ class Expr:
             raise ZeroDivisionError("division by zero in an index")
         if den < 0:
             return (-self)._divided(-den)
-        whole = _make(self.constant // den, [(m, _quotient(c, den)) for m, c in self.terms])
+        whole = _canonical(self.constant // den, tuple([(m, q) for m, c in self.terms if (q := _quotient(c, den))]))
         rest, den, _, _ = self._reduced(den)
         return whole + _atom(FloorDiv(rest, expr(den))) if rest.terms else whole
 
@@ -130,7 +130,7 @@ class Expr:
 
     def residue(self, den: int) -> Expr:
         """The sum without what its constant and coefficients hold of multiples of `den` > 0."""
-        return _make(self.constant % den, [(m, c - den * _quotient(c, den)) for m, c in self.terms])
+        return _canonical(self.constant % den, tuple([(m, r) for m, c in self.terms if (r := c - den * _quotient(c, den))]))
 
     @property
     def is_constant(self) -> bool:
@@ -207,14 +207,19 @@ class Expr:
 
 
 _interned: dict[tuple[tuple[Monomial, int], ...], dict[int, Expr]] = {}
+"""Expressions by their terms, sorted or as some sum had them, and by their constants."""
 
 
 def _make(constant: int, terms: Iterable[tuple[Monomial, int]]) -> Expr:
     """The one expression with these terms; zero terms are dropped, no monomial may come twice."""
-    kept = [term for term in terms if term[1] != 0]
-    if len(kept) > 1:
-        kept.sort(key=_term_key)
-    return _canonical(constant, tuple(kept))
+    kept = tuple([term for term in terms if term[1] != 0])
+    others = _interned.get(kept)
+    found = others.get(constant) if others is not None else None
+    if found is None:
+        terms = tuple(sorted(kept, key=_term_key))
+        found = _canonical(constant, terms)
+        _interned.setdefault(kept, _interned[terms])
+    return found
 
 
 def _canonical(constant: int, terms: tuple[tuple[Monomial, int], ...]) -> Expr:

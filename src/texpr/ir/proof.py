@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from texpr.support.diagnostic import CompilerBug, limitation
 from texpr.support.span import NOWHERE, Span
@@ -28,8 +28,7 @@ class Verdict(Enum):
     REFUSED = "refused"
 
 
-@dataclass(frozen=True, slots=True)
-class Obligation:
+class Obligation(NamedTuple):
     """One thing that must hold. `what`: its kind; `about`: of which statements and memory; `how`: why it does, or does not."""
 
     kernel: str
@@ -37,7 +36,7 @@ class Obligation:
     about: str
     verdict: Verdict
     how: str
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = NOWHERE
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,13 @@ class There:
 
 def is_plain(fact: Formula, known: Known) -> bool:
     """Whether a comparison holds by the ranges of its symbols."""
-    low, high = known.bounds(fact.expr) if isinstance(fact, Ge | Eq) else (None, None)
-    return low is not None and (low >= 0 if isinstance(fact, Ge) else low == high == 0)
+    match fact:
+        case Ge(value):
+            return known.interval(value)[0] >= 0
+        case Eq(value):
+            return known.interval(value) == (0, 0)
+        case _:
+            return False
 
 
 def nowhere(

@@ -21,6 +21,10 @@ from texpr.presburger.formula import Formula, negate
 from texpr.reading.conditions import test
 from texpr.support.span import NOWHERE, Span
 
+_OUTWARD = k.StoreTensor, k.CopyBulk
+_ENGINE = k.CopyTensor, *_OUTWARD
+"""What the engine of tensors does; of that, what may join to what is there."""
+
 Host: TypeAlias = tuple["int | k.HostLoop", ...]
 Block: TypeAlias = tuple[k.Stmt, ...]
 
@@ -146,12 +150,12 @@ class Event:
     @property
     def atomic(self) -> bool:
         """Whether nothing comes between what it reads of its target and what it writes."""
-        return self.kind == "atomic" or (isinstance(self.stmt, k.StoreTensor | k.CopyBulk) and self.stmt.reduce is not None)
+        return self.kind == "atomic" or (isinstance(self.stmt, _OUTWARD) and self.stmt.reduce is not None)
 
     @property
     def engine(self) -> bool:
         """Whether no thread moves it, but the engine of tensors does."""
-        return isinstance(self.stmt, k.CopyTensor | k.StoreTensor | k.CopyBulk)
+        return isinstance(self.stmt, _ENGINE)
 
     @property
     def span(self) -> Span:

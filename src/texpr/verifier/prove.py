@@ -65,7 +65,7 @@ def prove(asked: Question, plan: k.Plan, tags: Tags) -> Proof:
     unknown = any(o.verdict is Verdict.UNDECIDED and o.what in ("is a statement", "each instance is done") for o in found)
     if asked.reading.strange or unknown:  # what seems wrong may be right by what is not understood
         verdicts = {Verdict.REFUSED: Verdict.UNDECIDED}
-        found = [replace(each, verdict=verdicts.get(each.verdict, each.verdict)) for each in found]
+        found = [each._replace(verdict=verdicts.get(each.verdict, each.verdict)) for each in found]
     return Proof(plan.name, tuple(_told(plan)), tuple(found))
 
 
