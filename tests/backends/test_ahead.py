@@ -31,13 +31,15 @@ fn f(A: f32[m, k], B: f32[k, n]): f32[m, n] {
 }"""
 
 
-def streams(row: str, loop: str = "i") -> list[str]:
+def streams(row: str) -> list[str]:
     """The reads of four streams side by side, and of the one that takes what they leave."""
-    first = [f"{row}16 * {loop}_group + 16384 * {loop}_stretch{at}]" for at in ("", " + 4096", " + 8192", " + 12288")]
-    return [*first, f"{row}16 * {loop}_group_1]"]
+    first = [f"{row}16 * i_group + 16384 * i_stretch{at}]" for at in ("", " + 4096", " + 8192", " + 12288")]
+    return [*first, f"{row}16 * i_group_1]"]
 
 
-PARTS = streams("s_parts[", "i_part")
+PARTS = ["s_parts[32 * i_part_group]"]
+"""There are too few sums of blocks for stretches of several streams."""
+
 BOTH = [each for pair in zip(streams("x["), streams("y[(long long)j * n + "), strict=True) for each in pair]
 CASES = {
     SUM.format(shape="n", term="x[i]"): [*streams("x[65536 * i_block + "), *PARTS],

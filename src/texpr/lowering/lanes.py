@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from texpr.affine.expr import ONE, ZERO, Expr, Min, expr, maximum
+from texpr.affine.ranges import LARGEST_SIZE, bounds
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.ops import OPS
@@ -90,10 +91,14 @@ def _reduce(around: Callable[[ir.Stmt], Iterable[Expr]], emitter: Emitter, par: 
 
 
 def _shape(loop: ir.Par, body: tuple[ir.Stmt, ...], found: tuple[Accumulator, ...]) -> _Shape:
-    """Several streams where little is computed with what is read, and the loop is long enough for them."""
+    """Several streams where little is computed with what is read, and the loop is long enough for them.
+
+    One whose length is known when it runs may have several stretches of them: partial sums of blocks are fewer.
+    """
     ops = (node for stmt in ir.walk(body) for value in ir.values(stmt) for node in walk(value) if isinstance(node, Op))
     lanes = min(LANES, LINE // max(t.dtype.bytes for a in found for t in a.targets))
-    long = not loop.extent.is_constant or loop.extent.constant >= STREAMS * GROUPS * lanes
+    _, most = bounds(loop.extent, dict.fromkeys(loop.extent.syms(), (0, LARGEST_SIZE)))
+    long = most is None or most >= STREAMS * GROUPS * lanes * (1 if loop.extent.is_constant else STREAMS)
     return _Shape(STREAMS, lanes) if long and all(OPS[op.name].exact for op in ops) else _Shape(1, LANES)
 
 
