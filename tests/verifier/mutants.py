@@ -102,6 +102,15 @@ def _word(stmt: k.Stmt) -> str:
     return type(stmt).__name__.lower()
 
 
+def _of_exchange(stmt: k.Exchange) -> Iterator[tuple[str, Body]]:
+    by = f"lanes exchanged by {stmt.mask}"
+    if stmt.shift is not ZERO:
+        yield f"{by} in each turn", (replace(stmt, shift=ZERO),)
+    yield f"{by} / 2", (replace(stmt, mask=stmt.mask // 2 or 2),)
+    yield f"{by} in halves of a warp", (replace(stmt, width=16),)
+    yield f"{by} - 1", (replace(stmt, mask=stmt.mask - 1),)
+
+
 def _of_stmt(stmt: k.Stmt) -> Iterator[tuple[str, Body]]:
     match stmt:
         case k.For():
@@ -132,11 +141,7 @@ def _of_stmt(stmt: k.Stmt) -> Iterator[tuple[str, Body]]:
             if stmt.level is k.Level.BLOCK:
                 yield "barrier of a warp alone", (replace(stmt, level=k.Level.WARP),)
         case k.Exchange():
-            if stmt.shift is not ZERO:
-                yield f"lanes exchanged by {stmt.mask} in each turn", (replace(stmt, shift=ZERO),)
-            yield f"lanes exchanged by {stmt.mask} / 2", (replace(stmt, mask=stmt.mask // 2 or 2),)
-            yield f"lanes exchanged by {stmt.mask} in halves of a warp", (replace(stmt, width=16),)
-            yield f"lanes exchanged by {stmt.mask} - 1", (replace(stmt, mask=stmt.mask - 1),)
+            yield from _of_exchange(stmt)
         case k.Shuffle():
             yield f"{stmt.source.buffer.name} of the next lane", (replace(stmt, lane=stmt.lane + 1),)
             yield f"{stmt.source.buffer.name} of the lane before", (replace(stmt, lane=stmt.lane - 1),)
