@@ -41,7 +41,7 @@ from texpr.witness import search
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 LONGEST, LONGEST_START, DEEPEST, WHOLE_FILE = 0.25, 0.4, 1.0, 20.0
-TIMES = 3
+TIMES = 5
 # What a build of these has to fix.
 SIZES: dict[str, dict[str, int]] = {"conv2d": {"stride": 2, "dilation": 1, "padding": 1}}
 
