@@ -38,7 +38,7 @@ def streams(row: str) -> list[str]:
 
 
 PARTS = ["s_parts[32 * i_part_group]"]
-"""There are too few sums of blocks for stretches of several streams."""
+"""Sums of blocks are too few for stretches of several streams."""
 
 BOTH = [each for pair in zip(streams("x["), streams("y[(long long)j * n + "), strict=True) for each in pair]
 CASES = {

@@ -21,7 +21,7 @@
             | "let" NAME ":" TYPE "=" value | NAME "=" value | element "=" value
             | "atomic" element OP "=" value ["at" LEVEL]
             | "barrier" LEVEL ["lanes" INT] ["part" INT] ["covers" KIND (NAME | STRING) ["carried" NAME], …]
-            | "exchange" NAME "=" ref "^" INT ["width" INT] | "shuffle" NAME "=" element "lane" index
+            | "exchange" NAME "=" ref "^" INT ["shift" index] ["width" INT] | "shuffle" NAME "=" element "lane" index
             | "vector" NAME, … "=" element | "vector" element "=" value, …
             | "copy" element "=" element ["when" value] "count" INT
             | "commit" | "wait" INT ["covers" …]
