@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -18,6 +17,7 @@ import numpy as np
 import texpr
 from common import peers
 from common.measure import Row, interleaved, ratio, show
+from texpr.support.record import Record
 
 NOISE = 0.03
 """What a ratio may differ from 1 by with no reason: in 9 of 10 runs of sum and jacobi, on two cores that others kept busy, the
@@ -49,8 +49,7 @@ fn batched(X: f32[B, M, K], Y: f32[B, K, N]): f32[B, M, N] {
 """
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(Record, dict=True):
     """One program at one size. `program`: a file of the examples, or a text. `close`: how far from NumPy's a result may be.
 
     `least`: the ratio below which the run fails; 0 for none, but that of what memory bounds.

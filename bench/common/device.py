@@ -13,7 +13,6 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -25,6 +24,7 @@ from texpr.delivery import compile as compiled
 from texpr.ir.program import Function
 from texpr.runtime import DeviceArray, Kernel
 from texpr.runtime.memory import Driver
+from texpr.support.record import Mutable, field
 from texpr.toolchain import runs_on
 from texpr.toolchain.doctor import TARGETS, find_device
 
@@ -56,14 +56,13 @@ def _name() -> str:
     return text.value.decode(errors="replace")
 
 
-@dataclass
-class Device:
+class Device(Mutable, dict=True):
     """Where kernels run. `torch`: PyTorch, if it is there and sees the device."""
 
     target: str
     name: str
     emulated: bool
-    torch: Any = field(init=False, default=None)
+    torch: Any = field(init=False)
 
     def __post_init__(self) -> None:
         if not self.emulated and importlib.util.find_spec("torch") is not None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from types import NoneType
 from typing import TypeAlias
@@ -23,6 +22,7 @@ from texpr.isa.registry import resolve
 from texpr.isa.target import Target
 from texpr.schedule.builder import Schedule
 from texpr.support.expect import expect
+from texpr.support.record import as_dict
 from texpr.toolchain import Toolchain, shared, this_machine
 from texpr.witness import proved
 
@@ -116,7 +116,7 @@ def parts(
         function, machine, chosen = wanted[at]
         compiled = lower(function, machine.name, own(function, sizes), schedule=chosen)
         shown = artifact.show(compiled.function, compiled.plan, compiled.source)
-        return json.dumps(asdict(shown)).encode()
+        return json.dumps(as_dict(shown)).encode()
 
     names = [f"`{function.name}` for {machine.name}" for function, machine, _ in wanted]
     found: list[artifact.Shown] = []

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from types import NoneType
@@ -34,14 +33,14 @@ from texpr.schedule.materialise import Materialised
 from texpr.sources import read_source
 from texpr.support.diagnostic import Diagnostic, TexprError, error
 from texpr.support.expect import expect
+from texpr.support.record import Record, replace
 from texpr.support.span import Source
 
 Stage: TypeAlias = Function | Plan | str
 After: TypeAlias = Callable[[str, Stage], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Compiled:
+class Compiled(Record):
     """A function for one target: the function as it is laid out, its sizes fixed; its plan, what was decided, the source for a
     compiler. `laid_out`: what `schedule`, or pragmas, did, if there were any. `planned`: how `schedule` was found, where it was
     not written."""

@@ -53,3 +53,11 @@ def test_a_symbol_is_bounded_where_all_others_are() -> None:
     assert Known({SYMS[2]: (3, None)}, [Fact(0, a - 2 * x, None)]).bounds(a) == (6, None)
     assert Known({SYMS[2]: (3, None)}, [Fact(0, a + b - 2 * x, None)]).bounds(a) == free
     assert Known({SYMS[1]: (None, 4)}, [Fact(0, 7 - 3 * a + b, None)]).bounds(a) == (None, 3)
+
+
+def test_what_an_index_is_below_is_positive() -> None:
+    a, b, i = map(expr, SYMS)
+    ranges: dict[Sym, Range] = {sym: (0, None) for sym in SYMS}
+    assert not Known(ranges).positive(a + b)
+    assert Known(ranges, [Fact(0, a + b - 1 - i, None)]).positive(a + b)
+    assert not Known(ranges, [Fact(0, a + b - i, None)]).positive(a + b)

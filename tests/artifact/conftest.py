@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from texpr.backends.c.arguments import arguments, function_name
 from texpr.backends.cuda.launcher import Image, driver_headers, print_image, print_launcher
 from texpr.ir.kernel import Plan, kernels
 from texpr.support.diagnostic import TexprError
+from texpr.support.record import Mutable, field
 from texpr.toolchain import Toolchain, this_machine
 
 ROOT = Path(__file__).parents[2]
@@ -49,8 +49,7 @@ def fake_driver(tools: Toolchain, tmp_path_factory: pytest.TempPathFactory) -> P
     return path
 
 
-@dataclass(slots=True)
-class Log:
+class Log(Mutable):
     """What the fake driver recorded: lines of `call key=value …`."""
 
     path: Path

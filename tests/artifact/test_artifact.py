@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from texpr.artifact import Part, build, place, verify
 from texpr.artifact.rust import expression
 from texpr.support.codes import TITLES
 from texpr.support.diagnostic import TexprError
+from texpr.support.record import replace
 from texpr.toolchain import CudaBinary, Toolchain
 
 from .conftest import ROOT, TARGETS

@@ -7,7 +7,6 @@ import random
 import shutil
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -33,6 +32,7 @@ from texpr.ir.selection import Selected
 from texpr.ir.tags_parse import parse_tags
 from texpr.ir.text import print_function
 from texpr.support.diagnostic import TexprError
+from texpr.support.record import replace
 from texpr.toolchain.workers import shared
 from texpr.verifier import Question, prove, question
 from texpr.witness import certified, proved, search

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from texpr.affine.expr import Sym, expr
 from texpr.backends.cuda.launcher import Image
 from texpr.ir.kernel import Axis, Launch, Level, Plan
 from texpr.ir.kernel_parse import parse_plan
+from texpr.support.record import replace
 
 from .conftest import Launcher, Log, Make
 from .plans import gather, saxpy, sweep

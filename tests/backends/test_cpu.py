@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import ml_dtypes
@@ -20,6 +19,7 @@ from texpr.ir.program import Compare, Injective, InRange
 from texpr.ir.types import BF16, DTYPES, F16, F32, I32, TF32
 from texpr.ir.value import Literal, Ref
 from texpr.support.diagnostic import CompilerBug
+from texpr.support.record import replace
 
 from . import plans
 from .compiled import build, host

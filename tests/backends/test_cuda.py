@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from texpr.ir.types import BF16, BOOL, DTYPES, F32, I32
 from texpr.ir.value import Cast, Index, Literal, Ref
 from texpr.isa.levels import Level, Space
 from texpr.support.diagnostic import CompilerBug, Limitation, TexprError
+from texpr.support.record import replace
 from texpr.toolchain import compile_cuda, find_nvcc, this_machine
 
 from . import plans

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from texpr.backends.cuda.tensors import ELEMENTS
 from texpr.ir.kernel_parse import parse_plan
 from texpr.isa.registry import resolve
 from texpr.support.diagnostic import CompilerBug, Limitation, TexprError
+from texpr.support.record import replace
 from texpr.tma.elements import ELEMENTS as KNOWN
 from texpr.toolchain import compile_cuda, find_nvcc, this_machine
 from texpr.toolchain.cuda import disassemble

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_verify import verify
 from texpr.isa.registry import resolve
 from texpr.support.diagnostic import TexprError
+from texpr.support.record import replace
 from texpr.toolchain import compile_cuda, find_nvcc, this_machine
 
 from .compiled import load

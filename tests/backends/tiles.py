@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,10 @@ from tests.backends.tile_texts import BULK, LARGE, LED, LOAD, MET, REDUCE, RING,
 
 from texpr.ir.kernel import Kernel, Plan, kernels
 from texpr.ir.kernel_parse import parse_plan
+from texpr.support.record import Record, replace
 
 
-@dataclass(frozen=True)
-class Tiled:
+class Tiled(Record, dict=True):
     """A plan of one kernel, its grid, its arrays and sizes by name, and what the last array must become."""
 
     text: str

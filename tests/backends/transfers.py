@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from texpr.interp.dtypes import numpy_dtype
 from texpr.ir.kernel import Plan
 from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.types import BF16, DTYPES, F16, F32, F64, DType
+from texpr.support.record import Record
 
 FLIP = """\
 plan flip
@@ -132,8 +132,7 @@ def copying(dtype: DType, count: int) -> str:
     return f"{text[:start]}    {copy}\n    commit\n    wait 0 covers RAW tile\n{text[end:]}"
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(Record, dict=True):
     """A plan of one kernel, how it is launched, fresh arguments, and what the last of them must become."""
 
     text: str

@@ -6,7 +6,6 @@ A `Recipe` is plain data. `graph` builds the product's value from it; `walk` fol
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 from random import Random
@@ -15,6 +14,7 @@ from texpr.affine.expr import Expr, Sym, expr, sym, xor
 from texpr.affine.facts import Known, multiple_of
 from texpr.domain import DomainGraph
 from texpr.domain.transforms.swizzle import Custom, Permutation, Shift, Xor
+from texpr.support.record import Record
 
 POINTS = 1500
 """Leaf points that a recipe may have at each of its sizes."""
@@ -25,8 +25,7 @@ EXPANDS = ((0, 1), (1, 0), (2, 1), (0, 3), (-1, 0), (0, -1), (-1, 2), (1, -1), (
 OUTER, INNER = Sym("o"), Sym("i")
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
+class Size(Record):
     """An extent: a number, or a named size that is a multiple of `unit` and has these values."""
 
     name: str
@@ -38,8 +37,7 @@ class Size:
         return not self.name
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Record):
     """One transform: its kind, the leaves it takes, those it gives, and its numbers."""
 
     kind: str  # "split", "outer", "merge", "resize", "xor", "shift", "mirror", "stride", "blocks"
@@ -48,8 +46,7 @@ class Step:
     numbers: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
+class Recipe(Record):
     """Logical extents and steps."""
 
     logical: tuple[tuple[str, Size], ...]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from texpr.affine.expr import Sym
 from texpr.domain import DomainGraph
 from texpr.domain.iterdomain import Bound, high, low
 from texpr.domain.predicates import Predicates, predicates
+from texpr.support.record import replace
 
 Flags = NDArray[np.bool_]
 

@@ -6,7 +6,6 @@ Extents may be negative here, as those of a resize by symbolic expands may be at
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,6 +22,7 @@ from texpr.domain.transforms.split import Split
 from texpr.domain.transforms.swizzle import Shift, Swizzle, Xor
 from texpr.presburger.formula import Eq, Formula, Ge, conj, negate
 from texpr.presburger.sets import Set
+from texpr.support.record import replace
 
 NEAR = np.arange(-70, 71)
 FAR = np.concatenate([NEAR, np.arange(71, 5001, 493), [4999, 5000]])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -25,6 +24,7 @@ from texpr.planner.plan import plan
 from texpr.relation.facts import known
 from texpr.schedule.apply import followed
 from texpr.schedule.materialise import given
+from texpr.support.record import replace
 from texpr.tma.correctness import Plain, Redirected
 
 ROOT = Path(__file__).parents[2]

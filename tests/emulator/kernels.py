@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from texpr.support.record import Record, field
+
 HEAD = '#include "texpr_device.h"\nTX_SOURCE("planted.te")\n'
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(Record, dict=True):
     """A kernel's text, the launch, and what its last array argument must hold afterwards. `args` makes fresh arrays."""
 
     name: str

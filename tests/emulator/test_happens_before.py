@@ -8,7 +8,6 @@ meet in groups that nest, for which the emulator promises to miss nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from texpr.emulator import LOCKSTEP, Emulated, Fault, Party, Report
+from texpr.support.record import Record
 
 from .kernels import HEAD
 
@@ -51,8 +51,7 @@ TX_EXPORT(program_0)
 )
 
 
-@dataclass(frozen=True)
-class Round:
+class Round(Record, dict=True):
     """`touches`: (thread of the grid, what, element), at most one a thread. `meet`: what all threads do then."""
 
     touches: tuple[tuple[int, int, int], ...]
@@ -60,8 +59,7 @@ class Round:
     argument: int
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(Record, dict=True):
     thread: int
     what: int
     element: int

@@ -11,7 +11,6 @@ Stage (i + ahead) % depth is filled in iteration i, stage i % depth is read by t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -21,12 +20,12 @@ from tests.emulator.test_transfers import together
 from texpr.backends.cuda import print_kernels
 from texpr.emulator import LOCKSTEP, Emulated
 from texpr.ir.kernel_parse import parse_plan
+from texpr.support.record import Record
 
 ROWS = 7
 
 
-@dataclass(frozen=True)
-class Pipeline:
+class Pipeline(Record, dict=True):
     """How many stages, how far ahead they are filled, how many groups may be left, and which barriers stand there."""
 
     depth: int

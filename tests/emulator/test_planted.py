@@ -6,20 +6,19 @@ A planted race gives a wrong answer under some seed, though most give the right 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from texpr.emulator import LOCKSTEP, Emulated, Fault, Report
+from texpr.support.record import Record
 
 from .kernels import CASES, CLUSTER, HEAD, HISTOGRAM, NAMED, RANK, SAXPY, SHIFT, STAGES, SUM, TRANSPOSE, WARP, Case, result
 
 SEEDS = range(8)
 
 
-@dataclass(frozen=True)
-class Planted:
+class Planted(Record, dict=True):
     """`old` becomes `new` in `case`: a report has this fault, buffer and lines. `right_in`: where values miss it."""
 
     name: str

@@ -6,7 +6,6 @@ How many elements go is known when the kernel runs, and how many bytes their bar
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from random import Random
 
 import numpy as np
@@ -15,6 +14,7 @@ import pytest
 from texpr.backends.cuda import headers
 from texpr.emulator import LOCKSTEP, Emulated, Fault
 from texpr.support.diagnostic import TexprError
+from texpr.support.record import Record
 from texpr.tma.elements import ELEMENTS, Element
 from texpr.tma.reduce import TYPES, Reduction
 from texpr.tma.reference import Address, bulk
@@ -83,8 +83,7 @@ def _kernels() -> str:
 KERNELS = _kernels()
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(Record, dict=True):
     """A copy: bytes before it in shared and in global memory, and how many it moves. `verb`: None for a load, or of `VERBS`."""
 
     element: str

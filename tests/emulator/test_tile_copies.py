@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
 from random import Random
 
@@ -12,6 +11,7 @@ import pytest
 from tests.emulator.tensors import encode, registered
 
 from texpr.emulator import LOCKSTEP, Emulated
+from texpr.support.record import Record
 from texpr.tma.elements import ELEMENTS, Fill
 from texpr.tma.reduce import TYPES, Reduction
 from texpr.tma.reference import Address, Direction, Mode, Op, interleaved, tma
@@ -81,8 +81,7 @@ def _kernels() -> str:
 KERNELS = _kernels()
 
 
-@dataclass(frozen=True)
-class Copy:
+class Copy(Record, dict=True):
     """A copy, in numbers; strides in bytes. `base`, `place`: bytes of memory before the tensor, and before the tile."""
 
     element: str

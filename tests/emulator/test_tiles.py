@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from tests.emulator.tensors import launch
 
 from texpr.backends.cuda import print_kernels
 from texpr.emulator import LOCKSTEP, Emulated, Fault, Report
+from texpr.support.record import Record, replace
 
 SEEDS = (None, LOCKSTEP, *range(8))
 INCLUDE, SOURCE = '#include "texpr_device.h"\n', 'TX_SOURCE("<plan>")\n'
@@ -43,8 +43,7 @@ def test_right_in_plain_memory(emulate: Callable[..., Emulated], name: str) -> N
     np.testing.assert_array_equal(args["z"], case.expected(args))
 
 
-@dataclass(frozen=True)
-class Planted:
+class Planted(Record, dict=True):
     """`old` becomes `new` in a case: a report has one of these faults and the buffer, and says this; or the result is wrong."""
 
     name: str

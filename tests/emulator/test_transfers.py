@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from texpr.backends.cuda import print_kernels
 from texpr.emulator import LOCKSTEP, Counts, Emulated, Fault, Report
 from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.types import F32
+from texpr.support.record import Record, replace
 
 SEEDS = (None, LOCKSTEP, *range(8))
 INCLUDE, SOURCE = '#include "texpr_device.h"\n', 'TX_SOURCE("<plan>")\n'
@@ -54,8 +54,7 @@ RIGHT = {**CASES, "own": _own(), "empty": stages(0)}
 CASE = {"stages": stages(), "own": _own(), "moving": moved(F32, 4), "copying": moved(F32, 4, True)}
 
 
-@dataclass(frozen=True)
-class Planted:
+class Planted(Record, dict=True):
     """`old` becomes `new` in a case: a report has this fault and buffer, and the lines that begin so."""
 
     name: str

@@ -8,14 +8,14 @@ expected
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from texpr.support.record import Record
 
 HERE = Path(__file__).parent
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Record):
     """One case; `file` and `name` say where it is kept."""
 
     file: Path

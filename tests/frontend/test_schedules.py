@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,6 +16,7 @@ from texpr.ir.program import Argument, ArgumentValue, Directive, Group, Par, Sch
 from texpr.ir.rewrite import specialize, specialize_schedule
 from texpr.ir.text import print_program, print_schedule
 from texpr.support.diagnostic import TexprError
+from texpr.support.record import replace
 
 COPY = """
 fn f(const tile: i32 = 32, const open: i32, x: f32[n, m]): f32[n] {

@@ -8,7 +8,6 @@ one, as a constant is part of an access, and those that do not change in the loo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
 from texpr.affine.expr import ZERO, Expr, Sym, children, expr
 from texpr.ir import kernel as k
@@ -16,13 +15,13 @@ from texpr.ir.rewrite import substitute_value
 from texpr.ir.types import Kind
 from texpr.ir.value import Index, Load, Op, Value, walk
 from texpr.schedule.vectors import row_major
+from texpr.support.record import Mutable, field
 
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 ARITHMETIC = ("add", "sub", "mul", "div", "fma", "max", "min", "exp")
 
 
-@dataclass
-class Turn:
+class Turn(Mutable, dict=True):
     """One turn: comparisons of indices, integer operations, and operations on data."""
 
     arithmetic: int = 0

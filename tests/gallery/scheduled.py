@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -15,6 +14,7 @@ from references import FOLDER
 from texpr.cli.arrays import make_arrays
 from texpr.driver import Compiled, load, lower
 from texpr.ir.program import Function
+from texpr.support.record import Record
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
@@ -25,8 +25,7 @@ TARGETS = ("sm_80", "sm_90a", "sm_100a")
 CLUSTERS = TARGETS[1:]
 
 
-@dataclass(frozen=True, eq=False)
-class Scheduled:
+class Scheduled(Record, eq=False, dict=True):
     """A function of a file under some of its schedules. `reference`: its only result. `small`, `large`: sizes to try.
 
     `large` gives three blocks or more along each axis of the grid. `fixed`: its schedules need their sizes at build.

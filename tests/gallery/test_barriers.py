@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,6 +16,7 @@ from references import EXAMPLES, Example
 from texpr.backends.cuda import print_kernels
 from texpr.driver import Compiled, load, lower
 from texpr.emulator import LOCKSTEP
+from texpr.support.record import Record
 
 BARRIER = re.compile(r"^ *((?:__sync\w+|tx_bar_sync)\(.*\);)$", re.MULTILINE)
 
@@ -30,8 +30,7 @@ static int left_out() {
 """In the emulated text: the number of the barrier to be passed without waiting, so that all are tried with one compilation."""
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(Record, dict=True):
     """A function as it is compiled, and arguments to try it on, each with its sizes."""
 
     compiled: Compiled

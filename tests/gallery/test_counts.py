@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +20,7 @@ from texpr.frontend import parse
 from texpr.interp.dtypes import numpy_dtype
 from texpr.ir import kernel as k
 from texpr.support.diagnostic import TexprError
+from texpr.support.record import Record, as_dict
 from texpr.toolchain import this_machine
 from texpr.toolchain.cuda import compile_cuda, find_nvcc
 
@@ -31,8 +31,7 @@ TRANSPOSE = (FOLDER / "scheduled" / "transpose.te").read_text(encoding="utf-8")
 MATMUL = (FOLDER / "scheduled" / "matmul.te").read_text(encoding="utf-8")
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Record, dict=True):
     """A line of the table: a schedule, the hot loops without and with it, the elements or products of a turn of the latter."""
 
     case: Scheduled
@@ -89,7 +88,7 @@ def counted(compiled: Compiled, arrays: Arrays, sizes: Sizes) -> Counter[str]:
     assert run_plan(compiled.function, compiled.plan, arrays, open_sizes, count=True).reports == []
     found: Counter[str] = Counter()
     for each in emulated.counts().values():
-        found.update(asdict(each))
+        found.update(as_dict(each))
         found["bank_conflicts"] += each.bank_conflicts
     return found
 

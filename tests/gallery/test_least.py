@@ -7,7 +7,6 @@ Where more is moved, the kernel's mapping has a certificate, or rows of its tile
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from texpr.emulator.counts import Counts
 from texpr.frontend import parse
 from texpr.ir.selection import AUTO
 from texpr.lowering.notes import Notes
+from texpr.support.record import Record
 
 PAGE = Path(__file__).parents[2] / "docs" / "gallery" / "counts.md"
 
@@ -71,8 +71,7 @@ ODD: Mapping[str, Sizes] = {
 PROVED = {"globally optimal": "no bijection is better", "no box is better, as rows begin anywhere": "no box is better"}
 
 
-@dataclass(frozen=True)
-class Kernel:
+class Kernel(Record, dict=True):
     """One kernel of a run: its counts, and what was said of it when it was compiled."""
 
     counts: Counts

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from random import Random
 
 import numpy as np
@@ -14,6 +13,7 @@ from texpr.interp.dtypes import Array
 from texpr.ir.program import Bind, Combiner, Function, New, Par, Stmt, walk
 from texpr.ir.types import F32, I32, I64
 from texpr.ir.value import Buffer, Load, Ref, Value
+from texpr.support.record import Mutable, field
 
 N, M = sym("n"), sym("m")
 X = buffer("x", F32, "n", "m")
@@ -28,8 +28,7 @@ _A, _B = Ref(Sym("a"), F32), Ref(Sym("b"), F32)
 SHIFT = Combiner("shift", _A.sym, _B.sym, F32, lit(0, F32), op("add", op("mul", _A, lit(0.5, F32)), _B))
 
 
-@dataclass(slots=True)
-class Generator:
+class Generator(Mutable):
     """Draws statements; keeps the loops and locals in scope."""
 
     random: Random

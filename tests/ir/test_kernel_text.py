@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 from tests.ir.forms import Forms
@@ -16,6 +15,7 @@ from texpr.ir.structure import same
 from texpr.ir.types import BOOL, F32, I32, I64
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref
 from texpr.support.diagnostic import TexprError
+from texpr.support.record import replace
 
 ROW_SUM = """\
 plan row_sum

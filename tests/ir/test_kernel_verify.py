@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -21,6 +20,7 @@ from texpr.ir.value import Buffer, Literal, Load, Op
 from texpr.ir.value_verify import VALUE_RULES
 from texpr.isa.registry import resolve
 from texpr.support.diagnostic import CompilerBug
+from texpr.support.record import replace
 
 GOOD = """
 plan sums
@@ -259,6 +259,8 @@ HEAD = [
     ("core_axes_are_in_scope", "axis core i < m", "axis core i < n", "the extent of i needs n, which the kernel is not given"),
     ("bases_are_given", "g < n base base", "g < n base other_base", "base other_base is no argument"),
     ("bases_are_given", "axis block.x t < 64", "axis block.x t < 64 base base", "block axis t has a base"),
+    ("bases_are_given", "axis grid.x b < m", "axis grid.x b < m base base", "base base is that of 2 axes"),
+    ("bases_are_given", "g < n base base", "g < n base n", "base n is known to the host"),
     ("written_buffers_are_there", "writes w, z", "writes w, v, z", "v is written, but is no buffer of the kernel"),
     ("written_buffers_are_there", "writes w, z", "writes at, w, z", "at is written, but is an input"),
 ]  # fmt: skip

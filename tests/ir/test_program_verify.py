@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -13,6 +12,7 @@ from texpr.ir.program_verify import FUNCTION_RULES, STMT_RULES, verify
 from texpr.ir.types import BOOL, F32, F64, I32
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
 from texpr.support.diagnostic import CompilerBug
+from texpr.support.record import replace
 
 ROW, LANE, N, P = Sym("i"), Sym("j"), Sym("n"), Sym("p")
 X = Buffer("x", F32, (sym("n"),), "input")

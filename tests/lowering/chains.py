@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
 
 import numpy as np
+
+from texpr.support.record import Mutable, field
 
 TYPES = ("i32", "i64", "i16")
 
 
-@dataclass
-class _Writer:
+class _Writer(Mutable, dict=True):
     random: random.Random
     deepest: int = 2
     lines: list[str] = field(default_factory=list[str])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from functools import cache
 from math import prod
 from pathlib import Path
@@ -28,6 +27,7 @@ from texpr.ir.together import joint
 from texpr.ir.value import Buffer
 from texpr.isa.levels import Level
 from texpr.runtime.memory import aligned_empty
+from texpr.support.record import Mutable, field
 
 Array = NDArray[Any]
 WORK = Path(__file__).parents[2] / "build" / "emulator"
@@ -38,8 +38,7 @@ def module(text: str) -> Emulated:
     return build(text, headers(), WORK)
 
 
-@dataclass
-class Run:
+class Run(Mutable, dict=True):
     """Arrays by buffer name, and what was found. `count`: accesses are added to the module's counts."""
 
     arrays: dict[str, Array]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from texpr.support.record import Record
 
 
-@dataclass(frozen=True)
-class Lanes:
+class Lanes(Record, dict=True):
     """A program of rows of `width` elements of T, under a `schedule`; `shuffles`: how many stand in its kernel."""
 
     name: str

@@ -12,51 +12,24 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from itertools import product
 from random import Random
 from typing import Any, assert_never
 
 import numpy as np
-from tests.lowering.engine import Engine, Fault, Outgoing
-from tests.lowering.memory import UNDEFINED, Element, Memory, Touch, made, overlay
+from tests.lowering.arithmetic import OPERATIONS, Number, wrapped
+from tests.lowering.engine import Engine, Outgoing
+from tests.lowering.memory import UNDEFINED, Element, Fault, Memory, Touch, made, overlay
 
-from texpr.affine.expr import Expr, Sym
+from texpr.affine.expr import Expr, Sym, expr
 from texpr.interp.arguments import bind, shape_of
 from texpr.interp.dtypes import numpy_dtype
 from texpr.ir import kernel as k
 from texpr.ir.program import Compare, Function
-from texpr.ir.types import DType, Kind
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Level, Space
-
-Number = int | float
-
-
-def _divide(a: Number, b: Number) -> Number:
-    return (a // b if b else 0) if isinstance(a, int) else a / b
-
-
-def _wrapped(number: Number, dtype: DType) -> Number:
-    """An integer as its type holds it: what does not fit wraps around."""
-    if not dtype.is_integer:
-        return number
-    low = -(1 << dtype.bits - 1) if dtype.kind is Kind.INT else 0
-    return (int(number) - low) % (1 << dtype.bits) + low
-
-
-def _modulo(a: int, b: int) -> int:
-    return a % b if b else 0
-
-
-OPERATIONS: dict[str, Callable[..., Any]] = {
-    "exp": math.exp, "isnan": math.isnan, "sqrt": math.sqrt, "rsqrt": lambda x: x**-0.5,
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg, "abs": abs, "max": max, "min": min,
-    "div": _divide, "mod": _modulo, "and": operator.and_, "or": operator.or_, "not": operator.not_,
-    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
-}  # fmt: skip
-
+from texpr.support.record import Mutable, Record, field, replace
 
 Stop = k.Barrier | k.Exchange | k.Shuffle | k.Transfer
 """What a thread waits at: for others, or at a wait for a phase."""
@@ -64,8 +37,7 @@ Stop = k.Barrier | k.Exchange | k.Shuffle | k.Transfer
 Place = tuple[Memory, Element]
 
 
-@dataclass(frozen=True)
-class Copy:
+class Copy(Record):
     """What a thread has yet to copy, as one of which group; from nowhere where zeros are written. `found`: what was there
     when it started."""
 
@@ -75,8 +47,7 @@ class Copy:
     found: tuple[Any, ...] = ()
 
 
-@dataclass
-class Thread:
+class Thread(Mutable):
     """One thread: its variables, and how far it has come."""
 
     machine: Machine
@@ -94,7 +65,6 @@ class Thread:
     lane: int = 0
     groups: int = 0
     copies: list[Copy] = field(default_factory=list["Copy"])
-    seen: dict[tuple[int, Element], int] = field(default_factory=dict["tuple[int, Element]", int])
     bulk_groups: int = 0
     stores: list[Outgoing] = field(default_factory=list[Outgoing])
 
@@ -124,7 +94,7 @@ class Thread:
             case Op("select", (condition, one, other)):
                 return self.value(one if self.defined(condition) else other)
             case Op(name, args):
-                return _wrapped(OPERATIONS[name](*(self.defined(a) for a in args)), value.dtype)
+                return wrapped(OPERATIONS[name](*(self.defined(a) for a in args)), value.dtype)
 
     def defined(self, value: Value) -> Any:
         """A value that is used."""
@@ -141,6 +111,13 @@ class Thread:
         memory = self.machine.memory(load.buffer, self)
         return memory, memory.at(tuple(self.index(e, data) for e in load.index))
 
+    def at_once(self, first: Load, count: int) -> tuple[Load, ...]:
+        """Elements that are moved at once: the width divides the address."""
+        _, element = self.place(first)
+        if k.offset(replace(first, index=tuple(map(expr, element)))).evaluate(self.machine.sizes) % count:
+            raise Fault(f"{first.buffer.name}{list(element)} is no multiple of {count} elements")
+        return k.consecutive(first, count)
+
     def load(self, load: Load) -> Any:
         memory, element = self.place(load)
         self.machine.engine.check(self, memory, element, writes=False)
@@ -152,8 +129,7 @@ class Thread:
     def store(self, load: Load, value: Number) -> None:
         memory, element = self.place(load)
         self.machine.engine.check(self, memory, element)
-        if load.buffer in self.shared:
-            self.machine.engine.unfenced[id(memory), element] = self.number
+        self.machine.engine.wrote(self, memory, element, shared=load.buffer not in self.machine.globals)
         memory.touch(element, self.touch(), writes=True)
         if load.buffer in self.machine.parts and element[0] != self.base // self.machine.wide:
             raise Fault(f"{memory.name}{list(element)} is written by another block")
@@ -162,10 +138,14 @@ class Thread:
     def atomic(self, stmt: k.Atomic) -> None:
         memory, element = self.place(stmt.target)
         value = self.defined(stmt.value)
-        memory.touch(element, self.touch(atomic=True), writes=True)
+        self.machine.engine.check(self, memory, element)
+        if stmt.target.buffer not in self.machine.globals:
+            self.machine.engine.wrote(self, memory, element, shared=True)
+        alone = stmt.scope is not Level.GRID and stmt.target.buffer in self.machine.globals  # others know nothing of it
+        memory.touch(element, self.touch(atomic=not alone), writes=True)
         if element not in memory.values:
             raise Fault(f"{memory.name}{list(element)} is updated before anything is written there")
-        memory.put(element, _wrapped(OPERATIONS[stmt.op](memory.values[element], value), stmt.target.dtype))
+        memory.put(element, wrapped(OPERATIONS[stmt.op](memory.values[element], value), stmt.target.dtype))
 
     def touch(self, *, atomic: bool = False) -> Touch:
         parts = tuple(self.part_epochs.items())
@@ -193,11 +173,11 @@ class Thread:
                 case k.Exchange() | k.Shuffle():
                     self.variables[stmt.target] = yield stmt
                 case k.LoadVector():
-                    for sym, element in zip(stmt.targets, k.consecutive(stmt.source, len(stmt.targets)), strict=True):
+                    for sym, element in zip(stmt.targets, self.at_once(stmt.source, len(stmt.targets)), strict=True):
                         self.variables[sym] = self.load(element)
                 case k.StoreVector():
                     numbers = [self.defined(value) for value in stmt.values]
-                    for element, number in zip(k.consecutive(stmt.target, len(numbers)), numbers, strict=True):
+                    for element, number in zip(self.at_once(stmt.target, len(numbers)), numbers, strict=True):
                         self.store(element, number)
                 case k.CopyAsync():
                     self.start(stmt)
@@ -228,10 +208,8 @@ class Thread:
 
     def start(self, stmt: k.CopyAsync) -> None:
         """What is to be written is undefined until the thread has waited."""
-        targets = tuple(self.place(element) for element in k.consecutive(stmt.target, stmt.count))
-        sources = (
-            tuple(self.place(element) for element in k.consecutive(stmt.source, stmt.count)) if self.copied(stmt) else None
-        )
+        targets = tuple(self.place(element) for element in self.at_once(stmt.target, stmt.count))
+        sources = tuple(self.place(element) for element in self.at_once(stmt.source, stmt.count)) if self.copied(stmt) else None
         found = tuple(memory.values.get(element, UNDEFINED) for memory, element in sources or ())
         copy = Copy(self.groups, targets, sources, found)
         self.copy_touches(copy)
@@ -246,8 +224,11 @@ class Thread:
     def copy_touches(self, copy: Copy) -> None:
         """A copy touches memory when it starts and when it is waited for."""
         for memory, element in copy.sources or ():
+            self.machine.engine.check(self, memory, element, writes=False)
             memory.touch(element, self.touch(), writes=False)
         for memory, element in copy.targets:
+            self.machine.engine.check(self, memory, element)
+            self.machine.engine.wrote(self, memory, element, shared=True)
             memory.touch(element, self.touch(), writes=True)
 
     def wait(self, pending: int) -> None:
@@ -310,6 +291,7 @@ class Machine:
         self.parts = frozenset[Buffer]()
         self.wanted: list[tuple[int, int, Memory]] = []
         self.wide = 1
+        self.written = set[tuple[int, Element]]()
         self.engine = Engine(self, self.random, {})
         for param in function.params:
             array = np.asarray(bound.arrays[param.name])
@@ -362,6 +344,7 @@ class Machine:
         for memory in self.globals.values():
             memory.reads.clear()
             memory.writes.clear()
+        self.written.clear()
         bases = {a.base: 0 for a in kernel.axes if a.base is not None}
         outer = [a for a in kernel.axes if a.level not in (Level.BLOCK, Level.CLUSTER)]
         ranks = {a.dim: a for a in kernel.axes if a.level is Level.CLUSTER}
@@ -376,7 +359,9 @@ class Machine:
             clusters.setdefault(tuple(cluster), []).append((point, given))
         every = list(clusters.items())
         self.random.shuffle(every)
+        inner = [ranks[dim].sym for dim in "zyx" if dim in ranks]
         for cluster, blocks in every:
+            blocks.sort(key=lambda block: [block[1][sym] for sym in inner])
             if len(blocks) != math.prod(kernel.cluster):
                 raise Fault(f"{kernel.name}: no whole number of clusters")
             self.cluster(kernel, cluster if ranks else None, blocks)
@@ -386,16 +371,17 @@ class Machine:
         common = {a.buffer: made(a.buffer) for a in kernel.arrays if a.space is Space.CLUSTER}
         self.wide, self.parts = kernel.threads, frozenset(common)
         self.wanted.clear()
-        threads: list[Thread] = []
+        threads, every = list[Thread](), list[dict[Buffer, Memory]]()
         for rank, (point, given) in enumerate(blocks):
             shared = {**common, **{a.buffer: made(a.buffer) for a in kernel.arrays if a.space is Space.SHARED}}
+            every.append(shared)
             overlay(kernel, shared, rank)
             for number in range(kernel.threads):
                 own = {a.buffer: made(a.buffer) for a in kernel.arrays if a.space in (Space.LOCAL, Space.LANES)}
                 names = {**given, **dict(_coordinates(kernel, number))}
                 base = rank * kernel.threads
                 threads.append(Thread(self, point, number, shared, names, base, cluster, own=own))
-        self.engine = Engine(self, self.random, {map.name: map for map in kernel.maps})
+        self.engine = Engine(self, self.random, {map.name: map for map in kernel.maps}, every)
         self.together(threads, kernel)
         for rank, epoch, memory in self.wanted:
             if threads[rank * kernel.threads].cluster_epoch <= epoch:
@@ -419,6 +405,8 @@ class Machine:
                     stopped[number] = running[number].send(answers.pop(number, None))
                 except StopIteration:
                     del running[number]
+                    if all(other // kernel.threads != number // kernel.threads for other in running):
+                        self.engine.end(number // kernel.threads)
             if not running:
                 break
             moved = [self.pass_on(group, stopped, answers, threads) for group in _groups(stopped, len(threads), kernel.threads)]
@@ -430,7 +418,7 @@ class Machine:
             elif not (late or landed or any(moved)):
                 raise Fault(f"{kernel.name}: threads wait for ever")
         if self.engine.flights:
-            raise Fault(f"{kernel.name}: copies land after its end")
+            raise Fault("copies land after the end of a kernel")
 
     def pass_on(self, group: list[int], stopped: dict[int, Stop], answers: dict[int, Any], threads: list[Thread]) -> bool:
         """Lets `group` go on where all of it stands at one place."""

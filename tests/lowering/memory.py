@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-from tests.lowering.engine import Fault, ordered
 
 from texpr.ir import kernel as k
 from texpr.ir.value import Buffer
 from texpr.isa.levels import Space
+from texpr.support.record import Mutable, field
 
 Element = tuple[int, ...]
+
+
+class Fault(Exception):
+    """What no right program does."""
 
 
 class Undefined:
@@ -38,12 +41,23 @@ class Touch(NamedTuple):
     cluster_epoch: int = 0
 
 
+def ordered(old: Touch, new: Touch) -> bool:
+    """Whether a barrier lies between, or one thread did both."""
+    if old.block != new.block:
+        return old.cluster is not None and old.cluster == new.cluster and old.cluster_epoch < new.cluster_epoch
+    if old.thread == new.thread:
+        return old.lanes != new.lanes or old.lane == new.lane
+    if old.block_epoch < new.block_epoch:
+        return True
+    before = dict(old.part_epochs)
+    return any(old.thread // part == new.thread // part and before.get(part, 0) < epoch for part, epoch in new.part_epochs)
+
+
 Touches = dict[tuple[Element, int, int, bool], Touch]
 """The latest access of each thread and lane, plain and atomic: what is ordered after it is ordered after those before, too."""
 
 
-@dataclass
-class Memory:
+class Memory(Mutable, dict=True):
     """The elements of one buffer, and who read and wrote them in this launch.
 
     `beside`: elements of other arrays that have bytes in common with one of this. To write it is to write them, and what they

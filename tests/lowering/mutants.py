@@ -4,16 +4,15 @@ shared memory made each thread's own; of copies of tiles other bytes, coordinate
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 
 from texpr.affine.expr import ZERO, Expr, expr
 from texpr.ir import kernel as k
 from texpr.ir.value import Index, Op, Value
 from texpr.isa.levels import Level, Space
+from texpr.support.record import Record, replace
 
 
-@dataclass(frozen=True)
-class Mutant:
+class Mutant(Record, dict=True):
     """A kernel with one bug in it. `what` tells the bug, `kind` its class."""
 
     kind: str

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from texpr.support.record import Record
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(Record, dict=True):
     """`scale`: inputs are integers in ±scale (0..limit for index arrays named in `below`)."""
 
     name: str

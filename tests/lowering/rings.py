@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tests.lowering.tiled import BLUR, MATMUL
+
+from texpr.support.record import Record
 
 __all__ = ["BLUR", "MATMUL", "PLANTED", "Bug", "multiplying", "walking"]
 
@@ -39,8 +39,7 @@ def walking(via: str, stages: int) -> str:
     pipeline(bi, stages={stages})"""
 
 
-@dataclass(frozen=True)
-class Bug:
+class Bug(Record, dict=True):
     """A change to the emitted text of three stages, and what may see it first: faults of the emulator, or the results."""
 
     via: str

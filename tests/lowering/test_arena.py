@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,6 +22,7 @@ from texpr.isa.registry import resolve
 from texpr.isa.target import Target
 from texpr.lowering.lives import Lives, Turn
 from texpr.lowering.lower import lower
+from texpr.support.record import replace
 from texpr.verifier import Verdict
 from texpr.witness import proved
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 
@@ -22,14 +21,14 @@ from texpr.ir.value import Literal
 from texpr.lowering import barriers
 from texpr.lowering.barriers import Gap, Need, Placed, Scope, place
 from texpr.lowering.team import Branch, Leaf, Loop, Node, Who, leaves
+from texpr.support.record import Mutable, Record, field, replace
 from texpr.support.span import NOWHERE
 
 COVERED = k.Covered("RAW", "v", NOWHERE, NOWHERE)
 OPEN = expr(Sym("n"))
 
 
-@dataclass(frozen=True)
-class Visit:
+class Visit(Record, dict=True):
     """A leaf as it comes in a run: under which iterations of the loops around it."""
 
     leaf: Leaf
@@ -39,8 +38,7 @@ class Visit:
 Event = Visit | Gap
 
 
-@dataclass
-class Tree:
+class Tree(Mutable, dict=True):
     """A random tree. `nodes` is what `place` gets; every list of steps in it keeps its identity."""
 
     random: random.Random
@@ -85,8 +83,7 @@ def runs(nodes: tuple[Node, ...]) -> Iterator[tuple[tuple[Event, ...], dict[ir.S
             sides[-1] = False
 
 
-@dataclass
-class Run:
+class Run(Mutable, dict=True):
     """One run. `taken`: which side each branch took, in the order they came: first as `sides` says, then the first side."""
 
     numbers: dict[int, int]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,6 +21,7 @@ from texpr.ir import kernel_verify
 from texpr.isa.levels import Level
 from texpr.isa.registry import resolve
 from texpr.support.diagnostic import CompilerBug, TexprError
+from texpr.support.record import replace
 from texpr.toolchain import find_nvcc, this_machine
 from texpr.toolchain.cuda import disassemble
 from texpr.verifier import Verdict

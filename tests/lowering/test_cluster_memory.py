@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -26,6 +25,7 @@ from texpr.ir.kernel_text import plan_text
 from texpr.ir.types import DTYPES
 from texpr.isa.levels import Level, Space
 from texpr.support.diagnostic import CompilerBug, TexprError
+from texpr.support.record import replace
 from texpr.toolchain import find_nvcc, this_machine
 from texpr.toolchain.cuda import disassemble
 from texpr.verifier import Verdict

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -16,6 +15,7 @@ from tests.schedule.laid import Laid, binary, integers, laid, refusal, wrong
 from texpr.affine.expr import expr
 from texpr.interp import run as interpret
 from texpr.ir import kernel as k
+from texpr.support.record import replace
 
 Array = NDArray[Any]
 

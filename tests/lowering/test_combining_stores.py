@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -17,6 +16,7 @@ from texpr.frontend import parse
 from texpr.interp import run as interpret
 from texpr.ir import kernel as k
 from texpr.support.diagnostic import Limitation
+from texpr.support.record import replace
 
 Array = NDArray[Any]
 

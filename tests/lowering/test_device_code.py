@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 from tests.lowering.programs import PROGRAMS, REDUCED, reduction_over
@@ -17,6 +16,7 @@ from texpr.ir.rewrite import specialize
 from texpr.ir.together import joint, together
 from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower
+from texpr.support.record import replace
 from texpr.toolchain import Toolchain, this_machine
 
 TARGETS = ("sm_80", "sm_90a", "sm_100a")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -18,6 +17,7 @@ from texpr.interp import run as interpret
 from texpr.ir import kernel as k
 from texpr.ir.types import I32
 from texpr.ir.value import Literal, Op, Value
+from texpr.support.record import replace
 
 TARGET = "sm_100a"
 

@@ -6,7 +6,6 @@ No `box=` and no `stride=` is given: what is partitioned, coordinate, box, tile 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from math import prod
 from random import Random
 from typing import Any
@@ -23,6 +22,7 @@ from texpr.domain import DomainGraph
 from texpr.domain.contiguity import Memory
 from texpr.ir import kernel as k
 from texpr.layout import LayoutError
+from texpr.support.record import Mutable, field
 from texpr.tma.boxing import Role
 from texpr.tma.bridge import coordinates_of
 from texpr.tma.correctness import Plain
@@ -52,8 +52,7 @@ def program(rank: int, more: str = "") -> str:
     return COPY.format(shape=", ".join(sizes), last=sizes[-1], more=more, loops=loops, index=", ".join(names), close="}" * rank)
 
 
-@dataclass
-class Hand:
+class Hand(Mutable, dict=True):
     """Splits and merges of the loops of a copy, as directives and as a graph. `bulk`: what the hardware is to run."""
 
     sizes: tuple[int, ...]

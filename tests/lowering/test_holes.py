@@ -6,7 +6,6 @@ Programs here say what a tile is, and read all of it: the interpreter then knows
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from texpr.ir import kernel as k
 from texpr.ir.types import DTYPES
 from texpr.ir.value import Index, Literal, Op, Value
 from texpr.support.diagnostic import TexprError
+from texpr.support.record import replace
 
 SHORT = (None, LOCKSTEP, 0, 1)
 Change = Callable[[k.Stmt], tuple[k.Stmt, ...]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from random import Random
 from typing import Any, cast
 
@@ -11,10 +10,10 @@ import pytest
 from texpr.lowering.conflict import Conflict
 from texpr.lowering.implied import Implied
 from texpr.lowering.team import Around
+from texpr.support.record import Record
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(Record, dict=True):
     order: int
 
     @property
@@ -22,8 +21,7 @@ class Step:
         return self.order
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(Record, dict=True):
     source: Step
     sink: Step
     carrier: str | None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,6 +21,7 @@ from texpr.ir import kernel_verify
 from texpr.ir.program import Function
 from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower
+from texpr.support.record import replace
 
 TARGETS = ("sm_90a", "cpu")
 SHORT = ("pivot_row", "arg_of_rows", "warp_teams", "scatter_sum", "many_levels")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from tests.lowering.mutants import mutants
 from texpr.frontend import parse
 from texpr.ir import kernel as k
 from texpr.ir.types import F32
+from texpr.support.record import replace
 
 HEADS = {
     FLIP: "fn flip(x: f32[m, 64]): f32[64, m] { new z: f32[64, m] par 64 |i| { par m |j| { z[i, j] = x[j, i] } } return z }",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -17,6 +16,7 @@ from tests.schedule.laid import Laid, binary, laid, refusal, wrong
 
 from texpr.interp import run as interpret
 from texpr.ir import kernel as k
+from texpr.support.record import replace
 from texpr.verifier import Verdict
 from texpr.witness import proved
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import numpy as np
 import pytest
 from tests.lowering.emulated import results, run_plan
@@ -19,6 +17,7 @@ from texpr.ir.program import Function
 from texpr.ir.rewrite import specialize
 from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower
+from texpr.support.record import Record, replace
 
 SEEDS = (None, 0, 1, 2, 3, 4, 5, 6, 7)
 
@@ -36,8 +35,7 @@ EQUIVALENT = {
 }
 
 
-@dataclass(frozen=True)
-class Subject:
+class Subject(Record, dict=True):
     """A program at one set of sizes, with its plan, every mutant of its kernels, and one text that holds them all.
 
     `every` are its sizes with its consts, `sizes` those that are given at run time.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from itertools import islice
 from math import prod
 from random import Random
@@ -31,6 +30,7 @@ from texpr.ir.types import DTYPES, DType
 from texpr.ir.value import Index, Load, Op, Value
 from texpr.schedule.marks import TENSOR, mark
 from texpr.support.diagnostic import TexprError
+from texpr.support.record import Record, replace
 from texpr.tma.elements import Fill
 from texpr.tma.model import Copy, plan
 from texpr.tma.reference import Address, Direction, Mode, tma
@@ -39,8 +39,7 @@ from texpr.tma.swizzle import Swizzle
 TYPES = ("f32", "u8", "f16", "i64", "bf16", "i32", "f8e5m2", "u16", "f64", "i8", "u32", "tf32", "i16", "u64")
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(Record, dict=True):
     """A program, its schedule, and what it is run on; `cuts` of the innermost loops, by dimension."""
 
     seed: int
@@ -126,8 +125,7 @@ def _true(value: Value, at: Mapping[Sym, int]) -> bool:
     return {"lt": left < right, "le": left <= right, "ge": left >= right, "gt": left > right}[value.name]
 
 
-@dataclass(frozen=True)
-class Staged:
+class Staged(Record, dict=True):
     """The loops of one copy, with those around it."""
 
     around: tuple[ir.Loop, ...]

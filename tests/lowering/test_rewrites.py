@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -25,6 +24,7 @@ from texpr.lowering.names import Names
 from texpr.lowering.promote import promote
 from texpr.mapping.reductions import arrange
 from texpr.relation.collect import model
+from texpr.support.record import replace
 
 Rewrite = Callable[[Function], Function]
 

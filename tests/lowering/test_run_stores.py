@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -15,6 +14,7 @@ from tests.schedule.laid import Laid, binary, integers, laid, refusal, wrong
 
 from texpr.interp import run as interpret
 from texpr.ir import kernel as k
+from texpr.support.record import replace
 
 STAGE = "stage(C, at=bj, in=shared, via=bulk) -> tile"
 RUNS = TILES.replace("via=tma{}", "via=bulk")

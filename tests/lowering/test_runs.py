@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from tests.lowering.mutants import mutants
 from tests.schedule.laid import binary, integers, laid, refusal, wrong
 
 from texpr.ir import kernel as k
+from texpr.support.record import replace
 
 ROWS = """
 fn rows(A: f32[M, K] align(16)): f32[K, M]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tests.lowering import machine
-from tests.lowering.engine import Fault
 from tests.lowering.lanes import PROGRAMS, Lanes
+from tests.lowering.memory import Fault
 from tests.schedule.laid import Laid, binary, counts, laid, refusal, wrong
 from tests.verifier.mutants import mutants
 
@@ -31,6 +30,7 @@ from texpr.ir.kernel_text import plan_text
 from texpr.ir.types import BOOL, DTYPES, I32
 from texpr.ir.value import Index, Literal, Op
 from texpr.support.diagnostic import CompilerBug, TexprError
+from texpr.support.record import replace
 from texpr.toolchain import find_nvcc, this_machine
 from texpr.toolchain.cuda import disassemble
 from texpr.witness import proved

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from math import prod
 from random import Random
 
@@ -14,6 +13,7 @@ from tests.schedule.laid import Laid, binary, integers, laid, refusal, wrong
 
 from texpr.interp import run as interpret
 from texpr.ir import kernel as k
+from texpr.support.record import replace
 
 EVERY = """
 fn every(A: f32[M, K] align(16)): f32[(M + 1) / 2, K]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from texpr.ir import kernel as k
 from texpr.isa.registry import resolve
 from texpr.schedule.apply import apply_schedule
 from texpr.support.diagnostic import TexprError
+from texpr.support.record import replace
 
 FOLDER = Path(__file__).parents[2] / "examples" / "tma"
 Arrays = Mapping[str, NDArray[Any]]

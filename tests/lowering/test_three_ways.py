@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 from tests.lowering.test_strided_tiles import EVERY, only_map, tiles
 from tests.lowering.tiled import COPY, copying
@@ -19,6 +17,7 @@ from texpr.ir.tensor_map import element
 from texpr.ir.types import DTYPES
 from texpr.layout import E, Layout
 from texpr.layout.inttuple import flatten
+from texpr.support.record import Record
 from texpr.tma.model import Copy, plan
 
 SIZES = {"M": 37, "K": 68}
@@ -38,8 +37,7 @@ def split(strided: bool = False, swizzled: bool = False) -> DomainGraph:
     return graph.reorder(*loops, *bulk)
 
 
-@dataclass(frozen=True)
-class Ways:
+class Ways(Record, dict=True):
     """The same copy, said in three ways. `loops`: indices of the schedule's loops, by the names in the graph."""
 
     text: str

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -21,6 +20,7 @@ from tests.schedule.laid import Laid, binary, laid
 from texpr.backends.cuda import print_kernels
 from texpr.ir import kernel as k
 from texpr.support.diagnostic import TexprError
+from texpr.support.record import replace
 from texpr.toolchain import find_nvcc, this_machine
 from texpr.toolchain.cuda import CudaBinary, disassemble
 

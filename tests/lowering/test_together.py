@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -25,6 +24,7 @@ from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_text import plan_text
 from texpr.ir.together import together, why_apart
 from texpr.support.diagnostic import CompilerBug
+from texpr.support.record import replace
 from texpr.toolchain import Toolchain, this_machine
 
 SEEDS = (None, LOCKSTEP, *range(5))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, product
 from math import prod
@@ -16,11 +15,12 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from texpr.support.record import Record
+
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Subject:
+class Subject(Record, dict=True):
     """A program for the solver and for the oracle. `accesses`: addresses in bytes over all iterations, each with how often.
 
     `text`: the program; its `par`s have the extents `shape`, in this order.
@@ -32,8 +32,7 @@ class Subject:
     accesses: tuple[tuple[Ints, int], ...]
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(Record, dict=True):
     lanes: int = 32
     sector: int = 32
     line: int = 128

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from math import prod
@@ -22,6 +21,7 @@ from texpr.mapping.digits import Digits, of_lanes
 from texpr.mapping.solve import solve
 from texpr.mapping.streams import Band, Request, Stream
 from texpr.mapping.warps import Warps
+from texpr.support.record import replace
 from texpr.witness import proved
 
 TURNED = """fn turned(A: DTYPE[SHAPE]): DTYPE[TURNED] {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from itertools import product
 
@@ -23,6 +22,7 @@ from texpr.ir.types import F32
 from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower
 from texpr.mapping.cost import Access, accesses
+from texpr.support.record import replace
 
 GLOBAL = {
     "contiguous": "par 32 |i| { y[i] = x[i] }",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import numpy as np
 import pytest
 from tests.lowering.emulated import module, run_plan
@@ -16,6 +14,7 @@ from texpr.interp.arguments import shape_of
 from texpr.interp.dtypes import numpy_dtype
 from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower
+from texpr.support.record import as_dict
 
 SUBJECTS = (
     permute((1, 0), (64, 96)),
@@ -45,7 +44,7 @@ def test_sectors_and_requests_are_what_is_counted(subject: Subject) -> None:
     done = run_plan(function, plan, arrays, count=True)
     assert done.reports == []
     (found,) = emulated.counts().values()
-    counts = asdict(found)
+    counts = as_dict(found)
     said = solved.solution.cost
     for name, part in (("sectors", said.sectors), ("lines", said.lines), ("requests", said.requests)):
         assert counts[f"global_load_{name}"] + counts[f"global_store_{name}"] == part, name

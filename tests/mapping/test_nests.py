@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import product
 from math import prod
 
@@ -18,6 +17,7 @@ from texpr.isa.registry import resolve
 from texpr.mapping.default import map_nest
 from texpr.mapping.digits import Digit
 from texpr.mapping.nest import LoopMap, Nest, Role
+from texpr.support.record import replace
 
 TARGETS = ("sm_90a", "cpu")
 B, T, S = Sym("block"), Sym("thread"), Sym("step")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise, product
 
 import pytest
@@ -12,6 +11,7 @@ from tests.mapping.test_sigma import REAL, taken
 from texpr.mapping.phi import least_phi, phi, rooms, trips_of
 from texpr.mapping.phi_program import least_phi_by_program
 from texpr.mapping.streams import Band, Request
+from texpr.support.record import replace
 
 SUBJECTS = (
     permute((0, 1), (32, 64)),

@@ -8,6 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from texpr import driver
 from texpr.checks import check
 from texpr.frontend import parse
 from texpr.interp import run as interpret
@@ -129,3 +130,55 @@ def test_differences_joined_by_subtraction_are_noticed(monkeypatch: pytest.Monke
         before = parse(_program(seed), "reduction.te").functions[0]
         found += not _same(before, arrange(before, 3), seed)
     assert found >= 2
+
+
+WINDOW = """
+fn f(x: f32[n], k: f32[5]): f32[n] {
+    new y: f32[n]
+    let p = pad(x, 2, 2, 0.0)
+    par n |i| {
+        y[i] = 0.0
+        par 5 |a| reduce(y) { y[i] += k[a] * p[i + a] }
+    }
+    return y
+}"""
+
+
+def _shuffles(text: str, sizes: dict[str, int] | None = None) -> int:
+    return driver.lower(driver.parse(text)["f"], "sm_90a", sizes).source.count("__shfl")
+
+
+def test_a_thread_sums_a_window_by_itself() -> None:
+    """A warp for each element would leave most of its lanes idle; but not where there are more terms than it has lanes."""
+    assert _shuffles(WINDOW) == 0
+    assert _shuffles(WINDOW.replace("5", "33").replace("2, 2", "16, 16")) > 0
+
+
+def test_a_team_sums_a_window_where_there_is_nothing_else_to_do() -> None:
+    assert _shuffles(WINDOW, {"n": 4}) > 0
+
+
+def test_what_a_schedule_says_of_loops_stays() -> None:
+    assert _shuffles(WINDOW.replace("|i| {", "|i| #grid {")) > 0
+
+
+SCATTERED = """
+fn f(at: i32[n], x: f32[n, d], inout y: f32[k, d]) assume at in 0..k {
+    par n |i| reduce(y) { par d |j| reduce(y) { y[at[i], j] += x[i, j] } }
+}"""
+SYMMETRIC = """
+fn f(x: f32[n, n], inout y: f32[n, n]) {
+    par n |i| reduce(y) { par n |j| reduce(y) {
+        y[i, j] += x[i, j]
+        y[j, i] += x[i, j]
+    } }
+}"""
+
+
+def test_iterations_that_never_meet_need_no_order() -> None:
+    """Rows that data choose may be the same row, but columns are apart: a thread for each."""
+
+    def grid(text: str) -> bool:
+        return "blockIdx" in driver.lower(driver.parse(text)["f"], "sm_90a").source
+
+    assert grid(SCATTERED) and not grid(SYMMETRIC)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -19,6 +18,7 @@ from texpr.mapping.solve import solve
 from texpr.mapping.streams import Band, Stream
 from texpr.mapping.warps import Warps
 from texpr.mapping.weights import WEIGHTS
+from texpr.support.record import replace
 
 
 def boxes(loops: int, lanes: int) -> Iterator[tuple[int, ...]]:

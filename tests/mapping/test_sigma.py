@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from fractions import Fraction
 from time import process_time
 
@@ -41,6 +40,7 @@ from texpr.mapping.least import least, together
 from texpr.mapping.solve import Solution, solve
 from texpr.mapping.streams import Band, Request, Stream, band_of
 from texpr.mapping.warps import Warps
+from texpr.support.record import replace
 
 TINY = Machine(lanes=4, sector=8, line=16)
 """A warp of 4 lanes, so that every bijection can be tried; a sector is two f32."""

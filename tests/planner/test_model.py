@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 from math import prod
 
@@ -17,6 +16,7 @@ from texpr.planner.budget import budget
 from texpr.planner.model import Form, accesses, form, warp_bytes
 from texpr.planner.nest import Nest, nests
 from texpr.planner.search import Search
+from texpr.support.record import replace
 
 STRIDED = """
 fn strided(x: f32[n], z: f32[m]): f32[m] where n >= 3 * m + 8 {

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import numpy as np
 import pytest
 from tests.lowering.emulated import module, run_plan
 from tests.planner.programs import BATCHED, CONV, JACOBI, MATMUL, VALID, arrays_of, built, function
 
 from texpr.driver import Compiled, lower
+from texpr.support.record import as_dict
 
 SECTOR = 32
 
@@ -24,7 +23,7 @@ def counted(compiled: Compiled, text: str, sizes: dict[str, int], but: str | Non
     for name, each in emulated.counts().items():
         if name == but:
             continue
-        data = asdict(each)
+        data = as_dict(each)
         found["bytes"] += SECTOR * (data["global_load_sectors"] + data["global_store_sectors"])
         found["conflicts"] += each.bank_conflicts
     return found

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import numpy as np
 import pytest
 from tests.lowering.emulated import module, run_plan
@@ -14,6 +12,7 @@ from texpr.ir import kernel as k
 from texpr.ir.selection import AUTO
 from texpr.isa.registry import resolve
 from texpr.planner.plan import plan
+from texpr.support.record import as_dict
 from texpr.verifier import Verdict
 from texpr.witness import proved
 
@@ -83,7 +82,7 @@ def test_each_sector_is_moved_once_and_no_bank_waits(name: str) -> None:
     assert run_plan(compiled.function, compiled.plan, arrays, sizes, count=True).reports == []
     (found,) = emulated.counts().values()
     least = next(iter(arrays.values())).nbytes // 32
-    assert (found.global_load_sectors, found.global_store_sectors, found.bank_conflicts) == (least, least, 0), asdict(found)
+    assert (found.global_load_sectors, found.global_store_sectors, found.bank_conflicts) == (least, least, 0), as_dict(found)
 
 
 @pytest.mark.parametrize("text", [TRANSPOSE.replace("TYPE", "f32"), SUM, PERMUTE, TWO, HALF])

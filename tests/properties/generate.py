@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from texpr.support.record import Mutable, Record, field
 
 SIZES = ("n", "m")
 
 
-@dataclass
-class Facts:
+class Facts(Mutable, dict=True):
     """What a generated program has in it."""
 
     depth: int = 0
@@ -29,23 +29,20 @@ class Facts:
     reads_of_written: int = 0
 
 
-@dataclass(frozen=True)
-class Array:
+class Array(Record, dict=True):
     name: str
     shape: tuple[str, ...]
     writable: bool = True
     level: int = 0
 
 
-@dataclass(frozen=True)
-class Index:
+class Index(Record, dict=True):
     name: str
     extent: str
     parallel: bool
 
 
-@dataclass
-class Generator:
+class Generator(Mutable, dict=True):
     """One program from one seed; with `spoil`, one of its nests is wrong in that way."""
 
     seed: int

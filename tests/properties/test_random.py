@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
-
 import numpy as np
 import pytest
 from tests.lowering import native
@@ -17,6 +15,7 @@ from texpr.interp import run as interpret
 from texpr.ir import kernel_verify, program_verify
 from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower
+from texpr.support.record import as_dict, replace
 
 SIZES = ((7, 5), (1, 1), (0, 3), (4, 0), (40, 33))
 BATCH = 12
@@ -53,7 +52,7 @@ def _compare(seeds: range) -> Facts:
                 assert not run.reports, f"seed {seed}, n = {n}, m = {m}: {run.reports[0]}"
                 for name, array in results(function, run).items():
                     np.testing.assert_array_equal(array, want[name], f"cuda, seed {seed}, n = {n}, m = {m}: {name}")
-    total = {key: sum(asdict(g.facts)[key] for g in made) for key in asdict(Facts())}
+    total = {key: sum(as_dict(g.facts)[key] for g in made) for key in as_dict(Facts())}
     total["depth"] = max(g.facts.depth for g in made)
     return Facts(**total)
 

@@ -6,11 +6,11 @@ Knows nothing of sets or solvers: loops count, conditions are evaluated, element
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from texpr.affine.expr import Sym
 from texpr.ir.program import Bind, Function, If, Loop, New, Par, Seq, Stmt
 from texpr.ir.value import Buffer, Index, Load, Op, Value
+from texpr.support.record import Record
 
 COMPARE = {
     "lt": int.__lt__,
@@ -22,8 +22,7 @@ COMPARE = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Event:
+class Event(Record, eq=False, dict=True):
     """One access, at one point of its loops. `memory` numbers executions of `new`."""
 
     stmt: Stmt

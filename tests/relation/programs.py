@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 from tests.relation.build import array, at, function, put
@@ -12,12 +10,12 @@ from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir.program import Function, If, New, Par, Seq, Stmt
 from texpr.ir.types import BOOL, F32, I64
 from texpr.ir.value import Buffer, Index, Load, Op, Value
+from texpr.support.record import Mutable
 
 N, M = Sym("n"), Sym("m")
 
 
-@dataclass
-class _Maker:
+class _Maker(Mutable, dict=True):
     draw: DrawFn
     counter: int = 0
     tame: bool = False  # subscripts that are mostly right, so that mistakes come singly

@@ -13,7 +13,6 @@ import re
 import runpy
 import shlex
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -25,6 +24,7 @@ from texpr.ir.text import print_function
 from texpr.schedule.rules import RULES
 from texpr.support.codes.schedule import CODES
 from texpr.support.diagnostic import TexprError
+from texpr.support.record import Mutable, field
 from texpr.support.span import Source
 
 PAGE = Path(__file__).parents[2] / "docs" / "schedules.md"
@@ -32,8 +32,7 @@ BLOCK = re.compile(r"^```(?P<what>\S+)(?: (?P<more>[^\n]*))?\n(?P<text>.*?)^```$
 NAME = "page.te"
 
 
-@dataclass
-class Reader:
+class Reader(Mutable, dict=True):
     """What the page has said so far: the program at hand, and what is to be said of the last block, if anything."""
 
     text: str = ""

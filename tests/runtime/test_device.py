@@ -9,7 +9,6 @@ import importlib
 import importlib.util
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from texpr.isa.registry import resolve
 from texpr.runtime import DeviceArray, Kernel, load_cuda, load_emulated
 from texpr.runtime.memory import aligned_empty
 from texpr.support.diagnostic import TexprError
+from texpr.support.record import replace
 from texpr.toolchain import Toolchain, runs_on, this_machine
 from texpr.toolchain.doctor import TARGETS, find_device
 

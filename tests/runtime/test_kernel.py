@@ -122,6 +122,17 @@ def test_arguments_by_name_and_out(load: Load, place: str) -> None:
     np.testing.assert_array_equal(z, 3 * x)
 
 
+def test_a_parameter_may_be_called_as_a_word_of_the_call(load: Load) -> None:
+    """`out` is what many call what a function writes."""
+    text = "fn scaled(stream: f32, x: f32[n], inout out: f32[n]) { par n |i| { out[i] = stream * x[i] } }"
+    kernel, x, z = load(text, "cpu"), floats(9), np.empty(9, np.float32)
+    for _ in range(2):
+        assert kernel(stream=np.float32(3), x=x, out=z) is None
+        np.testing.assert_array_equal(z, 3 * x)
+    assert kernel(np.float32(2), x, z, validate=True) is None
+    np.testing.assert_array_equal(z, 2 * x)
+
+
 @pytest.mark.parametrize("place", PLACES)
 def test_an_inout_is_written_in_place(load: Load, place: str) -> None:
     x = floats(5, 7)

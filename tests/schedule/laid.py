@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -26,6 +25,7 @@ from texpr.lowering.lower import lower
 from texpr.schedule.apply import apply_schedule
 from texpr.schedule.tree import replaced
 from texpr.support.diagnostic import TexprError
+from texpr.support.record import Record, replace
 from texpr.toolchain import this_machine
 from texpr.toolchain.cuda import CudaBinary, compile_cuda, find_nvcc
 
@@ -34,8 +34,7 @@ ORDERS = (None, LOCKSTEP, 0, 1, 2, 3)
 """The emulator's schedules: in order, in step, and at random."""
 
 
-@dataclass(frozen=True)
-class Laid:
+class Laid(Record, dict=True):
     """A function, the same as its schedule lays it out, and the plan of that."""
 
     original: Function

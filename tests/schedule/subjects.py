@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -15,20 +14,19 @@ from references import EXAMPLES, Example
 from texpr.driver import fix
 from texpr.frontend import parse
 from texpr.ir.program import Function
+from texpr.support.record import Record
 
 Arrays = Mapping[str, NDArray[Any]]
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(Record, dict=True):
     """Arguments, and sizes that they do not tell."""
 
     arrays: Arrays
     sizes: Mapping[str, int]
 
 
-@dataclass(frozen=True)
-class Subject:
+class Subject(Record, dict=True):
     """A program, and what to run it on. `ulp`, `floor`: how near its results must be (0: equal), as in `references`."""
 
     name: str

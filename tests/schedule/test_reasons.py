@@ -11,7 +11,6 @@ import random
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -29,6 +28,7 @@ from texpr.schedule.apply import follow, laid_out, start
 from texpr.schedule.directives import distribute, reorder, resize
 from texpr.schedule.state import State
 from texpr.support.diagnostic import Limitation, TexprError
+from texpr.support.record import replace
 
 TRIES = 6
 SEEDS = 260

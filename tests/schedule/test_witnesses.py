@@ -10,7 +10,6 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import pytest
 from tests.schedule.generate import Drawer
@@ -31,6 +30,7 @@ from texpr.schedule.directives import distribute, reorder, resize
 from texpr.schedule.state import State
 from texpr.schedule.tree import loops, path_to
 from texpr.support.diagnostic import Diagnostic, Limitation, TexprError
+from texpr.support.record import Record, replace
 
 TARGET = resolve("sm_90a")
 TAG = "tag"
@@ -108,8 +108,7 @@ PROGRAMS: Mapping[str, tuple[str, str]] = {
 }
 
 
-@dataclass(frozen=True)
-class Refused:
+class Refused(Record, dict=True):
     """A directive that is refused at `state`, to which `original` was brought, and what is said."""
 
     original: ir.Function

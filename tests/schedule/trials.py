@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cache
 
 import numpy as np
@@ -28,6 +27,7 @@ from texpr.lowering.lower import lower
 from texpr.schedule.apply import apply_schedule, follow, laid_out, start
 from texpr.schedule.state import State
 from texpr.support.diagnostic import Limitation, TexprError
+from texpr.support.record import Mutable, field, replace
 
 
 @cache
@@ -36,8 +36,7 @@ def subjects() -> tuple[Subject, ...]:
     return (*gallery(), *extra())
 
 
-@dataclass
-class Trial:
+class Trial(Mutable, dict=True):
     """A subject, the directives that were accepted, and those that were not, each with its code."""
 
     seed: int
@@ -110,8 +109,7 @@ def _tried(trial: Trial, state: State, directive: ir.Directive) -> State:
     return state
 
 
-@dataclass
-class Made:
+class Made(Mutable, dict=True):
     """A trial laid out and lowered; `plan` is None where lowering refused even the least schedule."""
 
     trial: Trial

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 from texpr.affine.expr import Expr, Sym
 from texpr.ir import program as ir
 from texpr.ir.value import Index, Load, Op, Value, walk
+from texpr.support.record import Record
 
 COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
     name: getattr(operator, name) for name in ("lt", "le", "gt", "ge", "eq", "ne")
@@ -21,8 +21,7 @@ Step = tuple[ir.Loop, int] | tuple[int, int]
 """On the way to a statement: an iteration of a loop, or a place in a list of statements: which list, and where in it."""
 
 
-@dataclass(frozen=True)
-class Touch:
+class Touch(Record, dict=True):
     """One access: the buffer's name, the element (None where data decides), and where it is written in the text."""
 
     buffer: str
@@ -31,8 +30,7 @@ class Touch:
     written: int
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(Record, dict=True):
     """A statement run once. `at`: sizes and indices; `path`: the way to it."""
 
     stmt: ir.Bind

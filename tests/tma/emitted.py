@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -24,6 +23,7 @@ from texpr.ir import kernel as k
 from texpr.ir.program import Function
 from texpr.ir.types import BOOL, I32, U64, DType
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, conjunction
+from texpr.support.record import Record, replace
 from texpr.tma.correctness import Guarded, Lowering, Redirected
 from texpr.tma.model import Copy
 from texpr.tma.reference import Direction
@@ -32,8 +32,7 @@ THREADS = 32
 Bytes = NDArray[np.uint8]
 
 
-@dataclass(frozen=True)
-class Emitted:
+class Emitted(Record, dict=True):
     """A kernel `kernel` of `plan`, with the tensor `x` and the allocation `z`."""
 
     plan: k.Plan
@@ -102,8 +101,7 @@ def emitted(
     return Emitted(plan, kernel)
 
 
-@dataclass(frozen=True)
-class _Body:
+class _Body(Record, dict=True):
     copy: Copy
     lowering: Lowering
     map: k.TensorMap

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from math import prod
 from random import Random
 
@@ -13,13 +12,13 @@ from texpr.domain.transforms.merge import Merge
 from texpr.domain.transforms.resize import Resize
 from texpr.domain.transforms.split import Split
 from texpr.domain.transforms.swizzle import Shift
+from texpr.support.record import Record, replace
 
 POINTS = 1500
 """Leaf points that a schedule may have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(Record):
     """The leaves `bulk` are what the hardware runs; `extent`: elements of memory that the tensor spans."""
 
     memory: Memory

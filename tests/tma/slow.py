@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import count as count_from
 from itertools import product
+
+from texpr.support.record import Mutable, field
 
 TABLES: dict[int, tuple[str, ...]] = {
     0: ("01234567",),
@@ -24,8 +25,7 @@ def swizzled(address: int, span: int) -> int:
     return line * 128 + table[line % len(table)].index(str(chunk)) * 16 + rest
 
 
-@dataclass(slots=True)
-class Case:
+class Case(Mutable):
     """A copy in 1 to 5 dimensions; `pitch`: global strides in elements; `fill`: the bytes of an element outside."""
 
     x: Sequence[int]

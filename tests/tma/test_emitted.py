@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 from random import Random
 
@@ -31,6 +30,7 @@ from texpr.ir.types import DTYPES, DType
 from texpr.layout import E, Layout, LayoutError
 from texpr.layout.inttuple import flatten
 from texpr.runtime.memory import aligned_empty
+from texpr.support.record import Record
 from texpr.tma.bridge import coordinates_of, graph_of_coordinates
 from texpr.tma.correctness import Lowering, Plain, fttc, lower_load, lower_store
 from texpr.tma.execute import execute, shared_bytes
@@ -165,8 +165,7 @@ def test_figure_1_in_an_emitted_kernel(step: int) -> None:
 # Random copies.
 
 
-@dataclass(frozen=True)
-class RandomCopy:
+class RandomCopy(Record, dict=True):
     """A random graph over a tensor of `dtype`, the leaves that the hardware runs, and the elements that the tensor spans."""
 
     dtype: DType
@@ -236,8 +235,7 @@ def _moved(graph: DomainGraph, bulk: list[str], span: int, chunk: int) -> Domain
     return graph
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(Record, dict=True):
     """One copy, lowered and emitted."""
 
     seed: int

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from tests.lowering.test_columns import CONV, TILES
 from tests.lowering.test_gathered_rows import GATHER
@@ -28,6 +26,7 @@ from texpr.lowering.lower import lower
 from texpr.schedule.apply import apply_schedule
 from texpr.schedule.tree import with_blocks
 from texpr.support.diagnostic import TexprError
+from texpr.support.record import replace
 from texpr.tma.correctness import lower_load, lower_store
 from texpr.tma.elements import ELEMENTS
 from texpr.tma.model import Copy, Refusal, plan

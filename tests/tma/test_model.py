@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from docs.figures import tma as figures
@@ -13,6 +12,7 @@ from texpr.affine.facts import Fact, Known, multiple_of
 from texpr.domain import DomainGraph
 from texpr.domain.contiguity import Memory
 from texpr.domain.transforms.swizzle import Shift
+from texpr.support.record import replace
 from texpr.tma.boxing import Role
 from texpr.tma.elements import ELEMENTS
 from texpr.tma.model import Copy, Refusal, plan

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TypeAlias
 
 import pytest
@@ -12,6 +11,7 @@ from texpr.affine.expr import sym
 from texpr.affine.facts import Fact, Known, multiple_of
 from texpr.domain.validity import NOTHING
 from texpr.presburger.formula import holds
+from texpr.support.record import replace
 from texpr.tma.descriptor import BulkUse, Im2col, Interleave, TensorMap, Tiled, Use, exprs
 from texpr.tma.elements import ELEMENTS, Fill
 from texpr.tma.rules import BULK_RULES, RULES, SHAPE_RULES, USE_RULES, findings

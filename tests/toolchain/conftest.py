@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from texpr.support.record import replace
 from texpr.toolchain import Machine, this_machine
 
 Script = Callable[[str, str], Path]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from texpr.support.diagnostic import CompilerBug, TexprError
+from texpr.support.record import replace
 from texpr.toolchain import Machine, compile_cuda, disassemble, find_nvcc, make_fatbin, runs_on
 from texpr.toolchain.cuda import Nvcc, capability, find_beside
 from texpr.toolchain.resources import resources

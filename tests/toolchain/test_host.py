@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from texpr.support.codes import TITLES
 from texpr.support.diagnostic import CompilerBug, TexprError
+from texpr.support.record import replace
 from texpr.toolchain import HostJob, Machine, build_host, doctor, find_host
 from texpr.toolchain.process import run
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 
 from texpr.affine.expr import Expr, expr
 from texpr.ir import kernel as k
 from texpr.ir.value import Load
+from texpr.support.record import Record, replace
 
 Body = tuple[k.Stmt, ...]
 Change = Callable[[k.Stmt], Iterator[tuple[str, Body]]]
 
 
-@dataclass(frozen=True)
-class Planted:
+class Planted(Record, dict=True):
     """A plan with one bug, of a class."""
 
     kind: str

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 
 from texpr.affine.expr import ZERO, Expr, expr
 from texpr.ir import kernel as k
 from texpr.ir.rewrite import map_value
 from texpr.ir.value import Index, Literal, Load, Op, Value
+from texpr.support.record import Record, replace
 
 Body = tuple[k.Stmt, ...]
 
 
-@dataclass(frozen=True)
-class Mutant:
+class Mutant(Record, dict=True):
     """A plan with one bug."""
 
     name: str

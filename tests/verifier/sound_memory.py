@@ -196,6 +196,7 @@ MEMORY = {
     "living": (LIVING, f"{THREADS} {SHARED}"),
     "summed": (SUMMED, "bind(i, grid.x) place(a, shared) place(b, shared)"),
     "staged": (RING, staged("cp_async", "bind(j, block.x)")),
+    "vectors": (RING, staged("ld", "vectorize(xs_1, 4)")),
     "ring of two": (RING, staged("cp_async", "vectorize(xs_1, 4) pipeline(i, stages=2)")),
     "ring of three": (RING, staged("cp_async", "pipeline(i, stages=3)")),
     "long ring": (LONG, staged("cp_async", "pipeline(i, stages=2)")),

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -13,6 +12,7 @@ from texpr import driver
 from texpr.ir import kernel as k
 from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_text import plan_text
+from texpr.support.record import replace
 from texpr.verifier import prove
 from texpr.verifier.alike import Family
 from texpr.verifier.flow import Access

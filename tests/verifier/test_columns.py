@@ -6,7 +6,6 @@ They are proved from the kernels alone, and planted bugs are not.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 from tests.lowering import test_columns as columns
@@ -16,6 +15,7 @@ from tests.verifier.engine_mutants import planted
 from tests.verifier.verdicts import open_of
 
 from texpr.ir import kernel as k
+from texpr.support.record import replace
 from texpr.verifier import Verdict
 from texpr.witness import proved
 

@@ -3,7 +3,6 @@
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
@@ -20,6 +19,7 @@ from texpr.affine.expr import Sym
 from texpr.emulator import LOCKSTEP
 from texpr.interp.dtypes import numpy_dtype
 from texpr.ir.program import Function
+from texpr.support.record import Record
 from texpr.verifier import Verdict
 from texpr.witness import proved
 
@@ -70,8 +70,7 @@ def bugs(name: str) -> Iterator[tuple[Planted, Function]]:
             yield from ((bug, compiled.function) for bug in planted(compiled.plan))
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(Record, dict=True):
     """How many bugs of each class are refused; those that are only undecided, and those that are neither."""
 
     refused: Counter[str]

@@ -42,3 +42,32 @@ def test_a_copy_of_another_iteration_is_not_its_own(right: str, wrong: str) -> N
     assert text.count(right) == 1
     assert open_of(proved(made.function, parse_plan(text))) == []
     assert open_of(proved(made.function, parse_plan(text.replace(right, wrong)))) != []
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("s[h, j] = (s[h, j]", "s[h, j + 1] = (s[h, j + 1]"),
+        ("s: f32[H, L]", "s: f32[H, L - 1]"),
+        ("s: f32[H, L]", "s: f32[H - 1, L]"),
+    ],
+)
+def test_copies_of_what_data_index_are_in_bounds_as_the_program_is(right: str, wrong: str) -> None:
+    (function,) = driver.load(Path(__file__).parent / "everyday" / "decode_attention.te").functions
+    made = driver.lower(function, "sm_90a")
+    text = plan_text(made.plan)
+    assert right in text
+    assert open_of(proved(made.function, parse_plan(text))) == []
+    assert open_of(proved(made.function, parse_plan(text.replace(right, wrong)))) != []
+
+
+def test_a_test_of_data_is_asked_once_for_all_that_it_chooses() -> None:
+    """The second element of a tuple is chosen by what the first was, not by what it is then."""
+    (function,) = driver.load(Path(__file__).parent / "everyday" / "top1_gate.te").functions
+    made = driver.lower(function, "cpu")
+    text = plan_text(made.plan)
+    (asked,) = [line.strip().split("  --")[0] for line in text.splitlines() if line.strip().startswith("if (((next")]
+    first = "top = next  -- line 11\n"
+    assert text.count(first) == 1
+    assert open_of(proved(made.function, parse_plan(text))) == []
+    assert open_of(proved(made.function, parse_plan(text.replace(first, f"{first} }} {asked} \n")))) != []

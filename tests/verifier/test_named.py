@@ -1,7 +1,6 @@
 """Registers that index expressions name: ends of loops, tests, subscripts, as the program's `let`s say them; and what is wrong
 with them in plans that were altered by hand."""
 
-from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -15,6 +14,7 @@ from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_text import plan_text
 from texpr.ir.tags import Moved
 from texpr.reading import reader
+from texpr.support.record import replace
 from texpr.verifier import prove, question
 from texpr.witness import proved, search
 

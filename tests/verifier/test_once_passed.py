@@ -1,11 +1,9 @@
 """Plans that are wrong and once were proved, each with what it was that nobody asked. Random alterations found most of them."""
 
-from dataclasses import replace
-
 import pytest
 from tests.schedule.laid import laid, lowered
 from tests.verifier.sound_memory import ASKED, MEMORY
-from tests.verifier.sound_programs import ATOMICS
+from tests.verifier.sound_programs import ATOMICS, LENGTHS
 from tests.verifier.verdicts import is_proved
 
 from texpr import driver
@@ -16,6 +14,7 @@ from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_text import plan_text
 from texpr.ir.tags import Moved, Statement
 from texpr.isa.levels import Space
+from texpr.support.record import replace
 from texpr.verifier import prove, question
 from texpr.witness import proved, search
 
@@ -106,6 +105,22 @@ fn f(first: i32[m + 1], x: i32[nnz]): i32[m]
     return y
 }"""
 
+CHOSEN = """
+fn f(x: i32[n, m], t: i32): i32[n] {
+    new y: i32[n]
+    par n |i| {
+        new s: i32 = 0
+        seq m |j| { s = select(s < t, s + x[i, j], s) }
+        y[i] = s
+    }
+    return y
+}"""
+EACH = ("s = select((s < t[]), (s + x[i, j]), s)", "if (s < t[]) { s = (s + x[i, j]) }")
+ONCE = (
+    ("for j in 0..m {  -- line 6\n            s = select((s < t[]), (s + x[i, j]), s)", "if (s < t[]) {"),
+    ("  -- line 6\n        }\n", "\n            for j in 0..m { s = (s + x[i, j]) }\n        }\n"),
+)
+
 
 @pytest.mark.parametrize(
     ("program", "changes"),
@@ -124,12 +139,21 @@ fn f(first: i32[m + 1], x: i32[nnz]): i32[m]
         # and what is wanted nowhere, nowhere
         (GUARDED, (("        y[i] = 0:i32", "        let e: i32 = x[i + 2]\n        y[i] = 0:i32"),)),
         (GUARDED, (("        y[i] = 0:i32", "        if (x[i + 2] > 0:i32) {\n        }\n        y[i] = 0:i32"),)),
+        # a test of data that chooses what is stored was taken to be asked wherever that is stored, each time
+        (CHOSEN, ONCE),
     ],
-    ids=["tested", "unwritten", "moving", "another end", "an end of its own", "before its guard", "unwanted", "unwanted test"],
+    ids=[
+        "tested", "unwritten", "moving", "another end", "an end of its own", "before its guard", "unwanted", "unwanted test",
+        "asked once",
+    ],
 )  # fmt: skip
 def test_what_once_passed_is_refused(program: str, changes: tuple[tuple[str, str], ...]) -> None:
     assert is_right(program)
     assert not is_right(program, *changes)
+
+
+def test_what_is_stored_may_be_chosen_each_time() -> None:
+    assert is_right(CHOSEN, EACH)
 
 
 def test_what_is_read_early_may_be_right() -> None:
@@ -307,3 +331,51 @@ def test_a_wait_ends() -> None:
     commit = "            commit_bulk\n"
     assert is_laid_right(text, schedule)
     assert not is_laid_right(text, schedule, (load, ""), (commit, load + commit))
+
+
+BEHIND = """
+fn f(x: i32[n, 64]): i32[n, 64] {
+    new y: i32[n, 64]
+    par n |i| {
+        new a: i32[64]
+        par 64 |p| { a[p] = x[i, p] }
+        par 64 |q| { y[i, q] = a[63 - q] }
+    }
+    return y
+}"""
+MET = "    barrier block\n"
+
+
+@pytest.mark.parametrize(("turns", "right"), [("2", True), ("n", True), ("k", False)])
+def test_a_loop_that_is_over_says_nothing_of_another_s_end(turns: str, right: bool) -> None:
+    """A register may be called as the loop was in which an element is written: its number is not that loop's."""
+    written = "    a[p] = x[i, p]\n", "    for k in 1..2 uniform {\n        a[p] = x[i, p]\n    }\n    let k: i32 = i32(0)\n"
+    met = MET, f"    for r in 0..{turns} uniform {{\n    {MET}    }}\n"
+    schedule = "place(a, shared) bind(i, grid.x) bind(p, block.x) bind(q, block.x)"
+    assert is_laid_right(BEHIND, schedule, written)
+    assert is_laid_right(BEHIND, schedule, ("    writes y", "    size n\n    writes y"), written, met) is right
+
+
+@pytest.mark.parametrize("number", ["i32(thread % 2)", "x[i, thread]"])
+def test_threads_turn_a_loop_as_often(number: str) -> None:
+    """That they begin and end it alike was asked, but not how far apart its turns are: so some meet more often than others."""
+    schedule, own = "place(a, shared) bind(i, grid.x) bind(p, block.x) bind(q, block.x)", f"    let z: i32 = {number}\n"
+    assert is_laid_right(BEHIND, schedule, (MET, f"{own}    for r in 0..2 by 1 uniform {{\n    {MET}    }}\n"))
+    assert not is_laid_right(BEHIND, schedule, (MET, f"{own}    for r in 0..2 by max(1, z) uniform {{\n    {MET}    }}\n"))
+
+
+@pytest.mark.parametrize("scope", ["block", "cluster"])
+def test_blocks_know_nothing_of_updates_at_another_scope(scope: str) -> None:
+    """That nothing comes between the reading and the writing of an update was believed whatever its scope."""
+    text = plan_text(driver.lower(driver.parse(ATOMICS)["f"], "sm_90a").plan)
+    (line,) = (each.split("  -- line")[0] for each in text.splitlines() if "atomic" in each and "add" in each)
+    assert is_right(ATOMICS, (line, f"{line} at grid"))
+    assert not is_right(ATOMICS, (line, f"{line} at {scope}"))
+
+
+def test_what_is_promised_is_checked() -> None:
+    """A plan that does not check what callers promise was proved by what they promise."""
+    made = driver.lower(driver.parse(LENGTHS)["f"], "sm_90a")
+    assert is_proved(proved(made.function, made.plan))
+    assert not is_proved(proved(made.function, replace(made.plan, requires=())))
+    assert not is_proved(proved(made.function, replace(made.plan, assumes=())))

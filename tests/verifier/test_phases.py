@@ -1,7 +1,6 @@
 """Which obligation refuses a bug planted in a barrier of copies: what is made, arrives, brings bytes, or waits."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -12,6 +11,7 @@ from texpr.affine.expr import Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir.program import Function
 from texpr.ir.tags import Instance
+from texpr.support.record import replace
 from texpr.verifier import Verdict, prove, question
 from texpr.witness import proved, search
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.lowering import machine
-from tests.lowering.engine import Fault
+from tests.lowering.memory import Fault
 from tests.schedule.laid import Laid, wrong
 from tests.verifier.mutants import Mutant, mutants
 from tests.verifier.verdicts import is_proved

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 from tests.lowering import test_run_stores as stores
@@ -15,6 +14,7 @@ from tests.schedule.laid import laid
 from tests.verifier.verdicts import open_of
 
 from texpr.ir import kernel as k
+from texpr.support.record import replace
 from texpr.witness import proved
 
 PROGRAMS: Mapping[str, tuple[str, ...]] = {

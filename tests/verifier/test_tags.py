@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_text import plan_text
 from texpr.ir.selection import Selected
 from texpr.ir.tags import TURNS, End, Instance, Joined, Moved, Parcel, Statement, Step, Tag, Turn
+from texpr.support.record import replace
 from texpr.verifier import Question, Tags, prove, question
 from texpr.witness import proved, search
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from texpr import driver
 from texpr.ir import kernel as k
 from texpr.ir.program import Function
 from texpr.ir.proof import Obligation
+from texpr.support.record import replace
 from texpr.verifier import Verdict, question
 from texpr.witness import proved
 from texpr.witness.trial import trials

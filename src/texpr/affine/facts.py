@@ -7,12 +7,12 @@ of d does it lie at, and is it a multiple of d. A `False` or `None` means "not p
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from math import gcd
 
 from texpr.affine.divisors import Divisors
 from texpr.affine.expr import Expr, FloorDiv, IntoExpr, Mod, Monomial, Sym, expr, term, without
 from texpr.affine.ranges import EVERYTHING, Interval, Range, as_interval, as_range, interval, monomial_interval
+from texpr.support.record import Record
 
 _DEPTH = 6
 """How many facts one proof may combine; deeper proofs have not been seen to pay for the time."""
@@ -21,8 +21,7 @@ _ROUNDS = 2
 """How often facts narrow the ranges: 0 ≤ j gives 1 ≤ N through j < N, and that more through facts on N."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(Record):
     """lo ≤ value < hi; an end that is `None` says nothing. The ends may be symbolic, as in 0 ≤ j < N."""
 
     lo: IntoExpr | None
@@ -200,7 +199,12 @@ class Known:
         return any(self._prove(rest, depth - 1) for rest in self._reductions(value))
 
     def _reductions(self, value: Expr) -> Iterator[Expr]:
-        for monomial, coefficient in self._suspects(value):
+        suspects = self._suspects(value)
+        if not suspects:  # a + b - 1, where an index is below a + b
+            present = {monomial for monomial, _ in value.terms}
+            lower = (fact for fact in self._facts if fact.constant < 0)
+            yield from (value - fact for fact in lower if any(m in present and n > 0 for m, n in fact.terms))
+        for monomial, coefficient in suspects:
             floor = monomial[0]
             if coefficient < 0 and len(monomial) == 1 and isinstance(floor, FloorDiv) and floor.den.is_constant:
                 common = gcd(floor.den.constant, coefficient)  # d · ⌊x / d⌋ ≤ x

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from texpr import __version__
@@ -31,6 +30,7 @@ from texpr.backends.c.arguments import function_name
 from texpr.backends.c.names import identifier
 from texpr.isa.registry import resolve
 from texpr.support.diagnostic import error
+from texpr.support.record import Record
 
 SUFFIXES = ("", "_workspace_bytes", "_validate", "_load", "_unload", "_supported")
 """The C functions that each function has."""
@@ -39,8 +39,7 @@ HOST_LIBRARIES = ("dl", "pthread")
 """What a launcher needs of the host, which every host has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Artifact:
+class Artifact(Record):
     """What was built: where, for which targets, every file, and what ptxas said of each kernel (function, target → binary)."""
 
     directory: Path
@@ -50,8 +49,7 @@ class Artifact:
     binaries: Mapping[tuple[str, str], DeviceCode]
 
 
-@dataclass(frozen=True, slots=True)
-class Built:
+class Built(Record):
     """The sources (by path below src/) and the libraries of an artifact; `extra` are further files of lib/."""
 
     sources: Mapping[str, str]

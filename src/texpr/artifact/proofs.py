@@ -9,7 +9,6 @@ proof/TARGET/NAME.tags      what each event of the plan is said to do for it, of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from texpr.artifact.certificate import PROOF, Data, carried, may_be_open, proofs_text, written
 from texpr.artifact.sources import Part, Shown
@@ -21,6 +20,7 @@ from texpr.ir.kernel_text import plan_text
 from texpr.ir.program import Function, Program
 from texpr.ir.text import print_program
 from texpr.support.diagnostic import CompilerBug, Limitation, TexprError
+from texpr.support.record import replace
 from texpr.verifier import question
 from texpr.witness import certified, proved, search
 

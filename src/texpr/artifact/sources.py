@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from texpr.artifact.header import common_header, print_header, status_source
@@ -21,13 +20,13 @@ from texpr.ir.kernel import Plan
 from texpr.ir.kernel_parse import parse_plan
 from texpr.isa.registry import resolve
 from texpr.support.diagnostic import CompilerBug, error
+from texpr.support.record import Record
 
 CPU = "cpu"
 """The target that is no CUDA device."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Record):
     """A function for one target, proved, in a form that one process can send to another: its plan, its source, the program as
     it was laid out (None where the language cannot say it), the tags that this is proved by, as texts; and the proof, as it
     is written."""
@@ -39,8 +38,7 @@ class Shown:
     proof: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Record):
     """What is built for one target: a plan for each function, in the same order for every target.
 
     `shown`: what is shipped of each; none where there is to be no proof.
@@ -63,8 +61,7 @@ def shipped(target: str, shown: Sequence[Shown]) -> Part:
     return Part(target, tuple(parse_plan(each.plan) for each in shown), tuple(shown))
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
+class Variant(Record):
     """A `.cu` of one function: its text, the plan it was printed from, and the targets for which that is the same."""
 
     plan: Plan

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from texpr.affine.expr import Expr, FloorDiv, Mod, Sym, children
 from texpr.affine.facts import Known
@@ -17,6 +16,7 @@ from texpr.relation.dependence import comparable, extended_syms
 from texpr.relation.facts import facts_of, in_loop, known
 from texpr.relation.model import Access
 from texpr.support.diagnostic import Diagnostic, Note
+from texpr.support.record import Record
 from texpr.support.span import Span
 
 
@@ -52,8 +52,7 @@ def _new(subject: Subject, buffer: Buffer, loops: Sequence[Loop]) -> Iterator[Di
             return
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Written:
+class _Written(Record, eq=False):
     """An index expression, where it stands, and what is known there."""
 
     value: Expr

@@ -94,7 +94,7 @@ def _conflict(subject: Subject, loop: Par, dependence: Dependence, witness: Witn
     element = element_at(source, first)
     sizes = subject.sizes_text(witness)
     where = f", at {', '.join(sizes)}" if sizes else ""
-    data = [h for a in (source, sink) for h in a.hidden]
+    data = [h for a in (source, sink) for h in a.hidden if not h.defined]
     may = "may " if data else ""
     if source.writes and sink.writes:
         message = f"iterations {one} and {other} of this `par` {may}both write `{element}`{where}"
@@ -116,7 +116,7 @@ def _conflict(subject: Subject, loop: Par, dependence: Dependence, witness: Witn
 
 def _note(access: Access, values: Witness, iteration: str, loop: Par) -> Note:
     inner = [f"{s.base} = {values[s]}" for s in access.instance.syms[access.instance.loops.index(loop) + 1 :]]
-    data = [f"`{hidden_text(h)}` = {values[h.sym]}" for h in access.hidden if h.sym in values]
+    data = [f"`{hidden_text(h)}` = {values[h.sym]}" for h in access.hidden if h.sym in values and not h.defined]
     verb = {"read": "reads", "write": "writes", "update": "updates"}[access.kind]
     more = f" (at {', '.join(inner + data)})" if inner or data else ""
     return Note(f"iteration {iteration} {verb} `{element_at(access, values)}` here{more}", place(access))

@@ -6,7 +6,6 @@ if x[i] > 0 { y[i] = 1 } else { y[i] = 2 }      writes y[i] for certain, though 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from texpr.affine.expr import Expr, Sym
 from texpr.ir.program import Anchor, Bind, If, Instruction, Let, Loop, New, Par, Seq, Stmt
@@ -14,10 +13,10 @@ from texpr.ir.value import Buffer
 from texpr.presburger.maps import Map
 from texpr.relation.conditions import condition
 from texpr.relation.model import Access, Branch, Model
+from texpr.support.record import Record
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Join:
+class Join(Record, eq=False):
     """An `if` on data: its loops, what it certainly writes (loop indices → element), and the last instance inside."""
 
     loops: tuple[Loop, ...]
@@ -35,8 +34,7 @@ def joins(model: Model, buffer: Buffer, shape: tuple[Expr, ...]) -> tuple[Join, 
     return tuple(reader.joins(model.function.body, ()))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Reader:
+class _Reader(Record, eq=False):
     model: Model
     writes: dict[Stmt, list[Access]]
 

@@ -56,7 +56,7 @@ def reduction_fault(subject: Subject, loop: Loop, buffer: Buffer) -> Diagnostic 
                 place(access),
                 f"`{name}` is {verb} inside a loop that says `reduce({name})`",
                 (Note(f"iterations meet in `{name}` here, in any order", span),),
-                "inside such a loop a buffer may only be updated",
+                "inside such a loop a buffer may only be updated: sum into a `new`, and store that behind the loop",
             )
     first = updates[0]
     for access in updates[1:]:
@@ -79,7 +79,8 @@ def _tuple(access: Access) -> Iterator[Diagnostic]:
             "E0414",
             statement(access.instance),
             "the targets of a tuple update under `reduce` must have the same subscripts",
-            help="otherwise two iterations may meet in one target and not in the other",
+            help="otherwise two iterations may meet in one target and not in the other: update `new`s alike, and store these "
+            "behind the loop",
         )
 
 

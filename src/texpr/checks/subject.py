@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 
 from texpr.affine.expr import Expr, Sym
@@ -18,13 +17,13 @@ from texpr.relation.collect import model
 from texpr.relation.data import Hidden
 from texpr.relation.dependence import Dependence
 from texpr.relation.model import Access, Instance, Model
+from texpr.support.record import Record, field
 from texpr.support.span import NOWHERE, Span
 
 Witness = Mapping[Sym, int]
 
 
-@dataclass(frozen=True, eq=False)
-class Subject:
+class Subject(Record, eq=False, dict=True):
     """A function under check. `fixed` are sizes that were replaced by numbers, to be named in witnesses."""
 
     function: Function
@@ -81,13 +80,13 @@ class Subject:
         """`at n = 8, i = 7`: a witness with sizes, loop indices and data, or nothing if there is nothing to say."""
         parts = self.sizes_text(witness)
         parts += [f"{s.base} = {witness[s]}" for s in instance.syms if s in witness]
-        parts += [f"`{hidden_text(h)}` = {witness[h.sym]}" for h in hidden if h.sym in witness]
+        parts += [f"`{hidden_text(h)}` = {witness[h.sym]}" for h in hidden if h.sym in witness and not h.defined]
         return f", at {', '.join(parts)}" if parts else ""
 
 
 def hidden_text(hidden: Hidden) -> str:
     """A data-dependent integer as the user wrote it."""
-    if hidden.let is None and hidden.source is not None:
+    if hidden.source is not None and (hidden.let is None or hidden.sym.base == hidden.source.buffer.name):
         return element_text(hidden.source.buffer.name, hidden.source.index)
     return hidden.sym.base
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from texpr.ir.types import BOOL, DType, Kind
 from texpr.ir.value import Buffer
 from texpr.sources import open_error
 from texpr.support.diagnostic import error
+from texpr.support.record import Record
 
 
 def parse_arguments(function: Function, given: tuple[str, ...]) -> dict[str, str]:
@@ -125,8 +125,7 @@ def _lie_densely(function: Function, known: dict[Sym, int]) -> None:
             raise click.UsageError(f"`{name}`, a stride of `{param!r}`, is not known: give --size {name}=…")
 
 
-@dataclass(frozen=True, slots=True)
-class _Filler:
+class _Filler(Record):
     """Makes the arrays that no file gives, at known sizes."""
 
     function: Function

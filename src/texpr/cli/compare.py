@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from texpr.interp.dtypes import Array, numpy_dtype
 from texpr.ir.program import Function
 from texpr.ir.types import BF16, F8E4M3, F8E5M2, F16, F32, F64, TF32, DType
 from texpr.support.diagnostic import Diagnostic, Note
+from texpr.support.record import Record
 
 FRACTION = {F64: 52, F32: 23, TF32: 10, F16: 10, BF16: 7, F8E4M3: 3, F8E5M2: 2}
 """Bits of the fraction of each floating type."""
@@ -20,8 +20,7 @@ ALLOWED = 64
 order, and the mathematical functions of two machines differ in the last places."""
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Record):
     """How far two arrays are apart: bit-equal or not, and the first element (in row order) that is too far, if any."""
 
     equal: bool

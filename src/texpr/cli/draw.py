@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -32,10 +31,10 @@ from texpr.planner.plan import plan
 from texpr.relation.facts import known
 from texpr.schedule.apply import followed, start
 from texpr.schedule.materialise import given
+from texpr.support.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Nest:
+class Nest(Record):
     """The loops around an innermost loop, and it: the graph that they are the leaves of, what guards its body."""
 
     loops: tuple[ir.Loop, ...]

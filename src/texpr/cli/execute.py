@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -19,6 +18,7 @@ from texpr.ir.value import Buffer
 from texpr.isa.registry import TARGETS
 from texpr.runtime import Kernel
 from texpr.support.diagnostic import CompilerBug, error
+from texpr.support.record import Record
 from texpr.toolchain.doctor import find_device, runs_on
 
 Executor: TypeAlias = Callable[[Mapping[str, Array]], dict[str, Array]]
@@ -30,8 +30,7 @@ EMULATED = "sm_90a"
 """The target whose code `--on emulator` runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Record):
     """What a run has fixed: sizes that the code is built for, all sizes, the schedule, the emulator's order of threads."""
 
     fixed: Mapping[str, int]

@@ -8,7 +8,6 @@ above which some IterDomain is out of bounds (docs/theory/correctness.md, "Holes
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from texpr.affine.expr import ZERO, Expr, IntoExpr, Sym
 from texpr.affine.facts import Known
@@ -20,10 +19,10 @@ from texpr.domain.visits import Bools, Sizes, TooMany, small_sizes, visits
 from texpr.presburger.linear import NotAffine
 from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
+from texpr.support.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Hole:
+class Hole(Record):
     """A hole at these sizes, one index a leaf."""
 
     index: tuple[int, ...]

@@ -7,7 +7,6 @@ goes from a valid index to a valid one moves by that much. Theorems: docs/theory
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 
 from texpr.affine.expr import ONE, ZERO, Expr, IntoExpr, Sym, expr
 from texpr.affine.facts import Fact, Known
@@ -21,13 +20,13 @@ from texpr.presburger.formula import Formula, conj, differ, rename
 from texpr.presburger.linear import NotAffine
 from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
+from texpr.support.record import Record, replace
 
 _GROUP, _LANE, _MERGED = "⟨group⟩", "⟨lane⟩", "⟨merged⟩"
 """Names of IterDomains that are made only to ask a question."""
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Record):
     """A graph logical → loop of a tensor, and the strides of its logical IterDomains, in elements; None where not known."""
 
     graph: DomainGraph

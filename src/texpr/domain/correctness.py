@@ -10,30 +10,32 @@ proofs, are in docs/theory/correctness.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from math import copysign
 from typing import TypeAlias
+
+from texpr.support.record import Record
 
 Number: TypeAlias = int | float
 """A value as it is written; bool is 0 and 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class Weak:
+class Weak(Record):
     """Holes may hold anything."""
 
     def __str__(self) -> str:
         return "weak"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Strong:
+class Strong(Record, eq=False):
     """Every hole holds `fill`. Two are equal where their fills are one value in memory: −0 is not 0, and nan is nan."""
 
     fill: Number
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Strong) and same_fill(self.fill, other.fill)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
     def __hash__(self) -> int:
         return hash("nan" if self.fill != self.fill else self.fill)
@@ -48,8 +50,7 @@ Requirement: TypeAlias = Weak | Strong
 WEAK = Weak()
 
 
-@dataclass(frozen=True, slots=True)
-class Consumer:
+class Consumer(Record):
     """A reader of the buffer. `neutral`: what changes nothing in its result; None where no value does, as in a copy."""
 
     name: str

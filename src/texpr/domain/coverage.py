@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 from texpr.affine.expr import Expr, Sym, expr
@@ -32,6 +31,7 @@ from texpr.presburger.linear import NotAffine
 from texpr.presburger.maps import Map
 from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
+from texpr.support.record import Record
 
 
 class Verdict(Enum):
@@ -42,8 +42,7 @@ class Verdict(Enum):
     OPEN = "undecided"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Record):
     """A verdict; where it is SOME, a logical index and sizes at which it happens."""
 
     verdict: Verdict
@@ -60,8 +59,7 @@ class Finding:
 _NEVER, _OPEN = Finding(Verdict.NEVER), Finding(Verdict.OPEN)
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(Record):
     """`dropped`: a logical index at which no valid point of the leaves lies. `doubled`: one at which two lie."""
 
     dropped: Finding

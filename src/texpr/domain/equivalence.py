@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import Enum
 from math import prod
 from typing import TypeAlias
@@ -33,6 +32,7 @@ from texpr.domain.visits import MOST_POSITIONS, Ints, Sizes, TooMany, Visits, sm
 from texpr.presburger.linear import NotAffine
 from texpr.presburger.raw import Undecided
 from texpr.support.diagnostic import CompilerBug
+from texpr.support.record import Record
 
 FEW_POSITIONS = 1 << 14
 """So many are simply enumerated; of more, so many are looked at first, for most schedules that differ do so early."""
@@ -48,8 +48,7 @@ class Nothing(Enum):
 Visited: TypeAlias = tuple[int, ...] | Nothing
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Record):
     """The first place at which two schedules differ, at these sizes, and what each visits there.
 
     `place` counts positions; in ORDER it counts visits; of SETs and MULTISETs it counts visited indices once sorted.
@@ -65,22 +64,19 @@ class Difference:
         return f"{found}; with {', '.join(f'{s} = {v}' for s, v in self.sizes.items())}" if self.sizes else found
 
 
-@dataclass(frozen=True, slots=True)
-class Same:
+class Same(Record):
     """Equal at all sizes. `by` says what decided: isl, enumeration, or the theorem."""
 
     by: str
 
 
-@dataclass(frozen=True, slots=True)
-class Different:
+class Different(Record):
     """Not equal at some sizes; no `witness` only where these are so large that the first difference was not reached."""
 
     witness: Difference | None
 
 
-@dataclass(frozen=True, slots=True)
-class Open:
+class Open(Record):
     """Neither proved nor disproved: products of sizes and no theorem, or too hard for isl."""
 
 

@@ -10,7 +10,6 @@ a new one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 
 from texpr.affine.expr import Expr, IntoExpr, Sym, expr
 from texpr.domain.iterdomain import IterDomain
@@ -19,10 +18,10 @@ from texpr.domain.transforms.merge import Merge
 from texpr.domain.transforms.resize import Resize
 from texpr.domain.transforms.split import Split
 from texpr.domain.transforms.swizzle import Permutation, Swizzle, Xor
+from texpr.support.record import Record, replace
 
 
-@dataclass(frozen=True, slots=True)
-class DomainGraph:
+class DomainGraph(Record):
     """IterDomains from the logical ones down to the leaves; a leaf's index is the symbol of its name."""
 
     logical: tuple[IterDomain, ...]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import Bound
 from texpr.domain.visits import Sizes, visits
+from texpr.support.record import Record
 
 
 class Notion(Enum):
@@ -19,8 +19,7 @@ class Notion(Enum):
     POSITION = "position"
 
 
-@dataclass(frozen=True, slots=True)
-class Iteration:
+class Iteration(Record):
     """Loops over the leaves of `graph` around a body that is guarded by `kept`: all comparisons there are, where it is None."""
 
     graph: DomainGraph

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr, maximum
+from texpr.support.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class IterDomain:
+class IterDomain(Record):
     """A range of iteration, 0 ≤ index < extent. `sym` names its index, uniquely in a graph; the extent is not negative."""
 
     sym: Sym
@@ -27,8 +26,7 @@ class Side(Enum):
     HIGH = "high"  # index < extent
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Record):
     """One comparison on the index of one IterDomain."""
 
     domain: IterDomain
@@ -43,8 +41,7 @@ class Bound:
         return f"{left} {'<=' if self.side is Side.LOW else '<'} {right}"
 
 
-@dataclass(frozen=True, slots=True)
-class Implication:
+class Implication(Record):
     """`given` together imply `then` where every expression of `premises` is ≥ 0 and each pair (n, e) of `divides` has n | e.
 
     `theorem` names the statement in the docs on theory.

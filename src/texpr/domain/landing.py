@@ -8,7 +8,6 @@ logical domain: a loop over a tile as it was allocated reads its holes as holes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from texpr.affine.expr import Expr, Sym
 from texpr.affine.facts import Known
@@ -19,10 +18,10 @@ from texpr.domain.validity import NOTHING, admits, box, guard, leaf_syms, premis
 from texpr.presburger.formula import Formula, between, conj, negate, rename
 from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
+from texpr.support.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Record):
     """An index of the consumer's loops, and the index of the allocation that it reads, at some sizes."""
 
     loop: tuple[int, ...]
@@ -30,8 +29,7 @@ class Point:
     sizes: Mapping[Sym, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Landing:
+class Landing(Record):
     """One point of each kind, or None where it is proved that there is none.
 
     hole: a point of the loops that is a hole reads a hole of the buffer, and so its fill.

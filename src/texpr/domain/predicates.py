@@ -10,7 +10,6 @@ bounds that imply each other are never dropped both.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from texpr.affine.expr import Expr
 from texpr.affine.facts import Known
@@ -19,6 +18,7 @@ from texpr.domain.graph import DomainGraph
 from texpr.domain.implied import Hypotheses
 from texpr.domain.iterdomain import Bound, Side, high, low
 from texpr.domain.witness import Witnesses
+from texpr.support.record import Record
 
 IN_RANGE = "in range"
 """The loops' own ranges, and what is known of sizes, imply the comparison."""
@@ -27,8 +27,7 @@ ISL = "isl"
 """No theorem says so, but the integer solver proves it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Predicate:
+class Predicate(Record):
     """A comparison that is tested: `bound`, whose IterDomain has the index `index` in the leaves' symbols.
 
     It may be tested as soon as the leaves that it names are known: outside loops of other leaves, too, it divides by no zero.
@@ -46,8 +45,7 @@ class Predicate:
         return f"0 <= {self.index}" if self.bound.side is Side.LOW else f"{self.index} < {self.bound.domain.extent}"
 
 
-@dataclass(frozen=True, slots=True)
-class Removed:
+class Removed(Record):
     """A comparison that is not tested, since `by` imply it: bounds kept, bounds of leaves, or bounds removed before it."""
 
     bound: Bound
@@ -58,8 +56,7 @@ class Removed:
         return f"{self.bound} by {self.theorem}" + (f", from {', '.join(map(str, self.by))}" if self.by else "")
 
 
-@dataclass(frozen=True, slots=True)
-class Predicates:
+class Predicates(Record):
     """All comparisons of a graph, each once, without those that the loops over leaves make: kept, or removed with the reason.
 
     No kept one follows from the others, save perhaps those of `undecided`: products of sizes, or too hard for isl.
@@ -82,23 +79,20 @@ def predicates(graph: DomainGraph, known: Known | None = None) -> Predicates:
     return _Selection(context, clauses).result()
 
 
-@dataclass(frozen=True, slots=True)
-class _Clause:
+class _Clause(Record):
     given: tuple[int, ...]
     then: int
     theorem: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Closed:
+class _Closed(Record):
     """Bounds that hold, each with the clause that gave it, reasons first; and how many each clause still waits for."""
 
     found: dict[int, _Clause | None]
     waiting: list[int]
 
 
-@dataclass(frozen=True, slots=True)
-class _Clauses:
+class _Clauses(Record):
     """The bounds of a graph, numbered, those that the loops ensure first; the theorems whose premises hold, over numbers."""
 
     bounds: tuple[Bound, ...]

@@ -11,7 +11,6 @@ no longer applies; equal terms then are equal schedules. Statements and proofs: 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
 
 from texpr.affine.expr import Expr
@@ -27,10 +26,10 @@ from texpr.domain.transforms.resize import Resize
 from texpr.domain.transforms.split import Split
 from texpr.domain.transforms.swizzle import Swizzle
 from texpr.domain.validity import facts
+from texpr.support.record import Record, replace
 
 
-@dataclass(frozen=True, slots=True)
-class _Logical:
+class _Logical(Record):
     """A logical IterDomain."""
 
     domain: IterDomain
@@ -40,8 +39,7 @@ class _Logical:
         return self.domain.extent
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Record):
     """One output of a split of `of` by the inner factor `factor`, which `outer` says."""
 
     of: Term
@@ -53,8 +51,7 @@ class _Part:
         return -((-self.of.extent) // self.factor) if self.outer else self.factor
 
 
-@dataclass(frozen=True, slots=True)
-class _Merged:
+class _Merged(Record):
     """The output of a merge."""
 
     first: Term
@@ -65,8 +62,7 @@ class _Merged:
         return self.first.extent * self.second.extent
 
 
-@dataclass(frozen=True, slots=True)
-class _Other:
+class _Other(Record):
     """Output number `at` of any other transform; `how` is the transform without its names."""
 
     how: tuple[object, ...]

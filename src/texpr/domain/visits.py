@@ -6,7 +6,6 @@ Positions are the indices of the leaves in order, the last leaf fastest. All of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
@@ -17,6 +16,7 @@ from texpr.domain.iterdomain import Bound
 from texpr.domain.trial import trial_sizes
 from texpr.domain.validity import every_bound, facts
 from texpr.support.lazy import Module
+from texpr.support.record import Record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,8 +36,7 @@ class TooMany(Exception):
     """The graph has more positions than are enumerated."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Visits:
+class Visits(Record, eq=False):
     """Position by position: the logical index, and whether it is visited; where it is not, the position is a hole."""
 
     shape: tuple[int, ...]  # extents of the leaves

@@ -7,7 +7,6 @@ order of the logical domain, or what the caller gives.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +19,7 @@ from texpr.draw.picture import Picture, area, document, legend, stacked
 from texpr.draw.style import CELLS
 from texpr.draw.svg import Element, group, words
 from texpr.draw.text import CELL, NAME, SMALL, fit, width
+from texpr.support.record import Record
 
 MOST_CELLS = 4096
 """More make no picture that anyone can read."""
@@ -34,8 +34,7 @@ _ASIDE = 10.0  # between names or indices and what they speak of
 _HEAD = 20.0  # height of a line of indices
 
 
-@dataclass(frozen=True, slots=True)
-class Cells:
+class Cells(Record):
     """What is written in each cell, and its class, a key of `texpr.draw.style.CELLS`; one axis a leaf."""
 
     texts: npt.NDArray[np.str_]
@@ -108,8 +107,7 @@ def _across(shape: Sequence[int]) -> int:
     return count
 
 
-@dataclass(frozen=True, slots=True)
-class _Axis:
+class _Axis(Record):
     """One direction of the grid: its leaves, and where each cell along it starts."""
 
     leaves: tuple[IterDomain, ...]

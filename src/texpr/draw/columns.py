@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from texpr.draw.grid import Axis, Cell, grid
 from texpr.draw.picture import Picture, captioned, legend, line, stacked
 from texpr.draw.style import PIXELS
 from texpr.draw.text import CAPTION
 from texpr.ir import kernel as k
+from texpr.support.record import Record
 from texpr.tma.im2col import pixel_list
 
 MOST = 40
@@ -19,8 +19,7 @@ MOST_IMAGES = 2
 """Images that are shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
+class _Column(Record):
     """The pixels of one copy, each with its place in it. `sizes`: of space, W first, and of the images."""
 
     order: dict[tuple[int, ...], int]

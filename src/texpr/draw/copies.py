@@ -4,7 +4,6 @@ what all tiles of a small tensor hold, and the tile in the banks of shared memor
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -21,6 +20,7 @@ from texpr.draw.staged import Written
 from texpr.draw.tensor import Seen, tensor_pictures
 from texpr.draw.text import CAPTION
 from texpr.ir import kernel as k
+from texpr.support.record import Record
 from texpr.tma.boxing import Role
 from texpr.tma.correctness import Level, Lowering, Plain, Redirected, analysis
 from texpr.tma.elements import Fill
@@ -44,8 +44,7 @@ MOST_LOADED = 384
 """Elements of all tiles together of which each is shown, with what it holds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
+class Drawn(Record):
     """One map: the copy's graph, as the schedule wrote it where that is known, and where the kernel's copies begin."""
 
     map: k.TensorMap

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice, product
 
 from texpr.affine.expr import Sym
@@ -12,6 +11,7 @@ from texpr.draw.tensor import Seen
 from texpr.ir import kernel as k
 from texpr.isa.levels import Level
 from texpr.mapping.cost import number
+from texpr.support.record import replace
 
 MOST_BLOCKS = 512
 """Blocks that are followed; of a larger grid, those at its ends alone."""

@@ -7,7 +7,6 @@ among the leaves, dashed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from math import sqrt
 
@@ -21,6 +20,7 @@ from texpr.draw.picture import Picture, area, document, head, legend, line, stac
 from texpr.draw.style import ROLES
 from texpr.draw.svg import Element, element, group, number, words
 from texpr.draw.text import CAPTION, KEPT, NAME, REASON, REMOVED, TITLE, Font, fit, width
+from texpr.support.record import Record, field
 
 LONGEST = 40
 """Characters of a label; longer ones lose their middle, and show whole under a pointer."""
@@ -36,8 +36,7 @@ _ROWS = ("logical", "leaves")
 NO_LOWER = "No index is below 0, by theorem; comparisons with 0 are not shown."
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Record):
     """Something written beside a box."""
 
     text: str
@@ -45,8 +44,7 @@ class Line:
     struck: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
+class _Shape(Record):
     """A box or an ellipse: its label, its area, what is written beside it."""
 
     kind: str
@@ -63,8 +61,7 @@ class _Shape:
         return Node(self.layer, self.half + 1, self.half + 1 + aside, height)
 
 
-@dataclass(frozen=True, slots=True)
-class Marks:
+class Marks(Record):
     """What a picture says of a graph besides its shape.
 
     `predicates` stand beside their IterDomains: kept ones bold, removed ones struck out over the theorem that implies them.

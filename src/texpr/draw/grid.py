@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from texpr.draw.picture import Picture, area
 from texpr.draw.svg import Element, element, group, number, words
 from texpr.draw.text import CELL, NAME, SMALL, width
+from texpr.support.record import Record
 
 HIGH = 26.0
 """Of a cell, and the least that it is wide, where nothing else is said."""
@@ -19,8 +19,7 @@ _ASIDE = 8.0
 _STRIP = 4.0
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Record):
     """What one cell says, its class, a key of `texpr.draw.style.BOXES`, and that of a strip below its text, of `STRIPS`."""
 
     text: str
@@ -28,8 +27,7 @@ class Cell:
     strip: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(Record):
     """Along one side of a grid: what it counts, and what stands at each row or column."""
 
     name: str
@@ -42,8 +40,7 @@ class Axis:
         return cls(name, tuple(str(first + at) for at in range(count)))
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Record):
     """An outline around the cells from one corner up to another that is no more in it."""
 
     rows: tuple[int, int]

@@ -8,11 +8,12 @@ the gaps between its members allow.
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
 from math import inf
 from typing import TypeAlias
+
+from texpr.support.record import Mutable, Record, field
 
 GAP = 26.0
 """Between two nodes of a layer."""
@@ -27,8 +28,7 @@ _NOTHING = 1e-6  # a distance that is an error of rounding
 _STRAIGHT = 8.0  # how much more it matters that an edge is straight where it is the only one at both of its ends
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Record):
     """A box of a layer. Its extent is given from its anchor, the point that edges aim at."""
 
     layer: int
@@ -37,8 +37,7 @@ class Node:
     height: float
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(Record):
     """From a node to one of a later layer; where it leaves and enters is given from their anchors."""
 
     source: int
@@ -47,8 +46,7 @@ class Edge:
     enter: tuple[float, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Station:
+class Station(Record):
     """Where an edge passes: straight down at x from `top` to `bottom`."""
 
     x: float
@@ -56,8 +54,7 @@ class Station:
     bottom: float
 
 
-@dataclass(frozen=True, slots=True)
-class Layered:
+class Layered(Record):
     """Anchors of the nodes, the ways of the edges, the size of it all. The first node or edge touches x = 0 and y = 0."""
 
     anchors: tuple[tuple[float, float], ...]
@@ -66,8 +63,7 @@ class Layered:
     height: float
 
 
-@dataclass(slots=True)
-class _Member:
+class _Member(Mutable):
     """A node, or a station of an edge (with no extent), while it is being placed."""
 
     layer: int
@@ -82,8 +78,7 @@ class _Member:
     x: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Link:
+class _Link(Record):
     """A neighbour, and how far to the side the edge meets this member (`here`) and that one (`there`)."""
 
     other: _Member
@@ -93,6 +88,14 @@ class _Link:
 
 _Pull: TypeAlias = tuple[_Member, float, float]
 """A neighbour, how far beside it a member would lie straight above or below it, and how much that matters."""
+
+
+class _Row(Record, eq=False):
+    """A layer as it is shifted: `_offsets` of its members, and what pulls each, with how much that matters in all."""
+
+    members: list[_Member]
+    offsets: list[float]
+    pulls: list[tuple[list[_Pull], float]]
 
 
 def layered(nodes: Sequence[Node], edges: Sequence[Edge], pinned: frozenset[int] = frozenset()) -> Layered:
@@ -182,19 +185,23 @@ def _crossings(layers: list[list[_Member]]) -> int:
 
 def _shift(layers: list[list[_Member]]) -> None:
     """Move members sideways: near their neighbours above, then below, then both; then straighten what can be straight."""
+    offsets = {id(layer): _offsets(layer) for layer in layers}
+
+    def row(layer: list[_Member], pulls: Iterable[list[_Pull]]) -> _Row:
+        return _Row(layer, offsets[id(layer)], [(each, sum([weight for _, _, weight in each])) for each in pulls])
+
     for layer in layers:
-        _settle(layer, [0.0] * len(layer), [1.0] * len(layer))
+        _settle(layer, offsets[id(layer)], [0.0] * len(layer), [1.0] * len(layer))
         for member in layer:
             member.up = [_pull(link, len(member.above), len(link.other.below)) for link in member.above]
             member.down = [_pull(link, len(member.below), len(link.other.above)) for link in member.below]
-    for _ in range(_SHIFTS):
-        for layer in layers[1:]:
-            _attract(layer, [member.up for member in layer])
-        for layer in reversed(layers[:-1]):
-            _attract(layer, [member.down for member in layer])
-    both = [(layer, [member.up + member.down for member in layer]) for layer in (*layers, *reversed(layers))]
+    ups = [row(layer, (member.up for member in layer)) for layer in layers[1:]]
+    downs = [row(layer, (member.down for member in layer)) for layer in reversed(layers[:-1])]
+    for each in (*ups, *downs) * _SHIFTS:
+        _attract(each)
+    both = [row(layer, (member.up + member.down for member in layer)) for layer in layers]
     for _ in range(1 + _FINE // (1 + sum(map(len, layers)))):
-        if sum([_attract(layer, pulls) for layer, pulls in both]) < _STILL:
+        if sum(map(_attract, (*both, *reversed(both)))) < _STILL:
             break
     tops = [member for layer in layers for member in layer if not _is_alone(member.up)]
     for member in (*tops, *reversed(tops)):
@@ -211,17 +218,16 @@ def _is_alone(pulls: list[_Pull]) -> bool:
     return len(pulls) == 1 and pulls[0][2] == _STRAIGHT
 
 
-def _attract(layer: list[_Member], pulls: list[list[_Pull]]) -> float:
+def _attract(row: _Row) -> float:
     """Shift a layer towards what pulls its members; gives back how far the one that moved most did."""
-    before = [member.x for member in layer]
+    before = [member.x for member in row.members]
     wished: list[float] = []
     weights: list[float] = []
-    for member, each in zip(layer, pulls, strict=True):
-        total = sum([weight for _, _, weight in each])
-        wished.append(sum([weight * (other.x + aside) for other, aside, weight in each]) / total if each else member.x)
+    for x, (pulls, total) in zip(before, row.pulls, strict=True):
+        wished.append(sum([weight * (other.x + aside) for other, aside, weight in pulls]) / total if pulls else x)
         weights.append(total or 0.1)
-    _settle(layer, wished, weights)
-    return max([abs(member.x - x) for member, x in zip(layer, before, strict=True)], default=0.0)
+    _settle(row.members, row.offsets, wished, weights)
+    return max([abs(member.x - x) for member, x in zip(row.members, before, strict=True)], default=0.0)
 
 
 def _straighten(top: _Member, layers: list[list[_Member]]) -> None:
@@ -293,17 +299,16 @@ def _apart(one: _Member, other: _Member) -> float:
     return one.right + other.left + (GAP if one.node and other.node else LANE)
 
 
-def _settle(layer: list[_Member], wished: list[float], weights: list[float]) -> None:
+def _offsets(layer: list[_Member]) -> list[float]:
+    """How far each member is from the first one where all are as near as may be."""
+    return [*accumulate((_apart(left, right) for left, right in pairwise(layer)), initial=0.0)] if layer else []
+
+
+def _settle(layer: list[_Member], offsets: list[float], wished: list[float], weights: list[float]) -> None:
     """Give the members the places nearest to the wished ones, in least squares, that keep order and gaps.
 
     With the gaps taken off it is isotonic regression, solved by pooling neighbours that are out of order.
     """
-    offsets: list[float] = []
-    offset = 0.0
-    for at, member in enumerate(layer):
-        if at:
-            offset += _apart(layer[at - 1], member)
-        offsets.append(offset)
     pools: list[tuple[float, float, int]] = []  # mean, weight, members
     for wish, weight, taken in zip(wished, weights, offsets, strict=True):
         mean, total, count = wish - taken, weight, 1

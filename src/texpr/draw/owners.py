@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import product
 
 from texpr.affine.expr import Sym
@@ -11,21 +10,20 @@ from texpr.ir import kernel as k
 from texpr.ir.value import Buffer, Index, Load
 from texpr.isa.levels import Level
 from texpr.mapping.cost import Point, holds, number, touched
+from texpr.support.record import Mutable, Record, field
 
 MOST_STEPS = 400_000
 """Statements that are run, of all threads together; each thread is run as far as its share."""
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(Record):
     """A thread by its number in the block, and whether it writes the element or reads it alone."""
 
     thread: int
     writes: bool
 
 
-@dataclass(slots=True)
-class Owners:
+class Owners(Mutable):
     """Per buffer, the first thread that writes each element, or else reads it. `whole`: whether every statement was run."""
 
     of: dict[Buffer, dict[tuple[int, ...], Owner]] = field(default_factory=dict[Buffer, "dict[tuple[int, ...], Owner]"])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from texpr.draw.style import BOXES, style_sheet
 from texpr.draw.svg import Element, element, group, number, serialize, words
 from texpr.draw.text import CAPTION, TITLE, Font, fit, width
+from texpr.support.record import Record
 
 MARGIN = 20.0
 SPACE = 28.0
@@ -19,8 +19,7 @@ LINE = 20.0
 _SWATCH = 16.0
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Record):
     """Elements in the rectangle from (0, 0) to (width, height)."""
 
     width: float

@@ -8,7 +8,6 @@ graph of boxes is what can be shown.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from texpr.affine.expr import ONE, Sym, maximum
 from texpr.affine.facts import Known
@@ -23,12 +22,12 @@ from texpr.ir.tensor_map import element
 from texpr.ir.value import Load, walk
 from texpr.schedule.state import Staged, State
 from texpr.schedule.tensor import dense_strides
+from texpr.support.record import Record
 from texpr.tma.correctness import Lowering, Plain, lower_load
 from texpr.tma.model import Copy, Refusal, plan
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Record):
     """A copy as the schedule wrote it, and how it was lowered; `lowering` is None for a store."""
 
     copy: Copy

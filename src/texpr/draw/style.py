@@ -6,13 +6,12 @@ Text has a contrast of at least 4.5 : 1 to what lies behind it, lines that carry
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from texpr.draw.text import FONTS, Font
+from texpr.support.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Paint:
+class Paint(Record):
     """One colour in each mode."""
 
     light: str
@@ -27,8 +26,7 @@ GRID = Paint("#c3cad2", "#454d57")
 ALARM = Paint("#b3261e", "#ff9d94")
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(Record):
     """How an area looks: its fill, its outline, and whether it is hatched."""
 
     fill: Paint

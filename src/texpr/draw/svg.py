@@ -6,15 +6,14 @@ element = tag attributes (element | text)*
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from texpr.draw.text import Font, fit, printable
+from texpr.support.record import Record
 
 Number = int | float
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
+class Element(Record):
     """One element; strings among the children are text."""
 
     tag: str

@@ -6,12 +6,12 @@ Of more than two dimensions the two innermost are shown, at the box's coordinate
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from texpr.draw.grid import HIGH, Axis, Cell, Frame, grid
 from texpr.draw.picture import Picture, beside, captioned, document, legend, line, stacked
 from texpr.draw.style import TENSOR
 from texpr.draw.text import CAPTION
+from texpr.support.record import Record
 
 MOST = 72
 """Cells that are shown along a dimension; of a larger tensor, those around the end of the box."""
@@ -24,8 +24,7 @@ _WIDE = 900.0
 """Pixels that a tensor and its tile may take beside each other."""
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Record):
     """One copy, dimension 0 innermost: sizes of tensor and box, element strides, the box's corner, elements from row to row.
 
     `stores`: it goes from shared memory to the tensor, and nowhere where there is none.

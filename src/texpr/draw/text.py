@@ -7,8 +7,9 @@ DejaVu Sans Mono, the widest of the usual choices: text in any other face is nar
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass
 from functools import lru_cache
+
+from texpr.support.record import Record
 
 _SANS = (
     *(318, 401, 460, 838, 636, 950, 780, 275, 390, 390, 500, 838, 318, 361, 318, 337, 636, 636, 636, 636, 636, 636, 636, 636),
@@ -24,8 +25,7 @@ _WIDE = 1204  # the square characters of East Asia, and pictographs, with room t
 _BOLD = 1.12  # no character of the bold face is wider than this by more than a hair, on average over a word
 
 
-@dataclass(frozen=True, slots=True)
-class Font:
+class Font(Record):
     """A face and size. `name` is its class in the style sheet; `size` is in pixels."""
 
     name: str
@@ -67,6 +67,8 @@ def _advance(character: str, mono: bool) -> int:
 
 def printable(text: str) -> str:
     """`text` with each character that has no shape, turns the direction of writing, or is not allowed in XML as U+FFFD."""
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else " " if c in "\t\r\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 

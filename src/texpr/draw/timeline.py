@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from texpr.draw.grid import Axis, Cell, grid
 from texpr.draw.picture import Picture, captioned, document, legend, line, stacked
@@ -13,6 +12,7 @@ from texpr.ir import kernel as k
 from texpr.ir.shared import array_bytes
 from texpr.ir.value import Buffer
 from texpr.isa.levels import Space
+from texpr.support.record import Record
 
 MOST_ROWS = 160
 """More statements make no picture that anyone can read."""
@@ -26,8 +26,7 @@ _TITLES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Record):
     """One statement: its words, what it reads and writes; `waits`: whether threads wait there, and for which dependences."""
 
     words: str

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+
+from texpr.support.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(Record):
     """Sums over all launches of a kernel since the counters were cleared.
 
     Loads, stores and atomics are of single threads. A request is what the lanes of a warp ask at one instruction; sectors

@@ -12,7 +12,6 @@ import json
 import threading
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -23,6 +22,7 @@ from texpr.emulator.report import Report, parse_reports
 from texpr.emulator.signature import cluster_shape, parameter_names
 from texpr.support.diagnostic import CompilerBug, error
 from texpr.support.lazy import Module
+from texpr.support.record import Mutable, Record, field
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,8 +43,7 @@ LAUNCH_FAULTS = (700, 719)
 """What a launch returns in which a fault was found."""
 
 
-@dataclass(slots=True)
-class Emulator:
+class Emulator(Mutable):
     """The core, loaded. `functions` of modules are found by `kernel`."""
 
     library: ctypes.CDLL
@@ -84,16 +83,14 @@ def load_core(path: Path) -> Emulator:
     return emulator
 
 
-@dataclass(frozen=True, slots=True)
-class _Kernel:
+class _Kernel(Record):
     handle: ctypes.c_void_p
     kinds: tuple[tuple[str, int], ...]
     names: tuple[str, ...]
     cluster: tuple[int, int, int]
 
 
-@dataclass(slots=True)
-class Emulated:
+class Emulated(Mutable):
     """The kernels of one `.cu`, ready to run."""
 
     text: str

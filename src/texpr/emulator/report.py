@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import TypedDict
 
 from texpr.emulator.signature import parameter_names
 from texpr.support.diagnostic import Diagnostic, Note
+from texpr.support.record import Record
 from texpr.support.span import Source, Span
 
 
@@ -58,8 +58,7 @@ _STATED: Mapping[Fault, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Party:
+class Party(Record):
     """A thread, the `.te` line it was at (0: unknown), and what it did there."""
 
     block: tuple[int, int, int]
@@ -71,8 +70,7 @@ class Party:
         return f"thread {_shown(self.thread)} of block {_shown(self.block)}, line {self.line}: {self.action}"
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Record):
     """One fault, with every other of the same lines: `times` in all.
 
     `first` is what was earlier. `buffer`, `space` ("global", "shared", "local"), the flat `index` and `count` (elements of the

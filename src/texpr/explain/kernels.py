@@ -7,7 +7,6 @@ Per kernel: `launch`, `mapping`, `sigma`, `buffers`, `sharing`, `barriers`, `bar
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any
 
 from texpr.backends.cuda import headers
@@ -26,6 +25,7 @@ from texpr.lowering.notes import Notes
 from texpr.mapping.cost import accesses
 from texpr.schedule.materialise import Materialised
 from texpr.support.diagnostic import TexprError
+from texpr.support.record import as_dict
 from texpr.toolchain.cuda import compile_cuda, find_nvcc
 from texpr.toolchain.machine import Machine
 from texpr.toolchain.resources import Resources
@@ -90,16 +90,16 @@ def _kernel(kernel: k.Kernel, note: Notes, resources: Resources | None, made: Ma
         "name": kernel.name,
         "line": kernel.span.line,
         "launch": _launch(kernel),
-        "mapping": [asdict(loop) for loop in note.loops],
+        "mapping": [as_dict(loop) for loop in note.loops],
         "sigma": [sigma(each) for each in note.solved],
-        "buffers": [asdict(buffer) for buffer in note.buffers],
+        "buffers": [as_dict(buffer) for buffer in note.buffers],
         "sharing": None if note.arena is None else _sharing(note.arena),
         "barriers": list(barriers(kernel)),
         "barrier_cost": None if note.barriers is None else _cost(note.barriers),
         "predicates": {"kept": list(_predicates(kernel.body)), "removed": list(_removed(kernel, made))},
         "copies": list(copies(kernel)),
         "vectors": list(vectors(kernel)),
-        "accesses": [asdict(access) for access in accesses(kernel) if access.lanes],
+        "accesses": [as_dict(access) for access in accesses(kernel) if access.lanes],
         "registers": None if resources is None else resources.registers,
         "spill_bytes": None if resources is None else resources.spill_stores + resources.spill_loads,
         "shared_bytes": shared_bytes(kernel),

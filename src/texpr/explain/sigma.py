@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from texpr.mapping.arithmetic import of_thread
@@ -11,6 +10,7 @@ from texpr.mapping.nest import Solved
 from texpr.mapping.phi import least_phi
 from texpr.mapping.streams import Band
 from texpr.mapping.warps import Cost, Warps
+from texpr.support.record import as_dict
 
 
 def sigma(solved: Solved) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def sigma(solved: Solved) -> dict[str, Any]:
         "lanes": _digits(band, found.digits),
         "least": per_warp(band, Cost(found.least.sectors))["sectors"] if found.least.proved else None,
         **per_warp(band, found.cost),
-        "operations": {name: n for name, n in asdict(of_thread(band, found.digits)).items() if n},
+        "operations": {name: n for name, n in as_dict(of_thread(band, found.digits)).items() if n},
         "certificate": found.certificate,
         "limits": [title for title, met in (("search", found.cut), ("bound", not found.least.whole)) if met],
         "by_shape": per_warp(band, found.shape)["sectors"],

@@ -7,8 +7,8 @@ letters, `128B`), `string`, `label`, `bad` (a character that no token starts wit
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 
+from texpr.support.record import Mutable, field
 from texpr.support.span import Source, Span
 
 KEYWORDS = frozenset(
@@ -80,8 +80,7 @@ def is_name(text: str) -> bool:
     return found is not None and found.lastgroup == "name" and text not in KEYWORDS
 
 
-@dataclass(slots=True)
-class Tokens:
+class Tokens(Mutable):
     """The tokens of a source as parallel lists, ending in one of kind `end`."""
 
     source: Source

@@ -12,14 +12,13 @@ Names are not resolved here, and nothing is typed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from texpr.support.record import Record
 from texpr.support.span import NOWHERE, Span
 
 
-@dataclass(frozen=True, slots=True)
-class Ident:
+class Ident(Record):
     """A name where it is written."""
 
     name: str
@@ -29,32 +28,28 @@ class Ident:
 # Expressions.
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(Record):
     """A number as written: `int` without a point or exponent, else `float`."""
 
     value: int | float
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Record):
     """One of the words `inf`, `nan`, `true`, `false`."""
 
     name: str
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(Record):
     """A name used."""
 
     name: str
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Unary:
+class Unary(Record):
     """`-arg` or `not arg`."""
 
     op: str
@@ -62,8 +57,7 @@ class Unary:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(Record):
     """`left op right`; `op` one of or and == != < <= > >= + - * / % **."""
 
     op: str
@@ -72,8 +66,7 @@ class Binary:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Record):
     """`name(args, key=value)`: a function, an operation, a conversion `f32(x)`, or a view `transpose(A)`."""
 
     name: Ident
@@ -82,8 +75,7 @@ class Call:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(Record):
     """`lo : hi` or `lo : +length` inside an index; each part may be missing, but not `hi` and `length` both there."""
 
     lo: Exp | None
@@ -92,8 +84,7 @@ class Slice:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Subscript:
+class Subscript(Record):
     """`base[items]`: an element, or with slices a view."""
 
     base: Exp
@@ -101,8 +92,7 @@ class Subscript:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Tuple:
+class Tuple(Record):
     """`(a, b, …)`, two or more."""
 
     items: tuple[Exp, ...]
@@ -146,24 +136,21 @@ def names_in(e: Exp) -> tuple[Ident, ...]:
 # Directives, kept generically: which there are, and what they take, is not known here.
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(Record):
     """A bare value of a directive: `shared`, `grid.y`, `128B`, `1 warp`; words are joined by one space."""
 
     text: str
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Record):
     """A quoted string."""
 
     value: str
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Record):
     """`(args)` as a value of a directive."""
 
     args: tuple[Argument, ...]
@@ -174,8 +161,7 @@ DirectiveValue: TypeAlias = Number | Word | Text | Group | Unary | Binary | Call
 """An expression here has an operator or a call outermost: a name alone is a word."""
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Record):
     """`value` or `key=value` (in a group also `key: value`)."""
 
     key: str | None
@@ -183,8 +169,7 @@ class Argument:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Directive:
+class Directive(Record):
     """`name(args) -> results` of a schedule, or a pragma `#name(args)`, which has no results."""
 
     name: Ident
@@ -196,8 +181,7 @@ class Directive:
 # Statements.
 
 
-@dataclass(frozen=True, slots=True)
-class TypeExp:
+class TypeExp(Record):
     """`f32` or `f32[shape]`."""
 
     dtype: Ident
@@ -205,8 +189,7 @@ class TypeExp:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(Record):
     """`par extent |index| 'label reduce(…) #pragma {body}`, `kind` one of "par", "seq"; `fully` only on par."""
 
     kind: str
@@ -220,8 +203,7 @@ class Loop:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class StaticFor:
+class StaticFor(Record):
     """`static for index in lo..hi {body}`: unrolled before all else."""
 
     index: Ident
@@ -231,8 +213,7 @@ class StaticFor:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class New:
+class New(Record):
     """`new name: type = value`."""
 
     name: Ident
@@ -241,8 +222,7 @@ class New:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Let:
+class Let(Record):
     """`let name = value` or `let (a, b) = call`."""
 
     names: tuple[Ident, ...]
@@ -250,8 +230,7 @@ class Let:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Bind:
+class Bind(Record):
     """`targets op= values`; `op` is None for a plain bind, else + - * and or, or a name (max, min, a combiner)."""
 
     targets: tuple[Exp, ...]
@@ -260,8 +239,7 @@ class Bind:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class If:
+class If(Record):
     """`if condition {then} else {orelse}`; `else if` is an `If` alone in `orelse`."""
 
     condition: Exp
@@ -270,24 +248,21 @@ class If:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Anchor:
+class Anchor(Record):
     """`anchor value`."""
 
     value: Exp
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class CallStatement:
+class CallStatement(Record):
     """A call for its effect on `inout` arguments."""
 
     call: Call
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Instruct:
+class Instruct(Record):
     """`instr name(operands) {body}`: a use of an instruction with its meaning written out (how programs are printed)."""
 
     name: Ident
@@ -297,8 +272,7 @@ class Instruct:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Return:
+class Return(Record):
     """`return values`, the last statement of a body."""
 
     values: tuple[Exp, ...]
@@ -311,8 +285,7 @@ Statement: TypeAlias = Loop | StaticFor | New | Let | Bind | If | Anchor | CallS
 # Items.
 
 
-@dataclass(frozen=True, slots=True)
-class Param:
+class Param(Record):
     """`A: bf16[M, K] stride(lda, 1) align(16)`, with `inout` before it if it is also written."""
 
     name: Ident
@@ -323,8 +296,7 @@ class Param:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class ConstParam:
+class ConstParam(Record):
     """`const name: type = default`: fixed at build."""
 
     name: Ident
@@ -333,8 +305,7 @@ class ConstParam:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class AssumeRange:
+class AssumeRange(Record):
     """`assume name in lo..hi`."""
 
     name: Ident
@@ -343,8 +314,7 @@ class AssumeRange:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class AssumeInjective:
+class AssumeInjective(Record):
     """`assume injective(name)`."""
 
     name: Ident
@@ -354,8 +324,7 @@ class AssumeInjective:
 Assume: TypeAlias = AssumeRange | AssumeInjective
 
 
-@dataclass(frozen=True, slots=True)
-class Fn:
+class Fn(Record):
     """`fn name(params): results where … assume … #pragma {body}`."""
 
     name: Ident
@@ -368,8 +337,7 @@ class Fn:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Combine:
+class Combine(Record):
     """`combine name(a: T, b: T): T identity e {body}`."""
 
     name: Ident
@@ -380,8 +348,7 @@ class Combine:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Instr:
+class Instr(Record):
     """`instr name(params) { fragment a: layout; asm "target": "template"; effect text; meaning {body} }`.
 
     Layouts and effects are kept as text, runs of white space made one space: who reads them is the room of instructions.
@@ -396,8 +363,7 @@ class Instr:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(Record):
     """`schedule function "name" for target {directives}`."""
 
     function: Ident
@@ -410,8 +376,7 @@ class Schedule:
 Item: TypeAlias = Fn | Combine | Instr | Schedule
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(Record):
     """A file: its items in the order written."""
 
     items: tuple[Item, ...]

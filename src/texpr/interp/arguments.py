@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import SupportsFloat, SupportsInt, TypeAlias, TypeGuard, cast
 
 import numpy as np
@@ -20,21 +19,20 @@ from texpr.ir.program import Function
 from texpr.ir.types import BOOL, F64, DType
 from texpr.ir.value import Buffer
 from texpr.support.diagnostic import Note, error
+from texpr.support.record import Record
 
 Scalar: TypeAlias = bool | int | float | np.generic
 Arguments: TypeAlias = "Mapping[str, Array | Scalar]"
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Record):
     """Arguments that fit: the value of every size and const, and an array (of rank 0 for a scalar) for every parameter."""
 
     sizes: dict[Sym, int]
     arrays: dict[str, Array]
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(Record):
     """One dimension of one argument: what the text says of it, and what it is."""
 
     buffer: Buffer

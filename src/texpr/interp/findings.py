@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from texpr.affine.expr import Sym
 from texpr.ir.program import Par
 from texpr.ir.value import Buffer
 from texpr.support.diagnostic import Diagnostic, Note
+from texpr.support.record import Record
 from texpr.support.span import Span
 
 Iteration: TypeAlias = tuple[tuple[Sym, int], ...]
 """The indices of the loops around a statement, outermost first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Record):
     """One thing that is wrong, where it was seen first.
 
     `code` is the error code (`texpr.support.codes.runtime`): E0710 to E0712 facts about the arguments, E0720 out of bounds,
@@ -33,7 +32,7 @@ class Finding:
     iteration: Iteration = ()
     loop: Par | None = None
     other: Iteration = ()
-    other_span: Span | None = field(default=None, compare=False)
+    other_span: Span | None = None
 
     @property
     def diagnostic(self) -> Diagnostic:

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from texpr.interp.lanes import Column, Lanes
 from texpr.interp.memory import Memory
 from texpr.ir.program import Bind, Par, walk
 from texpr.ir.value import Buffer
+from texpr.support.record import Record
 
 LANES = 1 << 16
 """Most lanes that run together: enough to hide the cost of a step, few enough for their columns to stay in the cache."""
@@ -31,8 +31,7 @@ NOTING = 1 << 13
 """Most lanes that run together while updates are noted down: a `seq` inside notes as many updates a lane as it has steps."""
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
+class Update(Record):
     """How to apply updates of `memories`, with `ufunc.at` if that is given."""
 
     kind: object
@@ -57,8 +56,7 @@ class Update:
         in_any_order([m.data for m in self.memories], places, values, self.combine)
 
 
-@dataclass(frozen=True, slots=True)
-class _Note:
+class _Note(Record):
     """Updates noted down: the lane of the innermost noting `par` that made each, and its place and value for each target."""
 
     update: Update

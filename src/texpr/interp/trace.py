@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from itertools import count
 from typing import TypeAlias, assert_never
 
@@ -23,13 +22,13 @@ from texpr.interp.findings import Finding, Iteration, in_words
 from texpr.ir.program import Anchor, Bind, Combiner, Function, If, Instruction, Let, New, Par, Seq, Stmt, Update
 from texpr.ir.types import DType
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
+from texpr.support.record import Mutable, Record, field
 from texpr.support.span import Span
 
 READ, WRITE = "read", "write"
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
+class Trace(Record):
     """What a run left, by name (elements never written are zero), and what was wrong on the way."""
 
     outputs: dict[str, Array]
@@ -58,8 +57,7 @@ def _outputs(function: Function) -> list[Buffer]:
     return [*function.results, *(p for p in function.params if p.role == "inout" and p not in function.results)]
 
 
-@dataclass(slots=True)
-class _Store:
+class _Store(Mutable):
     """The memory of one execution of a `new`, or of a parameter."""
 
     serial: int
@@ -68,8 +66,7 @@ class _Store:
     written: Array
 
 
-@dataclass(frozen=True, slots=True)
-class _Access:
+class _Access(Record):
     index: int
     iteration: Iteration
     span: Span
@@ -79,8 +76,7 @@ _Cell: TypeAlias = tuple[int, tuple[int, ...]]
 """A store's serial number and an index."""
 
 
-@dataclass(slots=True)
-class _Running:
+class _Running(Mutable):
     """A `par` being executed: its index now, and who touched which element first, in each way of touching it."""
 
     par: Par

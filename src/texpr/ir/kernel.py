@@ -16,7 +16,6 @@ array's strides (dense row-major where not given).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from texpr.affine.expr import ZERO, Expr, Sym
@@ -51,6 +50,7 @@ from texpr.ir.types import DType
 from texpr.ir.value import Buffer, Index, Load, Ref, Value, operands
 from texpr.ir.value import walk as value_walk
 from texpr.isa.levels import Level, Space
+from texpr.support.record import Record
 from texpr.support.span import NOWHERE, Span
 
 __all__ = [
@@ -62,8 +62,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(Record):
     """A hardware coordinate `sym` in 0..extent. `dim` is "x", "y" or "z" for GRID, CLUSTER and BLOCK.
 
     A CLUSTER axis says which of the blocks of its cluster a block is along a dimension: the index along the GRID axis of that
@@ -80,8 +79,7 @@ class Axis:
     base: Sym | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Array:
+class Array(Record, eq=False):
     """Memory made by a kernel (CLUSTER, SHARED, LANES, LOCAL). `buffer.shape` is constant. `reason`: which relation decided,
     for `explain`.
 
@@ -107,8 +105,7 @@ class Array:
     at: int | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class For:
+class For(Record, eq=False):
     """`for sym in lo..hi by step`. `kind`: "serial", "unroll", "simd" (independent lanes: Level.LANE).
 
     `factor` of an unrolled loop: how many iterations stand in one turn; 0 for all of them, which needs a constant trip count.
@@ -128,8 +125,7 @@ class For:
     factor: int = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class If:
+class If(Record, eq=False):
     """`if condition`. `uniform`: all threads of a block decide alike, so that barriers may stand inside."""
 
     condition: Value
@@ -139,8 +135,7 @@ class If:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Declare:
+class Declare(Record, eq=False):
     """A new register variable, with its first value. Constant unless an `Assign` or `Exchange` names it."""
 
     sym: Sym
@@ -149,8 +144,7 @@ class Declare:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Assign:
+class Assign(Record, eq=False):
     """A declared variable gets a new value. `fused` as in `Store`."""
 
     sym: Sym
@@ -159,8 +153,7 @@ class Assign:
     fused: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Store:
+class Store(Record, eq=False):
     """`target = value`, in memory.
 
     `fused`: `value` is x ± a · b, and the product need not be rounded before it is added: a machine may do both at once.
@@ -172,8 +165,7 @@ class Store:
     fused: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Atomic:
+class Atomic(Record, eq=False):
     """`target = op(target, value)` as one indivisible, relaxed operation at `scope`; `op` add, min, max, and, or."""
 
     target: Load
@@ -183,8 +175,7 @@ class Atomic:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Barrier:
+class Barrier(Record, eq=False):
     """All threads of `level` (WARP, BLOCK or CLUSTER) arrive and see each other's writes. `covers` lists why it is there.
 
     `lanes`: with WARP, how many consecutive lanes take part (a power of two, 32 for the whole warp). `part`: with BLOCK, how
@@ -203,8 +194,7 @@ class Barrier:
         return self.level is not Level.WARP and not self.part
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Exchange:
+class Exchange(Record, eq=False):
     """`target = value of source in lane (lane ^ mask >> shift)` within groups of `width` lanes.
 
     All lanes of the warp take part. `target` is declared by this statement.
@@ -218,8 +208,7 @@ class Exchange:
     shift: Expr = ZERO
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Shuffle:
+class Shuffle(Record, eq=False):
     """`target = source as the thread in `lane` of the warp has it`; all lanes of the warp take part.
 
     `source` is an element of an array in LANES, the same one in all of them when loops are unrolled. `lane` counts modulo 32;
@@ -238,8 +227,7 @@ Leaf: TypeAlias = Declare | Assign | Store | Atomic | Barrier | Exchange | Shuff
 Stmt: TypeAlias = For | If | Leaf
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Kernel:
+class Kernel(Record, eq=False):
     """One device function.
 
     `buffers`: global memory it touches (parameters and workspace), in argument order; `scalars`: rank-0 inputs passed by
@@ -285,15 +273,13 @@ class Kernel:
         return along[0] if len(along) == 1 else None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Launch:
+class Launch(Record, eq=False):
     """Run `kernel` over its axes; extents of GRID and CORE axes are evaluated on the host. Nothing runs where one is 0."""
 
     kernel: Kernel
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HostLoop:
+class HostLoop(Record, eq=False):
     """Steps run `extent` times in order; `sym` is passed to kernels as a size.
 
     `together`: how one launch may run all of it; None where each step is a launch of its own. What is done is the same.
@@ -305,8 +291,7 @@ class HostLoop:
     together: Together | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Together:
+class Together(Record):
     """One launch for a host loop: `name` is its kernel's, which goes through the steps itself, all blocks meeting behind each.
 
     `meeting`: eight bytes of the workspace in which they count. Blocks can only meet if the device holds all of them at once.
@@ -316,8 +301,7 @@ class Together:
     meeting: Buffer
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HostIf:
+class HostIf(Record, eq=False):
     """Steps run where a fact about sizes and host loop indices holds (a conjunction)."""
 
     conditions: tuple[Compare, ...]
@@ -327,8 +311,7 @@ class HostIf:
 HostStep: TypeAlias = Launch | HostLoop | HostIf
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class Plan(Record, eq=False):
     """Everything a build of one function needs, for one target.
 
     `params`, `results` and `sizes` as in the function, in ABI order; `fixed` sizes were substituted at build; `workspace`

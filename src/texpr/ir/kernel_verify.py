@@ -195,12 +195,14 @@ def core_axes_are_in_scope(kernel: k.Kernel) -> Iterator[str]:
 
 
 def bases_are_given(kernel: k.Kernel) -> Iterator[str]:
-    """A slab's first block is an argument, and only a grid is cut into slabs."""
+    """A slab's first block is an argument of its own, and only a grid is cut into slabs."""
     for axis in kernel.axes:
         if axis.base is not None and axis.level is not Level.GRID:
             yield f"{axis.level.value} axis {axis.sym} has a base"
         if axis.base is not None and axis.base not in kernel.sizes:
             yield f"base {axis.base} is no argument"
+    for base, count in _repeated(axis.base for axis in kernel.axes if axis.base is not None):
+        yield f"base {base} is that of {count} axes"
 
 
 def written_buffers_are_there(kernel: k.Kernel) -> Iterator[str]:
@@ -355,7 +357,8 @@ def _step_complaints(steps: tuple[k.HostStep, ...], known: frozenset[Sym]) -> It
     for step in steps:
         match step:
             case k.Launch(kernel):
-                bases = {axis.base for axis in kernel.axes}
+                bases = {axis.base for axis in kernel.axes if axis.base is not None}
+                yield from (f"bases_are_given: base {base} is known to the host" for base in sorted(bases & known, key=str))
                 needed = {s for s in kernel.sizes if s not in bases}
                 needed |= _syms(axis.extent for axis in kernel.axes)
                 needed |= _syms(e for map in kernel.maps for e in (*map.sizes, *map.strides, map.offset))

@@ -7,13 +7,12 @@ on f16, bf16, f8 and tf32 compute in f32 and round once to the type.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from texpr.ir.types import BOOL, DType
+from texpr.support.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class OpInfo:
+class OpInfo(Record):
     """`takes`: "any", "number", "integer", "float" or "bool"; `gives`: "same" or "bool"; `exact`: rounded correctly."""
 
     name: str

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from texpr.affine.expr import Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir.uniformity import CLUSTER, Meanings, Threads
 from texpr.ir.value_verify import Scope
+from texpr.support.record import Record, field
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Record):
     """Where a statement stands: what it may name, and what lies around it, outermost first."""
 
     kernel: k.Kernel

@@ -12,48 +12,44 @@ into indices, calls are inlined, `A[I[i]]` is a `Load` with `data`. Symbols are 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir.types import DType
 from texpr.ir.value import Buffer, Load, Value
+from texpr.support.record import Record
 from texpr.support.span import NOWHERE, Span
 
 
-@dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(Record):
     """A fact about sizes: `left op right`, `op` one of == != < <= > >=."""
 
     op: str
     left: Expr
     right: Expr
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class InRange:
+class InRange(Record):
     """`assume I in lo..hi`: every element of `buffer` is ≥ lo and < hi."""
 
     buffer: Buffer
     lo: Expr
     hi: Expr
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Injective:
+class Injective(Record):
     """`assume injective(I)`: no two elements of `buffer` are equal."""
 
     buffer: Buffer
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = NOWHERE
 
 
 Assume: TypeAlias = InRange | Injective
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Record):
     """`(args)` as the value of an argument: `(128, 64)`, `(producer: 1 warp, consumer: 2 warpgroups)`."""
 
     args: tuple[Argument, ...]
@@ -63,13 +59,12 @@ ArgumentValue: TypeAlias = str | int | float | Expr | Group
 """Words as they are written (`shared`, `grid.y`, `1 warp`); an index expression over sizes is never a constant."""
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Record):
     """One argument of a directive: `value`, or `key=value`."""
 
     value: ArgumentValue
     key: str | None = None
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = NOWHERE
 
     @property
     def index(self) -> Expr | None:
@@ -83,8 +78,7 @@ class Argument:
                 return None
 
 
-@dataclass(frozen=True, slots=True)
-class Directive:
+class Directive(Record):
     """`name(args) -> results` of a schedule, or a pragma `#name(args)` on a loop or function, which has no results.
 
     Kept generically: which arguments there are and what they mean is for whoever applies it.
@@ -93,11 +87,10 @@ class Directive:
     name: str
     args: tuple[Argument, ...] = ()
     results: tuple[str, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(Record):
     """`schedule function "name" for target { directives }`: how one function is laid out on a machine.
 
     `target` is that of a target or of a family ("cpu", "cuda"); None: any.
@@ -107,11 +100,10 @@ class Schedule:
     name: str | None
     target: str | None
     directives: tuple[Directive, ...]
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Combiner:
+class Combiner(Record, eq=False):
     """A user's `combine name(a, b) identity e`, associative and commutative by promise; `a`, `b` are `Ref`s in `value`."""
 
     name: str
@@ -127,8 +119,7 @@ Update: TypeAlias = str | Combiner
 """How a bind meets what is there: "add" "sub" "mul" "max" "min" "and" "or", or a user's combiner."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Par:
+class Par(Record, eq=False):
     """`par extent |sym|`: iterations are independent; converged, with all effects visible, at the start and the end.
 
     `reduce`: buffers in which iterations may meet, through updates only. `fully` with `align`: consecutive iterations are
@@ -145,8 +136,7 @@ class Par:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Seq:
+class Seq(Record, eq=False):
     """`seq extent |sym|`: in order. `reduce` frees the order of the updates of these buffers."""
 
     sym: Sym
@@ -158,8 +148,7 @@ class Seq:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class New:
+class New(Record, eq=False):
     """`new buffer`: fresh, undefined memory for each execution of the enclosing block, until that block ends.
 
     `space`: where a schedule wants it ("shared", "cluster", "registers"), None where the compiler decides.
@@ -170,8 +159,7 @@ class New:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Let:
+class Let(Record, eq=False):
     """`let sym = value`: a value read here, once. The frontend substitutes affine ones away, so this one reads data."""
 
     sym: Sym
@@ -179,8 +167,7 @@ class Let:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Bind:
+class Bind(Record, eq=False):
     """`target = value`, or with `update` `target = update(target, value)`.
 
     Several targets: a tuple update `(m, at) max= (x, i)`, `max` or `min` only: lexicographic on the first, ties to the smaller
@@ -193,8 +180,7 @@ class Bind:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class If:
+class If(Record, eq=False):
     """`if condition {then} else {orelse}`; the condition is affine (comparisons of `Index`) or data."""
 
     condition: Value
@@ -203,16 +189,14 @@ class If:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Anchor:
+class Anchor(Record, eq=False):
     """`anchor value`: evaluated exactly here, for its effect; not moved, copied or dropped."""
 
     value: Value
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Instruction:
+class Instruction(Record, eq=False):
     """A use of an `instr`: its name, and its meaning, the body in this language with the operands substituted."""
 
     name: str
@@ -226,8 +210,7 @@ Stmt: TypeAlias = Par | Seq | New | Let | Bind | If | Anchor | Instruction
 Loop: TypeAlias = Par | Seq
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Function:
+class Function(Record, eq=False):
     """One `fn`.
 
     `params` in the order written (inputs, inouts, scalars as rank-0 inputs); `sizes` in order of first appearance, each ≥ 0;
@@ -248,8 +231,7 @@ class Function:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Program:
+class Program(Record, eq=False):
     """A `.te` file: its functions, in the order written."""
 
     functions: tuple[Function, ...]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from texpr.affine.expr import Sym
@@ -16,6 +15,7 @@ from texpr.ir.types import BOOL, DType
 from texpr.ir.value import Buffer
 from texpr.ir.value_verify import Scope, complaints
 from texpr.support.diagnostic import CompilerBug
+from texpr.support.record import Record, replace
 
 UPDATES = {"add": "number", "sub": "number", "mul": "number", "max": "number", "min": "number", "and": "bits", "or": "bits"}
 """What an update may be called, and which types it is for."""
@@ -23,8 +23,7 @@ UPDATES = {"add": "number", "sub": "number", "mul": "number", "max": "number", "
 _COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Record):
     """Where a statement stands: what it may name, and whether a `fully par` lies around it."""
 
     scope: Scope

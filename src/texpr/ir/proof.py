@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
 from texpr.support.diagnostic import CompilerBug, limitation
+from texpr.support.record import Record
 from texpr.support.span import NOWHERE, Span
 
 FORMAT = "texpr proof 1"
@@ -39,8 +39,7 @@ class Obligation(NamedTuple):
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Proof:
+class Proof(Record):
     """All obligations of one plan, in order, and what they rest on."""
 
     plan: str

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from operator import is_
 
 from texpr.affine.expr import Expr, IntoExpr, Sym
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
+from texpr.support.record import Record, replace
 
 Symbols = Mapping[Sym, IntoExpr]
 
@@ -57,8 +57,7 @@ def substitute_load(load: Load, symbols: Symbols) -> Load:
     return replace(load, index=index, data=tuple((sym, substitute_value(meaning, symbols)) for sym, meaning in load.data))
 
 
-@dataclass(frozen=True, slots=True)
-class Rewriter:
+class Rewriter(Record):
     """A rewrite of statements from what becomes of expressions, values, targets and buffers. Statements are made anew."""
 
     index: Callable[[Expr], Expr] = lambda e: e

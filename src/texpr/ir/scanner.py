@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import ClassVar, NoReturn
 
 from texpr.support.diagnostic import error
+from texpr.support.record import Record
 from texpr.support.span import Source, Span
 
 _TOKEN = re.compile(
@@ -30,8 +30,7 @@ def is_name(text: str) -> bool:
     return match is not None and match.lastgroup == "name"
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Record):
     """A word of the text. `kind`: name, number, string, mark or end."""
 
     kind: str

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
-from functools import lru_cache
 from math import isnan
 from typing import cast
 
 from texpr.affine.expr import Expr, Sym
 from texpr.ir.types import DType
 from texpr.ir.value import Buffer
+from texpr.support.record import is_record, names
 from texpr.support.span import Span
 
 
@@ -44,7 +43,7 @@ class _Comparison:
             return self._same_buffer(a, b)
         if isinstance(a, Span):
             return True
-        if is_dataclass(a):
+        if is_record(a):
             return self._same_fields(a, b)
         return a == b
 
@@ -55,10 +54,4 @@ class _Comparison:
         return self._same_fields(a, b)
 
     def _same_fields(self, a: object, b: object) -> bool:
-        return all(self.same(getattr(a, name), getattr(b, name)) for name in _fields(type(a)))
-
-
-@lru_cache(maxsize=1 << 8)
-def _fields(kind: type) -> tuple[str, ...]:
-    """The names of the fields of a dataclass that are compared."""
-    return tuple(f.name for f in fields(cast("type[Buffer]", kind)) if f.type not in (Span, "Span"))
+        return all(self.same(getattr(a, name), getattr(b, name)) for name in names(a))

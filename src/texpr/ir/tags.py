@@ -8,11 +8,11 @@ coordinates of the kernel.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym
 from texpr.ir.program import Combiner, Update
+from texpr.support.record import Record, field
 
 ELEMENTS = tuple(Sym(f"element {at}") for at in range(8))
 """The subscripts of an element."""
@@ -21,8 +21,7 @@ TURNS = tuple(Sym(f"turn {at}") for at in range(8))
 """The turns of loops over copies."""
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Record):
     """It does the program's statement `action`, for these indices, in its memory or in a part of a sum. `inverse`: the event's
     coordinates, over the program's loops, at which a given instance is done, its own names for those that anyone may choose;
     none where that is not known. `partial`: elsewhere the engine writes holes."""
@@ -33,8 +32,7 @@ class Statement:
     partial: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(Record):
     """It moves an `element` of what `action` writes, at a `side` of the outermost loop but `indices` around that: −1 before,
     1 behind. `inverse`: at which coordinates an element is moved, over `ELEMENTS` and the program's loops."""
 
@@ -45,24 +43,21 @@ class Moved:
     inverse: tuple[Expr, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Hole:
+class Hole(Record):
     """It writes what nobody reads, at the time of `action` with these indices, of which the program need have none."""
 
     action: int
     indices: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Record):
     """It begins, copies or exchanges parts of a sum. `inverse`: at which coordinates each element of a part is written, over
     `ELEMENTS`."""
 
     inverse: tuple[Expr, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(Record):
     """It joins a part into another, or into memory of the program: then it ends the sums `of` those statements, with the
     indices of the loops around those whose order is free. `inverse`: where each element of a part is taken."""
 
@@ -74,8 +69,7 @@ class Joined:
 Tag: TypeAlias = Statement | Hole | Moved | Step | Joined
 
 
-@dataclass(frozen=True, slots=True)
-class Instance:
+class Instance(Record):
     """One of `reading.signals` or `reading.steps`, by number, at threads and turns of loops, `at`, over the coordinates of what
     names it, in the same block; if all coordinates of that are `where`, should that be given."""
 
@@ -84,16 +78,14 @@ class Instance:
     where: tuple[Expr, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(Record):
     """Behind which step of its thread what an event does has come about, with these steps in between, which end groups."""
 
     step: Instance
     groups: tuple[Instance, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Parcel:
+class Parcel(Record):
     """What comes to a phase: so many `bytes` in each turn of a box, from 0 on and of these extents. `copies`: what brings them,
     over the coordinates of the arrival and `TURNS`. The first that is there counts."""
 
@@ -102,8 +94,7 @@ class Parcel:
     bytes: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Record):
     """What a signal at a barrier has to do with others there. The first of some that is there counts.
 
     `begun`: the arrival whose phase it is of; of an arrival: the one before, or what made the barrier. `seen`: the waits for
@@ -117,8 +108,7 @@ class Turn:
     turn: tuple[Expr, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Tags:
+class Tags(Record):
     """The tags of a plan's events and signals, by number; and where copies of events end, or their writes are known."""
 
     events: tuple[Tag | None, ...]
@@ -126,8 +116,7 @@ class Tags:
     turns: tuple[Turn, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Numbered:
+class Numbered(Record):
     """What tags of `plan` name by number, each in some words for people, in that order: `events` and `statements`, and the
     `steps` and `signals` of a reading; and the user's `combiners`, by name."""
 

@@ -12,17 +12,16 @@ its phases, whose parity is 0, 1, 0, …, complete when both have come. Which th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TypeAlias
 
 from texpr.affine.expr import ZERO, Expr, Sym
 from texpr.ir.value import Buffer, Load, Value
+from texpr.support.record import Record, replace
 from texpr.support.span import NOWHERE, Span
 
 
-@dataclass(frozen=True, slots=True)
-class Covered:
+class Covered(Record):
     """A dependence that a barrier is there for: RAW, WAR or WAW; on which buffer; its ends; the loop that carries it.
 
     END: a block has a part of the buffer, and ends only when others of its cluster have read that.
@@ -30,13 +29,12 @@ class Covered:
 
     kind: str
     buffer: str
-    source: Span = field(compare=False)
-    sink: Span = field(compare=False)
+    source: Span
+    sink: Span
     carried: Sym | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LoadVector:
+class LoadVector(Record, eq=False):
     """New variables for consecutive elements of one row, the first of them `source`, all read by one access.
 
     The width in bytes is 2, 4, 8 or 16, and divides the address.
@@ -47,8 +45,7 @@ class LoadVector:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StoreVector:
+class StoreVector(Record, eq=False):
     """Consecutive elements of one row, the first of them `target`, all written by one access. Widths as in `LoadVector`."""
 
     target: Load
@@ -56,8 +53,7 @@ class StoreVector:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CopyAsync:
+class CopyAsync(Record, eq=False):
     """Starts a copy of `count` consecutive elements (4, 8 or 16 bytes, aligned so) from global memory to a shared array.
 
     Where `when` is given and false nothing is read, and zero bytes are written. Until the thread that started the copy has
@@ -71,15 +67,13 @@ class CopyAsync:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CommitAsync:
+class CommitAsync(Record, eq=False):
     """The copies that this thread started since its last commit become one group."""
 
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WaitAsync:
+class WaitAsync(Record, eq=False):
     """Waits until at most `pending` of this thread's groups, the latest ones, are unfinished.
 
     What the finished ones wrote is then visible to this thread; a barrier makes it visible to others. `covers` lists why.
@@ -90,8 +84,7 @@ class WaitAsync:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TensorMap:
+class TensorMap(Record, eq=False):
     """How the hardware finds boxes of a tensor: encoded by the host before each launch, and passed to the kernel by value.
 
     Dimension 0 is the innermost, as the driver has it (CUDA driver API, `cuTensorMapEncodeTiled`). `sizes` in elements;
@@ -142,8 +135,7 @@ class TensorMap:
         return prod(self.tile[1:]) * max(self.tile[0] * self.buffer.dtype.bytes, self.swizzle)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BarrierInit:
+class BarrierInit(Record, eq=False):
     """Makes a barrier, whose phases wait for `count` arrivals each. Others know it after a fence and a block's barrier."""
 
     barrier: Load
@@ -151,8 +143,7 @@ class BarrierInit:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BarrierExpect:
+class BarrierExpect(Record, eq=False):
     """Arrives at a barrier, whose phase now waits for `bytes` more (PTX ISA, "mbarrier.arrive.expect_tx").
 
     With `exactly` it is that many instead, which the kernel computes, and which is at most `bytes`.
@@ -164,16 +155,14 @@ class BarrierExpect:
     exactly: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BarrierArrive:
+class BarrierArrive(Record, eq=False):
     """Arrives at a barrier. What this thread did before is visible to who waits for the phase."""
 
     barrier: Load
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BarrierWait:
+class BarrierWait(Record, eq=False):
     """Waits until the phase of a barrier with this parity has completed: the first of all phases has parity 0.
 
     What its copies wrote, and what came before its arrivals, is then visible to this thread. `covers` lists why.
@@ -185,8 +174,7 @@ class BarrierWait:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CopyTensor:
+class CopyTensor(Record, eq=False):
     """Starts a copy of the box of map `map` at coordinates `at`, innermost first, to the tile that `target` is the first of.
 
     Coordinates are signed; elements outside of the tensor are filled. The bytes of the whole box arrive at `barrier`. Until its
@@ -210,8 +198,7 @@ class CopyTensor:
     rows: tuple[Value, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StoreTensor:
+class StoreTensor(Record, eq=False):
     """Starts a copy of the tile that `source` is the first of to the box of `map` at coordinates `at`, innermost first.
 
     Elements outside of the tensor are not written. `reduce`: add, min, max, and, or, xor, by which each element is combined
@@ -230,8 +217,7 @@ class StoreTensor:
     rows: tuple[Value, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CopyBulk:
+class CopyBulk(Record, eq=False):
     """Starts a copy of `count` consecutive elements (16 bytes or a multiple, aligned so), without a map.
 
     To a shared array its bytes arrive at `barrier`, as in `CopyTensor`; from one there is none, and it is waited for as is a
@@ -252,15 +238,13 @@ class CopyBulk:
     exactly: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CommitBulk:
+class CommitBulk(Record, eq=False):
     """The stores of tiles that this thread started since its last commit become one group."""
 
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WaitBulk:
+class WaitBulk(Record, eq=False):
     """Waits until at most `pending` of this thread's groups of stores, the latest ones, are unfinished.
 
     With `read` they need only have read their tiles, which may then be written again. `covers` lists why.
@@ -272,8 +256,7 @@ class WaitBulk:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Fence:
+class Fence(Record, eq=False):
     """`kind` "async": this thread's own writes of shared memory come before the copies of tiles that are started after it.
 
     `kind` "init": the barriers that this thread has made are known to copies, and behind a block's barrier to its threads.
@@ -283,8 +266,7 @@ class Fence:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PrefetchMap:
+class PrefetchMap(Record, eq=False):
     """Brings a map into the cache."""
 
     map: str

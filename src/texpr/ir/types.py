@@ -61,3 +61,10 @@ DTYPES: dict[str, DType] = {
     t.name: t for t in (F64, F32, TF32, F16, BF16, F8E4M3, F8E5M2, I8, I16, I32, I64, U8, U16, U32, U64, BOOL)
 }
 """Every scalar type by name. f8e4m3 is the finite-only OCP format (no infinities, ±448), f8e5m2 the IEEE-like one."""
+
+
+def widens(source: DType, target: DType) -> bool:
+    """Whether every value of the integer type `source` is one of `target`."""
+    if source.kind is target.kind:
+        return source.bits <= target.bits
+    return source.kind is Kind.UINT and target.kind is Kind.INT and source.bits < target.bits

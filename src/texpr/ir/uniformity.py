@@ -8,7 +8,6 @@ mentions no lane when simplified is alike in the group; in a cluster, what menti
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.affine.facts import Known
@@ -17,6 +16,7 @@ from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir.value import Index, Load, Ref, Value, operands
 from texpr.isa.levels import Level, Space
+from texpr.support.record import Record, field
 
 CLUSTER = 0
 """The group of all threads of the blocks of a cluster."""
@@ -25,8 +25,7 @@ _LANE, _GROUP = Sym("lane of the group"), Sym("group of the block")
 _MOST = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Meanings:
+class Meanings(Record):
     """What symbols stand for: loop indices and integer variables in terms of the axes, other variables that never change."""
 
     exprs: Mapping[Sym, Expr] = field(default_factory=dict[Sym, Expr])

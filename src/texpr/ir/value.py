@@ -8,16 +8,15 @@ Index arithmetic (`affine.Expr`) is exact integer arithmetic; `Index` brings it 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym
 from texpr.ir.types import BOOL, DType
+from texpr.support.record import Record
 from texpr.support.span import NOWHERE, Span
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Buffer:
+class Buffer(Record, eq=False):
     """Memory: a parameter, a result, or a local (`new`). Compared by identity; names are unique in a function.
 
     `strides` in elements, `None` for dense row-major; `align` in bytes, `None` for the natural alignment of the element.
@@ -41,16 +40,14 @@ class Buffer:
         return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(Record):
     """A number of type `dtype`; inf and nan for floats. Booleans are 0 and 1. Held exactly as written (int) or as f64."""
 
     value: int | float
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(Record):
     """The element of `buffer` at `index` (the seed's `view`).
 
     `data` gives each data-dependent symbol of `index` its meaning, in order, as an integer value; a later one may use
@@ -60,7 +57,7 @@ class Load:
     buffer: Buffer
     index: tuple[Expr, ...]
     data: tuple[tuple[Sym, Value], ...] = ()
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = NOWHERE
 
     @property
     def dtype(self) -> DType:
@@ -68,25 +65,22 @@ class Load:
         return self.buffer.dtype
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+class Index(Record):
     """An index expression used as a value; its range is proved to fit `dtype`."""
 
     expr: Expr
     dtype: DType
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Ref:
+class Ref(Record):
     """The value of a `let` (or, in a kernel, of a register variable)."""
 
     sym: Sym
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True)
-class Op:
+class Op(Record):
     """An operation of `texpr.ir.ops.OPS` on values. `select` evaluates only the branch taken; the rest are strict.
 
     Comparisons and `and or not` give bool. A comparison of two `Index` values is affine.
@@ -95,11 +89,10 @@ class Op:
     name: str
     args: tuple[Value, ...]
     dtype: DType
-    span: Span = field(default=NOWHERE, compare=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(Record):
     """Conversion to `dtype`.
 
     To float: to nearest even (f8e4m3 overflows to nan, f8e5m2 to infinity, as ml_dtypes does). Float to integer: toward zero,

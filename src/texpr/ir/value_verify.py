@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym
 from texpr.ir.ops import OPS
 from texpr.ir.types import BOOL, DType
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value, operands
+from texpr.support.record import Record, field
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Record):
     """What may be named at a place: buffers by name, index symbols, and variables with their types."""
 
     buffers: Mapping[str, Buffer] = field(default_factory=dict[str, Buffer])

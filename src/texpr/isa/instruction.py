@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from textwrap import indent
 
 from texpr.isa.levels import Level
 from texpr.isa.target import Target
+from texpr.support.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(Record):
     """What an instruction reads, or with `inout` writes.
 
     `fragment`: which lane holds which element, as a layout `shape:stride` with basis strides, where the level is a warp.
@@ -29,8 +28,7 @@ class Operand:
         return f"{'inout ' if self.inout else ''}{self.name}: {self.dtype}{shape}"
 
 
-@dataclass(frozen=True, slots=True)
-class Instruction:
+class Instruction(Record):
     """A machine's operation: who runs it, its operands, its templates, its effect, and what it computes.
 
     `asm` has a template by the first target that knows it: "sm_89" is for sm_89 and later, "sm_90a" for that target alone.

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from texpr.isa.levels import Level, Space
+from texpr.support.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Record):
     """A memory. All sizes are in bytes; `banks` is 0 where there are none.
 
     `shared_by`: the level within which all threads see one copy. `sector`: the least that one request moves. `line`: what

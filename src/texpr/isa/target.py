@@ -5,13 +5,11 @@ A target is a record in its own file of the folder `targets`; `TARGETS` is what 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from texpr.isa.levels import Level
+from texpr.support.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Record):
     """A machine and its limits, those of one launch and of one block. Sizes are in bytes.
 
     `family`: "cuda" or "cpu". `levels`: outermost first. `align`: what memory that is handed over is at least aligned to.

@@ -7,20 +7,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, IntoExpr
 from texpr.layout.error import LayoutError
 from texpr.layout.inttuple import Int, IntTree, tidy, times
+from texpr.support.record import Record
 
 Path: TypeAlias = tuple[int, ...]
 """Which entry of an arithmetic tuple, the outermost index first; empty for plain integers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Basis:
+class Basis(Record):
     """`coefficient` as the entry `path` of an arithmetic tuple, and 0 elsewhere."""
 
     coefficient: Int

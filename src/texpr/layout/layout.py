@@ -25,10 +25,10 @@ from texpr.layout.basis import (
 from texpr.layout.coordinates import natural
 from texpr.layout.error import LayoutError
 from texpr.layout.inttuple import Int, IntoIntTree, IntTree, leaves, plus, product, tidy_tree, times, tree_text
+from texpr.support.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Mode:
+class Mode(Record):
     """One leaf of a layout."""
 
     size: Int

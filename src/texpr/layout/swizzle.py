@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from texpr.affine.expr import xor
 from texpr.affine.facts import Known
@@ -14,10 +13,10 @@ from texpr.layout.layout import Layout
 from texpr.layout.proof import NOTHING, Prover
 from texpr.layout.recast import recast
 from texpr.layout.slices import Slice, slice_of
+from texpr.support.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Swizzle:
+class Swizzle(Record):
     """Bits `base` to `base + bits` of a number crossed (⊕) with those that stand `shift` places above.
 
     With a negative shift the bits above are crossed with those below. A swizzle is its own inverse, for the two groups of bits
@@ -62,8 +61,7 @@ class Swizzle:
         return f"Sw<{self.bits},{self.base},{self.shift}>"
 
 
-@dataclass(frozen=True, slots=True)
-class ComposedLayout:
+class ComposedLayout(Record):
     """c ↦ swizzle(offset + layout(c)). The offset stays inside, for a swizzle of a sum is no sum."""
 
     swizzle: Swizzle

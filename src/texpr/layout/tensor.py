@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from texpr.affine.facts import Known
 from texpr.layout.basis import Path, Stride, StrideTree, stride
 from texpr.layout.compose import Tiler, composition
@@ -11,6 +9,7 @@ from texpr.layout.inttuple import IntoIntTree, IntTree, arithmetic_sum, tidy_tre
 from texpr.layout.layout import Layout
 from texpr.layout.proof import NOTHING
 from texpr.layout.slices import Slice, slice_of
+from texpr.support.record import Record
 
 
 def identity_layout(shape: IntoIntTree) -> Layout:
@@ -26,8 +25,7 @@ def _bases(shape: IntTree, path: Path) -> StrideTree:
     return own
 
 
-@dataclass(frozen=True, slots=True)
-class CoordinateTensor:
+class CoordinateTensor(Record):
     """c ↦ base + layout(c), an arithmetic tuple: the base coordinate takes the place of a pointer."""
 
     base: IntTree

@@ -7,7 +7,6 @@ into its memory else, they do at the cost of barriers, too, and that is said.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations
 from typing import Generic, TypeVar
@@ -17,6 +16,7 @@ from texpr.ir.shared import IN_BLOCK, array_bytes
 from texpr.ir.value import Buffer
 from texpr.lowering.lives import Lives, Turn
 from texpr.lowering.packing import Packed, pack
+from texpr.support.record import Mutable, Record, field, replace
 
 MOST = 16
 """The most arrays that are looked at together; of more, the largest."""
@@ -24,16 +24,14 @@ MOST = 16
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Met(Generic[T]):
+class Met(Record, Generic[T]):
     """Barriers and waits as they are found for some dependences: `made`, and what they cost."""
 
     made: T
     cost: tuple[Fraction, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Arena:
+class Arena(Record):
     """Bytes that arrays of one kernel take, `apart` as they would without sharing, and the least that they can (`bound`).
 
     `at`: by the kernel's array. `paid`: what more barriers cost than without, in arrivals of warps.
@@ -79,8 +77,7 @@ def share(
     return sharing.run()
 
 
-@dataclass(slots=True)
-class _Sharing(Generic[T]):
+class _Sharing(Mutable, Generic[T]):
     arrays: Sequence[tuple[Buffer, k.Array]]
     lives: Lives
     meet: Callable[[Sequence[Turn]], Met[T]]

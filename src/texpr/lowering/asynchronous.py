@@ -14,7 +14,6 @@ A branch that does nothing but copy is one group, and an empty one where it is n
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import pairwise
 
 from texpr.ir import kernel as k
@@ -31,6 +30,7 @@ from texpr.lowering.team import Branch, Leaf, Loop, Node, Team, Who, below, leav
 from texpr.mapping.bands import band
 from texpr.schedule.marks import ASYNC, VECTOR, mark
 from texpr.support.diagnostic import error
+from texpr.support.record import Mutable, Record, field
 
 
 def copying_leaves(team: Team, places: Mapping[Buffer, Place], target: Target) -> frozenset[Leaf]:
@@ -83,8 +83,7 @@ def _commits(node: Node, copying: Collection[Leaf]) -> bool:
     return isinstance(node, Leaf) and node in copying
 
 
-@dataclass(slots=True)
-class Wait:
+class Wait(Mutable):
     """One wait: how many groups may go on, and what it is there for."""
 
     pending: int
@@ -106,16 +105,14 @@ def place_waits(
     return waits.found
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(Record):
     """A gap on the way from a copy to what meets it, with the groups that are surely committed on the way there."""
 
     gap: Gap
     groups: int
 
 
-@dataclass(slots=True)
-class _Waits:
+class _Waits(Mutable):
     nodes: tuple[Node, ...]
     commits: frozenset[Node]
     placed: Mapping[Gap, k.Barrier]

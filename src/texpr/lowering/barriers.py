@@ -12,7 +12,6 @@ as every other time. Nothing but the choice among right answers depends on that.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -23,6 +22,7 @@ from texpr.lowering.cover import TRIES, cover
 from texpr.lowering.team import Branch, Leaf, Loop, Node, below
 from texpr.lowering.ways import Gap, Way, Ways, lists
 from texpr.support.diagnostic import limitation
+from texpr.support.record import Record, field
 
 __all__ = ["OPEN", "Gap", "Need", "Placed", "Proof", "Scope", "lists", "parts", "place", "reach", "weight"]
 
@@ -31,8 +31,7 @@ OPEN = 1024
 """What a size counts as that is not known when the kernel is built."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Need:
+class Need(Record, eq=False):
     """A dependence whose ends can lie in different threads. `level`: the narrowest one that holds both ends, of a block such a
     `part` of consecutive threads; 0: all of them.
 
@@ -54,8 +53,7 @@ class Need:
     waited: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Proof:
+class Proof(Record):
     """That no other choice costs less: `cost` and `bound` are equal. `by`: "payments" (each dependence pays some of what
     barriers cost, in all the bound), "search" (every other choice was ruled out), or "limit", where better may be possible.
 
@@ -70,8 +68,7 @@ class Proof:
     by: str
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Record):
     """Barriers by gap, and the proof that they cost least."""
 
     barriers: Mapping[Gap, k.Barrier] = field(default_factory=dict[Gap, k.Barrier])

@@ -9,7 +9,6 @@ and meet the others wherever these meet.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
 
@@ -26,13 +25,13 @@ from texpr.presburger.linear import NotAffine
 from texpr.presburger.raw import Undecided
 from texpr.schedule.cluster import apart
 from texpr.support.diagnostic import limitation
+from texpr.support.record import Record, field, replace
 from texpr.support.span import Span
 
 _MOST = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Along:
+class Along(Record):
     """Blocks of a cluster along one loop of the grid. `rank`: which of them a block is; `stride`: what a step of it adds to the
     rank in the cluster."""
 
@@ -46,16 +45,14 @@ class Along:
         return self.map.cluster
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(Record):
     """The boxes that a block brings, by their numbers along each dimension; `when`: whether it brings any, if not always."""
 
     numbers: Sequence[tuple[int | Expr, ...]]
     when: Value | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Cluster:
+class Cluster(Record):
     """The clusters of one kernel; none along any loop where it has none. `ragged`: loops that end within a cluster."""
 
     along: Mapping[str, Along] = field(default_factory=dict[str, Along])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
@@ -17,6 +16,7 @@ from texpr.presburger.maps import left, right
 from texpr.presburger.points import Points
 from texpr.presburger.raw import Undecided
 from texpr.relation.model import Access, Model
+from texpr.support.record import Mutable, Record, field, replace
 
 _ONE, _OTHER = Sym("thread'left"), Sym("thread'right")
 
@@ -25,8 +25,7 @@ CLUSTER: Scope = (k.Level.CLUSTER, 0)
 WARP = 32
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(Record):
     """One access, the step it belongs to, and the thread that makes it (None: every thread).
 
     `crosses`: another block of the cluster may be the one that makes it.
@@ -39,8 +38,7 @@ class End:
     crosses: bool = False
 
 
-@dataclass(frozen=True, eq=False)
-class Conflict:
+class Conflict(Record, eq=False, dict=True):
     """The pairs of instances that touch one element, the source first: in a later iteration of `carrier`, a loop of `common`,
     those around both ends, or in one iteration of all of these. What cannot be decided of them counts as possible."""
 
@@ -50,7 +48,7 @@ class Conflict:
     sink: End
     common: tuple[ir.Seq, ...] = ()
     carrier: ir.Seq | None = None
-    shared: _Shared = field(default_factory=lambda: _Shared(), repr=False)
+    shared: _Shared = field(default_factory=lambda: _Shared())
 
     def carried(self, carrier: ir.Seq) -> Conflict:
         """The same two steps, the sink in a later iteration of `carrier`."""
@@ -135,8 +133,7 @@ class Conflict:
         return conj((self.model.facts, first, second, *element, same))
 
 
-@dataclass(slots=True)
-class _Shared:
+class _Shared(Mutable):
     """What is the same whichever loop carries the dependence: the points at which the steps meet, without an order."""
 
     pairs: Points | None = None

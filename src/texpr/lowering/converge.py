@@ -13,7 +13,6 @@ register has its first value where the tests hold, and 0 elsewhere.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import TypeAlias
 
 from texpr.affine.expr import Sym
@@ -21,6 +20,7 @@ from texpr.ir import kernel as k
 from texpr.ir.types import BOOL
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, conjunction, walk
 from texpr.lowering.names import Names
+from texpr.support.record import replace
 
 Home: TypeAlias = "Buffer | Sym"
 

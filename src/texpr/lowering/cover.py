@@ -11,8 +11,9 @@ is taken. What is left falls into parts that share no candidate, and each part i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TypeAlias
+
+from texpr.support.record import Mutable, Record, field
 
 TRIES = 20_000
 """The most nodes of one search: about a second."""
@@ -20,8 +21,7 @@ TRIES = 20_000
 _Sets: TypeAlias = dict[int, frozenset[int]]
 
 
-@dataclass(frozen=True, slots=True)
-class Cover:
+class Cover(Record):
     """What was chosen, by number; its cost; the least that any choice costs, as far as is proved.
 
     `payments`: what each set pays; their sum proves the bound, unless a search did, which had to try `tried` nodes.
@@ -130,8 +130,7 @@ def _late(chosen: set[int], sets: Sequence[frozenset[int]], costs: Sequence[int]
 _Node: TypeAlias = tuple[_Sets, tuple[int, ...], int]
 
 
-@dataclass(slots=True)
-class _Search:
+class _Search(Mutable):
     """Branch and bound for one part, depth first: a set of fewest candidates is met by each of them in turn."""
 
     costs: Sequence[int]

@@ -7,7 +7,6 @@ Nothing here knows of other threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from math import prod
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym
@@ -27,6 +26,7 @@ from texpr.lowering.places import Place
 from texpr.mapping.reductions import is_atomic
 from texpr.schedule.marks import UNROLL, VECTOR, mark
 from texpr.support.diagnostic import limitation
+from texpr.support.record import Mutable, field, replace
 
 MOST_UNROLLED = 64
 """The longest loop that is unrolled so that a thread's own array can live in registers."""
@@ -35,8 +35,7 @@ MOST_REGISTERS = 8192
 """Bytes of the largest array that is taken to live in registers: more than any thread has."""
 
 
-@dataclass(slots=True)
-class Emitter:
+class Emitter(Mutable):
     """Turns statements of one nest into what a thread runs.
 
     `simd`: innermost parallel loops become vector lanes. `reduce`: how a thread runs a `par … reduce` of its own. `elements`:

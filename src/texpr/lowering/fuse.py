@@ -11,7 +11,6 @@ A local that then lives within one iteration is kept there, without the dimensio
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import program as ir
@@ -25,6 +24,7 @@ from texpr.presburger.maps import left, right
 from texpr.presburger.points import Points
 from texpr.presburger.raw import Undecided
 from texpr.relation.model import Access, Model
+from texpr.support.record import Mutable, Record, field, replace
 
 
 def fuse(function: ir.Function, model: Model) -> ir.Function:
@@ -34,8 +34,7 @@ def fuse(function: ir.Function, model: Model) -> ir.Function:
     return replace(function, body=fuser.block(function.body))
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
+class _Form(Record):
     """An access, its loops' indices called by their depth: statements that are alike have one."""
 
     buffer: Buffer
@@ -52,8 +51,7 @@ class _Form:
         return rename(self.formula, names), tuple(e.substitute(names) for e in self.index)
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(Mutable):
     """Neighbours that become one, and the accesses of the first `known` of them, each form once."""
 
     pars: list[ir.Par] = field(default_factory=list[ir.Par])
@@ -61,8 +59,7 @@ class _Group:
     forms: dict[Buffer, dict[_Form, None]] = field(default_factory=dict[Buffer, dict[_Form, None]])
 
 
-@dataclass(slots=True)
-class _Fuser:
+class _Fuser(Mutable):
     model: Model
     function: ir.Function
     accesses: Mapping[ir.Stmt, tuple[Access, ...]]

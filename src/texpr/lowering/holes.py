@@ -11,7 +11,6 @@ elements of one tile cannot be asked (level 3).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 
 from texpr.affine.expr import ZERO, Expr, Sym
 from texpr.ir import kernel as k
@@ -25,12 +24,12 @@ from texpr.presburger.points import Points
 from texpr.presburger.raw import Undecided
 from texpr.relation.conditions import condition
 from texpr.relation.facts import facts_of
+from texpr.support.record import Record
 from texpr.tma.correctness import fill_of
 from texpr.tma.elements import Fill
 
 
-@dataclass(frozen=True, slots=True)
-class Tested:
+class Tested(Record):
     """The copy of one element, and what is tested of it. `fill`: what is written elsewhere, where someone may count on it."""
 
     bind: ir.Bind
@@ -60,8 +59,7 @@ def bounds(tensor: Load, dims: Iterable[int]) -> tuple[Expr, ...]:
     return tuple(e for index, size in pairs for e in (index, size - 1 - index))
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Record):
     """What is asked before a copy is started, and a test that cannot be, as it parts a tile."""
 
     predicates: tuple[Value, ...]

@@ -8,7 +8,6 @@ kept in a workspace element, which each kernel that uses it loads first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from texpr.affine.expr import Sym
@@ -18,29 +17,27 @@ from texpr.ir.uses import loads, symbols
 from texpr.ir.value import Buffer, Index, Load, Op, Value
 from texpr.lowering.names import Names
 from texpr.support.diagnostic import limitation
+from texpr.support.record import Mutable, Record, replace
 from texpr.support.span import Span
 
 _NEGATED = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
 _SYMBOL = {"lt": "<", "ge": ">=", "le": "<=", "gt": ">", "eq": "==", "ne": "!="}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Piece:
+class Piece(Record, eq=False):
     """Statements that one kernel runs: a `par` for the grid, or a run of statements for a single block."""
 
     body: tuple[ir.Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Repeat:
+class Repeat(Record, eq=False):
     """Items run once for each value of a host loop."""
 
     stmt: ir.Seq
     items: tuple[Item, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Choose:
+class Choose(Record, eq=False):
     """Items run where facts about sizes and host loop indices hold."""
 
     conditions: tuple[ir.Compare, ...]
@@ -51,8 +48,7 @@ Item: TypeAlias = Piece | Repeat | Choose
 ForGrid: TypeAlias = Callable[[ir.Par, frozenset[Sym]], bool]
 
 
-@dataclass(slots=True)
-class Host:
+class Host(Mutable):
     """What the host runs, and what it keeps for kernels: `locals` in workspace, `lets` by symbol."""
 
     items: tuple[Item, ...]

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from texpr.ir import program as ir
 from texpr.lowering.conflict import Conflict, End
 from texpr.lowering.team import Around, Leaf
+from texpr.support.record import Mutable, field
 
 
-@dataclass(slots=True)
-class _Innermost:
+class _Innermost(Mutable):
     """Pairs of steps, by number."""
 
     sources: list[int] = field(default_factory=list[int])
@@ -39,8 +38,7 @@ class _Innermost:
         self.sources[start:end], self.sinks[start:end] = [source], [sink]
 
 
-@dataclass(slots=True)
-class Implied:
+class Implied(Mutable):
     """Dependences that are covered. `around`: where each step lies."""
 
     around: Mapping[Leaf, Around]

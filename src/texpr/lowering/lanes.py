@@ -17,7 +17,6 @@ The lanes of several accumulators go side by side. Loops inside the reduction st
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
 from texpr.affine.expr import ONE, ZERO, Expr, Min, expr, maximum
@@ -33,6 +32,7 @@ from texpr.lowering.reduce import joined
 from texpr.mapping.bands import band
 from texpr.mapping.reductions import Accumulator, accumulators
 from texpr.relation.facts import known
+from texpr.support.record import Record
 
 LANES = 32
 """Lanes of a single stream."""
@@ -44,16 +44,14 @@ LINE = 64
 """Bytes of a cache line: what the lanes of one stream among several hold."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Own:
+class _Own(Record):
     """The lanes of one accumulator: an array of registers for each target."""
 
     accumulator: Accumulator
     arrays: tuple[Buffer, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
+class _Shape(Record):
     """How many streams are read side by side, and the lanes of each."""
 
     streams: int

@@ -9,7 +9,6 @@ other: these are dependences like those of one element (WAR, WAW), and barriers 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import heapify, heappop, heappush
 
@@ -23,10 +22,10 @@ from texpr.lowering.needs import Meeting, Needs
 from texpr.lowering.team import Around, Leaf, Team, leaves, surroundings
 from texpr.mapping.nest import Nest
 from texpr.schedule.marks import TENSOR, mark
+from texpr.support.record import Mutable, Record, field
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Record):
     """Two arrays in the same bytes: `source` touches one, then `sink` the other; an iteration of `carrier` later, if any."""
 
     source: Leaf
@@ -43,8 +42,7 @@ class Turn:
         return Meeting(self.source, self.sink, self.carrier, 0 if self.carrier is None else 1, self.covered)
 
 
-@dataclass
-class Lives:
+class Lives(Mutable, dict=True):
     """Of the locals of one team. Arrays that boxes or runs are copied to or from, and those of atomics, share with none."""
 
     needs: Needs

@@ -8,7 +8,6 @@ explicit), `fuse` (fewer kernels), `promote` (running totals), `host` (what is a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 
 from texpr.affine.expr import Expr, Sym
 from texpr.ir import kernel as k
@@ -27,10 +26,11 @@ from texpr.lowering.together import gather
 from texpr.lowering.undecided import met
 from texpr.mapping.cut import cut
 from texpr.mapping.default import THREADS, for_grid, map_nest
-from texpr.mapping.reductions import BLOCK_CHUNK, CORE_CHUNK, arrange
+from texpr.mapping.reductions import BLOCK_CHUNK, CORE_CHUNK, FEW, arrange
 from texpr.mapping.streams import representatives
 from texpr.relation.collect import model
 from texpr.schedule.marks import BLOCKS, TOGETHER, mark
+from texpr.support.record import Mutable, field, replace
 
 
 def lower(function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None = None) -> tuple[k.Plan, tuple[Notes, ...]]:
@@ -38,7 +38,7 @@ def lower(function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None
 
     Raises Limitation for what cannot be lowered yet.
     """
-    arranged = arrange(function, CORE_CHUNK if target.family == "cpu" else BLOCK_CHUNK)
+    arranged = arrange(function, BLOCK_CHUNK, FEW) if target.is_gpu else arrange(function, CORE_CHUNK)
     arranged = fuse(arranged, model(arranged))
     values = representatives(function.sizes, function.where)
     if target.is_gpu:
@@ -69,8 +69,7 @@ def lower(function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None
     return plan, tuple(lowering.notes)
 
 
-@dataclass(slots=True)
-class _Lowering:
+class _Lowering(Mutable):
     function: ir.Function
     target: Target
     names: Names

@@ -7,7 +7,6 @@ different threads (`texpr.lowering.conflict`).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 from itertools import combinations_with_replacement, pairwise, product
 from math import prod
@@ -32,11 +31,11 @@ from texpr.relation.conditions import condition
 from texpr.relation.facts import facts_of, in_loop, known, unfloored
 from texpr.relation.model import Access, Model
 from texpr.relation.model import Branch as Side
+from texpr.support.record import Mutable, Record, field, replace
 from texpr.support.span import NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Meeting:
+class Meeting(Record):
     """A step that touches what an earlier one may still touch, in any threads, `distance` iterations of `carrier` on.
 
     `within`: a loop around the step alone, in whose first iteration it does not.
@@ -54,8 +53,7 @@ FAR = 16
 """The most iterations between a copy and its use that are told apart: twice round the longest ring."""
 
 
-@dataclass(slots=True)
-class Needs:
+class Needs(Mutable):
     """Answers for the nests of one function."""
 
     model: Model

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
 
@@ -35,11 +34,11 @@ from texpr.mapping.bands import band
 from texpr.mapping.nest import LoopMap, Nest
 from texpr.relation.facts import known
 from texpr.support.diagnostic import limitation
+from texpr.support.record import Mutable, field
 from texpr.tma.model import Copy
 
 
-@dataclass(slots=True)
-class Lowered:
+class Lowered(Mutable):
     """A kernel's parts, before its arguments are collected."""
 
     axes: tuple[k.Axis, ...]
@@ -60,8 +59,7 @@ def lower_nest(
     return _NestLowering(nest, target, names, needs, sizes, lets).run()
 
 
-@dataclass(slots=True)
-class _NestLowering:
+class _NestLowering(Mutable):
     nest: Nest
     target: Target
     names: Names

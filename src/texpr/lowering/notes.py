@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
@@ -14,11 +13,11 @@ from texpr.lowering.barriers import Proof
 from texpr.lowering.placement import Placement, count
 from texpr.mapping.nest import LoopMap, Nest, Role, Solved
 from texpr.mapping.reductions import is_atomic
+from texpr.support.record import Record
 from texpr.tma.model import Copy
 
 
-@dataclass(frozen=True, slots=True)
-class LoopNote:
+class LoopNote(Record):
     """How one `par` is shared out: over which levels, T logical threads, S sequential steps, and σ, its index in both."""
 
     loop: str
@@ -30,8 +29,7 @@ class LoopNote:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class BufferNote:
+class BufferNote(Record):
     """Where a `new` lives; `bytes` a block or thread, as text where sizes are open; `reason`, the relation that decided.
 
     `at`: where it begins in a block's shared memory, and `lives`, the lines from the first to the last step that need it, where
@@ -46,8 +44,7 @@ class BufferNote:
     lives: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Notes:
+class Notes(Record):
     """Of one kernel. `copies`: for each map's name, how its copy was found. `barriers`: what those cost that dependences need,
     and why none cost less; None where none are needed. `arena`: what sharing bytes of shared memory came to.
     """

@@ -9,7 +9,6 @@ what subscripts owe to loops around the `new` is the same for all threads. That 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 
@@ -20,6 +19,7 @@ from texpr.mapping.nest import LoopMap
 from texpr.relation.facts import in_loop, known
 from texpr.relation.model import Access
 from texpr.support.diagnostic import Note
+from texpr.support.record import Mutable, Record, field
 
 THREAD = Sym("thread of the team")
 
@@ -27,8 +27,7 @@ WAYS = 4
 """The most slots among which a lane chooses what it reads: each takes a shuffle."""
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Record):
     """What is known where a statement runs: `facts`, never negative; `turns`: indices of loops that threads share, each in a
     turn and the thread's number; `ranges`: facts on these."""
 
@@ -65,8 +64,7 @@ def by_first() -> Frame:
     return Frame(ranges=tuple(in_loop(THREAD, expr(1))))
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Record):
     """An element as a statement sees it: the slots that it may be in, over turns; the number of the `thread` that keeps it, and
     the slots `told`, over the program's indices; whether that thread is the one that runs the statement.
 
@@ -84,8 +82,7 @@ class Seen:
         return self.ways[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Dealt:
+class Dealt(Record):
     """How elements are dealt out. `thread` and `slots` are over `names`, the subscripts; `shape`: how many slots there are."""
 
     names: tuple[Sym, ...]
@@ -134,8 +131,7 @@ class Unfit(Exception):
         self.reason, self.notes = reason, notes
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
+class Price(Record):
     """What a warp does for a local: `shuffles`, or requests to `shared` memory, rounds of banks counted, and `barriers`."""
 
     shuffles: int
@@ -157,8 +153,7 @@ def _many(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-@dataclass(frozen=True, slots=True)
-class Lanes:
+class Lanes(Record):
     """A local in lanes: how it is `dealt` out, and what that costs. `unrolled`: loops that slots depend on."""
 
     dealt: Dealt
@@ -171,8 +166,7 @@ class Lanes:
         return prod(self.dealt.shape)
 
 
-@dataclass(slots=True)
-class _Digits:
+class _Digits(Mutable):
     """What is read off the subscripts so far."""
 
     shared: Mapping[ir.Loop, LoopMap]

@@ -8,14 +8,14 @@ Orders are searched by branch and bound, offsets never falling; a clique of bloc
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+
+from texpr.support.record import Mutable, Record, field
 
 TRIES = 20_000
 """The most nodes of a search."""
 
 
-@dataclass(frozen=True, slots=True)
-class Packed:
+class Packed(Record):
     """Offsets by number, the bytes up to the end of the last block, and the least that these can be, as far as is proved."""
 
     offsets: tuple[int, ...]
@@ -35,8 +35,7 @@ def pack(sizes: Sequence[int], aligns: Sequence[int], apart: Collection[tuple[in
     return Packed(search.best, search.total, search.bound, search.tried)
 
 
-@dataclass(slots=True)
-class _Search:
+class _Search(Mutable):
     sizes: Sequence[int]
     aligns: Sequence[int]
     beside: Sequence[frozenset[int]]

@@ -13,7 +13,6 @@ a loop use fill rings of slots, with a barrier each (`texpr.lowering.turns`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import partial
 
 from texpr.affine.expr import ZERO, Expr, expr
@@ -34,10 +33,10 @@ from texpr.lowering.turns import Phase, Ring, around, completed, reached, ring
 from texpr.relation.facts import known
 from texpr.schedule.marks import TENSOR, mark
 from texpr.support.diagnostic import limitation
+from texpr.support.record import Mutable, Record, field, replace
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Group:
+class _Group(Record, eq=False):
     """Copies that one barrier is for: neighbours in the list `number`, the last of them step `last` of it.
 
     `barrier`: one for each slot of their ring, if they have one. `phase`: which of them, and which of its phases.
@@ -54,8 +53,7 @@ class _Group:
         return Load(self.barrier, (phase.slot,))
 
 
-@dataclass(slots=True)
-class Tensors:
+class Tensors(Mutable):
     """The copies of one nest, by step. `team`: what holds all threads that run them. `given`: what is not negative anywhere.
 
     `rings`: of loads that later turns of a loop alone use, in slots.

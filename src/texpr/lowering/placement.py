@@ -9,7 +9,6 @@ for each grid iteration (and thread) that may be alive at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
@@ -23,13 +22,13 @@ from texpr.lowering.places import Distributed, Place
 from texpr.lowering.team import COPIES
 from texpr.mapping.nest import Nest
 from texpr.support.diagnostic import Limitation, Note, limitation
+from texpr.support.record import Mutable, field, replace
 
 OWN_BYTES = 8192
 """The largest array that a thread keeps for itself; a larger one goes to the workspace."""
 
 
-@dataclass(slots=True)
-class Placement:
+class Placement(Mutable):
     """Places by buffer, and the memory they ask for. `budget`: bytes that shared arrays must fit into together, or 0."""
 
     places: dict[Buffer, Place] = field(default_factory=dict[Buffer, Place])
@@ -52,8 +51,7 @@ def count(shape: tuple[Expr, ...]) -> int | None:
     return product
 
 
-@dataclass(slots=True)
-class Placer:
+class Placer(Mutable):
     """Decides for one nest. `slots_of`: for a local of a team, how each dimension is dealt out if one thread touches each
     element (None where several do). `lanes_of`: how lanes keep it, or Unfit, on demand with an example. `sizes`: what the
     workspace's size may depend on. `room`: bytes that locals of the block take together, if those share bytes that live at

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.ir.kernel import Space
 from texpr.ir.value import Buffer
 from texpr.lowering.owners import Dealt
+from texpr.support.record import Record, field
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(Record):
     """How elements of a local lie in the `blocks` of a cluster: runs of `run` consecutive ones along `dim` go round them.
 
     With no dimension all lie in the first block. `rank`: which of the blocks a block is. `known`: of subscripts that the
@@ -48,16 +47,14 @@ class Parts:
         return (*whole[: self.dim], part, *whole[self.dim + 1 :])
 
 
-@dataclass(frozen=True, slots=True)
-class Distributed:
+class Distributed(Record):
     """How the elements of one local lie in blocks; `crosses`: whether a block reads what another one has."""
 
     parts: Parts
     crosses: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Record):
     """One buffer's place.
 
     `register`: a single element kept in the variable of that name. Otherwise `space` and `buffer`, the memory it lives in: its

@@ -15,7 +15,6 @@ Every point keeps its own scalars; a scalar that lives within one group of state
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, minimum
 from texpr.ir import kernel as k
@@ -28,10 +27,10 @@ from texpr.lowering.emit import Emitter, is_simple
 from texpr.lowering.places import Place
 from texpr.mapping.distribute import distributes
 from texpr.mapping.nest import LoopMap
+from texpr.support.record import Mutable, Record
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
+class Tile(Record):
     """One loop's points: its map and the expression of its first index."""
 
     map: LoopMap
@@ -68,8 +67,7 @@ def _is_whole(tiles: tuple[Tile, ...]) -> Iterator[Value]:
             yield Op("le", (Index(tile.start + tile.map.tile, I64), Index(extent, I64)), BOOL)
 
 
-@dataclass(slots=True)
-class _SideBySide:
+class _SideBySide(Mutable):
     emitter: Emitter
     points: tuple[tuple[Sym, int], ...]
 

@@ -14,7 +14,6 @@ may not be there, or be another thread's, else.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from texpr.ir import program as ir
 from texpr.ir.rewrite import Rewriter, replace_loads
@@ -22,6 +21,7 @@ from texpr.ir.types import BOOL, I64
 from texpr.ir.uses import bound, loads
 from texpr.ir.value import Buffer, Index, Load, Op
 from texpr.lowering.names import Names
+from texpr.support.record import replace
 
 
 def promote(body: tuple[ir.Stmt, ...], names: Names, met: frozenset[Buffer] = frozenset()) -> tuple[ir.Stmt, ...]:

@@ -15,7 +15,6 @@ fixed, so that results are the same in each run.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
@@ -27,12 +26,12 @@ from texpr.lowering.emit import Emitter
 from texpr.lowering.team import Leaf
 from texpr.mapping.nest import Nest
 from texpr.mapping.reductions import Accumulator
+from texpr.support.record import Mutable
 
 WARP = 32
 
 
-@dataclass(slots=True)
-class Reduction:
+class Reduction(Mutable):
     """The registers and scratch arrays of one team reduction.
 
     `scratch`: of the warps of a block, if it has several. `joint`: of the blocks of a cluster, in the memory of each; `rank`

@@ -11,7 +11,6 @@ one run. The engine tests nothing, so each run begins and ends, at every size, w
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
@@ -26,11 +25,11 @@ from texpr.presburger.formula import Ge
 from texpr.relation.conditions import Condition, condition
 from texpr.relation.facts import in_loop, known
 from texpr.support.diagnostic import Limitation, limitation
+from texpr.support.record import Record, replace
 from texpr.tma.swizzle import CHUNK
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Record):
     """The indices of a loop that tests leave: not less than any of `lows`, less than all of `highs`."""
 
     lows: tuple[Expr, ...]
@@ -57,8 +56,7 @@ class Bounds:
         return self.lows == (ZERO,) and len(self.highs) == 1 and self.highs[0].is_constant
 
 
-@dataclass(frozen=True, slots=True)
-class Clipped:
+class Clipped(Record):
     """What of a region is copied: `asked` must hold, and `bounds` are those of each dimension's index."""
 
     asked: tuple[Value, ...]
@@ -119,8 +117,7 @@ def _no_box(step: Step) -> Limitation:
     return limitation("E0916", step.span, reason, help="stage it by via=ld")
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(Record):
     """The dimensions of a region from `first` on as one run of `most` elements: `bounds` say which indices of the first
     dimension are copied, each of `unit` elements."""
 

@@ -7,7 +7,6 @@ of each access is the same number in all lanes, once loops are unrolled; all lan
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import product
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr
@@ -29,10 +28,10 @@ from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
 from texpr.schedule.marks import ASYNC, TENSOR, VECTOR, mark
 from texpr.support.diagnostic import Note
+from texpr.support.record import Mutable, field
 
 
-@dataclass(slots=True)
-class Shuffles:
+class Shuffles(Mutable):
     """Answers for the locals of one nest. `atomics`: updates that threads make in memory."""
 
     needs: Needs

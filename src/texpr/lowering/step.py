@@ -6,7 +6,6 @@ par 128 |a| #tma(128, 64, 32) { par 64 |b| { As[…] = A[128 * bi + a, 64 * ko +
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.affine.simplify import Simplifier
@@ -25,12 +24,12 @@ from texpr.schedule.rows import GROUP, table_of
 from texpr.schedule.tensor import Boxes
 from texpr.schedule.views import View
 from texpr.support.diagnostic import Limitation, limitation
+from texpr.support.record import Record, replace
 from texpr.support.span import Span
 from texpr.tma.swizzle import Swizzle
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Step:
+class Step(Record, eq=False):
     """A step as copies of boxes between the shared array `tile` and `tensor`, in either direction: an element, in its loops.
 
     `seen`: the latter in the dimensions in which boxes are told, the tensor's own or those of a view.
@@ -94,8 +93,7 @@ class Step:
         return replace(load, index=tuple(e.substitute(first) for e in load.index))
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
+class _Read(Record):
     """A step as its loops and its mark say it: `numbers` are the mark's, `words` are beside them, `view` is what ends it."""
 
     leaf: Leaf

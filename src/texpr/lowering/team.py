@@ -14,7 +14,6 @@ Before: the body of a grid iteration. After: leaves that no barrier may enter, i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
@@ -24,6 +23,7 @@ from texpr.ir.value import Buffer
 from texpr.mapping.nest import Nest, Role
 from texpr.mapping.reductions import Accumulator, accumulators
 from texpr.schedule.marks import TENSOR, VECTOR, mark
+from texpr.support.record import Record, field
 
 
 class Who(Enum):
@@ -42,8 +42,7 @@ HALVES = (Who.PARTIAL, Who.MIDDLE)
 """Who runs what of a reduction comes before its total."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Leaf:
+class Leaf(Record, eq=False):
     """One step. `accumulators` and `replicated` (whether every thread keeps the result) for the halves of a reduction."""
 
     who: Who
@@ -52,16 +51,14 @@ class Leaf:
     replicated: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Loop:
+class Loop(Record, eq=False):
     """A `seq` that all threads of the team run together."""
 
     stmt: ir.Seq
     body: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Branch:
+class Branch(Record, eq=False):
     """An `if` that all threads decide alike; its condition was evaluated by the leaf before it, into `decided`."""
 
     stmt: ir.If
@@ -73,8 +70,7 @@ class Branch:
 Node: TypeAlias = Leaf | Loop | Branch
 
 
-@dataclass(frozen=True, slots=True)
-class Team:
+class Team(Record):
     """The tree of a nest, and where each statement stands in it."""
 
     nodes: tuple[Node, ...]
@@ -206,8 +202,7 @@ def thread_of(nest: Nest, loops: tuple[ir.Loop, ...]) -> Expr:
     return total
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
+class Around(Record):
     """Where a step lies: in which loops of the team, outermost first, and in which list."""
 
     loops: tuple[ir.Seq, ...]

@@ -10,7 +10,6 @@ copy As[1, …] = A_map[64 * ko + 32, 128 * bi]
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from math import prod
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum
@@ -31,6 +30,7 @@ from texpr.schedule.columns import Column, Window, column
 from texpr.schedule.rows import GROUP
 from texpr.schedule.tensor import Boxes, Planned, dense_strides, planned
 from texpr.support.diagnostic import Limitation, limitation
+from texpr.support.record import Mutable, field, replace
 from texpr.support.span import Span
 from texpr.tma.elements import Fill
 from texpr.tma.model import Copy, Refusal
@@ -75,8 +75,7 @@ def _dims(
             yield f"dimension {dim}, of size S = {size}, box B = {box}, element stride e = {stride}"
 
 
-@dataclass(slots=True)
-class Maps:
+class Maps(Mutable):
     """The maps of a kernel, made as copies ask for them. `facts`: what is not negative where a copy begins; `sizes`: of all."""
 
     places: Mapping[Buffer, Place]

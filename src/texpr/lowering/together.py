@@ -9,7 +9,6 @@ GPUs", IPDPS 2020.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
 from texpr.affine.expr import Sym
 from texpr.ir import kernel as k
@@ -19,6 +18,7 @@ from texpr.ir.value import Buffer
 from texpr.lowering.names import Names
 from texpr.schedule.marks import OFF
 from texpr.support.diagnostic import limitation
+from texpr.support.record import Record, replace
 
 
 def gather(
@@ -34,8 +34,7 @@ def gather(
     return found, tuple(loop.together.meeting for loop in together(found) if loop.together is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Gathering:
+class _Gathering(Record):
     name: str
     names: Names
     asked: Mapping[Sym, ir.Directive]

@@ -10,7 +10,6 @@ have had a copy, which what is tested around the reader must show.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr, maximum
 from texpr.affine.facts import Known
@@ -23,10 +22,10 @@ from texpr.presburger.formula import Or
 from texpr.relation.conditions import condition
 from texpr.relation.facts import facts_of, in_loop, known
 from texpr.support.diagnostic import Limitation, limitation
+from texpr.support.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Phase:
+class Phase(Record):
     """The barrier of a copy among those of its group, and how often its phases have completed when the copy starts."""
 
     slot: Expr
@@ -37,8 +36,7 @@ class Phase:
         return Phase(self.slot.substitute({sym: turn}), self.completed.substitute({sym: turn}))
 
 
-@dataclass(frozen=True, slots=True)
-class Ring:
+class Ring(Record):
     """`slots` that a copy fills in turn, in those turns of the loop `sym` that are ≥ `first` and < `end`."""
 
     phase: Phase

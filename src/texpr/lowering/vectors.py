@@ -14,7 +14,6 @@ What a thread keeps for itself is in registers and needs no vectors: its indices
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
@@ -28,6 +27,7 @@ from texpr.lowering.places import Place
 from texpr.schedule.marks import VECTOR, mark
 from texpr.schedule.vectors import Lanes, Obstacle, maybe_read, reads
 from texpr.support.diagnostic import TexprError
+from texpr.support.record import Mutable, field, replace
 
 
 def in_lanes(emitter: Emitter, loop: ir.Loop) -> Iterator[k.Stmt]:
@@ -38,8 +38,7 @@ def in_lanes(emitter: Emitter, loop: ir.Loop) -> Iterator[k.Stmt]:
     yield from body if whole is None else (k.If(whole, body, (emitter.loop(loop),), span=loop.span),)
 
 
-@dataclass(slots=True)
-class _Vector:
+class _Vector(Mutable):
     """One loop on its way. `whole`: what holds where all lanes run. `held`: what lanes have of an element in registers.
 
     `lets`, `scalars`: for each lane, its own symbols and buffers for those of the body.

@@ -8,11 +8,11 @@ past it. Of ways of which one passes all that another does, the other stands for
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from texpr.ir import program as ir
 from texpr.lowering.team import Branch, Leaf, Loop, Node, below
+from texpr.support.record import Mutable, Record, field
 
 Gap: TypeAlias = tuple[int, int]
 """A list of steps (its number in the order of `lists`) and a gap in it."""
@@ -23,8 +23,7 @@ MANY = 64
 """The most ways that are told apart. Where there are more, what all of them pass stands for them: never too little is asked."""
 
 
-@dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(Record):
     """A list of steps. `loop`: of which it is the body."""
 
     number: int
@@ -65,8 +64,7 @@ _Stop: TypeAlias = tuple[Steps, int]
 """A step: the list it lies in, and its number there."""
 
 
-@dataclass(slots=True)
-class Ways:
+class Ways(Mutable):
     """The ways of one tree. `runs`: whether a loop surely runs where it is reached.
 
     `coarse`: whether there were so many ways somewhere that less is known than could be.

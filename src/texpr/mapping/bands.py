@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from texpr.affine.expr import Atom, Sym, children
 from texpr.ir import program as ir
 from texpr.ir.value import Load
+from texpr.support.record import replace
 
 
 def band(par: ir.Par) -> tuple[tuple[ir.Par, ...], tuple[ir.Stmt, ...]]:

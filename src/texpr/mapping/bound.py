@@ -9,7 +9,6 @@ schedule places in shared memory, runs in order, like a `seq`, all threads toget
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
 
 from texpr.ir import program as ir
@@ -20,6 +19,7 @@ from texpr.schedule.cluster import blocks
 from texpr.schedule.marks import BIND, BLOCK, CLUSTERS, UNROLL, VECTOR, asked_at, level_of, mark
 from texpr.schedule.tree import with_blocks
 from texpr.support.diagnostic import Note, error
+from texpr.support.record import Record
 
 THREAD_LEVELS = ("lane", "warp", *BLOCK, *CLUSTERS)
 """Levels inside a block or a cluster, the fastest digit of the thread number first. Of a block's, a kernel uses the first two
@@ -57,8 +57,7 @@ def require_outside(body: tuple[ir.Stmt, ...]) -> None:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Widths:
+class Widths(Record):
     """How many threads each level of a block has, and how many blocks each of a cluster."""
 
     of: Mapping[str, int]

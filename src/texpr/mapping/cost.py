@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from texpr.affine.expr import Expr, Sym
 from texpr.ir import kernel as k
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Value
 from texpr.ir.value import walk as value_walk
 from texpr.isa.levels import Level, Space
+from texpr.support.record import Record
 
 SECTOR, LINE, WARP = 32, 128, 32
 BANKS, WORD = 32, 4
@@ -27,8 +27,7 @@ Point = dict[Sym, int]
 """Where one thread is: its coordinates, and the indices of the loops that it runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(Record):
     """One load, store or atomic of one warp. Counts are None where the element depends on data.
 
     Global: `sectors` moved, the `least` that hold the same bytes, `lines`. Shared: `conflicts`, further rounds of the banks.
@@ -45,8 +44,7 @@ class Access:
     conflicts: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Record):
     """One load, store or atomic of one warp: the first element that each lane touches, `count` of them side by side."""
 
     load: Load

@@ -12,7 +12,6 @@ the last radix does not divide the extent, a comparison keeps the rest out.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import count, pairwise
 from math import prod
@@ -30,6 +29,7 @@ from texpr.mapping.digits import Digits
 from texpr.mapping.radices import chain, divisors
 from texpr.mapping.solve import solve
 from texpr.mapping.streams import band_of
+from texpr.support.record import Mutable, replace
 
 WORTH = 9, 10
 """A cut is made where the cost of memory falls to less than this share: digits are arithmetic too."""
@@ -45,8 +45,7 @@ def cut(function: ir.Function, known: Collection[Sym], values: Mapping[Sym, int]
     return replace(function, body=cutter.block(function.body))
 
 
-@dataclass(slots=True)
-class _Cutter:
+class _Cutter(Mutable):
     known: frozenset[Sym]
     values: Mapping[Sym, int]
     threads: int

@@ -8,7 +8,6 @@ as little as it takes. Where the cost is then as if banks never conflicted, no Ï
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from math import prod
@@ -22,6 +21,7 @@ from texpr.mapping.reductions import is_atomic
 from texpr.mapping.sigma import by_solving
 from texpr.mapping.streams import WORD
 from texpr.schedule.marks import TENSOR, mark
+from texpr.support.record import Mutable, Record, field
 
 LANES = 32
 LONGER = 0, 1, 2, 4
@@ -31,8 +31,7 @@ NO_BANKS = 1 << 30
 """So many banks that none conflict."""
 
 
-@dataclass(frozen=True, eq=False)
-class Band:
+class Band(Record, eq=False, dict=True):
     """A band, and its maps by shape alone."""
 
     loops: tuple[ir.Par, ...]
@@ -54,8 +53,7 @@ class Band:
         return frozenset(load.buffer for s in ir.walk(self.body) for load in loads(s))
 
 
-@dataclass
-class Dealer:
+class Dealer(Mutable, dict=True):
     """Deals out the bands of a team that runs `body` for each iteration of `grid`.
 
     `met`: arrays of the team that more than one thread touches an element of, whatever mapping; `room`: bytes for all of them;

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from math import prod
 
 from texpr.affine.expr import Sym
@@ -39,6 +38,7 @@ from texpr.mapping.reductions import is_atomic
 from texpr.mapping.sigma import by_solving
 from texpr.schedule.marks import CLUSTERS, level_of
 from texpr.support.diagnostic import error
+from texpr.support.record import Record, replace
 
 THREADS = 256
 """Threads of a block where nothing is known to be better."""
@@ -185,8 +185,7 @@ def _own(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], values: Mapping[S
     return Nest(tuple(maps[p] for p in loops), body, 1, threads, maps, solved=(solved,))
 
 
-@dataclass(frozen=True, slots=True)
-class _Dealt:
+class _Dealt(Record):
     """What became of the bands of a team; see `Nest`."""
 
     maps: tuple[LoopMap, ...]
@@ -195,8 +194,7 @@ class _Dealt:
     longer: Mapping[Buffer, int]
 
 
-@dataclass(frozen=True, slots=True)
-class _Dealing:
+class _Dealing(Record):
     values: Mapping[Sym, int]
     met: frozenset[Buffer]
     room: int

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from texpr.affine.expr import ZERO, Expr
+from texpr.support.record import Record
 
 Digits: TypeAlias = tuple[tuple[int, int], ...]
 """Loop (its place in the band) and radix of each digit of a thread number, fastest first."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Digit:
+class Digit(Record, order=True):
     """One digit of a thread number, `thread / stride % radix`, and what a step of it adds to a loop's index."""
 
     radix: int

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
@@ -26,6 +25,7 @@ from math import prod
 from texpr.mapping.streams import Band, Stream
 from texpr.mapping.warps import REMEMBERED
 from texpr.mapping.weights import WEIGHTS
+from texpr.support.record import Mutable, Record
 
 DIFFERENCES = 12_000
 """How many differences are looked at for one pair of windows before one bound is given up for it."""
@@ -43,8 +43,7 @@ BRANCHES = 20000
 """How many values are tried for the inequalities before the bound is left at what is known by then."""
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Record):
     """So many bytes of one stream: a sector or a line of it.
 
     `start`: where in a window the band's first iteration lies, if that is the same whatever the loops around and inside do.
@@ -66,8 +65,7 @@ class Window:
         return frozenset(n for n, step in enumerate(self.steps) if step % self.size)
 
 
-@dataclass(frozen=True, slots=True)
-class Least:
+class Least(Record):
     """Bounds on what a band costs: `sectors` alone, and `weighted` as `Cost.weighted` is, where no banks conflict.
 
     They hold where no more lanes are idle than must be; `idling`, below `weighted`, holds for every mapping. `proved`: False
@@ -298,8 +296,7 @@ def cheapest(weights: Sequence[int], table: Table, lanes: int) -> tuple[int, boo
     return (search.best, True) if search.best is not None and search.left >= 0 else (search.alone, False)
 
 
-@dataclass(slots=True)
-class _Inequalities:
+class _Inequalities(Mutable):
     weights: list[int]
     table: list[list[int]]
     lanes: int

@@ -9,7 +9,6 @@ sequentially inside a thread. Where an extent is not divisible, the padding is a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from math import prod
 
@@ -19,6 +18,7 @@ from texpr.ir.value import Buffer
 from texpr.mapping.digits import Digit, share
 from texpr.mapping.solve import Solution
 from texpr.mapping.streams import Band
+from texpr.support.record import Record, field
 
 
 class Role(Enum):
@@ -29,8 +29,7 @@ class Role(Enum):
     REDUCE = "reduce"  # a team loop whose iterations meet in accumulators
 
 
-@dataclass(frozen=True, slots=True)
-class LoopMap:
+class LoopMap(Record):
     """The map of one `par`.
 
     `tile`: iterations a block coordinate spans; `digits`: of the thread number, the weight of each the product of the radices
@@ -75,8 +74,7 @@ def one_digit(radix: int, stride: int = 1) -> tuple[Digit, ...]:
     return (Digit(radix, stride),) if radix > 1 else ()
 
 
-@dataclass(frozen=True, slots=True)
-class Solved:
+class Solved(Record):
     """What the solver of σ found for one band of loops."""
 
     loops: tuple[ir.Par, ...]
@@ -84,8 +82,7 @@ class Solved:
     solution: Solution
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Nest:
+class Nest(Record, eq=False):
     """One kernel's worth of program: a grid band and what each of its iterations does.
 
     `team` threads share an iteration of the grid band (1: each thread runs its own), `threads` make a block; where the team is

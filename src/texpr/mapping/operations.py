@@ -7,17 +7,16 @@ more; equal parts are computed once.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
 from functools import lru_cache
 
 from texpr.affine.expr import Expr, FloorDiv, Max, Min, Mod, Sym, Xor, children
 from texpr.mapping.weights import INSTRUCTIONS
+from texpr.support.record import Record, names
 
 REMEMBERED = 1 << 12
 
 
-@dataclass(frozen=True, slots=True)
-class Operations:
+class Operations(Record):
     """On indices, by kind. `pairs`: remainders whose division is made anyway; `open`: divisions and remainders by sizes."""
 
     additions: int = 0
@@ -29,12 +28,12 @@ class Operations:
     open: int = 0
 
     def __add__(self, other: Operations) -> Operations:
-        return Operations(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+        return Operations(*(getattr(self, name) + getattr(other, name) for name in names(self)))
 
     @property
     def instructions(self) -> int:
         """How many instructions these become: see `weights`."""
-        return sum(getattr(self, f.name) * weight for f, weight in zip(fields(self), INSTRUCTIONS, strict=True))
+        return sum(getattr(self, name) * weight for name, weight in zip(names(self), INSTRUCTIONS, strict=True))
 
 
 def is_power(number: int) -> bool:

@@ -12,18 +12,17 @@ negative, of what is not negative in the case's box; Δ does not move within the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from math import gcd
 
 from texpr.mapping.digits import Digits
 from texpr.mapping.streams import Band
+from texpr.support.record import Mutable, Record, field
 
 ORDERS = 50_000
 """Prefixes of digits that are looked at; past that the best found so far is taken."""
 
 
-@dataclass(frozen=True, slots=True)
-class Phi:
+class Phi(Record):
     """Binary digits of a warp's lanes, fastest first, as the loop of each; φ there; whether no order is better."""
 
     loops: tuple[int, ...]
@@ -84,8 +83,7 @@ def rooms(band: Band) -> tuple[int, ...]:
     return tuple(most if e is None else min(most, max(0, e - 1).bit_length()) for e in band.extents)
 
 
-@dataclass(slots=True)
-class _Search:
+class _Search(Mutable):
     band: Band
     room: tuple[int, ...]
     lanes: int

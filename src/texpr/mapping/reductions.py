@@ -4,7 +4,8 @@
 
 - a *team reduction*, kept as it is: partial values in registers, combined over the threads of a block;
 - at the top of a program, two of them: blocks reduce chunks into a buffer of partial values, then one block reduces those;
-- a `seq` loop of the thread that owns the element, where other `par`s give enough parallelism or no order can be freed;
+- a `seq` loop of the thread that owns the element, where other `par`s give enough parallelism, or no order can be freed, or
+  at most half as many iterations as a warp has threads;
 - a plain `par` with atomic updates (`#atomic`): where the element depends on the reduced index, for integer updates and
   for maximum and minimum, or where the text asks.
 
@@ -13,9 +14,9 @@ Before: a function as checked. After: every `par … reduce` left is a team redu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
+from math import inf, prod
 
 from texpr.affine.expr import Expr, Sym, expr, minimum
 from texpr.ir import program as ir
@@ -28,13 +29,19 @@ from texpr.mapping.bound import is_own
 from texpr.schedule.combining import combined_by_engine
 from texpr.schedule.marks import BIND, TENSOR, asked_at, level_of, mark
 from texpr.support.diagnostic import limitation
+from texpr.support.record import Record, replace
 
 BLOCK_CHUNK, CORE_CHUNK = 4096, 65536
 """Iterations of a reduction at the top of a program that one block, or one CPU core, takes at a time."""
 
+FEW = 16
+"""The most iterations that are too few for a warp: half of its threads, or more, would have none."""
 
-@dataclass(frozen=True, slots=True)
-class Accumulator:
+ENOUGH = 128
+"""Iterations that are threads enough, each of which does few others in turn."""
+
+
+class Accumulator(Record):
     """An element (or tuple of elements) that iterations meet in, and how."""
 
     targets: tuple[Load, ...]
@@ -61,15 +68,20 @@ def is_atomic(loop: ir.Loop) -> bool:
     return any(d.name == "atomic" for d in loop.directives)
 
 
-def arrange(function: ir.Function, chunk: int = BLOCK_CHUNK) -> ir.Function:
-    """`function` with every parallel reduction in one of the forms above. `chunk`: what one block reduces at the top."""
+def arrange(function: ir.Function, chunk: int = BLOCK_CHUNK, few: int = 0) -> ir.Function:
+    """`function` with every parallel reduction in one of the forms above. `chunk`: what one block reduces at the top.
+
+    `few`: iterations of which a team would leave most threads idle, so that one thread does them in turn where there are
+    iterations around them for others.
+    """
     names = {b.name for b in ir.buffers(function)} | {s.name for s in bound(function.body)} | {s.name for s in function.sizes}
-    return replace(function, body=_Arranger(chunk, names).host(function.body))
+    return replace(function, body=_Arranger(chunk, few, names).host(function.body))
 
 
 class _Arranger:
-    def __init__(self, chunk: int, names: set[str]):
+    def __init__(self, chunk: int, few: int, names: set[str]):
         self.chunk = chunk
+        self.few = few
         self.names = names
 
     def fresh(self, base: str) -> str:
@@ -111,7 +123,10 @@ class _Arranger:
         loops, body = band(par)
         if _has_order(loops):
             return _in_place(loops, body)
-        plain, reducing = _parted(loops)
+        plain, reducing = _parted(_told_apart(loops, body))
+        few = _most(reducing) * _together(body) <= self.few and not any(map(_is_asked, loops))
+        if few and _most(plain) >= ENOUGH:
+            return rebuild(plain, _in_turn(rebuild(reducing, body)))
         if not reducing:
             return rebuild(plain, self.team(body))
         found = accumulators(body, _buffers(reducing))
@@ -127,7 +142,7 @@ class _Arranger:
         loops, body = band(par)
         if _has_order(loops):
             return _in_place(loops, body)
-        plain, reducing = _parted(loops)
+        plain, reducing = _parted(_told_apart(loops, body))
         if not reducing:
             return rebuild(plain, serial(body))
         found = accumulators(body, _buffers(reducing))
@@ -199,6 +214,45 @@ class _Arranger:
         return own, partial
 
 
+def _most(loops: Sequence[ir.Loop]) -> float:
+    """How many iterations nested loops have together; without end where the program does not say."""
+    return prod((loop.extent.constant if loop.extent.is_constant else inf) for loop in loops)
+
+
+def _is_asked(loop: ir.Par) -> bool:
+    """Whether somebody says what the loop is for."""
+    return loop.fully or bool(loop.directives) or is_own(loop)
+
+
+def _together(body: tuple[ir.Stmt, ...]) -> float:
+    """How many iterations of nested `par`s there may be at once; without end where somebody says what they are for."""
+    most = 1.0
+    for stmt in body:
+        inside = max(map(_together, ir.blocks(stmt)), default=1.0)
+        if isinstance(stmt, ir.Par):
+            inside *= inf if _is_asked(stmt) else max(1, _most((stmt,)))
+        most = max(most, inf if isinstance(stmt, ir.Instruction) else inside)
+    return most
+
+
+def _in_turn(body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
+    """`body` as one thread runs it, all its loops in order."""
+
+    def each(stmt: ir.Stmt) -> ir.Stmt:
+        match stmt:
+            case ir.Par():
+                (loop,) = _as_seq((stmt,))
+                return replace(loop, body=_in_turn(stmt.body))
+            case ir.Seq():
+                return replace(stmt, body=_in_turn(stmt.body))
+            case ir.If():
+                return replace(stmt, then=_in_turn(stmt.then), orelse=_in_turn(stmt.orelse))
+            case _:
+                return stmt
+
+    return tuple(map(each, body))
+
+
 _Slot = tuple[Buffer, tuple[Expr, ...]]
 
 
@@ -219,6 +273,20 @@ def _in_place(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> tuple[ir.
     if not _invariant(found, reducing, body) and all(_may_be_atomic(a, reducing, body) for a in found):
         return rebuild(tuple(_atomic(p) if p.reduce else p for p in loops), serial(body))
     return rebuild(tuple(_as_seq((p,))[0] if p.reduce else p for p in loops), serial(body))
+
+
+def _told_apart(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> tuple[ir.Par, ...]:
+    """`loops` without the `reduce` of those whose index is a subscript, in one place, of all that they update: iterations of
+    these never meet."""
+
+    def never_meets(loop: ir.Par) -> bool:
+        places: dict[Buffer, set[int]] = {}
+        for target in (t for a in accumulators(body, frozenset(loop.reduce)) for t in a.targets):
+            own = {at for at, e in enumerate(target.index) if e.as_sym is loop.sym}
+            places[target.buffer] = places.get(target.buffer, own) & own
+        return all(places.values())
+
+    return tuple(replace(p, reduce=()) if p.reduce and not _is_asked(p) and never_meets(p) else p for p in loops)
 
 
 def _atomic(loop: ir.Par) -> ir.Par:

@@ -16,13 +16,13 @@ a tile's rows begin anywhere where those of the array do, though its first one m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, prod
 
 from texpr.mapping.least import Table, Window, cheapest, shared_by, together
 from texpr.mapping.streams import Band, Stream
 from texpr.mapping.weights import WEIGHTS
+from texpr.support.record import Record
 
 
 def least_of_rows(band: Band) -> Fraction:
@@ -41,8 +41,7 @@ def least_of_rows(band: Band) -> Fraction:
     return prod(band.counted) * (each(lanes) if filled else min(map(each, range(1, lanes + 1))))
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
+class _Rows(Record):
     """Of windows of `size` bytes: how many units of them a lane has at least, and rows, with what they weigh and share."""
 
     size: int

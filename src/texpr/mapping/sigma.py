@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from math import prod
 
@@ -14,6 +13,7 @@ from texpr.mapping.digits import Digits, of_loops
 from texpr.mapping.nest import LoopMap, Role, Solved
 from texpr.mapping.solve import Solution, solve
 from texpr.mapping.streams import Band, band_of
+from texpr.support.record import replace
 
 REMEMBERED = 256
 

@@ -12,7 +12,6 @@ however it goes about it: there the cheapest steps come first, but no more digit
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import permutations
@@ -25,6 +24,7 @@ from texpr.mapping.rows import least_of_rows
 from texpr.mapping.streams import Band, Request
 from texpr.mapping.warps import REMEMBERED, Cost, Warps, box_of, sums, touched, touching
 from texpr.mapping.weights import WEIGHTS
+from texpr.support.record import Mutable, Record, field, replace
 
 WORK = 60_000
 """Sets of lanes looked at before the search ends with what it has."""
@@ -46,8 +46,7 @@ FRONT = 6
 """Of mappings that differ in what they are good for, so many are kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Record):
     """What a search found: see `Solution`."""
 
     cost: Cost
@@ -57,8 +56,7 @@ class Found:
     work: int
 
 
-@dataclass(frozen=True)
-class Solution:
+class Solution(Record, dict=True):
     """The digits of a block's threads, fastest first, what they cost, and how good that is.
 
     Bounds are found when they are asked for, and so are costs where there was no choice, and no `search`.
@@ -159,8 +157,7 @@ def _alone(band: Band, digits: Digits) -> Found:
     return Found(cost, cost, ((digits, cost),), warps.work > WORK, warps.work)
 
 
-@dataclass
-class _Search:
+class _Search(Mutable, dict=True):
     band: Band
     warps: Warps
     shape: Digits

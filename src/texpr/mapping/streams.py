@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import prod
 
@@ -26,6 +25,7 @@ from texpr.ir.value import Buffer, Load, walk
 from texpr.mapping.operations import addressed
 from texpr.mapping.radices import chain, divisors
 from texpr.schedule.marks import VECTOR, mark
+from texpr.support.record import Mutable, Record, field, replace
 
 OPEN = 4099
 """About what an open size is taken to be: larger than any tile, odd, and not near a power of two times a small number."""
@@ -49,8 +49,7 @@ Outer = tuple[tuple[int, int | None], ...]
 """Steps in bytes and extents of loops that are not the band's; None: an extent that is open."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Record):
     """What the memory of a machine answers at once: lanes of a warp, bytes of a sector and of a line, banks of a word each."""
 
     lanes: int = 32
@@ -59,8 +58,7 @@ class Request:
     banks: int = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
+class Stream(Record):
     """One access. `steps`: bytes that an iteration of each of the band's loops moves it on; `first`: where it begins.
 
     `outer`: the loops inside of the band around it, with the extents that weigh it. `times`: how often the text has it.
@@ -88,8 +86,7 @@ class Stream:
         return total
 
 
-@dataclass(frozen=True, slots=True)
-class Band:
+class Band(Record):
     """What σ is solved for: names and extents of the loops of a band (None: open), and the accesses below them.
 
     `spans`: what open extents are taken to be where a number is needed. `entered`: how often a team of threads, which shares
@@ -240,8 +237,7 @@ def _trips(loop: ir.Loop) -> tuple[Sym, int | None]:
 _Inner = tuple[tuple[Sym, int | None], ...]
 
 
-@dataclass(slots=True)
-class _Builder:
+class _Builder(Mutable):
     """Gathers streams. `lanes`: loops whose iterations are the lanes of vectors: one access for all of them. `meaning`: indices
     of the text in those of `syms`, where these are others."""
 

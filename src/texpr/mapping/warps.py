@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise, product
@@ -25,6 +24,7 @@ from texpr.affine.expr import Expr
 from texpr.mapping.digits import Digits, of_lanes
 from texpr.mapping.streams import INSIDE, OPEN, WORD, Band, Request, Stream
 from texpr.mapping.weights import WEIGHTS
+from texpr.support.record import Mutable, Record, field
 
 Box: TypeAlias = tuple[int, ...]
 """Iterations along each loop of a band."""
@@ -34,8 +34,7 @@ _Point: TypeAlias = tuple[Expr | None, tuple[int, ...]]
 REMEMBERED = 1 << 14
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(Record):
     """Of a whole band, or of one stream in it. `conflicts`: further rounds of the banks of shared memory. `arithmetic`:
     instructions that find indices and addresses; it decides between mappings that cost memory the same."""
 
@@ -75,8 +74,7 @@ class Cost:
         return self.weighted, self.arithmetic
 
 
-@dataclass(slots=True)
-class Warps:
+class Warps(Mutable):
     """Counts for one band; it remembers what it has counted. `work`: sets of lanes looked at, which limits count.
 
     `lanes`: threads whose requests count as one, where that is not a warp.

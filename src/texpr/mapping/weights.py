@@ -5,12 +5,12 @@ The unit is a quarter of a clock of a multiprocessor: the slot of one instructio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from texpr.support.record import Record
 
-@dataclass(frozen=True, slots=True)
-class Weight:
+
+class Weight(Record):
     """One number. `says`: what a source says of it; `source`: which, "assumed" where there is none."""
 
     part: str

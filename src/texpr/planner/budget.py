@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from texpr.isa.target import Target
+from texpr.support.record import Record
 
 BLOCKS = 2
 """Blocks that a multiprocessor shall hold at a time: one computes while another one waits for memory."""
@@ -26,8 +25,7 @@ OVERHEAD, FOR_LOOP = 16, 8
 """Registers of a thread for addresses and what the compiler of the machine wants, and for each loop of the nest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Record):
     """`threads`: of a block, at most. `shared`: bytes of a block. `registers`: 32-bit words of a thread that tiles may take."""
 
     threads: int

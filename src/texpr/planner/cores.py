@@ -13,7 +13,6 @@ neighbouring lanes read and rows do not differ in, so that each element is read 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 
@@ -25,6 +24,7 @@ from texpr.planner.follow import Follower
 from texpr.planner.model import Form, form
 from texpr.planner.nest import Nest, NoPlan, Subscript, Touch
 from texpr.planner.search import WHOLE
+from texpr.support.record import Record
 
 ROWS = range(1, 17)
 WIDE = (1, 2, 4, 8)
@@ -43,8 +43,7 @@ KINDS, NARROW = ("f32", "f64"), ("f16", "bf16")
 """Types that are computed in vectors as they are, and those that are read as vectors of f32."""
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
+class Panel(Record):
     """`rows` × `lanes` results in registers, `steps` of each split loop in order at a time, over `panels` in the cache.
 
     `outside`: loops in order that stay around it whole.
@@ -134,8 +133,7 @@ def _is_far(touch: Touch, step: Sym) -> bool:
     return touch.reads and touch.index is not None and any(step in part.steps for part in touch.index[:-1])
 
 
-@dataclass(slots=True, kw_only=True)
-class CoreScript(Follower):
+class CoreScript(Follower, kw_only=True):
     """Lays `nest` out over cores and lanes as `panel` has it."""
 
     nest: Nest

@@ -6,7 +6,6 @@ A step that a plan rests on ends the attempt (`Refused`); one that is only bette
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from texpr.ir import program as ir
 from texpr.ir.text import print_directive
@@ -15,6 +14,7 @@ from texpr.schedule.apply import follow
 from texpr.schedule.state import State
 from texpr.schedule.tree import loops
 from texpr.support.diagnostic import TexprError
+from texpr.support.record import Mutable, field
 from texpr.support.span import Span
 
 
@@ -31,8 +31,7 @@ def told(directive: ir.Directive, reason: TexprError) -> str:
     return f"{print_directive(directive)}: {reason.diagnostics[0].code}: {reason.diagnostics[0].message}"
 
 
-@dataclass(slots=True)
-class Follower:
+class Follower(Mutable):
     """`state` after `directives`, which are told to stand at `span`. `dropped`: what was refused and left out."""
 
     state: State

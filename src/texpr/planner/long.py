@@ -10,7 +10,6 @@ as few blocks as that needs: nothing else reads as little.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 
 from texpr.affine.expr import Expr
@@ -19,13 +18,13 @@ from texpr.ir.uses import loads
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
 from texpr.planner.follow import Follower
+from texpr.support.record import Record
 
 SCRATCH = 4096
 """Bytes of a block's shared memory that are left to what its warps sum up."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Record):
     """`outer`: the loops of the grid; `inner`: bands over elements of rows. `kept`: inputs of which rows are kept, and how
     often each is read. `blocks` of a cluster keep them."""
 
@@ -99,8 +98,7 @@ def _bytes(shape: tuple[Expr, ...], buffer: Buffer) -> int | None:
     return prod(e.constant for e in shape) * buffer.dtype.bytes
 
 
-@dataclass(slots=True, kw_only=True)
-class Long(Follower):
+class Long(Follower, kw_only=True):
     """Gives the rows to the blocks of a cluster."""
 
     rows: Rows

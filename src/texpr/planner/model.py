@@ -8,20 +8,19 @@ where it does not begin at one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil, prod
 
 from texpr.affine.expr import Expr, Sym
 from texpr.ir.value import Buffer
 from texpr.isa.memories import GLOBAL
 from texpr.planner.nest import NOMINAL, Nest, Touch
+from texpr.support.record import Record
 
 Tile = Mapping[Sym, int]
 """Iterations of each loop that a block makes between two barriers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Record):
     """The box of a buffer as a function of the tile: for each dimension the sizes of its steps by loop, and its own spread."""
 
     buffer: Buffer

@@ -10,7 +10,6 @@ accesses. All of this is read off the instances and accesses of the relation; wh
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from texpr.affine.expr import ZERO, Expr, Sym, term
@@ -18,6 +17,7 @@ from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.relation.collect import model
 from texpr.relation.model import Access, Branch, Instance
+from texpr.support.record import Record
 
 NOMINAL = 4096
 """What an extent that is not known is taken to be."""
@@ -31,8 +31,7 @@ class NoPlan(Exception):
     """Why a nest is left to the mapping that needs no schedule: a whole sentence."""
 
 
-@dataclass(frozen=True, slots=True)
-class Subscript:
+class Subscript(Record):
     """Σ steps[loop] · loop + base: one subscript, in the loops of the nest; `base` does not vary in it but for a constant."""
 
     steps: Mapping[Sym, int]
@@ -44,8 +43,7 @@ class Subscript:
         return self.base - self.base.constant
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Touch:
+class Touch(Record, eq=False):
     """One access in the body of the nest. `index`: its subscripts, None where one is data or not affine in the loops; `shape`:
     the extents of these dimensions, which those of a flat buffer are delinearised to.
 
@@ -66,8 +64,7 @@ class Touch:
         return self.index is None or any(sym in each.steps for each in self.index)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Nest:
+class Nest(Record, eq=False):
     """`loops`: the way from the outermost `par` to the innermost statement. `trips`: their extents, or `NOMINAL`."""
 
     loops: tuple[ir.Loop, ...]

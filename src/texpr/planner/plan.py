@@ -5,8 +5,6 @@ A candidate that is refused gives way to the next best one; a nest without any s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
@@ -22,13 +20,13 @@ from texpr.planner.wide import Wide
 from texpr.schedule.apply import start
 from texpr.schedule.state import State
 from texpr.support.diagnostic import TexprError
+from texpr.support.record import Record, replace
 
 ATTEMPTS = 4
 """Candidates of a nest that are tried, at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Record):
     """What became of the nest at `line`: `candidate` by model, or `reason` why it has none. `refused`: what was tried first."""
 
     line: int
@@ -37,8 +35,7 @@ class Chosen:
     refused: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(Record):
     """`schedule`: None where no nest is worth one. `state`: the function after it. `failed`: why it was given up as a whole."""
 
     schedule: ir.Schedule | None

@@ -8,7 +8,6 @@ stage … in=shared      what is read over and over, copied ahead (`pipeline`); 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from texpr.affine.expr import Sym
@@ -19,13 +18,13 @@ from texpr.planner.budget import STAGES
 from texpr.planner.follow import Follower
 from texpr.planner.nest import Nest
 from texpr.planner.search import Candidate, Staging
+from texpr.support.record import Mutable
 
 UNROLLED = 16
 """A `seq` inside a tile of so few iterations is written out."""
 
 
-@dataclass(slots=True)
-class Loops:
+class Loops(Mutable):
     """The loops that a tile makes of one: outside of it, over threads, over a thread's own iterations."""
 
     outer: str | None = None
@@ -33,8 +32,7 @@ class Loops:
     own: str | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class Script(Follower):
+class Script(Follower, kw_only=True):
     """Lays `nest` out over blocks and threads as `candidate` has it."""
 
     nest: Nest

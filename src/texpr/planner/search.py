@@ -9,7 +9,6 @@ program gives the same answer everywhere: there is no clock and no chance in it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import product
 from math import ceil, inf, prod
 
@@ -19,6 +18,7 @@ from texpr.ir.value import Buffer
 from texpr.planner.budget import MULTIPROCESSORS, SHARED_COST, Budget
 from texpr.planner.model import Form, accesses, form, warp_bytes
 from texpr.planner.nest import Nest, NoPlan
+from texpr.support.record import Mutable, Record, field
 
 WIDEST = 128
 """Iterations of one loop in a tile, at most."""
@@ -47,8 +47,7 @@ GAIN = 0.98
 """A step of the descent is taken where it leaves this much of the cost, or less: small gains do not pay for larger tiles."""
 
 
-@dataclass(frozen=True, slots=True)
-class Staging:
+class Staging(Record):
     """`form`'s box is brought to shared memory in each iteration of the outer loop `at`; None: of the innermost grid loop."""
 
     form: Form
@@ -62,8 +61,7 @@ class Staging:
         return -(-prod(self.box) * self.form.buffer.dtype.bytes // 16) * 16
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Record):
     """`tile`: iterations of each loop in a block's tile. `own`: of these, those of one thread. `lane`: the loop along which
     neighbouring threads lie. `moved`, `direct`: bytes of global memory, by boxes and otherwise; `untiled`: without boxes.
     `reuse`: accesses of what is staged for each element brought. `cost`: as above, for one iteration."""
@@ -81,8 +79,7 @@ class Candidate:
     cost: float
 
 
-@dataclass(eq=False)
-class Search:
+class Search(Mutable, eq=False, dict=True):
     """`nest` under `budget`; buffers in `banned` are not staged. `in_order`: iterations of loops in order may not change
     places, so of those the innermost alone is cut, and what is around it stays outside of the tile."""
 

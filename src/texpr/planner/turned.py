@@ -9,14 +9,13 @@ tile are longer by a word, so that a column lies in all banks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from texpr.affine.expr import Sym
 from texpr.ir.value import Buffer
 from texpr.isa.memories import SHARED
 from texpr.planner.follow import Follower
 from texpr.planner.model import form
 from texpr.planner.nest import Nest, Touch
+from texpr.support.record import Record
 
 SIDE = 32
 """Rows and columns of a tile: the lanes of a warp."""
@@ -28,8 +27,7 @@ SHORT = 16
 """Loops that are known to be shorter are no rows for a warp."""
 
 
-@dataclass(frozen=True, slots=True)
-class Crossed:
+class Crossed(Record):
     """`across`: the loop along which neighbours of `buffers`, which are read, lie; `along`: of what is written."""
 
     across: Sym
@@ -37,8 +35,7 @@ class Crossed:
     buffers: tuple[Buffer, ...]
 
 
-@dataclass(slots=True, kw_only=True)
-class Turned(Follower):
+class Turned(Follower, kw_only=True):
     """Takes what `crossed` names through tiles."""
 
     nest: Nest

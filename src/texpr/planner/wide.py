@@ -8,15 +8,12 @@ can, the directive proves or refuses.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from texpr.ir import program as ir
 from texpr.planner.follow import Follower
 from texpr.planner.nest import Nest, Touch
 
 
-@dataclass(slots=True, kw_only=True)
-class Wide(Follower):
+class Wide(Follower, kw_only=True):
     """Makes vectors of the innermost iterations of `nest`."""
 
     nest: Nest

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from texpr.presburger.formula import And, Eq, Formula, Ge, Or, syms
 from texpr.presburger.linear import linear, simple_extrema
 from texpr.presburger.raw import Row, Shape, basic, limited, nothing
 from texpr.support.lazy import Module
+from texpr.support.record import Record
 
 if TYPE_CHECKING:
     import islpy as isl
@@ -19,8 +19,7 @@ else:  # a program whose every question has a cheap proof never loads it
     isl = Module("islpy")
 
 
-@dataclass(frozen=True, slots=True)
-class _Frame:
+class _Frame(Record):
     """The columns: where each symbol stands, those hidden last."""
 
     params: tuple[Sym, ...]

@@ -8,7 +8,6 @@ i · n              →  an unknown of its own                       which only 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
 from typing import TypeAlias
@@ -17,6 +16,7 @@ from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, ter
 from texpr.presburger.formula import And, Eq, Formula, Ge, Or
 from texpr.presburger.linear import NotAffine, is_affine, taken_apart
 from texpr.presburger.relaxed import affine
+from texpr.support.record import Mutable
 
 Terms: TypeAlias = dict[Sym, int]
 """Coefficients, none of them 0. What is made is not changed."""
@@ -24,8 +24,7 @@ Terms: TypeAlias = dict[Sym, int]
 Key: TypeAlias = frozenset[tuple[Sym, int]]
 
 
-@dataclass(slots=True, eq=False)
-class Row:
+class Row(Mutable, eq=False):
     """constant + terms, the coefficients without a common factor; and what finds it, and its opposite, among others.
 
     A row of one term is a bound, and is not looked for. No row is changed, nor is a clause: they are not frozen, which takes
@@ -38,8 +37,7 @@ class Row:
     opposite: Key = frozenset()
 
 
-@dataclass(slots=True, eq=False)
-class Clause:
+class Clause(Mutable, eq=False):
     """A conjunction: rows that are 0, rows that are not negative, and choices of two or more, none of them plain."""
 
     equal: tuple[Row, ...] = ()

@@ -12,12 +12,12 @@ Each rewriting is exact over the integers, and each unknown is a function of the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 
 from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, expr, term
 from texpr.affine.linear import bitwise
 from texpr.presburger.formula import And, Eq, Formula, Ge, Or, conj, disj
+from texpr.support.record import Record
 
 
 class NotAffine(Exception):
@@ -28,8 +28,7 @@ class NotAffine(Exception):
         super().__init__(f"`{culprit}` is not affine")
 
 
-@dataclass(frozen=True, slots=True)
-class Linear:
+class Linear(Record):
     """A sum of symbols, the unknowns among them, and what defines the unknowns."""
 
     value: Expr

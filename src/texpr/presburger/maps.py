@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from texpr.affine.expr import Expr, IntoExpr, Sym, expr
@@ -12,6 +11,7 @@ from texpr.presburger.formula import TRUE, Eq, Formula, conj, differ, equal
 from texpr.presburger.raw import limited, param_names
 from texpr.presburger.sets import Set
 from texpr.support.lazy import Module
+from texpr.support.record import Record
 
 if TYPE_CHECKING:
     import islpy as isl
@@ -19,8 +19,7 @@ else:  # a program whose every question has a cheap proof never loads it
     isl = Module("islpy")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Map:
+class Map(Record, eq=False):
     """Pairs of a point over `ins` and a point over `outs`; the two may use the same names."""
 
     ins: tuple[Sym, ...]

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from texpr.affine.expr import Sym
 from texpr.presburger.formula import TRUE, Formula, conj
 from texpr.presburger.omega import System, system
 from texpr.presburger.sets import Set
+from texpr.support.record import Record
 
 
-@dataclass(frozen=True)
-class Points:
+class Points(Record, dict=True):
     """Where `formula` holds, every symbol of it free. isl is asked only where elimination finds no answer."""
 
     formula: Formula

@@ -11,7 +11,6 @@ Elimination takes each product for an unknown of its own. So what follows from a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from math import prod
@@ -20,6 +19,7 @@ from texpr.affine.expr import ZERO, Atom, Expr, FloorDiv, Max, Min, Mod, Monomia
 from texpr.presburger.formula import And, Eq, Formula, Ge, Or, conj, disj, leaves, mapped
 from texpr.presburger.linear import taken_apart
 from texpr.presburger.omega import refuted
+from texpr.support.record import Mutable, field
 
 MOST = 64
 """Products of facts that are added to a question."""
@@ -34,8 +34,7 @@ def without_divisions(facts: Sequence[Formula], premises: Formula) -> list[Formu
     return [*found, *taken.said]
 
 
-@dataclass(slots=True)
-class _Taken:
+class _Taken(Mutable):
     facts: Sequence[Formula]
     premises: Formula
     said: list[Formula] = field(default_factory=list[Formula])

@@ -7,12 +7,12 @@ no escape.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 from texpr.support.diagnostic import CompilerBug
 from texpr.support.lazy import Module
+from texpr.support.record import Record
 
 if TYPE_CHECKING:
     import islpy as isl
@@ -53,8 +53,7 @@ def number(value: int) -> isl.Val:
     return isl.Val(str(value), _context()) if abs(value) >= 1 << 31 else isl.Val.int_from_si(_context(), value)
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Record):
     """Names of the parameters and numbers of the dimensions; `hidden` ones are quantified away."""
 
     params: tuple[str, ...]

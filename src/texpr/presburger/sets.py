@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from texpr.affine.expr import IntoExpr, Sym, expr
@@ -11,6 +10,7 @@ from texpr.presburger.build import build_map
 from texpr.presburger.formula import TRUE, Eq, Formula, Ge, conj
 from texpr.presburger.raw import integer, limited, param_names, points_of
 from texpr.support.lazy import Module
+from texpr.support.record import Record
 
 if TYPE_CHECKING:
     import islpy as isl
@@ -18,8 +18,7 @@ else:  # a program whose every question has a cheap proof never loads it
     isl = Module("islpy")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Set:
+class Set(Record, eq=False):
     """Points over `dims`, position by position; parameters go by name and are shared by all sets."""
 
     dims: tuple[Sym, ...]

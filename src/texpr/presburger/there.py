@@ -7,7 +7,6 @@ coordinates are tried at that point, with numbers: either there is nothing, or i
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.affine.facts import Known
@@ -16,10 +15,10 @@ from texpr.presburger.formula import TRUE, Eq, Formula, Ge, conj, mapped, negate
 from texpr.presburger.questions import Point, witness
 from texpr.presburger.raw import Undecided
 from texpr.presburger.relaxed import flat
+from texpr.support.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class There:
+class There(Record):
     """Something whose coordinates have these `names`, with `facts` over them and the symbols of who asks.
 
     `said`: coordinates at which there may be one, in order, over the symbols of who asks.

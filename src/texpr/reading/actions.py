@@ -8,7 +8,6 @@ program is legal, so no data goes from one to the other, but through what they r
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from texpr.affine.expr import Sym, expr, number_of
@@ -20,6 +19,7 @@ from texpr.ir.updates import combine
 from texpr.ir.value import Buffer, Load, Op, Ref, Value
 from texpr.presburger.formula import Formula, between, negate
 from texpr.reading.conditions import test
+from texpr.support.record import Mutable, Record, derive, field, replace
 from texpr.support.span import Span
 
 Time: TypeAlias = tuple["int | ir.Loop", ...]
@@ -28,8 +28,7 @@ TESTED, *ARMS = 2, 6, 10
 """The places in time, in a branch, of asking what its test gave, and of its arms, of which one runs."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Spot:
+class Spot(Record, eq=False):
     """A place in the program: when a statement runs, over which indices, and under which tests of data, with their times."""
 
     time: Time
@@ -38,8 +37,7 @@ class Spot:
     tests: tuple[tuple[Value, Spot], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Action:
+class Action(Record, eq=False):
     """One element that is given one value, `value`, in which an update reads what was there.
 
     `stored`: what it writes to, a buffer, or the symbol of a `let`.
@@ -54,7 +52,7 @@ class Action:
     stored: Buffer | Sym = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "stored", self.target.buffer if isinstance(self.target, Load) else self.target.sym)
+        derive(self, stored=self.target.buffer if isinstance(self.target, Load) else self.target.sym)
 
     @property
     def span(self) -> Span:
@@ -62,8 +60,7 @@ class Action:
         return self.stmt.span
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Record):
     """A function's actions. `scopes`: how many loops stand around what makes a buffer or a `let`, whose copies they number."""
 
     function: ir.Function
@@ -79,8 +76,7 @@ def actions(function: ir.Function) -> Program:
     return Program(function, found, reader.scopes, reader.lets)
 
 
-@dataclass(slots=True)
-class _Reader:
+class _Reader(Mutable):
     scopes: dict[Buffer | Sym, int]
     lets: dict[Sym, Action]
 
@@ -155,7 +151,8 @@ def bound(function: ir.Function, plan: k.Plan) -> ir.Function:
         return function
     body = Rewriter(value=value, target=load, buffer=buffer).block(function.body)
     params, results = tuple(map(buffer, function.params)), tuple(map(buffer, function.results))
-    return replace(function, params=params, results=results, body=body)
+    assumes = tuple(replace(each, buffer=buffer(each.buffer)) for each in function.assumes)
+    return replace(function, params=params, results=results, body=body, assumes=assumes)
 
 
 def indices(spot: Spot) -> tuple[Sym, ...]:

@@ -7,7 +7,6 @@ lies is said by the fields of the map alone. PTX ISA, "Tensors" and "cp.async.bu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import product
 
 from texpr.affine.expr import ONE, ZERO, Expr, Max, Monomial, Number, Sym, expr, number_of, term, without, xor
@@ -17,13 +16,16 @@ from texpr.ir import kernel as k
 from texpr.ir.tensor_map import combined_as, element_of
 from texpr.ir.value import Cast, Index, Literal, Load, Op, Value
 from texpr.presburger.formula import FALSE, Eq, Formula, Ge, between, conj, disj, equal, negate
+from texpr.support.record import Record, field, replace
 
 CHUNK, LINE = 16, 128
 """Bytes that a swizzle leaves together, and those of a line, by whose number chunks are moved (PTX ISA, "Swizzling Modes")."""
 
+ROUNDED = frozenset(("float32_ftz", "tfloat32", "tfloat32_ftz"))
+"""Types of maps as which numbers are not moved as they are (CUDA driver API, `CUtensorMapDataType`)."""
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+
+class Piece(Record):
     """Elements that a copy moves, over `loops`, where `domain` holds and `tests` of data have these results.
 
     `near` lies in shared memory, `far` in global memory: None for one that is filled. `needs`: without which this is not so.
@@ -54,7 +56,8 @@ def pieces(
             raise ValueError("a run of no known length")
         (at,), loops = _points((stmt.count,), name)
         domain = () if stmt.exactly is None else (Ge(stmt.exactly - 1 - at),)
-        yield Piece(loops, domain, _near(near, at, loops), _along(far, at, stmt.count))
+        needs = (*aligned(near, CHUNK, known), *aligned(far, CHUNK, known), *_chunks(stmt, near, known))
+        yield Piece(loops, domain, _near(near, at, loops), _along(far, at, stmt.count), needs=conj(needs) if needs else None)
         return
     map = next((each for each in kernel.maps if each.name == stmt.map), None)
     if map is None or map.interleave:
@@ -70,7 +73,7 @@ def pieces(
         place = _near(near, _tile(near, map, number, points[0]), loops, map.swizzle)
         for found, tests, data in _coordinates(stmt, map, points, row, number_of(f"{name}.row{row}", dims)):
             where = tuple(plain(e) for e in found) if map.corners else found
-            inside, needs = _inside(map, where, data), _needed(stmt, map, near, kernel)
+            inside, needs = _inside(map, where, data), _needed(stmt, map, near, kernel, known)
             if not any(e.is_constant and e.constant < 0 for e in where):
                 yield Piece(loops, inside, place, _element(map, where, data), tests, needs)
             if isinstance(stmt, k.CopyTensor) and inside:
@@ -84,8 +87,7 @@ def filled(stmt: k.Stmt, kernel: k.Kernel, near: Load) -> Literal:
     return Literal(float("nan") if map.fill == "nan" else zero, near.dtype)
 
 
-@dataclass(frozen=True, slots=True)
-class Sender:
+class Sender(Record):
     """Who sends what a block gets, in coordinates of the block: its own (`values`), where they differ, over `loops`, of which
     `domain` holds. `needs`: without which this is not so."""
 
@@ -130,13 +132,33 @@ def sender(stmt: k.CopyTensor, kernel: k.Kernel, name: str) -> Sender:
     return Sender(values, loops, (disj(ways),), needs)
 
 
-def _needed(stmt: k.CopyTensor | k.StoreTensor, map: k.TensorMap, near: Load, kernel: k.Kernel) -> Formula | None:
-    """What the rest takes for granted: a tile at a multiple of its swizzle's period, a type that is combined so, a pixel."""
+def _needed(stmt: k.CopyTensor | k.StoreTensor, map: k.TensorMap, near: Load, kernel: k.Kernel, known: Known) -> Formula | None:
+    """What the rest takes for granted: a tile at a multiple of its swizzle's period, a type that is moved as it is, and
+    combined so, a pixel."""
     array = next(each for each in kernel.arrays if each.buffer is near.buffer)
-    aligned = not map.swizzle or array.align % (LINE * map.swizzle // CHUNK) == 0
-    if not aligned or (isinstance(stmt, k.StoreTensor) and not _combines(stmt, map)):
+    period = max(LINE, LINE * map.swizzle // CHUNK)
+    if (
+        array.align % period
+        or element_of(map).name in ROUNDED
+        or (isinstance(stmt, k.StoreTensor) and not _combines(stmt, map))
+    ):
         return FALSE
-    return _pixels(stmt, map)
+    needs = (*aligned(near, LINE if stmt.rows else period, known), *_pixels(stmt, map))
+    return conj(needs) if needs else None
+
+
+def aligned(first: Load, by: int, known: Known) -> tuple[Formula, ...]:
+    """That an element begins at a multiple of so many bytes; nothing where that is known."""
+    at = k.offset(first) * first.dtype.bytes
+    return () if known.multiple(at, by) else (Eq(at % by),)
+
+
+def _chunks(stmt: k.CopyBulk, near: Load, known: Known) -> tuple[Formula, ...]:
+    """That there is some of a run whose length is computed, in whole chunks."""
+    if stmt.exactly is None:
+        return ()
+    size = stmt.exactly * near.dtype.bytes
+    return (Ge(stmt.exactly - 1), *(() if known.multiple(size, CHUNK) else (Eq(size % CHUNK),)))
 
 
 def _combines(stmt: k.StoreTensor, map: k.TensorMap) -> bool:
@@ -241,15 +263,15 @@ def _positions(map: k.TensorMap, dim: int) -> Expr:
     return (map.sizes[dim + 1] - 1 + upper - lower) // step + 1
 
 
-def _pixels(stmt: k.Stmt, map: k.TensorMap) -> Formula | None:
+def _pixels(stmt: k.Stmt, map: k.TensorMap) -> tuple[Formula, ...]:
     """That the first pixel is one of the bounding box."""
     if not map.corners or not isinstance(stmt, k.CopyTensor):
-        return None
+        return ()
     parts: list[Formula] = []
     for dim, (at, (lower, _)) in enumerate(zip(stmt.at[1:-1], map.corners, strict=True)):
         step = map.steps[dim + 1]
         parts += [between(0, (at - lower) // step, _positions(map, dim)), Eq((at - lower) % step)]
-    return conj(parts)
+    return tuple(parts)
 
 
 def _inside(map: k.TensorMap, where: Sequence[Expr], data: Sequence[tuple[Sym, Value]]) -> tuple[Formula, ...]:

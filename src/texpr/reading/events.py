@@ -6,7 +6,6 @@ An instance of an event is a point over the indices of host loops, the axes of t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -19,6 +18,7 @@ from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value, operands
 from texpr.isa.levels import Level, Space
 from texpr.presburger.formula import Formula, negate
 from texpr.reading.conditions import test
+from texpr.support.record import Mutable, Record, derive, field, replace
 from texpr.support.span import NOWHERE, Span
 
 _OUTWARD = k.StoreTensor, k.CopyBulk
@@ -29,8 +29,7 @@ Host: TypeAlias = tuple["int | k.HostLoop", ...]
 Block: TypeAlias = tuple[k.Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Launch:
+class Launch(Record, eq=False):
     """One launch: when, and over which coordinates. `domain` has those of the host's loops and of the axes."""
 
     kernel: k.Kernel
@@ -47,18 +46,17 @@ class Launch:
     """The number of a thread in its block."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "host", tuple([step.sym for step in self.time if isinstance(step, k.HostLoop)]))
-        object.__setattr__(self, "block", tuple(map(expr, self.blocks)))
+        derive(self, host=tuple([step.sym for step in self.time if isinstance(step, k.HostLoop)]))
+        derive(self, block=tuple(map(expr, self.blocks)))
         total, stride = expr(0), 1
         for dim in "xyz":
             for axis in self.kernel.axes:
                 if axis.level is Level.BLOCK and axis.dim == dim:
                     total, stride = total + expr(axis.sym) * stride, stride * axis.extent.constant
-        object.__setattr__(self, "thread", total)
+        derive(self, thread=total)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Site:
+class Site(Record, eq=False):
     """A place in a kernel: when it runs, in which loops, where, under which tests of data. `path`: the lists it stands in."""
 
     launch: Launch
@@ -120,8 +118,7 @@ def plainly(value: Expr, site: Site) -> Expr:
     return ranged(site)(value)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Variable:
+class Variable(Record, eq=False):
     """A register. `value`: what it always holds, None where it is assigned again."""
 
     sym: Sym
@@ -130,12 +127,11 @@ class Variable:
     name: Sym
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Event:
+class Event(Record, eq=False):
     """One element or variable that is given a value. `kind`: plain, atomic, async, or exchange; `stmt` is what does it.
 
     `let`: a register that never changes, which the program may have too, or not. `signal`: of a copy that brings bytes to a
-    barrier. `needs`: without which it is not what is said here.
+    barrier.
     """
 
     site: Site
@@ -145,7 +141,6 @@ class Event:
     kind: str = "plain"
     let: bool = False
     signal: Signal | None = None
-    needs: Formula | None = None
 
     @property
     def atomic(self) -> bool:
@@ -163,8 +158,7 @@ class Event:
         return getattr(self.stmt, "span", NOWHERE)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Signal:
+class Signal(Record, eq=False):
     """What makes a barrier, arrives at it, brings bytes to it, or waits for it: an element of an array of barriers."""
 
     stmt: k.Stmt
@@ -191,11 +185,11 @@ class Signal:
                 return ZERO
 
 
-@dataclass(slots=True)
-class Reading:
+class Reading(Mutable):
     """All of a plan. `together`: what threads must reach together; `strange`: what is not understood; `steps`: what ends groups
     of copies, waits for them, or makes writes known, in the order of the text. `named`: registers that index expressions name
     as a `let` of the program, each with the number that it is to be; what others hold is a function of where they are declared.
+    `needed`: without which the machine does not move what is said here.
     """
 
     events: list[Event] = field(default_factory=list[Event])
@@ -203,6 +197,7 @@ class Reading:
     named: dict[Buffer | Sym, Expr] = field(default_factory=dict["Buffer | Sym", Expr])
     together: list[tuple[k.Stmt, Site]] = field(default_factory=list["tuple[k.Stmt, Site]"])
     strange: list[tuple[k.Stmt, Site, str]] = field(default_factory=list["tuple[k.Stmt, Site, str]"])
+    needed: list[tuple[k.Stmt, Site, Formula]] = field(default_factory=list["tuple[k.Stmt, Site, Formula]"])
     steps: list[tuple[k.Stmt, Site]] = field(default_factory=list["tuple[k.Stmt, Site]"])
     signals: list[Signal] = field(default_factory=list[Signal])
     launches: list[Launch] = field(default_factory=list[Launch])

@@ -7,7 +7,6 @@ and where all threads of both meet at a barrier in between. Blocks of a launch n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -20,6 +19,7 @@ from texpr.presburger.formula import FALSE, Eq, Formula, Ge, compare, conj, diff
 from texpr.presburger.raw import Undecided
 from texpr.reading.actions import ARMS
 from texpr.reading.events import Launch, Site
+from texpr.support.record import Record, derive, field
 
 When: TypeAlias = tuple["int | tuple[ir.Loop, Expr]", ...]
 Case: TypeAlias = tuple[bool, Formula]
@@ -94,18 +94,17 @@ class Names(dict[Sym, Expr]):
         return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sides:
+class Sides(Record, eq=False):
     """The two instances' own names of the indices of their sites."""
 
     left: Mapping[Sym, Sym | Expr]
     right: Mapping[Sym, Sym | Expr]
-    a: Names = field(init=False, repr=False, compare=False)
-    b: Names = field(init=False, repr=False, compare=False)
+    a: Names = field(init=False)
+    b: Names = field(init=False)
 
     def __post_init__(self) -> None:
-        for side, names in (("a", self.left), ("b", self.right)):
-            object.__setattr__(self, side, names if isinstance(names, Names) else Names(names))
+        a, b = (names if isinstance(names, Names) else Names(names) for names in (self.left, self.right))
+        derive(self, a=a, b=b)
 
 
 def sides_of(a: Site, b: Site, same: Sequence[Sym] = ()) -> Sides:
@@ -319,7 +318,7 @@ def _unmet(a: Site, b: Site, sides: Sides, least: int = 0) -> Iterator[Formula]:
             yield conj(before)  # in the two arms of a branch
             return
         if at != to or depth + 1 in (len(a.path), len(b.path)):
-            between = [(meets(block[at + 1 : to]), FALSE), *_turned(a, sides, block[at + 1 : to])] if at < to else None
+            between = [(meets(block[at + 1 : to]), FALSE), *_turned(a, sides, depth, block[at + 1 : to])] if at < to else None
             yield from _missed(between, before, a, b, depth, sides, least)
             return
         node = block[at]
@@ -397,9 +396,13 @@ def _loops(site: Site, depth: int) -> Iterator[k.For]:
             yield node
 
 
-def _turned(a: Site, sides: Sides, stmts: Sequence[k.Stmt]) -> Iterator[tuple[int, Formula]]:
-    """Barriers in loops as long as sizes and the coordinates of all threads say, and when such a loop has no turn."""
-    known = {*a.launch.kernel.sizes, *a.dims}
+def _turned(a: Site, sides: Sides, depth: int, stmts: Sequence[k.Stmt]) -> Iterator[tuple[int, Formula]]:
+    """Barriers in loops as long as sizes and coordinates of all threads say, and when such a loop has no turn.
+
+    `stmts` stand in the list `depth` around `a`: what is called there as a loop below it is something else.
+    """
+    around = {node.sym for node in (block[at] for block, at in a.path[:depth]) if isinstance(node, k.For)}
+    known = {*a.launch.kernel.sizes, *a.launch.host, *a.launch.blocks, *a.launch.threads, *around}
     for stmt in stmts:
         if isinstance(stmt, k.For) and stmt.uniform and stmt.lo.syms() | stmt.hi.syms() <= known:
             yield meets(stmt.body), Ge(sides.a(stmt.lo - stmt.hi))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from itertools import count
 
 from texpr.affine.expr import ONE, ZERO, Expr, Number, Sym, expr, number_of
@@ -14,29 +13,35 @@ from texpr.ir.rewrite import map_value
 from texpr.ir.types import BOOL
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Level, Space
-from texpr.presburger.formula import Eq, Formula, Ge, between, compare, negate, rename
+from texpr.presburger.formula import Eq, Formula, Ge, between, compare, conj, negate, rename
 from texpr.presburger.relaxed import flat
 from texpr.reading.actions import Action, Program, indices
-from texpr.reading.boxes import Piece, Sender, filled, pieces, sender
+from texpr.reading.boxes import Piece, Sender, aligned, filled, pieces, sender
 from texpr.reading.conditions import test
 from texpr.reading.events import Block, Event, Host, Launch, Reading, Signal, Site, Variable, index_names
 from texpr.reading.folded import folded
 from texpr.reading.lanes import joins_lanes
+from texpr.support.record import Mutable, Record, field, replace
 
 
 def read(plan: k.Plan, program: Program) -> Reading:
     """What `plan` does, in which registers may be called after what `program` stores in."""
     stored = {a.stored for a in program.actions if not isinstance(a.stored, Buffer) or a.stored.role == "local"}
     single = frozenset(s.name for s in stored if not isinstance(s, Buffer) or not s.rank)
-    promised = [Fact(0, f.expr, None) for c in plan.requires for f in (compare(c.op, c.left, c.right),) if isinstance(f, Ge)]
+    promised = [fact for c in plan.requires for fact in _facts(compare(c.op, c.left, c.right))]
     names, known = frozenset(s.name for s in stored), Known({size: (0, None) for size in plan.sizes}, promised)
     reader = _Reader(names, single, program.lets, known)
     reader.steps(plan.steps, (), ())
     return reader.found
 
 
-@dataclass(slots=True)
-class _Reader:
+def _facts(promise: Formula) -> Iterator[Fact]:
+    """What a promise says of sizes."""
+    if isinstance(promise, Ge | Eq):
+        yield Fact(0, promise.expr, 1 if isinstance(promise, Eq) else None)
+
+
+class _Reader(Mutable):
     names: frozenset[str]
     single: frozenset[str]
     lets: Mapping[Sym, Action]
@@ -77,6 +82,8 @@ class _Reader:
                 domain = (*domain, between(0, axis.sym, axis.extent))
         launch = Launch(kernel, time, domain, tuple(blocks), tuple(threads))
         self.found.launches.append(launch)
+        if ranks:  # a cluster is whole, whoever meets there
+            self.found.together.append((k.Barrier(Level.CLUSTER, span=kernel.span), Site(launch)))
         assigned = {s.sym for s in k.walk(kernel.body) if isinstance(s, k.Assign)}
         plain = Simplifier(
             Known({a.sym: (0, a.extent.constant - 1) for a in kernel.axes if a.extent.is_constant and not a.base})
@@ -86,8 +93,7 @@ class _Reader:
         _Body(self, launch, assigned).block(kernel.body, Site(launch), _Scope(meaning, {}), skip)
 
 
-@dataclass(frozen=True, slots=True)
-class _Scope:
+class _Scope(Record):
     exprs: dict[Sym, Expr]
     refs: dict[Sym, Sym]
 
@@ -95,8 +101,7 @@ class _Scope:
         return _Scope(dict(self.exprs), dict(self.refs))
 
 
-@dataclass(slots=True)
-class _Body:
+class _Body(Mutable):
     """`data`: what data of the statement at `site` mean, in all that it reads and writes."""
 
     reader: _Reader
@@ -137,9 +142,11 @@ class _Body:
             case k.Atomic():
                 self.atomic(stmt, site, scope)
             case k.StoreVector():
+                self.at_once(stmt, site, scope, len(stmt.values), stmt.target)
                 for target, value in zip(k.consecutive(stmt.target, len(stmt.values)), stmt.values, strict=True):
                     found.events.append(Event(site, self.load(target, scope), self.value(value, scope), stmt))
             case k.LoadVector():
+                self.at_once(stmt, site, scope, len(stmt.targets), stmt.source)
                 for sym, source in zip(stmt.targets, k.consecutive(stmt.source, len(stmt.targets)), strict=True):
                     self.name(sym, site, self.load(source, scope), scope)
             case k.Barrier():
@@ -155,6 +162,7 @@ class _Body:
                 lane = self.launch.thread // 32 * 32 + stmt.lane.substitute(scope.exprs) % 32
                 self.name(stmt.target, site, self.load(stmt.source, scope, lane), scope)
             case k.CopyAsync():
+                self.at_once(stmt, site, scope, stmt.count, stmt.target, stmt.source)
                 self.copy(stmt, site, scope)
             case k.CopyTensor() | k.StoreTensor() | k.CopyBulk():
                 try:
@@ -176,6 +184,8 @@ class _Body:
 
     def loop(self, stmt: k.For, site: Site, scope: _Scope) -> None:
         inner = scope.copy()
+        if stmt.step.syms() & scope.exprs.keys():
+            self.reader.found.strange.append((stmt, site, "a register says how far apart the turns of a loop are"))
         lo, hi = (e.substitute(scope.exprs) for e in (stmt.lo, stmt.hi))
         domain: list[Formula] = [Ge(expr(stmt.sym) - lo), Ge(hi - stmt.sym - 1)]
         if stmt.step is not ONE:
@@ -243,7 +253,16 @@ class _Body:
         joined = Op(stmt.op, (target, value), target.dtype)
         if stmt.op == "add" and isinstance(value, Op) and value.name == "neg":
             joined = Op("sub", (target, *value.args), target.dtype)
-        self.reader.found.events.append(Event(site, target, joined, stmt, "atomic"))
+        whole = stmt.scope is Level.GRID or self.reader.found.spaces.get(target.buffer) is Space.SHARED
+        self.reader.found.events.append(Event(site, target, joined, stmt, "atomic" if whole else "plain"))
+
+    def at_once(
+        self, stmt: k.LoadVector | k.StoreVector | k.CopyAsync, site: Site, scope: _Scope, count: int, *firsts: Load
+    ) -> None:
+        """What a thread moves at once begins at a multiple of its width."""
+        loads = [self.load(first, scope) for first in firsts]
+        needs = [fact for load in loads for fact in aligned(load, count * load.dtype.bytes, self.reader.known)]
+        self.reader.found.needed += [(stmt, site, conj(needs))] if needs else []
 
     def copy(self, stmt: k.CopyAsync, site: Site, scope: _Scope) -> None:
         """A copy as its elements; one under a condition also as zeros where that is false."""
@@ -294,8 +313,8 @@ class _Body:
                 if isinstance(moved, k.StoreTensor | k.CopyBulk) and moved.reduce is not None:
                     value = Op(moved.reduce, (far, near), far.dtype)
             inside = self.within(site, piece, scope)
-            needs = piece.needs if by.needs is None else by.needs
-            found.events.append(Event(inside, target, value, stmt, "async", signal=signal, needs=needs))
+            found.needed += ((stmt, inside, needs) for needs in (piece.needs, by.needs) if needs is not None)
+            found.events.append(Event(inside, target, value, stmt, "async", signal=signal))
 
     def moved(
         self, stmt: k.CopyTensor | k.StoreTensor | k.CopyBulk, scope: _Scope

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from texpr.affine.expr import Expr, Sym, expr
@@ -15,13 +14,13 @@ from texpr.presburger.linear import is_affine
 from texpr.relation.conditions import condition
 from texpr.relation.data import Bounds, Hidden, Ranges, bounds_formula
 from texpr.relation.delinearise import Subscripts, View, views
-from texpr.relation.facts import facts_of, known
+from texpr.relation.facts import facts_of, known, remainder
 from texpr.relation.model import Ancestor, Branch, Computing, Draft, Instance, Model
 from texpr.relation.opaque import Opaque
+from texpr.support.record import Mutable, Record, field, replace
 
 
-@dataclass(frozen=True, slots=True)
-class _Where:
+class _Where(Record):
     """The place of a statement: its ancestors, the formulas that hold there, and the lets it may use."""
 
     path: tuple[Ancestor, ...] = ()
@@ -34,8 +33,7 @@ class _Where:
         return sum(isinstance(a, Par | Seq) for a in self.path)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Touch:
+class _Touch(Record, eq=False):
     """An access as written, before views: subscripts may still be products of symbols."""
 
     load: Load
@@ -46,8 +44,7 @@ class _Touch:
     update: Update | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class _Site:
+class _Site(Record, eq=False, dict=True):
     """A computing statement as found by the walk."""
 
     stmt: Computing
@@ -60,8 +57,7 @@ class _Site:
         return (*self.given, *facts_of(self.where.formulas), *_bound_facts(self.where.lets))
 
 
-@dataclass(eq=False)
-class _Walk:
+class _Walk(Mutable, eq=False, dict=True):
     ranges: Ranges
     sizes: frozenset[Sym]
     given: tuple[Expr, ...]
@@ -202,23 +198,28 @@ def _views(walk: _Walk, opaque: Opaque) -> Mapping[_Touch, View]:
 
 
 def _draft(site: _Site, touch: _Touch, view: View, opaque: Opaque) -> Draft:
-    """Closes the view of an access; a subscript that is not affine becomes any index of its dimension."""
+    """Closes the view of an access; a subscript that is not affine becomes any index of its dimension, if no remainder."""
     guard, affine = opaque.close_formula(conj(touch.formulas))
     index: list[Expr] = []
     free: list[Hidden] = []
+    said: list[Formula] = []
     for position, (subscript, extent) in enumerate(zip(view.index, view.shape, strict=True)):
         closed = opaque.close(subscript)
         if not is_affine(closed):
-            free.append(Hidden(Sym(f"⟨{touch.load.buffer.name}.{position}⟩"), Bounds(expr(0), extent - 1), widened=True))
-            closed = expr(free[-1].sym)
+            sym = Sym(f"⟨{touch.load.buffer.name}.{position}⟩")
+            wrapped = remainder(closed, sym, (*site.facts, *facts_of(touch.formulas), *_bound_facts(touch.hidden)))
+            said += [wrapped] if wrapped is not None else []
+            free.append(Hidden(sym, Bounds(expr(0), extent - 1), widened=True, defined=wrapped is not None))
+            closed = expr(sym)
         index.append(closed)
     used = frozenset(s for e in index for s in e.syms()) | syms(guard)
     hidden = (*_needed((*site.where.lets, *touch.hidden), used), *free)
     bounds, _ = opaque.close_formula(conj(map(bounds_formula, hidden)))
+    affine = affine and all(each.defined for each in free)
     return Draft(
         touch.load.buffer, touch.kind, touch.load, tuple(index), tuple(map(opaque.close, view.shape)),
-        conj((guard, bounds)), (*facts_of(touch.formulas), *_bound_facts(touch.hidden)), hidden,
-        touch.certain and affine and not free, affine and not free, touch.update,
+        conj((guard, bounds, *said)), (*facts_of(touch.formulas), *_bound_facts(touch.hidden)), hidden,
+        touch.certain and affine, affine, touch.update,
     )  # fmt: skip
 
 

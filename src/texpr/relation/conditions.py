@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from texpr.affine.expr import Expr, expr
-from texpr.ir.types import DType, Kind
+from texpr.ir.types import widens
 from texpr.ir.value import Cast, Index, Literal, Op, Ref, Value
 from texpr.presburger.formula import FALSE, TRUE, Formula, compare, conj, disj
+from texpr.support.record import Record
 
 _COMPARISONS = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
 """Each comparison and its negation."""
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Record):
     """A formula that holds whenever the condition does; `exact` if the converse is true as well."""
 
     formula: Formula
@@ -56,10 +54,3 @@ def as_index(value: Value) -> Expr | None:
             return inner if inner is not None and widens(value.arg.dtype, value.dtype) else None
         case _:
             return None
-
-
-def widens(source: DType, target: DType) -> bool:
-    """Whether every value of the integer type `source` is one of `target`."""
-    if source.kind is target.kind:
-        return source.bits <= target.bits
-    return source.kind is Kind.UINT and target.kind is Kind.INT and source.bits < target.bits

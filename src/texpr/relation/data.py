@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from texpr.affine.expr import ZERO, Expr, IntoExpr, Sym, expr, maximum, minimum
 from texpr.ir.program import Assume, Injective, InRange, Let
-from texpr.ir.types import DTYPES, DType, Kind
+from texpr.ir.types import DTYPES, DType, Kind, widens
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
 from texpr.presburger.formula import Formula, Ge, conj
-from texpr.relation.conditions import widens
+from texpr.support.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Record):
     """Bounds of a value, both inclusive; None where none is known."""
 
     lo: Expr | None = None
     hi: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Hidden:
+class Hidden(Record, eq=False):
     """A symbol whose value is data: a load's (`let` None), read anew by each instance, or a `let`'s, kept below it.
 
     `bounds` is what is known of its value, `source` the load that it is, if it is one of an input (so that equal indices give
-    equal values), `injective` if unequal indices give unequal values.
+    equal values), `injective` if unequal indices give unequal values. `widened`: no data, but a subscript that is not affine;
+    `defined`: of which the formulas beside it say the value all the same.
     """
 
     sym: Sym
@@ -36,6 +34,7 @@ class Hidden:
     source: Load | None = None
     injective: bool = False
     widened: bool = False
+    defined: bool = False
 
     @property
     def free(self) -> bool:
@@ -84,7 +83,7 @@ class Ranges:
                 return self._load(value)
             case Cast():
                 inner = self.bounds(value.arg)
-                return inner if value.arg.dtype.is_integer and widens(value.arg.dtype, value.dtype) else Bounds()
+                return inner if value.arg.dtype.is_integer and _keeps(value, inner) else Bounds()
             case Op():
                 return self._op(value)
 
@@ -103,6 +102,9 @@ class Ranges:
                 return Bounds(_both(minimum, parts[1].lo, parts[2].lo), _both(maximum, parts[1].hi, parts[2].hi))
             case "mod" if isinstance(op.args[1], Literal) and op.args[1].value > 0:
                 return Bounds(expr(0), expr(int(op.args[1].value) - 1))
+            case "div" if isinstance(op.args[1], Literal) and op.args[1].value > 0:
+                lo, hi = (None if end is None else end // int(op.args[1].value) for end in (parts[0].lo, parts[0].hi))
+                return Bounds(lo, hi)
             case _:
                 return Bounds()
 
@@ -119,6 +121,14 @@ def _source(value: Value) -> Load | None:
     while isinstance(value, Cast) and value.arg.dtype.is_integer and widens(value.arg.dtype, value.dtype):
         value = value.arg
     return value if isinstance(value, Load) else None
+
+
+def _keeps(cast: Cast, inner: Bounds) -> bool:
+    """Whether a conversion between integers changes no number: the type has room for all, or for these."""
+    room, ends = least_and_greatest(cast.dtype), (inner.lo, inner.hi)
+    assert room.lo is not None and room.hi is not None
+    fits = all(e is not None and e.is_constant and room.lo.constant <= e.constant <= room.hi.constant for e in ends)
+    return fits or widens(cast.arg.dtype, cast.dtype)
 
 
 def _point(value: IntoExpr) -> Bounds:

@@ -11,7 +11,6 @@ proved to lie in its dimension. Two different tuples of in-range inner indices a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise, repeat
 from itertools import product as choices
 from math import gcd
@@ -22,18 +21,17 @@ from texpr.ir.value import Buffer
 from texpr.presburger.linear import is_affine
 from texpr.relation.facts import known
 from texpr.relation.opaque import Opaque
+from texpr.support.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Subscripts:
+class Subscripts(Record):
     """The subscripts of one access, and expressions known to be ≥ 0 where it happens."""
 
     index: tuple[Expr, ...]
     facts: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Record):
     """Subscripts and extents, of the buffer as declared or with some dimensions split."""
 
     index: tuple[Expr, ...]
@@ -82,8 +80,7 @@ def _joined(index: tuple[Expr, ...], shape: tuple[Expr, ...], d: int) -> View | 
     return View((*index[:d], rest.num, *index[d + 2 :]), (*shape[:d], shape[d] * size, *shape[d + 2 :]))
 
 
-@dataclass(frozen=True, slots=True)
-class _Split:
+class _Split(Record):
     """One dimension taken apart: the extents, and each access' indices (None where not proved)."""
 
     shape: tuple[Expr, ...]

@@ -9,7 +9,6 @@ Iterations of a `par` are ordered as those of a `for` loop. Memory-based: a pair
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 from texpr.affine.expr import Expr, Sym, expr
@@ -22,13 +21,13 @@ from texpr.presburger.maps import Map, left, right
 from texpr.presburger.sets import Set
 from texpr.relation.data import Hidden
 from texpr.relation.model import Access, Branch, Model
+from texpr.support.record import Record
 
 _SAME_ORDER_FREE = ({"add", "sub"}, {"mul"}, {"max"}, {"min"}, {"and"}, {"or"})
 """Updates that commute with one another."""
 
 
-@dataclass(frozen=True, eq=False)
-class Dependence:
+class Dependence(Record, eq=False, dict=True):
     """`sink` must stay after `source`.
 
     `kind` is "flow" where the source writes and the sink reads, else "output" where both write, else "anti"; two updates are
@@ -261,12 +260,13 @@ def certain_map(dependence: Dependence) -> Map | None:
     source, sink = dependence.source, dependence.sink
     if not source.certain:
         return None
-    if not source.hidden:
+    unknown = [each for each in source.hidden if not each.defined]
+    if not unknown:
         return dependence.extended
     loops = common_loops(source, sink)
     still = len(loops) if dependence.carrier is None else loops.index(dependence.carrier)
     tied: list[Formula] = []
-    for a in source.hidden:
+    for a in unknown:
         options = [_tied(a, b, source, sink) for b in sink.hidden if _ties(a, b, still)]
         if not options:
             return None

@@ -7,7 +7,11 @@ from functools import lru_cache
 
 from texpr.affine.expr import Expr, FloorDiv, Mod, Sym, children, expr, term
 from texpr.affine.facts import Fact, Known
-from texpr.presburger.formula import And, Eq, Formula, Ge, Or
+from texpr.presburger.formula import And, Eq, Formula, Ge, Or, conj, disj
+from texpr.presburger.linear import is_affine
+
+_QUOTIENTS = range(-3, 4)
+"""What a quotient by a size may be to be looked at case by case."""
 
 
 def facts_of(formulas: Iterable[Formula]) -> Iterator[Expr]:
@@ -65,6 +69,23 @@ def _known(facts: tuple[Expr, ...]) -> Known:
         else:
             rest.append(Fact(0, fact, None))
     return Known({s: (least.get(s), most.get(s)) for s in (*least, *most)}, rest)
+
+
+def remainder(value: Expr, name: Sym, facts: tuple[Expr, ...]) -> Formula | None:
+    """That `name` is x mod d, where `value` is that and the quotient is one of a few numbers: then each is a case, and affine.
+
+    (i + d − 1) mod d, say, is i − 1 or, at i = 0, d − 1.
+    """
+    atom = value.as_atom
+    if not isinstance(atom, Mod) or not is_affine(atom.num) or not is_affine(atom.den):
+        return None
+    given = known(facts)
+    lowest = next((q for q in reversed(_QUOTIENTS) if given.nonnegative(atom.num - atom.den * q)), None)
+    highest = next((q for q in _QUOTIENTS if given.nonnegative(atom.den * (q + 1) - 1 - atom.num)), None)
+    if lowest is None or highest is None or not given.positive(atom.den):
+        return None
+    cases = (Eq(atom.num - atom.den * q - name) for q in range(lowest, highest + 1))
+    return conj((Ge(expr(name)), Ge(atom.den - 1 - name), disj(cases)))
 
 
 def divisions(values: Iterable[Expr], known: Known) -> Iterator[tuple[Expr, tuple[Expr, ...]]]:

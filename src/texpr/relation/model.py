@@ -8,7 +8,6 @@ what happens (`exact` is False); it never holds less.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
@@ -23,10 +22,10 @@ from texpr.presburger.sets import Set
 from texpr.relation.data import Hidden
 from texpr.relation.facts import known
 from texpr.relation.opaque import Opaque
+from texpr.support.record import Record
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Branch:
+class Branch(Record, eq=False):
     """One side of an `if`."""
 
     stmt: If
@@ -38,8 +37,7 @@ Computing: TypeAlias = Bind | Let | Anchor | If
 """Statements that have instances; an `if` stands for the reading of its condition."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Draft:
+class Draft(Record, eq=False):
     """An access before it is tied to its instance: the view of the element, and when it happens.
 
     `index` and `shape` are affine: as written, or delinearised (then `shape` is not the buffer's). `guard` holds what
@@ -60,8 +58,7 @@ class Draft:
     update: Update | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Instance:
+class Instance(Record, eq=False, dict=True):
     """A computing statement with its ancestors, outermost first.
 
     `number` counts instances in textual order. `context` is the formula of the domain over the loops' and `hidden` symbols
@@ -109,12 +106,11 @@ class Instance:
         return f"S{self.number}[{', '.join(map(str, self.syms))}]"
 
 
-@dataclass(frozen=True, eq=False)
-class Access:
+class Access(Record, eq=False, dict=True):
     """One load or store of an instance."""
 
     instance: Instance
-    draft: Draft = field(repr=False)
+    draft: Draft
 
     @property
     def buffer(self) -> Buffer:
@@ -169,7 +165,7 @@ class Access:
     @property
     def exact(self) -> bool:
         """Whether `relation` holds exactly what happens."""
-        return self.certain and not self.hidden
+        return self.certain and all(h.defined for h in self.hidden)
 
     @cached_property
     def formula(self) -> Formula:
@@ -225,8 +221,7 @@ class Access:
         return rename(self.formula, names), tuple(e.substitute(names) for e in self.index)
 
 
-@dataclass(frozen=True, eq=False)
-class Model:
+class Model(Record, eq=False, dict=True):
     """A function as instances, in textual order.
 
     `facts` is what holds of the parameters: sizes ≥ 0 and `where`; `given` says it with products of sizes kept. `products`

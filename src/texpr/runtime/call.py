@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -17,10 +16,10 @@ from texpr.runtime.array import DeviceArray
 from texpr.runtime.dlpack import Exporter, take
 from texpr.runtime.memory import HOST, View, aligned_empty, dense, on_host
 from texpr.support.diagnostic import error
+from texpr.support.record import Record, replace
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
+class Fit(Record):
     """What follows from the types, shapes and sizes of a call alone.
 
     Every size; each result that is no parameter: buffer, element type, shape; the strides, by a buffer's name, that are taken.
@@ -31,8 +30,7 @@ class Fit:
     strides: Mapping[str, tuple[int, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Record):
     """Arguments that fit: a view of each array (and what was given for it), a NumPy scalar of each scalar."""
 
     views: Mapping[str, View]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -37,12 +36,12 @@ from texpr.runtime.memory import HOST, DeviceMemory, Driver, View, aligned_empty
 from texpr.runtime.repeat import Repeated, scalar
 from texpr.runtime.workspace import ALIGNMENT, Workspaces
 from texpr.support.diagnostic import TexprError, error
+from texpr.support.record import Mutable, Record, field
 
 _Call: TypeAlias = "Callable[[], int]"
 
 
-@dataclass(slots=True)
-class Kernel:
+class Kernel(Mutable):
     """A function built for `target` at fixed sizes, if any. `driver`: of the device it runs on, None for a CPU.
 
     `emulator`: the device is emulated; `seed` then picks the schedule and `detect` says whether faults are looked for.
@@ -56,12 +55,13 @@ class Kernel:
     emulator: Emulator | None = None
     seed: int = IN_ORDER
     detect: bool = True
-    _library: ctypes.CDLL = field(init=False, repr=False)
-    _arguments: tuple[Argument, ...] = field(init=False, repr=False)
-    _entries: _Entries = field(init=False, repr=False)
-    _receiver: Receiver = field(init=False, repr=False)
-    _workspaces: Workspaces = field(init=False, repr=False)
-    _repeated: Repeated | None = field(init=False, repr=False, default=None)
+    _library: ctypes.CDLL = field(init=False)
+    _arguments: tuple[Argument, ...] = field(init=False)
+    _entries: _Entries = field(init=False)
+    _receiver: Receiver = field(init=False)
+    _workspaces: Workspaces = field(init=False)
+    _repeated: Repeated | None = None
+    _hidden: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
         try:
@@ -71,6 +71,7 @@ class Kernel:
         self._arguments = arguments(self.plan)
         self._entries = _Entries.of(self._library, function_name(self.plan), self._arguments)
         self._receiver = Receiver(self.function)
+        self._hidden = frozenset(param.name for param in self.function.params) & {"out", "stream", "validate"}
         self._workspaces = Workspaces(self.driver)
         if self.driver is not None:
             self.driver.start()
@@ -93,8 +94,13 @@ class Kernel:
         is no parameter. `stream`: a CUDA stream (a handle, or PyTorch's or CuPy's object); work is queued there, and waited for
         only where an array of the host takes part. `validate` checks what the text assumes of the data: by default, where
         all arrays lie on the host. Inputs that lie otherwise than the function takes them are copied; an inout or `out` is
-        refused then (E0773).
+        refused then (E0773). A parameter that is called `out`, `stream` or `validate` is what that keyword gives.
         """
+        if self._hidden:
+            words: dict[str, object] = {"out": out, "stream": stream, "validate": validate}
+            named |= {name: words[name] for name in self._hidden if words[name] is not None}
+            out, stream = (None if name in self._hidden else words[name] for name in ("out", "stream"))
+            validate = None if "validate" in self._hidden else validate
         last = self._repeated
         if last is not None and not named and stream is None and validate is None:
             found = last.arguments(arrays, out)
@@ -216,8 +222,7 @@ class Kernel:
         raise error(number, self.function.span, f"`{self.function.name}` does not run: {text} ({code})")
 
 
-@dataclass(frozen=True, slots=True)
-class _Entries:
+class _Entries(Record):
     """The functions of a library, as ctypes has them; each returns a status."""
 
     run: Callable[..., int]
@@ -240,8 +245,7 @@ def _typed(library: ctypes.CDLL, name: str, types: Sequence[type[Any]]) -> Calla
     return function
 
 
-@dataclass(frozen=True, slots=True)
-class _Out:
+class _Out(Record):
     """Where a result goes: what the caller gets, and how it lies."""
 
     buffer: Buffer

@@ -6,7 +6,6 @@ import contextlib
 import ctypes
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -14,13 +13,13 @@ import numpy as np
 
 from texpr.interp.dtypes import Array
 from texpr.support.diagnostic import TexprError, error
+from texpr.support.record import Mutable, Record, field
 
 HOST = None
 """The device of what lies in the host's memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Record, eq=False):
     """An array: address, element type, shape, strides in elements, the ordinal of its device (`HOST`: none).
 
     `owner` keeps the memory alive.
@@ -32,7 +31,7 @@ class View:
     strides: tuple[int, ...]
     device: int | None
     writable: bool
-    owner: object = field(repr=False, compare=False)
+    owner: object
 
     @property
     def empty(self) -> bool:
@@ -71,8 +70,7 @@ def aligned_empty(dtype: np.dtype[Any], shape: Sequence[int], align: int) -> Arr
     return room[skip : skip + size].view(dtype).reshape(shape)
 
 
-@dataclass(slots=True)
-class Driver:
+class Driver(Mutable):
     """CUDA's driver interface, real or the emulator's, through ctypes; one device's primary context is used."""
 
     library: ctypes.CDLL
@@ -143,8 +141,7 @@ class Driver:
         self.check("cuStreamSynchronize", _handle(stream))
 
 
-@dataclass(slots=True)
-class DeviceMemory:
+class DeviceMemory(Mutable):
     """Memory on a device, freed with this object."""
 
     driver: Driver

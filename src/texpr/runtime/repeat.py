@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeGuard, cast
 
 import numpy as np
@@ -18,10 +17,10 @@ from texpr.ir.value import Buffer
 from texpr.runtime.call import Given, alignment, is_scalar
 from texpr.runtime.memory import View, aligned_empty
 from texpr.runtime.workspace import ALIGNMENT
+from texpr.support.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
+class _Form(Record):
     """How an array must lie to be taken unseen: its type and shape, strides in bytes, the multiple that its address is.
 
     `low`, `high`: from its address, the first byte that it touches and the one after its last.

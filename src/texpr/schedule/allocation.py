@@ -8,7 +8,6 @@ new As: f32[32, 16]        resize(As.d1, 0, 1)           As is allocated as 32 Ã
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from texpr.affine.expr import Expr
 from texpr.domain.graph import DomainGraph
@@ -17,6 +16,7 @@ from texpr.ir.value import Buffer
 from texpr.schedule.call import Call
 from texpr.schedule.shape import sizes_known
 from texpr.schedule.state import State
+from texpr.support.record import replace
 
 PLACED = ("tma", "im2col", "gather4", "scatter4")
 """By which memory lies as the engine writes or reads tiles; runs (`via=bulk`) may lie apart."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from difflib import get_close_matches
 
 from texpr.ir import program as ir
@@ -17,6 +16,7 @@ from texpr.schedule.rules import RULES
 from texpr.schedule.state import State
 from texpr.schedule.tree import loops
 from texpr.support.diagnostic import error
+from texpr.support.record import replace
 
 
 def start(function: ir.Function, target: Target) -> State:

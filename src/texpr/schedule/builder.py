@@ -10,7 +10,6 @@ it; without one, when the function is compiled.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from operator import index
 from types import NoneType
 from typing import SupportsIndex, cast
@@ -24,6 +23,7 @@ from texpr.schedule.marks import OFF
 from texpr.schedule.state import State
 from texpr.support.diagnostic import CompilerBug, Limitation, Note, TexprError
 from texpr.support.expect import expect
+from texpr.support.record import replace
 
 Size = SupportsIndex | str
 """An integer (of NumPy too), or the name of a size."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 
 from texpr.affine.expr import Expr, Sym, expr
@@ -15,10 +14,10 @@ from texpr.schedule.marks import TENSOR, mark
 from texpr.schedule.state import State
 from texpr.schedule.tree import loops, path_to
 from texpr.support.diagnostic import Note, TexprError, error
+from texpr.support.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Record):
     """A directive: how it is written, and the rewrite that it is. Each lives in a file of `texpr.schedule.directives`."""
 
     name: str
@@ -26,8 +25,7 @@ class Rule:
     apply: Callable[[Call], State]
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Record):
     """A use of a rule at a state of the program. Every reader raises TexprError at the directive or at the argument."""
 
     rule: Rule

@@ -10,7 +10,6 @@ give one corner. Blocks beyond the loop's end, which fill the last cluster up, t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from texpr.affine.expr import Expr, Sym, expr
@@ -25,6 +24,7 @@ from texpr.schedule.call import Call
 from texpr.schedule.marks import CLUSTER, level_of, mark
 from texpr.schedule.materialise import given
 from texpr.schedule.state import State
+from texpr.support.record import Record
 
 
 def blocks(loop: ir.Loop) -> int:
@@ -41,8 +41,7 @@ def dimension(loop: ir.Loop) -> str:
     return level.removeprefix("grid.") if level.startswith("grid.") else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Apart:
+class Apart(Record):
     """Two blocks of a cluster that want other boxes: values of every symbol for each, and where they differ."""
 
     one: Mapping[Sym, int]

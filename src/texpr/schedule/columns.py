@@ -12,16 +12,15 @@ by recomposing them. PTX ISA, "im2col mode"; `texpr.tma.im2col` is what a copy d
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from texpr.affine.expr import ONE, ZERO, Expr, Mod, Sym, expr, term
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
+from texpr.support.record import Record
 from texpr.tma.rules import CORNERS, OFFSETS
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Record):
     """The bounding box: for each dimension of space, W first, where it begins and ends, from the first and the last pixel of
     the tensor, and the step from one pixel to the next."""
 
@@ -34,8 +33,7 @@ class Window:
         return tuple(count(size, high - low, step) for size, (low, high), step in every)
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Record):
     """The column of an access. `index`: of the tensor, outermost first; `pixel`, `channel`: what counts through the tile;
     `offsets`: of the filter, W first."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from math import gcd, prod
 
 from texpr.affine.expr import Expr
@@ -19,6 +18,7 @@ from texpr.schedule.region import Box
 from texpr.schedule.state import State
 from texpr.schedule.tensor import Boxes, Planned, planned, ruled
 from texpr.support.diagnostic import Note
+from texpr.support.record import replace
 from texpr.tma.boxing import MOST_BOX, MOST_ELEMENT_STRIDE
 from texpr.tma.correctness import Plain, fill_of, lower_load, lower_store
 from texpr.tma.elements import Fill

@@ -10,7 +10,6 @@ A `stage` that says nothing of `fill=` is open: its copy then fills with that. I
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from texpr.ir import program as ir
 from texpr.ir.updates import neutral
@@ -18,6 +17,7 @@ from texpr.ir.uses import loads
 from texpr.ir.value import Cast, Literal, Load
 from texpr.schedule.state import Staged, State
 from texpr.schedule.tree import Body, with_blocks
+from texpr.support.record import replace
 from texpr.tma.correctness import fill_of
 from texpr.tma.elements import Fill
 

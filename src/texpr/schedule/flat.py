@@ -9,7 +9,6 @@ What one iteration touches is a box of the one and none of the other. The rows a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from texpr.affine.expr import ONE, ZERO, Expr
 from texpr.ir.value import Buffer
@@ -19,10 +18,10 @@ from texpr.relation.facts import known
 from texpr.relation.opaque import Opaque
 from texpr.schedule.region import Use, inside
 from texpr.schedule.state import State
+from texpr.support.record import Record, replace
 
 
-@dataclass(frozen=True, slots=True)
-class Flat:
+class Flat(Record):
     """The dimensions that are seen, of as many elements as the tensor has, in its order."""
 
     shape: tuple[Expr, ...]

@@ -8,12 +8,12 @@ a box lies in memory   #saves   #multicast(x): the dimensions of the grid along 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TypeVar
 
 from texpr.ir import program as ir
 from texpr.isa.levels import Level
 from texpr.isa.target import Target
+from texpr.support.record import replace
 from texpr.support.span import NOWHERE, Span
 
 BIND, UNROLL, VECTOR, ASYNC, TENSOR, PARTITION = "bind", "unroll", "vector", "async", "tma", "partition"

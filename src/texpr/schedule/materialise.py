@@ -13,7 +13,6 @@ function like any other: the interpreter runs it, the checks check it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr
@@ -32,12 +31,12 @@ from texpr.schedule.overrun import Filling, Holes, Matters, fillings
 from texpr.schedule.state import State
 from texpr.schedule.tree import Body
 from texpr.support.diagnostic import error
+from texpr.support.record import Mutable, Record, field, replace
 
 Path = tuple[ir.Loop, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Guarded:
+class Guarded(Record):
     """What was found about predicates below `loops`, for `explain` and pictures."""
 
     loops: Path
@@ -45,8 +44,7 @@ class Guarded:
     predicates: Predicates
 
 
-@dataclass(frozen=True, slots=True)
-class Materialised:
+class Materialised(Record):
     """`function` runs as it is. `origin`: for each of its computing statements, the one of the scheduled program `state`.
     `paths`: the loops around each list of statements of `state`."""
 
@@ -75,8 +73,7 @@ def given(function: ir.Function) -> Iterable[Expr]:
     return facts_of((*(Ge(expr(s)) for s in function.sizes), *(compare(c.op, c.left, c.right) for c in function.where)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Need:
+class _Need(Record):
     """`left op right` must hold where some statements run."""
 
     op: str
@@ -100,8 +97,7 @@ _Needs = dict[_Need, None]
 """Predicates in a fixed order."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(Record):
     """A statement and what must hold for it; None for a `new`, which may run anywhere. `filled`: it asks the rest itself."""
 
     stmt: ir.Stmt
@@ -109,8 +105,7 @@ class _Entry:
     filled: bool = False
 
 
-@dataclass(frozen=True, eq=False)
-class _Around:
+class _Around(Record, eq=False, dict=True):
     """What the loops of `path` decide for the statements inside, each part of it when it is asked for."""
 
     path: Path
@@ -151,8 +146,7 @@ class _Around:
         return old if old.is_constant else self.simple(old.substitute(self.indices))
 
 
-@dataclass(slots=True)
-class _Maker:
+class _Maker(Mutable):
     state: State
     given: tuple[Expr, ...]
     origin: dict[ir.Stmt, ir.Stmt] = field(default_factory=dict[ir.Stmt, ir.Stmt])

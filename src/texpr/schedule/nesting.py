@@ -10,7 +10,6 @@ With `reorder(k, i)` the loop over i is distributed over its statements, and s g
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from texpr.affine.expr import Sym, expr
 from texpr.ir import program as ir
@@ -20,10 +19,10 @@ from texpr.ir.value import Load, Value
 from texpr.schedule.call import Call
 from texpr.schedule.state import State
 from texpr.schedule.tree import Body, loops, path_to, replaced
+from texpr.support.record import Mutable, replace
 
 
-@dataclass(slots=True)
-class Nesting:
+class Nesting(Mutable):
     """A state whose loops are being moved. `moved`: each statement of the start → the one that it is now."""
 
     call: Call

@@ -10,7 +10,6 @@ Where a `reduce` clause frees the order of two updates, they may change places, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import product
 
 from texpr.affine.expr import Expr, Sym, expr
@@ -27,11 +26,11 @@ from texpr.schedule.materialise import materialise
 from texpr.schedule.state import State
 from texpr.schedule.tree import Body, path_to
 from texpr.support.diagnostic import Diagnostic, Limitation, Note, TexprError
+from texpr.support.record import Record
 from texpr.support.span import Span
 
 
-@dataclass(frozen=True, slots=True)
-class Where:
+class Where(Record):
     """A statement's place in the new order: the loops around it, and the position in each list of statements on the way."""
 
     loops: tuple[ir.Loop, ...]
@@ -57,8 +56,7 @@ def require_order(before: State, after: State, moved: Mapping[ir.Stmt, ir.Stmt],
                     proof.require(each, meeting)
 
 
-@dataclass(frozen=True, slots=True)
-class _Proof:
+class _Proof(Record):
     """That the directive `name` at `span`, which makes `after` of `before`, breaks no dependence of `subject`."""
 
     subject: Subject

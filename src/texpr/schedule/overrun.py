@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.domain.correctness import same_fill
@@ -26,6 +25,7 @@ from texpr.presburger.raw import Undecided
 from texpr.relation.conditions import condition
 from texpr.schedule.fills import can_fill, required
 from texpr.schedule.state import State
+from texpr.support.record import Record
 
 EXACT = (0, 1, math.inf, -math.inf)
 """Numbers with which every type computes alike."""
@@ -34,8 +34,7 @@ EXACT = (0, 1, math.inf, -math.inf)
 _HELP = "let the split of that loop divide: then no hole lies inside of a box"
 
 
-@dataclass(frozen=True, slots=True)
-class Filling:
+class Filling(Record):
     """A staged buffer's copy: its `target`, the `source`, what is tested of an element, the loops around it, and the fill."""
 
     target: Load
@@ -73,8 +72,7 @@ def fillings(state: State) -> dict[str, Filling]:
     return {each.target.buffer.name: each for each in visit(state.function.body, ())}
 
 
-@dataclass(frozen=True, slots=True)
-class Holes:
+class Holes(Record):
     """Iterations of a statement that a comparison keeps out: `formula`. `indices`: IterDomains in the loops that there are.
 
     `ends`: of each loop that is to run over holes, what the index which it counts was kept below.

@@ -17,7 +17,6 @@ Loops that a schedule names are parted, and others where it pays: an innermost `
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import count
 
 from texpr.affine.expr import ONE, ZERO, Expr, Min, Sym, combination, expr, maximum, minimum, term
@@ -30,6 +29,7 @@ from texpr.relation.facts import in_loop, known
 from texpr.schedule.marks import OFF, PARTITION, UNROLL, VECTOR, level_of, mark
 from texpr.schedule.materialise import given
 from texpr.schedule.tree import Body, with_blocks
+from texpr.support.record import Mutable, Record, replace
 
 LEAST_TRIPS, MOST_COPIED = 4, 256
 """A loop is parted unasked where it has so many iterations, and a second copy of it so few statements, unrolled."""
@@ -42,16 +42,14 @@ def partitioned(function: ir.Function) -> ir.Function:
     return replace(function, body=_Parter(taken, tuple(given(function))).block(function.body, ()))
 
 
-@dataclass(frozen=True, slots=True)
-class _Test:
+class _Test(Record):
     """margin ≥ 0, as it stands in a condition."""
 
     value: Value
     margin: Expr
 
 
-@dataclass(slots=True)
-class _Parter:
+class _Parter(Mutable):
     taken: set[str]
     given: tuple[Expr, ...]
 

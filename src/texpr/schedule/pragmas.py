@@ -10,7 +10,6 @@ first.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from difflib import get_close_matches
 
 from texpr.ir import program as ir
@@ -18,6 +17,7 @@ from texpr.isa.target import Target
 from texpr.schedule.marks import BLOCK, CLUSTERS, GRID, TOGETHER, WARPS, levels
 from texpr.schedule.tree import Body, with_blocks
 from texpr.support.diagnostic import error
+from texpr.support.record import replace
 
 IN_PLACE = ("bind", "unroll", "vectorize", "partition", TOGETHER)
 """Directives on one loop that a pragma of that name is."""

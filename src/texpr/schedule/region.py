@@ -8,7 +8,6 @@ An index inside the loop is a base, fixed during the iteration, plus an offset w
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from math import gcd
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr, term
@@ -26,10 +25,10 @@ from texpr.relation.facts import in_loop, known
 from texpr.schedule.materialise import given
 from texpr.schedule.state import State
 from texpr.schedule.tree import Body
+from texpr.support.record import Record, replace
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Use:
+class Use(Record, eq=False):
     """One access. `outer`, `inner`: the loops around it up to the loop in question, and those inside of that. `index`: its
     subscripts in the IterDomains that these loops run over. `tested`: whether an `if` lies between."""
 
@@ -42,8 +41,7 @@ class Use:
     tested: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(Record):
     """Elements base, base + step, …, `extent` of them, along each dimension; bases in the IterDomains outside.
 
     `grain` divides how far apart any two elements that are touched lie, 0 where there is one: a step may be a divisor of it.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from texpr.ir.rewrite import Rewriter, replace_loads
 from texpr.ir.value import Buffer, Load, Value
 from texpr.schedule.state import State
+from texpr.support.record import replace
 
 
 def with_results(state: State, needed: Mapping[str, int]) -> State:

@@ -17,7 +17,6 @@ waits are found in it as in any other.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from math import gcd, prod
 
 from texpr.affine.expr import Expr, expr
@@ -38,6 +37,7 @@ from texpr.schedule.materialise import given
 from texpr.schedule.order import conflict, undecided
 from texpr.schedule.tree import Body, loops, path_to, replaced, with_blocks
 from texpr.support.diagnostic import Limitation, Note, TexprError, error
+from texpr.support.record import Record, replace
 from texpr.support.span import Span
 from texpr.tma.swizzle import Swizzle
 
@@ -48,8 +48,7 @@ CHUNK = 16
 """Bytes of which a slot in shared memory is a multiple, so that vectors that lie right in one do so in all."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
+class _Parts(Record):
     """The body of a loop: `new`s of the ring's buffers, other `new`s, what fills, and what is left."""
 
     ring: tuple[ir.New, ...]

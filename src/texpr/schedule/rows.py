@@ -10,7 +10,6 @@ of the table is row −1 to the engine, which it finds outside of the matrix. PT
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.affine.facts import Known
@@ -26,6 +25,7 @@ from texpr.schedule.region import NoBox, Use, box, subscripts
 from texpr.schedule.state import State
 from texpr.schedule.tensor import ALLOCATED, ATOM, Boxes, dense_strides
 from texpr.support.diagnostic import Note
+from texpr.support.record import Record, replace
 from texpr.tma.boxing import MOST_BOX
 from texpr.tma.descriptor import TensorMap, Tiled, exprs
 from texpr.tma.descriptor import Use as Instruction
@@ -36,8 +36,7 @@ GROUP = 4
 """Rows of one copy."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Record):
     """Rows and columns of a matrix: `load` is its element at the start of both, `dim` the dimension of the table that rows go
     along, `count` and `width` the rows and columns that accesses touch, `boxes` the copies, which may be of more, and `where`
     an access finds its element in the tile. `named`: the accesses by what names their elements: the table's subscripts and

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.ir import program as ir
@@ -21,11 +20,11 @@ from texpr.schedule.region import Box, Use, cloned, inside, nested, varying
 from texpr.schedule.state import Staged, State
 from texpr.schedule.tree import Body, replaced
 from texpr.schedule.views import View
+from texpr.support.record import Record, replace
 from texpr.support.span import Span
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Record):
     """A box in `made`: the loops over it, what keeps them inside of the buffer (`test`), an element of either memory in these
     loops, and where accesses go."""
 
@@ -38,8 +37,7 @@ class _Part:
     where: Mapping[int, tuple[Expr, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Staging:
+class Staging(Record):
     """`buffer` is kept in `name` during each iteration of `at`, the last of the loops `outer`, where `uses` are all accesses.
 
     `space`: where the copy lives ("shared", "registers"). `via`: how it gets there ("ld", "cp_async"). `span`: the directive's.

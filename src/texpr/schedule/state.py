@@ -8,7 +8,6 @@ predicates are found once, at the end (`texpr.schedule.materialise`).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import count
 
@@ -21,10 +20,10 @@ from texpr.ir.uses import loads
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
 from texpr.schedule.tree import Body, below, loops, replaced, with_blocks
+from texpr.support.record import Record, field, replace
 
 
-@dataclass(frozen=True, slots=True)
-class Staged:
+class Staged(Record):
     """What a `stage` directive did, for `explain`: `name` holds part of `of` during an iteration of `at`.
 
     `base`: where the part starts in `of`, along each dimension, where it is a box. `fill`: what holes hold, None for anything.
@@ -43,8 +42,7 @@ class Staged:
     is_open: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Record):
     """`function`'s loops run over leaves. `plays`: the IterDomain that a loop runs over where it is not its own symbol's: two
     loops may run over one IterDomain after they were distributed. `allocations`: the graphs of buffers whose memory has another
     shape than their indices. `staged`: what was staged, in order."""

@@ -4,7 +4,6 @@ with what is there."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Literal
@@ -22,11 +21,11 @@ from texpr.schedule.state import State
 from texpr.schedule.tensor import Boxes
 from texpr.schedule.touched import box_of, copy_loops, defined, own, seen, undefined, untouchable
 from texpr.schedule.views import View
+from texpr.support.record import Record, replace
 from texpr.tma.swizzle import CHUNK
 
 
-@dataclass(frozen=True, slots=True)
-class _Way:
+class _Way(Record):
     """How a region is copied: the mark of its loops, what is refused of loading it, and what becomes of memory."""
 
     region: Box

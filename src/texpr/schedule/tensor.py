@@ -11,7 +11,6 @@ box may begin anywhere: at `at · covers − shift` with 0 ≤ shift ≤ covers,
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
@@ -22,6 +21,7 @@ from texpr.domain.graph import DomainGraph
 from texpr.domain.transforms.swizzle import Xor
 from texpr.ir.tensor_map import element
 from texpr.ir.value import Buffer
+from texpr.support.record import Record, replace
 from texpr.tma.descriptor import Use
 from texpr.tma.model import Copy, Refusal, plan
 from texpr.tma.rules import Findings, findings
@@ -34,8 +34,7 @@ ALLOCATED = 256
 """Bytes of which results and workspace begin at a multiple."""
 
 
-@dataclass(frozen=True, slots=True)
-class Boxes:
+class Boxes(Record):
     """A region of `extent` elements along each dimension as boxes of `box`, which divides it; `size`: bytes of an element.
 
     `steps`: from one of them to the next, in elements of the tensor.
@@ -124,8 +123,7 @@ class Boxes:
         return graph.swizzle(row, f"{name}.chunk", Xor(bits), (f"{name}.line_s", f"{name}.chunk_s"))
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(Record):
     """The copy that all boxes of a region are. `first`: what the symbols of its graph stand for in the first of them.
 
     `steps`: by how much these grow from one box to the next along each dimension.

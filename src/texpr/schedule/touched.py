@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from texpr.affine.expr import Sym
 from texpr.checks.coverage import reads_undefined
 from texpr.checks.subject import Subject
@@ -15,6 +13,7 @@ from texpr.schedule.staging import Staging
 from texpr.schedule.state import State
 from texpr.schedule.views import told_in_views, viewed
 from texpr.support.diagnostic import Note, TexprError
+from texpr.support.record import replace
 from texpr.tma.boxing import MOST_ELEMENT_STRIDE
 
 

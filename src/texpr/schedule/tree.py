@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import lru_cache
 
 from texpr.ir import program as ir
+from texpr.support.record import replace
 
 Body = tuple[ir.Stmt, ...]
 

@@ -9,7 +9,6 @@ all lanes where it holds for the last; elsewhere lanes go one by one. Where n is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.affine.facts import Known
@@ -19,11 +18,11 @@ from texpr.ir.kernel import value_symbols
 from texpr.ir.transfer_verify import VECTOR_BYTES
 from texpr.ir.value import Buffer, Index, Load, Op, Value, conjuncts, operands, walk
 from texpr.support.diagnostic import Note, TexprError, error
+from texpr.support.record import Mutable, Record, field, replace
 from texpr.support.span import Span
 
 
-@dataclass(frozen=True, slots=True)
-class Obstacle:
+class Obstacle(Record):
     """Why something in the body cannot run for all lanes at once: a whole sentence, and what it speaks of."""
 
     reason: str
@@ -38,16 +37,14 @@ class Obstacle:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Test:
+class Test(Record):
     """One comparison that decides for each lane. `whole`: where it holds for all of them. `alike`: it holds for all or none."""
 
     whole: Value
     alike: bool
 
 
-@dataclass(slots=True)
-class Lanes:
+class Lanes(Mutable):
     """The iterations of `loop`, which run at once. `known`: what is known where a statement runs.
 
     `asking`: results may still be asked to begin where a vector can. `varying`: symbols whose value differs from lane to lane;

@@ -11,7 +11,6 @@ divisor: then each element has one index in either, and both lie in memory alike
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import product
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr
@@ -25,10 +24,10 @@ from texpr.schedule.materialise import given
 from texpr.schedule.region import Box, NoBox, Use, box, inside, subscripts
 from texpr.schedule.state import State
 from texpr.schedule.tensor import dense_strides
+from texpr.support.record import Record, replace
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Record):
     """`counts`: of each dimension that is seen before splits, how many of the tensor's it is. `factors`: into what it is split,
     the innermost last: 1 for not at all, f for (size / f, f)."""
 
@@ -103,8 +102,7 @@ class View:
             at += count
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Record):
     """A box, in the dimensions of a view (None for the tensor's own), and accesses with their subscripts in these."""
 
     view: View | None

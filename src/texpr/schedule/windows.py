@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
@@ -19,14 +17,14 @@ from texpr.schedule.region import Use, inside, varying
 from texpr.schedule.state import State, ending_in
 from texpr.schedule.tensor import ALLOCATED, Boxes, dense_strides
 from texpr.support.diagnostic import Note
+from texpr.support.record import Record
 from texpr.tma.descriptor import Im2col, TensorMap, exprs
 from texpr.tma.descriptor import Use as Instruction
 from texpr.tma.rules import Findings, findings
 from texpr.tma.swizzle import CHUNK, Swizzle
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(Record):
     """A column: `extent` pixels and channels, what counts them (`syms`), as indices of the loops inside (`place`), its bounding
     box, and what is copied."""
 

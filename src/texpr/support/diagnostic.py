@@ -7,21 +7,19 @@ compiler itself (`CompilerBug`) are three different things and are never shown a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from texpr.support.record import Record
 from texpr.support.span import Span
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Record):
     """A further remark on a diagnostic, with the place it speaks of, if any."""
 
     text: str
     span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(Record):
     """One finding: `code` (see `texpr.support.codes`), where, the reason, and what would help."""
 
     code: str

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
 from functools import cached_property
 
+from texpr.support.record import Record
 
-@dataclass(frozen=True)
-class Source:
+
+class Source(Record, dict=True):
     """A source text and the name a user knows it by. Offsets count code points."""
 
     name: str
@@ -30,13 +30,21 @@ class Source:
         return self.text[start:end].rstrip("\r")
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Record, eq=False):
     """The half-open range `start:end` of a source. Two spans never make two nodes unequal."""
 
-    source: Source = field(compare=False, repr=False)
-    start: int = field(compare=False)
-    end: int = field(compare=False)
+    source: Source
+    start: int
+    end: int
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Span)
+
+    def __ne__(self, other: object) -> bool:
+        return not isinstance(other, Span)
+
+    def __hash__(self) -> int:
+        return 0
 
     @property
     def line(self) -> int:

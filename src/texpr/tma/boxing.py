@@ -13,7 +13,6 @@ Source: "Introduction to TMA Support in NVFuser" (NVIDIA).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from texpr.affine.expr import ONE, ZERO, Expr, expr
@@ -27,6 +26,7 @@ from texpr.domain.transforms.merge import Merge
 from texpr.domain.transforms.resize import Resize
 from texpr.domain.transforms.split import Split
 from texpr.domain.transforms.swizzle import Swizzle
+from texpr.support.record import Mutable, Record, field, replace
 
 MOST_BOX = 256
 """The greatest box."""
@@ -53,8 +53,7 @@ class Refused(Exception):
         self.domain, self.reason, self.helps = domain, reason, helps
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Record):
     """An IterDomain of the TMA domain: what the engine walks and tests along it.
 
     `size`: elements that there are; `stride`: elements of memory from one to the next; `skipped`: of it, before the first.
@@ -74,8 +73,7 @@ class Part:
     counted: IterDomain | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Boxed:
+class Boxed(Record):
     """What lies within boxes. `inside`: IterDomains of the tile, and boxes that are strided; `strided`: those, and their split.
 
     `above`: IterDomains that are `inside`, or have such below them. `merged`: what is inside a merge that is strided, and that.
@@ -121,8 +119,7 @@ def _may_stride(box: IterDomain, stride: IterDomain) -> bool:
     return numbers and stride.extent.constant <= MOST_ELEMENT_STRIDE and box.extent.constant <= MOST_BOX
 
 
-@dataclass(slots=True)
-class Views:
+class Views(Mutable):
     """Goes from the tensor down to the TMA domain: `open` are the IterDomains reached, with what is known of their memory."""
 
     graph: DomainGraph

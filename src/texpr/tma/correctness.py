@@ -7,7 +7,6 @@ in docs/theory/tma.md.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
@@ -23,6 +22,7 @@ from texpr.domain.transforms.resize import Resize
 from texpr.domain.transforms.split import Split
 from texpr.domain.transforms.swizzle import Shift, Swizzle, Xor
 from texpr.presburger.formula import Eq
+from texpr.support.record import Record
 from texpr.tma.elements import Fill
 from texpr.tma.model import Copy, Refusal
 
@@ -35,8 +35,7 @@ class Level(Enum):
     UNACHIEVABLE = 3  # some tile is part data, part holes that the engine takes for data
 
 
-@dataclass(frozen=True, slots=True)
-class Analysis:
+class Analysis(Record):
     """`protected`: the TMA-protected IterDomains. `needed`: comparisons that find the holes which the engine does not.
 
     `mixed`: boxes of which one tile is part data, part such holes. `has_holes`: whether there are holes of any kind.
@@ -53,16 +52,14 @@ class Analysis:
         return Level.UNACHIEVABLE if self.mixed else Level.PREDICATED if self.needed else Level.FREE
 
 
-@dataclass(frozen=True, slots=True)
-class Plain:
+class Plain(Record):
     """The copy as it is. `optional`: predicates that may guard it, to save traffic on holes."""
 
     fill: Fill = Fill.ZERO
     optional: tuple[Predicate, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Redirected:
+class Redirected(Record):
     """Where `predicates` hold, the copy; elsewhere the same at `coordinates`, outside of the tensor, which only fills."""
 
     predicates: tuple[Predicate, ...]
@@ -70,8 +67,7 @@ class Redirected:
     fill: Fill = Fill.ZERO
 
 
-@dataclass(frozen=True, slots=True)
-class Guarded:
+class Guarded(Record):
     """Where `predicates` hold, the copy; elsewhere nothing."""
 
     predicates: tuple[Predicate, ...]
@@ -80,8 +76,7 @@ class Guarded:
 Lowering: TypeAlias = Plain | Redirected | Guarded
 
 
-@dataclass(frozen=True, slots=True)
-class StoreLowering:
+class StoreLowering(Record):
     """A store, and what has to be proved, or checked before a launch, for it to write nothing else: a remainder is 0."""
 
     lowering: Plain | Guarded

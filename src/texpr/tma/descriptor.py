@@ -8,11 +8,11 @@ Values may be symbolic; `texpr.tma.rules` says which rules of the hardware they 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, IntoExpr, expr
+from texpr.support.record import Record
 from texpr.tma.elements import Element, Fill
 from texpr.tma.swizzle import Swizzle
 
@@ -34,15 +34,13 @@ class Promotion(Enum):
     B256 = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Tiled:
+class Tiled(Record):
     """Copies of a box. `box`: elements along each dimension."""
 
     box: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Im2col:
+class Im2col(Record):
     """Copies of a column of pixels, in im2col mode.
 
     `lower`, `upper`: how far the bounding box begins after the first pixel and ends after the last, W first, a number for each
@@ -58,8 +56,7 @@ class Im2col:
 Traversal: TypeAlias = Tiled | Im2col
 
 
-@dataclass(frozen=True, slots=True)
-class TensorMap:
+class TensorMap(Record):
     """A descriptor. `base`: the global address in bytes; `sizes`: elements; `strides`: bytes, of dimensions 1 and up."""
 
     element: Element
@@ -94,8 +91,7 @@ class TensorMap:
         return total
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(Record):
     """One instruction that uses a descriptor.
 
     `coordinates`: one a dimension. `shared`: the shared address in bytes. `offsets`: of the filter, in im2col mode.
@@ -109,8 +105,7 @@ class Use:
     rows: tuple[Expr, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class BulkUse:
+class BulkUse(Record):
     """One bulk copy in one dimension; addresses and size in bytes."""
 
     shared: Expr

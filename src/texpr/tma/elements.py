@@ -5,11 +5,11 @@ The packed types of 4 and 6 bits (`CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B` and so 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from texpr.support.lazy import Module
+from texpr.support.record import Record
 
 if TYPE_CHECKING:
     import ml_dtypes
@@ -18,8 +18,7 @@ else:  # who compiles computes with no array
     np, ml_dtypes = Module("numpy"), Module("ml_dtypes")
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
+class Element(Record):
     """A type: the name that the driver has for it, its bytes (1, 2, 4 or 8), whether it is floating-point."""
 
     name: str

@@ -10,7 +10,6 @@ Source: "Introduction to TMA Support in NVFuser" (NVIDIA). The theory is docs/th
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 
 from texpr.affine.expr import ONE, ZERO, Expr
@@ -20,6 +19,7 @@ from texpr.domain.contiguity import Memory
 from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.validity import NOTHING
+from texpr.support.record import Record
 from texpr.tma.boxing import MOST_BOX, Boxed, Part, Refused, Role, Views, boxed
 from texpr.tma.descriptor import TensorMap, Tiled, Use
 from texpr.tma.elements import Element, Fill
@@ -29,8 +29,7 @@ from texpr.tma.tile import Tile, tile
 MOST_RANK = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Dimension:
+class Dimension(Record):
     """A dimension of the copy: `parts` of the TMA domain, outermost first; of several, only the first is tested by the engine.
 
     `size`, `box`, `element_stride`, `coordinate` in elements of this dimension; `stride` in elements of memory.
@@ -49,8 +48,7 @@ class Dimension:
         return self.parts[0].domain
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(Record):
     """One copy: its dimensions, dimension 0 first, the tile in shared memory, and the roles of the IterDomains.
 
     `domain`: the TMA domain. `skipped`: elements of the tensor before the first that is described. `bulk`: the leaves that the
@@ -97,8 +95,7 @@ class Copy:
         return Context(self.graph, self.known).known
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Record):
     """Why a graph is no copy: the IterDomain at fault, the reason, and what would help."""
 
     domain: IterDomain | None

@@ -8,7 +8,6 @@ tested as well as `index < size`. Dimension 0 is the innermost, as in PTX. No ru
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from math import prod
 from typing import TypeAlias
@@ -16,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from texpr.support.record import Record
 from texpr.tma.elements import Element, Fill, fill_bytes
 from texpr.tma.reduce import Reduction, combined, flushed
 from texpr.tma.swizzle import Swizzle
@@ -25,8 +25,7 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Address:
+class Address(Record, eq=False):
     """Byte `at` of `memory`, whose first byte has the address 0; many at once where `at` is an array."""
 
     memory: Bytes
@@ -47,8 +46,7 @@ Op: TypeAlias = Direction | Reduction
 """A load, a store, or a reduction of shared into global memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mode:
+class Mode(Record):
     """What a copy moves, how chunks move in shared memory, and what a load writes for elements outside of the tensor."""
 
     element: Element

@@ -8,13 +8,13 @@ refuted, or left to be checked before a launch. Sources: CUDA driver API, `cuTen
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
 from texpr.affine.expr import Expr, IntoExpr, expr
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
 from texpr.presburger.formula import Eq, Ge
+from texpr.support.record import Record
 from texpr.tma.descriptor import BulkUse, Im2col, Interleave, TensorMap, Tiled, Use
 from texpr.tma.elements import Fill
 from texpr.tma.swizzle import LINE, Swizzle
@@ -29,8 +29,7 @@ OFFSETS = {3: 65535, 4: 255, 5: 31}
 """The greatest offset of a filter, by rank."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Record):
     """A condition, and the part that it is about, in words."""
 
     subject: str
@@ -43,8 +42,7 @@ Asks: TypeAlias = Iterator[Asked]
 Subject = TypeVar("Subject", TensorMap, Use, BulkUse)
 
 
-@dataclass(frozen=True, slots=True)
-class Rule(Generic[Subject]):
+class Rule(Record, Generic[Subject]):
     """`says`: the rule, for messages; `helps`: what to do about it; `asks`: its conditions on a subject."""
 
     name: str
@@ -56,8 +54,7 @@ class Rule(Generic[Subject]):
 AnyRule: TypeAlias = Rule[TensorMap] | Rule[Use] | Rule[BulkUse]
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Record):
     """A rule, and one of its conditions."""
 
     rule: AnyRule
@@ -67,8 +64,7 @@ class Finding:
         return f"{self.asked.subject}: {self.rule.says}; {self.rule.helps}"
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
+class Findings(Record):
     """Every condition once: `violated` at all sizes, to be `checked` before a launch, or `proved`."""
 
     violated: tuple[Finding, ...]

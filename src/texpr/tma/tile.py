@@ -7,7 +7,6 @@ is what the bulk leaves say, the last one fastest. Both are enumerated: a box ha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.visits import Ints, TooMany, visits
 from texpr.support.lazy import Module
+from texpr.support.record import Record
 from texpr.tma.boxing import Boxed, Refused
 from texpr.tma.swizzle import Swizzle
 
@@ -25,8 +25,7 @@ else:  # few programs have such copies
     np = Module("numpy")
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
+class Tile(Record):
     """`order`: what the box holds of each part, fastest first, as it lies in memory. `holes`: elements never written.
 
     `place`: where the tile begins, in elements, over the leaves that are allocated. Its graph goes from `order` to the leaves.

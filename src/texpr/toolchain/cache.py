@@ -12,16 +12,16 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from texpr.support.record import Record
 
 INDEX = "index.json"
 LIMIT = 2 << 30
 """Bytes kept; the entries not used for longest go first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Record):
     """The files of one build: contents by name, and the folder that keeps them (None where nothing can be kept)."""
 
     files: Mapping[str, bytes]
@@ -38,8 +38,7 @@ def key(parts: Iterable[str | bytes]) -> str:
     return digest.hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Cache:
+class Cache(Record):
     """Entries below `root`, which is made when first needed. A root that cannot be written keeps nothing and is no error."""
 
     root: Path

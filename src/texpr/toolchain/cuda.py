@@ -7,10 +7,10 @@ import re
 import tempfile
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from texpr.support.diagnostic import Note, TexprError, error
+from texpr.support.record import Record, as_dict
 from texpr.toolchain.blame import failure
 from texpr.toolchain.cache import Cache, key
 from texpr.toolchain.host import find_host
@@ -29,8 +29,7 @@ READERS = "install the CUDA toolkit, or `pip install 'texpr-compiler[disassembly
 _TARGET = re.compile(r"sm_(\d+)([af]?)")
 
 
-@dataclass(frozen=True, slots=True)
-class Nvcc:
+class Nvcc(Record):
     """The CUDA compiler: program, release ("13.0.88"), the architectures it knows, and the host compiler it is given."""
 
     program: Path
@@ -39,13 +38,12 @@ class Nvcc:
     host: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CudaBinary:
+class CudaBinary(Record):
     """One `.cu` compiled for one target."""
 
     target: str
-    cubin: bytes = field(repr=False)
-    ptx: bytes = field(repr=False)
+    cubin: bytes
+    ptx: bytes
     kernels: tuple[Resources, ...]
 
 
@@ -100,7 +98,7 @@ def compile_all(
     def compiled(at: int) -> bytes:
         found = compile_cuda(machine, nvcc, wanted[at][0], headers, wanted[at][1])
         code = {"cubin": b64encode(found.cubin).decode(), "ptx": b64encode(found.ptx).decode()}
-        return json.dumps({**code, "kernels": [asdict(each) for each in found.kernels]}).encode()
+        return json.dumps({**code, "kernels": [as_dict(each) for each in found.kernels]}).encode()
 
     answers = shared(compiled, [f"a kernel for {target}" for _, target in wanted], machine.jobs)
     return [_unpacked(target, answer) for (_, target), answer in zip(wanted, answers, strict=True)]
@@ -198,7 +196,7 @@ def _build(machine: Machine, nvcc: Nvcc, text: str, headers: Mapping[str, str], 
                 if done.code != 0:
                     raise _refused(machine, nvcc, done, {**headers, "kernel.cu": text})
                 said = done.output
-            records = [asdict(one) for one in resources(said)]
+            records = [as_dict(one) for one in resources(said)]
             return {
                 "ptx": (where / "kernel.ptx").read_bytes(),
                 "cubin": (where / "kernel.cubin").read_bytes(),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import os
-from dataclasses import dataclass
 from enum import Enum
 
 from texpr.support.diagnostic import Diagnostic, TexprError
+from texpr.support.record import Record
 from texpr.toolchain.cuda import Nvcc, capability, find_beside, find_nvcc, help_for
 from texpr.toolchain.host import HostCompiler, find_host
 from texpr.toolchain.machine import Machine
@@ -30,8 +30,7 @@ class State(Enum):
     MISSING = "missing"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Record):
     """One thing looked for: what it is, how it stands, details, and what to do about it."""
 
     subject: str

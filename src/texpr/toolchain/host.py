@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from texpr.support.diagnostic import Note, TexprError, error
+from texpr.support.record import Record, field
 from texpr.toolchain.blame import failure
 from texpr.toolchain.cache import Cache, Entry, key
 from texpr.toolchain.machine import Machine
@@ -33,8 +33,7 @@ HELP = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class HostCompiler:
+class HostCompiler(Record):
     """A C and C++ compiler: command, `family` ("gnu", "clang" or "zig"), version, the archiver, and whether OpenMP links."""
 
     command: tuple[str, ...]
@@ -44,8 +43,7 @@ class HostCompiler:
     openmp: bool
 
 
-@dataclass(frozen=True, slots=True)
-class HostJob:
+class HostJob(Record):
     """What to build: `lib<name>.so` and, where `static`, `lib<name>.a`.
 
     The suffix of a source says its language (`.c`: C11, `.cpp`: C++17). `native` uses all this processor has; the library
@@ -64,12 +62,11 @@ class HostJob:
     march: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class HostBinary:
+class HostBinary(Record):
     """A built library: its bytes; `path` is a copy of the shared one that may be loaded; what the compiler warned of."""
 
-    shared: bytes = field(repr=False)
-    static: bytes | None = field(repr=False)
+    shared: bytes
+    static: bytes | None
     path: Path
     warnings: str
 

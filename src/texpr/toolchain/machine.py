@@ -10,28 +10,31 @@ import os
 import platform
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from texpr.support.record import Record
 
 FORCED = {"LC_ALL": "C", "SOURCE_DATE_EPOCH": "0", "ZERO_AR_DATE": "1"}
 """Given to every tool: messages in one language, no clock in the output."""
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(Record):
     """An environment and what it says about where things are.
 
     `cache`: where built files are kept; `packages`: where wheels from PyPI may lie; `toolkits`: where CUDA is installed by
     custom; `architecture`: as `uname -m` says it; `jobs`: how many processes may work at once.
     """
 
-    environment: Mapping[str, str] = field(repr=False)
+    environment: Mapping[str, str]
     cache: Path
-    packages: tuple[Path, ...] = field(repr=False)
+    packages: tuple[Path, ...]
     python: str
     architecture: str
-    toolkits: tuple[Path, ...] = field(default=(Path("/usr/local/cuda"),), repr=False)
+    toolkits: tuple[Path, ...] = (Path("/usr/local/cuda"),)
     jobs: int = 1
+
+    def __repr__(self) -> str:
+        return f"Machine({self.cache}, {self.python}, {self.architecture})"  # an environment may hold secrets
 
     def variable(self, name: str) -> str | None:
         """The environment variable `name`; an empty one counts as not set."""

@@ -9,18 +9,17 @@ import signal
 import subprocess
 import threading
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from texpr.support.diagnostic import Note, error
+from texpr.support.record import Record
 from texpr.toolchain.machine import Machine
 
 SECONDS = 300.0
 """How long a tool may take unless the caller says otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Record):
     """A tool that ended: its command line, exit status (negative: the signal that killed it), and output."""
 
     argv: tuple[str, ...]

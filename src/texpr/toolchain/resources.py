@@ -11,7 +11,8 @@ ptxas prints for each kernel (CUDA binary utilities, and `ptxas --help`):
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+
+from texpr.support.record import Record, as_dict
 
 _ENTRY = re.compile(r"Compiling entry function '([^']+)'")
 _STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
@@ -20,8 +21,7 @@ _BARRIERS = re.compile(r"used (\d+) barriers")
 _SHARED = re.compile(r"(\d+)(?:\+(\d+))? bytes smem")
 
 
-@dataclass(frozen=True, slots=True)
-class Resources:
+class Resources(Record):
     """One kernel: registers, spilled bytes (stores, loads) and stack of a thread; static shared bytes, barriers of a block."""
 
     kernel: str
@@ -34,7 +34,7 @@ class Resources:
 
     def numbers(self) -> dict[str, int]:
         """Every number by its name."""
-        return {name: number for name, number in asdict(self).items() if name != "kernel"}
+        return {name: number for name, number in as_dict(self).items() if name != "kernel"}
 
 
 def resources(text: str) -> tuple[Resources, ...]:

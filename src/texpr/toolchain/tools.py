@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from texpr.support.record import Mutable
 from texpr.toolchain.cuda import CudaBinary, Nvcc, compile_all, compile_cuda, find_beside, find_nvcc, make_fatbin
 from texpr.toolchain.host import HostCompiler, HostJob, build_host, find_host, native_features
 from texpr.toolchain.machine import Machine
@@ -14,13 +14,12 @@ OPENMP = {"gnu": "gomp", "clang": "omp"}
 """The library that OpenMP needs at run time, by family of compiler."""
 
 
-@dataclass(slots=True)
-class Toolchain:
+class Toolchain(Mutable):
     """The compilers of `machine`. Every method may raise `TexprError` (E06), and those that compile `CompilerBug`."""
 
     machine: Machine
-    _host: HostCompiler | None = field(default=None, repr=False)
-    _nvcc: Nvcc | None = field(default=None, repr=False)
+    _host: HostCompiler | None = None
+    _nvcc: Nvcc | None = None
 
     @property
     def host(self) -> HostCompiler:

@@ -16,12 +16,12 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from types import FrameType
 from typing import NoReturn, TypeAlias
 
 from texpr.support.diagnostic import CompilerBug, error
 from texpr.support.faults import packed, unpacked
+from texpr.support.record import Mutable
 
 Task: TypeAlias = Callable[[int], bytes]
 """Answers for a number. May raise whatever a compile raises."""
@@ -56,8 +56,7 @@ def shared(task: Task, names: Sequence[str], jobs: int) -> Iterator[bytes]:
         crew.end()
 
 
-@dataclass(slots=True)
-class _Worker:
+class _Worker(Mutable):
     """A process: where its parent writes numbers of tasks, and reads answers; the task that it does."""
 
     pid: int

@@ -11,7 +11,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TypeAlias
 
@@ -30,6 +29,7 @@ from texpr.reading import order
 from texpr.reading.actions import Action, Program, Spot
 from texpr.reading.events import Event, Launch, Reading, Site, plainly, ranged
 from texpr.reading.order import Names, Sides, When
+from texpr.support.record import Mutable, Record, field
 from texpr.verifier.asked import element
 from texpr.verifier.landing import Landing, known, landed, not_landed, same
 from texpr.verifier.match import Match, home_of, subscripts
@@ -42,8 +42,7 @@ HOLE = Sym("hole")
 """What nobody reads."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Access:
+class Access(Record, eq=False):
     """One element that an event touches: the place in memory, `meant` the element of the program, and both times.
 
     `copies`: which of the program's copies of the memory it is, by the indices of the loops around what makes it. `does`: the
@@ -76,9 +75,11 @@ class Access:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is of the program's own element, in memory of the same shape."""
-        shapes = [each.shape for each in (self.home, self.stored) if isinstance(each, Buffer)]
-        return self.index == self.meant and len(shapes) == 2 and shapes[0] == shapes[1]
+        """Whether it is of the program's own element, in memory of the same shape, or of that of all copies."""
+        extents = tuple([step[0].extent for step in self.when if not isinstance(step, int)][: len(self.copies)])
+        shape = self.stored.shape if isinstance(self.stored, Buffer) else ()
+        ways = ((*self.copies, *self.meant), (*extents, *shape)), ((*self.meant, *self.copies), (*shape, *extents))
+        return isinstance(self.home, Buffer) and (self.index, self.home.shape) in ways
 
     def __str__(self) -> str:
         return element(self.home, self.index)
@@ -101,8 +102,7 @@ def at_end(result: Buffer, event: Event) -> Access:
     return Access(event, Site(launch), result, place, False, (1 << 30,), result, place, ())
 
 
-@dataclass(slots=True)
-class Flow:
+class Flow(Mutable):
     """The accesses of a plan, and what must hold between them."""
 
     program: Program

@@ -8,7 +8,6 @@ the engine behind a fence of that thread. Which wait or fence that is, tags say.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym, expr
@@ -20,6 +19,7 @@ from texpr.presburger.omega import refuted
 from texpr.presburger.questions import Point, witness
 from texpr.reading.events import Event, Reading, Site
 from texpr.reading.order import Sides, equal_all, launched_later, not_behind, unordered
+from texpr.support.record import Record, replace
 
 Fits: TypeAlias = Callable[[k.Stmt], bool]
 Names: TypeAlias = Mapping[Sym, "Sym | Expr"]
@@ -57,8 +57,7 @@ def there(site: Site, names: Names) -> Formula:
     return conj(rename(f, names) for f in site.where)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Landing:
+class Landing(Record, eq=False):
     """A step behind which something has come about, if it is `there`: by `names` over the coordinates of what has, and of
     `anyone` who looks."""
 

@@ -8,7 +8,6 @@ statement's, and each index expression in it means the same number on both sides
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr, number_of
 from texpr.ir.structure import same
@@ -20,10 +19,10 @@ from texpr.presburger.there import is_plain
 from texpr.reading.actions import Action, Program, Spot, indices
 from texpr.reading.conditions import test
 from texpr.reading.events import Event, Reading, Site, Variable, ranged
+from texpr.support.record import Mutable, Record, field, replace
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Operand:
+class Operand(Record, eq=False):
     """What an event reads, and what the statement reads there: an element or a variable, at a place and at a time."""
 
     read: Load | Ref
@@ -32,8 +31,7 @@ class Operand:
     spot: Spot
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Match:
+class Match(Record, eq=False):
     """An event as instances of an action: `indices` gives those of the loops around it. `operands`: what is read.
 
     `inverse`: said to be the event's coordinates, over the program's loops. `partial`: whether it writes holes, too. `tested`:
@@ -53,8 +51,7 @@ class Unlike(Exception):
     """An event and a statement that are not built alike."""
 
 
-@dataclass(slots=True)
-class Pairing:
+class Pairing(Mutable):
     """Equations that indices must satisfy, collected while an event and a statement are compared."""
 
     program: Program
@@ -70,22 +67,25 @@ class Pairing:
     def run(self) -> None:
         """Compares targets, tests and values. Raises Unlike."""
         event, action = self.event, self.action
-        if getattr(event.stmt, "fused", False) and not _is_free(action):
-            raise Unlike
-        tests, wanted, value = list(event.site.tests), action.spot.tests, event.value
-        while len(tests) > len(wanted):  # what is stored under a test of data is chosen by it
-            condition, _ = tests.pop()
-            value = Op("select", (condition, value, event.target), event.target.dtype)
-        if len(tests) != len(wanted):
+        tests, wanted, value = event.site.tests, action.spot.tests, action.value
+        # the text frees the order of a sum, and with it the rounding: else a product is rounded before it is added
+        freed = action.update is not None and any(action.stored in loop.reduce for loop in action.spot.loops)
+        if len(tests) < len(wanted) or (getattr(event.stmt, "fused", False) and not freed):
             raise Unlike
         self.place(event.target, action.target, event.site, action.spot, reading=False)
         if (named := self.reading.named.get(home_of(event.target))) is not None:  # by the number that it is to be
             self.equations.append((expr(number_of(action.stored.name, indices(action.spot))), named))
         before = len(self.equations)
-        for (given, site), (meant, spot) in zip(tests, wanted, strict=True):
+        for (given, site), (meant, spot) in zip(tests, wanted, strict=False):
             self.value(given, meant, site, spot)
         self.tested = tuple(self.equations[before:])
-        self.value(value, action.value, event.site, action.spot)
+        for given, site in tests[len(wanted) :]:  # what is stored under a test of data is chosen by it, where that stands
+            if not isinstance(value, Op) or value.name != "select":
+                raise Unlike
+            asked, value, kept = value.args
+            self.value(given, asked, site, action.spot)
+            self.value(event.target, kept, event.site, action.spot)
+        self.value(event.value, value, event.site, action.spot)
 
     def place(self, given: Load | Ref, meant: Load | Ref, site: Site, spot: Spot, *, reading: bool = True) -> None:
         """An element or a variable on both sides."""
@@ -135,9 +135,8 @@ class Pairing:
         """Where one side has a name for what the other writes out, or both name memory."""
         variable = self.reading.variables.get(given.sym) if isinstance(given, Ref) else None
         let = self.program.lets.get(meant.sym) if isinstance(meant, Ref) else None
-        named = (
-            let is not None and variable is not None and variable.name == let.stored and not isinstance(variable.value, Load)
-        )
+        name = None if variable is None or isinstance(variable.value, Load) else variable.name
+        named = let is not None and name == let.stored
         alias = None if let is None else let.value  # a name for an element is that element
         written = isinstance(given, Load) and isinstance(alias, Load) and given.buffer.name == alias.buffer.name
         if named and isinstance(given, Ref) and isinstance(meant, Ref):
@@ -220,8 +219,3 @@ def home_of(place: Load | Ref) -> Buffer | Sym:
 def subscripts(place: Value) -> tuple[Expr, ...]:
     """The subscripts of a place: none of a register."""
     return place.index if isinstance(place, Load) else ()
-
-
-def _is_free(action: Action) -> bool:
-    """Whether the text frees the order of a sum, and with it the rounding: else a product is rounded before it is added."""
-    return action.update is not None and any(action.stored in loop.reduce for loop in action.spot.loops)

@@ -7,7 +7,6 @@ Tags say where an instance is done, and are asked about it by the digits of its 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain, pairwise
 
 from texpr.affine.expr import Expr, FloorDiv, Mod, Sym, expr
@@ -22,12 +21,12 @@ from texpr.presburger.there import is_plain, nowhere
 from texpr.reading.actions import Action
 from texpr.reading.events import plainly
 from texpr.reading.order import domains, equal_all, sides_of
+from texpr.support.record import Mutable, field
 from texpr.verifier.flow import Flow, Home, instances
 from texpr.verifier.match import Match, home_of
 
 
-@dataclass(slots=True)
-class Done:
+class Done(Mutable):
     """The events that do instances of a statement. `indices`: those of an instance, by their digits, of which `facts` hold."""
 
     flow: Flow

@@ -13,7 +13,6 @@ barrier that was just made is as behind a phase of parity 1: before the first ar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from math import prod
 from types import UnionType
 from typing import TypeAlias
@@ -26,15 +25,14 @@ from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, Ge, between, comp
 from texpr.presburger.questions import Point, witness
 from texpr.reading.events import Reading, Signal
 from texpr.reading.order import Sides, not_behind, unordered
-from texpr.support.span import NOWHERE
+from texpr.support.record import Mutable, replace
 from texpr.verifier.asked import Asked, Told
 from texpr.verifier.landing import Landing, Names, anyone, known, located, not_landed, own_dims, said, same, there
 
 ARRIVAL, COPY = k.BarrierExpect | k.BarrierArrive, k.CopyTensor | k.CopyBulk
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Named(Landing):
+class Named(Landing, eq=False):
     """A signal at the coordinates `names`, if it is `there`."""
 
     signal: Signal
@@ -54,8 +52,7 @@ Cases: TypeAlias = Iterator[Sequence[Formula]]
 """In each of which something is wrong, of a signal of the coordinates of its site."""
 
 
-@dataclass(slots=True)
-class Phases:
+class Phases(Mutable):
     """The barriers of a plan, with what tags say of each signal."""
 
     reading: Reading
@@ -65,7 +62,6 @@ class Phases:
     def questions(self) -> Iterator[Asked]:
         """What is to be proved of all barriers."""
         for user in self.reading.signals:
-            span = getattr(user.stmt, "span", NOWHERE)
             about = f"{user.barrier.buffer.name}[{user.barrier.index[0]}]"
             for kinds, what, how, cases in (
                 (k.BarrierInit, "a barrier is made", "once, for one arrival a phase", self.remade),
@@ -79,7 +75,7 @@ class Phases:
                 (ARRIVAL | COPY | k.BarrierWait, "phases follow", "the one before was seen to complete", self.unseen),
             ):
                 if isinstance(user.stmt, kinds):
-                    yield Told(user.site.launch.kernel.name, what, about, how, span), self.first, (user, cases)
+                    yield Told(user.site.launch.kernel.name, what, about, how, user.stmt.span), self.first, (user, cases)
 
     def first(self, user: Signal, cases: Callable[[Named], Cases]) -> Point | None:
         """An instance of a signal in one of some cases."""

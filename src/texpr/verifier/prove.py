@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
 from itertools import chain, combinations_with_replacement, product
 from typing import TypeVarTuple, Unpack
 
@@ -25,6 +24,7 @@ from texpr.reading.actions import Action, Program, actions, bound
 from texpr.reading.events import Event, Reading, plainly
 from texpr.reading.reader import read
 from texpr.support.diagnostic import CompilerBug
+from texpr.support.record import Mutable, Record, field, replace
 from texpr.support.span import NOWHERE
 from texpr.verifier.alike import families, pairs
 from texpr.verifier.asked import Asked, Told, element
@@ -39,8 +39,7 @@ from texpr.verifier.together import diverging
 Ts = TypeVarTuple("Ts")
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Record):
     """What is to be proved of a plan: the program, what the plan does, and what both may rest on."""
 
     program: Program
@@ -81,8 +80,7 @@ def _told(plan: k.Plan) -> Iterator[str]:
     yield from (f"{c.left} {c.op} {c.right}: checked before a launch" for c in plan.requires)
 
 
-@dataclass(slots=True)
-class _Prover:
+class _Prover(Mutable):
     """What is known of a plan's events, one after the other. `by_home`: the accesses of each memory; `done`: of them, by which
     a statement is done; `copies`: by which elements are copied."""
 
@@ -97,7 +95,7 @@ class _Prover:
     def run(self) -> None:
         """Says what each event is, then asks all that must hold."""
         for stmt, site, why in self.flow.reading.strange:
-            told = Told(site.launch.kernel.name, "understood", type(stmt).__name__, "", getattr(stmt, "span", NOWHERE))
+            told = Told(site.launch.kernel.name, "understood", type(stmt).__name__, "", stmt.span)
             self.say(told, Verdict.UNDECIDED, why)
         self.match()
         of_threads, of_memory = (self.meeting(), self.flow.phases.questions()), (self.bounds(), self.memory(), self.arenas())
@@ -135,8 +133,9 @@ class _Prover:
         """The plan takes and gives what the function does; what the text assumes of data is checked where it runs."""
         function = self.flow.program.function
         same = (plan.params, plan.results, plan.sizes) == (function.params, function.results, function.sizes)
+        same = same and {*function.where, *function.assumes} <= {*plan.requires, *plan.assumes}
         told = Told("", "same interface", plan.name, "", plan.span)
-        self.say(told, Verdict.PROVED if same else Verdict.REFUSED, "parameters, results and sizes, in order")
+        self.say(told, Verdict.PROVED if same else Verdict.REFUSED, "parameters, results and sizes, in order; what is promised")
         for assume in plan.assumes:
             told = Told("", "assumed of data", f"{type(assume).__name__.lower()} {assume.buffer.name}", "", assume.span)
             self.say(told, Verdict.RUN, "by `_validate`, by the interpreter and the emulator")
@@ -225,13 +224,12 @@ class _Prover:
     def meeting(self) -> Iterator[Asked]:
         """Threads reach barriers together, and wait for what they started."""
         for stmt, site in self.flow.reading.together:
-            span, how = getattr(stmt, "span", NOWHERE), "all of them, as often"
-            told = Told(site.launch.kernel.name, "threads meet", type(stmt).__name__.lower(), how, span)
+            told = Told(site.launch.kernel.name, "threads meet", type(stmt).__name__.lower(), "all, as often", stmt.span)
             yield told, diverging, (stmt, site, [*self.matches.values()], self.flow.premises)
+        for stmt, site, needs in self.flow.reading.needed:
+            told = Told(site.launch.kernel.name, "can be moved", type(stmt).__name__.lower(), "aligned, in place", stmt.span)
+            yield told, witness, ((*site.where, negate(needs)), self.flow.premises)
         for event in self.flow.reading.events:
-            if event.needs is not None:
-                facts = (*event.site.where, negate(event.needs))
-                yield Told.of(event, "a pixel of the box", "for all indices"), witness, (facts, self.flow.premises)
             if event.kind == "async" and event.signal is None:
                 told = Told.of(event, "a copy lands", "a wait comes behind it")
                 yield told, never_lands, (event, self.flow.landed, self.flow.premises)
@@ -271,7 +269,8 @@ class _Prover:
 
     def bounds(self) -> Iterator[Asked]:
         """What the text of kernels names of an array is in it: the program's own elements, in memory of its shape, are."""
-        known = {(a.home, a.index, a.site.where) for accesses in self.by_home.values() for a in accesses if a.is_plain}
+        every, whole = chain(*self.by_home.values()), {*self.flow.reading.events}  # and nothing that nobody sees
+        known = {(a.home, a.index, a.site.where) for a in every if a.is_plain and a.event in whole}
         for load, site, span in self.flow.reading.touched:
             index = tuple(plainly(e, site) for e in load.index)
             if (load.buffer, index, site.where) not in known:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import chain, combinations
 from typing import TypeAlias
 
@@ -32,6 +31,7 @@ from texpr.presburger.relaxed import eliminated, flat
 from texpr.reading.actions import Action, indices
 from texpr.reading.events import Event, Site, plainly
 from texpr.reading.order import sides_of
+from texpr.support.record import Mutable, Record, field, replace
 from texpr.verifier.asked import Asked, Told
 from texpr.verifier.flow import Access, Flow, Home
 from texpr.verifier.match import Match, home_of, same_constant, subscripts
@@ -50,8 +50,7 @@ class Wrong(Exception):
     """A sum that is none; says why."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Join:
+class Join(Record, eq=False):
     """How an event joins another place, read at a site, into its target, under tests of data. `beside`: with its tuple."""
 
     how: How
@@ -60,8 +59,7 @@ class Join:
     beside: tuple[Event, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(Record):
     """Updates by the leaves `pile` of thread number `thread`, or of the `lanes` beside it by exclusive or.
 
     It is those for which there is a point over `own` with `facts`, once for each. Facts are over the coordinates of who reads,
@@ -92,8 +90,7 @@ Holding: TypeAlias = tuple[tuple[Formula, ...], tuple[Share, ...]]
 """What a part holds, over `PLACES` and the coordinates that all of it has in common; and what must hold for it to be there."""
 
 
-@dataclass(slots=True)
-class Sums:
+class Sums(Mutable):
     """The parts of a plan, as its tags say, and what is made of them.
 
     `made`: finals as all turns of the loops that they sum up.
@@ -211,7 +208,7 @@ class Sums:
             raise Wrong(f"{home.name} starts at what changes something, or is joined in another way than what it takes")
         lanes = defaultdict[Share, frozenset[int]](frozenset)
         for share in found:
-            key = replace(share, lanes=frozenset())
+            key = replace(share, lanes=frozenset[int]())
             if lanes[key] & share.lanes and how[0] not in EXACTLY_ONCE_FREE:
                 raise Wrong(f"something is joined into {home.name} twice")
             lanes[key] |= share.lanes

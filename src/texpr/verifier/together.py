@@ -21,15 +21,15 @@ def diverging(stmt: k.Stmt, site: Site, matches: Sequence[Match], premises: Form
     width = {k.Level.WARP: stmt.lanes, k.Level.BLOCK: 0}.get(stmt.level, -1) if isinstance(stmt, k.Barrier) else 32
     sides = sides_of(site, site, (*launch.host, *(launch.blocks if width >= 0 else ()), *(loop.sym for loop in site.loops)))
     here = [rename(f, names) for names in (sides.left, sides.right) for f in launch.domain]
+    ends = [(sides.a(e), sides.b(e)) for loop in site.loops for e in site.bounds[loop]]
+    wrong = [differ([x], [y]) for x, y in ends if x is not y]
     if width < 0:
-        if not ranks(launch):
+        if not (wide := ranks(launch)):
             raise ValueError("which blocks are a cluster is not known")
-        wide = [ranks(launch).get(s, 1) for s in launch.blocks]
-        here += [Eq(sides.a(s) // n - sides.b(s) // n) for s, n in zip(launch.blocks, wide, strict=True)]
+        here += [Eq(sides.a(s) // wide.get(s, 1) - sides.b(s) // wide.get(s, 1)) for s in launch.blocks]
+        wrong += [differ([a.extent % wide.get(a.sym, 1)], [0]) for a in launch.kernel.axes]  # a block that is not there
     if width > 0:
         here.append(Eq(sides.a(launch.thread) // width - sides.b(launch.thread) // width))
-    bounds = [bound for loop in site.loops for bound in site.bounds[loop]]
-    wrong = [differ([sides.a(bound)], [sides.b(bound)]) for bound in bounds if sides.a(bound) is not sides.b(bound)]
     for fact in site.domain:
         one, two = rename(fact, sides.left), rename(fact, sides.right)
         wrong += [] if one == two else [conj((one, negate(two)))]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from texpr.affine.expr import Expr, FloorDiv, Max, Min, Sym, children, combination, expr, term
-from texpr.ir.value import Buffer, Load, Ref
+from texpr.ir.value import Buffer, Load, Ref, Value
+from texpr.reading.actions import Spot
 from texpr.reading.events import Site
+from texpr.support.record import Record, field
 from texpr.verifier.match import Match, Pairing, home_of
 
 PARTS = 16
@@ -17,11 +18,19 @@ Turns = Collection[tuple[Sym, Expr]]
 """Indices of the program's loops, as other events of a launch have them."""
 
 
-@dataclass(slots=True)
 class Guess(Pairing):
-    """A pairing, with equations that need not hold."""
+    """A pairing, with equations that need not hold. `renamed`: how many registers stand for a `let` of another name."""
 
     hints: list[tuple[Expr, Expr]] = field(default_factory=list[tuple[Expr, Expr]])
+    renamed: int = 0
+
+    def indirect(self, given: Value, meant: Value, site: Site, spot: Spot) -> None:
+        """As a pairing does it, and counts the names."""
+        if isinstance(given, Ref) and isinstance(meant, Ref):
+            self.renamed += (
+                given.sym in self.reading.variables and self.reading.variables[given.sym].name.name != meant.sym.name
+            )
+        Pairing.indirect(self, given, meant, site, spot)
 
 
 def laid_out_alike(given: Load | Ref, meant: Load | Ref) -> Iterator[tuple[Expr, Expr]]:
@@ -32,8 +41,7 @@ def laid_out_alike(given: Load | Ref, meant: Load | Ref) -> Iterator[tuple[Expr,
         yield from zip(meant.index, given.index, strict=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Record):
     """That memory of a kernel holds, at `index`, the element `meant` of the program's `stored`, its copies' indices first."""
 
     home: Buffer | Sym

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Load, Ref
 from texpr.reading.actions import Action, Program
 from texpr.reading.events import Event, Reading
+from texpr.support.record import Mutable, field
 from texpr.verifier.match import Match, home_of
 from texpr.verifier.sums import Sums, Wrong
 
 
-@dataclass(slots=True)
-class Parts:
+class Parts(Mutable):
     """Memory that the program does not have. `joins`: what joins it with other such, or with the program's, and what."""
 
     reading: Reading

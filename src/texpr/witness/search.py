@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
@@ -19,6 +18,7 @@ from texpr.presburger.raw import Undecided
 from texpr.presburger.relaxed import flat
 from texpr.reading.actions import Action, indices
 from texpr.reading.events import Event, Launch, plainly
+from texpr.support.record import Mutable, Record, field, replace
 from texpr.verifier import Proof, Question, Tags, Verdict, prove, question
 from texpr.verifier.copies import copied, untouched
 from texpr.verifier.flow import Flow
@@ -31,8 +31,7 @@ from texpr.witness.trial import trials
 from texpr.witness.turns import ends, turns
 
 
-@dataclass(frozen=True, slots=True)
-class Certificate:
+class Certificate(Record):
     """What is to be proved of a plan, the tags that were found, and the proof by them, which anyone may repeat."""
 
     asked: Question
@@ -88,8 +87,7 @@ def search(asked: Question) -> Tags:
     )
 
 
-@dataclass(slots=True)
-class _Search:
+class _Search(Mutable):
     asked: Question
     flow: Flow
     matches: dict[Event, Match] = field(default_factory=dict[Event, Match])
@@ -101,6 +99,7 @@ class _Search:
     named: dict[Buffer | Sym, Match] = field(default_factory=dict["Buffer | Sym", Match])
     unlike: set[tuple[Event, Action]] = field(default_factory=set[tuple[Event, Action]])
     lines: dict[int, dict[Action, None]] = field(default_factory=lambda: defaultdict(dict))
+    done: set[tuple[object, ...]] = field(default_factory=set[tuple[object, ...]])
     stored: frozenset[Buffer | Sym] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -119,6 +118,7 @@ class _Search:
                 found = self.match(event, self.candidates(event, round))
                 if found is not None:
                     self.matches[event] = found
+                    self.done.add(_instance(found.event, found.action, found.indices))
                     if event.let:
                         self.named[home_of(event.target)] = found
                     known = [*keeps(found, self.asked.program.scopes)]
@@ -172,10 +172,18 @@ class _Search:
             found.append((pairing, self.solutions(pairing, wanted)))
         found.sort(key=lambda guess: self.unnamed(guess[0]))
         guesses: list[tuple[Guess, Mapping[Sym, Expr]]] = []
+        again: list[tuple[Guess, Mapping[Sym, Expr]]] = []
         for pairing, solution in ((pairing, each) for pairing, every in found for each in every):
+            if _instance(event, pairing.action, solution) in self.done:  # statements that are alike are done one by one
+                again.append((pairing, solution))
+            elif self.plain(pairing, solution):
+                return pairing.matched(solution)
+            else:
+                guesses.append((pairing, solution))
+        for pairing, solution in again:
             if self.plain(pairing, solution):
                 return pairing.matched(solution)
-            guesses.append((pairing, solution))
+        guesses += again
         for pairing, solution in guesses:  # what is plain is found before what is only right
             if self.right(pairing, solution):
                 return pairing.matched(solution)
@@ -235,13 +243,14 @@ class _Search:
                 yield from zip((theirs for _, theirs in fitting[0]), given.index, strict=True)
 
     def unnamed(self, pairing: Guess) -> tuple[int, int]:
-        """How much is read of memory that has another name than in the program: iterations of a `static for` are alike.
+        """How much has another name than in the program, or is another element: iterations of a `static for` are alike.
 
         And how many of the statement's loops the kernel has not: those of a rim are like those of the inside.
         """
         registers = self.asked.reading.variables
         homes = ((home_of(operand.read), home_of(operand.meant)) for operand in pairing.operands)
         named = sum((registers[h].name if isinstance(h, Sym) and h in registers else h).name != m.name for h, m in homes)
+        named += pairing.renamed + sum(a.is_constant and b.is_constant and a is not b for a, b in pairing.hints)
         return named, len({*indices(pairing.action.spot)} - {*pairing.event.site.dims})
 
     def plain(self, pairing: Guess, solution: Mapping[Sym, Expr]) -> bool:
@@ -278,6 +287,7 @@ class _Search:
             first = isinstance(event.stmt, k.Declare) and (home_of(event.target), match.action) in again  # nobody reads it
             if constant and (first or (isinstance(event.target, Load) and self.is_elsewhere(match))):
                 del self.matches[event]  # a constant says nothing of its indices
+        self.done = {_instance(each.event, each.action, each.indices) for each in self.matches.values()}
 
     def is_elsewhere(self, match: Match) -> bool:
         """Whether what else is stored in the same array of a kernel says that it keeps another element there."""
@@ -313,6 +323,7 @@ class _Search:
             found = self.match(event, self.candidates(event), known)
             if found is not None and all(self.keeps(each, known) for each in found.operands):
                 self.matches[event] = found
+                self.done.add(_instance(found.event, found.action, found.indices))
 
     def keeps(self, operand: Operand, known: Sequence[Kept]) -> bool:
         """Whether what is read is memory of the program, or something is known to keep that there."""
@@ -463,6 +474,11 @@ class _Search:
                 where = inverse(event.site, dict(zip(outer, values, strict=True)), self.own(event))
                 found.append(Statement(self.number(action), values, where))
         return tuple(found)
+
+
+def _instance(event: Event, action: Action, solution: Mapping[Sym, Expr]) -> tuple[object, ...]:
+    """What an event does, and in which list of statements."""
+    return (id(event.site.path[-1][0]), action, *(solution[sym] for sym in indices(action.spot)))
 
 
 def _named_alike(home: Buffer | Sym, stored: Buffer | Sym) -> bool:

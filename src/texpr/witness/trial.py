@@ -9,7 +9,6 @@ say. Where both make it of the same, nothing is said: what is done with them is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TypeAlias
 
@@ -28,6 +27,7 @@ from texpr.presburger.sets import Set
 from texpr.reading.actions import Program
 from texpr.reading.conditions import test
 from texpr.reading.events import Site
+from texpr.support.record import Mutable, Record, field, replace
 from texpr.support.span import NOWHERE
 from texpr.verifier import Question
 from texpr.verifier.flow import Flow, Home
@@ -57,16 +57,14 @@ Term: TypeAlias = tuple[str, ...]
 another."""
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(Record):
     """Of which terms a value is made; or which number it is."""
 
     of: frozenset[Term] = frozenset()
     number: float | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Stand:
+class Stand(Record, eq=False):
     """Where something stands: its time, over its coordinates `dims`. `whose`: those that say which copy of a memory it sees."""
 
     line: int
@@ -76,8 +74,7 @@ class Stand:
     site: Site | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Writer:
+class Writer(Record, eq=False):
     """What writes one element or variable."""
 
     stand: Stand
@@ -88,16 +85,14 @@ class Writer:
     stmt: object
 
 
-@dataclass(slots=True)
-class Common:
+class Common(Mutable):
     """What both sides have, at some sizes: how many more questions may be asked, and names of sums."""
 
     left: int = MOST // len(LEAST)
     sums: dict[frozenset[Term], str] = field(default_factory=dict[frozenset["Term"], str])
 
 
-@dataclass(slots=True)
-class Side:
+class Side(Mutable):
     """The program, or the kernels, at some sizes. `meaning`: of a name that stands for a value."""
 
     writers: Sequence[Writer]

@@ -7,7 +7,6 @@ after what the turn before of the loop around did last, in its last turn at the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import takewhile
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr
@@ -19,6 +18,7 @@ from texpr.presburger.formula import Eq, Ge, holds, syms
 from texpr.presburger.omega import refuted
 from texpr.presburger.relaxed import flat
 from texpr.reading.events import Event, Reading, Signal, Site
+from texpr.support.record import replace
 from texpr.verifier.landing import located, same, there
 from texpr.verifier.phases import ARRIVAL, COPY
 from texpr.witness.inverse import inverse

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 from tests.verifier.altered.tree import Body, copied, fresh, lists, put, renamed, spots, transformed
 
@@ -11,6 +10,7 @@ from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir.types import BOOL, DTYPES
 from texpr.ir.value import Index, Op
+from texpr.support.record import replace
 
 
 def at_value(loop: k.For, sym: Sym, value: Expr, mark: str) -> Body:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
 from typing import Any, cast
 
 from tests.verifier.altered.tree import Body, at_one, near, places, put, spots, transformed
@@ -13,6 +12,7 @@ from texpr.affine.expr import Expr, expr
 from texpr.ir import kernel as k
 from texpr.ir.shared import IN_BLOCK, array_bytes, shared_places
 from texpr.ir.value import Load
+from texpr.support.record import names, replace
 
 WAITED = (
     k.CommitAsync | k.WaitAsync | k.CommitBulk | k.WaitBulk | k.BarrierInit | k.BarrierExpect | k.BarrierArrive
@@ -47,7 +47,7 @@ def waited(body: Body, rng: random.Random) -> Body | None:
     if not found:
         return None
     spot, stmt = rng.choice(found)
-    numbers = [f.name for f in fields(stmt) if f.name in NUMBERS]
+    numbers = [name for name in names(stmt) if name in NUMBERS]
     path, at = spot
     left = put(body, spot, drop=1)
     match rng.randrange(8):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, cast
 
 from tests.verifier.altered.loops import bounded, looped
@@ -19,6 +18,7 @@ from tests.verifier.altered.values import assigned_elsewhere, atomics, exchanged
 from texpr.ir import kernel as k
 from texpr.ir.value import Buffer, Load
 from texpr.isa.levels import Space
+from texpr.support.record import replace
 
 BODIES: Sequence[Callable[[Body, random.Random], Body | None]] = (
     swapped, moved, moved, duplicated, dropped, unwrapped, wrapped, turned, looped, looped, reindexed, reindexed, exchanged,

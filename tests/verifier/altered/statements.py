@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import fields, replace
 from typing import Any, cast
 
 from tests.verifier.altered.tree import Body, lists, near, places, put, spots, with_list
@@ -11,6 +10,7 @@ from tests.verifier.altered.tree import Body, lists, near, places, put, spots, w
 from texpr.ir import kernel as k
 from texpr.ir.types import BOOL
 from texpr.ir.value import Literal, Op, conjuncts
+from texpr.support.record import names, replace
 
 COUNTS = {"mask", "width", "pending", "count", "lanes", "part", "factor"}
 """Fields of statements that are numbers."""
@@ -96,7 +96,7 @@ def barriers(body: Body, rng: random.Random) -> Body | None:
 
 def counted(body: Body, rng: random.Random) -> Body | None:
     """A number of a statement: the mask of an exchange, how many groups are waited for."""
-    found = [(spot, s, f.name) for spot, s in spots(body) for f in fields(s) if f.name in COUNTS]
+    found = [(spot, s, name) for spot, s in spots(body) for name in names(s) if name in COUNTS]
     if not found:
         return None
     spot, stmt, name = rng.choice(found)

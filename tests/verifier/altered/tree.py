@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeAlias, cast
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir.types import DType
 from texpr.ir.value import Buffer
+from texpr.support.record import is_record, names, replace
 from texpr.support.span import Span
 
 Body: TypeAlias = tuple[k.Stmt, ...]
@@ -27,9 +27,9 @@ def transformed(node: Any, change: Callable[[Any], Any | None]) -> Any:
         items = cast("tuple[Any, ...]", node)
         made = tuple(transformed(item, change) for item in items)
         return items if all(a is b for a, b in zip(items, made, strict=True)) else made
-    if not is_dataclass(node) or isinstance(node, Buffer | Span | DType | Sym | k.Covered):
+    if not is_record(node) or isinstance(node, Buffer | Span | DType | Sym | k.Covered):
         return node
-    new = {f.name: transformed(getattr(node, f.name), change) for f in fields(node)}
+    new = {name: transformed(getattr(node, name), change) for name in names(node)}
     changed = any(new[name] is not getattr(node, name) for name in new)
     return replace(cast("Any", node), **new) if changed else node
 

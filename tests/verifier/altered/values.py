@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from tests.verifier.altered.tree import Body, at_one, fresh, parts, put, renamed, spots, transformed
@@ -13,6 +12,7 @@ from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir.types import BOOL, DType
 from texpr.ir.value import Cast, Index, Literal, Load, Op, Ref, Value
+from texpr.support.record import replace
 
 
 def is_expr(part: Any) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from texpr.affine.expr import Sym
 from texpr.affine.facts import Fact
@@ -14,13 +13,13 @@ from texpr.ir.kernel import Axis, Kernel, Plan
 from texpr.ir.transfer import TensorMap
 from texpr.ir.value import Buffer
 from texpr.isa.levels import Level
+from texpr.support.record import Record
 
 LAST_BLOCK = 2**31 - 2
 """The greatest index of a block along an axis; launchers refuse more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Record):
     """One argument of the emitted function `texpr_NAME`, after `stream` and `workspace`.
 
     `key`: the buffer (a pointer, or a scalar by value) or the size it is; `written`: whether it is a pointer written through.
@@ -77,8 +76,7 @@ def arguments(plan: Plan) -> tuple[Argument, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class KernelArgument:
+class KernelArgument(Record):
     """One argument of a kernel: a scalar by value, a pointer, a size (an `int`), or a map."""
 
     name: str

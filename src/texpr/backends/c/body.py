@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from texpr.affine.expr import Sym
@@ -36,13 +35,13 @@ from texpr.ir.transfer import Tiles, Waited
 from texpr.ir.types import I32
 from texpr.ir.updates import sum_and_product
 from texpr.ir.value import Index, Load, Op, Value
+from texpr.support.record import Record
 
 INDENT = "    "
 WIDTH = 120
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Record):
     """A loop over lanes that goes a vector at a time: the line before it, lanes of a vector as C text, the statements."""
 
     before: str
@@ -95,8 +94,7 @@ class Dialect(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Record):
     """A line of the `.te`: the one `told` last on every way here, and the one `shown` last in the text."""
 
     told: int | None
@@ -106,8 +104,7 @@ class Place:
 NOWHERE = Place(None, None)
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(Record):
     """Prints statement lists of one kernel. `assigned`: register variables that change after their declaration."""
 
     dialect: Dialect

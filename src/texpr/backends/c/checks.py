@@ -7,7 +7,6 @@ The text needs texpr_checks.h, and the macros of `texpr.backends.c.status`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import reduce
 from operator import mul
 
@@ -22,6 +21,7 @@ from texpr.ir.kernel import Plan
 from texpr.ir.program import Compare
 from texpr.ir.value import Buffer
 from texpr.support.diagnostic import Limitation
+from texpr.support.record import replace
 
 
 def argument_checks(plan: Plan) -> list[str]:

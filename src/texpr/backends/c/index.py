@@ -8,7 +8,6 @@ that every array's size fits (`texpr.backends.c.checks`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import reduce
 from typing import assert_never
 
@@ -18,12 +17,12 @@ from texpr.backends.c.scope import IntType, Scope
 from texpr.backends.c.text import Binds, Text, binary, call, cast
 from texpr.ir.value import Buffer
 from texpr.support.diagnostic import limitation
+from texpr.support.record import Record, replace
 
 _TYPES = tuple(IntType)
 
 
-@dataclass(frozen=True, slots=True)
-class Integer:
+class Integer(Record):
     """An integer in C text: its type, which holds its range."""
 
     text: Text

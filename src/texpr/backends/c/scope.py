@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 
@@ -15,6 +14,7 @@ from texpr.backends.c.text import Text
 from texpr.ir.program import Compare
 from texpr.ir.transfer import TensorMap
 from texpr.ir.value import Buffer
+from texpr.support.record import Record, field, replace
 
 
 class IntType(Enum):
@@ -43,16 +43,14 @@ class IntType(Enum):
         return lo is not None and hi is not None and -(1 << self.value[1]) <= lo and hi < 1 << self.value[1]
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Record):
     """An integer in C text."""
 
     text: Text
     type: IntType
 
 
-@dataclass(frozen=True)
-class Told:
+class Told(Record, dict=True):
     """Ranges and facts, and what they let one prove, worked out when it is asked: most scopes are on the way to another."""
 
     ranges: Mapping[Sym, Range] = field(default_factory=dict[Sym, Range])
@@ -64,8 +62,7 @@ class Told:
         return Known(self.ranges, self.facts)
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Record):
     """What may be mentioned at a place. `widest` is the type that index arithmetic may grow to.
 
     `named` holds buffers (arrays, pointers, scalars), maps and register variables; `scalars` the buffers that are plain values;

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from texpr.support.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(Record):
     """A status code: its number, the macro that names it in C, and what it says to a person."""
 
     code: int

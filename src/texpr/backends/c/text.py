@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import PurePath
 
+from texpr.support.record import Record
 from texpr.support.span import NOWHERE, Span
 
 
@@ -27,8 +27,7 @@ class Binds(IntEnum):
     PRIMARY = 13
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Record):
     """An expression in C and its outermost operator."""
 
     text: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import assert_never
 
 from texpr.affine.expr import Sym
@@ -14,6 +13,7 @@ from texpr.backends.c.text import Binds, Text, binary, call, cast
 from texpr.backends.c.types import C_NAMES, NARROW_INTEGERS, OPERATOR_TYPES, SMALL_FLOATS
 from texpr.ir.types import BOOL, DType, Kind
 from texpr.ir.value import Cast, Index, Literal, Load, Op, Ref, Value, walk
+from texpr.support.record import replace
 
 _ARITHMETIC = {"add": ("+", Binds.ADD), "sub": ("-", Binds.ADD), "mul": ("*", Binds.MULTIPLY), "div": ("/", Binds.MULTIPLY)}
 _COMPARISONS = {

@@ -8,13 +8,13 @@ groups will read.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.backends.c.scope import Scope
 from texpr.backends.c.value import element_text
 from texpr.ir.kernel import Declare, For, Stmt, memory, walk
 from texpr.ir.value import Buffer, Load
+from texpr.support.record import replace
 
 
 def fetch_ahead(groups: For, near: frozenset[Buffer], scope: Scope) -> Iterator[str]:

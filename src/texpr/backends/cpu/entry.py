@@ -6,7 +6,6 @@ Inside, parameters have the types that kernels take: sizes, once checked, are `i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from typing import assert_never
 
 from texpr.affine.expr import Expr, Sym, expr
@@ -25,6 +24,7 @@ from texpr.ir.kernel import HostIf, HostLoop, HostStep, Kernel, Launch, Plan
 from texpr.ir.program import Assume, Injective, InRange
 from texpr.ir.types import TF32
 from texpr.ir.value import Buffer, Load
+from texpr.support.record import Record, replace
 
 ALIGNMENT = 256
 """Where a workspace and each buffer in it begin."""
@@ -35,8 +35,7 @@ def entry_lines(plan: Plan) -> list[str]:
     return _Entry(plan, function_name(plan), arguments(plan)).lines()
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(Record):
     plan: Plan
     name: str
     given: tuple[Argument, ...]

@@ -19,7 +19,6 @@ which holds it: there it is written as it was.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum, minimum
 from texpr.backends.c.index import index_text
@@ -31,6 +30,7 @@ from texpr.ir.kernel import For, If, Store
 from texpr.ir.types import DType
 from texpr.ir.updates import sum_and_product
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value, conjunction, conjuncts, walk
+from texpr.support.record import Record
 
 WIDEST = 64
 """Bytes of the widest vector of any machine: fewer lanes divide it."""
@@ -41,8 +41,7 @@ NARROW = ("f16", "bf16")
 _OPERATORS = {"add": ("+", Binds.ADD), "sub": ("-", Binds.ADD), "mul": ("*", Binds.MULTIPLY), "div": ("/", Binds.MULTIPLY)}
 
 
-@dataclass(frozen=True, slots=True)
-class Lanes:
+class Lanes(Record):
     """What lanes do. `first`: how many of them, from the first on; None for all. `test`: what is asked once for all lanes."""
 
     loop: For
@@ -95,8 +94,7 @@ def rows(lanes: Lanes, scope: Scope, near: frozenset[Buffer]) -> Iterator[str]:
     yield "}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Record):
     """Prints what a vector does. `left`: the variable that says how many of its lanes do something, "" where all do."""
 
     loop: For

@@ -7,7 +7,6 @@ or PTX), and plans that differ between targets are variants, each with its own s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import assert_never
 
@@ -26,10 +25,10 @@ from texpr.ir.together import dynamic_bytes, grid, joint, joint_bytes, together
 from texpr.ir.transfer import TensorMap
 from texpr.ir.types import TF32
 from texpr.ir.value import Buffer
+from texpr.support.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(Record):
     """Code for one target: its compute capability, suffix ("a" for one device only), which variant it is of; PTX or a cubin.
 
     `symbol` names the C array that holds it.
@@ -101,8 +100,7 @@ def _images(images: Sequence[Image], plans: Sequence[Plan], kernels_of: Sequence
     return [*lines, "};", "#endif", "#define TEXPR_IMAGES (int)(sizeof tx_images / sizeof tx_images[0])"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Variant:
+class _Variant(Record):
     """One plan's workspace and sequence of launches, as C functions whose names end with its number.
 
     What they declare for themselves begins with `tx_`, as no name of a user does.

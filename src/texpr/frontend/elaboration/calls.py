@@ -6,8 +6,6 @@ anywhere; others in a statement of their own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from texpr.affine.expr import ONE, Expr, Sym, expr
 from texpr.frontend.elaboration.context import Context
 from texpr.frontend.elaboration.drafts import Affine, Draft, Typed, affine_of, height
@@ -21,6 +19,7 @@ from texpr.frontend.printer import print_expression
 from texpr.frontend.tree import Call, ConstParam, Exp, Fn, Ident, Instr, Let, Param, Return, names_in
 from texpr.ir.types import DType
 from texpr.support.diagnostic import Diagnostic, Note, TexprError, error
+from texpr.support.record import Record, derive, field
 
 
 def find(ctx: Context, call: Call) -> Fn | Instr:
@@ -117,15 +116,14 @@ def bind_arguments(ctx: Context, call: Call, fn: Fn | Instr, once: bool) -> Cont
     return inner
 
 
-@dataclass(frozen=True, slots=True)
-class _Argument:
+class _Argument(Record):
     param: Param
     view: View
     exp: Exp
     dims: tuple[tuple[Exp, Expr], ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dims", tuple(zip(self.param.type.shape, self.view.shape, strict=True)))
+        derive(self, dims=tuple(zip(self.param.type.shape, self.view.shape, strict=True)))
 
 
 def _match(call: Call, fn: Fn | Instr) -> dict[str, Exp]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 from texpr.affine.expr import ZERO, Expr, Mod, Sym, expr
 from texpr.frontend.elaboration.drafts import Affine, Draft
@@ -11,6 +10,7 @@ from texpr.frontend.elaboration.scope import Namer, Scope
 from texpr.frontend.tree import Call, Combine, Fn, Instr, Schedule
 from texpr.ir.program import Assume, Combiner, Compare, Function, Stmt
 from texpr.support.diagnostic import Diagnostic, Note, TexprError, error
+from texpr.support.record import Mutable, Record, field
 from texpr.support.span import Span
 
 MAX_COPIES = 10_000
@@ -20,8 +20,7 @@ MAX_FRAMES = 560
 MAX_ERRORS = 100
 
 
-@dataclass(slots=True)
-class File:
+class File(Mutable):
     """The items of a file by name, and what is known of them so far."""
 
     fns: dict[str, Fn]
@@ -63,16 +62,14 @@ class _Deeper:
         self.file.frames -= self.frames
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(Record):
     """What a `new` of a returned name becomes: the buffer's name and role."""
 
     name: str
     role: str
 
 
-@dataclass(slots=True)
-class Making:
+class Making(Mutable):
     """The function being made."""
 
     file: File
@@ -138,8 +135,7 @@ class Making:
         return left is right or (left - right).substitute(self.facts) is ZERO
 
 
-@dataclass(slots=True)
-class Context:
+class Context(Mutable):
     """A block being elaborated: its scope, and where its statements go.
 
     `slots` gives the returned names their buffers, in the outermost block of a function or of a call.

@@ -8,33 +8,30 @@ draft = Affine expr            an integer expression of indices, sizes and numbe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr
 from texpr.ir.ops import OPS
 from texpr.ir.types import F64, I64, DType
 from texpr.ir.value import Index, Value
+from texpr.support.record import Record
 from texpr.support.span import NOWHERE, Span
 
 
-@dataclass(frozen=True, slots=True)
-class Affine:
+class Affine(Record):
     """An index expression. `floored`: numbers were divided with a remainder, which a float would be surprised by."""
 
     expr: Expr
     floored: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Real:
+class Real(Record):
     """A decimal number, inf or nan."""
 
     value: float
 
 
-@dataclass(frozen=True, slots=True)
-class Open:
+class Open(Record):
     """An operation whose operands have no type yet (the condition of a `select` has one). `height` counts operators."""
 
     op: str
@@ -43,8 +40,7 @@ class Open:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Typed:
+class Typed(Record):
     """A value. `affine` is the same number as an exact index expression, where it is one; no `let` of a let needs it."""
 
     value: Value

@@ -15,6 +15,7 @@ from texpr.frontend.elaboration.returns import returned_names
 from texpr.frontend.elaboration.schedules import make_schedules
 from texpr.frontend.elaboration.scope import Broken, Scope
 from texpr.frontend.elaboration.statements import body
+from texpr.frontend.elaboration.tested import read_once_where_tested
 from texpr.frontend.elaboration.typing import lookup_type
 from texpr.frontend.tree import ConstParam, Exp, Fn, Ident, Param, names_in
 from texpr.ir.program import Function
@@ -33,8 +34,9 @@ def make(file: File, fn: Fn) -> tuple[Function | None, list[Diagnostic]]:
     views_back = _body(ctx, fn) if sound else ()
     if making.diagnostics:
         return None, making.diagnostics
+    out = read_once_where_tested(tuple(ctx.out), ctx.symbol)
     function = Function(
-        fn.name.name, tuple(header.params), tuple(v.buffer for v in views_back), tuple(header.sizes), tuple(ctx.out),
+        fn.name.name, tuple(header.params), tuple(v.buffer for v in views_back), tuple(header.sizes), out,
         tuple(making.consts), tuple(making.wheres), tuple(dict.fromkeys(making.assumes)), header.directives, schedules, fn.span,
     )  # fmt: skip
     return function, []

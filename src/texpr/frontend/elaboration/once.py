@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.frontend.elaboration.context import Context
 from texpr.frontend.elaboration.drafts import Draft, Typed
@@ -12,6 +10,7 @@ from texpr.frontend.elaboration.views import View
 from texpr.frontend.tree import Exp
 from texpr.ir.program import Let
 from texpr.ir.value import Cast, Index, Literal, Load, Ref, Value
+from texpr.support.record import replace
 from texpr.support.span import Span
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TypeAlias
 
@@ -10,19 +9,18 @@ from texpr.frontend.elaboration.drafts import Draft
 from texpr.frontend.elaboration.views import View
 from texpr.frontend.tree import Ident
 from texpr.support.diagnostic import Note, TexprError, error
+from texpr.support.record import Mutable, Record, field
 from texpr.support.span import Span
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(Record):
     """The meaning of a name whose declaration was wrong; that has been reported, so its uses are not."""
 
 
 Entity: TypeAlias = Draft | View | Broken
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(Record):
     """A name's meaning, where it was declared, and as what (`the loop index`, `the parameter`, …)."""
 
     entity: Entity
@@ -93,8 +91,7 @@ def did_you_mean(name: str, known: list[str]) -> str | None:
     return f"did you mean `{close[0]}`?" if close else None
 
 
-@dataclass(slots=True)
-class Namer:
+class Namer(Mutable):
     """Gives each declaration of a function a symbol of its own: `i`, then `i'1`, `i'2`, …
 
     Symbols of values read inside an index are `I'd1`, `I'd2`, …: nobody can write them, so they never take a written name.

@@ -6,13 +6,13 @@ A view maps its own index `(0, 1, …)` (the symbols FORMALS) to an index of its
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 
 from texpr.affine.expr import ONE, ZERO, Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, children, expr, maximum, minimum, xor
 from texpr.frontend.elaboration.typing import truth
 from texpr.ir.types import BOOL, I64, DType
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Value
 from texpr.support.diagnostic import TexprError, error
+from texpr.support.record import Record, replace
 from texpr.support.span import Span
 
 Data = tuple[tuple[Sym, Value], ...]
@@ -22,8 +22,7 @@ FORMALS = tuple(Sym(f"'{k}") for k in range(MAX_RANK))
 _FORMAL_EXPRS = tuple(map(expr, FORMALS))
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Record):
     """Inside a padding where 0 ≤ expr (if `below`) and expr < extent (if `above`)."""
 
     expr: Expr
@@ -32,16 +31,14 @@ class Bound:
     above: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Padding:
+class Padding(Record):
     """Outside of any bound the view reads `fill`."""
 
     bounds: tuple[Bound, ...]
     fill: Value
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Record):
     """`buffer` seen as `shape`; `paddings` from the outermost in; `data` gives symbols of the maps their meaning."""
 
     buffer: Buffer
@@ -167,8 +164,7 @@ def _atom_value(atom: Atom, meaning: dict[Sym, Value], span: Span) -> Value:
     return first
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(Record):
     """The part `lo : +length` of a dimension."""
 
     lo: Expr

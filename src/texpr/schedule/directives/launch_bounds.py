@@ -5,10 +5,9 @@ The threads of a block are known already, from what is bound; CUDA's `__launch_b
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.state import State
+from texpr.support.record import replace
 
 
 def _apply(call: Call) -> State:

@@ -7,8 +7,6 @@ The loops are of one kind, the inner one alone in the outer one and of an extent
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transforms.merge import Merge
 from texpr.ir import program as ir
@@ -17,6 +15,7 @@ from texpr.schedule.call import Call, Rule
 from texpr.schedule.shape import free_loop, sizes_known
 from texpr.schedule.state import State
 from texpr.schedule.tree import replaced
+from texpr.support.record import replace
 
 
 def _apply(call: Call) -> State:

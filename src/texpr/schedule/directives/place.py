@@ -7,12 +7,11 @@ Changes no result. Refused in lowering (E0913) where the threads that touch its 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from texpr.ir import program as ir
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.state import State
 from texpr.schedule.tree import replaced
+from texpr.support.record import replace
 
 SPACES = ("shared", "cluster", "registers", "lanes", "workspace")
 

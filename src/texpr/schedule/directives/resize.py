@@ -8,8 +8,6 @@ On the memory of a local, `resize(As.d1, 0, 1)` pads its rows.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from texpr.domain.coverage import Verdict, coverage
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transforms.resize import Resize
@@ -19,6 +17,7 @@ from texpr.schedule.call import Call, Rule
 from texpr.schedule.shape import free_loop, sizes_known
 from texpr.schedule.state import State
 from texpr.schedule.tree import path_to, replaced
+from texpr.support.record import replace
 
 
 def _apply(call: Call) -> State:

@@ -7,8 +7,6 @@ Before: par N |i| { … i … }       After: par (N + 127) / 128 |o| { par 128 |
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from texpr.affine.expr import Expr
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transforms.split import Split
@@ -19,6 +17,7 @@ from texpr.schedule.marks import ASYNC, unmarked
 from texpr.schedule.shape import free_loop, positive
 from texpr.schedule.state import State
 from texpr.schedule.tree import replaced
+from texpr.support.record import replace
 
 
 def _apply(call: Call) -> State:

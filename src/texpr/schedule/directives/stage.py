@@ -19,8 +19,6 @@ number. Proved: no other iteration writes what is copied in, and what is copied 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Literal
@@ -48,6 +46,7 @@ from texpr.schedule.touched import alike, box_of, copy_loops, defined, own, seen
 from texpr.schedule.tree import path_to
 from texpr.schedule.windows import columns_asked, columns_shared, region, require_columns
 from texpr.support.diagnostic import Note
+from texpr.support.record import replace
 
 VIA = ("ld", "cp_async", "bulk", "tma", "im2col", "gather4", "scatter4")
 """The words of `via=`."""

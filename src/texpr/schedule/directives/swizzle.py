@@ -8,8 +8,6 @@ of a row to other banks, differently for each row.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transforms.swizzle import Permutation, Shift, Swizzle, Xor
@@ -19,6 +17,7 @@ from texpr.schedule.call import Call, Rule
 from texpr.schedule.shape import free_loop, sizes_known
 from texpr.schedule.state import State
 from texpr.schedule.tree import path_to, replaced
+from texpr.support.record import replace
 
 
 def _permutation(call: Call, kind: ir.Argument | None) -> Permutation:
