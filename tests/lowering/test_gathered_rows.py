@@ -98,6 +98,8 @@ WAYS = {
     "columns backwards": ("table[I[i], j]", "table[I[i], D - 1 - j]"),
     "two by two": ("table[I[i], j]", "table[I[i / 2], j]"),
     "masked": ("{ Y[i, j] = 2.0 * table[I[i], j] }", "{ Y[i, j] = 0.0  if i % 3 == 0 { Y[i, j] = table[I[i], j] } }"),
+    "by a name": ("Y[i, j] = 2.0 * table[I[i], j]", "let p = I[i]  Y[i, j] = 2.0 * table[p, j]"),
+    "asked": ("Y[i, j] = 2.0 * table[I[i], j]", "Y[i, j] = 0.0  if I[i] % 2 == 0 { Y[i, j] = table[I[i], j] }"),
 }
 
 

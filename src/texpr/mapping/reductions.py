@@ -231,7 +231,8 @@ def _together(body: tuple[ir.Stmt, ...]) -> float:
         inside = max(map(_together, ir.blocks(stmt)), default=1.0)
         if isinstance(stmt, ir.Par):
             inside *= inf if _is_asked(stmt) else max(1, _most((stmt,)))
-        most = max(most, inf if isinstance(stmt, ir.Instruction) else inside)
+        asked = isinstance(stmt, ir.Instruction) or (isinstance(stmt, ir.New) and stmt.space not in (None, "registers"))
+        most = max(most, inf if asked else inside)
     return most
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.affine.facts import Known
-from texpr.ir.program import Injective, InRange
+from texpr.ir import program as ir
 from texpr.ir.tensor_map import element
 from texpr.ir.value import Buffer, Cast, Load, Value
 from texpr.isa.cuda import TMA_ROWS
@@ -97,7 +97,8 @@ def rows(state: State, uses: Sequence[Use], swizzle: Swizzle = Swizzle.NONE) -> 
     """The rows and columns that accesses touch. Raises NoBox with the reason where they are none."""
     tables: list[Use] = []
     columns: list[Use] = []
-    for use in uses:
+    spelt = spelt_out(state, uses)
+    for use in spelt:
         load = use.load
         table = table_of(load.data[0][1]) if len(load.data) == 1 else None
         if load.buffer.rank != 2 or table is None:
@@ -120,7 +121,7 @@ def rows(state: State, uses: Sequence[Use], swizzle: Swizzle = Swizzle.NONE) -> 
     if len(long) > 1:
         raise NoBox(uses[0], "its rows go along several dimensions of the table")
     dim = long[0] if long else len(named.extent) - 1
-    first = uses[0].load
+    first = spelt[0].load
     ((sym, meaning),) = first.data
     start: Value = replace(tables[0].load, index=named.base)
     if isinstance(meaning, Cast):
@@ -131,7 +132,21 @@ def rows(state: State, uses: Sequence[Use], swizzle: Swizzle = Swizzle.NONE) -> 
     }
     boxes = _boxes(named.extent[dim], across.extent[1], first.dtype.bytes, swizzle)
     begin = replace(first, index=(expr(sym), across.base[1]), data=((sym, start),))
-    return Rows(begin, dim, named.extent[dim], across.extent[1], boxes, where, tuple(map(by_name, uses, tables)))
+    return Rows(begin, dim, named.extent[dim], across.extent[1], boxes, where, tuple(map(by_name, spelt, tables)))
+
+
+def spelt_out(state: State, uses: Sequence[Use]) -> list[Use]:
+    """Accesses, with the element of a table that nobody writes in place of the `let` that names a row: `let p = I[i]`."""
+    lets = {expr(stmt.sym): stmt for stmt in ir.walk(state.function.body) if isinstance(stmt, ir.Let)}
+
+    def spelt(use: Use) -> Use:
+        let, load = lets.get(use.load.index[0]), use.load
+        table = None if let is None or load.data else table_of(let.value)
+        if let is None or table is None or table.buffer.role != "input":
+            return use
+        return replace(use, load=replace(load, data=((let.sym, let.value),)))
+
+    return [spelt(use) if use.load.index else use for use in uses]
 
 
 def by_name(use: Use, table: Use) -> Use:
@@ -142,13 +157,13 @@ def by_name(use: Use, table: Use) -> Use:
 
 def is_injective(state: State, table: Buffer) -> bool:
     """Whether no two elements of a table are promised to be equal, so that each names a row of its own."""
-    return any(isinstance(a, Injective) and a.buffer is table for a in state.function.assumes)
+    return any(isinstance(a, ir.Injective) and a.buffer is table for a in state.function.assumes)
 
 
 def _are_rows(state: State, table: Buffer, size: Expr) -> bool:
     """Whether every element of a table is promised to be a row of a matrix of so many."""
     promised = known(given(state.function))
-    ranges = (a for a in state.function.assumes if isinstance(a, InRange) and a.buffer is table)
+    ranges = (a for a in state.function.assumes if isinstance(a, ir.InRange) and a.buffer is table)
     return any(promised.nonnegative(a.lo) and promised.nonnegative(size - a.hi) for a in ranges)
 
 

@@ -78,7 +78,8 @@ class Access(Record, eq=False):
         """Whether it is of the program's own element, in memory of the same shape, or of that of all copies."""
         extents = tuple([step[0].extent for step in self.when if not isinstance(step, int)][: len(self.copies)])
         shape = self.stored.shape if isinstance(self.stored, Buffer) else ()
-        ways = ((*self.copies, *self.meant), (*extents, *shape)), ((*self.meant, *self.copies), (*shape, *extents))
+        one = self.meant, shape
+        ways = one, ((*self.copies, *self.meant), (*extents, *shape)), ((*self.meant, *self.copies), (*shape, *extents))
         return isinstance(self.home, Buffer) and (self.index, self.home.shape) in ways
 
     def __str__(self) -> str:
