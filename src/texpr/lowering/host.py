@@ -166,10 +166,12 @@ class _Divider:
             for facts, body in choices:
                 yield Choose(facts, tuple(self.items(body)))
             return
-        decided = self._kept("decided", stmt.condition, stmt.span)
-        yield from self._append(self._bind(decided, stmt.condition), run)
+        test = stmt.condition
+        if not _is_of_indices(test):
+            decided = self._kept("decided", test, stmt.span)
+            yield from self._append(self._bind(decided, test), run)
+            test = Load(decided, ())
         yield from _closed(run)
-        test = Load(decided, ())
         known = frozenset(self.known)
         yield from self._guarded(tuple(self.items(stmt.then)), test, known)
         yield from self._guarded(tuple(self.items(stmt.orelse)), Op("not", (test,), BOOL), known)
@@ -219,6 +221,15 @@ def _require_memory(new: ir.New) -> None:
 
 def _has_par(stmt: ir.Stmt) -> bool:
     return any(isinstance(s, ir.Par) for s in ir.walk((stmt,)))
+
+
+def _is_of_indices(condition: Value) -> bool:
+    """Whether a test asks about sizes, loops and kept `let`s alone, so that whoever is guarded by it asks for himself."""
+    match condition:
+        case Op(name, args) if name in ("and", "or", "not", *_SYMBOL):
+            return all(map(_is_of_indices, args))
+        case _:
+            return isinstance(condition, Index)
 
 
 def _facts(condition: Value) -> tuple[ir.Compare, ...] | None:

@@ -109,6 +109,11 @@ def widths(body: tuple[ir.Stmt, ...], target: Target) -> Widths:
     return made
 
 
+def is_asked(loop: ir.Par) -> bool:
+    """Whether somebody says what the loop is for."""
+    return loop.fully or bool(loop.directives) or is_own(loop)
+
+
 def is_own(par: ir.Par) -> bool:
     """Whether a schedule gave `par` to the thread that meets it: unrolled, or as a vector."""
     return mark(par, UNROLL) is not None or mark(par, VECTOR) is not None

@@ -24,8 +24,9 @@ from texpr.ir.rewrite import Rewriter, replace_loads, substitute_block
 from texpr.ir.updates import identity, may_meet
 from texpr.ir.uses import bound, loads, used
 from texpr.ir.value import Buffer, Load
+from texpr.mapping.apart import cut
 from texpr.mapping.bands import band, contiguous, rebuild
-from texpr.mapping.bound import is_own
+from texpr.mapping.bound import is_asked, is_own
 from texpr.schedule.combining import combined_by_engine
 from texpr.schedule.marks import BIND, TENSOR, asked_at, level_of, mark
 from texpr.support.diagnostic import limitation
@@ -86,7 +87,7 @@ class _Arranger:
 
     def fresh(self, base: str) -> str:
         for number in count():
-            name = base if number == 0 else f"{base}{number}"
+            name = base if number == 0 else f"{base}_{number}"
             if name not in self.names:
                 self.names.add(name)
                 return name
@@ -124,13 +125,16 @@ class _Arranger:
         if _has_order(loops):
             return _in_place(loops, body)
         plain, reducing = _parted(_told_apart(loops, body))
-        few = _most(reducing) * _together(body) <= self.few and not any(map(_is_asked, loops))
+        few = _most(reducing) * _together(body) <= self.few and not any(map(is_asked, loops))
         if few and _most(plain) >= ENOUGH:
             return rebuild(plain, _in_turn(rebuild(reducing, body)))
         if not reducing:
             return rebuild(plain, self.team(body))
         found = accumulators(body, _buffers(reducing))
         if not _invariant(found, reducing, body):
+            parts = cut(par, self.fresh) if not plain else (par,)
+            if parts[0] is not par:
+                return tuple(stmt for part in parts for stmt in self._top(part))
             return self._meeting(plain, reducing, body, found, self.host)
         if plain:
             if _prefers_team(plain[-1], reducing[-1], body):
@@ -219,18 +223,13 @@ def _most(loops: Sequence[ir.Loop]) -> float:
     return prod((loop.extent.constant if loop.extent.is_constant else inf) for loop in loops)
 
 
-def _is_asked(loop: ir.Par) -> bool:
-    """Whether somebody says what the loop is for."""
-    return loop.fully or bool(loop.directives) or is_own(loop)
-
-
 def _together(body: tuple[ir.Stmt, ...]) -> float:
     """How many iterations of nested `par`s there may be at once; without end where somebody says what they are for."""
     most = 1.0
     for stmt in body:
         inside = max(map(_together, ir.blocks(stmt)), default=1.0)
         if isinstance(stmt, ir.Par):
-            inside *= inf if _is_asked(stmt) else max(1, _most((stmt,)))
+            inside *= inf if is_asked(stmt) else max(1, _most((stmt,)))
         asked = isinstance(stmt, ir.Instruction) or (isinstance(stmt, ir.New) and stmt.space not in (None, "registers"))
         most = max(most, inf if asked else inside)
     return most
@@ -287,7 +286,7 @@ def _told_apart(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> tuple[i
             places[target.buffer] = places.get(target.buffer, own) & own
         return all(places.values())
 
-    return tuple(replace(p, reduce=()) if p.reduce and not _is_asked(p) and never_meets(p) else p for p in loops)
+    return tuple(replace(p, reduce=()) if p.reduce and not is_asked(p) and never_meets(p) else p for p in loops)
 
 
 def _atomic(loop: ir.Par) -> ir.Par:

@@ -41,6 +41,12 @@ def _facts(promise: Formula) -> Iterator[Fact]:
         yield Fact(0, promise.expr, 1 if isinstance(promise, Eq) else None)
 
 
+def _first(sym: Sym) -> Sym:
+    """What `sym` is a copy of, if it is called like one."""
+    first, _, number = sym.name.rpartition("_")
+    return Sym(first) if first and number.isdecimal() else sym
+
+
 class _Reader(Mutable):
     names: frozenset[str]
     single: frozenset[str]
@@ -232,7 +238,9 @@ class _Body(Mutable):
 
     def name(self, sym: Sym, site: Site, value: Value | None, scope: _Scope) -> Sym:
         made = Sym(f"{sym.name}#{next(self.reader.numbers)}")
-        self.reader.found.variables[made] = Variable(made, site, value, sym)
+        lets = self.reader.lets
+        called = sym if sym in lets or _first(sym) not in lets else _first(sym)  # a copy of a `let` is called after it
+        self.reader.found.variables[made] = Variable(made, site, value, called)
         scope.refs[sym] = made
         scope.exprs.pop(sym, None)
         return made
@@ -242,7 +250,8 @@ class _Body(Mutable):
         the indices that are called so there; which is to be proved. Else any function of where it is declared."""
         variable = self.reader.found.variables[made]
         site, let = variable.site, self.reader.lets.get(variable.name)
-        known, (block, at) = {**{sym: expr(sym) for sym in site.dims}, **site.names}, site.path[-1]
+        called = {**{sym: expr(sym) for sym in site.dims}, **site.names}
+        known, (block, at) = {**{_first(sym): value for sym, value in called.items()}, **called}, site.path[-1]
         if let is None or not known.keys() >= {*indices(let.spot)} or not isinstance(block[at], k.Declare):
             return expr(number_of(made.name, site.dims))
         named = expr(number_of(variable.name.name, [known[s] for s in indices(let.spot)]))

@@ -22,10 +22,11 @@ from itertools import count
 from texpr.affine.expr import ONE, ZERO, Expr, Min, Sym, combination, expr, maximum, minimum, term
 from texpr.affine.ranges import bounds
 from texpr.ir import program as ir
-from texpr.ir.rewrite import Rewriter, map_value, replace_loads, substitute_block
+from texpr.ir.rewrite import substitute_block
 from texpr.ir.types import BOOL, I64
-from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value, conjunction, conjuncts
+from texpr.ir.value import Index, Op, Value, conjunction, conjuncts
 from texpr.relation.facts import in_loop, known
+from texpr.schedule.copies import copied
 from texpr.schedule.marks import OFF, PARTITION, UNROLL, VECTOR, level_of, mark
 from texpr.schedule.materialise import given
 from texpr.schedule.tree import Body, with_blocks
@@ -115,7 +116,7 @@ class _Parter(Mutable):
         if any(_covers(loop.body, t) for t, _ in moving) and len({e for _, e in moving}) == 1:
             return (main,)
         rest = replace(loop, extent=loop.extent - end, body=substitute_block(loop.body, {loop.sym: end + loop.sym}))
-        return (main, *self._renamed((rest,)))
+        return (main, *copied((rest,), self._fresh))
 
     def _either(self, margins: Sequence[Expr], then: Body, orelse: Body) -> Body:
         """Either copy, by the margins. What both have of locals at their start they share: one of them runs only."""
@@ -129,17 +130,7 @@ class _Parter(Mutable):
         both = tuple(s for s in orelse if isinstance(s, ir.New) and s in then)
         then, orelse = (tuple(s for s in body if s not in both) for body in (then, orelse))
         then, orelse = _settled(then, tuple(least.values()), True), _settled(orelse, tuple(least.values()), False)
-        return (*both, ir.If(test, then, self._renamed(orelse), span=orelse[0].span))
-
-    def _renamed(self, body: Body) -> Body:
-        """A second copy: loops and locals under fresh names."""
-        syms = {s.sym: Sym(self._fresh(s.sym.base)) for s in ir.walk(body) if isinstance(s, ir.Par | ir.Seq | ir.Let)}
-        made: dict[Buffer, Buffer] = {}
-        for stmt in ir.walk(body):
-            if isinstance(stmt, ir.New):
-                shape = tuple(e.substitute(syms) for e in stmt.buffer.shape)
-                made[stmt.buffer] = replace(stmt.buffer, name=self._fresh(stmt.buffer.name), shape=shape)
-        return _renamed(body, syms, made)
+        return (*both, ir.If(test, then, copied(orelse, self._fresh), span=orelse[0].span))
 
     def _fresh(self, base: str) -> str:
         name = next(n for k in count(1) if (n := f"{base}_{k}") not in self.taken)
@@ -292,33 +283,4 @@ def _without(body: Body, tests: Sequence[_Test]) -> Body:
             found.extend(made.then if test is None else (replace(made, condition=test),))
         else:
             found.append(made)
-    return tuple(found)
-
-
-def _renamed(body: Body, syms: Mapping[Sym, Sym], made: Mapping[Buffer, Buffer]) -> Body:
-    def load(old: Load) -> Load | None:
-        return replace(old, buffer=made[old.buffer]) if old.buffer in made else None
-
-    def target(old: Load) -> Load:
-        moved = replace_loads(old, load)
-        assert isinstance(moved, Load)
-        return moved
-
-    def named(old: Value) -> Value | None:
-        return replace(old, sym=syms[old.sym]) if isinstance(old, Ref) and old.sym in syms else None
-
-    def value(old: Value) -> Value:
-        return map_value(replace_loads(old, load), named)
-
-    rewriter = Rewriter(value=value, target=target, buffer=lambda b: made.get(b, b))
-    return _with_syms(rewriter.block(substitute_block(body, syms)), syms)
-
-
-def _with_syms(body: Body, syms: Mapping[Sym, Sym]) -> Body:
-    found: list[ir.Stmt] = []
-    for stmt in body:
-        made = with_blocks(stmt, tuple(_with_syms(block, syms) for block in ir.blocks(stmt)))
-        if isinstance(made, ir.Par | ir.Seq | ir.Let) and made.sym in syms:
-            made = replace(made, sym=syms[made.sym])
-        found.append(made)
     return tuple(found)
