@@ -24,7 +24,7 @@ FACTORS = (1, 2, 2, 3, 4, 4, 4, 5, 8, 8, 16, 32, 100)
 SHAPE, MEMORY, THREADS, MARKS = "shape", "memory", "threads", "marks"
 
 PHASES: Mapping[str, Mapping[str, int]] = {
-    SHAPE: {"split": 10, "merge": 4, "resize": 2, "swizzle": 2, "reorder": 7, "distribute": 2, "inline": 1},
+    SHAPE: {"split": 10, "merge": 4, "resize": 2, "swizzle": 2, "reorder": 7, "distribute": 2, "inline": 1, "serial": 1},
     MEMORY: {"stage": 8, "place": 1, "allocate": 5, "split": 1},
     THREADS: {"bind": 8, "reorder": 1},
     MARKS: {"partition": 3, "unroll": 2, "vectorize": 2, "launch_bounds": 1, "place": 1, "pipeline": 3},
@@ -51,7 +51,7 @@ class Drawer:
             "reorder": self._reorder, "distribute": self._distribute, "inline": self._inline, "stage": self._stage,
             "place": self._place, "allocate": self._allocate, "bind": self._bind, "partition": self._partition,
             "unroll": self._unroll, "vectorize": self._vectorize, "launch_bounds": self._launch_bounds,
-            "pipeline": self._pipeline,
+            "pipeline": self._pipeline, "serial": self._serial,
         }  # fmt: skip
 
     def phases(self) -> Iterator[str]:
@@ -183,6 +183,10 @@ class Drawer:
         count = sum(not isinstance(s, ir.New) for s in loop.body)
         names = tuple(self._fresh(loop.sym.base) for _ in range(count)) if self.random.random() < 0.5 else ()
         return ir.Directive("distribute", arguments(loop.sym.name), names)
+
+    def _serial(self, state: State) -> ir.Directive | None:
+        loop = self._loop(state, lambda s: isinstance(s, ir.Par))
+        return None if loop is None else ir.Directive("serial", arguments(loop.sym.name))
 
     def _inline(self, state: State) -> ir.Directive | None:
         buffer = self._local(state)

@@ -38,7 +38,7 @@ def lower(function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None
 
     Raises Limitation for what cannot be lowered yet.
     """
-    arranged = arrange(function, BLOCK_CHUNK, FEW) if target.is_gpu else arrange(function, CORE_CHUNK)
+    arranged = arrange(function, BLOCK_CHUNK, FEW) if target.is_gpu else arrange(function, CORE_CHUNK, across=True)
     arranged = fuse(arranged, model(arranged))
     values = representatives(function.sizes, function.where)
     if target.is_gpu:

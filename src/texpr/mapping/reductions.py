@@ -69,20 +69,22 @@ def is_atomic(loop: ir.Loop) -> bool:
     return any(d.name == "atomic" for d in loop.directives)
 
 
-def arrange(function: ir.Function, chunk: int = BLOCK_CHUNK, few: int = 0) -> ir.Function:
+def arrange(function: ir.Function, chunk: int = BLOCK_CHUNK, few: int = 0, *, across: bool = False) -> ir.Function:
     """`function` with every parallel reduction in one of the forms above. `chunk`: what one block reduces at the top.
 
     `few`: iterations of which a team would leave most threads idle, so that one thread does them in turn where there are
-    iterations around them for others.
+    iterations around them for others. `across`: whether sums are one thread's whose neighbours read neighbouring elements, so
+    that its lanes make several.
     """
     names = {b.name for b in ir.buffers(function)} | {s.name for s in bound(function.body)} | {s.name for s in function.sizes}
-    return replace(function, body=_Arranger(chunk, few, names).host(function.body))
+    return replace(function, body=_Arranger(chunk, few, across, names).host(function.body))
 
 
 class _Arranger:
-    def __init__(self, chunk: int, few: int, names: set[str]):
+    def __init__(self, chunk: int, few: int, across: bool, names: set[str]):
         self.chunk = chunk
         self.few = few
+        self.across = across
         self.names = names
 
     def fresh(self, base: str) -> str:
@@ -129,7 +131,8 @@ class _Arranger:
         if few and _most(plain) >= ENOUGH:
             return rebuild(plain, _in_turn(rebuild(reducing, body)))
         if not reducing:
-            return rebuild(plain, self.team(body))
+            side = self.across and _prefers_thread(plain[-1], body)
+            return rebuild(plain, serial(body) if side else self.team(body))
         found = accumulators(body, _buffers(reducing))
         if not _invariant(found, reducing, body):
             parts = cut(par, self.fresh) if not plain else (par,)
@@ -332,6 +335,13 @@ def _prefers_team(thread: ir.Par, reduced: ir.Par, body: tuple[ir.Stmt, ...]) ->
     """Whether neighbouring reduced iterations, and not neighbouring outer ones, read neighbouring elements."""
     found = [contiguous(load) for stmt in ir.walk(body) for load in loads(stmt)]
     return any(reduced.sym in syms for syms in found) and not any(thread.sym in syms for syms in found)
+
+
+def _prefers_thread(thread: ir.Par, body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether neighbouring outer iterations, and not neighbouring ones of any loop inside, read neighbouring elements."""
+    found = [contiguous(load) for stmt in ir.walk(body) if isinstance(stmt, ir.Bind) for load in loads(stmt)]
+    loops = {s.sym for s in ir.walk(body) if isinstance(s, ir.Par | ir.Seq)}
+    return any(thread.sym in syms for syms in found) and not any(loops & syms for syms in found)
 
 
 def _chunk(inner: list[ir.Par], most: int) -> int:

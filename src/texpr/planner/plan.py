@@ -13,6 +13,7 @@ from texpr.planner.cores import CoreScript, Panel, panel
 from texpr.planner.follow import Follower, Refused
 from texpr.planner.long import Long, rows
 from texpr.planner.nest import Nest, NoPlan, nests
+from texpr.planner.ordered import Ordered, reads_once, shared_sums
 from texpr.planner.script import Script
 from texpr.planner.search import Candidate, Search
 from texpr.planner.turned import SIDE, Turned, crossed
@@ -56,7 +57,9 @@ def plan(function: ir.Function, target: Target) -> Planned:
     state, directives, chosen = start(function, target), list[ir.Directive](), list[Chosen]()
     for par, nest in nests(function):
         if isinstance(nest, NoPlan):
-            found, script = _long(par, state, Chosen(par.span.line, None, str(nest)))
+            found, script = _ordered(par, state, Chosen(par.span.line, None, str(nest)))
+            if script is None:
+                found, script = _long(par, state, found)
             chosen.append(found)
             if script is not None:
                 state = script.state
@@ -73,6 +76,26 @@ def plan(function: ir.Function, target: Target) -> Planned:
             directives += script.directives
     schedule = ir.Schedule(function.name, "automatic", target.name, tuple(directives)) if directives else None
     return Planned(schedule, tuple(chosen), state)
+
+
+def _ordered(par: ir.Par, state: State, found: Chosen) -> tuple[Chosen, Follower | None]:
+    """Tiles of sums that are made in order."""
+    way = shared_sums(par)
+    if not way:
+        return found, None
+    first = Ordered(state, par.span, way=way)
+    try:
+        outermost = first.run()
+    except Refused as reason:
+        return replace(found, refused=(*found.refused, str(reason))), None
+    nest = next(nest for par, nest in nests(first.state.function) if par.sym is outermost)
+    if isinstance(nest, NoPlan) or reads_once(nest):
+        return found, None
+    chosen, script = _laid_out(nest, first.state)
+    if script is None:
+        return replace(found, refused=(*found.refused, *chosen.refused)), None
+    script.directives = [*first.directives, *script.directives]
+    return chosen, script
 
 
 def _long(par: ir.Par, state: State, found: Chosen) -> tuple[Chosen, Follower | None]:

@@ -95,6 +95,10 @@ class Schedule:
         """A loop around each statement of its body alone."""
         return self._and("distribute", (loop,), {}, names)
 
+    def serial(self, loop: str) -> Schedule:
+        """The iterations of a `par` in order, as those of a `seq`."""
+        return self._and("serial", (loop,), {}, ())
+
     # Machine.
 
     def bind(self, loop: str, level: str) -> Schedule:

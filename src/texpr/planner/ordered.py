@@ -1,0 +1,63 @@
+"""Sums that one thread makes in order, so that tiles of them stay in registers: a matrix product whose `par` reduces.
+
+    par M |i| { par N |j| { C[i, j] = 0; par K |k| reduce(C) { C[i, j] += A[i, k] * B[k, j] } } }
+
+Threads that share a sum read it together, which is best where each element is read once, as in the product of a matrix and a
+vector. Where iterations of the `par`s around it read the same, a tile of sums reads less: then k is `serial`, and the nest is
+one like any other. So it is where iterations share what they read, of each array, and there are sums enough for threads.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from texpr.affine.expr import Sym
+from texpr.ir import program as ir
+from texpr.planner.follow import Follower
+from texpr.planner.nest import NOMINAL, Nest, Touch
+
+SUMS = 4096
+"""Sums that are enough for a thread each: a tile of 64 × 64."""
+
+
+def shared_sums(par: ir.Par) -> tuple[ir.Par, ...]:
+    """The loops of the nest of `par`, if those that reduce are to come in order; none where threads had better share sums."""
+    way = _way(par)
+    plain = [p for p in way if not p.reduce]
+    if not plain or len(plain) == len(way) or any(p.fully or p.directives for p in way):
+        return ()
+    sums = prod(p.extent.constant if p.extent.is_constant else NOMINAL for p in plain)
+    return () if sums < SUMS else tuple(way)
+
+
+def reads_once(nest: Nest) -> bool:
+    """Whether there is something of which no two iterations of a nest read the same, as far as subscripts tell."""
+
+    def apart(touch: Touch) -> bool:
+        return touch.index is None or sum(bool(each.steps) for each in touch.index) >= len(nest.loops)
+
+    return any(touch.reads and apart(touch) for touch in nest.touches)
+
+
+def _way(par: ir.Par) -> list[ir.Par]:
+    """The `par`s from `par` inward, as long as there is one way."""
+    found = [par]
+    while len(inner := [s for s in found[-1].body if isinstance(s, ir.Par)]) == 1:
+        found.append(inner[0])
+    return found
+
+
+class Ordered(Follower, kw_only=True):
+    """Says that the loops of `way` that reduce come in order, inside of the others."""
+
+    way: tuple[ir.Par, ...]
+
+    def run(self) -> Sym:
+        """Follows every directive, and says which loop is the outermost then. Raises Refused."""
+        for loop in self.way:
+            if loop.reduce:
+                self.must("serial", loop.sym.name)
+        order = sorted(self.way, key=lambda loop: bool(loop.reduce))
+        if order != [*self.way]:
+            self.must("reorder", *(loop.sym.name for loop in order))
+        return order[0].sym
