@@ -7,7 +7,7 @@ Before (a tile of 4 × 16 points): `c = 0; seq K |k| { c += A[i, k] * B[k, j] };
         for k: for u, v: c[u, v] += A[i + u, k] * B[k, j + v]
         for u, v: C[i + u, j + v] = c[u, v]
     else
-        for each point: as before
+        the same, for the points that there are
 
 Every point keeps its own scalars; a scalar that lives within one group of statements needs no memory.
 """
@@ -27,7 +27,7 @@ from texpr.lowering.emit import Emitter, is_simple
 from texpr.lowering.places import Place
 from texpr.mapping.distribute import distributes
 from texpr.mapping.nest import LoopMap
-from texpr.support.record import Mutable, Record
+from texpr.support.record import Mutable, Record, field, replace
 
 
 class Tile(Record):
@@ -39,14 +39,18 @@ class Tile(Record):
 
 def around(tiles: tuple[Tile, ...], body: tuple[ir.Stmt, ...], emitter: Emitter) -> tuple[k.Stmt, ...]:
     """`body` for every point of `tiles`. Atomics stay one by one: lanes gain nothing from them."""
-    every = _each_point(tiles, body, emitter)
     if not tiles or emitter.atomics or not distributes(body, frozenset(t.map.loop.sym for t in tiles)):
+        return _each_point(tiles, body, emitter)
+    points = [emitter.names.sym(f"{t.map.loop.sym.base}_point") for t in tiles]
+    moved = {t.map.loop.sym: t.start + expr(point) for t, point in zip(tiles, points, strict=True)}
+    side = _SideBySide(emitter, tuple(Points(p, t.map.tile, expr(t.map.tile)) for p, t in zip(points, tiles, strict=True)))
+    body = substitute_block(body, moved)
+    every, test = side.block(body), conjunction(list(_is_whole(tiles)))
+    if test is None:
         return every
-    side = _SideBySide(emitter, tuple((emitter.names.sym(f"{t.map.loop.sym.base}_point"), t.map.tile) for t in tiles))
-    moved = {t.map.loop.sym: t.start + expr(point) for t, (point, _) in zip(tiles, side.points, strict=True)}
-    whole = side.block(substitute_block(body, moved))
-    test = conjunction(list(_is_whole(tiles)))
-    return whole if test is None else (k.If(test, whole, every, span=tiles[0].map.loop.span),)
+    left = (minimum(t.map.tile, t.map.loop.extent - t.start) for t in tiles)
+    side.points = tuple(replace(p, count=count) for p, count in zip(side.points, left, strict=True))
+    return (k.If(test, every, side.block(body), span=tiles[0].map.loop.span),)
 
 
 def _each_point(tiles: tuple[Tile, ...], body: tuple[ir.Stmt, ...], emitter: Emitter) -> tuple[k.Stmt, ...]:
@@ -67,9 +71,18 @@ def _is_whole(tiles: tuple[Tile, ...]) -> Iterator[Value]:
             yield Op("le", (Index(tile.start + tile.map.tile, I64), Index(extent, I64)), BOOL)
 
 
+class Points(Record):
+    """Points of a loop, `most` in a whole tile, `count` in this one."""
+
+    sym: Sym
+    most: int
+    count: Expr
+
+
 class _SideBySide(Mutable):
     emitter: Emitter
-    points: tuple[tuple[Sym, int], ...]
+    points: tuple[Points, ...]
+    arrays: dict[Buffer, Place] = field(default_factory=dict[Buffer, Place])
 
     def block(self, body: tuple[ir.Stmt, ...]) -> tuple[k.Stmt, ...]:
         groups = list(_groups(body))
@@ -86,17 +99,19 @@ class _SideBySide(Mutable):
             return
         found = self.emitter.block(group)
         kind = "simd"
-        for sym, count in reversed(self.points):
-            found = (k.For(sym, ZERO, expr(count), found, ONE, kind, span=group[0].span),)
-            kind = "unroll"
+        for each in reversed(self.points):
+            found = (k.For(each.sym, ZERO, each.count, found, ONE, kind, span=group[0].span),)
+            kind = "unroll" if each.count.is_constant else "serial"
         yield from found if any(not isinstance(s, ir.New) for s in group) else ()
 
     def _expand(self, buffer: Buffer) -> None:
-        shape = tuple(expr(count) for _, count in self.points)
-        made = Buffer(self.emitter.names.name(f"{buffer.name}_tile"), buffer.dtype, shape, "local", span=buffer.span)
-        self.emitter.arrays.append(k.Array(made, k.Space.LOCAL, "each point of the tile keeps its own"))
-        at = tuple(expr(sym) for sym, _ in self.points)
-        self.emitter.places[buffer] = Place(k.Space.LOCAL, made, leading=at, reason="each point of the tile keeps its own")
+        if buffer not in self.arrays:
+            why, shape = "each point of the tile keeps its own", tuple(expr(each.most) for each in self.points)
+            made = Buffer(self.emitter.names.name(f"{buffer.name}_tile"), buffer.dtype, shape, "local", span=buffer.span)
+            self.emitter.arrays.append(k.Array(made, k.Space.LOCAL, why))
+            at = tuple(expr(each.sym) for each in self.points)
+            self.arrays[buffer] = Place(k.Space.LOCAL, made, leading=at, reason=why)
+        self.emitter.places[buffer] = self.arrays[buffer]
 
 
 def _groups(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Stmt, ...]]:

@@ -255,9 +255,9 @@ def _crossing(outer: tuple[ir.Par, ...], lane: ir.Par, body: tuple[ir.Stmt, ...]
 
 
 def _registers(outer: tuple[ir.Par, ...], lane: ir.Par, body: tuple[ir.Stmt, ...]) -> list[LoopMap]:
-    """A tile of results in registers: `LINE` bytes of the contiguous loop, and a few iterations of the loop before it."""
+    """A tile of results in registers: `LINE` bytes of the contiguous loop by `ROWS` of the loop before it, or so many lines."""
     widest = max((load.dtype.bytes for stmt in ir.walk(body) for load in loads(stmt)), default=4)
-    tile = LoopMap(lane, Role.GRID, tile=(1 if outer else 32) * LINE // widest, lane=True)
+    tile = LoopMap(lane, Role.GRID, tile=(1 if outer else ROWS) * LINE // widest, lane=True)
     if not outer:
         return [tile]
     return [tile, *(LoopMap(p, Role.GRID) for p in outer[:-1]), LoopMap(outer[-1], Role.GRID, tile=ROWS)]
