@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from texpr.affine.expr import Expr
 from texpr.checks.subject import Subject, Witness, hidden_text, place, text, value_at, written
+from texpr.ir import program as ir
+from texpr.ir.value import Load, Op, walk
 from texpr.presburger.formula import Formula, Ge, conj, disj
 from texpr.presburger.linear import is_affine
 from texpr.presburger.raw import Undecided
@@ -91,7 +93,19 @@ def _out_of_bounds(subject: Subject, access: Access, position: int, witness: Wit
         f"index {index.evaluate(witness)} is out of bounds for `{access.buffer.name}` of extent {extent.evaluate(witness)}"
         f"{dimension}{where}",
         _declared(access),
+        _both_sides(subject, access),
     )
+
+
+def _both_sides(subject: Subject, access: Access) -> str | None:
+    """Advice, where an `and` or `or` seems to guard the element: the text of its second side is around that of the element."""
+    at = access.load.span
+    values = (value for stmt in ir.walk(subject.function.body) for value in ir.values(stmt))
+    for op in (node for value in values for node in walk(value) if isinstance(node, Op) and node.name in ("and", "or")):
+        side = op.args[1]
+        if isinstance(side, Op | Load) and side.span.source is at.source and side.span.start <= at.start < side.span.end:
+            return f"`{op.name}` evaluates both sides: ask first whether there is such an element, `if … {{ if … }}`"
+    return None
 
 
 def _declared(access: Access) -> tuple[Note, ...]:
