@@ -139,7 +139,7 @@ def test_planted_bugs_are_caught() -> None:
 LANES = """
 fn lanes(x: i32[n]): i32[n] {
     new y: i32[n]
-    par 1 |i| { seq n |j| { y[j] = x[j] + select(j > 0, y[j - 1], 0) } }
+    seq n |j| { y[j] = x[j] + select(j > 0, y[j - 1], 0) }
     return y
 }"""
 

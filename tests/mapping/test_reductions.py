@@ -15,7 +15,7 @@ from texpr.interp import run as interpret
 from texpr.ir import program as ir
 from texpr.ir import program_verify
 from texpr.ir.program import Function
-from texpr.mapping import reductions
+from texpr.mapping import parts
 from texpr.mapping.reductions import arrange, is_atomic
 
 HEAD = "combine far(a: i32, b: i32): i32 identity 0 { return max(abs(a), abs(b)) }\n"
@@ -118,13 +118,13 @@ def _check_forms(after: Function) -> None:
 
 def test_differences_joined_by_subtraction_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Partial values of `-=` add up: to subtract them again would be wrong."""
-    right = reductions._join
+    right = parts._join
 
-    def wrong(accumulator: reductions.Accumulator, *rest: object) -> ir.Bind:
+    def wrong(accumulator: parts.Accumulator, *rest: object) -> ir.Bind:
         bind = right(accumulator, *rest)  # type: ignore[arg-type]
         return ir.Bind(bind.targets, bind.values, accumulator.update, bind.span)
 
-    monkeypatch.setattr(reductions, "_join", wrong)
+    monkeypatch.setattr(parts, "_join", wrong)
     found = 0
     for seed in range(70):
         before = parse(_program(seed), "reduction.te").functions[0]

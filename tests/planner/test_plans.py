@@ -151,7 +151,7 @@ def test_without_a_schedule_nothing_is_tiled() -> None:
             TRANSPOSE.replace("x[j, i]", "x[i, j]").replace("x: f32[m, n]", "x: f32[n, m]"),
             "no element is read by two iterations",
         ),
-        (MATMUL.replace("seq K |k|", "par K |k|"), "the iterations of `k` meet, or are lanes already"),
+        (MATVEC.replace("seq K |k|", "par K |k|"), "the iterations of `k` meet, or are lanes already"),
         (
             MATMUL.replace("seq K |k|", "seq i + 1 |k|").replace("[M, K]", "[M, M]").replace("[K, N]", "[M, N]"),
             "the extent of `k`",

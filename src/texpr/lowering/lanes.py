@@ -30,7 +30,7 @@ from texpr.ir.value import Buffer, Load, Op, Ref, walk
 from texpr.lowering.emit import Emitter, is_simple
 from texpr.lowering.reduce import joined
 from texpr.mapping.bands import band
-from texpr.mapping.reductions import Accumulator, accumulators
+from texpr.mapping.parts import Accumulator, accumulators
 from texpr.relation.facts import known
 from texpr.support.record import Record
 

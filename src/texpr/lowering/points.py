@@ -25,7 +25,7 @@ from texpr.ir.uses import loads
 from texpr.ir.value import Buffer, Index, Op, Value, conjunction
 from texpr.lowering.emit import Emitter, is_simple
 from texpr.lowering.places import Place
-from texpr.mapping.distribute import distributes
+from texpr.mapping.distribute import distributes, is_around_loops
 from texpr.mapping.nest import LoopMap
 from texpr.support.record import Mutable, Record, field, replace
 
@@ -93,10 +93,16 @@ class _SideBySide(Mutable):
         return tuple(stmt for group in groups for stmt in self._group(group))
 
     def _group(self, group: tuple[ir.Stmt, ...]) -> Iterator[k.Stmt]:
-        if len(group) == 1 and isinstance(group[0], ir.Seq):
-            loop = group[0]
-            yield k.For(loop.sym, ZERO, loop.extent, self.block(loop.body), ONE, span=loop.span)
-            return
+        match group:
+            case (ir.Seq() as loop,):
+                yield k.For(loop.sym, ZERO, loop.extent, self.block(loop.body), ONE, span=loop.span)
+                return
+            case (ir.If() as test,) if is_around_loops(test):
+                arms = self.block(test.then), self.block(test.orelse)
+                yield k.If(self.emitter.value(test.condition), *arms, span=test.span)
+                return
+            case _:
+                pass
         found = self.emitter.block(group)
         kind = "simd"
         for each in reversed(self.points):
@@ -115,10 +121,10 @@ class _SideBySide(Mutable):
 
 
 def _groups(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Stmt, ...]]:
-    """Runs of statements without a `seq`, and each `seq` alone."""
+    """Runs of statements without a `seq`, and each `seq`, or test around one, alone."""
     run: list[ir.Stmt] = []
     for stmt in body:
-        if isinstance(stmt, ir.Seq):
+        if is_around_loops(stmt):
             if run:
                 yield tuple(run)
             yield (stmt,)

@@ -25,7 +25,7 @@ from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
 from texpr.lowering.emit import Emitter
 from texpr.lowering.team import Leaf
 from texpr.mapping.nest import Nest
-from texpr.mapping.reductions import Accumulator
+from texpr.mapping.parts import Accumulator
 from texpr.support.record import Mutable
 
 WARP = 32

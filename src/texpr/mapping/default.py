@@ -257,10 +257,15 @@ def _crossing(outer: tuple[ir.Par, ...], lane: ir.Par, body: tuple[ir.Stmt, ...]
 def _registers(outer: tuple[ir.Par, ...], lane: ir.Par, body: tuple[ir.Stmt, ...]) -> list[LoopMap]:
     """A tile of results in registers: `LINE` bytes of the contiguous loop by `ROWS` of the loop before it, or so many lines."""
     widest = max((load.dtype.bytes for stmt in ir.walk(body) for load in loads(stmt)), default=4)
-    tile = LoopMap(lane, Role.GRID, tile=(1 if outer else ROWS) * LINE // widest, lane=True)
+    tile = LoopMap(lane, Role.GRID, tile=_points(lane, (1 if outer else ROWS) * LINE // widest), lane=True)
     if not outer:
         return [tile]
-    return [tile, *(LoopMap(p, Role.GRID) for p in outer[:-1]), LoopMap(outer[-1], Role.GRID, tile=ROWS)]
+    return [tile, *(LoopMap(p, Role.GRID) for p in outer[:-1]), LoopMap(outer[-1], Role.GRID, tile=_points(outer[-1], ROWS))]
+
+
+def _points(loop: ir.Par, most: int) -> int:
+    """So many iterations of a loop, or all, if they are fewer."""
+    return min(most, max(1, loop.extent.constant)) if loop.extent.is_constant else most
 
 
 def _wanted(loops: tuple[ir.Par, ...], most: int = THREADS) -> int:

@@ -1,19 +1,24 @@
 """When the points of a tile may go inside a `seq`: `par i { a; seq k { b } }` = `par i { a }; seq k { par i { b } }`.
 
-Always legal for what the `par` permits; it needs `seq`s that all points run alike, and statements whose only memory besides
-buffers are scalars, of which each point then keeps its own.
+Always legal for what the `par` permits; it needs `seq`s, and tests around them, that all points run alike, and statements whose
+only memory besides buffers are scalars, of which each point then keeps its own.
 """
 
 from __future__ import annotations
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
-from texpr.ir.value import Ref, walk
+from texpr.ir.value import Index, Load, Ref, walk
 
 
 def distributes(body: tuple[ir.Stmt, ...], points: frozenset[Sym]) -> bool:
     """Whether `body` has a `seq` that points at `points` can run side by side."""
-    return any(isinstance(s, ir.Seq) for s in body) and _regular(body, points)
+    return any(isinstance(s, ir.Seq) for s in ir.walk(body)) and _regular(body, points)
+
+
+def is_around_loops(stmt: ir.Stmt) -> bool:
+    """Whether a statement is a `seq`, or a test around one, into which points go."""
+    return isinstance(stmt, ir.Seq) or (isinstance(stmt, ir.If) and any(isinstance(s, ir.Seq) for s in ir.walk((stmt,))))
 
 
 def _regular(body: tuple[ir.Stmt, ...], points: frozenset[Sym]) -> bool:
@@ -21,6 +26,14 @@ def _regular(body: tuple[ir.Stmt, ...], points: frozenset[Sym]) -> bool:
         match stmt:
             case ir.Seq():
                 if stmt.extent.syms() & points or not _regular(stmt.body, points):
+                    return False
+            case ir.If() if is_around_loops(stmt):
+                asked = [node for value in ir.values(stmt) for node in walk(value)]
+                if any(
+                    isinstance(node, Load | Ref) or (isinstance(node, Index) and node.expr.syms() & points) for node in asked
+                ):
+                    return False
+                if not _regular(stmt.then, points) or not _regular(stmt.orelse, points):
                     return False
             case ir.New():
                 if stmt.buffer.rank:

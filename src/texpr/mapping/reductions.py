@@ -18,19 +18,18 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from math import inf, prod
 
-from texpr.affine.expr import Expr, Sym, expr, minimum
 from texpr.ir import program as ir
-from texpr.ir.rewrite import Rewriter, replace_loads, substitute_block
-from texpr.ir.updates import identity, may_meet
-from texpr.ir.uses import bound, loads, used
-from texpr.ir.value import Buffer, Load
+from texpr.ir.updates import may_meet
+from texpr.ir.uses import bound, loads, symbols, used
+from texpr.ir.value import Buffer
 from texpr.mapping.apart import cut
 from texpr.mapping.bands import band, contiguous, rebuild
 from texpr.mapping.bound import is_asked, is_own
+from texpr.mapping.parts import Accumulator, accumulators, split
 from texpr.schedule.combining import combined_by_engine
 from texpr.schedule.marks import BIND, TENSOR, asked_at, level_of, mark
 from texpr.support.diagnostic import limitation
-from texpr.support.record import Record, replace
+from texpr.support.record import replace
 
 BLOCK_CHUNK, CORE_CHUNK = 4096, 65536
 """Iterations of a reduction at the top of a program that one block, or one CPU core, takes at a time."""
@@ -42,26 +41,8 @@ ENOUGH = 128
 """Iterations that are threads enough, each of which does few others in turn."""
 
 
-class Accumulator(Record):
-    """An element (or tuple of elements) that iterations meet in, and how."""
-
-    targets: tuple[Load, ...]
-    update: ir.Update
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """Equal for two updates of the same elements."""
-        return tuple((t.buffer, t.index) for t in self.targets)
-
-
-def accumulators(body: tuple[ir.Stmt, ...], reduce: frozenset[Buffer]) -> tuple[Accumulator, ...]:
-    """The elements of the buffers in `reduce` that `body` updates, each once."""
-    found: dict[tuple[object, ...], Accumulator] = {}
-    for stmt in ir.walk(body):
-        if isinstance(stmt, ir.Bind) and stmt.update is not None and stmt.targets[0].buffer in reduce:
-            accumulator = Accumulator(stmt.targets, stmt.update)
-            found.setdefault(accumulator.key, accumulator)
-    return tuple(found.values())
+ROWS, THREADS_ENOUGH = 128, 1 << 17
+"""Iterations of a sum that a GPU's thread makes, and threads of which none more are needed."""
 
 
 def is_atomic(loop: ir.Loop) -> bool:
@@ -69,22 +50,22 @@ def is_atomic(loop: ir.Loop) -> bool:
     return any(d.name == "atomic" for d in loop.directives)
 
 
-def arrange(function: ir.Function, chunk: int = BLOCK_CHUNK, few: int = 0, *, across: bool = False) -> ir.Function:
+def arrange(function: ir.Function, chunk: int = BLOCK_CHUNK, few: int = 0, rows: int = 0) -> ir.Function:
     """`function` with every parallel reduction in one of the forms above. `chunk`: what one block reduces at the top.
 
     `few`: iterations of which a team would leave most threads idle, so that one thread does them in turn where there are
-    iterations around them for others. `across`: whether sums are one thread's whose neighbours read neighbouring elements, so
-    that its lanes make several.
+    iterations around them for others. `rows`: iterations of which a thread makes a part of a sum, where its neighbours read
+    neighbouring elements; with 0 it makes the whole sum, as a lane of a core.
     """
     names = {b.name for b in ir.buffers(function)} | {s.name for s in bound(function.body)} | {s.name for s in function.sizes}
-    return replace(function, body=_Arranger(chunk, few, across, names).host(function.body))
+    return replace(function, body=_Arranger(chunk, few, rows, names).host(function.body))
 
 
 class _Arranger:
-    def __init__(self, chunk: int, few: int, across: bool, names: set[str]):
+    def __init__(self, chunk: int, few: int, rows: int, names: set[str]):
         self.chunk = chunk
         self.few = few
-        self.across = across
+        self.rows = rows
         self.names = names
 
     def fresh(self, base: str) -> str:
@@ -131,8 +112,10 @@ class _Arranger:
         if few and _most(plain) >= ENOUGH:
             return rebuild(plain, _in_turn(rebuild(reducing, body)))
         if not reducing:
-            side = self.across and _prefers_thread(plain[-1], body)
-            return rebuild(plain, serial(body) if side else self.team(body))
+            if not self.rows and _prefers_thread(plain[-1], body):
+                return rebuild(plain, serial(body))
+            ahead, body = self._ahead(plain, body)
+            return (*ahead, *rebuild(plain, self.team(body)))
         found = accumulators(body, _buffers(reducing))
         if not _invariant(found, reducing, body):
             parts = cut(par, self.fresh) if not plain else (par,)
@@ -142,8 +125,47 @@ class _Arranger:
         if plain:
             if _prefers_team(plain[-1], reducing[-1], body):
                 return rebuild(plain, rebuild(reducing, serial(body)))
-            return rebuild(plain, rebuild(_as_seq(reducing), serial(body)))
-        return self._split(reducing, body, found)
+            ahead, last = self._columns(plain, reducing, body, found)
+            return (*ahead, *rebuild(plain, last))
+        ahead, last = split(reducing, serial(body), found, self.chunk, self.fresh)
+        return (*ahead, last)
+
+    def _columns(
+        self, plain: tuple[ir.Par, ...], reducing: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], found: tuple[Accumulator, ...]
+    ) -> tuple[tuple[ir.Stmt, ...], tuple[ir.Stmt, ...]]:
+        """Sums over `reducing` by threads of `plain`, in parts where these may be too few: what is ahead of `plain`, and in."""
+        inside = _as_seq(reducing)
+        many = THREADS_ENOUGH <= _most(plain) < inf
+        if (
+            not self.rows
+            or many
+            or _most(reducing) <= 2 * self.rows
+            or any(map(is_asked, (*plain, *reducing)))
+            or not _prefers_thread(plain[-1], rebuild(reducing, body))
+        ):
+            return (), rebuild(inside, serial(body))
+        ahead, last = split(inside, serial(body), found, self.rows, self.fresh, plain)
+        return ahead, (last,)
+
+    def _ahead(self, plain: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> tuple[tuple[ir.Stmt, ...], tuple[ir.Stmt, ...]]:
+        """Sums that stand in `body` by themselves: the same."""
+        ahead, inside = list[ir.Stmt](), list[ir.Stmt]()
+        for stmt in body:
+            loops, inner = band(stmt) if isinstance(stmt, ir.Par) else ((), ())
+            found = accumulators(inner, _buffers(loops))
+            if (
+                loops
+                and all(p.reduce for p in loops)
+                and _invariant(found, loops, inner)
+                and _is_alone(loops, inner, found, body)
+            ):
+                before, here = self._columns(plain, loops, inner, found)
+                if before:
+                    ahead += before
+                    inside += here
+                    continue
+            inside.append(stmt)
+        return tuple(ahead), tuple(inside)
 
     def _inner(self, par: ir.Par) -> tuple[ir.Stmt, ...]:
         loops, body = band(par)
@@ -173,52 +195,6 @@ class _Arranger:
         if plain:
             return rebuild(plain, rebuild(_as_seq(reducing), serial(body)))
         return rebuild(_as_seq(reducing), below(body))
-
-    def _split(
-        self, reducing: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], found: tuple[Accumulator, ...]
-    ) -> tuple[ir.Stmt, ...]:
-        """Chunks of the outermost loop to blocks, each with its own accumulator; then one block combines the partial values."""
-        outer, *inner = reducing
-        chunk = _chunk(inner, self.chunk)
-        blocks = (outer.extent + (chunk - 1)) // chunk
-        block = Sym(self.fresh(f"{outer.sym.base}_block"))
-        own, partial = self._buffers(found, blocks)
-        start = expr(block) * chunk
-        moved = substitute_block(body, {outer.sym: start + expr(outer.sym)})
-        part = replace(outer, extent=minimum(chunk, outer.extent - start), reduce=tuple(own.values()))
-        rest = tuple(replace(loop, reduce=tuple(own.values())) for loop in inner)
-        first = ir.Par(
-            block,
-            blocks,
-            (
-                *(ir.New(b, span=outer.span) for b in own.values()),
-                *(_start(a, own, outer) for a in found),
-                *rebuild((part, *rest), serial(_into(moved, found, own))),
-                *(_store(a, own, partial, block, outer) for a in found),
-            ),
-            span=outer.span,
-        )
-        again = Sym(self.fresh(f"{outer.sym.base}_part"))
-        last = ir.Par(
-            again,
-            blocks,
-            tuple(_join(a, partial, again, outer) for a in found),
-            reduce=tuple(dict.fromkeys(t.buffer for a in found for t in a.targets)),
-            span=outer.span,
-        )
-        return (*(ir.New(b, span=outer.span) for b in partial.values()), first, last)
-
-    def _buffers(self, found: tuple[Accumulator, ...], blocks: Expr) -> tuple[dict[_Slot, Buffer], dict[_Slot, Buffer]]:
-        own: dict[_Slot, Buffer] = {}
-        partial: dict[_Slot, Buffer] = {}
-        for accumulator in found:
-            for target in accumulator.targets:
-                slot = _slot(target)
-                if slot not in own:
-                    base = target.buffer.name
-                    own[slot] = Buffer(self.fresh(f"{base}_block"), target.dtype, (), "local", span=target.span)
-                    partial[slot] = Buffer(self.fresh(f"{base}_parts"), target.dtype, (blocks,), "local", span=target.span)
-        return own, partial
 
 
 def _most(loops: Sequence[ir.Loop]) -> float:
@@ -254,13 +230,6 @@ def _in_turn(body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
                 return stmt
 
     return tuple(map(each, body))
-
-
-_Slot = tuple[Buffer, tuple[Expr, ...]]
-
-
-def _slot(target: Load) -> _Slot:
-    return (target.buffer, target.index)
 
 
 def _has_order(loops: tuple[ir.Par, ...]) -> bool:
@@ -337,20 +306,23 @@ def _prefers_team(thread: ir.Par, reduced: ir.Par, body: tuple[ir.Stmt, ...]) ->
     return any(reduced.sym in syms for syms in found) and not any(thread.sym in syms for syms in found)
 
 
+def _is_alone(
+    loops: tuple[ir.Par, ...], inner: tuple[ir.Stmt, ...], found: tuple[Accumulator, ...], body: tuple[ir.Stmt, ...]
+) -> bool:
+    """Whether a sum in `body` reads nothing that `body` makes, so that it may be made before."""
+    own = {target.buffer for each in found for target in each.targets}
+    written = {t.buffer for stmt in ir.walk(body) if isinstance(stmt, ir.Bind) for t in stmt.targets}
+    read = {load.buffer for stmt in ir.walk(inner) for load in loads(stmt)}
+    here = bound(body) - bound(rebuild(loops, inner))
+    return not (read - own) & written and not symbols(rebuild(loops, inner)) & here
+
+
 def _prefers_thread(thread: ir.Par, body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether neighbouring outer iterations, and not neighbouring ones of any loop inside, read neighbouring elements."""
-    found = [contiguous(load) for stmt in ir.walk(body) if isinstance(stmt, ir.Bind) for load in loads(stmt)]
+    """Whether, of what differs by outer iteration and by loops inside, neighbours read neighbours in outer ones alone."""
     loops = {s.sym for s in ir.walk(body) if isinstance(s, ir.Par | ir.Seq)}
+    every = {load for stmt in ir.walk(body) if isinstance(stmt, ir.Bind) for load in loads(stmt)}
+    found = [contiguous(load) for load in every if thread.sym in (syms := used(load)) and syms & loops]
     return any(thread.sym in syms for syms in found) and not any(loops & syms for syms in found)
-
-
-def _chunk(inner: list[ir.Par], most: int) -> int:
-    product = 1
-    for loop in inner:
-        if not loop.extent.is_constant:
-            return 1
-        product *= max(1, loop.extent.constant)
-    return max(1, most // product)
 
 
 def _as_seq(loops: tuple[ir.Par, ...]) -> tuple[ir.Seq, ...]:
@@ -384,35 +356,3 @@ def serial(body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
                 return stmt
 
     return tuple(each(stmt) for stmt in body)
-
-
-def _start(accumulator: Accumulator, own: dict[_Slot, Buffer], outer: ir.Par) -> ir.Bind:
-    dtypes = [t.dtype for t in accumulator.targets]
-    targets = tuple(Load(own[_slot(t)], (), span=t.span) for t in accumulator.targets)
-    return ir.Bind(targets, identity(accumulator.update, dtypes), span=outer.span)
-
-
-def _store(
-    accumulator: Accumulator, own: dict[_Slot, Buffer], partial: dict[_Slot, Buffer], block: Sym, outer: ir.Par
-) -> ir.Bind:
-    targets = tuple(Load(partial[_slot(t)], (expr(block),), span=t.span) for t in accumulator.targets)
-    return ir.Bind(targets, tuple(Load(own[_slot(t)], ()) for t in accumulator.targets), span=outer.span)
-
-
-def _join(accumulator: Accumulator, partial: dict[_Slot, Buffer], part: Sym, outer: ir.Par) -> ir.Bind:
-    update = "add" if accumulator.update == "sub" else accumulator.update
-    values = tuple(Load(partial[_slot(t)], (expr(part),)) for t in accumulator.targets)
-    return ir.Bind(accumulator.targets, values, update, outer.span)
-
-
-def _into(body: tuple[ir.Stmt, ...], found: tuple[Accumulator, ...], own: dict[_Slot, Buffer]) -> tuple[ir.Stmt, ...]:
-    """`body` with the updates of the accumulators turned to the block's own ones."""
-    slots = {_slot(t) for a in found for t in a.targets}
-
-    def target(load: Load) -> Load:
-        return Load(own[_slot(load)], (), span=load.span) if _slot(load) in slots else load
-
-    reduced = frozenset(buffer for buffer, _ in slots)
-    return Rewriter(
-        value=lambda v: replace_loads(v, lambda load: target(load) if load.buffer in reduced else None), target=target
-    ).block(body)

@@ -287,8 +287,9 @@ class Sums(Mutable):
         """
         sides, host = sides_of(leaf.site, event.site), [expr(s) for s in event.site.launch.host]
         made = {f.action: f.indices for f in self.made if f.event is event}
-        pairs = [(m.indices[s], e) for m in self.leaves[leaf] for s, e in made.get(m.action, {}).items()]
-        if leaf in self.joins and any(x is not y or not x.syms() <= {*event.site.launch.host} for x, y in pairs):
+        asked = [(m.indices.get(s), e) for m in self.leaves[leaf] for s, e in made.get(m.action, {}).items()]
+        pairs = [(x, y) for x, y in asked if x is not None]
+        if len(pairs) < len(asked):
             raise Wrong("parts of different elements are mixed")
         same = (*host, *(() if event in self.joins else subscripts(event.target)))
         alike = conj(Eq(sides.a(x) - sides.b(y)) for x, y in (*zip(same, same, strict=True), *pairs))
@@ -309,10 +310,18 @@ class Sums(Mutable):
         sources = {e: self.origin(e)[0] for e in self.joins}
         takes = {e: source for e, source in sources.items() if isinstance(source, Load) and source.buffer == home}
         behind = dict.fromkeys(leaf for e in takes for share in self.held(*self.origin(e)) for leaf in share.pile)
-        self.leaves |= {e: [m for leaf in behind for m in self.leaves[leaf]] for e in takes}
+        matches = [(leaf.site, m) for leaf in behind for m in self.leaves[leaf]]
+        where, host = [{*leaf.site.where} for leaf in behind], tuple(map(expr, launch.host))
+        for e, source in takes.items():  # of which element a part is, its place says, or it is the same in all the launch
+            self.leaves[e] = found = list[Match]()
+            for site, m in matches:
+                said = dict(zip((*host, *(plainly(x, site) for x in place)), (*host, *source.index), strict=True))
+                known = ((s, said.get(plainly(x, site))) for s, x in m.indices.items())
+                found.append(replace(m, indices={s: x for s, x in known if x is not None}))
         there = [self.begun(e, source, launch.host)[0] for e, source in takes.items()]
         ways = disj(rename(conj(each), dict(zip(PLACES, place, strict=False))) for each in there)
-        self.doubts.append((store, "every update is in a part", (*launch.domain, negate(ways))))
+        every = [f for f in store.site.where if all(f in facts for facts in where)]
+        self.doubts.append((store, "every update is in a part", (*every, negate(ways))))
         self.doubts += [(store, "no part is taken twice", (*one, *two)) for one, two in combinations(there, 2)]
         return store
 

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from texpr.affine.expr import Expr, FloorDiv, Max, Min, Sym, children, combination, expr, term
 from texpr.ir.value import Buffer, Load, Ref, Value
-from texpr.reading.actions import Spot
-from texpr.reading.events import Site
+from texpr.reading.actions import Action, Spot
+from texpr.reading.events import Event, Site
 from texpr.support.record import Record, field
-from texpr.verifier.match import Match, Pairing, home_of
+from texpr.verifier.match import Match, Pairing, home_of, subscripts
 
 PARTS = 16
 """The most boxes that a dimension is cut into."""
@@ -39,6 +39,15 @@ def laid_out_alike(given: Load | Ref, meant: Load | Ref) -> Iterator[tuple[Expr,
         return
     if given.buffer is not meant.buffer and given.buffer.role == "local" and len(given.index) == len(meant.index):
         yield from zip(meant.index, given.index, strict=True)
+
+
+def by_updates(event: Event, action: Action, held: Load | Ref, updates: Sequence[Match]) -> Iterator[tuple[Expr, Expr]]:
+    """Indices as the update of an array has them that is at the same place as `event`, in loops of its own."""
+    for match in (m for m in updates if m.action is action):
+        there = zip(subscripts(match.event.target), subscripts(held), strict=False)
+        own: dict[Sym, Expr] = {x.as_sym: y for x, y in there if x.as_sym is not None}
+        around = {*event.site.launch.blocks, *event.site.launch.threads, *own}
+        yield from ((expr(s), e.substitute(own)) for s, e in match.indices.items() if e.syms() <= around)
 
 
 class Kept(Record):

@@ -40,9 +40,10 @@ class Parts(Mutable):
         before = -1
         while before != len(self.homes):
             before = len(self.homes)
-            for event in loose:
-                source = self.source(event)
-                if source is not None and home_of(event.target) in self.homes:
+            for event in self.reading.events:  # what was taken for something else, too
+                update = matches[event].action.update if event in matches else None
+                source = self.source(event) if update is None else None
+                if source is not None and home_of(event.target) in self.homes and home_of(event.target) not in own:
                     self.homes.add(home_of(source))
         self.homes -= {home for home in self.homes if home in own}
         leaves: dict[Event, Match] = {}

@@ -24,7 +24,7 @@ from texpr.verifier.copies import copied, untouched
 from texpr.verifier.flow import Flow
 from texpr.verifier.match import Match, Operand, Unlike, home_of
 from texpr.verifier.sums import Sums
-from texpr.witness.indices import Guess, Kept, keeps, laid_out_alike, solutions, solve
+from texpr.witness.indices import Guess, Kept, by_updates, keeps, laid_out_alike, solutions, solve
 from texpr.witness.inverse import inverse
 from texpr.witness.parts import Parts, outer_loops
 from texpr.witness.trial import trials
@@ -346,22 +346,25 @@ class _Search(Mutable):
             return self.passed_on(event, source, anchors)
         fitting = [m for m in anchors if m.action.stored in stored and home_of(m.event.target) == home_of(held)]
         actions = dict.fromkeys(m.action for m in sorted(fitting, key=lambda m: -len(m.action.spot.loops)))
-        tags = (tag for action in actions for tag in self.moves(event, action, 1 if outward else -1, plain))
+        tags = (tag for action in actions for tag in self.moves(event, action, 1 if outward else -1, plain, (held, fitting)))
         first = next(tags, None)
         guarded = any(len(action.spot.domain) > len(action.spot.loops) for action in actions)
         if first is None or not guarded or self.keeps_to(event, source, first):
             return first
         return next((tag for tag in tags if self.keeps_to(event, source, tag)), first)
 
-    def moves(self, event: Event, action: Action, side: int, plain: Load) -> Iterator[Moved]:
-        """`event` as a copy before, or behind, loops around `action`: for some of their indices, likely ones first."""
+    def moves(
+        self, event: Event, action: Action, side: int, plain: Load, by: tuple[Load | Ref, Sequence[Match]]
+    ) -> Iterator[Moved]:
+        """`event` as a copy before, or behind, loops around `action`: for some of their indices, likely ones first. `by`: the
+        other place, and what updates it."""
         assert isinstance(action.target, Load)
         loops = [loop.sym for loop in action.spot.loops]
         fixed = {sym for e in action.target.index for sym in e.syms()} & set(loops)
         counts = range(len(loops), -1, -1)
         for count in sorted(counts, key=lambda n: not fixed <= set(loops[:n])):  # else the sum is done for all elements
             whole = fixed <= set(loops[:count]) or plain.buffer not in self.asked.reading.spaces
-            found = self.outer(event, plain, action, loops[:count]) if whole else None
+            found = self.outer(event, plain, action, loops[:count], by) if whole else None
             if found is not None:
                 yield self.moved(event, action, found, side, plain)
 
@@ -415,12 +418,16 @@ class _Search(Mutable):
         named = [stored for stored in self.asked.program.scopes if stored.name == buffer.name]
         return [*(m.action.stored for m in self.matches.values() if home_of(m.event.target) is buffer), *named]
 
-    def outer(self, event: Event, place: Load | Ref, action: Action, loops: Sequence[Sym]) -> tuple[Expr, ...] | None:
-        """The indices of some of the loops around `action`, where `event` has the element `place`."""
+    def outer(
+        self, event: Event, place: Load | Ref, action: Action, loops: Sequence[Sym],
+        by: tuple[Load | Ref, Sequence[Match]] | None = None,
+    ) -> tuple[Expr, ...] | None:  # fmt: skip
+        """The indices of some of the loops around `action`, where `event` has the element `place`, and what is done `by` it."""
         pairing = Guess(self.asked.program, self.asked.reading, event, action)
         try:
             pairing.place(place, action.target, event.site, action.spot, reading=False)
             pairing.hints += (*laid_out_alike(place, action.target), *self.in_copy(place, action.target, action))
+            pairing.hints += by_updates(event, action, *by) if by is not None else ()
         except Unlike:
             return None
         for names_first in (True, False, None):

@@ -1,0 +1,187 @@
+"""Sums down columns: parts by threads that read across rows, then their sum; whole columns by the lanes of a core."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.lowering.emulated import module, run_plan
+from tests.schedule.laid import integers, laid, wrong
+from tests.verifier.verdicts import open_of
+
+import texpr
+from texpr.frontend import parse
+from texpr.interp import run as interpret
+from texpr.ir.kernel_parse import parse_plan
+from texpr.ir.kernel_text import plan_text
+from texpr.support.record import as_dict
+from texpr.witness import proved
+
+COLUMNS = """
+fn columns(x: f32[m, n]): f32[n] {
+    new y: f32[n]
+    par n |j| { y[j] = 1.0  par m |i| reduce(y) { y[j] += x[i, j] } }
+    return y
+}"""
+
+BACKWARD = """
+fn backward(g: f32[m, n], x: f32[m, n], mean: f32[m]): (f32[n], f32[n]) {
+    new a: f32[n]
+    new b: f32[n]
+    par n |j| {
+        a[j] = 0.0
+        b[j] = 0.0
+        par m |i| reduce(a, b) { b[j] += g[i, j]  a[j] += g[i, j] * (x[i, j] - mean[i]) }
+    }
+    return (a, b)
+}"""
+
+MOMENTS = """
+fn moments(x: f32[m, n]): (f32[n], f32[n]) where m >= 1 {
+    new mean: f32[n]
+    new most: f32[n]
+    par n |j| {
+        new s: f32
+        s = 0.0
+        par m |i| reduce(s) { s += x[i, j] }
+        mean[j] = s
+        new v: f32
+        v = s
+        par m |i| reduce(v) { v max= x[i, j] }
+        s = s + 1.0
+        par m |i| reduce(s) { s min= x[i, j] + v }
+        most[j] = s + v
+    }
+    return (mean, most)
+}"""
+
+PLAIN = """
+fn plain(x: f32[m, n], inout y: f32[n]) {
+    par n |j| { par m |i| reduce(y) { y[j] -= x[i, j] } }
+}"""
+
+IMAGES = """
+fn images(x: f32[b, m, 3, n]): f32[b, n] {
+    new y: f32[b, n]
+    par b |e| { par n |j| {
+        y[e, j] = -inf
+        par m |i| reduce(y) { par 3 |k| reduce(y) { y[e, j] max= x[e, i, k, j] } }
+    } }
+    return y
+}"""
+
+LARGEST = """
+fn largest(x: f32[m, n]): (f32[n], i32[n]) {
+    new best: f32[n]
+    new at: i32[n]
+    par n |j| {
+        best[j] = -inf
+        at[j] = -1
+        par m |i| reduce(best, at) { (best[j], at[j]) max= (x[i, j], i) }
+    }
+    return (best, at)
+}"""
+
+PROGRAMS = {"columns": COLUMNS, "backward": BACKWARD, "moments": MOMENTS, "plain": PLAIN, "images": IMAGES, "largest": LARGEST}
+
+
+def given(text: str, m: int, n: int) -> tuple[dict[str, np.ndarray], dict[str, int]]:
+    sizes = {"m": m, "n": n, "b": 2}
+    arrays: dict[str, np.ndarray] = {}
+    for seed, param in enumerate(laid(text).original.params):
+        shape = [int(e.constant) if e.is_constant else sizes[str(e)] for e in param.shape]
+        arrays[param.name] = integers(*shape, seed=seed)
+    return arrays, {str(size): sizes[str(size)] for size in laid(text).original.sizes}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_parts_are_right_and_proved(name: str) -> None:
+    made = laid(PROGRAMS[name])
+    assert len(made.plan.steps) >= 2 and "_parts" in plan_text(made.plan)
+    for m, n in ((1, 1), (130, 3), (300, 40), (128, 32), *(() if name == "moments" else ((0, 5), (5, 0)))):
+        assert wrong(made, *given(PROGRAMS[name], m, n), (None, 0)) is None, (m, n)
+    assert open_of(proved(made.function, made.plan)) == []
+
+
+MUTANTS = {
+    "stored as another": ("y_parts[i_block, j_1] = ", "y_parts[i_block, 0] = "),
+    "stored behind another": ("y_parts[i_block, j_1] = ", "y_parts[i_block / 2, j_1] = "),
+    "taken of another": ("y_parts[i_part, j]", "y_parts[i_part, 0]"),
+    "one is taken again": ("y_parts[i_part, j]", "y_parts[0, j]"),
+    "rows of the first": ("x[i_1 + 128 * i_block, j_1]", "x[i_1, j_1]"),
+    "another column": ("x[i_1 + 128 * i_block, j_1]", "x[i_1 + 128 * i_block, 0]"),
+    "a row is left out": ("-128 * i_block + m, 128)", "-128 * i_block + m, 127)"),
+    "the first is left out": ("in 0..min(", "in 1..min("),
+    "starts at one": ("let y_block_1: f32 = 0:f32", "let y_block_1: f32 = 1:f32"),
+    "the rest is not stored": ("(i32(i_block) < i32(((m + 127) / 128)))", "(i32(i_block) < i32((m / 128)))"),
+    "the rest is not taken": ("in thread..((m + 127) / 128) by", "in thread..(m / 128) by"),
+    "taken by two": ("in thread..((m + 127) / 128) by 256", "in thread..((m + 127) / 128) by 128"),
+    "joined otherwise": ("(y_own + y_parts", "(y_own - y_parts"),
+    "another element": ("y[j] = (y[j] + y_own_all)", "y[0] = (y[0] + y_own_all)"),
+    "the greatest": ("(y_block_1 + x[", "max(y_block_1, x["),
+}
+
+
+def test_wrong_parts_are_refused() -> None:
+    made = laid(COLUMNS)
+    text = plan_text(made.plan)
+    assert open_of(proved(made.function, parse_plan(text))) == []
+    for name, (right, other) in MUTANTS.items():
+        assert text.count(right) == 1, name
+        assert open_of(proved(made.function, parse_plan(text.replace(right, other)))) != [], name
+
+
+def test_bytes_are_those_of_the_array() -> None:
+    """Threads side by side read side by side: each sector once, but for the parts."""
+    made, (arrays, sizes) = laid(COLUMNS), given(COLUMNS, 1024, 256)
+    emulated = module(made.text)
+    emulated.clear_counts()
+    assert run_plan(made.function, made.plan, arrays, sizes, count=True).reports == []
+    counts = [as_dict(each) for each in emulated.counts().values()]
+    moved = 32 * sum(each["global_load_sectors"] + each["global_store_sectors"] for each in counts)
+    assert moved <= 1.1 * arrays["x"].nbytes
+
+
+@pytest.mark.parametrize("text", [COLUMNS, PLAIN])
+def test_a_core_takes_columns_of_any_number(text: str) -> None:
+    made = texpr.compile(parse(text).functions[0], "cpu")
+    for m, n in ((0, 3), (3, 0), (5, 1), (7, 63), (9, 64), (3, 65), (130, 200)):
+        arrays, _ = given(text, m, n)
+        meant = interpret(parse(text).functions[0], arrays, {"m": m, "n": n})["y"]
+        if text is PLAIN:
+            found = arrays["y"].copy()
+            made(arrays["x"], found)
+        else:
+            found = made(arrays["x"])
+        assert np.array_equal(meant, found), (m, n)
+
+
+ASKED = """
+fn asked(x: f32[m, n]): f32[n] where m >= 1 {
+    new y: f32[n]
+    par n |j| {
+        let q = x[0, j]
+        y[j] = q
+        par m |i| reduce(y) { y[j] += q * x[i, j] }
+    }
+    return y
+}"""
+
+SHARED = [
+    COLUMNS.replace("n]", "200000]").replace("par n", "par 200000"),
+    COLUMNS.replace("m, ", "40, ").replace("par m", "par 40"),
+    ASKED,
+    COLUMNS.replace("x[i, j]", "x[j, i]").replace("x: f32[m, n]", "x: f32[n, m]"),
+    COLUMNS.replace("reduce(y) {", "reduce(y) #atomic {"),
+]
+
+
+@pytest.mark.parametrize("text", SHARED, ids=["many columns", "few rows", "by what is read there", "rows", "atomics"])
+def test_others_are_one_launch(text: str) -> None:
+    assert "_parts" not in plan_text(laid(text).plan)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_lanes_of_a_core_are_right_and_proved(name: str) -> None:
+    made = laid(PROGRAMS[name], "", "cpu")
+    assert "simd" in plan_text(made.plan) and "_parts" not in plan_text(made.plan)
+    assert open_of(proved(made.function, made.plan)) == []
