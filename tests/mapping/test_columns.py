@@ -9,6 +9,7 @@ from tests.schedule.laid import integers, laid, wrong
 from tests.verifier.verdicts import open_of
 
 import texpr
+from texpr.checks import check
 from texpr.frontend import parse
 from texpr.interp import run as interpret
 from texpr.ir.kernel_parse import parse_plan
@@ -165,6 +166,39 @@ fn asked(x: f32[m, n]): f32[n] where m >= 1 {
     }
     return y
 }"""
+
+UNKNOWN = {
+    "a row of a triangle": """
+fn f(x: f32[m, n], inout y: f32[n]) {
+    seq m |t| { par n |j| { y[j] = 0.0  par t |i| reduce(y) { y[j] += x[i, j] } } }
+}""",
+    "a column of a triangle": """
+fn f(x: f32[m, n], inout y: f32[n]) {
+    seq n |t| { par t |j| { y[j] = 0.0  par m |i| reduce(y) { y[j] += x[i, j] } } }
+}""",
+    "what data say": """
+fn f(x: f32[m, n], len: i32[1], inout y: f32[n])
+    assume len in 0..m + 1
+{
+    let k = len[0]
+    par n |j| { y[j] = 0.0  par k |i| reduce(y) { y[j] += x[i, j] } }
+}""",
+    "a prefix": """
+fn f(x: f32[n], inout y: f32[n]) {
+    seq n |t| { par t |i| reduce(y) { y[t] += x[i] } }
+}""",
+}
+"""Sums of as many iterations, or for as many, as nobody knows before: there is no memory for parts."""
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+@pytest.mark.parametrize("target", ["cpu", "sm_90a"])
+def test_without_memory_for_parts(name: str, target: str) -> None:
+    made = laid(UNKNOWN[name], "", target)
+    assert not check(made.original)
+    assert open_of(proved(made.function, made.plan)) == []
+    assert "_parts" not in plan_text(made.plan)
+
 
 SHARED = [
     COLUMNS.replace("n]", "200000]").replace("par n", "par 200000"),

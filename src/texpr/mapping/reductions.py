@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from math import inf, prod
 
+from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.updates import may_meet
 from texpr.ir.uses import bound, loads, symbols, used
@@ -58,15 +59,16 @@ def arrange(function: ir.Function, chunk: int = BLOCK_CHUNK, few: int = 0, rows:
     neighbouring elements; with 0 it makes the whole sum, as a lane of a core.
     """
     names = {b.name for b in ir.buffers(function)} | {s.name for s in bound(function.body)} | {s.name for s in function.sizes}
-    return replace(function, body=_Arranger(chunk, few, rows, names).host(function.body))
+    return replace(function, body=_Arranger(chunk, few, rows, names, frozenset(function.sizes)).host(function.body))
 
 
 class _Arranger:
-    def __init__(self, chunk: int, few: int, rows: int, names: set[str]):
+    def __init__(self, chunk: int, few: int, rows: int, names: set[str], sizes: frozenset[Sym]):
         self.chunk = chunk
         self.few = few
         self.rows = rows
         self.names = names
+        self.sizes = sizes
 
     def fresh(self, base: str) -> str:
         for number in count():
@@ -127,8 +129,14 @@ class _Arranger:
                 return rebuild(plain, rebuild(reducing, serial(body)))
             ahead, last = self._columns(plain, reducing, body, found)
             return (*ahead, *rebuild(plain, last))
+        if not self._has_room(reducing):
+            return rebuild(reducing, serial(body))
         ahead, last = split(reducing, serial(body), found, self.chunk, self.fresh)
         return (*ahead, last)
+
+    def _has_room(self, loops: Sequence[ir.Loop]) -> bool:
+        """Whether memory for each iteration can be set aside before a function runs."""
+        return all(loop.extent.syms() <= self.sizes for loop in loops)
 
     def _columns(
         self, plain: tuple[ir.Par, ...], reducing: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], found: tuple[Accumulator, ...]
@@ -139,6 +147,7 @@ class _Arranger:
         if (
             not self.rows
             or many
+            or not self._has_room((*plain, *reducing))
             or _most(reducing) <= 2 * self.rows
             or any(map(is_asked, (*plain, *reducing)))
             or not _prefers_thread(plain[-1], rebuild(reducing, body))
