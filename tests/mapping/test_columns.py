@@ -15,6 +15,7 @@ from texpr.interp import run as interpret
 from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_text import plan_text
 from texpr.support.record import as_dict
+from texpr.verifier.sums import Sums
 from texpr.witness import proved
 
 COLUMNS = """
@@ -129,6 +130,18 @@ def test_wrong_parts_are_refused() -> None:
     for name, (right, other) in MUTANTS.items():
         assert text.count(right) == 1, name
         assert open_of(proved(made.function, parse_plan(text.replace(right, other)))) != [], name
+
+
+@pytest.mark.planted
+def test_of_which_element_a_part_is_has_to_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts of each element joined into the one across: nothing else is wrong."""
+    made = laid(PLAIN)
+    right, other = "y[j] = (y[j] + y_own_all)", "y[n - 1 - j] = (y[n - 1 - j] + y_own_all)"
+    assert plan_text(made.plan).count(right) == 1
+    plan = parse_plan(plan_text(made.plan).replace(right, other))
+    assert {o.what for o in open_of(proved(made.function, plan))} == {"no update is lost", "no update of another element"}
+    monkeypatch.setattr(Sums, "exactly", lambda *_: iter(()))  # pyright: ignore[reportUnknownLambdaType]
+    assert open_of(proved(made.function, plan)) == []
 
 
 def test_bytes_are_those_of_the_array() -> None:

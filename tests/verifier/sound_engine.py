@@ -1,5 +1,7 @@
 """Small programs whose tiles the engine brings: to several blocks of a cluster, in runs, and out again, or into sums."""
 
+from tests.verifier import sound_memory
+
 VECTOR = """
 fn f(x: i32[n, 8], w: i32[8] align(16)): i32[n, 8] {
     new y: i32[n, 8]
@@ -15,24 +17,9 @@ fn f(x: i32[n, 8], w: i32[m, 8] align(16)): i32[n, 8] {
     }
     return y
 }"""
-AGAIN = """
-fn f(x: i32[n, 8], w: i32[m, 8] align(16)): i32[n, 8] {
-    new y: i32[n, 8]
-    par n |i| {
-        par 8 |j| { y[i, j] = x[i, j] }
-        seq 2 |t| { seq m |k| { par 8 |j| { y[i, j] = y[i, j] * 2 + w[k, 7 - j] * t } } }
-    }
-    return y
-}"""
-PRODUCT = """
-fn f(A: i32[n, 8] align(16), B: i32[8, 4 * m] align(16)): i32[n, 4 * m] {
-    new C: i32[n, 4 * m]
-    par n |i| { par 4 * m |j| {
-        C[i, j] = 0
-        seq 8 |k| reduce(C) { C[i, j] += A[i, k] * B[k, j] }
-    } }
-    return C
-}"""
+ONCE = "{ par 8 |j| { y[i, j] = y[i, j] * 2 + w[k, 7 - j] } }"
+AGAIN = TURNS.replace(f"seq m |k| {ONCE}", f"seq 2 |t| {{ seq m |k| {ONCE.replace('j] }', 'j] * t }')} }}")
+PRODUCT = sound_memory.PRODUCT.replace("m]", "4 * m]").replace("par m", "par 4 * m")
 TILES = """
     split(i, 2) -> (bi, ti) split(j, 4) -> (bj, tj) split(k, 4) -> (ko, ki)
     reorder(bi, bj, ko, ti, tj, ki)
