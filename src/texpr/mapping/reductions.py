@@ -151,6 +151,7 @@ class _Arranger:
             or _most(reducing) <= 2 * self.rows
             or any(map(is_asked, (*plain, *reducing)))
             or not _prefers_thread(plain[-1], rebuild(reducing, body))
+            or not _reads_each(body, (*plain, *reducing))
         ):
             return (), rebuild(inside, serial(body))
         ahead, last = split(inside, serial(body), found, self.rows, self.fresh, plain)
@@ -324,6 +325,12 @@ def _is_alone(
     read = {load.buffer for stmt in ir.walk(inner) for load in loads(stmt)}
     here = bound(body) - bound(rebuild(loops, inner))
     return not (read - own) & written and not symbols(rebuild(loops, inner)) & here
+
+
+def _reads_each(body: tuple[ir.Stmt, ...], loops: tuple[ir.Par, ...]) -> bool:
+    """Whether something is read that differs by all loops, so that it is more than the parts of sums over some of them."""
+    every = {loop.sym for loop in loops}
+    return any(every <= used(load) for stmt in ir.walk(body) for load in loads(stmt))
 
 
 def _prefers_thread(thread: ir.Par, body: tuple[ir.Stmt, ...]) -> bool:

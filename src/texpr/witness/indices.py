@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from texpr.affine.expr import Expr, FloorDiv, Max, Min, Sym, children, combination, expr, term
 from texpr.ir.value import Buffer, Load, Ref, Value
+from texpr.presburger.products import parted
 from texpr.reading.actions import Action, Spot
 from texpr.reading.events import Event, Site
 from texpr.support.record import Record, field
@@ -287,9 +288,21 @@ def _solve_digits(difference: Expr, unknown: Mapping[Sym, Sym], extents: Mapping
     found |= made
 
 
+def _solve_rows(difference: Expr, inside: Collection[Sym], unknown: Mapping[Sym, Sym], found: dict[Sym, Expr]) -> None:
+    """Of i · n + j = a · n + b, i = a and j = b: likely, where n is how long a row is."""
+    rows = (m for m, _ in difference.terms if len(m) == 2 and len({*m} & {*inside}) == 1)
+    for radix in dict.fromkeys(a for m in rows for a in m if isinstance(a, Sym) and a not in inside):
+        parts = parted(difference, (radix,))
+        if not any({*inside} <= part.syms() for part in parts):
+            for part in parts:
+                _solve_one(part, unknown, found)
+            return
+
+
 def _solve_one(difference: Expr, unknown: Mapping[Sym, Sym], found: dict[Sym, Expr]) -> None:
     inside = difference.syms() & unknown.keys()
     if len(inside) != 1:
+        _solve_rows(difference, inside, unknown, found)
         return
     (sym,) = inside
     _unhalved(difference, sym, unknown, found)
