@@ -63,3 +63,12 @@ def test_refusals(directives: str, reason: str) -> None:
 def test_a_loop_whose_lanes_run_together_stays() -> None:
     fully = "fn f(x: f32[32], inout y: f32[32]) { fully par 32 |i| { y[i] = x[i] } }"
     assert "its iterations are lanes already" in refusal(fully, "serial(i)")
+
+
+SUM = "fn f(x: f32[n], inout s: f32) { par n |i| reduce(s) { s += x[i] } }"
+STAGED = "split(i, 3) -> (o, t) {} stage(x, at=o, in=registers) -> r reorder(t, o) {}"
+
+
+def test_a_copy_of_a_loop_that_reduces_is_not_bound() -> None:
+    """Binding one of the loops over an IterDomain binds them all."""
+    assert "the iterations of `t` meet in a `reduce`" in refusal(SUM, STAGED.format("", "bind(r_0, block.z)"))

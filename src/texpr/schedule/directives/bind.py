@@ -9,6 +9,8 @@ come in any order: integers, extrema, and floating-point sums of a loop that is 
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 from texpr.ir import program as ir
 from texpr.ir.updates import may_meet
 from texpr.schedule.call import Call, Rule
@@ -43,15 +45,14 @@ def _apply(call: Call) -> State:
     if level not in known:
         reason = f"{call.state.target.name} has no level `{level}`"
         raise call.refuse("E0908", reason, at=call.plain[1], help=f"its levels are {', '.join((*known, AUTO))}")
-    meeting = isinstance(loop, ir.Par) and level in GRID and bool(loop.reduce) and not loop.fully
-    if isinstance(loop, ir.Par) and meeting:
-        _require_any_order(call, loop)
-    elif isinstance(loop, ir.Par) and level in CLUSTERS and loop.reduce and not loop.fully:
-        pass  # what its blocks sum up, they join
-    else:
-        _require_par(call, loop)
     _require_unbound(call, loop)
     for copy in call.state.copies(loop):
+        if _meets(copy, level):
+            _require_any_order(call, copy)
+        elif not (
+            isinstance(copy, ir.Par) and level in CLUSTERS and copy.reduce and not copy.fully
+        ):  # what these sum, they join
+            _require_par(call, copy)
         _require_free(call, copy, level)
     if level in (*CLUSTERS, *BLOCK, *WARPS):
         _require_threads(call, loop, level)
@@ -60,9 +61,14 @@ def _apply(call: Call) -> State:
 
     def bound(copy: ir.Loop) -> ir.Loop:
         found = marked(copy, BIND, level, span=call.directive.span)
-        return marked(found, "atomic") if meeting else found
+        return marked(found, "atomic") if _meets(copy, level) else found
 
     return call.state.changed(loop, bound)
+
+
+def _meets(loop: ir.Loop, level: str) -> TypeGuard[ir.Par]:
+    """Whether blocks that share a loop meet in what it reduces into."""
+    return isinstance(loop, ir.Par) and level in GRID and bool(loop.reduce) and not loop.fully
 
 
 def _require_par(call: Call, loop: ir.Loop) -> None:
