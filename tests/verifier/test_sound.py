@@ -194,6 +194,13 @@ def holes(on: Subject, turns: int, rng: random.Random, count: Count, alter: Alte
                 yield f"{why}\n{plan_text(plan)}"
 
 
+def all_is_right(on: Subject, name: str, alter: Altering = altered) -> None:
+    """Of many alterations, which `name` draws, none that goes wrong is proved; and enough go wrong."""
+    rng, count = random.Random(name), Count()
+    assert not list(holes(on, 200, rng, count, alter))
+    assert count.wrong > 30
+
+
 @pytest.mark.parametrize("target", ["cpu", "sm_90a"])
 def test_what_is_proved_is_right(target: str) -> None:
     rng, count = random.Random(target), Count()

@@ -26,7 +26,7 @@ from texpr.lowering.together import gather
 from texpr.lowering.undecided import met
 from texpr.mapping.cut import cut
 from texpr.mapping.default import THREADS, for_grid, map_nest
-from texpr.mapping.reductions import BLOCK_CHUNK, CORE_CHUNK, FEW, ROWS, arrange
+from texpr.mapping.reductions import BLOCK_CHUNK, CORE_CHUNK, FEW, PART, arrange
 from texpr.mapping.streams import representatives
 from texpr.relation.collect import model
 from texpr.schedule.marks import BLOCKS, TOGETHER, mark
@@ -38,7 +38,7 @@ def lower(function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None
 
     Raises Limitation for what cannot be lowered yet.
     """
-    arranged = arrange(function, BLOCK_CHUNK, FEW, ROWS) if target.is_gpu else arrange(function, CORE_CHUNK)
+    arranged = arrange(function, BLOCK_CHUNK, FEW, PART) if target.is_gpu else arrange(function, CORE_CHUNK)
     arranged = fuse(arranged, model(arranged))
     values = representatives(function.sizes, function.where)
     if target.is_gpu:

@@ -17,9 +17,8 @@ from texpr.ir.uses import loads, symbols
 from texpr.ir.value import Buffer
 from texpr.mapping.bound import is_asked
 from texpr.schedule.copies import copied
+from texpr.schedule.tree import Body
 from texpr.support.record import replace
-
-Body = tuple[ir.Stmt, ...]
 
 
 def cut(par: ir.Par, fresh: Callable[[str], str]) -> tuple[ir.Par, ...]:

@@ -19,10 +19,10 @@ from texpr.ir.updates import identity
 from texpr.ir.value import Buffer, Load
 from texpr.mapping.bands import rebuild
 from texpr.schedule.copies import copied
+from texpr.schedule.tree import Body
 from texpr.support.record import Record, replace
 
 Slot: TypeAlias = tuple[Buffer, tuple[Expr, ...]]
-Body: TypeAlias = tuple[ir.Stmt, ...]
 
 
 class Accumulator(Record):

@@ -42,8 +42,8 @@ ENOUGH = 128
 """Iterations that are threads enough, each of which does few others in turn."""
 
 
-ROWS, THREADS_ENOUGH = 128, 1 << 17
-"""Iterations of a sum that a GPU's thread makes, and threads of which none more are needed."""
+PART, THREADS_ENOUGH = 128, 1 << 17
+"""Iterations of a part of a sum that a GPU's thread makes, and threads that need no more beside them."""
 
 
 def is_atomic(loop: ir.Loop) -> bool:

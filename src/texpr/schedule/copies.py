@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.rewrite import Rewriter, map_value, replace_loads, substitute_block
 from texpr.ir.value import Buffer, Load, Ref, Value
-from texpr.schedule.tree import with_blocks
+from texpr.schedule.tree import Body, with_blocks
 from texpr.support.record import replace
-
-Body: TypeAlias = tuple[ir.Stmt, ...]
 
 
 def copied(body: Body, fresh: Callable[[str], str]) -> Body:
