@@ -26,12 +26,12 @@ from texpr.isa.registry import resolve
 from texpr.isa.target import Target
 from texpr.lowering.lower import lower as lower_function
 from texpr.lowering.notes import Notes
-from texpr.planner.plan import Planned, plan
+from texpr.planner.plan import Planned, blamed, given_up, plan
 from texpr.schedule.apply import apply_schedule
 from texpr.schedule.apply import laid_out as follow_state
 from texpr.schedule.materialise import Materialised
 from texpr.sources import read_source
-from texpr.support.diagnostic import Diagnostic, TexprError, error
+from texpr.support.diagnostic import CompilerBug, Diagnostic, TexprError, error
 from texpr.support.expect import expect
 from texpr.support.record import Record, replace
 from texpr.support.span import Source
@@ -148,14 +148,20 @@ def lower(
 
 
 def _planned(function: Function, machine: Target, fixed: Mapping[Sym, int], after: After) -> Compiled:
-    """`function` by the schedule that is found for it; without one where that cannot be lowered, and then it is told why."""
+    """`function` by the schedule that is found for it; nests for which that cannot be lowered go without."""
+    without: dict[Sym, str] = {}
     planned = plan(function, machine)
-    if planned.schedule is not None:
+    while planned.schedule is not None:
         try:
             made = _lowered(function, machine, fixed, follow_state(planned.state), planned.schedule, after)
             return replace(made, planned=planned)
         except TexprError as reason:
-            planned = planned.without(reason)
+            nest = blamed(function, planned.schedule, reason)
+            if nest is None or nest in without:
+                planned = planned.without(reason)
+            else:
+                without[nest] = given_up(reason)
+                planned = plan(function, machine, without)
     made = _lowered(function, machine, fixed, apply_schedule(function, None, machine), None, after)
     return replace(made, planned=planned)
 
@@ -170,12 +176,20 @@ def _lowered(
 ) -> Compiled:
     if laid_out is not None:
         function = laid_out.function
+        _require_legal(function)
         after("scheduled", function)
     steps, notes = lower_function(function, machine, fixed)
     after("plan", steps)
     source = print_cpu(steps) if machine.family == "cpu" else print_kernels(steps, machine)
     after("source", source)
     return Compiled(function, machine, steps, notes, source, laid_out, schedule)
+
+
+def _require_legal(function: Function) -> None:
+    """Raises CompilerBug where what directives made of a right program is wrong; what cannot be decided is no sign of that."""
+    for found in check_function(function):
+        if found.code < "E05":
+            raise CompilerBug(f"a schedule made a wrong program of a right one: {found.code}: {found.message}")
 
 
 def fix_schedule(schedule: Schedule, fixed: Mapping[Sym, int]) -> Schedule:

@@ -45,7 +45,7 @@ def _update(chooser: random.Random, value: str) -> str:
 def _program(seed: int) -> str:
     chooser = random.Random(seed)
     atomic = " #atomic" if chooser.random() < 0.2 else ""
-    kind = chooser.randrange(7)
+    kind = chooser.randrange(8)
     update = _update(chooser, "x[i, j]")
     if atomic and ("far" in update or "(" in update.split("=")[0]):
         atomic = ""
@@ -59,6 +59,7 @@ def _program(seed: int) -> str:
         4: f"par m |j| reduce(y){atomic} {{ par n |i| {{ y[i] {op} x[i, j] }} }}",
         5: f"par n |i| reduce(h){atomic} {{ h[at[i]] {op} i32(i) + 1 }}",
         6: f"par n |i| reduce(h) {{ par m |j| reduce(h) {{ h[(i + j) % 4] {op} x[i, j] }} }}",
+        7: f"par n |i| {{ par m |j| reduce(y){atomic} {{ y[i] {op} at[i] * i32(j) }} }}",
     }[kind]
     return f"{HEAD}{SIGNATURE}{FACTS}{{\n new z: i32[1]\n z[0] = 5\n {body}\n return z\n}}"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from texpr.affine.expr import Expr, expr
 from texpr.ir import program as ir
@@ -181,8 +182,12 @@ class Drawer:
         if loop is None:
             return None
         count = sum(not isinstance(s, ir.New) for s in loop.body)
-        names = tuple(self._fresh(loop.sym.base) for _ in range(count)) if self.random.random() < 0.5 else ()
-        return ir.Directive("distribute", arguments(loop.sym.name), names)
+        sizes: list[int] = []
+        if count > 2 and self.random.random() < 0.4:
+            ends = sorted(self.random.sample(range(1, count), self.random.randint(1, count - 2)))
+            sizes = [end - start for start, end in pairwise((0, *ends, count))]
+        names = tuple(self._fresh(loop.sym.base) for _ in sizes or range(count)) if self.random.random() < 0.5 else ()
+        return ir.Directive("distribute", arguments(loop.sym.name, *sizes), names)
 
     def _serial(self, state: State) -> ir.Directive | None:
         loop = self._loop(state, lambda s: isinstance(s, ir.Par))

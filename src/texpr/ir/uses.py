@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
-from texpr.ir.value import Index, Load, Ref, Value, walk
+from texpr.ir.value import Buffer, Index, Load, Ref, Value, walk
 
 
 def bound(body: tuple[ir.Stmt, ...]) -> frozenset[Sym]:
@@ -18,6 +18,16 @@ def loads(stmt: ir.Stmt) -> tuple[Load, ...]:
     if isinstance(stmt, ir.Bind) and stmt.update is None:
         roots = (*roots, *stmt.targets)
     return tuple(node for root in roots for node in walk(root) if isinstance(node, Load))
+
+
+def touched(body: tuple[ir.Stmt, ...]) -> frozenset[Buffer]:
+    """Buffers of which `body` reads or writes an element."""
+    return frozenset(load.buffer for stmt in ir.walk(body) for load in loads(stmt))
+
+
+def written(body: tuple[ir.Stmt, ...]) -> frozenset[Buffer]:
+    """Buffers of which `body` writes an element."""
+    return frozenset(target.buffer for stmt in ir.walk(body) if isinstance(stmt, ir.Bind) for target in stmt.targets)
 
 
 def symbols(body: tuple[ir.Stmt, ...]) -> frozenset[Sym]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from texpr.ir import program as ir
-from texpr.ir.uses import loads, symbols
+from texpr.ir.uses import loads, symbols, written
 from texpr.ir.value import Buffer
 from texpr.mapping.bound import is_asked
 from texpr.schedule.copies import copied
@@ -24,28 +24,24 @@ from texpr.support.record import replace
 def cut(par: ir.Par, fresh: Callable[[str], str]) -> tuple[ir.Par, ...]:
     """`par`, which reduces, as several loops or a deeper one, or by itself. `fresh` makes a new name of one."""
     pieces = [*_pieces(par.body)]
-    if is_asked(par) or not _are_alike(par.body, _written(par.body)):
+    if is_asked(par) or not _are_alike(par.body, written(par.body)):
         return (par,)
     if len(pieces) < 2:
         return (_deepened(par),)
-    updated = [each for piece in pieces for each in {*par.reduce} & _written(piece)]
+    updated = [each for piece in pieces for each in {*par.reduce} & written(piece)]
     if len(updated) > len({*updated}):  # in which order others come is free, but updates of one element are proved in order
         return (par,)
     first, *rest = (_deepened(_alone(par, piece)) for piece in pieces)
     return (first, *(loop for each in rest for loop in copied((each,), fresh) if isinstance(loop, ir.Par)))
 
 
-def _written(body: Body) -> set[Buffer]:
-    return {target.buffer for stmt in ir.walk(body) if isinstance(stmt, ir.Bind) for target in stmt.targets}
-
-
-def _are_alike(body: Body, written: set[Buffer]) -> bool:
+def _are_alike(body: Body, changed: frozenset[Buffer]) -> bool:
     """Whether each `let` and test on the way to a statement says the same whenever it is asked, and no memory is made there."""
     for stmt in body:
         match stmt:
             case ir.Let() | ir.If():
                 below = (*stmt.then, *stmt.orelse) if isinstance(stmt, ir.If) else ()
-                if any(load.buffer in written for load in loads(stmt)) or not _are_alike(below, written):
+                if any(load.buffer in changed for load in loads(stmt)) or not _are_alike(below, changed):
                     return False
             case ir.Bind() | ir.Par() | ir.Seq():
                 pass
@@ -76,7 +72,7 @@ def _by(lets: Body, stmt: ir.Stmt) -> Body:
 
 
 def _alone(par: ir.Par, piece: Body) -> ir.Par:
-    return replace(par, body=piece, reduce=tuple(b for b in par.reduce if b in _written(piece)))
+    return replace(par, body=piece, reduce=tuple(b for b in par.reduce if b in written(piece)))
 
 
 def _deepened(par: ir.Par) -> ir.Par:

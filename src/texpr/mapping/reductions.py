@@ -311,8 +311,8 @@ def _is_engine_s(accumulator: Accumulator, body: tuple[ir.Stmt, ...]) -> bool:
 
 
 def _prefers_team(thread: ir.Par, reduced: ir.Par, body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether neighbouring reduced iterations, and not neighbouring outer ones, read neighbouring elements."""
-    found = [contiguous(load) for stmt in ir.walk(body) for load in loads(stmt)]
+    """Whether, of what differs by reduced iteration, neighbours read neighbours in these and not in outer ones."""
+    found = [contiguous(load) for stmt in ir.walk(body) for load in loads(stmt) if reduced.sym in used(load)]
     return any(reduced.sym in syms for syms in found) and not any(thread.sym in syms for syms in found)
 
 

@@ -79,7 +79,9 @@ def panel(nest: Nest, target: Target, banned: frozenset[Buffer], in_order: bool)
     if any(t.buffer.dtype.name not in (KINDS if t.writes else KINDS + NARROW) or t.index is None for t in nest.touches):
         raise NoPlan("it is not all plain arithmetic of f32 or f64 at places that are known")
     lane = _lane(nest)
-    shared = {b: f for b in nest.read_only() if b not in banned and (f := form(nest.of(b))) is not None and lane in f.along}
+    shared = {
+        b: f for b in nest.read_only() if b not in banned and (f := form(nest.of(b))) is not None and lane in f.along - f.bent
+    }
     rows = [p.sym for p in nest.pars if p.sym != lane and any(p.sym not in f.along for f in shared.values())]
     if not rows:
         raise NoPlan("no two rows read the same vectors")
@@ -96,7 +98,7 @@ def _lane(nest: Nest) -> Sym:
 
 
 def _is_contiguous(index: tuple[Subscript, ...], sym: Sym) -> bool:
-    return index[-1].steps.get(sym) == 1 and all(sym not in part.steps for part in index[:-1])
+    return index[-1].steps.get(sym) == 1 and not any(part.varies(sym) for part in index[:-1])
 
 
 def _sized(nest: Nest, target: Target, lane: Sym, row: Sym, shared: dict[Buffer, Form], in_order: bool) -> Panel:
@@ -130,7 +132,7 @@ def _sized(nest: Nest, target: Target, lane: Sym, row: Sym, shared: dict[Buffer,
 
 def _is_far(touch: Touch, step: Sym) -> bool:
     """Whether the next iteration of `step` reads from another row."""
-    return touch.reads and touch.index is not None and any(step in part.steps for part in touch.index[:-1])
+    return touch.reads and touch.index is not None and any(part.varies(step) for part in touch.index[:-1])
 
 
 class CoreScript(Follower, kw_only=True):

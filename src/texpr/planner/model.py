@@ -31,6 +31,8 @@ class Form(Record):
     low: int
     """The least constant of the last subscript."""
     along: frozenset[Sym]
+    bent: frozenset[Sym]
+    """Of these, loops of which nothing more is known than that it depends on them: it is a box for one iteration of each."""
 
     def box(self, tile: Tile) -> tuple[int, ...]:
         """Extents."""
@@ -65,9 +67,10 @@ def form(touches: Sequence[Touch]) -> Form | None:
         constants = [s.base.constant for s in subscripts]
         dims.append(tuple((sym, abs(step)) for sym, step in steps.items()))
         spread.append(max(constants) - min(constants))
-    along = frozenset(sym for steps in dims for sym, _ in steps)
+    bent = frozenset(sym for part in first.index for sym in part.bent)
+    along = bent | frozenset(sym for steps in dims for sym, _ in steps)
     low = min(t.index[-1].base.constant for t in touches if t.index)
-    return Form(first.buffer, first.shape[-1], tuple(dims), tuple(spread), low, along)
+    return Form(first.buffer, first.shape[-1], tuple(dims), tuple(spread), low, along, bent)
 
 
 def accesses(nest: Nest, buffer: Buffer, tile: Tile) -> int:

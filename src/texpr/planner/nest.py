@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 from texpr.affine.expr import ZERO, Expr, Sym, term
+from texpr.affine.facts import Known
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.relation.collect import model
@@ -32,19 +33,25 @@ class NoPlan(Exception):
 
 
 class Subscript(Record):
-    """Σ steps[loop] · loop + base: one subscript, in the loops of the nest; `base` does not vary in it but for a constant."""
+    """Σ steps[loop] · loop + base: one subscript, in the loops of the nest; `base` varies in the loops `bent` alone, such as by
+    h / 4, and there is no telling how."""
 
     steps: Mapping[Sym, int]
     base: Expr
+    bent: frozenset[Sym] = frozenset()
 
     @property
     def fixed(self) -> Expr:
         """The base without its constant."""
         return self.base - self.base.constant
 
+    def varies(self, sym: Sym) -> bool:
+        """Whether it depends on `sym`."""
+        return sym in self.steps or sym in self.bent
+
 
 class Touch(Record, eq=False):
-    """One access in the body of the nest. `index`: its subscripts, None where one is data or not affine in the loops; `shape`:
+    """One access in the body of the nest. `index`: its subscripts, None where one is data; `shape`:
     the extents of these dimensions, which those of a flat buffer are delinearised to.
 
     `around`: the loops of the nest around it; `times`: how often it happens, over all of the nest.
@@ -61,7 +68,7 @@ class Touch(Record, eq=False):
 
     def along(self, sym: Sym) -> bool:
         """Whether the element depends on `sym`."""
-        return self.index is None or any(sym in each.steps for each in self.index)
+        return self.index is None or any(each.varies(sym) for each in self.index)
 
 
 class Nest(Record, eq=False):
@@ -72,6 +79,8 @@ class Nest(Record, eq=False):
     trips: Mapping[Sym, int]
     local: frozenset[Buffer]
     """Buffers that are made in the nest."""
+    known: Known
+    """What is known where the innermost statement runs."""
 
     @property
     def pars(self) -> tuple[ir.Loop, ...]:
@@ -120,34 +129,35 @@ def nests(function: ir.Function) -> Iterator[tuple[ir.Par, Nest | NoPlan]]:
     for par in outermost(function.body):
         inside = [i for i in instances if par in i.loops]
         try:
-            yield par, _nest(par, inside)
+            yield par, nest_of(par, inside)
         except NoPlan as reason:
             yield par, reason
 
 
-def _nest(par: ir.Par, instances: Sequence[Instance]) -> Nest:
+def nest_of(par: ir.Par, instances: Sequence[Instance], *, meeting: bool = False) -> Nest:
+    """The nest of `par` as far as it is around `instances`. `meeting`: iterations may meet. Raises NoPlan."""
     if not instances:
         raise NoPlan("nothing is computed in it")
     ways = {i: i.loops[i.loops.index(par) :] for i in instances}
     loops = max(ways.values(), key=len)
     if len(loops) > DEEPEST:
         raise NoPlan(f"it has {len(loops)} loops, and proofs about more than {DEEPEST} take too long")
-    _require_one_way(loops, ways, instances)
+    _require_one_way(loops, ways, instances, meeting)
     trips = {loop.sym: max(1, loop.extent.constant) if loop.extent.is_constant else NOMINAL for loop in loops}
     touches = tuple(
         _touch(access, frozenset(loop.sym for loop in way), trips) for i, way in ways.items() for access in i.accesses
     )
     local = frozenset(s.buffer for s in ir.walk((par,)) if isinstance(s, ir.New))
-    return Nest(loops, touches, trips, local)
+    return Nest(loops, touches, trips, local, max(instances, key=lambda i: len(i.loops)).known)
 
 
 def _require_one_way(
-    loops: tuple[ir.Loop, ...], ways: Mapping[Instance, tuple[ir.Loop, ...]], instances: Sequence[Instance]
+    loops: tuple[ir.Loop, ...], ways: Mapping[Instance, tuple[ir.Loop, ...]], instances: Sequence[Instance], meeting: bool
 ) -> None:
     """Raises NoPlan unless all statements lie on one way of plain loops, none of which depends on another."""
     names = {loop.sym for loop in loops}
     for loop in loops:
-        if isinstance(loop, ir.Par) and (loop.reduce or loop.fully):
+        if isinstance(loop, ir.Par) and ((loop.reduce and not meeting) or loop.fully):
             raise NoPlan(f"the iterations of `{loop.sym.base}` meet, or are lanes already")
         if loop.directives:
             raise NoPlan(f"the text says where `{loop.sym.base}` runs")
@@ -172,24 +182,24 @@ def _touch(access: Access, around: frozenset[Sym], trips: Mapping[Sym, int]) -> 
     index = None
     is_flat = len(access.shape) > access.buffer.rank
     seen, shape = (access.index, access.shape) if is_flat else (access.load.index, access.buffer.shape)
-    if not access.hidden:
-        parts = [_subscript(each, around) for each in seen]
-        if all(part is not None for part in parts):
-            index = tuple(part for part in parts if part is not None)
+    if not access.hidden or (not is_flat and not access.load.data and all(h.widened for h in access.hidden)):
+        index = tuple(_subscript(each, around) for each in seen)
     times = prod(trips[s] for s in around)
     return Touch(access.buffer, access.reads, access.writes, access.kind == "update", index, shape, around, times)
 
 
-def _subscript(index: Expr, around: frozenset[Sym]) -> Subscript | None:
-    """`index` as an affine form of the loops `around`, None where it is none."""
+def _subscript(index: Expr, around: frozenset[Sym]) -> Subscript:
+    """`index` by the loops `around` of which it is an affine form, and of those of which it is none."""
+    bent: set[Sym] = set()
+    for monomial, coefficient in index.terms:
+        if not (len(monomial) == 1 and isinstance(monomial[0], Sym)):
+            bent |= term(monomial, coefficient).syms() & around
     steps: dict[Sym, int] = {}
     base = ZERO + index.constant
     for monomial, coefficient in index.terms:
-        part = term(monomial, coefficient)
-        if not part.syms() & around:
-            base = base + part
-        elif len(monomial) == 1 and isinstance(monomial[0], Sym):
-            steps[monomial[0]] = coefficient
+        sym = monomial[0] if len(monomial) == 1 else None
+        if isinstance(sym, Sym) and sym in around - bent:
+            steps[sym] = coefficient
         else:
-            return None
-    return Subscript(steps, base)
+            base = base + term(monomial, coefficient)
+    return Subscript(steps, base, frozenset(bent))

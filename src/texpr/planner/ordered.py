@@ -34,7 +34,7 @@ def reads_once(nest: Nest) -> bool:
     """Whether there is something of which no two iterations of a nest read the same, as far as subscripts tell."""
 
     def apart(touch: Touch) -> bool:
-        return touch.index is None or sum(bool(each.steps) for each in touch.index) >= len(nest.loops)
+        return touch.index is None or sum(bool(each.steps or each.bent) for each in touch.index) >= len(nest.loops)
 
     return any(touch.reads and apart(touch) for touch in nest.touches)
 

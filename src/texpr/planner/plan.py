@@ -5,6 +5,10 @@ A candidate that is refused gives way to the next best one; a nest without any s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
@@ -12,19 +16,24 @@ from texpr.planner.budget import budget
 from texpr.planner.cores import CoreScript, Panel, panel
 from texpr.planner.follow import Follower, Refused
 from texpr.planner.long import Long, rows
-from texpr.planner.nest import Nest, NoPlan, nests
+from texpr.planner.nest import Nest, NoPlan, nests, outermost
 from texpr.planner.ordered import Ordered, reads_once, shared_sums
+from texpr.planner.phases import Phased, phases
 from texpr.planner.script import Script
 from texpr.planner.search import Candidate, Search
 from texpr.planner.turned import SIDE, Turned, crossed
 from texpr.planner.wide import Wide
 from texpr.schedule.apply import start
+from texpr.schedule.materialise import materialise
 from texpr.schedule.state import State
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import Record, replace
+from texpr.support.span import Span
 
 ATTEMPTS = 4
 """Candidates of a nest that are tried, at most."""
+
+NOTHING: Mapping[Sym, str] = MappingProxyType({})
 
 
 class Chosen(Record):
@@ -46,36 +55,90 @@ class Planned(Record):
 
     def without(self, reason: TexprError) -> Planned:
         """The same for a function whose schedule could be followed, but not lowered."""
-        first = reason.diagnostics[0]
-        return replace(self, schedule=None, failed=f"{first.code}: {first.message}")
+        return replace(self, schedule=None, failed=given_up(reason))
 
 
-def plan(function: ir.Function, target: Target) -> Planned:
-    """The automatic schedule of `function`, a checked one with its sizes as far fixed as they are, for `target`."""
+Found = tuple[tuple[Chosen, ...], Follower | None]
+"""What became of a nest, which phases may have made several of, and the directives for it."""
+
+
+def given_up(reason: TexprError) -> str:
+    """Why something was, in one line."""
+    first = reason.diagnostics[0]
+    return f"{first.code}: {first.message}"
+
+
+def blamed(function: ir.Function, schedule: ir.Schedule, reason: TexprError) -> Sym | None:
+    """The outermost loop of a nest that `schedule` says something of, and that could not be lowered by `reason`."""
+    said, at = {_place(each.span) for each in schedule.directives}, reason.diagnostics[0].span
+    for par in outermost(function.body):
+        if at is not None and _place(par.span) in said and _place(at) in {_place(s.span) for s in ir.walk((par,))}:
+            return par.sym
+    return None
+
+
+def _place(span: Span) -> tuple[int, int]:
+    return span.start, span.end
+
+
+def plan(function: ir.Function, target: Target, without: Mapping[Sym, str] = NOTHING) -> Planned:
+    """The automatic schedule of `function`, a checked one with its sizes as far fixed as they are, for `target`.
+
+    `without`: outermost loops of nests that shall have none, and why.
+    """
     if any(s.directives for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq)):
         return Planned(None, (), start(function, target))
     state, directives, chosen = start(function, target), list[ir.Directive](), list[Chosen]()
     for par, nest in nests(function):
-        if isinstance(nest, NoPlan):
-            found, script = _ordered(par, state, Chosen(par.span.line, None, str(nest)))
-            if script is None:
-                found, script = _long(par, state, found)
-            chosen.append(found)
-            if script is not None:
-                state = script.state
-                directives += script.directives
+        if par.sym in without:
+            chosen.append(Chosen(par.span.line, None, f"given up: {without[par.sym]}"))
             continue
-        found, script = _laid_out(nest, state)
-        if script is None and target.is_gpu:
-            found, script = _turned(nest, state, found)
-        if script is None and target.is_gpu:
-            found, script = _widened(nest, state, found)
-        chosen.append(found)
+        found, script = _of(par, nest, state)
+        if script is None and isinstance(nest, NoPlan):
+            found, script = _phased(par, state, found)
+        chosen += found
         if script is not None:
             state = script.state
             directives += script.directives
     schedule = ir.Schedule(function.name, "automatic", target.name, tuple(directives)) if directives else None
     return Planned(schedule, tuple(chosen), state)
+
+
+def _of(par: ir.Par, nest: Nest | NoPlan, state: State) -> Found:
+    """One nest as it stands."""
+    if isinstance(nest, NoPlan):
+        found, script = _ordered(par, state, Chosen(par.span.line, None, str(nest)))
+        if script is None:
+            found, script = _long(par, state, found)
+        return (found,), script
+    found, script = _laid_out(nest, state)
+    if script is None and state.target.is_gpu:
+        found, script = _turned(nest, state, found)
+    if script is None and state.target.is_gpu:
+        found, script = _widened(nest, state, found)
+    return (found,), script
+
+
+def _phased(par: ir.Par, state: State, before: tuple[Chosen, ...]) -> Found:
+    """Loops of their own around what reads the same in all iterations, if one of them becomes tiles."""
+    way = phases(par, state.function)
+    if way is None:
+        return before, None
+    script = Phased(state, par.span, phases=way)
+    try:
+        made = script.run()
+    except Refused as reason:
+        return (*before[:-1], replace(before[-1], refused=(*before[-1].refused, str(reason)))), None
+    every, tiled = list[Chosen](), False
+    for each, nest in nests(materialise(script.state).function):
+        if each.sym in made:
+            found, more = _of(each, nest, script.state)
+            every += (replace(one, line=way.first(each).span.line) for one in found)
+            tiled |= any(one.candidate is not None for one in found)
+            if more is not None:
+                script.state = more.state
+                script.directives += more.directives
+    return (tuple(every), script) if tiled else (before, None)
 
 
 def _ordered(par: ir.Par, state: State, found: Chosen) -> tuple[Chosen, Follower | None]:
@@ -88,7 +151,7 @@ def _ordered(par: ir.Par, state: State, found: Chosen) -> tuple[Chosen, Follower
         outermost = first.run()
     except Refused as reason:
         return replace(found, refused=(*found.refused, str(reason))), None
-    nest = next(nest for par, nest in nests(first.state.function) if par.sym is outermost)
+    nest = next(nest for par, nest in nests(materialise(first.state).function) if par.sym is outermost)
     if isinstance(nest, NoPlan) or reads_once(nest):
         return found, None
     chosen, script = _laid_out(nest, first.state)

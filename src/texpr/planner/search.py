@@ -126,7 +126,7 @@ class Search(Mutable, eq=False, dict=True):
         for touch in self.nest.touches:
             if touch.index and touch.buffer not in self.nest.local:
                 for sym, step in touch.index[-1].steps.items():
-                    elsewhere = any(sym in part.steps for part in touch.index[:-1])
+                    elsewhere = any(part.varies(sym) for part in touch.index[:-1])
                     if sym in votes and abs(step) == 1 and not elsewhere:
                         votes[sym] += 1 + touch.writes
         return max(reversed(votes), key=lambda sym: votes[sym])
@@ -308,7 +308,7 @@ class Search(Mutable, eq=False, dict=True):
 
     def _staging(self, buffer: Buffer, tile: Mapping[Sym, int], counts: Mapping[Sym, int]) -> Staging | None:
         found = self.forms.get(buffer)
-        if found is None:
+        if found is None or any(tile[sym] > 1 for sym in found.bent):
             return None
         outer = [loop.sym for loop in self.nest.seqs if counts[loop.sym] > 1]
         last = max((n for n, sym in enumerate(outer) if sym in found.along), default=-1)

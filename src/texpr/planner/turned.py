@@ -89,6 +89,6 @@ def _row(touch: Touch) -> Sym | None:
         return None
     *outer, last = touch.index
     steps = tuple(last.steps.items())
-    if len(steps) != 1 or steps[0][1] != 1 or any(steps[0][0] in each.steps for each in outer):
+    if len(steps) != 1 or steps[0][1] != 1 or any(each.varies(steps[0][0]) for each in outer):
         return None
     return steps[0][0]

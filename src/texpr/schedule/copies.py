@@ -20,10 +20,12 @@ def copied(body: Body, fresh: Callable[[str], str]) -> Body:
         if isinstance(stmt, ir.New):
             shape = tuple(e.substitute(syms) for e in stmt.buffer.shape)
             made[stmt.buffer] = replace(stmt.buffer, name=fresh(stmt.buffer.name), shape=shape)
-    return _renamed(body, syms, made)
+    return renamed(body, syms, made)
 
 
-def _renamed(body: Body, syms: Mapping[Sym, Sym], made: Mapping[Buffer, Buffer]) -> Body:
+def renamed(body: Body, syms: Mapping[Sym, Sym], made: Mapping[Buffer, Buffer]) -> Body:
+    """`body` with other symbols, of its loops and lets too, and other buffers."""
+
     def load(old: Load) -> Load | None:
         return replace(old, buffer=made[old.buffer]) if old.buffer in made else None
 

@@ -10,13 +10,15 @@ With `reorder(k, i)` the loop over i is distributed over its statements, and s g
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 from texpr.affine.expr import Sym, expr
 from texpr.ir import program as ir
-from texpr.ir.rewrite import Rewriter, replace_loads
-from texpr.ir.uses import symbols
-from texpr.ir.value import Load, Value
+from texpr.ir.rewrite import Rewriter, map_value, replace_loads
+from texpr.ir.uses import loads, symbols, touched, written
+from texpr.ir.value import Buffer, Load, Ref, Value
 from texpr.schedule.call import Call
+from texpr.schedule.copies import renamed
 from texpr.schedule.state import State
 from texpr.schedule.tree import Body, loops, path_to, replaced
 from texpr.support.record import Mutable, replace
@@ -64,13 +66,11 @@ class Nesting(Mutable):
 
     def split_at(self, parent: Sym, sizes: Sequence[int], keeper: int) -> tuple[Sym, ...]:
         """`parent` distributed over groups of its statements (not counting `new`s); group `keeper` keeps its symbol."""
-        self._expand_all(parent)
+        self._keep_lets(parent, sizes)
+        sizes = self._lets_go_along(parent, sizes)
+        self._expand_shared(parent, sizes)
         outer = self.loop(parent)
-        groups: list[Body] = []
-        at = 0
-        for size in sizes:
-            groups.append(outer.body[at : at + size])
-            at += size
+        groups = _groups(outer.body, sizes)
         self._lets_stay(outer, groups)
         found: list[ir.Loop] = []
         for number, group in enumerate(groups):
@@ -107,9 +107,51 @@ class Nesting(Mutable):
                 reason = f"the loop over `{outer.sym.base}` cannot be distributed: `let {name}` is used further below in it"
                 raise self.call.refuse("E0905", reason, help=f"write `new {name}: …` and assign it instead of `let`")
 
+    def _keep_lets(self, parent: Sym, sizes: Sequence[int]) -> None:
+        """A `let` that several groups use becomes a local, if it is a float, which finds no element and no iteration."""
+
+        def crosses(let: ir.Stmt) -> bool:
+            if not isinstance(let, ir.Let) or not let.value.dtype.is_float:
+                return False
+            return sum(let in group or let.sym in symbols(group) for group in _groups(self.loop(parent).body, sizes)) > 1
+
+        while (let := next((s for s in self.loop(parent).body if crosses(s)), None)) is not None:
+            outer = self.loop(parent)
+            assert isinstance(let, ir.Let)
+            buffer = Buffer(self.state.fresh(let.sym.base), let.value.dtype, (), "local", span=let.span)
+            body = tuple(_kept(s, let, Load(buffer, (), span=let.span)) for s in outer.body)
+            self._note(outer.body, body)
+            self._put(outer, (replace(outer, body=(ir.New(buffer, span=let.span), *body)),))
+
+    def _lets_go_along(self, parent: Sym, sizes: Sequence[int]) -> Sequence[int]:
+        """Each group that uses a `let` of one before it gets one of its own, if that says the same there; the sizes then."""
+        outer = self.loop(parent)
+        lets = [s for s in outer.body if isinstance(s, ir.Let) and _says_the_same(s, outer)]
+        names = iter(self.state.all_fresh(let.sym.base for _ in sizes for let in lets))
+        made: list[Body] = []
+        for group in _groups(outer.body, sizes):
+            own = group
+            for let in reversed(lets):
+                if let not in group and let.sym in symbols(own):
+                    own = renamed((let, *own), {let.sym: Sym(next(names))}, {})
+            self._note(group, own[len(own) - len(group) :])
+            made.append(tuple(s for s in own if not isinstance(s, ir.New)))
+        news = tuple(s for s in outer.body if isinstance(s, ir.New))
+        self._put(outer, (replace(outer, body=(*news, *(s for group in made for s in group))),))
+        return [len(group) for group in made]
+
     def _expand_all(self, parent: Sym) -> None:
         """No `new` is left directly inside `parent`."""
         while (new := next((s for s in self.loop(parent).body if isinstance(s, ir.New)), None)) is not None:
+            self._expand(self.loop(parent), new)
+
+    def _expand_shared(self, parent: Sym, sizes: Sequence[int]) -> None:
+        """No `new` is left directly inside `parent` that statements of several groups touch."""
+
+        def is_shared(new: ir.New) -> bool:
+            return sum(new.buffer in touched(group) for group in _groups(self.loop(parent).body, sizes)) > 1
+
+        while (new := next((s for s in self.loop(parent).body if isinstance(s, ir.New) and is_shared(s)), None)) is not None:
             self._expand(self.loop(parent), new)
 
     def _expand(self, outer: ir.Loop, new: ir.New) -> None:
@@ -149,6 +191,40 @@ class Nesting(Mutable):
 
     def _put(self, loop: ir.Loop, made: Body) -> None:
         self.state = self.state.with_body(replaced(self.state.function.body, loop, lambda _: made))
+
+
+def _kept(stmt: ir.Stmt, let: ir.Let, place: Load) -> ir.Stmt:
+    """`stmt` with what `let` says read at `place`, where it writes that itself."""
+    if stmt is let:
+        return ir.Bind((place,), (let.value,), span=let.span)
+
+    def value(old: Value) -> Value:
+        return map_value(old, lambda node: place if isinstance(node, Ref) and node.sym == let.sym else None)
+
+    return Rewriter(value=value).stmt(stmt)
+
+
+def _says_the_same(let: ir.Let, outer: ir.Loop) -> bool:
+    """Whether `let`, in the body of `outer`, is the same for an iteration wherever it is asked below: what it reads is written
+    before it and the iteration's own, if it is written at all."""
+    own = {s.buffer for s in outer.body if isinstance(s, ir.New)}
+    read = {load.buffer for load in loads(let)}
+    after = outer.body[outer.body.index(let) + 1 :]
+    return not read & written(after) and not (read - own) & written(outer.body)
+
+
+def _groups(body: Body, sizes: Sequence[int]) -> list[Body]:
+    """The statements of `body` in runs of `sizes`, each with the `new`s of what it touches first ahead of it."""
+    news = [s for s in body if isinstance(s, ir.New)]
+    rest = iter([s for s in body if not isinstance(s, ir.New)])
+    groups: list[Body] = []
+    for size in sizes:
+        group = tuple(islice(rest, size))
+        here = touched(group)
+        mine = [new for new in news if new.buffer in here]
+        news = [new for new in news if new not in mine]
+        groups.append((*mine, *group))
+    return groups
 
 
 def _around(loop: ir.Loop, body: Body) -> ir.Loop:

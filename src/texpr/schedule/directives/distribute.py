@@ -1,13 +1,16 @@
-"""`distribute(i) -> (a, b)`: the loop over i around each statement of its body alone.
+"""`distribute(i) -> (a, b)`: the loop over i around each statement of its body alone; `distribute(i, 1, 3) -> (a, b)`: around
+the first one, and around the three after it.
 
 Before: par N |i| { x[i] = 0; seq K |k| { x[i] += y[i, k] } }
 After:  par N |a| { x[i] = 0 }; par N |b| { seq K |k| { x[i] += y[i, k] } }
 
-Without names, the copy around the deepest statement keeps the loop's own. Locals get an element for each iteration. Proved as
-`reorder` is.
+Without names, the copy around the deepest statement keeps the loop's own. Locals that several of the loops touch get an element
+for each iteration. Proved as `reorder` is.
 """
 
 from __future__ import annotations
+
+from itertools import islice
 
 from texpr.ir import program as ir
 from texpr.schedule.call import Call, Rule
@@ -16,17 +19,22 @@ from texpr.schedule.order import require_order
 from texpr.schedule.shape import free_loop
 from texpr.schedule.state import State
 
+MOST = 64
+"""Loops that one may become at a time."""
+
 
 def _apply(call: Call) -> State:
-    call.expect(1)
+    call.expect(1, 1 + MOST)
     loop = free_loop(call, call.plain[0])
     statements = [s for s in loop.body if not isinstance(s, ir.New)]
     if len(statements) < 2:
         raise call.refuse("E0905", f"the loop over `{loop.sym.base}` has one statement only", at=call.plain[0])
-    given = call.results(*(loop.sym.base for _ in statements)) if call.directive.results else ()
-    deepest = max(range(len(statements)), key=lambda n: _depth(statements[n]))
+    sizes = _sizes(call, loop, len(statements))
+    given = call.results(*(loop.sym.base for _ in sizes)) if call.directive.results else ()
+    depths = map(_depth, statements)
+    deepest = [max(islice(depths, size)) for size in sizes]
     nesting = Nesting(call, call.state, {})
-    made = nesting.split_at(loop.sym, [1] * len(statements), deepest)
+    made = nesting.split_at(loop.sym, sizes, deepest.index(max(deepest)))
     require_order(call.state, nesting.state, nesting.moved, loop, call.directive.span, call.rule.name)
     state = nesting.state
     for old, new in zip(made, given, strict=False):
@@ -34,8 +42,18 @@ def _apply(call: Call) -> State:
     return state
 
 
+def _sizes(call: Call, loop: ir.Loop, statements: int) -> list[int]:
+    """How many statements each loop is to have around it."""
+    sizes = [call.number(each) for each in call.plain[1:]] or [1] * statements
+    if len(sizes) < 2 or sum(sizes) != statements:
+        reason = f"the loop over `{loop.sym.base}` has {statements} statements, `new`s not counted"
+        help = "say how many each of the new loops has: two numbers or more, which add up to that"
+        raise call.refuse("E0905", reason, at=call.plain[1], help=help)
+    return sizes
+
+
 def _depth(stmt: ir.Stmt) -> int:
     return max((1 + _depth(s) for block in ir.blocks(stmt) for s in block), default=0)
 
 
-RULE = Rule("distribute", "distribute(LOOP) -> (NAME, …)", _apply)
+RULE = Rule("distribute", "distribute(LOOP) or distribute(LOOP, STATEMENTS, …) -> (NAME, …)", _apply)

@@ -8,6 +8,8 @@ On the memory of a local, `resize(As.d1, 0, 1)` pads its rows.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from texpr.domain.coverage import Verdict, coverage
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transforms.resize import Resize
@@ -16,7 +18,7 @@ from texpr.schedule.allocation import on_allocation, require_padding
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.shape import free_loop, sizes_known
 from texpr.schedule.state import State
-from texpr.schedule.tree import path_to, replaced
+from texpr.schedule.tree import Body, path_to, replaced
 from texpr.support.record import replace
 
 
@@ -44,20 +46,28 @@ def _apply(call: Call) -> State:
 def _require_whole(call: Call, state: State, loop: ir.Loop) -> None:
     """What a negative expand leaves out must be holes: no logical index may be dropped."""
     around = tuple(s for s in path_to(state.function.body, loop) or () if isinstance(s, ir.Par | ir.Seq))
-    deepest = _deepest(loop)
-    graph = state.graph((*around, *deepest))
-    found = coverage(graph, sizes_known(call)).dropped
-    if found.verdict is Verdict.SOME:
-        names = ", ".join(d.sym.base for d in graph.logical)
-        raise call.refuse("E0915", f"this leaves out the iteration ({names}) = {found}", help="use numbers of 0 or more")
-    if found.verdict is Verdict.OPEN:
-        raise call.refuse("E0914", "cannot decide whether this leaves iterations out", help="use numbers of 0 or more")
+    for inside in dict.fromkeys(_ways(loop.body)):
+        graph = state.graph((*around, *inside))
+        found = coverage(graph, sizes_known(call)).dropped
+        if found.verdict is Verdict.SOME:
+            names = ", ".join(d.sym.base for d in graph.logical)
+            raise call.refuse("E0915", f"this leaves out the iteration ({names}) = {found}", help="use numbers of 0 or more")
+        if found.verdict is Verdict.OPEN:
+            raise call.refuse("E0914", "cannot decide whether this leaves iterations out", help="use numbers of 0 or more")
 
 
-def _deepest(loop: ir.Loop) -> tuple[ir.Loop, ...]:
-    """Loops inside, on the longest path."""
-    inner = [(s, *_deepest(s)) for s in ir.walk(loop.body) if isinstance(s, ir.Par | ir.Seq)]
-    return max(inner, key=len, default=())
+def _ways(body: Body, way: tuple[ir.Loop, ...] = ()) -> Iterator[tuple[ir.Loop, ...]]:
+    """The loops on the way to each statement of `body` that does something, after those of `way`."""
+    for stmt in body:
+        match stmt:
+            case ir.Par() | ir.Seq():
+                yield from _ways(stmt.body, (*way, stmt))
+            case ir.New() | ir.Let():
+                pass
+            case _:
+                yield way
+                for block in ir.blocks(stmt):
+                    yield from _ways(block, way)
 
 
 RULE = Rule("resize", "resize(LOOP, LEFT, RIGHT) -> NAME", _apply)

@@ -1,0 +1,113 @@
+"""Phases of rows that read the same: a loop around each of them, so that tiles of the first and the last one pay.
+
+    par L |i| { par S |j| { p[j] = 0  seq D |d| { p[j] += Q[i, d] * K[j, d] } }  …  par D |e| { … p[j] * V[j, e] … } }
+
+A block that makes a row alone reads all of K and V for it. A loop around each phase makes them matrix products, of which a tile
+reads far less; what a row keeps from one phase to the next (p) goes to memory then. So it is taken where phases read more of
+what rows share than of what each has for itself, counted in each phase anew, and where a tile is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+from texpr.affine.expr import Sym
+from texpr.ir import program as ir
+from texpr.ir.value import Buffer
+from texpr.planner.follow import Follower
+from texpr.planner.model import form
+from texpr.planner.nest import NoPlan, Touch, nest_of, outermost
+from texpr.planner.search import LEAST_REUSE
+from texpr.relation.collect import model
+from texpr.relation.model import Instance
+from texpr.support.record import Record
+
+
+class Phases(Record):
+    """`way`: the loops around all of them, from outside in. `sizes`: how many statements each phase has."""
+
+    way: tuple[ir.Par, ...]
+    sizes: tuple[int, ...]
+
+    def first(self, par: ir.Par) -> ir.Stmt:
+        """The first statement of the phase that has the loops of `par` around it."""
+        body = par.body
+        for _ in self.way[1:]:
+            body = next(s.body for s in body if isinstance(s, ir.Par))
+        return next(s for s in body if not isinstance(s, ir.New))
+
+
+def phases(par: ir.Par, function: ir.Function) -> Phases | None:
+    """The phases of the nest of `par`, a loop of `function` outside of all others, where they may be worth a loop each."""
+    way = _way(par)
+    statements = [s for s in way[-1].body if not isinstance(s, ir.New)]
+    if len(statements) < 2 or any(p.reduce or p.fully or p.directives for p in way):
+        return None
+    around = {p.sym for p in way}
+    instances = [i for i in model(function).instances if par in i.loops]
+    shared = kept = 0
+    sizes: list[int] = []
+    in_run = False
+    for stmt in statements:
+        read, own = _bytes(par, [i for i in instances if stmt in (*i.path, i.stmt)], around)
+        shared, kept = shared + read, kept + own
+        is_one = read > LEAST_REUSE * own
+        if is_one or not in_run:
+            sizes.append(0)
+        sizes[-1] += 1
+        in_run = not is_one
+    worth = len(sizes) > 1 and shared > LEAST_REUSE * kept
+    return Phases(tuple(way), tuple(sizes)) if worth else None
+
+
+def _way(par: ir.Par) -> list[ir.Par]:
+    """The `par`s from `par` inward that are alone in one another."""
+    found = [par]
+    while len(found[-1].body) == 1 and isinstance(inner := found[-1].body[0], ir.Par):
+        found.append(inner)
+    return found
+
+
+def _bytes(par: ir.Par, instances: list[Instance], around: set[Sym]) -> tuple[int, int]:
+    """What one iteration of the loops `around` touches in `instances`: what others read too, where a tile may, and the rest."""
+    try:
+        nest = nest_of(par, instances, meeting=True)
+    except NoPlan:
+        return 0, sum(a.buffer.dtype.bytes for i in instances for a in i.accesses)
+    each: dict[Buffer, list[Touch]] = {}
+    for touch in nest.touches:
+        each.setdefault(touch.buffer, []).append(touch)
+    read_only = {*nest.read_only()}
+    inside = {sym: 1 if sym in around else trips for sym, trips in nest.trips.items()}
+    shared = own = 0
+    for buffer, touches in each.items():
+        size = _box(touches, inside) * buffer.dtype.bytes
+        if buffer in read_only and not all(any(t.along(sym) for t in touches) for sym in around):
+            shared += size
+        else:
+            own += size
+    return shared, own
+
+
+def _box(touches: list[Touch], trips: Mapping[Sym, int]) -> int:
+    """Elements that these accesses of one buffer touch, in loops of so many iterations."""
+    if not touches[0].shape:
+        return 1
+    found = form(touches)
+    return prod(found.box(trips)) if found else max(prod(trips[s] for s in t.around) for t in touches)
+
+
+class Phased(Follower, kw_only=True):
+    """Puts loops of its own around each of `phases`."""
+
+    phases: Phases
+
+    def run(self) -> frozenset[Sym]:
+        """Follows every directive, and says which loops there are now in place of the one. Raises Refused."""
+        *outer, innermost = self.phases.way
+        before = {par.sym for par in outermost(self.state.function.body)} - {self.phases.way[0].sym}
+        self.must("distribute", innermost.sym.name, *self.phases.sizes)
+        for loop in reversed(outer):
+            self.must("distribute", loop.sym.name)
+        return frozenset(par.sym for par in outermost(self.state.function.body)) - before
