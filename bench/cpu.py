@@ -2,15 +2,21 @@
 
 The ratio is the time of the better peer over ours, the median of all rounds: 1 is as fast, more is faster. `again` is that
 ratio with our own kernel for a peer, measured once more: by what it differs from 1 is noise. `--json FILE` keeps the numbers.
+
+Threads of OpenMP are bound to cores (OMP_PROC_BIND=true) unless the environment says otherwise: two that wake on one core stay
+there for milliseconds, longer than a short kernel takes.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
+
+os.environ.setdefault("OMP_PROC_BIND", "true")  # OpenMP reads it when it is loaded
 
 import numpy as np
 
@@ -45,6 +51,65 @@ fn batched(X: f32[B, M, K], Y: f32[B, K, N]): f32[B, M, N] {
         seq K |k| reduce(Z) { Z[b, i, j] += X[b, i, k] * Y[b, k, j] }
     } } }
     return Z
+}
+"""
+
+LAYERS = """
+fn layers(X: f32[B, K], W: f32[K, M], b: f32[M], V: f32[M, N]): f32[B, N] {
+    new Y: f32[B, N]
+    par B |i| {
+        new h: f32[M]
+        par M |j| {
+            h[j] = b[j]
+            par K |k| reduce(h) { h[j] += X[i, k] * W[k, j] }
+            h[j] = max(h[j], 0.0)
+        }
+        par N |j| {
+            Y[i, j] = 0.0
+            par M |k| reduce(Y) { Y[i, j] += h[k] * V[k, j] }
+        }
+    }
+    return Y
+}
+"""
+NORMED = """
+fn normed(X: f32[B, K], g: f32[K], W: f32[N, K]): f32[B, N] where K >= 1 {
+    new Y: f32[B, N]
+    par B |i| {
+        new s: f32 = 0.0
+        par K |k| reduce(s) { s += X[i, k] * X[i, k] }
+        let r = 1.0 / sqrt(s / f32(K) + 1e-5)
+        par N |j| {
+            Y[i, j] = 0.0
+            par K |k| reduce(Y) { Y[i, j] += X[i, k] * r * g[k] * W[j, k] }
+        }
+    }
+    return Y
+}
+"""
+ATTENTION = """
+fn attention(Q: f32[H, L, D], K: f32[H, S, D], V: f32[H, S, D], scale: f32): f32[H, L, D] {
+    new O: f32[H, L, D]
+    par H |h| { par L |i| {
+        new p: f32[S]
+        par S |j| {
+            p[j] = 0.0
+            par D |d| reduce(p) { p[j] += Q[h, i, d] * K[h, j, d] }
+        }
+        new top: f32 = -inf
+        par S |j| reduce(top) { top max= p[j] }
+        new total: f32 = 0.0
+        par S |j| reduce(total) {
+            p[j] = exp((p[j] - top) * scale)
+            total += p[j]
+        }
+        par D |e| {
+            new o: f32 = 0.0
+            par S |j| reduce(o) { o += p[j] * V[h, j, e] }
+            O[h, i, e] = o / total
+        }
+    } }
+    return O
 }
 """
 
@@ -125,6 +190,18 @@ CASES = (
     product("matmul flat rows", (16, 20000, 256)),
     product("matmul deep", (384, 384, 4096)),
     Case("batched", BATCHED, lambda g: (random(16, 200, 128)(g), random(16, 128, 200)(g)), np.matmul, None, "arithmetic", 1e-3),
+    Case(
+        "layers", LAYERS, lambda g: (random(512, 512)(g), random(512, 1024)(g), random(1024)(g), random(1024, 512)(g)),
+        peers.layers, None, "arithmetic", 1e-3,
+    ),
+    Case(
+        "normed", NORMED, lambda g: (random(512, 768)(g), random(768)(g), random(768, 768)(g)),
+        peers.normed, None, "arithmetic", 1e-3,
+    ),
+    Case(
+        "attention", ATTENTION, lambda g: (random(8, 512, 64)(g), random(8, 512, 64)(g), random(8, 512, 64)(g), 0.125),
+        peers.attention, None, "arithmetic", 1e-3,
+    ),
 )  # fmt: skip
 
 

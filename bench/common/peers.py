@@ -159,3 +159,20 @@ def gather_numba(table, index):
 def permute5d(x: np.ndarray) -> np.ndarray:
     """Five dimensions permuted, by NumPy."""
     return np.ascontiguousarray(x.transpose(2, 4, 0, 3, 1))
+
+
+def layers(x: np.ndarray, w: np.ndarray, b: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """max(x w + b, 0) v."""
+    return np.maximum(x @ w + b, 0) @ v
+
+
+def normed(x: np.ndarray, g: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Rows of x by their root of mean squares and by g, times w transposed."""
+    return (x / np.sqrt((x * x).mean(1, keepdims=True) + np.float32(1e-5)) * g) @ w.T
+
+
+def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float) -> np.ndarray:
+    """softmax(q k^T scale) v of each head."""
+    p = q @ k.transpose(0, 2, 1)
+    p = np.exp((p - p.max(-1, keepdims=True)) * np.float32(scale))
+    return (p / p.sum(-1, keepdims=True)) @ v

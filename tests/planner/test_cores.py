@@ -14,6 +14,7 @@ from texpr.driver import load, lower, parse
 from texpr.interp import run as interpret
 from texpr.ir.text import print_schedule
 from texpr.isa.registry import resolve
+from texpr.planner.cores import Panel
 from texpr.planner.plan import plan
 from texpr.runtime import Kernel
 
@@ -104,6 +105,29 @@ def test_the_text_of_a_plan_is_a_schedule() -> None:
     (again,) = parse(f"{MATMUL}\n{print_schedule(compiled.schedule, function(MATMUL))}").functions
     pasted = lower(again, "cpu", schedule=again.schedules[0]).source
     assert [x for x in pasted.split("\n") if "//" not in x] == [x for x in compiled.source.split("\n") if "//" not in x]
+
+
+BIASED = """
+fn biased(A: f32[M, K], B: f32[K, N], b: f32[N]): f32[M, N] {
+    new C: f32[M, N]
+    par M |i| { par N |j| {
+        C[i, j] = b[j]
+        seq K |k| reduce(C) { C[i, j] += A[i, k] * B[k, j] }
+        C[i, j] = max(C[i, j], 0.0)
+    } }
+    return C
+}
+"""
+
+
+def test_what_is_read_once_a_tile_is_no_panel() -> None:
+    """Nor does it change the tile: of a product with a bias, that of the product."""
+    directives = {text: plan(function(text), resolve("cpu")).nests[0].candidate for text in (BIASED, MATMUL)}
+    biased, plain = directives.values()
+    assert isinstance(biased, Panel) and isinstance(plain, Panel)
+    assert [each.buffer.name for each in biased.panels] == ["B"]
+    assert (biased.rows, biased.lanes, biased.reads) == (plain.rows, plain.lanes, plain.reads)
+    agrees(BIASED, {"M": 37, "N": 41, "K": 19})
 
 
 def test_a_tile_of_results_is_accessed_in_vectors() -> None:

@@ -8,7 +8,8 @@
     } } } }
 
 Which loop is the lane, which the row, and what is worth a panel is read off the accesses, as for a GPU: a panel is of what
-neighbouring lanes read and rows do not differ in, so that each element is read again by every row of the block.
+neighbouring lanes read in another place each step and rows do not differ in, so that each element is read again by every row
+of the block.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Panel(Record):
     """`rows` × `lanes` results in registers, `steps` of each split loop in order at a time, over `panels` in the cache.
 
     `outside`: loops in order that stay around it whole.
-    `reads`: of memory, in vectors or single elements, for each vector of products.
+    `reads`: of memory each step, in vectors or single elements, for each vector of products.
     """
 
     lane: Sym
@@ -79,9 +80,8 @@ def panel(nest: Nest, target: Target, banned: frozenset[Buffer], in_order: bool)
     if any(t.buffer.dtype.name not in (KINDS if t.writes else KINDS + NARROW) or t.index is None for t in nest.touches):
         raise NoPlan("it is not all plain arithmetic of f32 or f64 at places that are known")
     lane = _lane(nest)
-    shared = {
-        b: f for b in nest.read_only() if b not in banned and (f := form(nest.of(b))) is not None and lane in f.along - f.bent
-    }
+    found = {b: f for b in nest.read_only() if b not in banned and (f := form(nest.of(b))) is not None}
+    shared = {b: f for b, f in found.items() if lane in f.along - f.bent and f.along & seqs}
     rows = [p.sym for p in nest.pars if p.sym != lane and any(p.sym not in f.along for f in shared.values())]
     if not rows:
         raise NoPlan("no two rows read the same vectors")
@@ -106,12 +106,13 @@ def _sized(nest: Nest, target: Target, lane: Sym, row: Sym, shared: dict[Buffer,
     panels = tuple(f for f in shared.values() if row not in f.along)
     size = max(t.buffer.dtype.bytes for t in nest.touches)
     each = target.vector // size
+    inner = [t for t in nest.touches if any(t.along(seq.sym) for seq in nest.seqs)]
     found: list[tuple[float, int, int]] = []
     for rows, wide in product(ROWS, WIDE):
         fits = rows * wide + wide + 1 <= target.vectors  # the results, a row of what they share, and what is its rows' own
         if fits and (wide - 1) * each < nest.trips[lane] and rows <= nest.trips[row]:
-            vectors = sum(wide * (rows if t.along(row) else 1) for t in nest.touches if t.buffer in shared)
-            singles = sum(rows if t.along(row) else 1 for t in nest.touches if not t.writes and t.buffer not in shared)
+            vectors = sum(wide * (rows if t.along(row) else 1) for t in inner if t.buffer in shared)
+            singles = sum(rows if t.along(row) else 1 for t in inner if not t.writes and t.buffer not in shared)
             found.append(((vectors + singles) / (rows * wide), rows, wide * each))
     reads, rows, lanes = min(found)
     split = [s.sym for s in nest.seqs if not s.extent.is_constant or s.extent.constant > WHOLE]
