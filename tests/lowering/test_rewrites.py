@@ -55,7 +55,7 @@ def test_programs_mean_the_same(rewrite: Rewrite) -> None:
         function = arrange(function_of(program))
         sizes = next((s for s in program.sizes if 3 <= max(s.values()) <= 9), program.sizes[0])
         changed += check_same(function, rewrite, arguments(function, sizes, dict(program.below)), sizes)
-    assert changed >= 2
+    assert changed >= (2 if rewrite is fused else 1)
 
 
 @pytest.mark.parametrize("rewrite", [fused, promoted])

@@ -153,7 +153,7 @@ def test_without_a_schedule_nothing_is_tiled() -> None:
         ),
         (MATVEC.replace("seq K |k|", "par K |k|"), "the iterations of `k` meet, or are lanes already"),
         (
-            MATMUL.replace("seq K |k|", "seq i + 1 |k|").replace("[M, K]", "[M, M]").replace("[K, N]", "[M, N]"),
+            MATMUL.replace("seq K |k|", "seq i * i + 1 |k|").replace("[M, K]", "[M, M]").replace("[K, N]", "[M, N]"),
             "the extent of `k`",
         ),
     ],

@@ -151,6 +151,10 @@ class Drawer:
         loop = self._loop(state)
         if loop is None:
             return None
+        sizes = [size.name for size in state.function.sizes]
+        if sizes and self.random.random() < 0.2:
+            to = arguments(loop.sym.name, to=self.random.choice(sizes))
+            return ir.Directive("resize", to, (self._fresh(loop.sym.base),))
         left, right = self.random.choice([(0, 1), (1, 0), (2, 3), (0, 5), (-1, 0), (0, -1), (0, -2), (1, -1)])
         return ir.Directive("resize", arguments(loop.sym.name, left, right), (self._fresh(loop.sym.base),))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from texpr.affine.expr import Expr
 from texpr.ir import program as ir
 from texpr.ir.text import print_directive
 from texpr.ir.value import Buffer
@@ -49,7 +50,7 @@ class Follower(Mutable):
         return self.state.all_fresh(f"{name}_{suffix}" for suffix in suffixes)
 
     def must(
-        self, name: str, *plain: str | int, results: tuple[str, ...] = (), of: Buffer | None = None, **keys: str | int
+        self, name: str, *plain: str | int, results: tuple[str, ...] = (), of: Buffer | None = None, **keys: str | int | Expr
     ) -> None:
         """Follows the directive `name`. Raises Refused, with the buffer `of`."""
         directive = _directive(name, plain, results, keys, self.span)
@@ -74,7 +75,7 @@ class Follower(Mutable):
 
 
 def _directive(
-    name: str, plain: tuple[str | int, ...], results: tuple[str, ...], keys: Mapping[str, str | int], span: Span
+    name: str, plain: tuple[str | int, ...], results: tuple[str, ...], keys: Mapping[str, str | int | Expr], span: Span
 ) -> ir.Directive:
     given = [ir.Argument(value) for value in plain]
     keyed = [ir.Argument(value, "in" if key == "space" else key) for key, value in keys.items()]

@@ -81,6 +81,8 @@ class Nest(Record, eq=False):
     """Buffers that are made in the nest."""
     known: Known
     """What is known where the innermost statement runs."""
+    whole: Mapping[Sym, Expr]
+    """Of loops whose extents depend on loops around them in the nest, an extent that holds all of these."""
 
     @property
     def pars(self) -> tuple[ir.Loop, ...]:
@@ -143,26 +145,42 @@ def nest_of(par: ir.Par, instances: Sequence[Instance], *, meeting: bool = False
     if len(loops) > DEEPEST:
         raise NoPlan(f"it has {len(loops)} loops, and proofs about more than {DEEPEST} take too long")
     _require_one_way(loops, ways, instances, meeting)
-    trips = {loop.sym: max(1, loop.extent.constant) if loop.extent.is_constant else NOMINAL for loop in loops}
+    extents = _whole(loops)
+    trips = {sym: max(1, extent.constant) if extent.is_constant else NOMINAL for sym, extent in extents.items()}
     touches = tuple(
         _touch(access, frozenset(loop.sym for loop in way), trips) for i, way in ways.items() for access in i.accesses
     )
     local = frozenset(s.buffer for s in ir.walk((par,)) if isinstance(s, ir.New))
-    return Nest(loops, touches, trips, local, max(instances, key=lambda i: len(i.loops)).known)
+    whole = {loop.sym: extents[loop.sym] for loop in loops if extents[loop.sym] is not loop.extent}
+    return Nest(loops, touches, trips, local, max(instances, key=lambda i: len(i.loops)).known, whole)
+
+
+def _whole(loops: tuple[ir.Loop, ...]) -> dict[Sym, Expr]:
+    """For each of nested loops an extent without any of their indices that is never less than its own."""
+    found: dict[Sym, Expr] = {}
+    for loop in loops:
+        extent = ZERO
+        for monomial, coefficient in loop.extent.terms:
+            part = term(monomial, coefficient)
+            if not part.syms() & found.keys():
+                extent = extent + part
+            elif len(monomial) != 1 or not isinstance(monomial[0], Sym):
+                raise NoPlan(f"the extent of `{loop.sym.base}` depends on a loop around it, and not linearly")
+            elif coefficient > 0:
+                extent = extent + coefficient * (found[monomial[0]] - 1)
+        found[loop.sym] = extent + loop.extent.constant
+    return found
 
 
 def _require_one_way(
     loops: tuple[ir.Loop, ...], ways: Mapping[Instance, tuple[ir.Loop, ...]], instances: Sequence[Instance], meeting: bool
 ) -> None:
-    """Raises NoPlan unless all statements lie on one way of plain loops, none of which depends on another."""
-    names = {loop.sym for loop in loops}
+    """Raises NoPlan unless all statements lie on one way of plain loops."""
     for loop in loops:
         if isinstance(loop, ir.Par) and ((loop.reduce and not meeting) or loop.fully):
             raise NoPlan(f"the iterations of `{loop.sym.base}` meet, or are lanes already")
         if loop.directives:
             raise NoPlan(f"the text says where `{loop.sym.base}` runs")
-        if loop.extent.syms() & names:
-            raise NoPlan(f"the extent of `{loop.sym.base}` depends on a loop around it")
     for instance in instances:
         way = ways[instance]
         if loops[: len(way)] != way:

@@ -21,6 +21,7 @@ from texpr.planner.ordered import Ordered, reads_once, shared_sums
 from texpr.planner.phases import Phased, phases
 from texpr.planner.script import Script
 from texpr.planner.search import Candidate, Search
+from texpr.planner.squared import Squared
 from texpr.planner.turned import SIDE, Turned, crossed
 from texpr.planner.wide import Wide
 from texpr.schedule.apply import start
@@ -111,7 +112,9 @@ def _of(par: ir.Par, nest: Nest | NoPlan, state: State) -> Found:
         if script is None:
             found, script = _long(par, state, found)
         return (found,), script
-    found, script = _laid_out(nest, state)
+    found, script = _tiled(nest, state)
+    if nest.whole:
+        return (found,), script
     if script is None and state.target.is_gpu:
         found, script = _turned(nest, state, found)
     if script is None and state.target.is_gpu:
@@ -154,7 +157,7 @@ def _ordered(par: ir.Par, state: State, found: Chosen) -> tuple[Chosen, Follower
     nest = next(nest for par, nest in nests(materialise(first.state).function) if par.sym is outermost)
     if isinstance(nest, NoPlan) or reads_once(nest):
         return found, None
-    chosen, script = _laid_out(nest, first.state)
+    chosen, script = _tiled(nest, first.state)
     if script is None:
         return replace(found, refused=(*found.refused, *chosen.refused)), None
     script.directives = [*first.directives, *script.directives]
@@ -172,6 +175,20 @@ def _long(par: ir.Par, state: State, found: Chosen) -> tuple[Chosen, Follower | 
     except Refused as reason:
         return replace(found, refused=(*found.refused, str(reason))), None
     return replace(found, reason=f"{found.reason}; {kept}", refused=(*found.refused, *script.dropped)), script
+
+
+def _tiled(nest: Nest, state: State) -> tuple[Chosen, Follower | None]:
+    """Tiles of a nest, of a triangle as of a square."""
+    if not nest.whole:
+        return _laid_out(nest, state)
+    first = Squared(state, nest.loops[0].span, nest=nest)
+    try:
+        found, script = _laid_out(first.run(), first.state)
+    except Refused as reason:
+        return Chosen(nest.line, None, "a loop depends on another one", (str(reason),)), None
+    if script is not None:
+        script.directives = [*first.directives, *script.directives]
+    return found, script
 
 
 def _laid_out(nest: Nest, state: State) -> tuple[Chosen, Follower | None]:

@@ -64,12 +64,20 @@ class Staging(Record):
         """The loop in each of whose iterations the copy lives."""
         return self.outer[-1]
 
-    def from_box(self, region: Box, names: Sequence[Sym], fill: Literal | None, mark: Callable[[ir.Par], ir.Par]) -> State:
+    def from_box(
+        self,
+        region: Box,
+        names: Sequence[Sym],
+        fill: Literal | None,
+        mark: Callable[[ir.Par], ir.Par],
+        order: Sequence[int] | None = None,
+    ) -> State:
         """The box is copied in by loops over `names`; elements of it outside of the buffer become `fill`, or stay undefined.
 
-        A dimension of extent 1 needs no loop, unless all are. `mark` is applied to the outermost of these loops.
+        A dimension of extent 1 needs no loop, unless all are. `mark` is applied to the outermost of these loops. `order`: the
+        dimensions of the buffer as the copy has them.
         """
-        part = self._part(region, names, mark)
+        part = self._part(region, names, mark, order)
         bind = ir.Bind((part.own,), (part.theirs,), span=self.span)
         other = () if fill is None else (ir.Bind((part.own,), (fill,), span=self.span),)
         before = nested(part.loops, self._where(part.test, bind, other))
@@ -207,26 +215,31 @@ class Staging(Record):
         state = self._rebuilt(self._noted(self.state, part.base, None, True), part.made, before, after, part.where, joins=True)
         return state, Use(join, part.theirs, True, self.outer, part.loops, part.theirs.index, False)
 
-    def _part(self, region: Box, names: Sequence[Sym], mark: Callable[[ir.Par], ir.Par]) -> _Part:
-        every = tuple(zip(names, region.extent, strict=True))
+    def _part(
+        self, region: Box, names: Sequence[Sym], mark: Callable[[ir.Par], ir.Par], order: Sequence[int] | None = None
+    ) -> _Part:
+        """`order`: the dimensions of the buffer as the new one has them, all of them if it is None."""
+        order = range(len(region.extent)) if order is None else order
+        every = tuple(zip(names, (region.extent[d] for d in order), strict=True))
         looped = tuple(each for each in every if each[1] > 1) or every[:1]
-        at = tuple(expr(each[0]) if each in looped else ZERO for each in every)
-        index = tuple(b + a * s for b, a, s in zip(region.base, at, region.step, strict=True))
+        at = {d: expr(each[0]) if each in looped else ZERO for d, each in zip(order, every, strict=True)}
+        index = tuple(b + at[d] * s for d, (b, s) in enumerate(zip(region.base, region.step, strict=True)))
         facts = (
             *inside(self.state, self.outer),
             *(f for s, e in looped for f in in_loop(s, expr(e))),
         )
         loops = [ir.Par(s, expr(e), (), span=self.span) for s, e in looped]
         loops[:1] = map(mark, loops[:1])
-        made = self._made(tuple(map(expr, region.extent)))
+        made = self._made(tuple(expr(region.extent[d]) for d in order))
+        places = {id(use.load): region.holds(use.index) for use in self.uses}
         return _Part(
             made,
-            tuple(map(str, region.base)),
+            tuple(str(region.base[d]) for d in order),
             tuple(loops),
             conjunction(list(self._tests(index, index, facts, self.seen.shape))),
-            Load(made, at, span=self.span),
+            Load(made, tuple(at[d] for d in order), span=self.span),
             Load(self.buffer, self._meant(index), span=self.span),
-            {id(u.load): region.holds(u.index) for u in self.uses},
+            {load: tuple(place[d] for d in order) for load, place in places.items()},
         )
 
     def _meant(self, index: tuple[Expr, ...]) -> tuple[Expr, ...]:

@@ -66,6 +66,27 @@ def alike(call: Call, staging: Staging) -> Use:
     return like
 
 
+def depends_on_more(staging: Staging, use: Use) -> bool:
+    """Whether which elements loops like those of `use` reach depends on loops that a copy of them does not have around it."""
+    state = staging.state
+    domains = {state.domain(loop) for loop in (*staging.outer, *varying(state, use))}
+    for transform in reversed(state.transforms):
+        if domains.issuperset(transform.outputs):
+            domains.update(transform.inputs)
+    have = {domain.sym for domain in domains}
+    inside = {state.domain(s).sym for s in ir.walk((staging.at,)) if isinstance(s, ir.Par | ir.Seq)}
+    inside |= {domain.sym for transform in state.transforms for domain in transform.inputs}
+    return any(domain.extent.syms() & inside - have for domain in domains)
+
+
+def as_walked(staging: Staging, use: Use) -> list[int]:
+    """The dimensions of the buffer, those first that the loops outside walk over."""
+    graph = staging.state.graph((*use.outer, *use.inner)).indices()
+    chosen = [staging.state.domain(loop).sym for loop in varying(staging.state, use)]
+    walked = [max((chosen.index(s) for s in e.substitute(graph).syms() if s in chosen), default=-1) for e in use.load.index]
+    return sorted(range(len(walked)), key=lambda dim: walked[dim])
+
+
 def box_of(call: Call, staging: Staging) -> Box:
     """The box that holds all accesses; refused (E0912) where there is none."""
     try:

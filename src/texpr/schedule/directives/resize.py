@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from texpr.affine.expr import ZERO, Expr
 from texpr.domain.coverage import Verdict, coverage
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transforms.resize import Resize
 from texpr.ir import program as ir
+from texpr.relation.facts import in_loop, known
 from texpr.schedule.allocation import on_allocation, require_padding
 from texpr.schedule.call import Call, Rule
+from texpr.schedule.materialise import given
 from texpr.schedule.shape import free_loop, sizes_known
 from texpr.schedule.state import State
 from texpr.schedule.tree import Body, path_to, replaced
@@ -23,6 +26,9 @@ from texpr.support.record import replace
 
 
 def _apply(call: Call) -> State:
+    to = call.key("to")
+    if to is not None:
+        return _as_long_as(call, to)
     call.expect(3)
     before, after = (call.size(argument) for argument in call.plain[1:])
     found = on_allocation(call, 1, ("{}_r",), lambda graph, old, new: graph.resize(old[0], before, after, new[0]))
@@ -30,17 +36,35 @@ def _apply(call: Call) -> State:
         require_padding(call, before, after)
         return found
     loop = free_loop(call, call.plain[0])
+    result, made = _resized(call, loop, before, after)
+    known = sizes_known(call)
+    if not (known.nonnegative(before) and known.nonnegative(after)):
+        _require_whole(call, result, made)
+    return result
+
+
+def _as_long_as(call: Call, to: ir.Argument) -> State:
+    """The loop with as many iterations as `to` says, which no iteration around it has more than."""
+    call.expect(1, keys=("to",))
+    loop, extent = free_loop(call, call.plain[0]), call.size(to)
+    path = path_to(call.state.function.body, loop) or ()
+    around = [call.state.domain(s) for s in path if isinstance(s, ir.Par | ir.Seq) and s is not loop]
+    facts = [fact for domain in around for fact in in_loop(domain.sym, domain.extent)]
+    old = call.state.domain(loop)
+    if not known((*given(call.state.function), *facts)).nonnegative(extent - old.extent):
+        reason = f"`{loop.sym.base}` has {old.extent} iterations, which may be more than {extent}"
+        raise call.refuse("E0914", reason, at=to, help="say an extent that holds them all")
+    return _resized(call, loop, ZERO, extent - old.extent)[0]
+
+
+def _resized(call: Call, loop: ir.Loop, before: Expr, after: Expr) -> tuple[State, ir.Loop]:
     (name,) = call.results(f"{loop.sym.base}_r")
     state = call.state
     old = state.domain(loop)
     new = IterDomain(name, old.extent + before + after)
     made = replace(loop, sym=name, extent=new.extent)
     result = state.with_transform(Resize(old, before, after, new))
-    result = result.with_body(replaced(state.function.body, loop, lambda _: (made,)))
-    known = sizes_known(call)
-    if not (known.nonnegative(before) and known.nonnegative(after)):
-        _require_whole(call, result, made)
-    return result
+    return result.with_body(replaced(state.function.body, loop, lambda _: (made,))), made
 
 
 def _require_whole(call: Call, state: State, loop: ir.Loop) -> None:
@@ -70,4 +94,4 @@ def _ways(body: Body, way: tuple[ir.Loop, ...] = ()) -> Iterator[tuple[ir.Loop, 
                     yield from _ways(block, way)
 
 
-RULE = Rule("resize", "resize(LOOP, LEFT, RIGHT) -> NAME", _apply)
+RULE = Rule("resize", "resize(LOOP, LEFT, RIGHT | to=EXTENT) -> NAME", _apply)

@@ -42,7 +42,18 @@ from texpr.schedule.runs import require_named_runs, require_runs
 from texpr.schedule.staging import Staging
 from texpr.schedule.state import State
 from texpr.schedule.stores import by_tma, stored
-from texpr.schedule.touched import alike, box_of, copy_loops, defined, own, seen, undefined, untouchable
+from texpr.schedule.touched import (
+    alike,
+    as_walked,
+    box_of,
+    copy_loops,
+    defined,
+    depends_on_more,
+    own,
+    seen,
+    undefined,
+    untouchable,
+)
 from texpr.schedule.tree import path_to
 from texpr.schedule.windows import columns_asked, columns_shared, region, require_columns
 from texpr.support.diagnostic import Note
@@ -103,7 +114,12 @@ def _staged(call: Call) -> State:
     if space == "registers":
         _require_plain(call, buffer, via)
         like = alike(call, staging)
-        return defined(call, staging, like, staging.as_used(like, copy_in=True, copy_out=False))
+        if not depends_on_more(staging, like):
+            return defined(call, staging, like, staging.as_used(like, copy_in=True, copy_out=False))
+        region = box_of(call, staging)
+        names = copy_loops(call, name.name, len(region.extent))
+        state = staging.from_box(region, names, None, lambda loop: loop, as_walked(staging, like))
+        return defined(call, staging, like, state)
     fill = _fill(call, buffer)
     if via == "im2col":
         return _by_columns(call, staging, fill)

@@ -1,0 +1,50 @@
+"""Triangles made squares, so that they are tiled like any other nest: iterations that do not exist are kept out by a test.
+
+    par n |i| { par i + 1 |j| { … } }        resize(j, to=n) -> j_r
+
+A tile computes twice as much as a triangle holds, at most for each loop that is one, and moves as much less as others do.
+"""
+
+from __future__ import annotations
+
+from texpr.affine.expr import Sym
+from texpr.planner.follow import Follower
+from texpr.planner.nest import Nest, Subscript
+from texpr.support.record import replace
+
+
+class Squared(Follower, kw_only=True):
+    """Gives every loop of `nest` an extent that no loop of the nest is needed for."""
+
+    nest: Nest
+
+    def run(self) -> Nest:
+        """Follows every directive, and says what the nest is then. Raises Refused."""
+        names: dict[Sym, Sym] = {}
+        for sym, extent in self.nest.whole.items():
+            (name,) = self.fresh(sym.name, "r")
+            self.must("resize", sym.name, to=extent, results=(name,))
+            names[sym] = Sym(name)
+        nest = self.nest
+
+        def subscript(old: Subscript) -> Subscript:
+            steps = {names.get(sym, sym): step for sym, step in old.steps.items()}
+            return replace(old, steps=steps, bent=frozenset(names.get(sym, sym) for sym in old.bent))
+
+        return replace(
+            nest,
+            loops=tuple(
+                replace(loop, sym=names[loop.sym], extent=nest.whole[loop.sym]) if loop.sym in names else loop
+                for loop in nest.loops
+            ),
+            touches=tuple(
+                replace(
+                    touch,
+                    index=None if touch.index is None else tuple(map(subscript, touch.index)),
+                    around=frozenset(names.get(sym, sym) for sym in touch.around),
+                )
+                for touch in nest.touches
+            ),
+            trips={names.get(sym, sym): trips for sym, trips in nest.trips.items()},
+            whole={},
+        )
