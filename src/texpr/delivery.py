@@ -13,7 +13,8 @@ from types import NoneType
 from typing import TypeAlias
 
 from texpr import __version__, artifact, runtime
-from texpr.driver import lower, own
+from texpr.checks import faults
+from texpr.driver import Compiled, lower, own
 from texpr.ir import program as ir
 from texpr.ir.program import Function
 from texpr.ir.proof import UNPROVED
@@ -21,6 +22,7 @@ from texpr.ir.selection import AUTO, Selected, select_schedule
 from texpr.isa.registry import resolve
 from texpr.isa.target import Target
 from texpr.schedule.builder import Schedule
+from texpr.support.diagnostic import CompilerBug
 from texpr.support.expect import expect
 from texpr.support.record import as_dict
 from texpr.toolchain import Toolchain, shared, this_machine
@@ -55,6 +57,7 @@ def compile(
     machine = _at_hand(resolve(target), tools)
     compiled = lower(function, machine.name, sizes, schedule=select_schedule(function, _record(schedule), machine))
     unproved = any(directive.name == UNPROVED for directive in function.directives)
+    _require_legal(compiled)
     proved(compiled.function, compiled.plan).require(unproved)
     if compiled.target.family == "cpu":
         return runtime.load_cpu(tools, compiled.function, compiled.plan)
@@ -115,6 +118,7 @@ def parts(
     def made(at: int) -> bytes:
         function, machine, chosen = wanted[at]
         compiled = lower(function, machine.name, own(function, sizes), schedule=chosen)
+        _require_legal(compiled)
         shown = artifact.show(compiled.function, compiled.plan, compiled.source)
         return json.dumps(as_dict(shown)).encode()
 
@@ -135,3 +139,9 @@ def _at_hand(target: Target, tools: Toolchain) -> Target:
 def _record(schedule: Schedule | ir.Schedule | str) -> ir.Schedule | str:
     expect(schedule, (Schedule, ir.Schedule, str), _SCHEDULE)
     return schedule.record if isinstance(schedule, Schedule) else schedule
+
+
+def _require_legal(compiled: Compiled) -> None:
+    """Raises CompilerBug where directives made a wrong program of a right one: with what they made the plan is compared."""
+    for found in faults(compiled.function) if compiled.laid_out is not None else ():
+        raise CompilerBug(f"a schedule made a wrong program of a right one: {found.code}: {found.message}")

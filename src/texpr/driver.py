@@ -31,7 +31,7 @@ from texpr.schedule.apply import apply_schedule
 from texpr.schedule.apply import laid_out as follow_state
 from texpr.schedule.materialise import Materialised
 from texpr.sources import read_source
-from texpr.support.diagnostic import CompilerBug, Diagnostic, TexprError, error
+from texpr.support.diagnostic import Diagnostic, TexprError, error
 from texpr.support.expect import expect
 from texpr.support.record import Record, replace
 from texpr.support.span import Source
@@ -176,24 +176,12 @@ def _lowered(
 ) -> Compiled:
     if laid_out is not None:
         function = laid_out.function
-        _require_legal(function)
         after("scheduled", function)
     steps, notes = lower_function(function, machine, fixed)
     after("plan", steps)
     source = print_cpu(steps) if machine.family == "cpu" else print_kernels(steps, machine)
     after("source", source)
     return Compiled(function, machine, steps, notes, source, laid_out, schedule)
-
-
-DECIDED = ("E0401", "E0403", "E0404", "E0406", "E0407", "E0408")
-"""What makes a program wrong whoever runs its loops: not iterations that meet, which copies of the engine may."""
-
-
-def _require_legal(function: Function) -> None:
-    """Raises CompilerBug where what directives made of a right program is wrong; what cannot be decided is no sign of that."""
-    for found in check_function(function):
-        if found.code in DECIDED:
-            raise CompilerBug(f"a schedule made a wrong program of a right one: {found.code}: {found.message}")
 
 
 def fix_schedule(schedule: Schedule, fixed: Mapping[Sym, int]) -> Schedule:

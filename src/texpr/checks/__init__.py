@@ -1,5 +1,5 @@
 """Is a program legal? Each rule is one function from a `Subject` to diagnostics; `check` runs them all."""
 
-from texpr.checks.rules import check
+from texpr.checks.rules import check, faults
 
-__all__ = ["check"]
+__all__ = ["check", "faults"]

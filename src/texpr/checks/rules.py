@@ -55,6 +55,14 @@ def check(function: Function) -> tuple[Diagnostic, ...]:
     return tuple(sorted(reversed(once.values()), key=lambda d: _place(d.span)))
 
 
+def faults(function: Function) -> Iterator[Diagnostic]:
+    """What is surely wrong with `function`, which a schedule made: not what cannot be decided, nor iterations that meet, which
+    those of a copy by an engine may."""
+    subject = Subject(function)
+    for rule in (extents, divisors, bounds, coverage, integers):
+        yield from (found for found in rule(subject) if found.code.startswith("E04"))
+
+
 def _second_chance(rule: Rule, function: Function, diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
     """The findings, each undecided one replaced by an error at the same place that small sizes prove, if they do."""
     proved: dict[tuple[int, int], Diagnostic] = {}
