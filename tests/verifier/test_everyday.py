@@ -71,3 +71,26 @@ def test_a_test_of_data_is_asked_once_for_all_that_it_chooses() -> None:
     assert text.count(first) == 1
     assert open_of(proved(made.function, parse_plan(text))) == []
     assert open_of(proved(made.function, parse_plan(text.replace(first, f"{first} }} {asked} \n")))) != []
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("target", ["cpu", "sm_90a"])
+@pytest.mark.parametrize("name", ["recurrent", "recurrent_rows"])
+def test_a_sum_of_two_loops_is_moved_whole_to_its_own_element(name: str, target: str) -> None:
+    """In memory that the turns of a loop have one after the other."""
+    (function,) = driver.load(Path(__file__).parent / "everyday" / f"{name}.te").functions
+    made = driver.lower(function, target)
+    text = plan_text(made.plan)
+    stored = next(line for line in text.splitlines() if "g[" in line and "] = g_own_1" in line)
+    place = stored.strip().split(" = ")[0]
+    first, second = place[2:-1].split(", ")
+    for wrong in (
+        text.replace(f"{stored}\n", ""),
+        text.replace(stored, stored.replace("g_own_1", "g_own")),
+        text.replace(stored, f"{stored}\n{stored.replace('g_own_1', 'g_own')}"),
+        text.replace(f"{place} =", f"g[0, {second}] ="),
+        text.replace(f"{place} =", f"g[{first}, 0] ="),
+        text.replace("let g_own_1: f32 = g_own ", "let g_own_1: f32 = 0:f32 "),
+    ):
+        assert wrong != text
+        assert open_of(proved(made.function, parse_plan(wrong))) != []

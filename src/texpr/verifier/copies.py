@@ -8,6 +8,7 @@ to where it is read. At its time a copy touches no element that the program does
 from __future__ import annotations
 
 from texpr.affine.expr import expr
+from texpr.ir import program as ir
 from texpr.ir.tags import Moved
 from texpr.ir.value import Load, Ref
 from texpr.isa.levels import Space
@@ -24,11 +25,12 @@ def copied(event: Event, source: Load | Ref, tag: Moved, flow: Flow) -> tuple[Ac
     data decides whether it is made."""
     action, scopes = flow.program.actions[tag.action], flow.program.scopes
     found = {loop.sym: e for loop, e in zip(action.spot.loops, tag.indices, strict=False)}
-    around = [loop.sym for loop in action.spot.loops[: scopes[action.stored]]]
-    for place in (source, event.target):  # memory of the program holds its own elements
+    loops = action.spot.loops[: scopes[action.stored]]
+    around, meet = [loop.sym for loop in loops], any(isinstance(loop, ir.Par) for loop in loops)
+    for place in (source, event.target):  # memory of the program holds its own elements, of turns one after the other
         if isinstance(place, Load) and flow.space(place.buffer) is Space.GLOBAL:
             own = place.buffer in scopes or place.buffer.role != "local"
-            if own and (around or (place.buffer, place.index) != (action.stored, tag.element)):
+            if own and (meet or (place.buffer, place.index) != (action.stored, tag.element)):
                 return ()
     *before, at, _ = when(action.spot, found, 0)
     if not {*around} <= found.keys() or tag.side not in (-1, 1) or not isinstance(at, int) or event.site.tests:

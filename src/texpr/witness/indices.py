@@ -67,11 +67,17 @@ class Kept(Record):
 
     @property
     def in_copies(self) -> bool:
-        """Whether iterations have copies of the program's memory of their own, in one array, and the place in it is plain."""
+        """Whether iterations have copies of the program's memory of their own, in one array, and the place in it is plain.
+
+        Not all of them need to: turns of a loop of the host have the same one after another.
+        """
         shapes = [b.shape for b in (self.home, self.stored) if isinstance(b, Buffer)]
         places = {e.as_sym for e in self.index}
-        plain = None not in places and len(places) == len(self.index) == len(self.meant)
-        return len(shapes) == 2 and self.home.name == self.stored.name and plain and len(self.index) > len(shapes[1])
+        plain = None not in places and len(places) == len(self.index) <= len(self.meant)
+        if len(shapes) < 2 or self.home.name != self.stored.name or not plain:
+            return False
+        turned = shapes[0] != shapes[1] and {*shapes[0]} == {*shapes[1]}
+        return len(self.index) > len(shapes[1]) or (turned and len(self.index) == len(shapes[1]))
 
     def applied(self, given: Load | Ref, meant: Load | Ref, around: Sequence[Sym]) -> Iterator[tuple[Expr, Expr]]:
         """The equations which that suggests of another element there."""

@@ -412,7 +412,9 @@ class _Search(Mutable):
         what has its name."""
         if buffer not in self.asked.reading.spaces:
             copied = self.copied.get(buffer)
-            return (buffer,) if self.asked.program.scopes.get(buffer) == 0 else () if copied is None else (copied.stored,)
+            if copied is None:
+                return (buffer,) if buffer in self.asked.program.scopes else ()
+            return (copied.stored,)
         if self.asked.reading.spaces[buffer] not in (Space.SHARED, Space.LANES):
             return ()
         named = [stored for stored in self.asked.program.scopes if stored.name == buffer.name]
