@@ -55,7 +55,10 @@ def test_programs_mean_the_same(rewrite: Rewrite) -> None:
         function = arrange(function_of(program))
         sizes = next((s for s in program.sizes if 3 <= max(s.values()) <= 9), program.sizes[0])
         changed += check_same(function, rewrite, arguments(function, sizes, dict(program.below)), sizes)
-    assert changed >= (2 if rewrite is fused else 1)
+    sizes = {"n": 3, "m": 4}
+    function = arrange(_function("par n |i| { b[i] = 2 }\npar n |i| { seq m |j| reduce(b) { b[i] += x[i, j] } }"))
+    changed += check_same(function, rewrite, arguments(function, sizes, {}), sizes)
+    assert changed >= 2
 
 
 @pytest.mark.parametrize("rewrite", [fused, promoted])

@@ -108,6 +108,19 @@ def test_arranged_reductions_mean_the_same() -> None:
     assert min(forms[form] for form in ("atomic", "in order", "split", "team")) >= 3, forms
 
 
+@pytest.mark.parametrize(
+    ("body", "form"),
+    [
+        ("par n |i| { par m |j| reduce(y) { y[i] += x[i, j] } }", "team"),
+        ("par n |i| { par m |j| reduce(y) { y[i] += at[i] * i32(j) } }", "in order"),
+    ],
+)
+def test_rows_are_summed_into_what_is_there_by_teams(body: str, form: str) -> None:
+    """Threads side by side read a row side by side; where they would all read the same, one makes the sum."""
+    before = parse(f"{HEAD}{SIGNATURE}{FACTS}{{\n new z: i32[1]\n z[0] = 5\n {body}\n return z\n}}").functions[0]
+    assert _form(arrange(before)) == form
+
+
 def _check_forms(after: Function) -> None:
     """Every `par … reduce` left is atomic, or its accumulators do not depend on its index."""
     for stmt in ir.walk(after.body):

@@ -21,7 +21,7 @@ from math import inf, prod
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.updates import may_meet
-from texpr.ir.uses import bound, loads, symbols, used
+from texpr.ir.uses import bound, loads, symbols, used, written
 from texpr.ir.value import Buffer
 from texpr.mapping.apart import cut
 from texpr.mapping.bands import band, contiguous, rebuild
@@ -321,10 +321,9 @@ def _is_alone(
 ) -> bool:
     """Whether a sum in `body` reads nothing that `body` makes, so that it may be made before."""
     own = {target.buffer for each in found for target in each.targets}
-    written = {t.buffer for stmt in ir.walk(body) if isinstance(stmt, ir.Bind) for t in stmt.targets}
     read = {load.buffer for stmt in ir.walk(inner) for load in loads(stmt)}
     here = bound(body) - bound(rebuild(loops, inner))
-    return not (read - own) & written and not symbols(rebuild(loops, inner)) & here
+    return not (read - own) & written(body) and not symbols(rebuild(loops, inner)) & here
 
 
 def _reads_each(body: tuple[ir.Stmt, ...], loops: tuple[ir.Par, ...]) -> bool:
