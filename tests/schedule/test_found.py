@@ -7,7 +7,7 @@ import pytest
 from tests.schedule.laid import laid, refusal, wrong
 
 import texpr
-from texpr.ir.text import print_function
+from texpr.ir.text import print_directive, print_function
 from texpr.schedule.builder import Schedule
 
 ROWS = """
@@ -151,3 +151,22 @@ def test_lanes_of_a_vector_keep_their_number_where_their_loop_is_parted() -> Non
     assert "par 2 |b| #vector" in print_function(made.function)
     arrays = {name: np.arange(42, dtype=np.int32).reshape(7, 6) + at for at, name in enumerate("xy")}
     assert wrong(made, arrays) is None
+
+
+def test_python_says_what_a_text_says_of_extents_and_numbers_of_statements() -> None:
+    """`resize(to=)` and `distribute` with numbers could be written in a text alone."""
+    text = """
+fn low(x: i32[n, n]): i32[n] {
+    new y: i32[n]
+    par n |i| {
+        y[i] = 0
+        seq i + 1 |j| reduce(y) { y[i] += x[i, j] }
+        y[i] += 1
+    }
+    return y
+}
+schedule low for cuda { resize(j, to=n) -> p  distribute(i, 2, 1) -> (a, b) }"""
+    function = texpr.parse(text)["low"]
+    said = Schedule(function, target="sm_90a").resize("j", to="n", name="p").distribute("i", 2, 1, names=("a", "b"))
+    told = (said.record, function.schedules[0])
+    assert len({tuple(map(print_directive, each.directives)) for each in told}) == 1

@@ -77,9 +77,11 @@ class Schedule:
         """Two directly nested loops as one."""
         return self._and("merge", (outer, inner), {}, _one(name))
 
-    def resize(self, loop: str, left: Size, right: Size, *, name: str | None = None) -> Schedule:
-        """A loop (or dimension) with more iterations before and after; those are holes."""
-        return self._and("resize", (loop, left, right), {}, _one(name))
+    def resize(
+        self, loop: str, left: Size | None = None, right: Size | None = None, *, to: Size | None = None, name: str | None = None
+    ) -> Schedule:
+        """A loop (or dimension) with more iterations before and after, or as many in all as `to` says; those are holes."""
+        return self._and("resize", (loop, left, right), {"to": to}, _one(name))
 
     def swizzle(
         self, outer: str, inner: str, *, xor: int | None = None, shift: bool = False, names: tuple[str, ...] = ()
@@ -91,9 +93,9 @@ class Schedule:
         """The loops, which lie on one path, in this order from outside in (or the dimensions of a local's memory)."""
         return self._and("reorder", loops, {}, ())
 
-    def distribute(self, loop: str, *, names: tuple[str, ...] = ()) -> Schedule:
-        """A loop around each statement of its body alone."""
-        return self._and("distribute", (loop,), {}, names)
+    def distribute(self, loop: str, *statements: int, names: tuple[str, ...] = ()) -> Schedule:
+        """A loop around each statement of its body alone, or around as many as each number says."""
+        return self._and("distribute", (loop, *statements), {}, names)
 
     def serial(self, loop: str) -> Schedule:
         """The iterations of a `par` in order, as those of a `seq`."""

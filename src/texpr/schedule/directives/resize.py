@@ -3,6 +3,7 @@
 Before: par N |i| { … i … }       After: par N + l + r |p| { … p - l … }, where that is in 0..N
 
 Negative numbers leave iterations out again: legal where those are holes of an earlier transform, refused with an index else.
+`resize(i, to=n)` gives it as many as hold all its iterations, whatever loops around it say: a triangle becomes a square.
 On the memory of a local, `resize(As.d1, 0, 1)` pads its rows.
 """
 
