@@ -170,3 +170,48 @@ schedule low for cuda { resize(j, to=n) -> p  distribute(i, 2, 1) -> (a, b) }"""
     said = Schedule(function, target="sm_90a").resize("j", to="n", name="p").distribute("i", 2, 1, names=("a", "b"))
     told = (said.record, function.schedules[0])
     assert len({tuple(map(print_directive, each.directives)) for each in told}) == 1
+
+
+def test_vectors_of_which_none_divides_a_sector() -> None:
+    """Three words at a time begin at every fourth byte of some sector: the least a box touches is counted over these."""
+    text = """
+    fn f(y: i32[1]): i32[1, 1] {
+        new p: i32[1, 1]
+        par 1 |i| { par 1 |k| {
+            new v: i32[40]
+            par 40 |d| { v[d] = 3 }
+            par 40 |e| { v[e] = 4 }
+            p[k, i] = y[k] + v[i + 1]
+        } }
+        return p
+    }
+    schedule f {
+        distribute(k) -> (k1, k2, k3)
+        split(d, 3) -> (do, di)
+        vectorize(di)
+        pipeline(i, v, stages=2)
+    }"""
+    with pytest.raises(texpr.TexprError, match=r"E0911: .*3 elements of `v` are 12 bytes"):
+        texpr.compile(texpr.parse(text)["f"], target="sm_90a", emulate=True)
+
+
+def test_an_array_that_is_seen_in_two_shapes() -> None:
+    """Parts of two lengths: which elements meet is not asked dimension by dimension where two views have not the same ones."""
+    text = """
+    fn f(x: f32[D], y: f32[L, D]): f32[L, D] {
+        new z: f32[L, D]
+        par L |i| {
+            new acc: f32[D]
+            par D |d| { acc[d] = x[d] }
+            par D |e| { acc[e] = acc[e] + y[i, e] }
+            par D |g| { z[i, g] = acc[g] }
+        }
+        return z
+    }
+    schedule f {
+        split(d, parts=L + 1) -> (d1, d2)
+        split(e, 8) -> (e1, e2)
+    }"""
+    kernel = texpr.compile(texpr.parse(text)["f"], target="sm_90a", emulate=True)
+    x, y = np.arange(20, dtype=np.float32), np.ones((3, 20), np.float32)
+    np.testing.assert_array_equal(kernel(x, y), x + y)

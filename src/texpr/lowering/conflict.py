@@ -10,11 +10,12 @@ from texpr.ir import program as ir
 from texpr.lowering.barriers import Scope, parts
 from texpr.lowering.team import Leaf
 from texpr.mapping.nest import Nest
-from texpr.presburger.formula import TRUE, Formula, between, compare, conj, disj, equal
+from texpr.presburger.formula import TRUE, Formula, between, compare, conj, disj
 from texpr.presburger.linear import NotAffine
 from texpr.presburger.maps import left, right
 from texpr.presburger.points import Points
 from texpr.presburger.raw import Undecided
+from texpr.relation.dependence import comparable, meeting_formula
 from texpr.relation.model import Access, Model
 from texpr.support.record import Mutable, Record, field, replace
 
@@ -111,7 +112,7 @@ class Conflict(Record, eq=False, dict=True):
     def _is_apart(self) -> bool:
         """Whether the ends differ in a dimension where both have a number."""
         one, other = self.source.access, self.sink.access
-        pairs = zip(one.index, other.index, strict=False) if one.shape == other.shape else ()
+        pairs = zip(one.index, other.index, strict=False) if comparable(one, other) else ()
         return any(a.is_constant and b.is_constant and a is not b for a, b in pairs)
 
     def _in_order(self) -> Iterator[Formula]:
@@ -124,13 +125,8 @@ class Conflict(Record, eq=False, dict=True):
     def _meeting(self) -> Formula:
         """That both ends happen, and touch one element."""
         source, sink = self.source.access, self.sink.access
-        first, at = source.as_source
-        second, to = sink.as_sink
-        grid = {m.loop.sym for m in self.nest.grid}
-        both = [s for s in source.instance.syms if s in grid and s in sink.instance.syms]
-        same = equal([expr(left(s)) for s in both], [expr(right(s)) for s in both])
-        element = (equal(at, to),) if source.shape == sink.shape else ()
-        return conj((self.model.facts, first, second, *element, same))
+        grid = frozenset(m.loop.sym for m in self.nest.grid)
+        return conj((self.model.facts, meeting_formula(source, sink, grid)))
 
 
 class _Shared(Mutable):

@@ -20,12 +20,13 @@ from texpr.lowering.owners import THREAD, WAYS, Dealt, Frame, Lanes, Price, Seen
 from texpr.lowering.team import Team, Who
 from texpr.mapping.cost import WORD, Point, rounds
 from texpr.mapping.nest import LoopMap, Nest, Role
-from texpr.presburger.formula import Formula, between, compare, conj, differ, disj, equal
+from texpr.presburger.formula import Formula, between, compare, conj, differ, disj
 from texpr.presburger.linear import NotAffine
 from texpr.presburger.maps import left, right
 from texpr.presburger.points import Points
 from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
+from texpr.relation.dependence import meeting_formula
 from texpr.schedule.marks import ASYNC, TENSOR, VECTOR, mark
 from texpr.support.diagnostic import Note
 from texpr.support.record import Mutable, field
@@ -169,14 +170,11 @@ class Shuffles(Mutable):
         raise Unfit(f"an element {reason}", *(_note(end, point, name) for end, name in ((one, left), (other, right))))
 
     def _apart(self, one: End, other: End, width: int) -> Formula:
-        first, at = one.access.as_source
-        second, to = other.access.as_sink
-        scope = self.needs.model.scope_syms(one.access.buffer)
-        same = equal([expr(left(s)) for s in scope], [expr(right(s)) for s in scope])
+        meeting = meeting_formula(one.access, other.access, self.needs.model.scope_syms(one.access.buffer))
         groups = [_number(end, name) // width for end, name in ((one, left), (other, right))]
         apart = disj((compare("<", *groups), compare(">", *groups)))
         every = (compare(op, s, n) for s in (left(THREAD), right(THREAD)) for op, n in ((">=", 0), ("<", self.nest.team)))
-        return conj((self.needs.model.facts, first, second, equal(at, to), same, apart, *every))
+        return conj((self.needs.model.facts, meeting, apart, *every))
 
     def _price(self, found: Dealt, ends: list[End], asked: list[tuple[End, Seen]]) -> Price:
         """Of one run of the nest; sizes that are open count as many."""

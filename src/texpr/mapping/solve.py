@@ -268,7 +268,7 @@ class _Search(Mutable, dict=True):
 def _fewest(steps: tuple[tuple[int, int], ...], width: int, request: Request) -> int:
     """The least weighted sectors and lines of a box, wherever it begins."""
     offsets = sums(steps)
-    sectors = min(touching(offsets, width, request.sector))
+    sectors = min(touching(offsets, gcd(width, request.sector), request.sector))
     return WEIGHTS.sector * sectors + WEIGHTS.line * max(1, -(-sectors * request.sector // request.line))
 
 

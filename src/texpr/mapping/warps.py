@@ -245,7 +245,7 @@ def _touched(offsets: tuple[int, ...], starts: dict[int, int], request: Request)
 
 @lru_cache(REMEMBERED)
 def touching(offsets: tuple[int, ...], unit: int, size: int) -> tuple[int, ...]:
-    """How many windows of `size` bytes elements at `offsets` touch, for each start that is a multiple of `unit`.
+    """How many windows of `size` bytes elements at `offsets` touch, for each start that is a multiple of `unit`, its divisor.
 
     Each element is in the window of the one before it, or, where a window ends between them, in another.
     """
