@@ -160,11 +160,15 @@ class New(Record, eq=False):
 
 
 class Let(Record, eq=False):
-    """`let sym = value`: a value read here, once. The frontend substitutes affine ones away, so this one reads data."""
+    """`let sym = value`: a value read here, once. The frontend substitutes affine ones away, so this one reads data.
+
+    `instance`: as for `Bind`.
+    """
 
     sym: Sym
     value: Value
     span: Span = NOWHERE
+    instance: tuple[Expr, ...] = ()
 
 
 class Bind(Record, eq=False):
@@ -172,12 +176,16 @@ class Bind(Record, eq=False):
 
     Several targets: a tuple update `(m, at) max= (x, i)`, `max` or `min` only: lexicographic on the first, ties to the smaller
     second, and so on; or, with no update, a simultaneous assignment. Values have their target's type.
+
+    `instance`: in a program that a schedule laid out, which statement of the one that was written it does, by number, and for
+    which indices of the loops around that, outermost first; a hint, which nobody believes. Nothing where it is of none.
     """
 
     targets: tuple[Load, ...]
     values: tuple[Value, ...]
     update: Update | None = None
     span: Span = NOWHERE
+    instance: tuple[Expr, ...] = ()
 
 
 class If(Record, eq=False):

@@ -77,11 +77,13 @@ class Rewriter(Record):
                 return replace(stmt, extent=self.index(stmt.extent), body=self.block(stmt.body), reduce=reduce)
             case ir.New():
                 return replace(stmt, buffer=self.buffer(stmt.buffer))
-            case ir.Let() | ir.Anchor():
+            case ir.Let():
+                return replace(stmt, value=self.value(stmt.value), instance=tuple(map(self.index, stmt.instance)))
+            case ir.Anchor():
                 return replace(stmt, value=self.value(stmt.value))
             case ir.Bind():
-                targets = tuple(self.target(t) for t in stmt.targets)
-                return replace(stmt, targets=targets, values=tuple(self.value(v) for v in stmt.values))
+                targets, instance = tuple(map(self.target, stmt.targets)), tuple(map(self.index, stmt.instance))
+                return replace(stmt, targets=targets, values=tuple(map(self.value, stmt.values)), instance=instance)
             case ir.If():
                 condition = self.value(stmt.condition)
                 return replace(stmt, condition=condition, then=self.block(stmt.then), orelse=self.block(stmt.orelse))

@@ -7,7 +7,7 @@ from typing import cast
 
 from texpr.affine.expr import Expr, Sym
 from texpr.ir.types import DType
-from texpr.ir.value import Buffer
+from texpr.ir.value import Buffer, Literal, Value
 from texpr.support.record import is_record, names
 from texpr.support.span import Span
 
@@ -18,6 +18,14 @@ def same(a: object, b: object) -> bool:
     Buffers must correspond one to one: two uses of one buffer on one side are two uses of one buffer on the other.
     """
     return _Comparison().same(a, b)
+
+
+def same_constant(a: Value, b: Value) -> bool:
+    """Whether two values are built alike, or are the same float, to the bit, or both no number."""
+    if same(a, b) or not (isinstance(a, Literal) and isinstance(b, Literal)) or a.dtype != b.dtype or not a.dtype.is_float:
+        return same(a, b)
+    x, y = float(a.value), float(b.value)
+    return x.hex() == y.hex() or (x != x and y != y)
 
 
 _PLAIN = (Sym, Expr, DType, str, int)

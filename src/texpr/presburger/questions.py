@@ -12,9 +12,11 @@ from contextlib import suppress
 from functools import lru_cache
 from itertools import combinations
 
-from texpr.affine.expr import Number, Sym, expr
+from texpr.affine.expr import Expr, Max, Number, Sym, children, expr
+from texpr.affine.facts import Known
+from texpr.affine.simplify import Simplifier
 from texpr.presburger.digits import in_digits
-from texpr.presburger.formula import TRUE, And, Eq, Formula, Ge, Or, conj, differ, disj, leaves, rename, syms
+from texpr.presburger.formula import TRUE, And, Eq, Formula, Ge, Or, between, conj, differ, disj, leaves, mapped, rename, syms
 from texpr.presburger.omega import refuted
 from texpr.presburger.products import multiplied, without_divisions
 from texpr.presburger.raw import Undecided
@@ -61,6 +63,34 @@ def witness(parts: Iterable[Formula], premises: Formula) -> Point | None:
 
 
 def _point(facts: list[Formula], premises: Formula) -> Point | None:
+    """A point with `facts`: where the greater of a size and a number is one of them, and where it is the other."""
+    chosen = next((found for fact in facts for value in leaves(fact) for found in _greater(value)), None)
+    if chosen is None or chosen[0] not in syms(premises):
+        return _single(facts, premises)
+    size, number = chosen
+    for low, high in ((number, MOST), (0, number - 1)):
+        plain = Simplifier(Known({size: (low, high)}))
+        point = _point([between(low, size, high + 1), *(mapped(fact, plain) for fact in facts)], premises)
+        if point is not None:
+            return point
+    return None
+
+
+@lru_cache(maxsize=1 << 14)
+def _greater(value: Expr) -> tuple[tuple[Sym, int], ...]:
+    """The symbols and numbers of which an expression names the greater."""
+    found: list[tuple[Sym, int]] = []
+    for atom in (atom for monomial, _ in value.terms for atom in monomial if not isinstance(atom, Sym)):
+        match atom:
+            case Max((one, other)) if other.is_constant != one.is_constant:
+                size, number = (one, other) if other.is_constant else (other, one)
+                found += [] if size.as_sym is None else [(size.as_sym, number.constant)]
+            case _:
+                found += [each for part in children(atom) for each in _greater(part)]
+    return tuple(found)
+
+
+def _single(facts: list[Formula], premises: Formula) -> Point | None:
     plain = without_divisions(facts, premises)
     try:
         found = _witness([*multiplied(plain, premises), *divisions(plain)], premises)
@@ -72,9 +102,10 @@ def _point(facts: list[Formula], premises: Formula) -> Point | None:
         return found
     sizes = {sym: expr(found.get(sym, 0)) for sym in syms(premises)}  # of which the unknowns were products, or quotients
     found = _witness([rename(fact, sizes) for fact in (*facts, premises)], TRUE)
-    if found is None:
+    point = {**(found or {}), **{sym: value.constant for sym, value in sizes.items()}}
+    if found is None or not all(_is_met(fact, point) for fact in facts):
         raise Undecided("by what products of sizes are")
-    return {**found, **{sym: value.constant for sym, value in sizes.items()}}
+    return point
 
 
 def _tried(facts: list[Formula], premises: Formula) -> Point | None:

@@ -1,7 +1,8 @@
 """That for each point there is something, at coordinates that somebody says, who is not believed.
 
 The coordinates are put in, and no point must remain: so a question with a "there is" becomes one without. If one remains, all
-coordinates are tried at that point, with numbers: either there is nothing, or it was not said where it is.
+coordinates are tried at that point, with numbers: either there is nothing, or it was not said where it is. The solver may be
+asked to find all coordinates by itself then, which takes it longer.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
-from texpr.presburger.formula import TRUE, Eq, Formula, Ge, conj, mapped, negate, rename
+from texpr.presburger.formula import TRUE, Eq, Formula, Ge, conj, mapped, negate, rename, syms
 from texpr.presburger.questions import Point, witness
 from texpr.presburger.raw import Undecided
-from texpr.presburger.relaxed import flat
+from texpr.presburger.relaxed import flat, relaxed
+from texpr.presburger.sets import Set
 from texpr.support.record import Record
 
 
@@ -49,16 +51,34 @@ def is_plain(fact: Formula, known: Known) -> bool:
 
 
 def nowhere(
-    facts: Sequence[Formula], found: Sequence[There], premises: Formula, plain: Simplifier | None = None
+    facts: Sequence[Formula],
+    found: Sequence[There],
+    premises: Formula,
+    plain: Simplifier | None = None,
+    *,
+    solving: bool = False,
 ) -> Point | None:
-    """A point with `facts` for which there is none of `found`. `plain`: knows ranges of who asks. Raises Undecided."""
+    """A point with `facts` for which there is none of `found`. `plain`: knows ranges of who asks. `solving`: coordinates are
+    looked for that are not said. Raises Undecided."""
     known, plain = {*flat(facts)}, plain or Simplifier(Known({}))
     missed = [missed for each in found for missed in each.missed(known, plain)]
     point = witness((*facts, *missed), premises)
     if point is None:
         return None
     numbers = {sym: expr(value) for sym, value in point.items()}
+    if all(witness([rename(fact, numbers) for fact in each.facts], TRUE) is None for each in found):
+        return point
+    if solving and _is_everywhere((*facts, premises), found):
+        return None
+    raise Undecided(f"where it is done was not said at {', '.join(f'{s} = {v}' for s, v in point.items())}")
+
+
+def _is_everywhere(facts: Sequence[Formula], found: Sequence[There]) -> bool:
+    """Whether at every point with `facts` there is one of `found`. Raises Undecided."""
+    left = Set.of((), relaxed(conj(facts)))
     for each in found:
-        if witness([rename(fact, numbers) for fact in each.facts], TRUE) is not None:
-            raise Undecided(f"where it is done was not said at {', '.join(f'{s} = {v}' for s, v in point.items())}")
-    return point
+        own, own_names = relaxed(conj(each.facts)), {*each.names.values()}
+        unknown = (s for s in syms(own) - syms(conj(each.facts)) if s.name.startswith("⟪"))
+        if not any(name.name in s.name for s in unknown for name in own_names):
+            left = left.subtract(Set.of((), own, exists=tuple(own_names)))
+    return left.is_empty()

@@ -17,13 +17,23 @@ from texpr.ir.value import Buffer
 from texpr.isa.levels import Space
 from texpr.presburger.formula import FALSE, Eq, Formula, Ge, compare, conj, differ, disj, rename
 from texpr.presburger.raw import Undecided
-from texpr.reading.actions import ARMS
+from texpr.reading.actions import ARMS, Spot
 from texpr.reading.events import Launch, Site
 from texpr.support.record import Record, derive, field
 
 When: TypeAlias = tuple["int | tuple[ir.Loop, Expr]", ...]
 Case: TypeAlias = tuple[bool, Formula]
 Run: TypeAlias = tuple["int | k.For | k.HostLoop", "int | k.For | k.HostLoop"]
+
+
+def when(spot: Spot, indices: Mapping[Sym, Sym | Expr], last: int) -> When:
+    """The time of an instance in the program, in coordinates of the kernel; of a whole loop where its index is not given."""
+    found: list[int | tuple[ir.Loop, Expr]] = []
+    for step in spot.time:
+        if not isinstance(step, int) and step.sym not in indices:
+            break
+        found.append(step if isinstance(step, int) else (step, expr(indices[step.sym])))
+    return (*found, last)
 
 
 def is_free(loop: ir.Loop, stored: Buffer | Sym | None) -> bool:

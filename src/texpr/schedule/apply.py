@@ -5,6 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from texpr.ir import program as ir
+from texpr.ir.instances import numbered
 from texpr.isa.target import Target
 from texpr.schedule.call import Call
 from texpr.schedule.marks import BLOCKS
@@ -21,7 +22,7 @@ from texpr.support.record import replace
 
 def start(function: ir.Function, target: Target) -> State:
     """A checked function before any directive."""
-    return State(function, target)
+    return State(numbered(function), target)
 
 
 def follow(state: State, directive: ir.Directive) -> State:

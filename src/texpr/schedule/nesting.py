@@ -196,7 +196,7 @@ class Nesting(Mutable):
 def _kept(stmt: ir.Stmt, let: ir.Let, place: Load) -> ir.Stmt:
     """`stmt` with what `let` says read at `place`, where it writes that itself."""
     if stmt is let:
-        return ir.Bind((place,), (let.value,), span=let.span)
+        return ir.Bind((place,), (let.value,), span=let.span, instance=let.instance)
 
     def value(old: Value) -> Value:
         return map_value(old, lambda node: place if isinstance(node, Ref) and node.sym == let.sym else None)

@@ -16,7 +16,8 @@ from texpr.presburger.formula import Eq
 from texpr.presburger.questions import Point
 from texpr.presburger.there import There, nowhere
 from texpr.reading.events import Event
-from texpr.verifier.flow import Access, Flow, apart, when
+from texpr.reading.order import when
+from texpr.verifier.flow import Access, Flow, apart
 from texpr.verifier.match import home_of, subscripts
 
 

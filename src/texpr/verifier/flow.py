@@ -28,7 +28,7 @@ from texpr.presburger.there import There, is_plain, nowhere
 from texpr.reading import order
 from texpr.reading.actions import Action, Program, Spot
 from texpr.reading.events import Event, Launch, Reading, Site, plainly, ranged
-from texpr.reading.order import Names, Sides, When
+from texpr.reading.order import Names, Sides, When, when
 from texpr.support.record import Mutable, Record, field
 from texpr.verifier.asked import element
 from texpr.verifier.landing import Landing, known, landed, not_landed, same
@@ -84,16 +84,6 @@ class Access(Record, eq=False):
 
     def __str__(self) -> str:
         return element(self.home, self.index)
-
-
-def when(spot: Spot, indices: Mapping[Sym, Sym | Expr], last: int) -> When:
-    """The time of an instance in the program, in coordinates of the kernel; of a whole loop where its index is not given."""
-    found: list[int | tuple[ir.Loop, Expr]] = []
-    for step in spot.time:
-        if not isinstance(step, int) and step.sym not in indices:
-            break
-        found.append(step if isinstance(step, int) else (step, expr(indices[step.sym])))
-    return (*found, last)
 
 
 def at_end(result: Buffer, event: Event) -> Access:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr, number_of
-from texpr.ir.structure import same
+from texpr.ir.structure import same_constant
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Space
 from texpr.presburger.formula import FALSE, Eq, Formula, conj, negate, rename, syms
@@ -201,14 +201,6 @@ class Pairing(Mutable):
         if idle:
             event = replace(event, site=replace(site, domain=(*site.domain, *idle)))
         return Match(event, self.action, indices, tuple(self.operands), inverse, self.partial, self.tested)
-
-
-def same_constant(a: Value, b: Value) -> bool:
-    """Whether two values are built alike, or are the same float, to the bit, or both no number."""
-    if same(a, b) or not (isinstance(a, Literal) and isinstance(b, Literal)) or a.dtype != b.dtype or not a.dtype.is_float:
-        return same(a, b)
-    x, y = float(a.value), float(b.value)
-    return x.hex() == y.hex() or (x != x and y != y)
 
 
 def home_of(place: Load | Ref) -> Buffer | Sym:

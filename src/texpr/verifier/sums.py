@@ -20,7 +20,7 @@ from typing import TypeAlias
 from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.ir.structure import same
+from texpr.ir.structure import same, same_constant
 from texpr.ir.tags import ELEMENTS, Joined, Statement, Step, Tag
 from texpr.ir.updates import EXACTLY_ONCE_FREE, combine, identity, taken
 from texpr.ir.value import Buffer, Load, Ref, Value, walk
@@ -34,7 +34,7 @@ from texpr.reading.order import sides_of
 from texpr.support.record import Mutable, Record, field, replace
 from texpr.verifier.asked import Asked, Told
 from texpr.verifier.flow import Access, Flow, Home
-from texpr.verifier.match import Match, home_of, same_constant, subscripts
+from texpr.verifier.match import Match, home_of, subscripts
 
 Doubt: TypeAlias = tuple[Event, str, tuple[Formula, ...]]
 """Of which event what is to be shown: that facts never hold together."""

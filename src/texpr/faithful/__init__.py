@@ -1,0 +1,5 @@
+"""That a program as a schedule laid it out does what was written: proved, so that no directive need be believed."""
+
+from texpr.faithful.prove import faithful
+
+__all__ = ["faithful"]

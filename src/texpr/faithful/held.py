@@ -1,0 +1,180 @@
+"""That where an element is read it is: written there before, or copied from where it is, and not changed since.
+
+Most memory is the only one in which its elements are, each at a place of its own: there is nothing to ask. An element may be in
+several. One of them is where it belongs, if it has a place of its own there and comes back behind each change elsewhere. In any
+other it has to be put before it is read.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, combinations_with_replacement
+
+from texpr.affine.expr import Sym, expr
+from texpr.faithful.accesses import Access, Home, Named, named, placed, same, there
+from texpr.faithful.asked import Asked, Told
+from texpr.faithful.order import any_of, meeting
+from texpr.ir.value import Buffer
+from texpr.presburger.formula import Formula, conj, differ, rename
+from texpr.presburger.questions import Point, witness
+from texpr.presburger.raw import Undecided
+from texpr.presburger.there import There, nowhere
+from texpr.reading.order import precedes
+from texpr.support.record import Mutable, field
+
+END = (1 << 30,)
+"""When all is done."""
+
+
+class Held(Mutable):
+    """Where elements are. `given`: memory that callers know; `results`: what they read in the end."""
+
+    accesses: Sequence[Access]
+    given: Mapping[Buffer, Buffer]
+    results: Sequence[Buffer]
+    premises: Formula
+    by_home: dict[Home, list[Access]] = field(default_factory=lambda: defaultdict(list[Access]))
+    by_stored: dict[Home, list[Access]] = field(default_factory=lambda: defaultdict(list[Access]))
+    own: dict[Home, bool] = field(default_factory=dict[Home, bool])
+
+    def __post_init__(self) -> None:
+        for access in self.accesses:
+            self.by_home[access.home].append(access)
+            if access.stored is not None:
+                self.by_stored[access.stored].append(access)
+
+    def questions(self) -> Iterator[Asked]:
+        """What is read is there; and iterations of a `par` meet at no place where that does not follow from the order."""
+        for home, accesses in self.by_home.items():
+            alone = self.alone(home)
+            for a, b in combinations_with_replacement(accesses, 2):
+                in_order = alone or (home in self.given and a.does is not None and b.does is not None)
+                if (a.write or b.write) and (not in_order or (a.is_update and b.is_update)):
+                    told = Told("apart", f"{a} and {b}", "iterations of a par meet nowhere", a.action.span)
+                    yield told, meeting, (named(a, "◁"), named(b, "▷"), home, self.premises)
+        for stored, accesses in self.by_stored.items():
+            for read in chain((a for a in accesses if not a.write and not self.alone(a.home)), self.ends(stored)):
+                told = Told(
+                    "what is read is there", f"{read}, of {stored.name}", "written, or copied, before", read.action.span
+                )
+                yield told, self.stale, (named(read, "▷"),)
+
+    def ends(self, stored: Home) -> Iterator[Access]:
+        """Who reads a result in the end."""
+        for home in (b for b in self.results if self.given[b] == stored and not (self.by_home[b] and self.alone(b))):
+            dims = tuple(Sym(f"element {n}") for n in range(home.rank))
+            place = tuple(map(expr, dims))
+            yield Access(self.accesses[-1].action, dims, (), home, place, False, END, stored, place)
+
+    def alone(self, home: Home) -> bool:
+        """Whether elements of one memory are in this one only, each at a place of its own, and nothing else is there."""
+        accesses = self.by_home[home]
+        stored = accesses[0].stored if accesses else None
+        here = stored is not None and len(self.by_stored[stored]) == len(accesses)
+        return not accesses or (
+            here and any(a.does is not None for a in accesses if a.write or home in self.given) and self.belongs(home)
+        )
+
+    def belongs(self, home: Home) -> bool:
+        """Whether all in a memory are elements of one other, each at a place of its own."""
+        if home not in self.own:
+            accesses = self.by_home[home]
+            plain = len({a.stored for a in accesses}) == 1 and accesses[0].stored is not None
+            pairs = combinations_with_replacement(accesses, 2)
+            try:
+                self.own[home] = plain and (
+                    all(a.place == a.element for a in accesses)
+                    or all(self.parted(named(a, "◁"), named(b, "▷")) is None for a, b in pairs)
+                )
+            except Undecided:
+                self.own[home] = False
+        return self.own[home]
+
+    def parted(self, a: Named, b: Named) -> Point | None:
+        """One place of two elements, or one element at two places. Raises Undecided."""
+        one = conj((*same(a.place, b.place), differ(a.element, b.element)))
+        two = conj((*same(a.element, b.element), differ(a.place, b.place)))
+        return any_of((*a.where, *b.where), (one, two), self.premises)
+
+    def stale(self, read: Named) -> Point | None:
+        """An instance of a read where an element is not what it is in the written program. Raises Undecided."""
+        home, stored = read.access.home, read.access.stored
+        own = self.by_stored[stored] if stored is not None else []
+        moved = [w for w in own if w.write and w.does is not None and w.home != home]
+        if home in self.given:
+            return self.not_back(read, moved)
+        put = [w for w in own if w.write and w.home == home]
+        try:
+            missing = self.not_put(read, moved, [w for w in put if w.is_certain])
+        except Undecided:
+            if not any(w.does is not None for w in put) or not self.belongs(home):
+                raise
+            return self.not_back(read, moved)
+        if missing is not None and any(w.does is not None for w in put) and self.belongs(home):
+            return self.not_back(read, moved)
+        return missing
+
+    def not_back(self, read: Named, moved: Sequence[Access]) -> Point | None:
+        """An element that was changed elsewhere, and not copied back before it is read. Raises Undecided."""
+        copies = [w for w in self.by_home[read.access.home] if w.write and w.does is None]
+        if not self.belongs(read.access.home):
+            raise Undecided("something else may be there")
+        for change in (named(other, "◁") for other in moved):
+            facts = [*read.where, *change.where, *same(change.element, read.element), precedes(change.time, read.time, None)]
+            back = [self.comes_back(named(copy, "○"), change, read) for copy in copies]
+            point = nowhere(facts, back, self.premises, solving=True)
+            if point is not None:
+                return point
+        return None
+
+    def comes_back(self, copy: Named, change: Named, read: Named) -> There:
+        """That a copy brings back what was changed, before it is read."""
+        source = next(a for a in self.accesses if a.action is copy.access.action and not a.write)
+        pairs = [*zip(copy.element, read.element, strict=True)]
+        if source.home == change.access.home:
+            pairs = [*zip(map(copy.names, source.place), change.place, strict=True), *pairs]
+        return there(copy, change, pairs, (precedes(change.time, copy.time, None), precedes(copy.time, read.time, None)))
+
+    def not_put(self, read: Named, moved: Sequence[Access], writes: Sequence[Access]) -> Point | None:
+        """An element that was not put where it is read, or of which something came since. Raises Undecided."""
+        good, why = list[There](), None
+        for write in writes:
+            each = named(write, "○")
+            pairs = [*zip(each.place, read.place, strict=True), *zip(each.element, read.element, strict=True)]
+            before = there(each, read, pairs, (precedes(each.time, read.time, None),))
+            broken = self.spoiled(write, before, read, moved)
+            if broken is not None:
+                why = broken
+                continue
+            good.append(before)
+            if self.is_everywhere(read, good):
+                return None
+        left = nowhere(read.where, good, self.premises, solving=True)
+        return left and (why or left)
+
+    def is_everywhere(self, read: Named, good: Sequence[There]) -> bool:
+        try:
+            return nowhere(read.where, good, self.premises, solving=True) is None
+        except Undecided:
+            return False
+
+    def spoiled(self, write: Access, before: There, read: Named, moved: Sequence[Access]) -> Point | None:
+        """What comes between a write and a read: something else at that place, or a change of the element elsewhere."""
+        (said,) = before.said
+        at = dict(zip(before.names.values(), said, strict=True))
+        begun = placed(write, dict(zip(write.dims, said, strict=True))).time
+        known = [*read.where, *(rename(f, at) for f in before.facts)]
+        here = [o for o in self.by_home[read.access.home] if o.write]
+        for other in (*here, *moved):
+            its = named(other, "◁")
+            if other in moved:
+                wrong = [*same(its.element, read.element)]
+            else:
+                apart = [differ(its.element, read.element)] if other.stored == read.access.stored else []
+                wrong = [*same(its.place, read.place), *apart]
+            between = precedes(begun, its.time, None), precedes(its.time, read.time, None)
+            point = witness((*known, *its.where, *wrong, *between), self.premises)
+            if point is not None:
+                return point
+        return None

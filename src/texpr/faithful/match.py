@@ -1,0 +1,203 @@
+"""What each statement of a program as it is laid out does: one that was written, of some indices, or a copy of an element."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations_with_replacement
+
+from texpr.affine.expr import Expr, Sym, expr, number_of
+from texpr.faithful.accesses import Access, Home, found, home_of, named, place_of, placed, same, there, touched
+from texpr.faithful.asked import Asked, Told
+from texpr.faithful.compare import Comparison, Operand, Unlike, writer
+from texpr.ir import program as ir
+from texpr.ir.value import Buffer, Literal, Load, Ref
+from texpr.presburger.formula import TRUE, Eq, Formula, conj, differ, negate, rename
+from texpr.presburger.questions import Point, witness
+from texpr.presburger.there import nowhere
+from texpr.reading.actions import Action, Program, Spot, indices
+from texpr.reading.order import When, when
+from texpr.support.record import Mutable, field, replace
+
+Done = tuple[Access, Mapping[Sym, Expr]]
+"""The write of a statement that does a written one, and of which indices."""
+
+
+class Matches(Mutable):
+    """The accesses of the program as it is `laid` out. `given`: what callers know, of the one and of the other program.
+
+    `strange`: statements of which it is not known what they do; `asked`: what must hold of the others.
+    """
+
+    written: Program
+    laid: Program
+    given: Mapping[Buffer, Buffer]
+    premises: Formula
+    accesses: list[Access] = field(default_factory=list[Access])
+    done: dict[Action, list[Done]] = field(default_factory=lambda: defaultdict(list[Done]))
+    numbers: dict[Sym, Expr] = field(default_factory=dict[Sym, Expr])
+    strange: list[tuple[Action, str]] = field(default_factory=list[tuple[Action, str]])
+    asked: list[Asked] = field(default_factory=list[Asked])
+
+    def run(self) -> None:
+        """Takes statement by statement; copies of what is copied come when that is known."""
+        wanted, slots = defaultdict[Expr, list[Action]](list), defaultdict[object, int](int)
+        for action in self.written.actions:
+            if action.stmt.instance:
+                wanted[action.stmt.instance[0]].append(action)
+        copies = list[Action]()
+        for action in self.laid.actions:
+            if action.stmt.instance:
+                number, *at = action.stmt.instance
+                meant, slots[action.stmt] = wanted[number][slots[action.stmt]], slots[action.stmt] + 1
+                self.statement(action, meant, dict(zip(indices(meant.spot), at, strict=True)))
+            elif not isinstance(action.target, Ref):  # that a test is kept is no statement
+                copies.append(action)
+        before = -1
+        while len(copies) != before:
+            before, copies = len(copies), [action for action in copies if not self.copy(action)]
+        self.strange += ((action, "no statement, and no copy") for action in copies)
+
+    def statement(self, action: Action, meant: Action, at: Mapping[Sym, Expr], anew: bool = False) -> None:
+        """That a statement does a written one, of the indices `at`. `anew`: it makes the same again, like a copy."""
+        comparison = Comparison(self.laid, self.written, action, meant)
+        try:
+            comparison.run()
+        except Unlike:
+            self.strange.append((action, f"not built as line {meant.span.line}"))
+            return
+        names = {**comparison.data, **at}
+        if isinstance(action.target, Ref) and isinstance(meant.target, Ref):  # a number has the same name where it is the same
+            own = number_of(action.target.sym.name, map(expr, indices(action.spot)))
+            theirs = number_of(meant.target.sym.name, map(expr, indices(meant.spot)))
+            self.numbers[own] = expr(theirs).substitute(names)
+        goals = [Eq((given - other.substitute(names)).substitute(self.numbers)) for given, other in comparison.equations]
+        goals += [rename(rename(fact, names), self.numbers) for fact in meant.spot.domain]
+        told = Told("is a statement", f"{meant.stored.name}, line {meant.span.line}", "the same of the same", action.span)
+        self.asked.append((told, self.doubted, (action, goals)))
+        *reads, write = self.touches(comparison, at)
+        self.accesses += (*reads, replace(write, meant=(), does=None) if anew else write)
+        if not anew:
+            self.done[meant].append((write, at))
+
+    def doubted(self, action: Action, goals: Sequence[Formula]) -> Point | None:
+        """An instance of a statement that is none of that which it is said to do."""
+        return witness((*(rename(f, self.numbers) for f in action.spot.domain), negate(conj(goals))), self.premises)
+
+    def at_home(self) -> Iterator[Asked]:
+        """Memory that callers know is that of the written program."""
+        for access in self.accesses:
+            home = self.given.get(access.home) if isinstance(access.home, Buffer) else None
+            if home is not None and (home is not access.stored or access.place != access.element):
+                told = Told("is the same element", str(access), "in memory that callers know", access.action.span)
+                yield told, self.elsewhere, (access,)
+
+    def elsewhere(self, access: Access) -> Point | None:
+        """An instance that touches another element than it should of memory that callers know."""
+        home = self.given[access.home] if isinstance(access.home, Buffer) else None
+        wrong = differ(access.place, access.element) if home is access.stored else TRUE
+        return witness((*access.where, wrong), self.premises)
+
+    def touches(self, comparison: Comparison, at: Mapping[Sym, Expr]) -> Iterator[Access]:
+        """What a statement touches that does one of the written program, of the indices `at`: reads, then the write."""
+        given, meant = comparison.given, comparison.meant
+        for read in comparison.operands:
+            yield self.means(comparison, read, at, False)
+        yield self.means(comparison, Operand(given.target, given.spot, meant.target, meant.spot, {}), at, True)
+
+    def means(self, comparison: Comparison, touch: Operand, at: Mapping[Sym, Expr], write: bool) -> Access:
+        """What is touched, and what that is in the written program."""
+        meant, names = comparison.meant, {**comparison.data, **at}
+        names = {**names, **{sym: e.substitute(names) for sym, e in touch.inner.items()}}
+        targets = meant.stmt.targets if isinstance(meant.stmt, ir.Bind) and meant.update is not None else ()
+        times = when(touch.spot, names, int(write))
+        return replace(
+            self.touched(touch.given, touch.site, comparison.given, write),
+            stored=home_of(touch.meant),
+            element=tuple(e.substitute(names) for e in place_of(touch.meant, touch.spot, self.written)),
+            meant=times,
+            does=meant,
+            is_update=any(touch.meant is target for target in targets),
+            legal=times if write else (),
+        )
+
+    def touched(self, place: Load | Ref, site: Spot, action: Action, write: bool) -> Access:
+        """What is touched, numbers by their names in the written program."""
+        own = touched(place, site, action, self.laid, write)
+        at, where = tuple(e.substitute(self.numbers) for e in own.place), tuple(rename(f, self.numbers) for f in own.where)
+        return replace(own, place=at, where=where)
+
+    def copy(self, action: Action) -> bool:
+        """What a copy moves, if that is known by now."""
+        write = self.touched(action.target, action.spot, action, True)
+        if action.update is not None or not write.is_certain:
+            return False
+        if isinstance(action.value, Literal):
+            self.accesses.append(write)  # a hole
+            return True
+        if not isinstance(action.value, Load | Ref):
+            return self.instead(action, write)
+        read = self.touched(action.value, action.spot, action, False)
+        sides = [known for wholly in (True, False) for each in (read, write) for known in self.element_at(each, wholly)]
+        if not sides:
+            return False
+        stored, element, _ = sides[0]
+        legal = next((legal for other, _, legal in sides if other is stored and legal), ())
+        self.accesses += (replace(each, stored=stored, element=element, legal=legal) for each in (read, write))
+        return True
+
+    def instead(self, action: Action, write: Access) -> bool:
+        """What is stored in place of a copy, if it is what the one statement says that gives the element its value."""
+        known = next((known for wholly in (True, False) for known in self.element_at(write, wholly)), None)
+        if known is None or not isinstance(known[0], Buffer):
+            return False
+        try:
+            meant, at = writer(self.written, known[0], known[1])
+        except Unlike:
+            return False
+        self.statement(action, meant, at, anew=True)
+        return True
+
+    def element_at(self, access: Access, wholly: bool) -> Iterator[tuple[Home, tuple[Expr, ...], When]]:
+        """Which element is at a place, by what callers know it as, or by who touches that; and when it is written.
+
+        `wholly`: only where the place says all that is to be known of that.
+        """
+        if isinstance(access.home, Buffer) and access.home in self.given:
+            yield self.given[access.home], access.place, ()
+            return
+        own = placed(access, {s: expr(s) for s in access.dims})
+        for other in sorted(self.accesses, key=lambda a: not a.write):
+            if other.home == access.home and other.stored is not None:
+                each = named(other, "○")
+                known = found(each, [*zip(each.place, own.place, strict=True)])
+                names = {each.only(s): s for s in other.dims}
+                here = placed(other, {s: known.get(mine, expr(s if s in access.dims else 0)) for mine, s in names.items()})
+                if not wholly or {s for e in each.element for s in e.syms()} & names.keys() <= known.keys():
+                    yield other.stored, here.element, here.legal
+
+    def covered(self) -> Iterator[Asked]:
+        """Every instance is done, an update once; but for those that are written out wherever they are read."""
+        done = {*self.given.values(), *(a.stored for a in self.accesses if a.write and a.does is not None)}
+        for meant in self.written.actions:
+            if not isinstance(meant.stmt, ir.Let) and meant.stored in done:
+                about = f"{meant.stored.name}, line {meant.span.line}"
+                yield Told("each instance is done", about, "no index is left out", meant.span), self.left_out, (meant,)
+                for one, other in combinations_with_replacement(self.done[meant], 2) if meant.update is not None else ():
+                    yield Told("no update is done twice", about, "indices differ", meant.span), self.twice, (one, other)
+
+    def left_out(self, meant: Action) -> Point | None:
+        """An instance that nothing does."""
+        own = {sym: expr(Sym(f"{sym.name}●")) for sym in indices(meant.spot)}
+        every = [(named(access, "○"), at) for access, at in self.done[meant]]
+        done = [there(each, None, [(each.names(e), own[sym]) for sym, e in at.items()]) for each, at in every]
+        return nowhere([rename(f, own) for f in meant.spot.domain], done, self.premises, solving=True)
+
+    def twice(self, one: Done, other: Done) -> Point | None:
+        """Two instances that do the same."""
+        (a, at), (b, to) = ((named(access, mark), at) for (access, at), mark in ((one, "◁"), (other, "▷")))
+        both = zip(*((a.names(e), b.names(to[sym])) for sym, e in at.items()), strict=True)
+        facts = [*a.where, *b.where, *(same(*both) if at else ())]
+        loops = indices(a.access.action.spot)
+        apart = [differ(map(a.names, loops), map(b.names, loops))] if one is other else []
+        return witness((*facts, *apart), self.premises)

@@ -1,0 +1,55 @@
+"""That statements which touch one element come in the order that was written, and that iterations of a `par` meet nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+
+from texpr.faithful.accesses import Home, Named, same
+from texpr.presburger.formula import FALSE, Formula, differ, disj, negate
+from texpr.presburger.questions import Point, witness
+from texpr.reading.order import When, cases
+
+EVERY = 1 << 10
+"""More loops than there are around anything."""
+
+
+def misordered(a: Named, b: Named, premises: Formula) -> Point | None:
+    """Two that touch one element, in this order as it was written, and perhaps not as it is laid out. Raises Undecided."""
+    one, other = a.access, b.access
+    meant, times = (a.meant, b.meant), (a.time, b.time)
+    if one.is_update and other.is_update and one.does and other.does and one.does.update == other.does.update:
+        meant = _strict(a.meant, one.stored), _strict(b.meant, one.stored)
+        times = (_strict(a.time, one.home), _strict(b.time, one.home)) if one.home == other.home else times
+    wanted = [f for free, f in cases(*meant, one.stored, whole=True) if not free and f != FALSE]
+    late = negate(disj(f for free, f in cases(*times, None, whole=True) if not free))
+    return any_of((*a.where, *b.where, *same(a.element, b.element), late), wanted, premises)
+
+
+def meeting(a: Named, b: Named, home: Home, premises: Formula) -> Point | None:
+    """Two iterations of a `par` that meet at a place. Raises Undecided."""
+    facts = (*a.where, *b.where, *same(a.place, b.place), *_legal(a, b))
+    return any_of(facts, _in_other_iterations(a.time, b.time, home), premises)
+
+
+def any_of(facts: Sequence[Formula], wanted: Sequence[Formula], premises: Formula) -> Point | None:
+    """A point with `facts` and one of those that are `wanted`. Raises Undecided."""
+    return next((point for case in wanted if (point := witness((*facts, case), premises)) is not None), None)
+
+
+def _legal(a: Named, b: Named) -> Iterator[Formula]:
+    """What holds of two that touch one element which the written program writes: not in two iterations of a `par`."""
+    stored = a.access.stored
+    if stored is not None and stored == b.access.stored and a.legal and b.legal:
+        apart = differ(a.element, b.element)
+        yield from (disj((apart, negate(f))) for f in _in_other_iterations(a.legal, b.legal, stored))
+
+
+def _in_other_iterations(a: When, b: When, home: Home) -> list[Formula]:
+    """When two are in different iterations of a `par` that does not reduce into `home`."""
+    return [f for free, f in cases(a, b, home, whole=True, either=EVERY) if free and f != FALSE]
+
+
+def _strict(time: When, home: Home | None) -> When:
+    """A time but for the order that a `reduce` frees."""
+    return tuple(takewhile(lambda step: isinstance(step, int) or home not in step[0].reduce, time))

@@ -1,0 +1,101 @@
+"""The proof that a program as it was laid out does what was written.
+
+Each statement of the one is an instance of a statement of the other, or a copy. So a place in memory stands for an element of
+the written program. Suppose that
+
+1. every instance of a written statement is done, an update once;
+2. any two that touch one element, one writing, are done in the order that was written, but for the order that a `reduce` frees;
+3. what two iterations of a `par` do meets at no place, unless the `par` reduces into it; and
+4. where an element is read it was written before, or copied from where it is, and since then nothing else was written to that
+   place, nor the element in another one.
+
+Then both programs make the same of every element. *Proof*, by induction over the order in which the laid out program runs: let
+all copies be left out, and every element be in one place. By 1 and 2 each read sees what it sees in the program as it was
+written. By 4, put back, a copy holds what that one place does whenever it is read. By 3 iterations of a `par` may run in any
+order. ∎
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain, product
+
+from texpr.faithful.accesses import named
+from texpr.faithful.asked import Asked, Told
+from texpr.faithful.held import Held
+from texpr.faithful.match import Matches
+from texpr.faithful.order import misordered
+from texpr.ir import program as ir
+from texpr.ir.instances import numbered
+from texpr.ir.proof import Obligation, Proof, Verdict
+from texpr.ir.structure import same
+from texpr.ir.value import Buffer
+from texpr.presburger.formula import Formula, compare, conj
+from texpr.presburger.linear import NotAffine
+from texpr.presburger.questions import MOST
+from texpr.presburger.raw import Undecided
+from texpr.reading.actions import actions
+
+
+def faithful(written: ir.Function, laid: ir.Function) -> Proof:
+    """What can be shown of `laid`, that it does what `written` does, which is legal."""
+    premises = _premises(written)
+    pairs = [*zip(laid.params, written.params, strict=False), *zip(laid.results, written.results, strict=False)]
+    matches = Matches(actions(numbered(written)), actions(laid), dict(pairs), premises)
+    matches.run()
+    results = (*laid.results, *(b for b in laid.params if b.role == "inout"))
+    held = Held(matches.accesses, matches.given, results, premises)
+    said = [_interface(written, laid)]
+    for action, why in matches.strange:
+        told = Told("is a statement", f"{action.stored.name}", "", action.span)
+        said.append(_said(told, Verdict.UNDECIDED, why))
+    said += map(
+        _decided, chain(matches.asked, matches.at_home(), matches.covered(), _ordered(held, premises), held.questions())
+    )
+    return Proof(written.name, (), tuple(said))
+
+
+def _premises(function: ir.Function) -> Formula:
+    bounds = [f for size in function.sizes for f in (compare(">=", size, 0), compare("<=", size, MOST))]
+    return conj((*bounds, *(compare(c.op, c.left, c.right) for c in function.where)))
+
+
+def _interface(written: ir.Function, laid: ir.Function) -> Obligation:
+    """Both take and give the same."""
+    alike = len(written.params) == len(laid.params) and len(written.results) == len(laid.results)
+    alike = alike and all(map(_alike, (*written.params, *written.results), (*laid.params, *laid.results)))
+    alike = alike and written.sizes == laid.sizes and same(written.where, laid.where) and same(written.assumes, laid.assumes)
+    told = Told("same interface", written.name, "parameters, results, sizes, what is promised", written.span)
+    return _said(told, Verdict.PROVED if alike else Verdict.REFUSED, told.how if alike else "they differ")
+
+
+def _alike(one: Buffer, other: Buffer) -> bool:
+    """Whether two arrays are the same for who calls; what a schedule asks of how they are aligned is checked there."""
+    own, its = ((b.name, b.dtype, b.shape, b.role, b.strides) for b in (one, other))
+    return own == its
+
+
+def _ordered(held: Held, premises: Formula) -> Iterator[Asked]:
+    """What touches one element is done in the order that was written."""
+    for accesses in held.by_stored.values():
+        own = [a for a in accesses if a.does is not None]
+        for a, b in product(own, own):
+            if a.write or b.write:
+                told = Told("in order", f"{a} and {b}", "one comes first, or they never meet", a.action.span)
+                yield told, misordered, (named(a, "◁"), named(b, "▷"), premises)
+
+
+def _decided(asked: Asked) -> Obligation:
+    told, question, args = asked
+    try:
+        point = question(*args)
+    except (Undecided, NotAffine) as why:
+        return _said(told, Verdict.UNDECIDED, str(why))
+    if point is None:
+        return _said(told, Verdict.PROVED, told.how)
+    values = ", ".join(f"{sym.name} = {value}" for sym, value in point.items() if not sym.name.startswith("⟪"))
+    return _said(told, Verdict.REFUSED, f"not at {values}")
+
+
+def _said(told: Told, verdict: Verdict, how: str) -> Obligation:
+    return Obligation("", told.what, told.about, verdict, how, told.span)
