@@ -21,7 +21,7 @@ def solved(pairs: Iterable[tuple[Expr, Expr]], extents: Mapping[Sym, Expr | None
 
     `extents`: of each unknown, which is from 0 on, how many values it has, if that is known.
     """
-    ends = {sym: end.constant for sym, end in extents.items() if end is not None and end.is_constant}
+    ends = {sym: end.constant for sym, end in extents.items() if end is not None and end.is_constant and end.constant > 0}
     known = {sym: expr(0) for sym, end in ends.items() if end == 1}
     digits, left = dict[Sym, dict[int, tuple[int | None, Expr]]](), _together([*pairs])
     while left:
