@@ -15,6 +15,7 @@ from typing import TypeAlias
 from texpr import __version__, artifact, runtime
 from texpr.checks import faults
 from texpr.driver import Compiled, lower, own
+from texpr.faithful import faithful
 from texpr.ir import program as ir
 from texpr.ir.program import Function
 from texpr.ir.proof import UNPROVED
@@ -58,6 +59,8 @@ def compile(
     compiled = lower(function, machine.name, sizes, schedule=select_schedule(function, _record(schedule), machine))
     unproved = any(directive.name == UNPROVED for directive in function.directives)
     _require_legal(compiled)
+    if compiled.written is not None:
+        faithful(compiled.written, compiled.function).require(unproved=True)
     proved(compiled.function, compiled.plan).require(unproved)
     if compiled.target.family == "cpu":
         return runtime.load_cpu(tools, compiled.function, compiled.plan)
@@ -119,7 +122,7 @@ def parts(
         function, machine, chosen = wanted[at]
         compiled = lower(function, machine.name, own(function, sizes), schedule=chosen)
         _require_legal(compiled)
-        shown = artifact.show(compiled.function, compiled.plan, compiled.source)
+        shown = artifact.show(compiled.function, compiled.plan, compiled.source, compiled.written)
         return json.dumps(as_dict(shown)).encode()
 
     names = [f"`{function.name}` for {machine.name}" for function, machine, _ in wanted]

@@ -42,8 +42,8 @@ After: TypeAlias = Callable[[str, Stage], None]
 
 class Compiled(Record):
     """A function for one target: the function as it is laid out, its sizes fixed; its plan, what was decided, the source for a
-    compiler. `laid_out`: what `schedule`, or pragmas, did, if there were any. `planned`: how `schedule` was found, where it was
-    not written."""
+    compiler. `laid_out`: what `schedule`, or pragmas, did, if there were any, to the function as it was `written`. `planned`:
+    how `schedule` was found, where it was not written."""
 
     function: Function
     target: Target
@@ -53,6 +53,7 @@ class Compiled(Record):
     laid_out: Materialised | None = None
     schedule: Schedule | None = None
     planned: Planned | None = None
+    written: Function | None = None
 
 
 def parse(source: Source | str, consts: Mapping[str, int] | None = None) -> Program:
@@ -174,14 +175,15 @@ def _lowered(
     schedule: Schedule | None,
     after: After,
 ) -> Compiled:
+    written = None
     if laid_out is not None:
-        function = laid_out.function
+        written, function = function, laid_out.function
         after("scheduled", function)
     steps, notes = lower_function(function, machine, fixed)
     after("plan", steps)
     source = print_cpu(steps) if machine.family == "cpu" else print_kernels(steps, machine)
     after("source", source)
-    return Compiled(function, machine, steps, notes, source, laid_out, schedule)
+    return Compiled(function, machine, steps, notes, source, laid_out, schedule, written=written)
 
 
 def fix_schedule(schedule: Schedule, fixed: Mapping[Sym, int]) -> Schedule:

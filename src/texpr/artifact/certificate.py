@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from texpr.ir import kernel as k
 from texpr.ir.kernel_text import stmt_text
 from texpr.ir.program import Combiner, Function
-from texpr.ir.proof import UNPROVED, proof_text
+from texpr.ir.proof import UNPROVED, Proof, Verdict, proof_text
 from texpr.ir.tags import Numbered, Tags
 from texpr.ir.tags_parse import parse_tags
 from texpr.ir.tags_text import tags_text
@@ -75,6 +75,15 @@ def _combiners(program: Program) -> Mapping[str, Combiner]:
 def proofs_text(proofs: Mapping[str, Sequence[Data]]) -> str:
     """`proof.json`, of proofs by target in any order."""
     return proof_text({target: sorted(each, key=lambda proof: str(proof["function"])) for target, each in proofs.items()})
+
+
+def with_schedule(proof: Proof, schedule: Proof | None) -> Data:
+    """The data of a proof, with that of its schedule, if there is one: that the program as laid out is the one as written."""
+    if schedule is None:
+        return proof.data
+    verdict = "believed" if schedule.of(Verdict.UNDECIDED) else "proved"
+    told = {"verdict": verdict, **{name: schedule.data[name] for name in ("counts", "obligations")}}
+    return {**proof.data, "schedule": told}
 
 
 def may_be_open(function: Function) -> bool:

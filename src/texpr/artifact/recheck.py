@@ -7,14 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from texpr.artifact.certificate import PROOF, Data, may_be_open, numbered, proofs_text
+from texpr.artifact.certificate import PROOF, Data, may_be_open, numbered, proofs_text, with_schedule
 from texpr.artifact.sources import Part
 from texpr.artifact.tools import Share, in_turn
 from texpr.backends.c.names import identifier
+from texpr.faithful import faithful
 from texpr.frontend import parse
 from texpr.ir.kernel import Plan
 from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_verify import verify
+from texpr.ir.notes_text import noted
 from texpr.ir.proof import Obligation, Proof, Verdict
 from texpr.ir.tags_parse import parse_tags
 from texpr.support.diagnostic import CompilerBug, TexprError
@@ -90,7 +92,29 @@ def _found(directory: Path, file: Path) -> _Found:
     except (OSError, TexprError, *FAULTS) as why:
         return _Found([*wrong, f"not proved as it was by its tags: {name}: {_told(why)}"], None)
     left = [*proof.of(Verdict.REFUSED), *(() if unproved else proof.of(Verdict.UNDECIDED))]
-    return _Found([*wrong, *(f"not proved as it was by its tags: {name}: {_open(each)}" for each in left[:1])], proof.data)
+    wrong += [f"not proved as it was by its tags: {name}: {_open(each)}" for each in left[:1]]
+    try:
+        schedule, lost = _of_schedule(directory, program)
+    except (OSError, TexprError, *FAULTS) as why:
+        return _Found([*wrong, f"not proved to be as it was written: {name}: {_told(why)}"], None)
+    return _Found([*wrong, *(f"missing: {each}" for each in lost)], with_schedule(proof, schedule))
+
+
+def _of_schedule(directory: Path, program: Path) -> tuple[Proof | None, list[str]]:
+    """The proof that the program as it was laid out is the one as it was written, None where there is no other; what is missing
+    of it. Raises CompilerBug where they differ."""
+    before, notes = program.with_suffix(".written.te"), program.with_suffix(".notes")
+    missing = [str(each.relative_to(directory)) for each in (before, notes) if not each.exists()]
+    if missing:
+        return None, missing if len(missing) == 1 else []
+
+    def read(file: Path) -> tuple[str, str]:
+        return file.read_text(encoding="utf-8"), str(file.relative_to(directory))
+
+    written, laid = (parse(*read(file)).functions[0] for file in (before, program))
+    proof = faithful(written, noted(laid, *read(notes)))
+    proof.require(unproved=True)
+    return proof, []
 
 
 def _proved(directory: Path, program: Path, plan: Plan, tags: Path) -> tuple[Proof, bool]:

@@ -29,13 +29,15 @@ CPU = "cpu"
 class Shown(Record):
     """A function for one target, proved, in a form that one process can send to another: its plan, its source, the program as
     it was laid out (None where the language cannot say it), the tags that this is proved by, as texts; and the proof, as it
-    is written."""
+    is written. `written`: the program before a schedule laid it out, with `notes` of what statements of the other do of it."""
 
     plan: str
     source: str
     program: str | None
     tags: str | None
     proof: dict[str, Any]
+    written: str | None = None
+    notes: str | None = None
 
 
 class Part(Record):

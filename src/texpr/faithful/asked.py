@@ -8,6 +8,9 @@ from typing import NamedTuple, TypeAlias
 from texpr.presburger.questions import Point
 from texpr.support.span import Span
 
+IS_STATEMENT, IS_THERE = "is a statement", "what is read is there"
+"""Kinds of obligations."""
+
 
 class Told(NamedTuple):
     """How an obligation is told: `what` must hold, about what, `how` it does if it does, where in the text."""

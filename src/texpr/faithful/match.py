@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement
 
 from texpr.affine.expr import Expr, Sym, expr, number_of
 from texpr.faithful.accesses import Access, Home, found, home_of, named, place_of, placed, same, there, touched
-from texpr.faithful.asked import Asked, Told
+from texpr.faithful.asked import IS_STATEMENT, Asked, Told
 from texpr.faithful.compare import Comparison, Operand, Unlike, writer
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Literal, Load, Ref
@@ -49,8 +49,12 @@ class Matches(Mutable):
         for action in self.laid.actions:
             if action.stmt.instance:
                 number, *at = action.stmt.instance
-                meant, slots[action.stmt] = wanted[number][slots[action.stmt]], slots[action.stmt] + 1
-                self.statement(action, meant, dict(zip(indices(meant.spot), at, strict=True)))
+                of, slot = wanted[number], slots[action.stmt]
+                slots[action.stmt] += 1
+                if slot < len(of) and len(at) == len(indices(of[slot].spot)):
+                    self.statement(action, of[slot], dict(zip(indices(of[slot].spot), at, strict=True)))
+                else:
+                    self.strange.append((action, "noted as what there is not"))
             elif not isinstance(action.target, Ref):  # that a test is kept is no statement
                 copies.append(action)
         before = -1
@@ -73,7 +77,7 @@ class Matches(Mutable):
             self.numbers[own] = expr(theirs).substitute(names)
         goals = [Eq((given - other.substitute(names)).substitute(self.numbers)) for given, other in comparison.equations]
         goals += [rename(rename(fact, names), self.numbers) for fact in meant.spot.domain]
-        told = Told("is a statement", f"{meant.stored.name}, line {meant.span.line}", "the same of the same", action.span)
+        told = Told(IS_STATEMENT, f"{meant.stored.name}, line {meant.span.line}", "the same of the same", action.span)
         self.asked.append((told, self.doubted, (action, goals)))
         *reads, write = self.touches(comparison, at)
         self.accesses += (*reads, replace(write, meant=(), does=None) if anew else write)

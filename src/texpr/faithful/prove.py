@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from itertools import chain, product
 
 from texpr.faithful.accesses import named
-from texpr.faithful.asked import Asked, Told
+from texpr.faithful.asked import IS_STATEMENT, Asked, Told
 from texpr.faithful.held import Held
 from texpr.faithful.match import Matches
 from texpr.faithful.order import misordered
@@ -47,7 +47,7 @@ def faithful(written: ir.Function, laid: ir.Function) -> Proof:
     held = Held(matches.accesses, matches.given, results, premises)
     said = [_interface(written, laid)]
     for action, why in matches.strange:
-        told = Told("is a statement", f"{action.stored.name}", "", action.span)
+        told = Told(IS_STATEMENT, f"{action.stored.name}", "", action.span)
         said.append(_said(told, Verdict.UNDECIDED, why))
     said += map(
         _decided, chain(matches.asked, matches.at_home(), matches.covered(), _ordered(held, premises), held.questions())

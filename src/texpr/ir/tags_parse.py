@@ -13,7 +13,7 @@ from texpr.ir.updates import UPDATES
 from texpr.ir.value_parse import index, index_list, separated
 
 
-class _Scanner(Scanner):
+class TagScanner(Scanner):
     """As of a plan, where names have more parts: `element 0`, `box1.0`, `x#2`."""
 
     pattern: ClassVar[re.Pattern[str]] = re.compile(
@@ -29,7 +29,7 @@ class _Scanner(Scanner):
 
 def parse_tags(text: str, numbered: Numbered, name: str = "<tags>") -> Tags:
     """The tags that `text` describes, of as many events and signals as are `numbered`. E0581 where it describes none."""
-    scan = _Scanner(text, name)
+    scan = TagScanner(text, name)
     try:
         return _Parser(scan, numbered).tags()
     except RecursionError:
