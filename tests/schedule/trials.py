@@ -141,7 +141,8 @@ def findings(made: Made) -> list[str]:
     return [f"{d.code} {d.message}" for d in check(made.function) if not d.code.startswith("E05") and d.code != "E0416"]
 
 
-def _same(trial: Trial, got: dict[str, np.ndarray], want: dict[str, np.ndarray], where: str) -> str | None:
+def same_results(trial: Trial, got: dict[str, np.ndarray], want: dict[str, np.ndarray], where: str) -> str | None:
+    """How results of a trial differ from what they should be, if they do."""
     for name, expected in want.items():
         apart = distance(np.asarray(got[name]), np.asarray(expected), trial.subject.floor)
         if apart > trial.subject.ulp:
@@ -155,7 +156,7 @@ def in_meaning(made: Made) -> str | None:
     for run in trial.subject.runs:
         want = interpret(trial.subject.function, run.arrays, run.sizes)
         got = interpret(made.function, run.arrays, run.sizes)
-        wrong = _same(trial, got, want, f"interpreter, at {dict(run.sizes)}")
+        wrong = same_results(trial, got, want, f"interpreter, at {dict(run.sizes)}")
         if wrong:
             return wrong
     return None
@@ -172,7 +173,7 @@ def in_cuda(made: Made, text: str | None = None) -> str | None:
             where = f"emulator, at {dict(run.sizes)}, order {order}"
             if ran.reports:
                 return f"{where}: {ran.reports[0]}"
-            wrong = _same(trial, results(made.function, ran), want, where)
+            wrong = same_results(trial, results(made.function, ran), want, where)
             if wrong:
                 return wrong
     return None
@@ -185,7 +186,7 @@ def on_cpu(made: Made, loaded: native.ctypes.CDLL) -> str | None:
     for run in trial.subject.runs:
         want = interpret(trial.subject.function, run.arrays, run.sizes)
         got = native.call(loaded, made.function, made.plan, run.arrays, run.sizes)
-        wrong = _same(trial, got, want, f"cpu, at {dict(run.sizes)}")
+        wrong = same_results(trial, got, want, f"cpu, at {dict(run.sizes)}")
         if wrong:
             return wrong
     return None

@@ -7,6 +7,19 @@ from texpr.artifact.build import Artifact, build, refuse_early
 from texpr.artifact.proofs import show
 from texpr.artifact.recheck import believed
 from texpr.artifact.sources import Part, Shown, shipped
+from texpr.artifact.told import believed_schedules, counts
 from texpr.artifact.verify import verify
 
-__all__ = ["Artifact", "Part", "Shown", "believed", "build", "refuse_early", "shipped", "show", "verify"]
+__all__ = [
+    "Artifact",
+    "Part",
+    "Shown",
+    "believed",
+    "believed_schedules",
+    "build",
+    "counts",
+    "refuse_early",
+    "shipped",
+    "show",
+    "verify",
+]

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
-from texpr.artifact import Artifact
+from texpr.artifact import Artifact, believed_schedules
 from texpr.backends.c.names import identifier
 from texpr.checks import check
 from texpr.cli.console import Console
 from texpr.cli.program import FILE, JOBS, JSON, SCHEDULE, SIZE, at_sizes, parse_sizes, read_program, refuse_unknown, select
+from texpr.cli.verify import tell_believed
 from texpr.delivery import build
 from texpr.ir.program import Function
 from texpr.support.diagnostic import TexprError
@@ -70,5 +71,7 @@ def _show(console: Console, made: Artifact) -> None:
         for kernel in code.kernels:
             used = ", ".join(f"{number} {what.replace('_', ' ')}" for what, number in kernel.numbers().items() if number)
             console.say(f"  {function} for {target}: {kernel.kernel}: {used}")
+    schedules = believed_schedules(made.directory)
+    tell_believed(console, schedules)
     what = {"directory": str(made.directory), "name": made.name, "targets": made.targets, "files": made.files}
-    console.data({"ok": True, **what})
+    console.data({"ok": True, **what, "believed_schedules": [name for name, _ in schedules]})

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from itertools import chain, product
 
 from texpr.faithful.accesses import named
-from texpr.faithful.asked import IS_STATEMENT, Asked, Told
+from texpr.faithful.asked import IS_STATEMENT, IS_THERE, Asked, Told
 from texpr.faithful.held import Held
 from texpr.faithful.match import Matches
 from texpr.faithful.order import misordered
@@ -49,10 +49,17 @@ def faithful(written: ir.Function, laid: ir.Function) -> Proof:
     for action, why in matches.strange:
         told = Told(IS_STATEMENT, f"{action.stored.name}", "", action.span)
         said.append(_said(told, Verdict.UNDECIDED, why))
-    said += map(
-        _decided, chain(matches.asked, matches.at_home(), matches.covered(), _ordered(held, premises), held.questions())
-    )
-    return Proof(written.name, (), tuple(said))
+    questions = matches.asked, matches.at_home(), matches.covered(), _ordered(held, premises), held.questions()
+    said += map(_decided, chain(*questions))
+    unknown = any(each.what == IS_STATEMENT and each.verdict is not Verdict.PROVED for each in said)
+    return Proof(written.name, (), tuple(_doubted(each, unknown) for each in said))
+
+
+def _doubted(each: Obligation, unknown: bool) -> Obligation:
+    """What seems wrong may be right by what is not understood; and an element may be put where it is read in another way."""
+    if each.verdict is Verdict.REFUSED and (unknown or each.what in (IS_STATEMENT, IS_THERE)):
+        return each._replace(verdict=Verdict.UNDECIDED)
+    return each
 
 
 def _premises(function: ir.Function) -> Formula:

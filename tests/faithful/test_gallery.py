@@ -1,0 +1,37 @@
+"""Of every schedule of the gallery, written or found, it is proved that it keeps to its program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from texpr import driver
+from texpr.faithful import faithful
+from texpr.ir.proof import Verdict
+from texpr.support.diagnostic import TexprError
+
+ROOT = Path(__file__).parents[2]
+FILES = sorted(
+    path
+    for folder in ("examples", "examples/scheduled", "examples/tma", "tests/verifier/everyday")
+    for path in (ROOT / folder).glob("*.te")
+)
+BELIEVED = {"permuted", "add_product", "combined"}
+"""Functions with schedules of which not all can be shown: rows that data name, and parts of sums that the engine joins."""
+
+
+@pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(ROOT)) for path in FILES])
+def test_schedules_keep_to_their_programs(path: Path) -> None:
+    for function in driver.load(path).functions:
+        for target in ("cpu", "sm_90a"):
+            for schedule in (*function.schedules, "auto"):
+                try:
+                    compiled = driver.lower(function, target, schedule=schedule)
+                except TexprError:
+                    continue  # it is for another machine
+                if compiled.written is not None:
+                    proof = faithful(compiled.written, compiled.function)
+                    assert not proof.of(Verdict.REFUSED)
+                    assert bool(proof.of(Verdict.UNDECIDED)) == (function.name in BELIEVED)
+                    assert len(proof.of(Verdict.PROVED)) > 2

@@ -1,0 +1,76 @@
+"""Faults put into programs as they are laid out, each of a kind that a directive could make: none is proved, and it is told why."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+from tests.faithful.trials import is_proved
+
+from texpr import driver
+from texpr.faithful import faithful
+from texpr.frontend import parse
+from texpr.ir import program as ir
+from texpr.ir.notes_text import noted, notes_text
+from texpr.ir.proof import Proof, Verdict
+from texpr.ir.text import print_program
+from texpr.support.record import replace
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@cache
+def laid(name: str) -> tuple[ir.Function, str, str]:
+    """A function as it was written; laid out for a GPU, as text; and the notes of that."""
+    (function,) = driver.load(EXAMPLES / f"{name}.te").functions
+    compiled = driver.lower(function, "sm_90a", schedule="auto")
+    assert compiled.written is not None
+    text = print_program(ir.Program((replace(compiled.function, schedules=()),)))
+    return compiled.written, text, notes_text(compiled.function)
+
+
+def proof(name: str, old: str = "", new: str = "", times: int = 1) -> Proof:
+    """What is shown where the first `times` of `old` are `new`."""
+    written, text, notes = laid(name)
+    assert old in text
+    return faithful(written, noted(parse(text.replace(old, new, times)).functions[0], notes))
+
+
+PLANTED = [
+    (
+        "a tile of A one column over",
+        "matmul",
+        "A[A_s_0 + 128 * i_b, A_s_1 + 16 * k_o]",
+        "A[A_s_0 + 128 * i_b, A_s_1 + 16 * k_o + 1]",
+    ),
+    ("the other slot of a ring is read", "matmul", "B_s[(k_o + 1) % 2, k_i, j", "B_s[k_o % 2, k_i, j"),
+    ("a ring of one slot", "matmul", "B_s[k_o % 2, B_s_0, B_s_1]", "B_s[0, B_s_0, B_s_1]"),
+    ("the last part of a sum is left out", "matmul", "seq (K + 15) / 16 + 1 |k_o|", "seq (K + 15) / 16 |k_o|"),
+    (
+        "a sum begins somewhere else",
+        "matmul",
+        "C_acc[i_t_1, j_t_1, i_v_1, j_v_1] = 0.0",
+        "C_acc[j_t_1, i_t_1, i_v_1, j_v_1] = 0.0",
+    ),
+    ("tiles come back turned round", "matmul", "= C_acc[C_acc_out_0, C_acc_out_1, ", "= C_acc[C_acc_out_1, C_acc_out_0, "),
+    ("a rim is no tile", "matmul", "par (M + 127) / 128 |i_b|", "par M / 128 |i_b|"),
+    ("a rim does not add", "matmul", "if 128 * i_b + i_t + 16 * i_v_2 < M", "if 128 * i_b + i_t + 16 * i_v_2 + 1 < M"),
+    ("a `par` races", "matmul", "seq min(K - 16 * k_o + 16, 16) |k_i| reduce(C_acc)", "par min(K - 16 * k_o + 16, 16) |k_i|"),
+    ("a halo is short", "jacobi", "par 4356 |now_s_0_m|", "par 4290 |now_s_0_m|"),
+    ("a tile is of the other array", "jacobi", "] = now[64 *", "] = next[64 *"),
+    ("a row of tiles is left out", "jacobi", "par (H + 61) / 64 |i_2_b| {", "par (H + 61) / 64 - 1 |i_2_b| {"),
+]
+
+
+@pytest.mark.parametrize(("name", "old", "new"), [each[1:] for each in PLANTED], ids=[each[0] for each in PLANTED])
+def test_faults_are_not_proved(name: str, old: str, new: str) -> None:
+    found = proof(name, old, new)
+    assert not is_proved(found)
+    (told, *_) = (*found.of(Verdict.REFUSED), *found.of(Verdict.UNDECIDED))
+    assert told.what and told.about and told.how
+
+
+@pytest.mark.parametrize("name", sorted({name for _, name, _, _ in PLANTED}))
+def test_the_right_texts_are(name: str) -> None:
+    assert is_proved(proof(name))
