@@ -29,7 +29,7 @@ def is_proved(found: Proof) -> bool:
 
 
 def goes_wrong(trial: Trial, laid: ir.Function) -> bool:
-    """Whether it gives other results at some of the sizes of the trial. What the checks of a program refuse is no other result."""
+    """Whether it gives other results at some sizes of the trial. What the checks of a program refuse is no other result."""
     for run in trial.subject.runs:
         want = interpret(trial.subject.function, run.arrays, run.sizes)
         try:
