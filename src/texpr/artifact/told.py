@@ -15,8 +15,9 @@ def counts(directory: Path) -> dict[str, dict[str, int]]:
     believed are left out."""
     found: dict[str, dict[str, int]] = {}
     for target, proof in _proofs(directory):
-        total, schedule = found.setdefault(target, {}), proof.get("schedule", {})
-        own = {} if schedule.get("verdict") == "believed" else schedule.get("counts", {})
+        total = found.setdefault(target, {})
+        schedule: dict[str, Any] = proof.get("schedule", {"counts": {}})
+        own: dict[str, int] = {} if schedule.get("verdict") == "believed" else schedule["counts"]
         for verdict, number in (*proof["counts"].items(), *own.items()):
             total[verdict] = total.get(verdict, 0) + number
     return found
