@@ -48,7 +48,7 @@ class Held(Mutable):
         """What is read is there; and iterations of a `par` meet at no place where that does not follow from the order."""
         for home, accesses in self.by_home.items():
             alone = self.alone(home)
-            for a, b in combinations_with_replacement(accesses, 2):
+            for a, b in combinations_with_replacement([a for a in accesses if not a.is_own], 2):
                 in_order = alone or (home in self.given and a.does is not None and b.does is not None)
                 if (a.write or b.write) and (not in_order or (a.is_update and b.is_update)):
                     told = Told("apart", f"{a} and {b}", "iterations of a par meet nowhere", a.action.span)

@@ -122,6 +122,7 @@ class Matches(Mutable):
             meant=times,
             does=meant,
             is_update=any(touch.meant is target for target in targets),
+            is_own=bool(targets) and not write and touch.meant is meant.target,
             legal=times if write else (),
         )
 

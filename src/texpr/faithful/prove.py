@@ -85,7 +85,7 @@ def _alike(one: Buffer, other: Buffer) -> bool:
 def _ordered(held: Held, premises: Formula) -> Iterator[Asked]:
     """What touches one element is done in the order that was written."""
     for accesses in held.by_stored.values():
-        own = [a for a in accesses if a.does is not None]
+        own = [a for a in accesses if a.does is not None and not a.is_own]  # which comes when what it writes does
         for a, b in product(own, own):
             if a.write or b.write:
                 told = Told("in order", f"{a} and {b}", "one comes first, or they never meet", a.action.span)
