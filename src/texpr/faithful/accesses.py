@@ -25,8 +25,8 @@ class Access(Record, eq=False):
 
     `stored`: the memory of the written program whose `element`, again with its copy, that is; None for what fills a hole.
     `meant`: when it is touched in the written program; nothing for a copy. `does`: the written statement that it is done by.
-    `is_update`: whether it is a step of a sum, whose order a `reduce` may free; `is_own`: whether it reads there what it writes.
-    `legal`: when the written program writes the element, in some instance.
+    `is_update`: whether it is a step of a sum, whose order a `reduce` may free; `is_own`: whether it reads there what it
+    writes. `legal`: when the written program writes the element, in some instance.
     """
 
     action: Action

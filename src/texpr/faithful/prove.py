@@ -24,6 +24,7 @@ from texpr.faithful.accesses import named
 from texpr.faithful.asked import IS_STATEMENT, IS_THERE, Asked, Told
 from texpr.faithful.held import Held
 from texpr.faithful.match import Matches
+from texpr.faithful.numbers import by_number
 from texpr.faithful.order import misordered
 from texpr.ir import program as ir
 from texpr.ir.instances import numbered
@@ -41,7 +42,8 @@ def faithful(written: ir.Function, laid: ir.Function) -> Proof:
     """What can be shown of `laid`, that it does what `written` does, which is legal."""
     premises = _premises(written)
     pairs = [*zip(laid.params, written.params, strict=False), *zip(laid.results, written.results, strict=False)]
-    matches = Matches(actions(numbered(written)), actions(laid), dict(pairs), premises)
+    read = actions(by_number(numbered(written))), actions(by_number(laid))
+    matches = Matches(*read, dict(pairs), premises)
     matches.run()
     results = (*laid.results, *(b for b in laid.params if b.role == "inout"))
     held = Held(matches.accesses, matches.given, results, premises)
