@@ -10,6 +10,7 @@ from texpr.affine.expr import Expr, Sym, expr, number_of
 from texpr.faithful.accesses import Access, Home, found, home_of, named, place_of, placed, same, there, touched
 from texpr.faithful.asked import IS_STATEMENT, Asked, Told
 from texpr.faithful.compare import Comparison, Operand, Unlike, writer
+from texpr.faithful.joins import Part
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Literal, Load, Ref
 from texpr.presburger.formula import TRUE, Eq, Formula, conj, differ, negate, rename
@@ -60,7 +61,7 @@ class Matches(Mutable):
         before = -1
         while len(copies) != before:
             before, copies = len(copies), [action for action in copies if not self.copy(action)]
-        self.strange += ((action, "no statement, and no copy") for action in copies)
+        self.strange += ((action, "no statement, and no copy") for action in copies if not self.join(action))
 
     def statement(self, action: Action, meant: Action, at: Mapping[Sym, Expr], anew: bool = False) -> None:
         """That a statement does a written one, of the indices `at`. `anew`: it makes the same again, like a copy."""
@@ -149,6 +150,19 @@ class Matches(Mutable):
         stored, element, _ = sides[0]
         legal = next((legal for other, _, legal in sides if other is stored and legal), ())
         self.accesses += (replace(each, stored=stored, element=element, legal=legal) for each in (read, write))
+        return True
+
+    def join(self, action: Action) -> bool:
+        """What a part of a sum is joined with, if memory holds such a part."""
+        if action.update is None or not isinstance(action.stmt, ir.Bind) or not isinstance(action.stmt.values[0], Load):
+            return False
+        source, write = action.stmt.values[0], self.touched(action.target, action.spot, action, True)
+        read = self.touched(source, action.spot, action, False)
+        part = Part([a for a in self.accesses if a.home is source.buffer], write, read, self.premises)
+        if source.buffer.role != "local" or len(action.stmt.targets) != 1 or not write.is_certain or not part.is_one():
+            return False
+        self.accesses = [*(a for a in self.accesses if a.home is not source.buffer), *part.accesses()]
+        self.asked += part.questions()
         return True
 
     def instead(self, action: Action, write: Access) -> bool:

@@ -19,8 +19,8 @@ def misordered(a: Named, b: Named, premises: Formula) -> Point | None:
     one, other = a.access, b.access
     meant, times = (a.meant, b.meant), (a.time, b.time)
     if one.is_update and other.is_update and one.does and other.does and one.does.update == other.does.update:
-        meant = _strict(a.meant, one.stored), _strict(b.meant, one.stored)
-        times = (_strict(a.time, one.home), _strict(b.time, one.home)) if one.home == other.home else times
+        meant = strict(a.meant, one.stored), strict(b.meant, one.stored)
+        times = (strict(a.time, one.home), strict(b.time, one.home)) if one.home == other.home else times
     wanted = [f for free, f in cases(*meant, one.stored, whole=True) if not free and f != FALSE]
     late = negate(disj(f for free, f in cases(*times, None, whole=True) if not free))
     return any_of((*a.where, *b.where, *same(a.element, b.element), late), wanted, premises)
@@ -50,6 +50,6 @@ def _in_other_iterations(a: When, b: When, home: Home) -> list[Formula]:
     return [f for free, f in cases(a, b, home, whole=True, either=EVERY) if free and f != FALSE]
 
 
-def _strict(time: When, home: Home | None) -> When:
+def strict(time: When, home: Home | None) -> When:
     """A time but for the order that a `reduce` frees."""
     return tuple(takewhile(lambda step: isinstance(step, int) or home not in step[0].reduce, time))
