@@ -7,7 +7,11 @@ import pytest
 from tests.schedule.laid import laid, refusal, wrong
 
 import texpr
+from texpr.interp import run as interpret
+from texpr.ir.program_verify import verify_function
 from texpr.ir.text import print_directive, print_function
+from texpr.isa.registry import resolve
+from texpr.schedule.apply import apply_schedule
 from texpr.schedule.builder import Schedule
 
 ROWS = """
@@ -215,3 +219,22 @@ def test_an_array_that_is_seen_in_two_shapes() -> None:
     kernel = texpr.compile(texpr.parse(text)["f"], target="sm_90a", emulate=True)
     x, y = np.arange(20, dtype=np.float32), np.ones((3, 20), np.float32)
     np.testing.assert_array_equal(kernel(x, y), x + y)
+
+
+def test_memory_whose_extents_are_of_a_loop_that_has_another_name_now() -> None:
+    """The loop over `i` became two; where an element lies was still said in `i`."""
+    text = """fn f(x: i32[H, L], inout y: i32[H, L]) {
+    par H |h| { par L |i| {
+        new t: i32[2, i + 1]
+        par i + 1 |j| { t[0, j] = x[h, j] }
+        par i + 1 |k| { t[1, k] = t[0, i - k] }
+        y[h, i] = t[1, 0]
+    } }
+}"""
+    x, y = np.arange(15, dtype=np.int32).reshape(3, 5), np.zeros((3, 5), np.int32)
+    for directives in ("reorder(i, h)  merge(t.d0, t.d1)", "split(i, 2) -> (a, b)  merge(t.d0, t.d1)"):
+        (function,) = texpr.parse(f"{text}\nschedule f for cuda {{ {directives} }}").functions
+        made = apply_schedule(function, function.schedules[0], resolve("sm_90a"))
+        assert made is not None
+        verify_function(made.function)
+        np.testing.assert_array_equal(interpret(made.function, {"x": x, "y": y})["y"], x)
