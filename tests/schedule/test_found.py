@@ -238,3 +238,26 @@ def test_memory_whose_extents_are_of_a_loop_that_has_another_name_now() -> None:
         assert made is not None
         verify_function(made.function)
         np.testing.assert_array_equal(interpret(made.function, {"x": x, "y": y})["y"], x)
+
+
+def test_a_loop_that_is_as_long_as_another_says_and_divided_by_a_size() -> None:
+    """Which iterations are left out was counted as if extents were numbers."""
+    text = """fn f(x: i32[n, n], z: i32[H], inout y: i32[n]) {
+    par n |i| { seq i + 1 |j| { y[i] += x[i, j] } }
+}"""
+    assert "[E0914]: cannot decide whether this leaves iterations out" in refusal(
+        text, "split(j, H + 1) -> (a, b)  resize(a, -1, 0)"
+    )
+
+
+def test_one_value_in_two_loops_of_which_one_is_split() -> None:
+    """A `let` went into both loops, and what it reads was staged at the place that it has in the second."""
+    text = """fn f(x: i32[n, m], inout t: i32[n]) {
+    par n |i| { seq m |j| {
+        let v = x[i, j] * 2
+        if v > 3 { t[i] += 1 }
+    } }
+}"""
+    made = laid(text, "split(j, 3) -> (o, s)  distribute(s)  split(s, 5) -> (a, b)  stage(x, at=o, in=shared)")
+    arrays = {"x": np.arange(28, dtype=np.int32).reshape(4, 7) % 5, "t": np.zeros(4, np.int32)}
+    assert wrong(made, arrays) is None
