@@ -8,6 +8,7 @@ from tests.schedule.laid import laid, refusal, wrong
 
 import texpr
 from texpr.interp import run as interpret
+from texpr.ir import kernel as k
 from texpr.ir.program_verify import verify_function
 from texpr.ir.text import print_directive, print_function
 from texpr.isa.registry import resolve
@@ -260,4 +261,19 @@ def test_one_value_in_two_loops_of_which_one_is_split() -> None:
 }"""
     made = laid(text, "split(j, 3) -> (o, s)  distribute(s)  split(s, 5) -> (a, b)  stage(x, at=o, in=shared)")
     arrays = {"x": np.arange(28, dtype=np.int32).reshape(4, 7) % 5, "t": np.zeros(4, np.int32)}
+    assert wrong(made, arrays) is None
+
+
+def test_lanes_ask_for_a_register_that_there_is() -> None:
+    """All come to a shuffle, before what says that there is such an element."""
+    text = """fn f(x: i32[13, 8], inout y: i32[13, 8]) {
+    par 13 |i| {
+        new t: i32[8, 4]
+        par 8 |j| { par 4 |k| { t[j, k] = x[i, j] * (k + 1) } }
+        par 8 |l| { seq 4 |m| { y[i, l] += t[7 - l, 3 - m] } }
+    }
+}"""
+    made = laid(text, "split(m, 8) -> (a, b)  reorder(b, l)  split(j, 2) -> (c, d)  stage(t, at=d, in=registers)")
+    assert any(isinstance(s, k.Shuffle) for s in made.statements)
+    arrays = {name: np.arange(104, dtype=np.int32).reshape(13, 8) + at for at, name in enumerate("xy")}
     assert wrong(made, arrays) is None
