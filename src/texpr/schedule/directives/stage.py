@@ -97,8 +97,7 @@ def _staged(call: Call) -> State:
         return _staged(replace(call, state=told_apart(call.state, at, buffer)))
     if any(isinstance(s, ir.New) and s.buffer is buffer for s in ir.walk((at,))):
         reason = f"`{buffer.name}` is made inside the loop over `{at.sym.base}`, so it lives there already"
-        help = f"say where: place({buffer.name}, {space})"
-        raise call.refuse("E0912", reason, at=where, help=help)
+        raise call.refuse("E0912", reason, at=where, help=f"say where: place({buffer.name}, {space})")
     (name,) = call.results(f"{buffer.name}_{space[0]}")
     rows, found = (in_rows(call.state, found) if via in ("ld", "cp_async") else None) or (None, found)
     staging = Staging(call.state, buffer, name.name, space, via, outer, found, call.directive.span, rows)
