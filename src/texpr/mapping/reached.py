@@ -32,9 +32,10 @@ _MOST = 64
 
 
 class Around(Record, dict=True):
-    """What is around a statement. `numbers`: sizes and indices; `nest`: each `par`; `own`: memory that its iteration made."""
+    """What is around a statement. `numbers`: `sizes` and indices; `nest`: each `par`; `own`: memory that its iteration made."""
 
     facts: tuple[Formula, ...]
+    sizes: frozenset[Sym]
     numbers: frozenset[Sym]
     nest: tuple[ir.Par, ...] = ()
     own: frozenset[Buffer] = field(default_factory=frozenset[Buffer])
@@ -71,19 +72,24 @@ class Around(Record, dict=True):
         return (target.buffer in self.own or self._is_apart(target)) and all(map(self.known.nonnegative, ends))
 
     def _is_apart(self, target: Load) -> bool:
-        """Whether each parallel loop has its index for a subscript, wherever something of the buffer is touched."""
-        places = [[at for at, e in enumerate(target.index) if e.as_sym is par.sym] for par in self.nest]
+        """Whether each parallel loop has a subscript that tells its iterations apart, wherever the buffer is touched."""
+        places = [[at for at, e in enumerate(target.index) if self._tells(e, par.sym)] for par in self.nest]
         if not all(places):
             return False
         inside = (load for stmt in ir.walk(self.nest[:1]) for load in loads(stmt) if load.buffer is target.buffer)
-        return all(load.index[at] == target.index[at] for load in inside for (at, *_) in places)
+        return all(load.index[at] == target.index[at] for load in inside for at, *_ in places)
+
+    def _tells(self, subscript: Expr, sym: Sym) -> bool:
+        """Whether a subscript differs wherever the index does."""
+        lines = _lines((subscript,), sym)
+        return bool(lines) and all(rest.syms() <= self.sizes for _, rest in lines)
 
 
 def outermost(function: ir.Function) -> Around:
     """What is around the statements of a function."""
     promised = [compare(c.op, c.left, c.right) for c in function.where]
     sizes = (*function.sizes, *(sym for sym, _ in function.consts))
-    return Around((*(Ge(expr(s)) for s in function.sizes), *promised), frozenset(sizes))
+    return Around((*(Ge(expr(s)) for s in function.sizes), *promised), frozenset(sizes), frozenset(sizes))
 
 
 def where_reached(
