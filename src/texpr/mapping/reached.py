@@ -81,8 +81,8 @@ class Around(Record, dict=True):
 
     def _tells(self, subscript: Expr, sym: Sym) -> bool:
         """Whether a subscript differs wherever the index does."""
-        lines = _lines((subscript,), sym)
-        return bool(lines) and all(rest.syms() <= self.sizes for _, rest in lines)
+        found = lines((subscript,), sym)
+        return bool(found) and all(rest.syms() <= self.sizes for _, rest in found)
 
 
 def outermost(function: ir.Function) -> Around:
@@ -150,22 +150,22 @@ def _somewhere(given: Sequence[Formula], inner: Collection[Sym], numbers: frozen
                 return None
             left += facts_of((fact,))
     while rest := [s for s in inner if any(s in e.syms() for e in left)]:
-        lines = {sym: found for sym in rest if (found := _lines(left, sym)) is not None}
-        sym = min(lines, key=lambda s: (max(abs(slope) for slope, _ in lines[s]), s.name), default=None)
+        told = {sym: found for sym in rest if (found := lines(left, sym)) is not None}
+        sym = min(told, key=lambda s: (max(abs(slope) for slope, _ in told[s]), s.name), default=None)
         if sym is None or len(left) > _MOST:
             return None
-        ups, downs = ([(s, e) for s, e in lines[sym] if (s > 0) is up] for up in (True, False))
+        ups, downs = ([(s, e) for s, e in told[sym] if (s > 0) is up] for up in (True, False))
         left = [e for e in left if sym not in e.syms()]
         left += (p // a + q // -b for (a, p), (b, q) in product(ups, downs))
     found = tuple(dict.fromkeys((*kept, *map(Ge, left))))
     return found if all(syms(fact) <= numbers for fact in found) else None
 
 
-def _lines(facts: Sequence[Expr], sym: Sym) -> list[tuple[int, Expr]] | None:
-    """Each fact with `sym` as a slope and the rest; None where it is anything but a term of them."""
+def lines(facts: Sequence[Expr], sym: Sym) -> list[tuple[int, Expr]] | None:
+    """Each expression with `sym` as a slope and the rest; None where it is anything but a term of them."""
     found = [(sum(c for m, c in e.terms if m == (sym,)), e) for e in facts if sym in e.syms()]
-    lines = [(slope, e - term((sym,), slope)) for slope, e in found]
-    return lines if all(slope and sym not in e.syms() for slope, e in lines) else None
+    found = [(slope, e - term((sym,), slope)) for slope, e in found]
+    return found if all(slope and sym not in e.syms() for slope, e in found) else None
 
 
 def _value(fact: Formula) -> Value:

@@ -18,16 +18,16 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from math import inf, prod
 
-from texpr.affine.expr import Sym
+from texpr.affine.expr import Expr, Sym
 from texpr.ir import program as ir
 from texpr.ir.updates import may_meet
 from texpr.ir.uses import bound, loads, symbols, used, written
-from texpr.ir.value import Buffer
+from texpr.ir.value import Buffer, Load
 from texpr.mapping.apart import cut
 from texpr.mapping.bands import band, contiguous, rebuild
 from texpr.mapping.bound import is_asked, is_own
 from texpr.mapping.parts import Accumulator, accumulators, split
-from texpr.mapping.reached import Around, outermost, where_reached
+from texpr.mapping.reached import Around, lines, outermost, where_reached
 from texpr.schedule.combining import combined_by_engine
 from texpr.schedule.marks import BIND, TENSOR, asked_at, level_of, mark
 from texpr.support.diagnostic import limitation
@@ -116,7 +116,7 @@ class _Arranger:
             return _in_place(loops, body)
         plain, reducing = _parted(_told_apart(loops, body))
         few = _most(reducing) * _together(body) <= self.few and not any(map(is_asked, loops))
-        if few and _most(plain) >= ENOUGH:
+        if few and _most(plain) >= ENOUGH and _stay_apart(plain, reducing, body):
             return rebuild(plain, _in_turn(rebuild(reducing, body)))
         if not reducing:
             if not self.rows and _prefers_thread(plain[-1], body):
@@ -216,9 +216,9 @@ class _Arranger:
         """Iterations meet in elements that depend on the reduced index: atomics, or in order."""
         if all(_may_be_atomic(a, reducing, body) for a in found):
             return rebuild(plain, rebuild(tuple(map(_atomic, reducing)), serial(body)))
-        if plain:
+        if plain and _stay_apart(plain, reducing, body):
             return rebuild(plain, rebuild(_as_seq(reducing), serial(body)))
-        return rebuild(_as_seq(reducing), below(body))
+        return rebuild(_as_seq(reducing), below(rebuild(plain, body)))
 
 
 def _shared(
@@ -312,6 +312,24 @@ def _invariant(found: tuple[Accumulator, ...], reducing: tuple[ir.Par, ...], bod
     return not any(is_atomic(loop) for loop in reducing) and not any(
         used(target) & varying or target.data or target.buffer in local for a in found for target in a.targets
     )
+
+
+def _stay_apart(plain: tuple[ir.Par, ...], reducing: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether no two iterations of `plain` meet in what is reduced into, wherever each is in `reducing`."""
+    varying = frozenset(loop.sym for loop in (*plain, *reducing)) | bound(body)
+    targets: dict[Buffer, list[Load]] = {}
+    for each in (t for a in accumulators(body, _buffers(reducing)) for t in a.targets):
+        targets.setdefault(each.buffer, []).append(each)
+
+    def tells(subscript: Expr, sym: Sym, data: frozenset[Sym]) -> bool:
+        return subscript.syms() & (varying | data) == {sym} and bool(lines((subscript,), sym))
+
+    def apart(loop: ir.Par, found: list[Load]) -> bool:
+        first, data = found[0], frozenset(s for t in found for s, _ in t.data)
+        same = (e for at, e in enumerate(first.index) if all(t.index[at] == e for t in found))
+        return any(tells(e, loop.sym, data) for e in same)
+
+    return all(apart(loop, found) for found in targets.values() for loop in plain)
 
 
 def _may_be_atomic(accumulator: Accumulator, reducing: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> bool:
