@@ -322,7 +322,7 @@ def _stay_apart(plain: tuple[ir.Par, ...], reducing: tuple[ir.Par, ...], body: t
         targets.setdefault(each.buffer, []).append(each)
 
     def tells(subscript: Expr, sym: Sym, data: frozenset[Sym]) -> bool:
-        return subscript.syms() & (varying | data) == {sym} and bool(lines((subscript,), sym))
+        return subscript.syms() & (varying | data) == frozenset({sym}) and bool(lines((subscript,), sym))
 
     def apart(loop: ir.Par, found: list[Load]) -> bool:
         first, data = found[0], frozenset(s for t in found for s, _ in t.data)
