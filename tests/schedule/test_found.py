@@ -7,7 +7,12 @@ import pytest
 from tests.schedule.laid import laid, refusal, wrong
 
 import texpr
+from texpr.interp import run as interpret
+from texpr.ir import kernel as k
+from texpr.ir.program_verify import verify_function
 from texpr.ir.text import print_directive, print_function
+from texpr.isa.registry import resolve
+from texpr.schedule.apply import apply_schedule
 from texpr.schedule.builder import Schedule
 
 ROWS = """
@@ -215,3 +220,60 @@ def test_an_array_that_is_seen_in_two_shapes() -> None:
     kernel = texpr.compile(texpr.parse(text)["f"], target="sm_90a", emulate=True)
     x, y = np.arange(20, dtype=np.float32), np.ones((3, 20), np.float32)
     np.testing.assert_array_equal(kernel(x, y), x + y)
+
+
+def test_memory_whose_extents_are_of_a_loop_that_has_another_name_now() -> None:
+    """The loop over `i` became two; where an element lies was still said in `i`."""
+    text = """fn f(x: i32[H, L], inout y: i32[H, L]) {
+    par H |h| { par L |i| {
+        new t: i32[2, i + 1]
+        par i + 1 |j| { t[0, j] = x[h, j] }
+        par i + 1 |k| { t[1, k] = t[0, i - k] }
+        y[h, i] = t[1, 0]
+    } }
+}"""
+    x, y = np.arange(15, dtype=np.int32).reshape(3, 5), np.zeros((3, 5), np.int32)
+    for directives in ("reorder(i, h)  merge(t.d0, t.d1)", "split(i, 2) -> (a, b)  merge(t.d0, t.d1)"):
+        (function,) = texpr.parse(f"{text}\nschedule f for cuda {{ {directives} }}").functions
+        made = apply_schedule(function, function.schedules[0], resolve("sm_90a"))
+        assert made is not None
+        verify_function(made.function)
+        np.testing.assert_array_equal(interpret(made.function, {"x": x, "y": y})["y"], x)
+
+
+def test_a_loop_that_is_as_long_as_another_says_and_divided_by_a_size() -> None:
+    """Which iterations are left out was counted as if extents were numbers."""
+    text = """fn f(x: i32[n, n], z: i32[H], inout y: i32[n]) {
+    par n |i| { seq i + 1 |j| { y[i] += x[i, j] } }
+}"""
+    assert "[E0914]: cannot decide whether this leaves iterations out" in refusal(
+        text, "split(j, H + 1) -> (a, b)  resize(a, -1, 0)"
+    )
+
+
+def test_one_value_in_two_loops_of_which_one_is_split() -> None:
+    """A `let` went into both loops, and what it reads was staged at the place that it has in the second."""
+    text = """fn f(x: i32[n, m], inout t: i32[n]) {
+    par n |i| { seq m |j| {
+        let v = x[i, j] * 2
+        if v > 3 { t[i] += 1 }
+    } }
+}"""
+    made = laid(text, "split(j, 3) -> (o, s)  distribute(s)  split(s, 5) -> (a, b)  stage(x, at=o, in=shared)")
+    arrays = {"x": np.arange(28, dtype=np.int32).reshape(4, 7) % 5, "t": np.zeros(4, np.int32)}
+    assert wrong(made, arrays) is None
+
+
+def test_lanes_ask_for_a_register_that_there_is() -> None:
+    """All come to a shuffle, before what says that there is such an element."""
+    text = """fn f(x: i32[13, 8], inout y: i32[13, 8]) {
+    par 13 |i| {
+        new t: i32[8, 4]
+        par 8 |j| { par 4 |k| { t[j, k] = x[i, j] * (k + 1) } }
+        par 8 |l| { seq 4 |m| { y[i, l] += t[7 - l, 3 - m] } }
+    }
+}"""
+    made = laid(text, "split(m, 8) -> (a, b)  reorder(b, l)  split(j, 2) -> (c, d)  stage(t, at=d, in=registers)")
+    assert any(isinstance(s, k.Shuffle) for s in made.statements)
+    arrays = {name: np.arange(104, dtype=np.int32).reshape(13, 8) + at for at, name in enumerate("xy")}
+    assert wrong(made, arrays) is None

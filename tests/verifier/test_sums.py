@@ -4,10 +4,15 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.verifier.verdicts import open_of
 
 from texpr import driver
+from texpr.frontend import parse
 from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_text import plan_text
+from texpr.isa.registry import resolve
+from texpr.lowering.lower import lower
+from texpr.verifier import Verdict
 from texpr.witness import proved
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -234,3 +239,14 @@ RIGHT: dict[str, tuple[str, str, Changes]] = {
 def test_other_right_sums_are_proved(name: str) -> None:
     program, target, changes = RIGHT[name]
     assert is_proved(program, target, changes)
+
+
+@pytest.mark.planted
+def test_a_sum_of_nothing_is_joined_with_an_element_that_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That subscripts of the program are in bounds says nothing of iterations without an update."""
+    text = "fn f(x: f32[n, n], inout y: f32[n]) { par n + 1 |i| { par i |j| reduce(y) { y[i - 1] += x[i - 1, j] } } }"
+    function = parse(text)["f"]
+    assert open_of(proved(function, lower(function, resolve("sm_90a"), {})[0])) == []
+    monkeypatch.setattr("texpr.mapping.reductions.where_reached", lambda *given: given[-1])
+    refused = proved(function, lower(function, resolve("sm_90a"), {})[0]).of(Verdict.REFUSED)
+    assert [each.what for each in refused] == ["in bounds"]

@@ -76,11 +76,11 @@ def _fills(subject: Subject, write: Access, own: Sequence[Ancestor]) -> bool:
 
 def _read(subject: Subject, buffer: Buffer, accesses: Sequence[Access], read: Access) -> Diagnostic | None:
     try:
-        bare = _uncovered(subject, buffer, accesses, read, certain=True)
+        if _uncovered(subject, buffer, accesses, read, certain=True) is None:
+            return None
+        bare = _uncovered(subject, buffer, accesses, read, certain=False) if read.affine else None
         witness = None if bare is None else subject.real(bare)
         if witness is None:
-            return None
-        if not read.affine or _uncovered(subject, buffer, accesses, read, certain=False) is None:
             return _read_undecided(buffer, read)
     except Undecided:
         return _read_undecided(buffer, read)
@@ -165,13 +165,13 @@ def _result(subject: Subject, buffer: Buffer, accesses: Sequence[Access]) -> Ite
     if any(w.draft.certain and _top(w) and _fills(subject, w, w.instance.path) for w in writes):
         return
     try:
-        witness, may = _hole(subject, buffer, writes)
+        unsure, witness = _hole(subject, buffer, writes)
     except Undecided:
         yield _result_undecided(buffer)
         return
-    if witness is None:
+    if not unsure:
         return
-    if may:
+    if witness is None:
         yield _result_undecided(buffer)
         return
     sizes = subject.sizes_text(witness)
@@ -195,8 +195,8 @@ def _dim(buffer: Buffer, position: int) -> Sym:
     return Sym(f"{buffer.name}.{position}")
 
 
-def _hole(subject: Subject, buffer: Buffer, writes: Sequence[Access]) -> tuple[Witness | None, bool]:
-    """An element that no write surely reaches, and whether some write may reach it after all. Raises Undecided."""
+def _hole(subject: Subject, buffer: Buffer, writes: Sequence[Access]) -> tuple[bool, Witness | None]:
+    """Whether there are elements that no write surely reaches, and one of them that none may reach. Raises Undecided."""
     dims = tuple(_dim(buffer, k) for k in range(buffer.rank))
     split = next((w.shape for w in writes if len(w.shape) != buffer.rank), None)
     if split is not None:
@@ -215,15 +215,14 @@ def _hole(subject: Subject, buffer: Buffer, writes: Sequence[Access]) -> tuple[W
     for join in joins(subject.model, buffer, shape):
         whole = whole.subtract(join.written.range())
     if whole.is_empty():
-        return None, False
-    witness = subject.real(whole)
+        return False, None
     left_over = whole
     for write in writes:
         if not write.exact:
             left_over = left_over.subtract(write.relation.range())
     if split is not None:
         raise Undecided("a hole in a buffer taken apart")
-    return witness, left_over.is_empty()
+    return True, subject.real(left_over)
 
 
 def _result_undecided(buffer: Buffer) -> Diagnostic:

@@ -210,7 +210,10 @@ class _Visits:
         return (*self._values, *self._margins, *(d.extent for d in (*self._graph.logical, *self._graph.leaves)))
 
     def by_trial(self) -> Coverage:
-        """By counting, exactly where no size is free; elsewhere only what happens at small sizes is seen."""
+        """By counting, exactly where no size is free; elsewhere only what happens at small sizes is seen, of what is a box."""
+        extents = (d.extent for d in (*self._graph.logical, *self._graph.leaves))
+        if any(not each.syms().isdisjoint((*self._leaves, *self._logical)) for each in extents):
+            return Coverage(_OPEN, _OPEN)
         dropped = doubled = _OPEN if _are_free(self._used(), (*self._leaves, *self._logical)) else _NEVER
         for sizes in trial_sizes(self._used(), self._leaves, self._known):
             visited = self._count(sizes)

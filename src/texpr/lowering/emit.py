@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
-from texpr.affine.expr import ONE, ZERO, Expr, Sym
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, maximum, minimum
 from texpr.affine.facts import Known
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
@@ -21,9 +21,10 @@ from texpr.ir.uses import loads
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, conjunction, walk
 from texpr.lowering.copies import filled_with_zero, is_copy
 from texpr.lowering.names import Names
-from texpr.lowering.owners import Frame, Seen
+from texpr.lowering.owners import Dealt, Frame, Seen
 from texpr.lowering.places import Place
 from texpr.mapping.reductions import is_atomic
+from texpr.relation.facts import in_loop, known
 from texpr.schedule.marks import UNROLL, VECTOR, mark
 from texpr.support.diagnostic import limitation
 from texpr.support.record import Mutable, field, replace
@@ -40,9 +41,10 @@ class Emitter(Mutable):
 
     `simd`: innermost parallel loops become vector lanes. `reduce`: how a thread runs a `par … reduce` of its own. `elements`:
     accumulators that stand for elements just now. `arrays`: memory asked for on the way. `vector`: how a thread runs a loop
-    marked `#vector`; `known`: what is known where a statement runs. `copying`: copies to shared memory are only started.
-    `free`: what is summed up in any order, so that a product need not be rounded before it is added. `frame`: what is known of
-    turns and of the thread, where elements are kept by lanes; `fetched`: those that a statement has got from other lanes;
+    marked `#vector`; `known`, `loops`: what is known where a statement runs, and what is around it. `copying`: copies to shared
+    memory are only started. `free`: what is summed up in any order, so that a product need not be rounded before it is added.
+    `frame`: what is known of turns and of the thread, where elements are kept by lanes; `fetched`: those that a statement has
+    got from other lanes;
     `within`: of a thread's number one that there is in the warp, the same if it is such.
     """
 
@@ -58,6 +60,7 @@ class Emitter(Mutable):
     reduce: Callable[[Emitter, ir.Par], Iterator[k.Stmt]] | None = None
     vector: Callable[[Emitter, ir.Loop], Iterator[k.Stmt]] | None = None
     known: Callable[[ir.Stmt], Known] = lambda _: Known({})
+    loops: Callable[[ir.Stmt], tuple[ir.Loop, ...]] = lambda _: ()
     copying: bool = False
     frame: Frame = field(default_factory=Frame)
     within: Callable[[Expr], Expr] = lambda keeper: keeper
@@ -132,8 +135,17 @@ class Emitter(Mutable):
             if not kept.own:
                 found = [Ref(self.names.sym(f"{load.buffer.name.split(chr(39))[0]}_got"), load.dtype) for _ in kept.ways]
                 for got, slots in zip(found, kept.ways, strict=True):
-                    yield k.Shuffle(got.sym, Load(place.buffer, slots), self.within(kept.thread), load.span)
+                    there = self._there(slots, place.dealt, stmt)
+                    yield k.Shuffle(got.sym, Load(place.buffer, there), self.within(kept.thread), load.span)
                 self.fetched[load] = chosen(found, kept)
+
+    def _there(self, slots: tuple[Expr, ...], dealt: Dealt, stmt: ir.Stmt) -> tuple[Expr, ...]:
+        """`slots`, or others that there are where these are none: all lanes come to a shuffle, tests around it hold or not."""
+        loops = (loop for loop in self.loops(stmt) if loop.sym not in self.frame.turns)
+        inside = known((*(fact for loop in loops for fact in in_loop(loop.sym, loop.extent)), *self.frame.ranges))
+        pairs = zip(slots, dealt.shape, strict=True)
+        ends = ((e, n, all(map(inside.nonnegative, (e, n - 1 - e)))) for e, n in pairs)
+        return tuple(e if fits else maximum(0, minimum(e, n - 1)) for e, n, fits in ends)
 
     def loop(self, loop: ir.Loop) -> k.For:
         """A loop that the thread runs in order, unrolled where that is asked or its arrays need it, or over vector lanes."""

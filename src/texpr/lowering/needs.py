@@ -29,7 +29,7 @@ from texpr.presburger.formula import Formula, compare, equal
 from texpr.presburger.maps import left, right
 from texpr.relation.conditions import condition
 from texpr.relation.facts import facts_of, in_loop, known, unfloored
-from texpr.relation.model import Access, Model
+from texpr.relation.model import Access, Ancestor, Model
 from texpr.relation.model import Branch as Side
 from texpr.support.record import Mutable, Record, field, replace
 from texpr.support.span import NOWHERE
@@ -66,12 +66,21 @@ class Needs(Mutable):
             self._known = {instance.stmt: instance.known for instance in self.model.instances}
         return next(self._known[s] for s in ir.walk((stmt,)) if s in self._known)
 
+    def loops(self, stmt: ir.Stmt) -> tuple[ir.Loop, ...]:
+        """The loops around `stmt`."""
+        within, path = self._path(stmt)
+        return tuple(loop for loop in path if isinstance(loop, ir.Par | ir.Seq) and loop not in within)
+
+    def _path(self, stmt: ir.Stmt) -> tuple[frozenset[ir.Stmt], tuple[Ancestor, ...]]:
+        """What is in `stmt`, and what is around the first of it that does something."""
+        within = frozenset(ir.walk((stmt,)))
+        return within, next(each for each in self.model.instances if each.stmt in within).path
+
     def around(self, par: ir.Stmt) -> tuple[Expr, ...]:
         """What is not negative where `par` begins: nothing of its loops, nor what is tested inside of them."""
-        within = frozenset(ir.walk((par,)))
-        instance = next(each for each in self.model.instances if each.stmt in within)
+        within, path = self._path(par)
         facts = [*self.model.given]
-        for ancestor in instance.path:
+        for ancestor in path:
             match ancestor:
                 case ir.Par() | ir.Seq() if ancestor not in within:
                     facts += in_loop(ancestor.sym, ancestor.extent)

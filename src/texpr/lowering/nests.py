@@ -108,6 +108,7 @@ class _NestLowering(Mutable):
         ).run()
         cpu = self.target.family == "cpu"
         self.emitter = Emitter(self.placement.places, self.names, simd=cpu, atomics=atomics, known=self.needs.known)
+        self.emitter.loops = self.needs.loops
         self.emitter.free = free_sums(grid, self.nest.body) if cpu else frozenset()
         self.emitter.within = self._within_warp
         self.emitter.vector = None if cpu else vectors.in_lanes

@@ -18,15 +18,16 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from math import inf, prod
 
-from texpr.affine.expr import Sym
+from texpr.affine.expr import Expr, Sym
 from texpr.ir import program as ir
 from texpr.ir.updates import may_meet
 from texpr.ir.uses import bound, loads, symbols, used, written
-from texpr.ir.value import Buffer
+from texpr.ir.value import Buffer, Load
 from texpr.mapping.apart import cut
 from texpr.mapping.bands import band, contiguous, rebuild
 from texpr.mapping.bound import is_asked, is_own
 from texpr.mapping.parts import Accumulator, accumulators, split
+from texpr.mapping.reached import Around, lines, outermost, where_reached
 from texpr.schedule.combining import combined_by_engine
 from texpr.schedule.marks import BIND, TENSOR, asked_at, level_of, mark
 from texpr.support.diagnostic import limitation
@@ -59,7 +60,8 @@ def arrange(function: ir.Function, chunk: int = BLOCK_CHUNK, few: int = 0, rows:
     neighbouring elements; with 0 it makes the whole sum, as a lane of a core.
     """
     names = {b.name for b in ir.buffers(function)} | {s.name for s in bound(function.body)} | {s.name for s in function.sizes}
-    return replace(function, body=_Arranger(chunk, few, rows, names, frozenset(function.sizes)).host(function.body))
+    made = _Arranger(chunk, few, rows, names, frozenset(function.sizes)).host(function.body, outermost(function))
+    return replace(function, body=made)
 
 
 class _Arranger:
@@ -78,68 +80,77 @@ class _Arranger:
                 return name
         raise AssertionError
 
-    def host(self, body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
+    def host(self, body: tuple[ir.Stmt, ...], around: Around) -> tuple[ir.Stmt, ...]:
         """Statements outside every `par`."""
-        return tuple(self._each(body, self.host, self._top))
+        return tuple(self._each(body, around, self.host, self._top))
 
-    def team(self, body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
+    def team(self, body: tuple[ir.Stmt, ...], around: Around) -> tuple[ir.Stmt, ...]:
         """Statements that a team of threads shares."""
-        return tuple(self._each(body, self.team, self._inner))
+        return tuple(self._each(body, around, self.team, self._inner))
 
     def _each(
         self,
         body: tuple[ir.Stmt, ...],
-        below: Callable[[tuple[ir.Stmt, ...]], tuple[ir.Stmt, ...]],
-        par: Callable[[ir.Par], tuple[ir.Stmt, ...]],
+        around: Around,
+        below: Callable[[tuple[ir.Stmt, ...], Around], tuple[ir.Stmt, ...]],
+        par: Callable[[ir.Par, Around], tuple[ir.Stmt, ...]],
     ) -> Iterator[ir.Stmt]:
         for stmt in body:
             match stmt:
                 case ir.Par():
-                    yield from par(stmt)
+                    yield from par(stmt, around)
                 case ir.Seq():
-                    yield replace(stmt, body=below(stmt.body))
+                    yield replace(stmt, body=below(stmt.body, around.inside(stmt)))
                 case ir.If():
-                    yield replace(stmt, then=below(stmt.then), orelse=below(stmt.orelse))
+                    then, orelse = below(stmt.then, around.inside(stmt)), below(stmt.orelse, around.inside(stmt, taken=False))
+                    yield replace(stmt, then=then, orelse=orelse)
                 case ir.Instruction():
-                    yield replace(stmt, body=below(stmt.body))
+                    yield replace(stmt, body=below(stmt.body, around))
                 case _:
                     yield stmt
+            around = around.after(stmt)
 
-    def _top(self, par: ir.Par) -> tuple[ir.Stmt, ...]:
+    def _top(self, par: ir.Par, around: Around) -> tuple[ir.Stmt, ...]:
         loops, body = band(par)
         if _has_order(loops):
             return _in_place(loops, body)
         plain, reducing = _parted(_told_apart(loops, body))
         few = _most(reducing) * _together(body) <= self.few and not any(map(is_asked, loops))
-        if few and _most(plain) >= ENOUGH:
+        if few and _most(plain) >= ENOUGH and _stay_apart(plain, reducing, body):
             return rebuild(plain, _in_turn(rebuild(reducing, body)))
         if not reducing:
             if not self.rows and _prefers_thread(plain[-1], body):
                 return rebuild(plain, serial(body))
-            ahead, body = self._ahead(plain, body)
-            return (*ahead, *rebuild(plain, self.team(body)))
+            ahead, body = self._ahead(plain, body, around)
+            return (*ahead, *rebuild(plain, self.team(body, around.inside_all(plain))))
         found = accumulators(body, _buffers(reducing))
         if not _invariant(found, reducing, body):
             parts = cut(par, self.fresh) if not plain else (par,)
             if parts[0] is not par:
-                return tuple(stmt for part in parts for stmt in self._top(part))
-            return self._meeting(plain, reducing, body, found, self.host)
+                return tuple(stmt for part in parts for stmt in self._top(part, around))
+            return self._meeting(plain, reducing, body, found, lambda inside: self.host(inside, around.inside_all(reducing)))
         if plain:
             if _prefers_team(plain[-1], reducing[-1], body):
-                return rebuild(plain, rebuild(reducing, serial(body)))
-            ahead, last = self._columns(plain, reducing, body, found)
+                return rebuild(plain, _shared(reducing, body, found, around.inside_all(plain)))
+            ahead, last = self._columns(plain, reducing, body, found, around)
             return (*ahead, *rebuild(plain, last))
         if not self._has_room(reducing):
-            return rebuild(reducing, serial(body))
-        ahead, last = split(reducing, serial(body), found, self.chunk, self.fresh)
-        return (*ahead, last)
+            return _shared(reducing, body, found, around)
+        (*memory, parts), last = split(reducing, serial(body), found, self.chunk, self.fresh)
+        made = where_reached(reducing, body, found, around, (parts, last))
+        return rebuild(_as_seq(reducing), serial(body)) if made is None else (*memory, *made)
 
     def _has_room(self, loops: Sequence[ir.Loop]) -> bool:
         """Whether memory for each iteration can be set aside before a function runs."""
         return all(loop.extent.syms() <= self.sizes for loop in loops)
 
     def _columns(
-        self, plain: tuple[ir.Par, ...], reducing: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], found: tuple[Accumulator, ...]
+        self,
+        plain: tuple[ir.Par, ...],
+        reducing: tuple[ir.Par, ...],
+        body: tuple[ir.Stmt, ...],
+        found: tuple[Accumulator, ...],
+        around: Around,
     ) -> tuple[tuple[ir.Stmt, ...], tuple[ir.Stmt, ...]]:
         """Sums over `reducing` by threads of `plain`, in parts where these may be too few: what is ahead of `plain`, and in."""
         inside = _as_seq(reducing)
@@ -152,12 +163,15 @@ class _Arranger:
             or any(map(is_asked, (*plain, *reducing)))
             or not _prefers_thread(plain[-1], rebuild(reducing, body))
             or not _reads_each(body, (*plain, *reducing))
+            or where_reached(reducing, body, found, around.inside_all(plain), body) is not body
         ):
             return (), rebuild(inside, serial(body))
         ahead, last = split(inside, serial(body), found, self.rows, self.fresh, plain)
         return ahead, (last,)
 
-    def _ahead(self, plain: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> tuple[tuple[ir.Stmt, ...], tuple[ir.Stmt, ...]]:
+    def _ahead(
+        self, plain: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], around: Around
+    ) -> tuple[tuple[ir.Stmt, ...], tuple[ir.Stmt, ...]]:
         """Sums that stand in `body` by themselves: the same."""
         ahead, inside = list[ir.Stmt](), list[ir.Stmt]()
         for stmt in body:
@@ -169,7 +183,7 @@ class _Arranger:
                 and _invariant(found, loops, inner)
                 and _is_alone(loops, inner, found, body)
             ):
-                before, here = self._columns(plain, loops, inner, found)
+                before, here = self._columns(plain, loops, inner, found, around)
                 if before:
                     ahead += before
                     inside += here
@@ -177,7 +191,7 @@ class _Arranger:
             inside.append(stmt)
         return tuple(ahead), tuple(inside)
 
-    def _inner(self, par: ir.Par) -> tuple[ir.Stmt, ...]:
+    def _inner(self, par: ir.Par, around: Around) -> tuple[ir.Stmt, ...]:
         loops, body = band(par)
         if _has_order(loops):
             return _in_place(loops, body)
@@ -186,10 +200,10 @@ class _Arranger:
             return rebuild(plain, serial(body))
         found = accumulators(body, _buffers(reducing))
         if not _invariant(found, reducing, body):
-            return self._meeting(plain, reducing, body, found, self.team)
+            return self._meeting(plain, reducing, body, found, lambda inside: self.team(inside, around.inside_all(reducing)))
         if plain:
             return rebuild(plain, rebuild(_as_seq(reducing), serial(body)))
-        return rebuild(reducing, serial(body))
+        return _shared(reducing, body, found, around)
 
     def _meeting(
         self,
@@ -202,9 +216,17 @@ class _Arranger:
         """Iterations meet in elements that depend on the reduced index: atomics, or in order."""
         if all(_may_be_atomic(a, reducing, body) for a in found):
             return rebuild(plain, rebuild(tuple(map(_atomic, reducing)), serial(body)))
-        if plain:
+        if plain and _stay_apart(plain, reducing, body):
             return rebuild(plain, rebuild(_as_seq(reducing), serial(body)))
-        return rebuild(_as_seq(reducing), below(body))
+        return rebuild(_as_seq(reducing), below(rebuild(plain, body)))
+
+
+def _shared(
+    reducing: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], found: tuple[Accumulator, ...], around: Around
+) -> tuple[ir.Stmt, ...]:
+    """A reduction that threads share, where it updates something; in order, where they could not tell."""
+    made = where_reached(reducing, body, found, around, rebuild(reducing, serial(body)))
+    return rebuild(_as_seq(reducing), serial(body)) if made is None else made
 
 
 def _most(loops: Sequence[ir.Loop]) -> float:
@@ -290,6 +312,24 @@ def _invariant(found: tuple[Accumulator, ...], reducing: tuple[ir.Par, ...], bod
     return not any(is_atomic(loop) for loop in reducing) and not any(
         used(target) & varying or target.data or target.buffer in local for a in found for target in a.targets
     )
+
+
+def _stay_apart(plain: tuple[ir.Par, ...], reducing: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether no two iterations of `plain` meet in what is reduced into, wherever each is in `reducing`."""
+    varying = frozenset(loop.sym for loop in (*plain, *reducing)) | bound(body)
+    targets: dict[Buffer, list[Load]] = {}
+    for each in (t for a in accumulators(body, _buffers(reducing)) for t in a.targets):
+        targets.setdefault(each.buffer, []).append(each)
+
+    def tells(subscript: Expr, sym: Sym, data: frozenset[Sym]) -> bool:
+        return subscript.syms() & (varying | data) == frozenset({sym}) and bool(lines((subscript,), sym))
+
+    def apart(loop: ir.Par, found: list[Load]) -> bool:
+        first, data = found[0], frozenset(s for t in found for s, _ in t.data)
+        same = (e for at, e in enumerate(first.index) if all(t.index[at] == e for t in found))
+        return any(tells(e, loop.sym, data) for e in same)
+
+    return all(apart(loop, found) for found in targets.values() for loop in plain)
 
 
 def _may_be_atomic(accumulator: Accumulator, reducing: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> bool:

@@ -268,7 +268,7 @@ class _Maker(Mutable):
             graph = self.state.allocations.get(load.buffer)
             if graph is not None:
                 below = graph.below({d.sym: e for d, e in zip(graph.logical, index, strict=True)})
-                index = tuple(around.simple(below[d.sym]) for d in graph.leaves)
+                index = tuple(around.index(below[d.sym]) for d in graph.leaves)  # extents of its dimensions are of loops, too
             return replace(load, buffer=self._buffer(load.buffer), index=index)
 
         def target(old: Load) -> Load:

@@ -14,6 +14,7 @@ from texpr.affine.expr import ZERO, Expr, Sym, expr, term
 from texpr.affine.ranges import bounds
 from texpr.affine.simplify import Simplifier
 from texpr.ir import program as ir
+from texpr.ir.rewrite import Rewriter, replace_loads
 from texpr.ir.uses import loads
 from texpr.ir.value import Buffer, Load
 from texpr.presburger.formula import Formula, Ge, compare, conj, disj
@@ -24,7 +25,7 @@ from texpr.presburger.raw import Undecided
 from texpr.relation.facts import in_loop, known
 from texpr.schedule.materialise import given
 from texpr.schedule.state import State
-from texpr.schedule.tree import Body
+from texpr.schedule.tree import Body, replaced
 from texpr.support.record import Record, replace
 
 
@@ -91,6 +92,24 @@ def _uses(
         for block in ir.blocks(stmt):
             deeper = (*inner, stmt) if isinstance(stmt, ir.Par | ir.Seq) else inner
             yield from _uses(state, buffer, block, outer, deeper, tested or isinstance(stmt, ir.If))
+
+
+def are_apart(found: Sequence[Use]) -> bool:
+    """Whether each access is at one place: copies of a statement share theirs, and then their loops may be split unlike."""
+    return len({id(use.load) for use in found}) == len({(id(use.load), use.index) for use in found})
+
+
+def told_apart(state: State, at: ir.Loop, buffer: Buffer) -> State:
+    """The same, where each access of `buffer` inside `at` is a value of its own."""
+
+    def own(load: Load) -> Load | None:
+        return replace(load) if load.buffer is buffer else None
+
+    def target(load: Load) -> Load:
+        return own(load) or load
+
+    body = Rewriter(value=lambda value: replace_loads(value, own), target=target).block(at.body)
+    return state.with_body(replaced(state.function.body, at, lambda _: (replace(at, body=body),)))
 
 
 def subscripts(state: State, load: Load, around: tuple[ir.Loop, ...]) -> tuple[Expr, ...]:

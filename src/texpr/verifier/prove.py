@@ -270,6 +270,7 @@ class _Prover(Mutable):
     def bounds(self) -> Iterator[Asked]:
         """What the text of kernels names of an array is in it: the program's own elements, in memory of its shape, are."""
         every, whole = chain(*self.by_home.values()), {*self.flow.reading.events}  # and nothing that nobody sees
+        whole -= {final.event for final in self.sums.made}  # which there may be where the program has no update
         known = {(a.home, a.index, a.site.where) for a in every if a.is_plain and a.event in whole}
         for load, site, span in self.flow.reading.touched:
             index = tuple(plainly(e, site) for e in load.index)

@@ -36,7 +36,7 @@ from texpr.schedule.engine import (
 )
 from texpr.schedule.flat import in_rows
 from texpr.schedule.marks import ASYNC, MULTICAST, TENSOR, marked
-from texpr.schedule.region import Box, NoBox, inside, uses
+from texpr.schedule.region import Box, NoBox, are_apart, inside, told_apart, uses
 from texpr.schedule.rows import require_rows, require_target, rows
 from texpr.schedule.runs import require_named_runs, require_runs
 from texpr.schedule.staging import Staging
@@ -93,10 +93,11 @@ def _staged(call: Call) -> State:
     found = uses(call.state, buffer, outer)
     if not found:
         raise call.refuse("E0912", f"nothing inside the loop over `{at.sym.base}` touches `{buffer.name}`", at=where)
+    if not are_apart(found):
+        return _staged(replace(call, state=told_apart(call.state, at, buffer)))
     if any(isinstance(s, ir.New) and s.buffer is buffer for s in ir.walk((at,))):
         reason = f"`{buffer.name}` is made inside the loop over `{at.sym.base}`, so it lives there already"
-        help = f"say where: place({buffer.name}, {space})"
-        raise call.refuse("E0912", reason, at=where, help=help)
+        raise call.refuse("E0912", reason, at=where, help=f"say where: place({buffer.name}, {space})")
     (name,) = call.results(f"{buffer.name}_{space[0]}")
     rows, found = (in_rows(call.state, found) if via in ("ld", "cp_async") else None) or (None, found)
     staging = Staging(call.state, buffer, name.name, space, via, outer, found, call.directive.span, rows)
