@@ -10,11 +10,14 @@ from texpr.affine.expr import Expr, Sym, expr, number_of
 from texpr.faithful.accesses import Access, Home, found, home_of, named, place_of, placed, same, there, touched
 from texpr.faithful.asked import IS_STATEMENT, Asked, Told
 from texpr.faithful.compare import Comparison, Operand, Unlike, writer
+from texpr.faithful.holes import changes_nothing, fill, fills, is_fill
 from texpr.faithful.joins import Part
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Literal, Load, Ref
 from texpr.presburger.formula import TRUE, Eq, Formula, conj, differ, negate, rename
 from texpr.presburger.questions import Point, witness
+from texpr.presburger.raw import Undecided
+from texpr.presburger.relaxed import flat
 from texpr.presburger.there import nowhere
 from texpr.reading.actions import Action, Program, Spot, indices
 from texpr.reading.order import When, when
@@ -39,6 +42,10 @@ class Matches(Mutable):
     numbers: dict[Sym, Expr] = field(default_factory=dict[Sym, Expr])
     strange: list[tuple[Action, str]] = field(default_factory=list[tuple[Action, str]])
     asked: list[Asked] = field(default_factory=list[Asked])
+    fills: Mapping[Buffer, Literal] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.fills = fills(self.laid)
 
     def run(self) -> None:
         """Takes statement by statement; copies of what is copied come when that is known."""
@@ -77,17 +84,41 @@ class Matches(Mutable):
             theirs = number_of(meant.target.sym.name, map(expr, indices(meant.spot)))
             self.numbers[own] = expr(theirs).substitute(names)
         goals = [Eq((given - other.substitute(names)).substitute(self.numbers)) for given, other in comparison.equations]
-        goals += [rename(rename(fact, names), self.numbers) for fact in meant.spot.domain]
+        inside = [rename(rename(fact, names), self.numbers) for fact in meant.spot.domain]
+        holes = changes_nothing(action, self.fills) and self.leaves(action, inside)
         told = Told(IS_STATEMENT, f"{meant.stored.name}, line {meant.span.line}", "the same of the same", action.span)
-        self.asked.append((told, self.doubted, (action, goals)))
+        self.asked.append((told, self.doubted, (action, inside, goals) if holes else (action, (), [*goals, *inside])))
         *reads, write = self.touches(comparison, at)
-        self.accesses += (*reads, replace(write, meant=(), does=None) if anew else write)
+        self.accesses += (
+            *(self.of_holes(reads, inside) if holes else reads),
+            replace(write, meant=(), does=None) if anew else write,
+        )
         if not anew:
             self.done[meant].append((write, at))
 
-    def doubted(self, action: Action, goals: Sequence[Formula]) -> Point | None:
+    def doubted(self, action: Action, inside: Sequence[Formula], goals: Sequence[Formula]) -> Point | None:
         """An instance of a statement that is none of that which it is said to do."""
-        return witness((*(rename(f, self.numbers) for f in action.spot.domain), negate(conj(goals))), self.premises)
+        facts = (rename(f, self.numbers) for f in action.spot.domain)
+        return witness((*facts, *inside, negate(conj(goals))), self.premises)
+
+    def leaves(self, action: Action, inside: Sequence[Formula]) -> bool:
+        """Whether a statement perhaps runs for indices that the written one has not."""
+        try:
+            return self.doubted(action, (), inside) is not None
+        except Undecided:
+            return True
+
+    def of_holes(self, reads: Sequence[Access], inside: Sequence[Formula]) -> Iterator[Access]:
+        """What an update reads that runs beyond what was written: elements `inside`, and fills elsewhere."""
+        for read in reads:
+            if read.is_own:
+                yield read  # which is left as it is
+                continue
+            yield replace(read, where=(*read.where, *flat(inside)))
+            assert isinstance(read.home, Buffer)
+            outside = (*read.where, negate(conj(inside)))
+            of = {"stored": fill(self.fills[read.home]), "element": (), "meant": (), "does": None, "legal": ()}
+            yield replace(read, where=outside, **of, is_update=False)
 
     def at_home(self) -> Iterator[Asked]:
         """Memory that callers know is that of the written program."""
@@ -139,7 +170,7 @@ class Matches(Mutable):
         if action.update is not None or not write.is_certain:
             return False
         if isinstance(action.value, Literal):
-            self.accesses.append(write)  # a hole
+            self.accesses.append(replace(write, stored=fill(action.value)))
             return True
         if not isinstance(action.value, Load | Ref):
             return self.instead(action, write)
@@ -187,7 +218,7 @@ class Matches(Mutable):
             return
         own = placed(access, {s: expr(s) for s in access.dims})
         for other in sorted(self.accesses, key=lambda a: not a.write):
-            if other.home == access.home and other.stored is not None:
+            if other.home == access.home and other.stored is not None and not is_fill(other.stored):
                 each = named(other, "○")
                 known = found(each, [*zip(each.place, own.place, strict=True)])
                 names = {each.only(s): s for s in other.dims}
