@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from texpr.affine.expr import Expr, Sym, expr
+from texpr.affine.expr import Expr, FloorDiv, Sym, term
 from texpr.presburger.formula import Eq, Formula, Ge
 from texpr.presburger.omega import refuted
 from texpr.presburger.products import parted
@@ -23,13 +23,13 @@ def in_digits(facts: Sequence[Formula], premises: Formula) -> list[Formula] | No
         others = (*facts[:number], *facts[number + 1 :], premises)
         for size in _strides(fact.expr):
             row, column = parted(fact.expr, (size,))
-            if all(refuted((*others, Ge(sign * column - expr(size)))) for sign in (1, -1)):
+            if all(refuted((*others, Ge(sign * column - term((size,))))) for sign in (1, -1)):
                 return [*facts[:number], Eq(row), Eq(column), *facts[number + 1 :]]
     return None
 
 
-def _strides(value: Expr) -> Iterator[Sym]:
-    """The symbols that every product of `value` has."""
+def _strides(value: Expr) -> Iterator[Sym | FloorDiv]:
+    """The symbols and quotients that every product of `value` has."""
     products = [monomial for monomial, _ in value.terms if len(monomial) > 1]
     if products:
-        yield from (a for a in products[0] if isinstance(a, Sym) and all(a in other for other in products))
+        yield from (a for a in products[0] if isinstance(a, Sym | FloorDiv) and all(a in other for other in products))

@@ -26,6 +26,9 @@ from texpr.presburger.sets import Set
 MOST = 2**31 - 1
 """The greatest size."""
 
+ALTERNATIVES = 12
+"""How many are looked at one by one, where all at once is too much."""
+
 _SIZES = 1, 40
 """The least that sizes are, where numbers are tried."""
 
@@ -54,12 +57,25 @@ def witness(parts: Iterable[Formula], premises: Formula) -> Point | None:
     numbers = sorted({s for fact in facts for s in syms(fact) if isinstance(s, Number)}, key=lambda s: s.name)
     alike = ((x, y) for x, y in combinations(numbers, 2) if x.label == y.label)
     try:
-        found = _point([*facts, *(disj((differ(x.args, y.args), Eq(expr(x) - y))) for x, y in alike)], premises)
+        found = _by_cases([*facts, *(disj((differ(x.args, y.args), Eq(expr(x) - y))) for x, y in alike)], premises)
     except ZeroDivisionError:
         raise Undecided("it divides by a size that may be 0") from None
     if found is not None and numbers:
         raise Undecided(f"what data say decides: at {', '.join(f'{s} = {v}' for s, v in found.items())}")
     return found
+
+
+def _by_cases(facts: list[Formula], premises: Formula) -> Point | None:
+    """A point with `facts`: where that is not decided, with one alternative after the other."""
+    try:
+        return _point(facts, premises)
+    except Undecided:
+        at, chosen = max(enumerate(facts), key=lambda each: len(each[1].parts) if isinstance(each[1], Or) else 0)
+        if not isinstance(chosen, Or) or not 1 < len(chosen.parts) <= ALTERNATIVES:
+            raise
+        others = [*facts[:at], *facts[at + 1 :]]
+        points = (_point([*others, *flat((part,))], premises) for part in chosen.parts)
+        return next((point for point in points if point is not None), None)
 
 
 def _point(facts: list[Formula], premises: Formula) -> Point | None:

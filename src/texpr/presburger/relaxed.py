@@ -5,7 +5,7 @@ That only adds points, so "there is none" remains a proof.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, children, expr, rebuilt, term, without
@@ -70,6 +70,11 @@ def divisions(facts: Iterable[Formula]) -> list[Formula]:
             left = without(monomial, (factor,)) if factor is not None else None
             if left is not None:
                 some.append(disj((Ge(term(left) - quotient - 1), Ge(num - den * term(left)))))
+        for number in _compared(quotient, every):  # it is below a number where what is divided is below as many divisors
+            some += [
+                disj((Ge(number - 1 - quotient), Ge(num - den * number))),
+                disj((Ge(quotient - number), Ge(den * number - 1 - num))),
+            ]
         said.append(disj((Ge(-den), conj(some))))
     for monomial in products:
         for at, atom in enumerate(monomial):  # 0 · y is 0, and x · y is at least y where 0 < x and 0 ≤ y
@@ -77,6 +82,17 @@ def divisions(facts: Iterable[Formula]) -> list[Formula]:
             said.append(disj((Ge(one - 1), Ge(-one - 1), Eq(term(monomial)))))
             said.append(disj((Ge(-one), Ge(-rest - 1), Ge(term(monomial) - rest))))
     return said
+
+
+def _compared(value: Expr, every: Sequence[Expr]) -> list[int]:
+    """The numbers with which `value` is compared in expressions, or that follow one."""
+    found: dict[int, None] = {}
+    for each in every:
+        for sign in (1, -1):
+            rest = each - value * sign
+            if rest.is_constant:
+                found |= dict.fromkeys((-sign * rest.constant, 1 - sign * rest.constant))
+    return [number for number in found if number > 0]
 
 
 @lru_cache(maxsize=1 << 14)

@@ -29,7 +29,7 @@ def solved(pairs: Iterable[tuple[Expr, Expr]], extents: Mapping[Sym, Expr | None
         left.sort(key=lambda pair: len(pair[0].syms() & extents.keys()), reverse=True)  # those that say one thing only first
         value, given = left.pop()
         if not _take_turn(value, given, known, extents):
-            take(*turned(value, given, extents.keys()), known, digits, ends)
+            take(*turned(value, given, extents.keys()), known, digits, ends, extents.keys())
     for sym, found in digits.items():
         if _is_whole(found, ends.get(sym)):
             known.setdefault(sym, joined(found, None))
@@ -77,7 +77,12 @@ def turned(value: Expr, given: Expr, dims: Collection[Sym]) -> tuple[Expr, Expr]
 
 
 def take(
-    value: Expr, given: Expr, known: dict[Sym, Expr], digits: dict[Sym, dict[int, tuple[int | None, Expr]]], ends: Ends
+    value: Expr,
+    given: Expr,
+    known: dict[Sym, Expr],
+    digits: dict[Sym, dict[int, tuple[int | None, Expr]]],
+    ends: Ends,
+    unknown: Collection[Sym],
 ) -> None:
     """Reads atoms off `value` = `given`, where each term's coefficient is a multiple of the one before.
 
@@ -85,10 +90,10 @@ def take(
     """
     products = [m for m, _ in value.terms if len(m) > 1]
     common = (a for a in products[0] if all(a in m for m in products)) if products else ()
-    for radix in (a for a in common if isinstance(a, Sym | FloorDiv)):
+    for radix in (a for a in common if isinstance(a, Sym | FloorDiv) and term((a,)).syms().isdisjoint(unknown)):
         row, column = parted(value, (radix,))
-        take(row, given // term((radix,)), known, digits, ends)
-        take(column, given % term((radix,)), known, digits, ends)
+        take(row, given // term((radix,)), known, digits, ends, unknown)
+        take(column, given % term((radix,)), known, digits, ends, unknown)
         return
     terms = sorted(((c, m[0]) for m, c in value.terms if len(m) == 1), key=lambda t: t[0])
     if len(terms) != len(value.terms) or any(c <= 0 for c, _ in terms):

@@ -29,13 +29,13 @@ def inverse(site: Site, indices: Mapping[Sym, Expr], own: Collection[Sym] = ()) 
     alone = {a.sym: 0 for a in site.launch.kernel.axes if a.extent is ONE} | {sym: 0 for sym, end in ends.items() if end == 1}
     indices = {sym: value.substitute(alone) for sym, value in indices.items()}
     for loop, value in sorted(indices.items(), key=lambda item: any(len(m) > 1 for m, _ in item[1].terms)):  # plain ones first
-        take(*turned(value, expr(loop), dims), known, digits, ends)
+        take(*turned(value, expr(loop), dims), known, digits, ends, dims)
     for loop in site.loops:
         lo, _ = site.bounds[loop]
         if loop.sym in known and loop.step.is_constant and loop.step.constant > 1:  # 0 ≤ lo < step where turns are dealt out
-            take(lo, known[loop.sym] % loop.step, known, digits, ends)
+            take(lo, known[loop.sym] % loop.step, known, digits, ends, dims)
         elif loop.sym in known and not lo.is_constant:  # a stretch of as many turns as the starts are apart
-            take(lo, known[loop.sym], known, digits, ends)
+            take(lo, known[loop.sym], known, digits, ends, dims)
     for sym, found in digits.items():
         known.setdefault(sym, joined(found, expr(sym) if sym in own else None))
     for loop in site.loops:
