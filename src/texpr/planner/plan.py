@@ -90,7 +90,7 @@ def plan(function: ir.Function, target: Target, without: Mapping[Sym, str] = NOT
     if any(s.directives for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq)):
         return Planned(None, (), start(function, target))
     state, directives, chosen = start(function, target), list[ir.Directive](), list[Chosen]()
-    for par, nest in nests(function):
+    for par, nest in nests(state.function):
         if par.sym in without:
             chosen.append(Chosen(par.span.line, None, f"given up: {without[par.sym]}"))
             continue
