@@ -8,7 +8,7 @@ other it has to be put before it is read.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, combinations_with_replacement
 
 from texpr.affine.expr import Sym, expr
@@ -19,7 +19,7 @@ from texpr.ir.value import Buffer
 from texpr.presburger.formula import Formula, conj, differ, rename
 from texpr.presburger.questions import Point, witness
 from texpr.presburger.raw import Undecided
-from texpr.presburger.there import There, nowhere
+from texpr.presburger.there import There, everywhere, nowhere
 from texpr.reading.order import precedes
 from texpr.support.record import Mutable, field
 
@@ -105,15 +105,19 @@ class Held(Mutable):
         if home in self.given:
             return self.not_back(read, moved)
         put = [w for w in own if w.write and w.home == home]
+        ways = [lambda: self.not_put(read, moved, [w for w in put if w.is_certain])]
+        if any(w.does is not None for w in put):
+            back = any(w.does is None for w in put)  # it comes back there, so likely it belongs there
+            ways.insert(0 if back else 1, lambda: self.not_back(read, moved))
+        *others, last = ways
+        return None if any(self.is_shown(way) for way in others) else last()
+
+    def is_shown(self, way: Callable[[], Point | None]) -> bool:
+        """Whether nothing is wrong, in one way to look at it."""
         try:
-            missing = self.not_put(read, moved, [w for w in put if w.is_certain])
+            return way() is None
         except Undecided:
-            if not any(w.does is not None for w in put) or not self.belongs(home):
-                raise
-            return self.not_back(read, moved)
-        if missing is not None and any(w.does is not None for w in put) and self.belongs(home):
-            return self.not_back(read, moved)
-        return missing
+            return False
 
     def not_back(self, read: Named, moved: Sequence[Access]) -> Point | None:
         """An element that was changed elsewhere, and not copied back before it is read. Raises Undecided."""
@@ -148,16 +152,10 @@ class Held(Mutable):
                 why = broken
                 continue
             good.append(before)
-            if self.is_everywhere(read, good):
+            if everywhere(read.where, good, self.premises):
                 return None
         left = nowhere(read.where, good, self.premises, solving=True)
         return left and (why or left)
-
-    def is_everywhere(self, read: Named, good: Sequence[There]) -> bool:
-        try:
-            return nowhere(read.where, good, self.premises, solving=True) is None
-        except Undecided:
-            return False
 
     def spoiled(self, write: Access, before: There, read: Named, moved: Sequence[Access]) -> Point | None:
         """What comes between a write and a read: something else at that place, or a change of the element elsewhere."""

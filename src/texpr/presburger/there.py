@@ -13,6 +13,7 @@ from texpr.affine.expr import Expr, Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
 from texpr.presburger.formula import TRUE, Eq, Formula, Ge, conj, mapped, negate, rename, syms
+from texpr.presburger.omega import refuted
 from texpr.presburger.questions import Point, witness
 from texpr.presburger.raw import Undecided
 from texpr.presburger.relaxed import flat, relaxed
@@ -71,6 +72,12 @@ def nowhere(
     if solving and _is_everywhere((*facts, premises), found):
         return None
     raise Undecided(f"where it is done was not said at {', '.join(f'{s} = {v}' for s, v in point.items())}")
+
+
+def everywhere(facts: Sequence[Formula], found: Sequence[There], premises: Formula) -> bool:
+    """Whether it is quickly shown that for each point with `facts` there is one of `found`."""
+    known, plain = {*flat(facts)}, Simplifier(Known({}))
+    return refuted((*facts, *(missed for each in found for missed in each.missed(known, plain)), premises))
 
 
 def _is_everywhere(facts: Sequence[Formula], found: Sequence[There]) -> bool:
