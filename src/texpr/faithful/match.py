@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations_with_replacement
 
 from texpr.affine.expr import Expr, Sym, expr, number_of
+from texpr.affine.facts import Known
+from texpr.affine.simplify import Simplifier
 from texpr.faithful.accesses import Access, Home, found, home_of, named, place_of, placed, same, there, touched
 from texpr.faithful.asked import IS_STATEMENT, Asked, Told
 from texpr.faithful.compare import Comparison, Operand, Unlike, writer
@@ -22,6 +24,8 @@ from texpr.presburger.there import nowhere
 from texpr.reading.actions import Action, Program, Spot, indices
 from texpr.reading.order import When, when
 from texpr.support.record import Mutable, field, replace
+
+_PLAIN = Simplifier(Known({}))
 
 Done = tuple[Access, Mapping[Sym, Expr]]
 """The write of a statement that does a written one, and of which indices."""
@@ -224,7 +228,7 @@ class Matches(Mutable):
                 names = {each.only(s): s for s in other.dims}
                 here = placed(other, {s: known.get(mine, expr(s if s in access.dims else 0)) for mine, s in names.items()})
                 if not wholly or {s for e in each.element for s in e.syms()} & names.keys() <= known.keys():
-                    yield other.stored, here.element, here.legal
+                    yield other.stored, tuple(map(_PLAIN, here.element)), here.legal
 
     def covered(self) -> Iterator[Asked]:
         """Every instance is done, an update once; but for those that are written out wherever they are read."""
