@@ -5,7 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.faithful.trials import is_proved
+from tests.planner.test_phases import PHASED
+from tests.planner.test_squared import SQUARED
 
+import texpr
 from texpr import driver
 from texpr.faithful import faithful
 from texpr.ir.proof import Verdict
@@ -35,3 +39,13 @@ def test_schedules_keep_to_their_programs(path: Path) -> None:
                     assert not proof.of(Verdict.REFUSED)
                     assert bool(proof.of(Verdict.UNDECIDED)) == (function.name in BELIEVED)
                     assert len(proof.of(Verdict.PROVED)) > 2
+
+
+@pytest.mark.parametrize("target", ["cpu", "sm_90a"])
+@pytest.mark.parametrize("name", [*PHASED, *SQUARED])
+def test_plans_keep_to_their_programs(name: str, target: str) -> None:
+    """Phases with loops of their own, triangles that became squares."""
+    (function,) = texpr.parse({**PHASED, **SQUARED}[name]).functions
+    compiled = driver.lower(function, target, schedule="auto")
+    assert compiled.written is not None
+    assert is_proved(faithful(compiled.written, compiled.function))

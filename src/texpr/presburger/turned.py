@@ -28,6 +28,10 @@ def solved(pairs: Iterable[tuple[Expr, Expr]], extents: Mapping[Sym, Expr | None
         left = [(value.substitute(known), given) for value, given in left]
         left.sort(key=lambda pair: len(pair[0].syms() & extents.keys()), reverse=True)  # those that say one thing only first
         value, given = left.pop()
+        low, stride = _lowest(value, extents.keys())
+        if stride:  # many make up one digit: together they are that, and the rest is above
+            left.append((low, (given - value.constant) % stride))
+            value, given = value - low - value.constant, (given - value.constant) // stride * stride
         if not _take_turn(value, given, known, extents):
             take(*turned(value, given, extents.keys()), known, digits, ends, extents.keys())
     for sym, found in digits.items():
@@ -44,6 +48,16 @@ def _is_whole(digits: Mapping[int, tuple[int | None, Expr]], end: int | None) ->
             return False
         below = None if extent is None else stride * extent
     return below is None or (end is not None and end <= below)
+
+
+def _lowest(value: Expr, unknown: Collection[Sym]) -> tuple[Expr, int]:
+    """What is below the least stride of `value`, and that stride, where unknowns are there in something that is not affine."""
+    steps = [c for m, c in value.terms if len(m) == 1 and m[0] in unknown and c > 1]
+    stride = min(steps, default=0)
+    terms = [(m, c) for m, c in value.terms if stride and c % stride and not term(m).syms().isdisjoint(unknown)]
+    bent = any(not isinstance(m[0], Sym) for m, _ in terms)
+    high = any(m[0] in unknown for m, c in value.terms if len(m) == 1 and stride and c % stride == 0)
+    return (combination(0, terms), stride) if bent and high and len(terms) > 1 else (expr(0), 0)
 
 
 def _together(pairs: list[tuple[Expr, Expr]]) -> list[tuple[Expr, Expr]]:
