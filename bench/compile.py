@@ -6,7 +6,8 @@ loops within 1 s; a file of 200 products, convolutions and sweeps, proofs includ
 
 What is made is source and certificate: of proofs, `compile ms` is from the text to the source and to the tags that the proof
 is by; `search ms` is what of that the tags took. `proof ms` is what `texpr verify` repeats, in another process that knows
-nothing yet: what is to be proved is read off plan and program, and proved by the tags. `read ms` is to parse these three texts.
+nothing yet: what is to be proved is read off plan and program, and proved by the tags; `schedule ms`, of that, is to prove that
+the program as it was laid out is the one that was written. `read ms` is to parse these texts.
 Processor time, as one process runs on one core and the machine may have other work; by the clock where two share the work.
 Modules are imported before the clock starts, isl's among them; every program is the first that its process compiles, so nothing
 is remembered from another one, and searches for garbage as seldom as the command does.
@@ -34,7 +35,9 @@ from common.measure import Row, seconds, show
 from texpr import artifact, delivery, driver
 from texpr.artifact.certificate import numbered
 from texpr.cli import settle
+from texpr.faithful import faithful
 from texpr.ir.kernel_parse import parse_plan
+from texpr.ir.notes_text import noted
 from texpr.ir.tags_parse import parse_tags
 from texpr.verifier import prove, question
 from texpr.witness import search
@@ -45,7 +48,13 @@ TIMES = 5
 # What a build of these has to fix.
 SIZES: dict[str, dict[str, int]] = {"conv2d": {"stride": 2, "dilation": 1, "padding": 1}}
 
-PARTS = {"compile ms": ("first", "search"), "search ms": ("search",), "read ms": ("read",), "proof ms": ("proof",)}
+PARTS = {
+    "compile ms": ("first", "search"),
+    "search ms": ("search",),
+    "read ms": ("read",),
+    "proof ms": ("proof", "schedule"),
+    "schedule ms": ("schedule",),
+}
 """What is told of a proof, each by what it is a sum of."""
 
 LENGTHS: dict[str, tuple[int, ...]] = {
@@ -82,24 +91,24 @@ def _of(program: str, target: str) -> Mapping[str, float]:
     for each in found:
         search(question(each.function, each.plan))
     times.append(process_time())
-    shown = [artifact.show(each.function, each.plan, each.source) for each in found]
+    shown = [artifact.show(each.function, each.plan, each.source, each.written) for each in found]
     own = {"first": times[1] - times[0], "search": times[2] - times[1], **_apart(shown)}
     return own if length else {**own, "again": seconds(compiled, process_time)}
 
 
 def _apart(shown: Sequence[artifact.Shown]) -> Mapping[str, float]:
     """What `_again` says of what is shipped, in a process of its own."""
-    texts = json.dumps([(each.program, each.plan, each.tags) for each in shown])
+    texts = json.dumps([(each.program, each.plan, each.tags, each.written, each.notes) for each in shown])
     asked = [sys.executable, __file__, "--again"]
     return json.loads(subprocess.run(asked, input=texts, check=True, capture_output=True, text=True).stdout)
 
 
-def _again(shipped: Sequence[tuple[str, str, str]]) -> Mapping[str, float]:
-    """Seconds to read programs, plans and tags, and to prove them, as `texpr verify` does."""
+def _again(shipped: Sequence[tuple[str, str, str, str | None, str | None]]) -> Mapping[str, float]:
+    """Seconds to read programs, plans, tags and notes, and to prove them, as `texpr verify` does."""
     importlib.import_module("islpy")
     settle()
-    reading, proving = 0.0, 0.0
-    for program, shipped_plan, tags in shipped:
+    reading, proving, keeping = 0.0, 0.0, 0.0
+    for program, shipped_plan, tags, written, notes in shipped:
         times = [process_time()]
         function, plan = driver.parse(program).functions[0], parse_plan(shipped_plan)
         times.append(process_time())
@@ -111,7 +120,14 @@ def _again(shipped: Sequence[tuple[str, str, str]]) -> Mapping[str, float]:
         times.append(process_time())
         took = [after - before for before, after in pairwise(times)]
         reading, proving = reading + took[0] + took[2], proving + took[1] + took[3]
-    return {"read": reading, "proof": proving}
+        if written is not None and notes is not None:
+            times = [process_time()]
+            before, laid = driver.parse(written).functions[0], noted(function, notes)
+            times.append(process_time())
+            faithful(before, laid)
+            times.append(process_time())
+            reading, keeping = reading + times[1] - times[0], keeping + times[2] - times[1]
+    return {"read": reading, "proof": proving, "schedule": keeping}
 
 
 def _all(read: Callable[[], driver.Program], target: str) -> list[driver.Compiled]:
@@ -178,7 +194,7 @@ def growth() -> list[Row]:
         before: tuple[int, float] | None = None
         for length in lengths:
             found = cold(f"{kind}:{length}")
-            took, whole = found["first"], found["first"] + found["search"] + found["proof"]
+            took, whole = found["first"], found["first"] + found["search"] + found["proof"] + found["schedule"]
             power = "" if before is None else log(whole / before[1]) / log(length / before[0])
             rows.append(
                 {

@@ -14,6 +14,7 @@ from itertools import chain, combinations_with_replacement
 from texpr.affine.expr import Sym, expr
 from texpr.faithful.accesses import Access, Home, Named, named, placed, same, there
 from texpr.faithful.asked import Asked, Told
+from texpr.faithful.families import families, pairs
 from texpr.faithful.order import any_of, meeting
 from texpr.ir.value import Buffer
 from texpr.presburger.formula import Formula, conj, differ, rename
@@ -48,7 +49,7 @@ class Held(Mutable):
         """What is read is there; and iterations of a `par` meet at no place where that does not follow from the order."""
         for home, accesses in self.by_home.items():
             alone = self.alone(home)
-            for a, b in combinations_with_replacement([a for a in accesses if not a.is_own], 2):
+            for a, b in pairs([a for a in accesses if not a.is_own]):
                 in_order = alone or (home in self.given and a.does is not None and b.does is not None)
                 if (a.write or b.write) and (not in_order or (a.is_update and b.is_update)):
                     told = Told("apart", f"{a} and {b}", "iterations of a par meet nowhere", a.action.span)
@@ -81,11 +82,11 @@ class Held(Mutable):
         if home not in self.own:
             accesses = self.by_home[home]
             plain = len({a.stored for a in accesses}) == 1 and accesses[0].stored is not None
-            pairs = combinations_with_replacement(accesses, 2)
+            some = combinations_with_replacement([each for each, *_ in families(accesses)], 2)
             try:
                 self.own[home] = plain and (
                     all(a.place == a.element for a in accesses)
-                    or all(self.parted(named(a, "◁"), named(b, "▷")) is None for a, b in pairs)
+                    or all(self.parted(named(a, "◁"), named(b, "▷")) is None for a, b in some)
                 )
             except Undecided:
                 self.own[home] = False

@@ -18,10 +18,11 @@ order. ∎
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, product
+from itertools import chain
 
 from texpr.faithful.accesses import named
 from texpr.faithful.asked import IS_STATEMENT, IS_THERE, Asked, Told
+from texpr.faithful.families import pairs
 from texpr.faithful.held import Held
 from texpr.faithful.match import Matches
 from texpr.faithful.numbers import by_number
@@ -88,7 +89,7 @@ def _ordered(held: Held, premises: Formula) -> Iterator[Asked]:
     """What touches one element is done in the order that was written."""
     for accesses in held.by_stored.values():
         own = [a for a in accesses if a.does is not None and not a.is_own]  # which comes when what it writes does
-        for a, b in product(own, own):
+        for a, b in pairs(own, both=True):
             if a.write or b.write:
                 told = Told("in order", f"{a} and {b}", "one comes first, or they never meet", a.action.span)
                 yield told, misordered, (named(a, "◁"), named(b, "▷"), premises)
