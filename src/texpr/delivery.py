@@ -10,12 +10,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import NoneType
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from texpr import __version__, artifact, runtime
 from texpr.checks import faults
 from texpr.driver import Compiled, lower, own
-from texpr.faithful import faithful
+from texpr.faithful import faithful, require_kept
 from texpr.ir import program as ir
 from texpr.ir.program import Function
 from texpr.ir.proof import UNPROVED
@@ -23,12 +23,13 @@ from texpr.ir.selection import AUTO, Selected, select_schedule
 from texpr.isa.registry import resolve
 from texpr.isa.target import Target
 from texpr.schedule.builder import Schedule
-from texpr.support.diagnostic import CompilerBug
+from texpr.support.diagnostic import CompilerBug, Limitation
 from texpr.support.expect import expect
 from texpr.support.record import as_dict
 from texpr.toolchain import Toolchain, shared, this_machine
 from texpr.witness import proved
 
+T = TypeVar("T")
 Progress: TypeAlias = Callable[[str], None]
 
 _FUNCTION = "function must be one of a program's, such as `texpr.load(file)['saxpy']`"
@@ -56,11 +57,14 @@ def compile(
     expect(sizes, (Mapping, NoneType), _SIZES)
     tools = Toolchain(this_machine())
     machine = _at_hand(resolve(target), tools)
-    compiled = lower(function, machine.name, sizes, schedule=select_schedule(function, _record(schedule), machine))
     unproved = any(directive.name == UNPROVED for directive in function.directives)
-    _require_legal(compiled)
-    if compiled.written is not None:
-        faithful(compiled.written, compiled.function).require(unproved=True)
+
+    def kept(compiled: Compiled) -> Compiled:
+        if compiled.written is not None:
+            require_kept(faithful(compiled.written, compiled.function), unproved)
+        return compiled
+
+    compiled, _ = _kept(function, machine, sizes, select_schedule(function, _record(schedule), machine), kept)
     proved(compiled.function, compiled.plan).require(unproved)
     if compiled.target.family == "cpu":
         return runtime.load_cpu(tools, compiled.function, compiled.plan)
@@ -120,9 +124,11 @@ def parts(
 
     def made(at: int) -> bytes:
         function, machine, chosen = wanted[at]
-        compiled = lower(function, machine.name, own(function, sizes), schedule=chosen)
-        _require_legal(compiled)
-        shown = artifact.show(compiled.function, compiled.plan, compiled.source, compiled.written)
+
+        def show(compiled: Compiled) -> artifact.Shown:
+            return artifact.show(compiled.function, compiled.plan, compiled.source, compiled.written)
+
+        _, shown = _kept(function, machine, own(function, sizes), chosen, show)
         return json.dumps(as_dict(shown)).encode()
 
     names = [f"`{function.name}` for {machine.name}" for function, machine, _ in wanted]
@@ -142,6 +148,22 @@ def _at_hand(target: Target, tools: Toolchain) -> Target:
 def _record(schedule: Schedule | ir.Schedule | str) -> ir.Schedule | str:
     expect(schedule, (Schedule, ir.Schedule, str), _SCHEDULE)
     return schedule.record if isinstance(schedule, Schedule) else schedule
+
+
+def _kept(
+    function: Function, machine: Target, sizes: Mapping[str, int] | None, chosen: Selected, proved: Callable[[Compiled], T]
+) -> tuple[Compiled, T]:
+    """`function` compiled, and what `proved` says of it: by no schedule where nobody wrote that which is not proved to keep to
+    it."""
+    compiled = lower(function, machine.name, sizes, schedule=chosen)
+    _require_legal(compiled)
+    try:
+        return compiled, proved(compiled)
+    except Limitation as reason:
+        if compiled.planned is None or reason.diagnostics[0].code != "E0509":
+            raise
+    compiled = lower(function, machine.name, sizes, schedule=None)
+    return compiled, proved(compiled)
 
 
 def _require_legal(compiled: Compiled) -> None:

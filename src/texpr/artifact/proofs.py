@@ -16,7 +16,7 @@ from texpr.artifact.certificate import PROOF, Data, carried, may_be_open, proofs
 from texpr.artifact.certificate import written as tags_as_text
 from texpr.artifact.sources import Part, Shown
 from texpr.backends.c.names import identifier
-from texpr.faithful import faithful
+from texpr.faithful import faithful, require_kept
 from texpr.frontend import parse
 from texpr.ir.instances import statements
 from texpr.ir.kernel import Plan
@@ -57,13 +57,13 @@ def show(function: Function, plan: Plan, source: str, written: Function | None =
 
 def _as_written(written: Function, laid: Function, said: Function | None) -> tuple[str | None, str | None, Proof]:
     """The program as it was written, and notes of the one that was laid out, as texts where there are some; and the proof, by
-    these, that both do the same. Raises CompilerBug where they do not."""
+    these, that both do the same. Raises CompilerBug where they do not, and Limitation E0509 where that is undecided."""
     (text, before), notes = _said(written), notes_text(laid)
     if said is None or before is None or len(statements(said)) != len(statements(laid)):
         text, notes, proof = None, None, faithful(written, laid)
     else:
         proof = faithful(before, noted(said, notes))
-    proof.require(unproved=True)
+    require_kept(proof, may_be_open(written))
     return text, notes, proof
 
 

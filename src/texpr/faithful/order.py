@@ -28,8 +28,16 @@ def misordered(a: Named, b: Named, premises: Formula) -> Point | None:
 
 def meeting(a: Named, b: Named, home: Home, premises: Formula) -> Point | None:
     """Two iterations of a `par` that meet at a place. Raises Undecided."""
+    if _is_joined(a) and _is_joined(b):
+        return None  # which the engine does in one step each
     facts = (*a.where, *b.where, *same(a.place, b.place), *_legal(a, b))
     return any_of(facts, _in_other_iterations(a.time, b.time, home), premises)
+
+
+def _is_joined(each: Named) -> bool:
+    """Whether an update is one that the engine makes."""
+    engine = any(mark.name == "tma" for loop in each.access.action.spot.loops for mark in loop.directives)
+    return each.access.is_update and engine
 
 
 def any_of(facts: Sequence[Formula], wanted: Sequence[Formula], premises: Formula) -> Point | None:

@@ -29,7 +29,7 @@ from texpr.faithful.numbers import by_number
 from texpr.faithful.order import misordered
 from texpr.ir import program as ir
 from texpr.ir.instances import numbered
-from texpr.ir.proof import Obligation, Proof, Verdict
+from texpr.ir.proof import UNPROVED, Obligation, Proof, Verdict
 from texpr.ir.structure import same
 from texpr.ir.value import Buffer
 from texpr.presburger.formula import Formula, compare, conj
@@ -37,6 +37,7 @@ from texpr.presburger.linear import NotAffine
 from texpr.presburger.questions import MOST
 from texpr.presburger.raw import Undecided
 from texpr.reading.actions import actions
+from texpr.support.diagnostic import CompilerBug, limitation
 
 
 def faithful(written: ir.Function, laid: ir.Function) -> Proof:
@@ -63,6 +64,17 @@ def _doubted(each: Obligation, unknown: bool) -> Obligation:
     if each.verdict is Verdict.REFUSED and (unknown or each.what in (IS_STATEMENT, IS_THERE)):
         return each._replace(verdict=Verdict.UNDECIDED)
     return each
+
+
+def require_kept(proof: Proof, unproved: bool = False) -> None:
+    """Raises CompilerBug where a schedule made another program of one, and Limitation E0509 where that is undecided, but if
+    `unproved`."""
+    for each in proof.of(Verdict.REFUSED):
+        raise CompilerBug(f"a schedule made another program of `{proof.plan}`: {each.what}, {each.about}: {each.how}")
+    for each in () if unproved else proof.of(Verdict.UNDECIDED):
+        reason = f"cannot prove that the schedule keeps to `{proof.plan}`: {each.what}, {each.about}: {each.how}"
+        help = f"split and merge by numbers, where that will do, or write `#{UNPROVED}` behind the results: then it is believed"
+        raise limitation("E0509", each.span, reason, help=help)
 
 
 def _premises(function: ir.Function) -> Formula:
