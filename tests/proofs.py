@@ -2,8 +2,8 @@
 
 Whatever a test has lowered is proved when the test is over, each different plan once in a process, and its tags are written and
 read. What is refused or undecided is an error at the end of the first test that made it. What a compiler makes that is wrong on
-purpose, as in tests that are marked `planted`, is not looked at. In tests that are marked `unproved` it may be undecided: they make
-plans of a kind of which docs/verifier.md says so.
+purpose, as in tests that are marked `planted`, is not looked at. In tests that are marked `unproved` it may be undecided: such
+plans are of a kind of which docs/verifier.md says so.
 """
 
 from __future__ import annotations
