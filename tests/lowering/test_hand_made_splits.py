@@ -233,6 +233,7 @@ def test_discontiguous_merges_are_boxed_if_and_only_if_the_box_divides() -> None
     assert 'help: choose a split that divides N1, or promise it: "where N1 % 16 == 0"' in text
 
 
+@pytest.mark.unproved("tiles whose strides are quotients of sizes")
 def test_a_far_stride_is_a_dimension_of_its_own() -> None:
     """Every 16th row: no element stride goes so far, but rows are 16 neighbours where 16 divides them."""
     words = "split(i1, 16) -> (o, s)  split(o, 4) -> (oo, t)  split(i2, 32) -> (bk, tk)  reorder(i0, oo, s, bk, t, tk)\n"

@@ -382,6 +382,28 @@ def test_copies_in_other_turns_are_refused(when: str) -> None:
         lowered(function, function)
 
 
+def told(said: str, inner: str) -> ir.Function:
+    """What a `let` says decides on a copy: another thing in each turn."""
+    text = BRANCHES.replace("if WHEN", f"let v = {said}\n {inner}").replace("align(16)):", "align(16), I: i32[n, 5]):")
+    (function,) = parse(text.replace("64] {\n    new C", "64]\n assume I in 0..5 {\n new C"), "t.te").functions
+    return function
+
+
+@pytest.mark.parametrize(
+    ("said", "when"), [("A[i, t] * 2.0", "v > 0.0"), ("A[i, t] > 0.0", "v"), ("I[i, t]", "v > 0"), ("I[i, t]", "t < v")]
+)
+def test_copies_that_a_let_decides_on_are_refused(said: str, when: str) -> None:
+    function = told(said, f"if {when}")
+    with pytest.raises(TexprError, match="is decided anew in each iteration of `t`"):
+        lowered(function, function)
+
+
+def test_copies_of_which_a_let_says_how_many_there_are_are_refused() -> None:
+    function = told("I[i, u]", "seq v |w|")
+    with pytest.raises(TexprError, match="how often `w` runs depends on `v`"):
+        lowered(function, function)
+
+
 BESIDE = """
 fn f(A: f32[M, N] align(16)): f32[M, N]
     where N % 4 == 0

@@ -1,9 +1,11 @@
 """Questions about numbers that data say, which are the same for the same arguments, and of which nothing else is known."""
 
+from contextlib import suppress
+
 import pytest
 
-from texpr.affine.expr import Expr, expr, number_of, sym
-from texpr.presburger.formula import TRUE, Eq, Formula, Ge, between, compare, differ
+from texpr.affine.expr import Expr, expr, maximum, number_of, sym
+from texpr.presburger.formula import TRUE, Eq, Formula, Ge, between, compare, conj, differ, holds
 from texpr.presburger.questions import witness
 from texpr.presburger.raw import Undecided
 
@@ -47,3 +49,20 @@ def test_data_decide_what_is_not_known(facts: tuple[Formula, ...]) -> None:
 def test_what_divides_by_no_size_is_undecided() -> None:
     with pytest.raises(Undecided, match="divides"):
         witness((Ge(X % N - 1), Ge(-N)), Ge(N))
+
+
+def test_a_point_has_all_facts_whatever_unknowns_are_called() -> None:
+    """What is taken for an unknown has such a name, and so have digits of indices: those are the facts' own."""
+    m, n, digit = sym("m"), sym("n"), sym("⟪i / 1⟫")
+    sizes = conj((Ge(m), Ge(n)))
+    facts = between(0, digit, (m * n + 5) // 6), Ge(digit - 1)
+    with suppress(Undecided):
+        point = witness(facts, sizes)
+        assert point is not None and all(holds(fact, point) for fact in facts)
+
+
+def test_products_inside_of_quotients_are_looked_at() -> None:
+    """Of no rows there is no row to divide by."""
+    m, n, row, part = (sym(name) for name in "mnrp")
+    inside = between(0, part, (m * n + 5) // 6), between(0, row, 6), Ge(maximum(m * n, 1) - 6 * part - row - 1)
+    assert witness((*inside, Ge((6 * part + row) // n - m)), conj((Ge(m), Ge(n)))) is None

@@ -174,10 +174,15 @@ class _Waits(Mutable):
         return [*full, *tail, *head], direct
 
     def _entering(self, meeting: Meeting, groups: int) -> Iterator[_Step]:
-        """The gaps before what meets the copy, in the lists below the one that holds both: passed each time, after `groups`."""
+        """The gaps before what meets the copy, in the lists below the one that holds both: passed each time, after `groups`.
+
+        Not those in a branch that data decide: a wait there is none for whoever comes later, so one before it serves all.
+        """
         _, nodes = self._common(meeting)
         numbers = {id(steps.nodes): steps.number for steps in lists(self.nodes)}
         while (node := nodes[_index(nodes, meeting.sink)]) is not meeting.sink:
+            if isinstance(node, Branch) and node.is_data:
+                return
             nodes = next(inner for inner in below(node) if _holds(inner, meeting.sink))
             if isinstance(node, Loop) and node.stmt is meeting.within:
                 groups += self._groups(nodes, 0, len(nodes))

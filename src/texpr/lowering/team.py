@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 from texpr.affine.expr import ZERO, Expr, Sym
 from texpr.ir import program as ir
-from texpr.ir.value import Buffer
+from texpr.ir.value import Buffer, Load, Ref, walk
 from texpr.mapping.nest import Nest, Role
 from texpr.mapping.reductions import Accumulator, accumulators
 from texpr.schedule.marks import TENSOR, VECTOR, mark
@@ -65,6 +65,11 @@ class Branch(Record, eq=False):
     decided: Sym
     then: tuple[Node, ...]
     orelse: tuple[Node, ...]
+
+    @property
+    def is_data(self) -> bool:
+        """Whether data decide, read here or kept by a `let`."""
+        return any(isinstance(part, Load | Ref) for part in walk(self.stmt.condition))
 
 
 Node: TypeAlias = Leaf | Loop | Branch

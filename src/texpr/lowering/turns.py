@@ -9,12 +9,12 @@ have had a copy, which what is tested around the reader must show.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr, maximum
 from texpr.affine.facts import Known
 from texpr.ir import kernel as k
-from texpr.ir.value import Load, walk
+from texpr.ir import program as ir
 from texpr.lowering.needs import FAR
 from texpr.lowering.step import Step
 from texpr.lowering.team import Branch, Leaf, Loop, Node, leaves
@@ -72,14 +72,15 @@ def completed(nodes: tuple[Node, ...], step: Step, given: Iterable[Expr]) -> Exp
     `given`: what is not negative anywhere. A branch may leave a copy those turns of a loop that lie between two.
     """
     turns: dict[Sym, tuple[Expr, Expr]] = {}
-    facts = list(given)
+    facts, said = list(given), set[Sym]()
     for node in around(nodes, step.leaf):
         if isinstance(node, Branch):
-            if turns and (_is_data(node) or not k.value_symbols(node.stmt.condition).isdisjoint(turns)):
-                for sym, narrowed in _left(node, step, turns, known(facts)):
+            if turns and (node.is_data or not k.value_symbols(node.stmt.condition).isdisjoint({*turns, *said})):
+                for sym, narrowed in _left(node, step, turns, known(facts), said):
                     turns[sym] = narrowed
             continue
-        _require_free(step, node, list(turns))
+        _require_free(step, node, [*turns, *said])
+        said |= _said(node)
         facts += in_loop(node.stmt.sym, node.stmt.extent)
         turns[node.stmt.sym] = ZERO, node.stmt.extent
     count = ZERO
@@ -89,10 +90,10 @@ def completed(nodes: tuple[Node, ...], step: Step, given: Iterable[Expr]) -> Exp
 
 
 def _left(
-    branch: Branch, step: Step, turns: Mapping[Sym, tuple[Expr, Expr]], inside: Known
+    branch: Branch, step: Step, turns: Mapping[Sym, tuple[Expr, Expr]], inside: Known, said: Collection[Sym]
 ) -> Iterator[tuple[Sym, tuple[Expr, Expr]]]:
     """The turns of loops, one at a time, that the branch leaves of `turns`. Refuses those that are no range."""
-    for bound in holding(branch, step.leaf):
+    for bound in holding(branch, step.leaf, said):
         decided = [sym for sym in turns if bound is None or sym in bound.syms()]
         alone = decided[0] if len(decided) == 1 else None
         narrowed = None if bound is None or alone is None else _narrowed(bound, expr(alone), *turns[alone], inside)
@@ -110,17 +111,18 @@ def ring(nodes: tuple[Node, ...], step: Step, carrier: Sym, given: Iterable[Expr
     turn, outer = expr(carrier), ZERO
     first, end = ZERO, ZERO
     loops: list[Sym] = []
-    facts = list(given)
+    facts, said = list(given), set[Sym]()
     for node in around(nodes, step.leaf):
         if isinstance(node, Branch):
-            for bound in holding(node, step.leaf) if loops else ():
+            for bound in holding(node, step.leaf, said) if loops else ():
                 plain = bound is not None and {carrier}.issuperset(bound.syms() & set(loops))
                 turns = _narrowed(bound, turn, first, end, known(facts)) if bound is not None and plain else None
                 if turns is None:
                     raise uncounted(step, f"whether it runs is decided anew in each iteration of `{loops[-1].base}`")
                 first, end = turns
             continue
-        _require_free(step, node, loops)
+        _require_free(step, node, [*loops, *said])
+        said |= _said(node)
         if carrier in loops:
             raise uncounted(step, f"it runs again in each iteration of `{node.stmt.sym.base}`")
         facts += in_loop(node.stmt.sym, node.stmt.extent)
@@ -137,13 +139,14 @@ def ring(nodes: tuple[Node, ...], step: Step, carrier: Sym, given: Iterable[Expr
     return Ring(Phase(slot, outer * every + before), slots, carrier, first, end)
 
 
-def holding(branch: Branch, leaf: Leaf) -> Iterator[Expr | None]:
-    """What is not negative on the side of `branch` on which `leaf` lies; None for what cannot be said so."""
+def holding(branch: Branch, leaf: Leaf, said: Collection[Sym]) -> Iterator[Expr | None]:
+    """What is not negative on the side of `branch` on which `leaf` lies; None for what cannot be said so, or rests on numbers
+    that are `said` anew in each iteration."""
     taken = any(each is leaf for each in leaves(branch.then))
     found = condition(branch.stmt.condition, holds=taken)
     if not found.exact or isinstance(found.formula, Or):
         yield None
-    yield from facts_of((found.formula,))
+    yield from (bound if bound.syms().isdisjoint(said) else None for bound in facts_of((found.formula,)))
 
 
 def reached(
@@ -194,15 +197,16 @@ def _slot(step: Step) -> tuple[Expr, int]:
     return slot, slots
 
 
-def _require_free(step: Step, node: Loop, loops: list[Sym]) -> None:
+def _require_free(step: Step, node: Loop, loops: Collection[Sym]) -> None:
     inner = node.stmt.extent.syms() & set(loops)
     if inner:
         name = min(s.base for s in inner)
         raise uncounted(step, f"how often `{node.stmt.sym.base}` runs depends on `{name}`")
 
 
-def _is_data(node: Branch) -> bool:
-    return any(isinstance(part, Load) for part in walk(node.stmt.condition))
+def _said(node: Loop) -> frozenset[Sym]:
+    """What `let`s say in each iteration of a loop."""
+    return frozenset(stmt.sym for stmt in ir.walk(node.stmt.body) if isinstance(stmt, ir.Let))
 
 
 def uncounted(step: Step, why: str) -> Limitation:

@@ -138,9 +138,8 @@ def _tried(facts: list[Formula], premises: Formula) -> Point | None:
 
 def _is_met(fact: Formula, point: Point) -> bool:
     """Whether a fact holds at a point, with products and quotients as they are."""
-    values = {sym: expr(value) for sym, value in point.items() if not sym.name.startswith("⟪")}
     try:
-        return not is_false(rename(fact, values))
+        return not is_false(rename(fact, {sym: expr(value) for sym, value in point.items()}))
     except ZeroDivisionError:
         return False
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, children, expr, rebuilt, term, without
+from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Monomial, Sym, Xor, children, expr, rebuilt, term, without
 from texpr.affine.linear import bitwise
 from texpr.presburger.formula import And, Eq, Formula, Ge, Or, conj, disj, leaves, rename
 
@@ -60,7 +60,7 @@ def divisions(facts: Iterable[Formula]) -> list[Formula]:
     if not found:
         return []
     every = [*(e for fact in facts for e in leaves(fact)), *(den for _, den in found)]
-    products = dict.fromkeys(m for e in every for m, _ in e.terms if len(m) > 1)
+    products = dict.fromkeys(m for e in every for m in _products(e))
     said: list[Formula] = []
     for num, den in found:
         quotient, rest = num // den, num % den
@@ -93,6 +93,13 @@ def _compared(value: Expr, every: Sequence[Expr]) -> list[int]:
             if rest.is_constant:
                 found |= dict.fromkeys((-sign * rest.constant, 1 - sign * rest.constant))
     return [number for number in found if number > 0]
+
+
+@lru_cache(maxsize=1 << 14)
+def _products(value: Expr) -> tuple[Monomial, ...]:
+    """The products in an expression, those in what is divided by a number, or is the least of something, too."""
+    inner = (part for m, _ in value.terms for atom in m if not isinstance(atom, Sym) for part in children(atom))
+    return (*(m for m, _ in value.terms if len(m) > 1), *(m for part in inner for m in _products(part)))
 
 
 @lru_cache(maxsize=1 << 14)

@@ -161,7 +161,9 @@ def joined(digits: Mapping[int, tuple[int | None, Expr]], own: Expr | None) -> E
     total = expr(0)
     end: int | None = 1
     for stride, (extent, value) in sorted(digits.items()):
-        if own is not None and end is not None and stride > end:
+        if end is None or (extent is not None and stride * extent <= end):
+            continue  # said by what is below already
+        if own is not None and stride > end:
             total = total + own // end % (stride // end) * end
         total, end = total + value * stride, stride * extent if extent is not None else None
     return total if own is None or end is None else total + own // end * end

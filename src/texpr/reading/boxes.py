@@ -295,12 +295,14 @@ def _element(map: k.TensorMap, where: Sequence[Expr], data: tuple[tuple[Sym, Val
         here = _part(rest, monomial, coefficient)
         index[at], rest = index[at] + here, rest - here * stride
     for coordinate, stride, extent in parts:
-        ratios = {d: f for d in range(buffer.rank) if (f := _ratio(stride, strides[d] * size)) and buffer.shape[d] is not ONE}
+        along = [d for d in range(buffer.rank) if buffer.shape[d] is not ONE or extent is ONE]
+        ratios = {d: f for d in along if (f := _ratio(stride, strides[d] * size))}
         if not ratios and coordinate is ZERO:
             continue
         if not ratios:
             raise ValueError(f"no dimension of {buffer.name} has the stride {stride} of {map.name}")
-        at, factor = min(ratios.items(), key=lambda item: item[1])
+        # a dimension of one element may have the stride of another
+        at, factor = min(ratios.items(), key=lambda item: (item[1], buffer.shape[item[0]] is not extent))
         left = _size(extent)
         while factor == 1 and at > 0 and left is not buffer.shape[at]:
             outer = _quotient(left, buffer.shape[at])

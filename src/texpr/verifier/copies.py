@@ -2,7 +2,7 @@
 
 The program has no such statement, so a time in it is found for each: before, or behind, the outermost loop that does the
 updates. That it is the right time is proved like everything else: what was written before a read was written, or copied since,
-to where it is read. At its time a copy touches no element that the program does not touch in the same iterations.
+to where it is read. At its time a copy in a `par` touches no element that the program does not touch in the same iterations.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from texpr.presburger.formula import Eq
 from texpr.presburger.questions import Point
 from texpr.presburger.there import There, nowhere
 from texpr.reading.events import Event
-from texpr.reading.order import when
+from texpr.reading.order import is_free, when
 from texpr.verifier.flow import Access, Flow, apart
 from texpr.verifier.match import home_of, subscripts
 
@@ -44,7 +44,14 @@ def copied(event: Event, source: Load | Ref, tag: Moved, flow: Flow) -> tuple[Ac
 
 
 def untouched(copy: Access, flow: Flow) -> Point | None:
-    """An instance of a copy whose element the program does not write in the same iterations. Raises Undecided."""
+    """An instance of a copy whose element the program does not write in the same iterations. Raises Undecided.
+
+    Where no `par` is around it, but for those whose iterations have copies of the memory, it has an order with all that touches
+    the element, as the program has: wherever it is, and whether or not data let the program write there.
+    """
+    loops = [step[0] for step in copy.when if not isinstance(step, int)]
+    if not any(is_free(loop, copy.stored) for loop in loops[len(copy.copies) :]):
+        return None
     found = list[There]()
     for action in flow.program.actions:
         names, index = apart(action), subscripts(action.target)

@@ -281,7 +281,9 @@ class Flow(Mutable):
         return len(a.copies) if plain and all(e.syms() <= known for e in a.copies) else 0
 
     def landings(self, a: Access, b: Access) -> Sequence[Landing] | None:
-        """Behind what `a` has come about for `b`; None where that is when its thread does it."""
+        """Behind what `a` has come about for `b`; None where that is when its thread does it, as it reads registers before."""
+        if isinstance(a.home, Sym):
+            return None
         if a.event.kind == "async":
             if b.event.engine and not a.event.engine and a.write:
                 raise Undecided("a copy of the engine reads what another asynchronous copy wrote")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from texpr.affine.expr import Expr, FloorDiv, Max, Min, Sym, children, combination, expr, term
+from texpr.affine.expr import Expr, FloorDiv, Max, Min, Mod, Sym, children, combination, expr, term
 from texpr.ir.value import Buffer, Load, Ref, Value
 from texpr.presburger.products import parted
 from texpr.reading.actions import Action, Spot
@@ -162,7 +162,9 @@ def solve(pairing: Guess, wanted: Sequence[Sym], names_first: bool | None, turns
             own: sym for sym, own in names.items() if sym not in found
         }
 
-    for equations in (pairing.equations, (), pairing.equations, pairing.hints):
+    # what a size divides says what an index is, but names and places say it plainly, so that it can be turned round
+    plain = [(meant, given) for meant, given in pairing.equations if not _is_divided(given)]
+    for equations in (plain, (), plain, pairing.hints, pairing.equations):
         before = -1
         while before < len(found) < len(wanted) + len(data):
             before = len(found)
@@ -184,6 +186,12 @@ def solve(pairing: Guess, wanted: Sequence[Sym], names_first: bool | None, turns
         if loop.sym not in found and loop.extent.is_constant and loop.extent.constant == 1:
             found[loop.sym] = expr(0)
     return found if all(sym in found for sym in wanted) else None
+
+
+def _is_divided(value: Expr) -> bool:
+    """Whether a size divides something in an expression."""
+    atoms = (atom for monomial, _ in value.terms for atom in monomial if not isinstance(atom, Sym))
+    return any((isinstance(a, FloorDiv | Mod) and not a.den.is_constant) or any(map(_is_divided, children(a))) for a in atoms)
 
 
 def _counted(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapping[Sym, Expr]]:

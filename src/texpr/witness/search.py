@@ -174,7 +174,8 @@ class _Search(Mutable):
         guesses: list[tuple[Guess, Mapping[Sym, Expr]]] = []
         again: list[tuple[Guess, Mapping[Sym, Expr]]] = []
         for pairing, solution in ((pairing, each) for pairing, every in found for each in every):
-            if _instance(event, pairing.action, solution) in self.done:  # statements that are alike are done one by one
+            # statements that are alike are done one by one, but elements of a tile that are out of it in several ways
+            if not event.engine and _instance(event, pairing.action, solution) in self.done:
                 again.append((pairing, solution))
             elif self.plain(pairing, solution):
                 return pairing.matched(solution)

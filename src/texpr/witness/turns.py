@@ -6,7 +6,7 @@ after what the turn before of the loop around did last, in its last turn at the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr
@@ -38,7 +38,14 @@ def turns(reading: Reading) -> tuple[Turn, ...]:
 def ends(reading: Reading) -> tuple[tuple[End, ...], ...]:
     """Where each event's copy ends, or its write is known to the engine."""
     fenced = any(isinstance(stmt, k.Fence) and stmt.kind == "async" for stmt, _ in reading.steps)
-    return tuple(tuple(_ends(event, reading, fenced)) for event in reading.events)
+    return tuple(tuple(_sure([*_ends(event, reading, fenced)], event.site, reading)) for event in reading.events)
+
+
+def _sure(ends: Sequence[End], copy: Site, reading: Reading) -> Iterator[End]:
+    """Those of `ends` that surely run, and those that data decide where none of them stands before."""
+    sites = {end: reading.steps[end.step.of][1] for end in ends}
+    sure = [site for site in sites.values() if {*site.tests} <= {*copy.tests}]
+    yield from (end for end, site in sites.items() if site in sure or not any(_precedes(other, site) for other in sure))
 
 
 class _Turns:
@@ -205,13 +212,34 @@ def _end(copy: Site, number: int, pending: int, reading: Reading, kind: type[k.S
         if len(groups) > pending:
             break
     if len(groups) <= pending:
-        return None
+        return _entered(number, [at for _, at, _ in groups], pending, reading, every) if not common else None
     last, _, site = groups[pending]
     after = last if _precedes(site, wait) else last + 1
     if after and not common:
         return None
     said = tuple(Instance(at, _at(site, _shifted(common, turns))) for turns, at, site in groups[: pending + 1])
     return End(Instance(number, _at(wait, {**_first(wait, common), **_shifted(common, after)})), said)
+
+
+def _entered(
+    number: int, before: Sequence[int], pending: int, reading: Reading, every: Iterable[tuple[int, Site]]
+) -> End | None:
+    """A wait in a loop behind which a copy before it has landed: where groups are ended in the loop's first turns, too."""
+    wait = reading.steps[number][1]
+    inside = [(at, site) for at, site in every if site.loops == wait.loops]
+    if len(wait.loops) != 1 or not inside:
+        return None
+    (loop,) = wait.loops
+    turns, left = divmod(pending - len(before), len(inside))
+    ended = [(turn, at) for turn in range(turns + 1) for at, _ in inside][: pending + 1 - len(before)]
+    turns += not _precedes(inside[left][1], wait)
+
+    def turn(which: int) -> Values:
+        return {loop.sym: wait.bounds[loop][0] + loop.step * which}
+
+    outer = (Instance(at, _at(reading.steps[at][1], {})) for at in before)
+    inner = (Instance(at, _at(reading.steps[at][1], turn(which))) for which, at in ended)
+    return End(Instance(number, _at(wait, turn(turns))), (*outer, *inner))
 
 
 def _shifts(a: Site, b: Site) -> Values | None:
@@ -263,9 +291,9 @@ def _last(site: Site, common: Sequence[k.For], periods: Mapping[k.For, int] | No
 def _bounds(site: Site, sym: Sym, sign: int = -1) -> Iterator[Expr]:
     """What tests say that an index is below, or, with 1, that it is not; the range of its loop comes last."""
     for fact in reversed(list(flat(site.domain))):
-        left = fact.expr if isinstance(fact, Ge) else ZERO
-        if any(monomial == (sym,) and c == sign for monomial, c in left.terms):
-            end = (expr(sym) * sign - left) * sign
+        left, signs = (fact.expr, (1, -1) if isinstance(fact, Eq) else (sign,)) if isinstance(fact, Ge | Eq) else (ZERO, ())
+        for own in (c for monomial, c in left.terms if monomial == (sym,) and c in signs):
+            end = (expr(sym) * own - left) * own
             if sym not in end.syms():
                 yield end if sign == 1 else end + 1
 
