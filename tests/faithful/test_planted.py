@@ -57,6 +57,12 @@ PLANTED = [
     ("a rim is no tile", "matmul", "par (M + 127) / 128 |i_b|", "par M / 128 |i_b|"),
     ("a rim does not add", "matmul", "if 128 * i_b + i_t + 16 * i_v_2 < M", "if 128 * i_b + i_t + 16 * i_v_2 + 1 < M"),
     ("a `par` races", "matmul", "seq min(K - 16 * k_o + 16, 16) |k_i| reduce(C_acc)", "par min(K - 16 * k_o + 16, 16) |k_i|"),
+    (
+        "a rim reaches into the next row",
+        "matmul_flat",
+        "16 * C_acc_out_3 + 128 * j_b < N {",
+        "16 * C_acc_out_3 + 128 * j_b < N + 1 {",
+    ),
     ("a halo is short", "jacobi", "par 4356 |now_s_0_m|", "par 4290 |now_s_0_m|"),
     ("a tile is of the other array", "jacobi", "] = now[64 *", "] = next[64 *"),
     ("a row of tiles is left out", "jacobi", "par (H + 61) / 64 |i_2_b| {", "par (H + 61) / 64 - 1 |i_2_b| {"),

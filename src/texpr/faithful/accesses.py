@@ -26,7 +26,7 @@ class Access(Record, eq=False):
     `stored`: the memory of the written program whose `element`, again with its copy, that is; None for what fills a hole.
     `meant`: when it is touched in the written program; nothing for a copy. `does`: the written statement that it is done by.
     `is_update`: whether it is a step of a sum, whose order a `reduce` may free; `is_own`: whether it reads there what it
-    writes. `legal`: when the written program writes the element, in some instance.
+    writes. `legal`: when the written program writes the element, in some instance, if that is one: where `is_one` holds.
     """
 
     action: Action
@@ -43,6 +43,7 @@ class Access(Record, eq=False):
     is_update: bool = False
     is_own: bool = False
     legal: When = ()
+    is_one: tuple[Formula, ...] = ()
 
     @property
     def is_certain(self) -> bool:
@@ -65,6 +66,7 @@ class Named(Record, eq=False):
     time: When
     meant: When
     legal: When
+    is_one: tuple[Formula, ...]
 
     def only(self, sym: Sym) -> Sym:
         """The symbol that a coordinate is called by."""
@@ -83,8 +85,8 @@ def placed(access: Access, at: Mapping[Sym, Expr]) -> Named:
     names = Names(at)
     place, element = (tuple(map(names, each)) for each in (access.place, access.element))
     where = tuple(rename(f, names) for f in access.where)
-    times = (names.times(each) for each in (access.time, access.meant, access.legal))
-    return Named(access, names, place, element, where, *times)
+    time, meant, legal = (names.times(each) for each in (access.time, access.meant, access.legal))
+    return Named(access, names, place, element, where, time, meant, legal, tuple(rename(f, names) for f in access.is_one))
 
 
 def touched(place: Load | Ref, spot: Spot, action: Action, program: Program, write: bool) -> Access:

@@ -155,7 +155,7 @@ class Held(Mutable):
             good.append(before)
             if everywhere(read.where, good, self.premises):
                 return None
-        left = nowhere(read.where, good, self.premises, solving=True)
+        left = nowhere(read.where, good, self.premises)  # at coordinates that were looked at
         return left and (why or left)
 
     def spoiled(self, write: Access, before: There, read: Named, moved: Sequence[Access]) -> Point | None:

@@ -159,7 +159,8 @@ class Matches(Mutable):
             does=meant,
             is_update=any(touch.meant is target for target in targets),
             is_own=bool(targets) and not write and touch.meant is meant.target,
-            legal=times if write else (),
+            legal=times if write and not touch.spot.tests else (),
+            is_one=tuple(rename(fact, names) for fact in flat(touch.spot.domain)),
         )
 
     def touched(self, place: Load | Ref, site: Spot, action: Action, write: bool) -> Access:
@@ -182,9 +183,10 @@ class Matches(Mutable):
         sides = [known for wholly in (True, False) for each in (read, write) for known in self.element_at(each, wholly)]
         if not sides:
             return False
-        stored, element, _ = sides[0]
-        legal = next((legal for other, _, legal in sides if other is stored and legal), ())
-        self.accesses += (replace(each, stored=stored, element=element, legal=legal) for each in (read, write))
+        stored, element, *_ = sides[0]
+        legal, is_one = next(((when, facts) for other, _, when, facts in sides if other is stored and when), ((), ()))
+        of = {"stored": stored, "element": element, "legal": legal, "is_one": is_one}
+        self.accesses += (replace(each, **of) for each in (read, write))
         return True
 
     def join(self, action: Action) -> bool:
@@ -212,13 +214,14 @@ class Matches(Mutable):
         self.statement(action, meant, at, anew=True)
         return True
 
-    def element_at(self, access: Access, wholly: bool) -> Iterator[tuple[Home, tuple[Expr, ...], When]]:
-        """Which element is at a place, by what callers know it as, or by who touches that; and when it is written.
+    def element_at(self, access: Access, wholly: bool) -> Iterator[tuple[Home, tuple[Expr, ...], When, tuple[Formula, ...]]]:
+        """Which element is at a place, by what callers know it as, or by who touches that; and when it is written, if
+        that is an instance.
 
         `wholly`: only where the place says all that is to be known of that.
         """
         if isinstance(access.home, Buffer) and access.home in self.given:
-            yield self.given[access.home], access.place, ()
+            yield self.given[access.home], access.place, (), ()
             return
         own = placed(access, {s: expr(s) for s in access.dims})
         for other in sorted(self.accesses, key=lambda a: not a.write):
@@ -228,7 +231,9 @@ class Matches(Mutable):
                 names = {each.only(s): s for s in other.dims}
                 here = placed(other, {s: known.get(mine, expr(s if s in access.dims else 0)) for mine, s in names.items()})
                 if not wholly or {s for e in each.element for s in e.syms()} & names.keys() <= known.keys():
-                    yield other.stored, tuple(map(_PLAIN, here.element)), here.legal
+                    said = {s for step in each.legal if not isinstance(step, int) for s in step[1].syms()}
+                    legal = here.legal if said & names.keys() <= known.keys() else ()
+                    yield other.stored, tuple(map(_PLAIN, here.element)), legal, here.is_one
 
     def covered(self) -> Iterator[Asked]:
         """Every instance is done, an update once; but for those that are written out wherever they are read."""

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from texpr.faithful.accesses import Home, Named, same
-from texpr.presburger.formula import FALSE, Formula, differ, disj, negate
+from texpr.presburger.formula import FALSE, Formula, conj, differ, disj, negate
+from texpr.presburger.omega import refuted
 from texpr.presburger.questions import Point, witness
 from texpr.reading.order import When, cases
 
@@ -30,7 +31,7 @@ def meeting(a: Named, b: Named, home: Home, premises: Formula) -> Point | None:
     """Two iterations of a `par` that meet at a place. Raises Undecided."""
     if _is_joined(a) and _is_joined(b):
         return None  # which the engine does in one step each
-    facts = (*a.where, *b.where, *same(a.place, b.place), *_legal(a, b))
+    facts = (*a.where, *b.where, *same(a.place, b.place), *_legal(a, b, premises))
     return any_of(facts, _in_other_iterations(a.time, b.time, home), premises)
 
 
@@ -45,12 +46,14 @@ def any_of(facts: Sequence[Formula], wanted: Sequence[Formula], premises: Formul
     return next((point for case in wanted if (point := witness((*facts, case), premises)) is not None), None)
 
 
-def _legal(a: Named, b: Named) -> Iterator[Formula]:
+def _legal(a: Named, b: Named, premises: Formula) -> Iterator[Formula]:
     """What holds of two that touch one element which the written program writes: not in two iterations of a `par`."""
     stored = a.access.stored
     if stored is not None and stored == b.access.stored and a.legal and b.legal:
-        apart = differ(a.element, b.element)
-        yield from (disj((apart, negate(f))) for f in _in_other_iterations(a.legal, b.legal, stored))
+        doubts = (negate(conj(each.is_one)) for each in (a, b) if each.is_one)
+        there = ((*a.where, *b.where, premises, doubt) for doubt in doubts)
+        unless = [differ(a.element, b.element), *(facts[-1] for facts in there if not refuted(facts))]
+        yield from (disj((*unless, negate(f))) for f in _in_other_iterations(a.legal, b.legal, stored))
 
 
 def _in_other_iterations(a: When, b: When, home: Home) -> list[Formula]:

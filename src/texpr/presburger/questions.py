@@ -148,6 +148,8 @@ def _witness(facts: list[Formula], premises: Formula) -> Point | None:
     if any(map(is_false, facts)) or (not any(map(_has_product, facts)) and refuted((*facts, premises))):
         return None
     known = syms(premises)
+    if any(map(_has_product, facts)) and (rows := in_digits(facts, premises)) is not None:
+        return _witness(list(flat(rows)), premises)
     facts, solved = eliminated(facts, lambda sym: sym not in known)
     if any(map(is_false, facts)) or (any(map(_has_product, facts)) and refuted((*facts, premises))):
         return None
