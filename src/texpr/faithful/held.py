@@ -17,7 +17,8 @@ from texpr.faithful.asked import Asked, Told
 from texpr.faithful.families import families, pairs
 from texpr.faithful.order import any_of, meeting
 from texpr.ir.value import Buffer
-from texpr.presburger.formula import Formula, conj, differ, rename
+from texpr.presburger.formula import TRUE, Formula, conj, differ, rename
+from texpr.presburger.omega import refuted
 from texpr.presburger.questions import Point, witness
 from texpr.presburger.raw import Undecided
 from texpr.presburger.there import There, everywhere, nowhere
@@ -38,6 +39,7 @@ class Held(Mutable):
     by_home: dict[Home, list[Access]] = field(default_factory=lambda: defaultdict(list[Access]))
     by_stored: dict[Home, list[Access]] = field(default_factory=lambda: defaultdict(list[Access]))
     own: dict[Home, bool] = field(default_factory=dict[Home, bool])
+    known: dict[tuple[Access, Access], bool] = field(default_factory=dict[tuple[Access, Access], bool])
 
     def __post_init__(self) -> None:
         for access in self.accesses:
@@ -108,7 +110,7 @@ class Held(Mutable):
         put = [w for w in own if w.write and w.home == home]
         ways = [lambda: self.not_put(read, moved, [w for w in put if w.is_certain])]
         if any(w.does is not None for w in put):
-            back = any(w.does is None for w in put)  # it comes back there, so likely it belongs there
+            back = moved and any(w.does is None for w in put)  # it comes back there, so likely it belongs there
             ways.insert(0 if back else 1, lambda: self.not_back(read, moved))
         *others, last = ways
         return None if any(self.is_shown(way) for way in others) else last()
@@ -119,6 +121,15 @@ class Held(Mutable):
             return way() is None
         except Undecided:
             return False
+
+    def is_same(self, write: Named, read: Named) -> bool:
+        """Whether it is quickly shown that what is written where something is read is that element."""
+        key = write.access, read.access
+        if key not in self.known:
+            apart = differ(write.element, read.element) if write.access.stored == read.access.stored else TRUE
+            facts = (*write.where, *read.where, *same(write.place, read.place), apart, self.premises)
+            self.known[key] = refuted(facts)
+        return self.known[key]
 
     def not_back(self, read: Named, moved: Sequence[Access]) -> Point | None:
         """An element that was changed elsewhere, and not copied back before it is read. Raises Undecided."""
@@ -165,9 +176,11 @@ class Held(Mutable):
         begun = placed(write, dict(zip(write.dims, said, strict=True))).time
         known = [*read.where, *(rename(f, at) for f in before.facts)]
         here = [o for o in self.by_home[read.access.home] if o.write]
-        for other in (*here, *moved):
-            its = named(other, "◁")
-            if other in moved:
+        for its in (named(other, "◁") for other in (*here, *moved)):
+            other = its.access
+            if other in here and self.is_same(its, read):
+                continue
+            if other not in here:
                 wrong = [*same(its.element, read.element)]
             else:
                 apart = [differ(its.element, read.element)] if other.stored == read.access.stored else []

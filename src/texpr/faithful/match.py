@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations_with_replacement
+from itertools import chain, combinations_with_replacement, islice
 
 from texpr.affine.expr import Expr, Sym, expr, number_of
 from texpr.affine.facts import Known
@@ -24,6 +24,9 @@ from texpr.presburger.there import nowhere
 from texpr.reading.actions import Action, Program, Spot, indices
 from texpr.reading.order import When, when
 from texpr.support.record import Mutable, field, replace
+
+SIDES = 4
+"""How many say when an element is written, of those that are asked."""
 
 _PLAIN = Simplifier(Known({}))
 
@@ -180,11 +183,13 @@ class Matches(Mutable):
         if not isinstance(action.value, Load | Ref):
             return self.instead(action, write)
         read = self.touched(action.value, action.spot, action, False)
-        sides = [known for wholly in (True, False) for each in (read, write) for known in self.element_at(each, wholly)]
-        if not sides:
+        sides = (known for wholly in (True, False) for each in (read, write) for known in self.element_at(each, wholly))
+        first = next(sides, None)
+        if first is None:
             return False
-        stored, element, *_ = sides[0]
-        legal, is_one = next(((when, facts) for other, _, when, facts in sides if other is stored and when), ((), ()))
+        stored, element, *_ = first
+        some = chain((first,), islice(sides, SIDES))
+        legal, is_one = next(((when, facts) for other, _, when, facts in some if other is stored and when), ((), ()))
         of = {"stored": stored, "element": element, "legal": legal, "is_one": is_one}
         self.accesses += (replace(each, **of) for each in (read, write))
         return True
