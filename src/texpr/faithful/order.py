@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from texpr.faithful.accesses import Home, Named, same
-from texpr.presburger.formula import FALSE, Formula, conj, differ, disj, negate
+from texpr.presburger.formula import FALSE, And, Formula, compare, conj, differ, disj, negate
 from texpr.presburger.omega import refuted
 from texpr.presburger.questions import Point, witness
 from texpr.reading.order import When, cases
@@ -31,8 +31,13 @@ def meeting(a: Named, b: Named, home: Home, premises: Formula) -> Point | None:
     """Two iterations of a `par` that meet at a place. Raises Undecided."""
     if _is_joined(a) and _is_joined(b):
         return None  # which the engine does in one step each
-    facts = (*a.where, *b.where, *same(a.place, b.place), *_legal(a, b, premises))
-    return any_of(facts, _in_other_iterations(a.time, b.time, home), premises)
+    never = {compare("!=", x, y) for x, y in zip(a.place, b.place, strict=True)}  # iterations whose memory is their own
+    wanted = [
+        f for f in _in_other_iterations(a.time, b.time, home) if never.isdisjoint(f.parts if isinstance(f, And) else (f,))
+    ]
+    if not wanted:
+        return None
+    return any_of((*a.where, *b.where, *same(a.place, b.place), *_legal(a, b, premises)), wanted, premises)
 
 
 def _is_joined(each: Named) -> bool:
