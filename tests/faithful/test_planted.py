@@ -80,3 +80,52 @@ def test_faults_are_not_proved(name: str, old: str, new: str) -> None:
 @pytest.mark.parametrize("name", sorted({name for _, name, _, _ in PLANTED}))
 def test_the_right_texts_are(name: str) -> None:
     assert is_proved(proof(name))
+
+
+INLINED = """
+fn folded(x: f32[8, 4]): f32[8] {
+    new y: f32[8]
+    new t: f32[8, 4]
+    par 8 |i| { par 4 |j| { t[i, j] = 2.0 * x[i, j] } }
+    par 8 |k| { y[k] = t[k, 1] }
+    return y
+}
+schedule folded { inline(t) }
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "right"),
+    [("x[k, 1]", "x[k, 1]", True), ("x[k, 1]", "x[k, 2]", False), ("x[k, 1]", "x[1, k]", False)],
+)
+def test_what_is_written_out_is_the_element_that_was_read(old: str, new: str, right: bool) -> None:
+    (function,) = parse(INLINED).functions
+    compiled = driver.lower(function, "sm_90a", schedule=function.schedules[0])
+    text = print_program(ir.Program((replace(compiled.function, schedules=()),)))
+    assert old in text
+    found = faithful(function, noted(parse(text.replace(old, new)).functions[0], notes_text(compiled.function)))
+    assert is_proved(found) is right
+
+
+TWICE = """
+fn folded(x: f32[8, 4]): f32[8] {
+    new y: f32[8]
+    new t: f32[11]
+    seq 8 |i| { seq 4 |j| { t[i + j] = 2.0 * x[i, j] } }
+    par 8 |k| { y[k] = t[k] }
+    return y
+}
+"""
+WRITTEN_OUT = """
+fn folded(x: f32[8, 4]): f32[8] {
+    new y: f32[8]
+    par 8 |k| { y[k] = 2.0 * x[k, 0] }
+    return y
+}
+"""
+
+
+def test_what_two_instances_make_is_not_written_out() -> None:
+    """The last of them gives an element its value: which that is its subscripts do not say."""
+    function, laid = (parse(text).functions[0] for text in (TWICE, WRITTEN_OUT))
+    assert not is_proved(faithful(function, noted(laid, "notes folded 1 { statement 0 does 1 [k] }")))

@@ -12,7 +12,7 @@ from texpr.affine.expr import Expr, Sym, expr
 from texpr.faithful.places import place_of
 from texpr.ir.structure import same_constant
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
-from texpr.presburger.formula import negate
+from texpr.presburger.formula import Eq, Formula, negate, rename
 from texpr.presburger.turned import solved
 from texpr.reading.actions import Action, Program, Spot, indices
 from texpr.reading.conditions import test
@@ -40,7 +40,8 @@ class Comparison(Mutable):
     """`given`, of the program as it is `laid` out, as `meant`, of the one that was `written`.
 
     What only one statement writes may be written out, where it is read, as what that writes. `inner` are the indices of that,
-    over those of what reads it.
+    over those of what reads it. `made`: these statements; `sure`: what must hold for them to be what is read, over the indices
+    of what reads, and where that is.
     """
 
     laid: Program
@@ -51,6 +52,8 @@ class Comparison(Mutable):
     operands: list[Operand] = field(default_factory=list[Operand])
     data: dict[Sym, Expr] = field(default_factory=dict[Sym, Expr])
     inner: Mapping[Sym, Expr] = field(default_factory=dict[Sym, Expr])
+    made: list[Action] = field(default_factory=list[Action])
+    sure: list[tuple[Formula, Spot]] = field(default_factory=list[tuple[Formula, Spot]])
 
     def run(self) -> None:
         """Compares tests and values. Raises Unlike."""
@@ -96,6 +99,10 @@ class Comparison(Mutable):
         """A value that stands for an element: as the one statement says that writes it."""
         element = [e.substitute(self.inner) for e in place_of(meant, spot, self.written)]
         action, at = writer(self.written, meant.buffer, element)
+        place = (e.substitute(at) for e in place_of(action.target, action.spot, self.written))
+        facts = [*(Eq(a - b) for a, b in zip(place, element, strict=True)), *(rename(f, at) for f in action.spot.domain)]
+        self.sure += ((fact, site) for fact in facts)
+        self.made.append(action)
         outer, self.inner = self.inner, at
         self.value(given, action.value, site, action.spot)
         self.inner = outer
@@ -111,7 +118,7 @@ class Comparison(Mutable):
 
 
 def writer(program: Program, stored: Buffer, element: Sequence[Expr]) -> tuple[Action, Mapping[Sym, Expr]]:
-    """The one statement that gives an element of a local its value, and for which indices. Raises Unlike where none is."""
+    """The one statement that gives an element of a local its value, and for which indices, to be proved. Raises Unlike."""
     writes = [action for action in program.actions if action.stored is stored]
     if len(writes) != 1 or stored.role != "local" or writes[0].update is not None or writes[0].spot.tests:
         raise Unlike

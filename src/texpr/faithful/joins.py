@@ -19,7 +19,7 @@ from texpr.ir.value import Literal
 from texpr.presburger.formula import Formula, differ, negate
 from texpr.presburger.questions import Point, witness
 from texpr.presburger.there import nowhere
-from texpr.reading.order import precedes
+from texpr.reading.order import When, precedes
 from texpr.support.record import Mutable, replace
 
 
@@ -51,7 +51,8 @@ class Part(Mutable):
         free = all(a.is_update and a.does and a.does.update == update and self._free(a) for a in updates)
         plain = all(isinstance(a.action.value, Literal) and a.action.value.value == nothing for a in self.fills)
         others = any(not a.write and not a.is_own for a in self.touched)
-        return free and plain and not others and len({(a.does, a.stored) for a in updates}) == 1
+        of_one = len({(a.does, a.stored) for a in updates}) == 1
+        return free and plain and not others and of_one and self._is_timed(updates[0])
 
     def _free(self, update: Access) -> bool:
         return len(strict(update.meant, update.stored)) < len(update.meant)
@@ -62,15 +63,20 @@ class Part(Mutable):
         for access in (*self.touched, self.read):
             yield replace(access, stored=part, element=access.place, meant=(), does=None, legal=())
         update = self.updates[0]
-        here = placed(update, self._at(update))
+        here = placed(update, {s: expr(0) for s in update.dims} | self._known(update))
         own = {"stored": update.stored, "element": here.element, "meant": strict(here.meant, update.stored)}
         yield replace(self.join, **own, does=update.does, is_update=True)
 
-    def _at(self, update: Access) -> dict[Sym, Expr]:
-        """The coordinates of an update by those of the join of its place, as far as that says them."""
+    def _known(self, update: Access) -> dict[Sym, Expr]:
+        """The coordinates of an update that the place says where that is joined, over those of the join."""
         each, own = named(update, "○"), placed(self.read, {s: expr(s) for s in self.read.dims})
         known = found(each, [*zip(each.place, own.place, strict=True)])
-        return {s: known.get(each.only(s), expr(s if s in self.read.dims else 0)) for s in update.dims}
+        return {s: known[each.only(s)] for s in update.dims if each.only(s) in known}
+
+    def _is_timed(self, update: Access) -> bool:
+        """Whether the place says for which element an update is, and when, but for the order that is free."""
+        said = {s for e in (*update.element, *_turns(strict(update.meant, update.stored))) for s in e.syms()}
+        return said & {*update.dims} <= self._known(update).keys()
 
     def questions(self) -> Iterator[Asked]:
         """What must hold of a part."""
@@ -87,9 +93,12 @@ class Part(Mutable):
             yield told, self.late, (named(one, "◁"), named(other, "▷"))
 
     def mixed(self, update: Named, read: Named) -> Point | None:
-        """What is added at a place for another element than that with which it is joined. Raises Undecided."""
-        joined = placed(self.join, read.names).place
-        return self.both(update, read, differ(update.element, joined))
+        """What is added at a place for another element than that of the join, or at another time. Raises Undecided."""
+        first = self.updates[0]
+        joined = placed(first, {s: expr(0) for s in first.dims} | {s: read.names(e) for s, e in self._known(first).items()})
+        times = (_turns(strict(each.meant, first.stored)) for each in (update, joined))
+        apart = differ((*update.element, *next(times)), (*joined.element, *next(times)))
+        return self.both(update, read, apart)
 
     def lost(self, update: Named) -> Point | None:
         """What is added, and joined with nothing after. Raises Undecided."""
@@ -110,3 +119,8 @@ class Part(Mutable):
     def both(self, a: Named, b: Named, wrong: Formula) -> Point | None:
         """Two at one place, of which something holds. Raises Undecided."""
         return witness((*a.where, *b.where, *same(a.place, b.place), wrong), self.premises)
+
+
+def _turns(time: When) -> tuple[Expr, ...]:
+    """The indices of loops in a time."""
+    return tuple(step[1] for step in time if not isinstance(step, int))

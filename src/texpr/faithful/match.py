@@ -16,7 +16,7 @@ from texpr.faithful.holes import changes_nothing, fill, fills, is_fill
 from texpr.faithful.joins import Part
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Literal, Load, Ref
-from texpr.presburger.formula import TRUE, Eq, Formula, conj, differ, negate, rename
+from texpr.presburger.formula import TRUE, Eq, Formula, conj, differ, disj, negate, rename
 from texpr.presburger.questions import Point, witness
 from texpr.presburger.raw import Undecided
 from texpr.presburger.relaxed import flat
@@ -91,6 +91,10 @@ class Matches(Mutable):
             theirs = number_of(meant.target.sym.name, map(expr, indices(meant.spot)))
             self.numbers[own] = expr(theirs).substitute(names)
         goals = [Eq((given - other.substitute(names)).substitute(self.numbers)) for given, other in comparison.equations]
+        goals += [self.where_read(rename(fact, names), site) for fact, site in comparison.sure]
+        for made in (*comparison.made, *([meant] if anew else ())):
+            once = Told("an element is made once", f"{made.stored.name}, line {made.span.line}", "indices differ", made.span)
+            self.asked.append((once, self.made_twice, (made,)))
         inside = [rename(rename(fact, names), self.numbers) for fact in meant.spot.domain]
         holes = changes_nothing(action, self.fills) and self.leaves(action, inside)
         told = Told(IS_STATEMENT, f"{meant.stored.name}, line {meant.span.line}", "the same of the same", action.span)
@@ -107,6 +111,18 @@ class Matches(Mutable):
         """An instance of a statement that is none of that which it is said to do."""
         facts = (rename(f, self.numbers) for f in action.spot.domain)
         return witness((*facts, *inside, negate(conj(goals))), self.premises)
+
+    def where_read(self, fact: Formula, site: Spot) -> Formula:
+        """A fact, which need hold only where something is read."""
+        return rename(disj((*(negate(f) for f in site.domain), fact)), self.numbers)
+
+    def made_twice(self, made: Action) -> Point | None:
+        """Two instances of a statement that give one element a value. Raises Undecided."""
+        one, other = ({s: expr(Sym(f"{s.name}{mark}")) for s in indices(made.spot)} for mark in "◁▷")
+        place = place_of(made.target, made.spot, self.written)
+        both = ([e.substitute(names) for e in place] for names in (one, other))
+        facts = [rename(f, names) for f in made.spot.domain for names in (one, other)]
+        return witness((*facts, *same(*both), differ(one.values(), other.values())), self.premises)
 
     def leaves(self, action: Action, inside: Sequence[Formula]) -> bool:
         """Whether a statement perhaps runs for indices that the written one has not."""

@@ -43,9 +43,9 @@ from texpr.support.diagnostic import CompilerBug, limitation
 def faithful(written: ir.Function, laid: ir.Function) -> Proof:
     """What can be shown of `laid`, that it does what `written` does, which is legal."""
     premises = _premises(written)
-    pairs = [*zip(laid.params, written.params, strict=False), *zip(laid.results, written.results, strict=False)]
+    known = [*zip(laid.params, written.params, strict=False), *zip(laid.results, written.results, strict=False)]
     read = actions(by_number(numbered(written))), actions(by_number(laid))
-    matches = Matches(*read, dict(pairs), premises)
+    matches = Matches(*read, dict(known), premises)
     matches.run()
     results = (*laid.results, *(b for b in laid.params if b.role == "inout"))
     held = Held(matches.accesses, matches.given, results, premises)
