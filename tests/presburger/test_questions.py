@@ -66,3 +66,12 @@ def test_products_inside_of_quotients_are_looked_at() -> None:
     m, n, row, part = (sym(name) for name in "mnrp")
     inside = between(0, part, (m * n + 5) // 6), between(0, row, 6), Ge(maximum(m * n, 1) - 6 * part - row - 1)
     assert witness((*inside, Ge((6 * part + row) // n - m)), conj((Ge(m), Ge(n)))) is None
+
+
+def test_the_greater_of_two_is_split_on_once() -> None:
+    """Over a part of a size that may be 0 nothing is simplified: there the greater one stays, whichever it is known to be."""
+    m, n, row, column = (sym(name) for name in "mnrc")
+    part = (m * n + 3) // 4
+    inside = between(0, row, m), between(0, column, n), Ge(-((column + row * maximum(n, 1)) % part) - 1)
+    with suppress(Undecided):
+        assert witness(inside, conj((Ge(m), Ge(n)))) is None

@@ -78,15 +78,19 @@ def _by_cases(facts: list[Formula], premises: Formula) -> Point | None:
         return next((point for point in points if point is not None), None)
 
 
-def _point(facts: list[Formula], premises: Formula) -> Point | None:
-    """A point with `facts`: where the greater of a size and a number is one of them, and where it is the other."""
-    chosen = next((found for fact in facts for value in leaves(fact) for found in _greater(value)), None)
+def _point(facts: list[Formula], premises: Formula, told: frozenset[tuple[Sym, int]] = frozenset()) -> Point | None:
+    """A point with `facts`: where the greater of a size and a number is one of them, and where it is the other.
+
+    Of pairs that are `told` it is known which one is: what is left of them stands where nothing is simplified, as over a 0.
+    """
+    found = (each for fact in facts for value in leaves(fact) for each in _greater(value))
+    chosen = next((each for each in found if each not in told), None)
     if chosen is None or chosen[0] not in syms(premises):
         return _single(facts, premises)
     size, number = chosen
     for low, high in ((number, MOST), (0, number - 1)):
         plain = Simplifier(Known({size: (low, high)}))
-        point = _point([between(low, size, high + 1), *(mapped(fact, plain) for fact in facts)], premises)
+        point = _point([between(low, size, high + 1), *(mapped(fact, plain) for fact in facts)], premises, told | {chosen})
         if point is not None:
             return point
     return None
