@@ -17,10 +17,10 @@ from texpr.faithful.asked import Asked, Told
 from texpr.faithful.families import families, pairs
 from texpr.faithful.order import any_of, meeting
 from texpr.ir.value import Buffer
-from texpr.presburger.formula import TRUE, Formula, conj, differ, rename
-from texpr.presburger.omega import refuted
-from texpr.presburger.questions import Point, witness
+from texpr.presburger.formula import TRUE, Formula, conj, differ
+from texpr.presburger.questions import Point, is_false, is_quickly_refuted, witness
 from texpr.presburger.raw import Undecided
+from texpr.presburger.relaxed import flat
 from texpr.presburger.there import There, everywhere, nowhere
 from texpr.reading.order import precedes
 from texpr.support.record import Mutable, field
@@ -84,6 +84,7 @@ class Held(Mutable):
         if home not in self.own:
             accesses = self.by_home[home]
             plain = len({a.stored for a in accesses}) == 1 and accesses[0].stored is not None
+            plain = plain and all(is_named(a) for a in accesses)
             some = combinations_with_replacement([each for each, *_ in families(accesses)], 2)
             try:
                 self.own[home] = plain and (
@@ -127,8 +128,8 @@ class Held(Mutable):
         key = write.access, read.access
         if key not in self.known:
             apart = differ(write.element, read.element) if write.access.stored == read.access.stored else TRUE
-            facts = (*write.where, *read.where, *same(write.place, read.place), apart, self.premises)
-            self.known[key] = refuted(facts)
+            facts = flat((*write.where, *read.where, *same(write.place, read.place), apart))
+            self.known[key] = is_quickly_refuted([*facts], self.premises)
         return self.known[key]
 
     def not_back(self, read: Named, moved: Sequence[Access]) -> Point | None:
@@ -159,6 +160,8 @@ class Held(Mutable):
             each = named(write, "○")
             pairs = [*zip(each.place, read.place, strict=True), *zip(each.element, read.element, strict=True)]
             before = there(each, read, pairs, (precedes(each.time, read.time, None),))
+            if any(map(is_false, before.at(0))):
+                continue
             broken = self.spoiled(write, before, read, moved)
             if broken is not None:
                 why = broken
@@ -171,10 +174,8 @@ class Held(Mutable):
 
     def spoiled(self, write: Access, before: There, read: Named, moved: Sequence[Access]) -> Point | None:
         """What comes between a write and a read: something else at that place, or a change of the element elsewhere."""
-        (said,) = before.said
-        at = dict(zip(before.names.values(), said, strict=True))
-        begun = placed(write, dict(zip(write.dims, said, strict=True))).time
-        known = [*read.where, *(rename(f, at) for f in before.facts)]
+        begun = placed(write, dict(zip(write.dims, before.said[0], strict=True))).time
+        known = [*read.where, *before.at(0)]
         here = [o for o in self.by_home[read.access.home] if o.write]
         for its in (named(other, "◁") for other in (*here, *moved)):
             other = its.access
@@ -190,3 +191,9 @@ class Held(Mutable):
             if point is not None:
                 return point
         return None
+
+
+def is_named(access: Access) -> bool:
+    """Whether an element perhaps says the place where it is: each loop that the place is by is in it."""
+    said = {s for e in access.element for s in e.syms()}
+    return all(e.as_sym not in access.dims or e.as_sym in said for e in access.place)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from texpr.faithful.accesses import Home, Named, same
+from texpr.presburger.digits import in_rows
 from texpr.presburger.formula import FALSE, And, Formula, compare, conj, differ, disj, negate
 from texpr.presburger.omega import refuted
 from texpr.presburger.questions import Point, witness
@@ -48,7 +49,10 @@ def _is_joined(each: Named) -> bool:
 
 def any_of(facts: Sequence[Formula], wanted: Sequence[Formula], premises: Formula) -> Point | None:
     """A point with `facts` and one of those that are `wanted`. Raises Undecided."""
-    return next((point for case in wanted if (point := witness((*facts, case), premises)) is not None), None)
+    apart = in_rows(facts, premises) if len(wanted) > 1 else facts
+    if len(wanted) > 1 and refuted((*apart, disj(wanted), premises)):
+        return None
+    return next((point for case in wanted if (point := witness((*apart, case), premises)) is not None), None)
 
 
 def _legal(a: Named, b: Named, premises: Formula) -> Iterator[Formula]:

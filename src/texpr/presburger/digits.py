@@ -7,12 +7,13 @@ which products of unknowns are unknowns of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from texpr.affine.expr import Expr, FloorDiv, Sym, term
 from texpr.presburger.formula import Eq, Formula, Ge
 from texpr.presburger.omega import refuted
 from texpr.presburger.products import parted
+from texpr.presburger.relaxed import flat
 
 
 def in_digits(facts: Sequence[Formula], premises: Formula) -> list[Formula] | None:
@@ -26,6 +27,14 @@ def in_digits(facts: Sequence[Formula], premises: Formula) -> list[Formula] | No
             if all(refuted((*others, Ge(sign * column - term((size,))))) for sign in (1, -1)):
                 return [*facts[:number], Eq(row), Eq(column), *facts[number + 1 :]]
     return None
+
+
+def in_rows(facts: Iterable[Formula], premises: Formula) -> list[Formula]:
+    """`facts` with all equations taken apart that can be."""
+    found = list(flat(facts))
+    while (apart := in_digits(found, premises)) is not None:
+        found = list(flat(apart))
+    return found
 
 
 def _strides(value: Expr) -> Iterator[Sym | FloorDiv]:

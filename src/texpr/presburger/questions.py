@@ -7,7 +7,7 @@ point that there seems to be is none to rely on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import combinations
@@ -52,7 +52,7 @@ def is_false(formula: Formula) -> bool:
 def witness(parts: Iterable[Formula], premises: Formula) -> Point | None:
     """A point at which `parts` hold, None where there is none. Raises Undecided."""
     facts = list(flat(parts))
-    if any(map(is_false, facts)) or refuted((*facts, premises)):
+    if is_quickly_refuted(facts, premises):
         return None
     numbers = sorted({s for fact in facts for s in syms(fact) if isinstance(s, Number)}, key=lambda s: s.name)
     alike = ((x, y) for x, y in combinations(numbers, 2) if x.label == y.label)
@@ -63,6 +63,14 @@ def witness(parts: Iterable[Formula], premises: Formula) -> Point | None:
     if found is not None and numbers:
         raise Undecided(f"what data say decides: at {', '.join(f'{s} = {v}' for s, v in found.items())}")
     return found
+
+
+def is_quickly_refuted(facts: Sequence[Formula], premises: Formula) -> bool:
+    """Whether it is shown at once that `facts` never hold together: as they are, or where products that are alike are one."""
+    if any(map(_has_product, facts)):
+        sizes = syms(premises)
+        facts, _ = eliminated([*facts], lambda sym: sym not in sizes)
+    return any(map(is_false, facts)) or refuted((*facts, premises))
 
 
 def _by_cases(facts: list[Formula], premises: Formula) -> Point | None:

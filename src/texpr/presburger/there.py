@@ -31,6 +31,11 @@ class There(Record):
     facts: tuple[Formula, ...]
     said: tuple[tuple[Expr, ...], ...]
 
+    def at(self, number: int) -> tuple[Formula, ...]:
+        """What must hold for it to be at said coordinates."""
+        own = dict(zip(self.names.values(), self.said[number], strict=True))
+        return tuple([rename(fact, own) for fact in self.facts])
+
     def missed(self, known: Collection[Formula], plain: Simplifier) -> Iterator[Formula]:
         """When there is none at said coordinates, where all of `known` hold."""
         for at in self.said:
