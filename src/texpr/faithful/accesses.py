@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TypeVar
 
 from texpr.affine.expr import Expr, FloorDiv, Mod, Number, Sym, Xor, expr
@@ -75,6 +76,7 @@ class Named(Record, eq=False):
         return found
 
 
+@lru_cache(maxsize=1 << 10)
 def named(access: Access, mark: str) -> Named:
     """`access`, its coordinates marked."""
     return placed(access, {s: expr(Sym(f"{s.name}{mark}")) for s in access.dims})

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
+from operator import is_
 from typing import TypeAlias, assert_never
 
 from texpr.affine.expr import Expr, IntoExpr, Sym, expr
@@ -146,13 +147,16 @@ def mapped(formula: Formula, change: Callable[[Expr], Expr]) -> Formula:
     """The formula with other expressions in its comparisons."""
     match formula:
         case Ge(e):
-            return Ge(change(e))
+            new = change(e)
+            return formula if new is e else Ge(new)
         case Eq(e):
-            return Eq(change(e))
-        case And(parts):
-            return And(tuple([mapped(p, change) for p in parts]))
-        case Or(parts):
-            return Or(tuple([mapped(p, change) for p in parts]))
+            new = change(e)
+            return formula if new is e else Eq(new)
+        case And(parts) | Or(parts):
+            others = tuple([mapped(p, change) for p in parts])
+            if all(map(is_, others, parts)):
+                return formula
+            return And(others) if isinstance(formula, And) else Or(others)
         case _:
             assert_never(formula)
 
