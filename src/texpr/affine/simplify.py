@@ -36,7 +36,7 @@ class Simplifier:
 
     def __call__(self, value: Expr) -> Expr:
         """`value`, simplified."""
-        if not value.terms or (value.is_linear and not self.known.fixed):
+        if not value.terms:
             return value
         found = self._done.get(value)
         if found is not None:
