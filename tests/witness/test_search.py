@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from tests.lowering.test_gathered_rows import BAG
 from tests.schedule.laid import Laid, laid, lowered
+from tests.verifier.sound_memory import CHOSEN
 from tests.verifier.verdicts import open_of
 
 from texpr.frontend import parse
@@ -58,25 +60,6 @@ fn f(x: f32[n, 64] align(16), z: f32[n]): f32[n, 64] {
 }"""
 """A register decides on a copy: the thread reads it, not the engine."""
 
-WAITED = """
-fn f(x: i32[n, 8], z: i32[n]): (i32[n, 8], i32[n, 8]) {
-    new y: i32[n, 8]
-    new w: i32[n, 8]
-    par n |i| #bind(grid.x) {
-        par 8 |o| { y[i, o] = 1 }
-        new a: i32[8]
-        par 8 |p| #async { a[p] = x[i, p] }
-        if z[i] > 0 {
-            new b: i32[8]
-            par 8 |t| #async { b[t] = x[i, 7 - t] }
-            par 8 |q| { y[i, q] = a[7 - q] + b[(q + 1) % 8] }
-        }
-        par 8 |r| { w[i, r] = a[7 - r] }
-    }
-    return (y, w)
-}"""
-"""A copy that is read in an arm of a test of data, and behind it."""
-
 RING = """
 fn f(x: i32[n, 8]): i32[n, 8] {
     new y: i32[n, 8]
@@ -113,20 +96,6 @@ fn f(x: u64[7, 11, 1, D] align(16)): u64[7, 11, 1, D]
 }"""
 """A dimension of one element has the stride of the one around it."""
 
-ROWS = """
-fn f(table: f32[V, D] align(16), I: i32[b, m]): f32[b, D]
-    where D % 4 == 0
-    assume I in 0..V
-{
-    new Y: f32[b, D]
-    par b |p| { par D |j| {
-        Y[p, j] = 0.0
-        seq m |t| reduce(Y) { Y[p, j] += table[I[p, t], j] }
-    } }
-    return Y
-}"""
-"""Elements of a tile that are filled: those beyond its last row, and those beyond its last column."""
-
 BOXES = """
 fn f(A: f32[M, K], B: f32[K, N], inout C: f32[M, N] align(16))
     where N % 4 == 0
@@ -149,8 +118,8 @@ LAID = {
            stage(x, at=bl, in=shared, via=tma) -> xs""",
         "sm_90a",
     ),
-    "rows": (
-        ROWS,
+    "rows": (  # elements of a tile that are filled: those beyond its last row, and those beyond its last column
+        BAG,
         """split(j, 40) -> (jo, ji)  split(t, 7) -> (to, ti)  reorder(p, jo, to, ji, ti)  bind(p, grid.y)  bind(jo, grid.x)
            stage(table, at=to, in=shared, via=gather4, fill=zero) -> T  bind(ji, block.x)""",
         "sm_100a",
@@ -170,7 +139,7 @@ def written(text: str) -> Laid:
     return lowered(function, function)
 
 
-@pytest.mark.parametrize("text", [GUARDED, TURN, ARM, WAITED, RING], ids=["guarded", "turn", "arm", "waited", "ring"])
+@pytest.mark.parametrize("text", [GUARDED, TURN, ARM, CHOSEN, RING], ids=["guarded", "turn", "arm", "chosen", "ring"])
 def test_what_is_written_is_proved(text: str) -> None:
     made = written(text)
     assert not open_of(proved(made.function, made.plan))
