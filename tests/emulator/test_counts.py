@@ -72,6 +72,19 @@ extern "C" __global__ void turns_0(TX_GLOBAL(float const) x, TX_GLOBAL(float) ou
     }
 }
 TX_EXPORT(turns_0)
+
+extern "C" __global__ void others_0(TX_GLOBAL(float const) x, TX_GLOBAL(float) out) {
+    float sum = 0.0f;
+    int const lane = (int)threadIdx.x;
+    for (int turn = 0; turn < 4; ++turn) {
+        if ((lane + turn) % 2 == 0) {
+            TX_AT(2)
+            sum += x[turn * 32 + lane];
+        }
+    }
+    out[lane] = sum;
+}
+TX_EXPORT(others_0)
 """
 )
 
@@ -84,6 +97,15 @@ def test_each_turn_is_a_request_of_the_lanes_that_take_it(emulate: Callable[...,
         found = counted(emulated, "turns_0", 32, x, out, seed=seed)
         assert (found.global_loads, found.global_load_requests, found.global_load_sectors) == (128, 6, 24)
         assert (found.global_stores, found.global_store_requests, found.global_store_sectors) == (64, 2, 8)
+
+
+def test_lanes_that_leave_a_turn_out_wait_at_its_end(emulate: Callable[..., Emulated]) -> None:
+    """Else what half of the lanes do in one turn is a request with what the others do in the next one."""
+    emulated = emulate(TURNS)
+    x, out = np.zeros(128, np.float32), np.zeros(32, np.float32)
+    for seed in (None, LOCKSTEP, 0, 1, 2):
+        found = counted(emulated, "others_0", 32, x, out, seed=seed)
+        assert (found.global_loads, found.global_load_requests, found.global_load_sectors) == (64, 4, 16)
 
 
 def test_bank_conflicts(emulate: Callable[..., Emulated]) -> None:

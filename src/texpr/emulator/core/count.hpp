@@ -1,8 +1,8 @@
 /* Counters: what a kernel asked of memory, a warp's request at a time.
 
    Lanes run one after another, so a request is put together from what the lanes of a warp do, in order, each on its own: those
-   that come to one place in the machine code make one. Lanes that leave a loop early wait for the others at the next access
-   behind it; where there is none before they come to that loop again, turns of both times are taken for one. */
+   that come to one place in the machine code make one. Lanes that left out what others did in a turn of a loop wait for them at
+   its end, and those that leave a loop early behind it. */
 #ifndef TEXPR_EMULATOR_COUNT_HPP
 #define TEXPR_EMULATOR_COUNT_HPP
 
@@ -35,7 +35,7 @@ struct Request {
     std::uint64_t addresses[LANES];
 };
 
-/* An access of a lane that is in no request yet. */
+/* An access of a lane that is in no request yet; of no bytes: the end of a turn of a loop. */
 struct Touch {
     const void *place;
     std::uint64_t address;
@@ -92,6 +92,7 @@ inline void count_banks(const Request &request) {
 }
 
 inline void count_request(const Touch &first, const Request &request) {
+    if (first.size == 0) return;
     if (first.space == Space::shared) {
         count_banks(request);
         return;
@@ -127,6 +128,17 @@ inline void count_requests(Block &block, unsigned warp, bool all) {
     }
 }
 
+/* What a lane does next; with it some requests may be told. */
+inline void tell(const Touch &touch) {
+    Fiber &me = machine.current();
+    Block &block = *me.block;
+    if (!block.tally) block.tally = std::make_shared<Tally>();
+    auto &touches = block.tally->touches;
+    if (touches.empty()) touches.resize(block.size);
+    touches[me.index].push_back(touch);
+    if (touches[me.index].size() == 1) count_requests(block, me.index / LANES, false);
+}
+
 /* An access of `bytes` at once, from `place` in the machine code. */
 inline void count_access(Act act, const View &view, std::uint64_t address, unsigned bytes, const void *place) {
     bool global = view.space == Space::global;
@@ -136,14 +148,11 @@ inline void count_access(Act act, const View &view, std::uint64_t address, unsig
     }
     if (act == Act::read) ++(global ? counting->global_loads : counting->shared_loads);
     else ++(global ? counting->global_stores : counting->shared_stores);
-    Fiber &me = machine.current();
-    Block &block = *me.block;
-    if (!block.tally) block.tally = std::make_shared<Tally>();
-    auto &touches = block.tally->touches;
-    if (touches.empty()) touches.resize(block.size);
-    touches[me.index].push_back({place, address, bytes, act, view.space});
-    if (touches[me.index].size() == 1) count_requests(block, me.index / LANES, false);
+    tell({place, address, bytes, act, view.space});
 }
+
+/* The end of a turn of a loop. */
+inline void count_turn() { tell({__builtin_return_address(0), 0, 0, Act::read, Space::local}); }
 
 /* All threads of a block meet, or it ends: what they did before is no request with what they do then. */
 inline void count_meeting(Block &block) {

@@ -416,6 +416,7 @@ inline bool run_grid(const Kernel &kernel, Dim grid, Dim block, Dim cluster, voi
     machine.warps = (machine.threads + LANES - 1) / LANES;
     counting = machine.options.count ? &counts[kernel.name] : nullptr;
     if (counting) ++counting->launches;
+    machine.core.turn = counting ? count_turn : nullptr;
     Arguments arguments(kernel, given, names);
     machine.arguments = arguments.data();
     *kernel.core = &machine.core;

@@ -332,6 +332,17 @@ template <class... P> struct Signature<void (*)(P...)> {
 
 } // namespace tx_emu
 
+#if TX_EMU_CHECKED
+namespace tx_emu TX_EMU_HIDDEN {
+__forceinline__ void end_turn() {
+    if (core->turn) core->turn();
+}
+} // namespace tx_emu
+/* Lanes that left a turn of a loop out wait at its end for the others. It is part of the loop's step: so nothing need be said of it
+   in a kernel's text. */
+#define for(...) for (__VA_ARGS__, tx_emu::end_turn())
+#endif
+
 constexpr const char *tx_emu_source(long) { return ""; } /* where a text does not say TX_SOURCE */
 #define TX_SOURCE(FILE) \
     constexpr const char *tx_emu_source(int) { return FILE; }

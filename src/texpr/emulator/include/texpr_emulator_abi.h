@@ -6,7 +6,7 @@
 
 namespace tx_emu {
 
-constexpr unsigned ABI = 6;
+constexpr unsigned ABI = 7;
 
 struct Dim {
     unsigned x, y, z;
@@ -119,6 +119,7 @@ struct Core {
     std::uint64_t (*shuffle)(unsigned mask, Shuffle how, std::uint64_t value, int lane, int width, int line);
     unsigned (*vote)(unsigned mask, Vote how, bool value, int line);
     unsigned (*cluster_rank)();
+    void (*turn)(); /* a turn of a loop ends; null where nobody counts */
 };
 
 /* kind: 'g' global memory, 'c' the same read only, 'f' float, 'i' signed, 'u' unsigned, 'x' another type by value. */
