@@ -128,8 +128,8 @@ inline void count_requests(Block &block, unsigned warp, bool all) {
     }
 }
 
-/* What a lane does next; with it some requests may be told. */
-inline void tell(const Touch &touch) {
+/* What a lane does next waits for the other lanes; with it some requests may be told. */
+inline void await(const Touch &touch) {
     Fiber &me = machine.current();
     Block &block = *me.block;
     if (!block.tally) block.tally = std::make_shared<Tally>();
@@ -148,11 +148,11 @@ inline void count_access(Act act, const View &view, std::uint64_t address, unsig
     }
     if (act == Act::read) ++(global ? counting->global_loads : counting->shared_loads);
     else ++(global ? counting->global_stores : counting->shared_stores);
-    tell({place, address, bytes, act, view.space});
+    await({place, address, bytes, act, view.space});
 }
 
 /* The end of a turn of a loop. */
-inline void count_turn() { tell({__builtin_return_address(0), 0, 0, Act::read, Space::local}); }
+inline void count_turn() { await({__builtin_return_address(0), 0, 0, Act::read, Space::local}); }
 
 /* All threads of a block meet, or it ends: what they did before is no request with what they do then. */
 inline void count_meeting(Block &block) {
