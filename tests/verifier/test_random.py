@@ -1,4 +1,4 @@
-"""Random programs: what the compiler makes of them is proved; but for one in a hundred, of which it is not known how."""
+"""Random programs: what the compiler makes of them is proved."""
 
 import pytest
 from tests.properties.generate import Generator
@@ -39,8 +39,9 @@ def test_what_was_overwritten_need_not_be_there(seed: int, target: str) -> None:
 
 @pytest.mark.parametrize("target", ["cpu", "sm_90a"])
 def test_programs_once_open_are_proved(target: str) -> None:
-    """Tiles of reversed subscripts, updates of copies, some left out, what was written over since, an index without a name."""
-    for seed in (12, 66, 622, 666, 692, 834, 924, 1106, 1107, 3318, 5066):
+    """Tiles of reversed subscripts, updates of copies, some left out, what was written over since, an index without a name, or
+    with that of another loop, beside which it runs."""
+    for seed in (12, 66, 105, 622, 666, 692, 766, 834, 924, 1106, 1107, 3318, 5066):
         assert not open_ones(range(seed, seed + 1), target)[1]
 
 
@@ -50,4 +51,4 @@ def test_programs_once_open_are_proved(target: str) -> None:
 def test_two_thousand_random_programs_are_proved(part: int, target: str) -> None:
     count, left = open_ones(range(100 * part, 100 * (part + 1)), target)
     assert count >= 90
-    assert len(left) <= 2, left
+    assert not left

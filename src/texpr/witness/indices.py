@@ -6,7 +6,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from texpr.affine.expr import Expr, FloorDiv, Max, Min, Mod, Sym, children, combination, expr, term
 from texpr.ir.value import Buffer, Load, Ref, Value
+from texpr.presburger.formula import Ge
 from texpr.presburger.products import parted
+from texpr.presburger.relaxed import flat
 from texpr.reading.actions import Action, Spot
 from texpr.reading.events import Event, Site
 from texpr.support.record import Record, field
@@ -121,6 +123,7 @@ def solutions(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[M
     yield from _boxed(pairing, wanted, turns)
     yield from _counted(pairing, wanted, turns)
     yield from _along(pairing, wanted, turns)
+    yield from _guarded(pairing, wanted, turns)
 
 
 def _boxed(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapping[Sym, Expr]]:
@@ -229,6 +232,17 @@ def _along(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapp
         free = [axis.sym for axis in axes if axis.sym not in used]
         if rest is not None and len(free) == 1:
             yield {**rest, loop.sym: expr(free[0])}
+
+
+def _guarded(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapping[Sym, Expr]]:
+    """Where nothing names the index of a loop: what alone the kernel's guards keep below its extent."""
+    site, spot = pairing.event.site, pairing.action.spot
+    guards = [fact.expr for fact in flat(site.where) if isinstance(fact, Ge)]
+    below = {loop.sym: {e for e in (loop.extent - 1 - guard for guard in guards) if e.syms() <= {*site.dims}} for loop in spot.loops}
+    said = {sym: e for sym, found in below.items() if len(found) == 1 for e in found if e.syms()}
+    rest = solve(pairing, [sym for sym in wanted if sym not in said], None, turns) if said else None
+    if rest is not None:
+        yield {**rest, **said}
 
 
 def _begun(site: Site, used: Collection[Sym]) -> Expr:
