@@ -235,11 +235,17 @@ def _along(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapp
 
 
 def _guarded(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapping[Sym, Expr]]:
-    """Where nothing names the index of a loop: what alone the kernel's guards keep below its extent."""
-    site, spot = pairing.event.site, pairing.action.spot
-    guards = [fact.expr for fact in flat(site.where) if isinstance(fact, Ge)]
-    below = {loop.sym: {e for e in (loop.extent - 1 - guard for guard in guards) if e.syms() <= {*site.dims}} for loop in spot.loops}
-    said = {sym: e for sym, found in below.items() if len(found) == 1 for e in found if e.syms()}
+    """Of a local of the program, where nothing names which copy it is: what alone the guards keep below a loop's extent."""
+    event, stored = pairing.event, pairing.action.stored
+    home = event.target.buffer if isinstance(event.target, Load) else pairing.reading.variables[event.target.sym].name
+    if not isinstance(stored, Buffer) or stored.role != "local" or home.name != stored.name:
+        return
+    guards = [fact.expr for fact in flat(event.site.where) if isinstance(fact, Ge)]
+    said: dict[Sym, Expr] = {}
+    for loop in pairing.action.spot.loops:
+        below = {e for e in (loop.extent - 1 - guard for guard in guards) if e.syms() and e.syms() <= {*event.site.dims}}
+        if len(below) == 1:
+            said[loop.sym] = below.pop()
     rest = solve(pairing, [sym for sym in wanted if sym not in said], None, turns) if said else None
     if rest is not None:
         yield {**rest, **said}
