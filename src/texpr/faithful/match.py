@@ -134,13 +134,13 @@ class Matches(Mutable):
     def of_holes(self, reads: Sequence[Access], inside: Sequence[Formula]) -> Iterator[Access]:
         """What an update reads that runs beyond what was written: elements `inside`, and fills elsewhere."""
         for read in reads:
-            if read.is_own:
-                yield read  # which is left as it is
+            filled = self.fills.get(read.home) if isinstance(read.home, Buffer) else None
+            if read.is_own or filled is None:
+                yield read  # which is left as it is, or says where, or whether, this happens
                 continue
             yield replace(read, where=(*read.where, *flat(inside)))
-            assert isinstance(read.home, Buffer)
             outside = (*read.where, negate(conj(inside)))
-            of = {"stored": fill(self.fills[read.home]), "element": (), "meant": (), "does": None, "legal": ()}
+            of = {"stored": fill(filled), "element": (), "meant": (), "does": None, "legal": ()}
             yield replace(read, where=outside, **of, is_update=False)
 
     def at_home(self) -> Iterator[Asked]:
