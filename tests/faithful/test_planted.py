@@ -221,3 +221,55 @@ fn tested(x: f32[n], z: f32[1]): f32 {
 
 def test_holes_may_be_tested() -> None:
     assert is_proved(by_hand(TESTED, TESTED_OF_MORE, "0 []", "1 []", "", "", "2 [k]"))
+
+
+GATHERED = """
+fn gathered(at: i32[n], to: i32[n], x: f32[m]): (f32[n], i32[n])
+    assume at in 0..m, to in 0..m
+{
+    new y: f32[n]
+    new z: i32[n]
+    par n |i| {
+        let d = at[i]
+        let e = to[i]
+        y[i] = x[d] + x[at[i]]
+        z[i] = index(e)
+    }
+    return (y, z)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "first", "second"),
+    [
+        ("let d = at[i]", "let d = to[i]", "", "1 [i]"),
+        ("x[at[i]]", "x[i8(at[i])]", "0 [i]", "1 [i]"),
+        ("let d = at[i]\n        let e = to[i]", "let e = at[i]\n        let d = to[i]", "0 [i]", "1 [i]"),
+        ("z[i] = index(e)", "z[i] = index(d)", "1 [i]", "0 [i]"),
+    ],
+    ids=["a number that is not noted", "one that wraps", "two change names", "and what they are noted as"],
+)
+def test_numbers_that_data_say_are_the_same(old: str, new: str, first: str, second: str) -> None:
+    assert old in GATHERED
+    assert is_proved(by_hand(GATHERED, GATHERED, "0 [i]", "1 [i]", "2 [i]", "3 [i]"))
+    assert not is_proved(by_hand(GATHERED, GATHERED.replace(old, new), first, second, "2 [i]", "3 [i]"))
+
+
+NUMBERED = """
+fn numbered(at: i32[n], to: i32[n]): i32[n] {
+    new z: i32[n]
+    par n |i| {
+        let d = at[i]
+        let e = to[i]
+        z[i] = index(d)
+    }
+    return z
+}
+"""
+
+
+def test_what_a_number_is_called_says_nothing() -> None:
+    other = NUMBERED.replace("d = at", "d = to").replace("e = to", "e = at")
+    assert not is_proved(by_hand(NUMBERED, other, "1 [i]", "0 [i]", "2 [i]"))
+    assert is_proved(by_hand(NUMBERED, other.replace("index(d)", "index(e)"), "1 [i]", "0 [i]", "2 [i]"))
