@@ -273,3 +273,42 @@ def test_what_a_number_is_called_says_nothing() -> None:
     other = NUMBERED.replace("d = at", "d = to").replace("e = to", "e = at")
     assert not is_proved(by_hand(NUMBERED, other, "1 [i]", "0 [i]", "2 [i]"))
     assert is_proved(by_hand(NUMBERED, other.replace("index(d)", "index(e)"), "1 [i]", "0 [i]", "2 [i]"))
+
+
+SUM = """
+fn sum(x: f32[n, m]): f32[n] {
+    new y: f32[n]
+    new c: f32[n]
+    par n |i| { c[i] = 0.0 }
+    par n |j| { par m |k| reduce(c) { c[j] += x[j, k] } }
+    par n |l| { y[l] = c[l] }
+    return y
+}
+"""
+JOINED = """
+fn sum(x: f32[n, m]): f32[n] {
+    new y: f32[n]
+    new c: f32[n]
+    new h: f32[n]
+    new p: f32[n]
+    par n |a| { c[a] = 0.0 }
+    par n |i| { p[i] = 0.0 }
+    par n |j| { seq m |k| { p[j] += x[j, k] } }
+    par n |b| { c[b] += p[b] }
+    par n |l| { y[l] = c[l] }
+    return y
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("written", "laid", "right"),
+    [
+        (SUM, JOINED, True),
+        (SUM, JOINED.replace("c[a] = 0.0", "h[a] = 0.0"), False),
+        (SUM.replace("+=", "-="), JOINED.replace("+=", "-="), False),
+    ],
+    ids=["a part of a sum", "it is joined with nothing", "differences are taken from what they are joined with"],
+)
+def test_parts_are_joined_with_what_is_there(written: str, laid: str, right: bool) -> None:
+    assert is_proved(by_hand(written, laid, "0 [a]", "", "1 [j, k]", "", "2 [l]")) is right

@@ -218,8 +218,8 @@ class Matches(Mutable):
         if action.update is None or not isinstance(action.stmt, ir.Bind) or not isinstance(action.stmt.values[0], Load):
             return False
         source, write = action.stmt.values[0], self.touched(action.target, action.spot, action, True)
-        read = self.touched(source, action.spot, action, False)
-        part = Part([a for a in self.accesses if a.home is source.buffer], write, read, self.premises)
+        own, read = (self.touched(place, action.spot, action, False) for place in (action.target, source))
+        part = Part([a for a in self.accesses if a.home is source.buffer], write, own, read, self.premises)
         if source.buffer.role != "local" or len(action.stmt.targets) != 1 or not write.is_certain or not part.is_one():
             return False
         self.accesses = [*(a for a in self.accesses if a.home is not source.buffer), *part.accesses()]
