@@ -312,3 +312,95 @@ fn sum(x: f32[n, m]): f32[n] {
 )
 def test_parts_are_joined_with_what_is_there(written: str, laid: str, right: bool) -> None:
     assert is_proved(by_hand(written, laid, "0 [a]", "", "1 [j, k]", "", "2 [l]")) is right
+
+
+RAISED = "fn raised(inout x: f32[n]) { par n |i| { x[i] += 1.0 } }"
+RAISED_ELSEWHERE = """
+fn raised(inout x: f32[n]) {
+    new t: f32[n]
+    par n |a| { t[a] = x[a] }
+    par n |i| { t[i] += 1.0 }
+    par n |b| { x[b] = t[b] }
+}
+"""
+
+
+def test_what_callers_gave_is_brought() -> None:
+    assert is_proved(by_hand(RAISED, RAISED_ELSEWHERE, "", "0 [i]", ""))
+    lines = RAISED_ELSEWHERE.replace("    par n |a| { t[a] = x[a] }\n", "")
+    assert not is_proved(by_hand(RAISED, lines, "0 [i]", ""))
+
+
+TWO = """
+fn two(x: f32[2]): f32[2] {
+    new y: f32[2]
+    new c: f32
+    c = x[0]
+    y[0] = c
+    c = x[1]
+    y[1] = c
+    return y
+}
+"""
+TWO_PLACES = """
+fn two(x: f32[2]): f32[2] {
+    new y: f32[2]
+    new c: f32[2]
+    c[0] = x[0]
+    y[0] = c[0]
+    c[1] = x[1]
+    y[1] = c[1]
+    return y
+}
+"""
+
+
+def test_an_element_that_changed_at_another_place_is_not_at_the_first() -> None:
+    notes = "0 []", "1 []", "2 []", "3 []"
+    assert is_proved(by_hand(TWO, TWO_PLACES, *notes))
+    assert not is_proved(by_hand(TWO, TWO_PLACES.replace("y[1] = c[1]", "y[1] = c[0]"), *notes))
+
+
+COPIED = "fn copied(x: f32[n]): f32[n] {\n    new y: f32[n]\n    par n |i| { y[i] = x[i] }\n    return y\n}"
+COPIED_OVER = """
+fn copied(x: f32[n]): f32[n] {
+    new y: f32[n]
+    par n |i| {
+        par 2 |j| {
+            if j == 0 { y[i] = x[i] }
+            if j == 1 { y[i] = y[i] }
+        }
+    }
+    return y
+}
+"""
+
+
+def test_a_copy_of_what_is_there_races() -> None:
+    assert not is_proved(by_hand(COPIED, COPIED_OVER, "0 [i]", ""))
+    assert is_proved(by_hand(COPIED, COPIED_OVER.replace("par 2", "seq 2"), "0 [i]", ""))
+
+
+IN_TURN = """
+fn sum(x: f32[n, m]): f32[n] {
+    new y: f32[n]
+    new c: f32[n]
+    new p: f32[n]
+    par n |a| { c[a] = 0.0 }
+    par n |j| {
+        seq m |k| {
+            if k == 0 { p[j] = c[j] }
+            p[j] += x[j, k]
+            if k == m - 1 { c[j] = p[j] }
+        }
+    }
+    par n |l| { y[l] = c[l] }
+    return y
+}
+"""
+
+
+def test_only_updates_meet_where_a_loop_reduces() -> None:
+    notes = "0 [a]", "", "1 [j, k]", "", "2 [l]"
+    assert is_proved(by_hand(SUM, IN_TURN, *notes))
+    assert not is_proved(by_hand(SUM, IN_TURN.replace("seq m |k|", "par m |k| reduce(p, c)"), *notes))
