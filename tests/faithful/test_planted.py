@@ -404,3 +404,27 @@ def test_only_updates_meet_where_a_loop_reduces() -> None:
     notes = "0 [a]", "", "1 [j, k]", "", "2 [l]"
     assert is_proved(by_hand(SUM, IN_TURN, *notes))
     assert not is_proved(by_hand(SUM, IN_TURN.replace("seq m |k|", "par m |k| reduce(p, c)"), *notes))
+
+
+def test_only_joins_meet_in_the_engine() -> None:
+    """A statement of the written program is not one step of the engine, whatever its loop is marked as."""
+    marked = SUM.replace("par m |k| reduce(c)", "par m |k| #tma")
+    assert not is_proved(by_hand(SUM, marked, "0 [i]", "1 [j, k]", "2 [l]"))
+
+
+ROWS = "fn rows(x: f32[n, n]): f32[n] {\n    new y: f32[n]\n    par n |i| { y[i] = x[i, 0] }\n    return y\n}"
+ANOTHER = """
+fn rows(x: f32[n, n]): f32[n] {
+    new y: f32[n]
+    new t: f32[n]
+    par n |i| { t[i] = x[i, 0] }
+    par n |j| { y[j] = x[j, 0] }
+    return y
+}
+"""
+
+
+def test_what_is_brought_to_a_result_is_its_own() -> None:
+    found = by_hand(ROWS, ANOTHER, "0 [i]", "")
+    assert not is_proved(found)
+    assert any(each.what == "what is read is there" for each in found.of(Verdict.UNDECIDED))

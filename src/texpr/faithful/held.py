@@ -145,7 +145,7 @@ class Held(Mutable):
         """An element that was changed elsewhere, and not copied back before it is read. Raises Undecided."""
         home, stored = read.access.home, read.access.stored
         copies = [w for w in self.by_home[home] if w.write and w.does is None]
-        if not self.belongs(home):
+        if not self.belongs(home) or self.by_home[home][0].stored != stored:
             raise Undecided("something else may be there")
         if home not in self.given and isinstance(stored, Buffer) and stored.role in ("input", "inout"):
             point = self.not_begun(read)

@@ -43,9 +43,9 @@ def meeting(a: Named, b: Named, home: Home, premises: Formula) -> Point | None:
 
 
 def _is_joined(each: Named) -> bool:
-    """Whether an update is one that the engine makes."""
+    """Whether an update joins a part, and is one that the engine makes."""
     engine = any(mark.name == "tma" for loop in each.access.action.spot.loops for mark in loop.directives)
-    return each.access.is_update and engine
+    return each.access.is_update and engine and not each.access.action.stmt.instance
 
 
 def any_of(facts: Sequence[Formula], wanted: Sequence[Formula], premises: Formula) -> Point | None:
