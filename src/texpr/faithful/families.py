@@ -35,7 +35,8 @@ def families(accesses: Sequence[Access]) -> list[list[Access]]:
 
 def _family(each: Access) -> Kind:
     updates = (each.write, each.is_update, each.does is not None, each.does and each.does.update)
-    return (each.home, each.place, each.dims, each.where, each.stored, each.element, _heads(each), updates)
+    legal = each.is_one if each.legal else None
+    return (each.home, each.place, each.dims, each.where, each.stored, each.element, _heads(each), updates, legal)
 
 
 def _loops(time: When) -> int:

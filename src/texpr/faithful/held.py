@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain, combinations_with_replacement
+from itertools import chain, combinations_with_replacement, repeat
 
 from texpr.affine.expr import Sym, expr
 from texpr.faithful.accesses import Access, Home, Named, named, placed, same, there
 from texpr.faithful.asked import Asked, Told
 from texpr.faithful.families import families, pairs
-from texpr.faithful.order import any_of, meeting
+from texpr.faithful.order import any_of, legal, meeting
 from texpr.ir.value import Buffer
 from texpr.presburger.formula import TRUE, Formula, conj, differ
 from texpr.presburger.questions import Point, is_false, is_quickly_refuted, witness
@@ -39,7 +39,7 @@ class Held(Mutable):
     by_home: dict[Home, list[Access]] = field(default_factory=lambda: defaultdict(list[Access]))
     by_stored: dict[Home, list[Access]] = field(default_factory=lambda: defaultdict(list[Access]))
     own: dict[Home, bool] = field(default_factory=dict[Home, bool])
-    known: dict[tuple[Access, Access], bool] = field(default_factory=dict[tuple[Access, Access], bool])
+    known: dict[tuple[str, Access, Access], bool] = field(default_factory=dict[tuple[str, Access, Access], bool])
 
     def __post_init__(self) -> None:
         for access in self.accesses:
@@ -52,7 +52,7 @@ class Held(Mutable):
         for home, accesses in self.by_home.items():
             alone = self.alone(home)
             for a, b in pairs([a for a in accesses if not a.is_own]):
-                in_order = alone or (home in self.given and a.does is not None and b.does is not None)
+                in_order = (alone or home in self.given) and a.does is not None and b.does is not None
                 if (a.write or b.write) and (not in_order or (a.is_update and b.is_update)):
                     told = Told("apart", f"{a} and {b}", "iterations of a par meet nowhere", a.action.span)
                     yield told, meeting, (named(a, "◁"), named(b, "▷"), home, self.premises)
@@ -125,19 +125,32 @@ class Held(Mutable):
 
     def is_same(self, write: Named, read: Named) -> bool:
         """Whether it is quickly shown that what is written where something is read is that element."""
-        key = write.access, read.access
+        apart = differ(write.element, read.element) if write.access.stored == read.access.stored else TRUE
+        return self.is_never("same", write, read, [*same(write.place, read.place), *flat((apart,))])
+
+    def is_there(self, write: Named, read: Named) -> bool:
+        """Whether it is quickly shown that an element that is written and read in one memory is at one place."""
+        apart = differ(write.place, read.place)
+        return self.is_never("there", write, read, [*same(write.element, read.element), *flat((apart,))])
+
+    def is_never(self, what: str, write: Named, read: Named, wrong: Sequence[Formula]) -> bool:
+        """Whether that is quickly shown of a write and a read; mostly `wrong` says it, whatever the loops are."""
+        key = what, write.access, read.access
         if key not in self.known:
-            apart = differ(write.element, read.element) if write.access.stored == read.access.stored else TRUE
-            wrong = [*same(write.place, read.place), *flat((apart,))]  # which mostly says it, whatever the loops are
             every = [*flat((*write.where, *read.where)), *wrong]
             self.known[key] = any(is_quickly_refuted(facts, self.premises) for facts in (wrong, every))
         return self.known[key]
 
     def not_back(self, read: Named, moved: Sequence[Access]) -> Point | None:
         """An element that was changed elsewhere, and not copied back before it is read. Raises Undecided."""
-        copies = [w for w in self.by_home[read.access.home] if w.write and w.does is None]
-        if not self.belongs(read.access.home):
+        home, stored = read.access.home, read.access.stored
+        copies = [w for w in self.by_home[home] if w.write and w.does is None]
+        if not self.belongs(home) or self.by_home[home][0].stored != stored:
             raise Undecided("something else may be there")
+        if home not in self.given and isinstance(stored, Buffer) and stored.role in ("input", "inout"):
+            point = self.not_begun(read)
+            if point is not None:
+                return point
         for change in (named(other, "◁") for other in moved):
             facts = [*read.where, *change.where, *same(change.element, read.element), precedes(change.time, read.time, None)]
             back = [self.comes_back(named(copy, "○"), change, read) for copy in copies]
@@ -146,11 +159,18 @@ class Held(Mutable):
                 return point
         return None
 
+    def not_begun(self, read: Named) -> Point | None:
+        """What callers gave, and nobody put where it is read: there nothing is from the start. Raises Undecided."""
+        puts = [named(w, "○") for w in self.by_home[read.access.home] if w.write and w.is_certain]
+        pairs = ([*zip(put.place, read.place, strict=True)] for put in puts)
+        before = ((precedes(put.time, read.time, None),) for put in puts)
+        return nowhere(read.where, [*map(there, puts, repeat(read), pairs, before)], self.premises, solving=True)
+
     def comes_back(self, copy: Named, change: Named, read: Named) -> There:
         """That a copy brings back what was changed, before it is read."""
-        source = next(a for a in self.accesses if a.action is copy.access.action and not a.write)
+        source = next((a for a in self.accesses if a.action is copy.access.action and not a.write), None)
         pairs = [*zip(copy.element, read.element, strict=True)]
-        if source.home == change.access.home:
+        if source is not None and source.home == change.access.home:
             pairs = [*zip(map(copy.names, source.place), change.place, strict=True), *pairs]
         return there(copy, change, pairs, (precedes(change.time, copy.time, None), precedes(copy.time, read.time, None)))
 
@@ -177,21 +197,25 @@ class Held(Mutable):
         """What comes between a write and a read: something else at that place, or a change of the element elsewhere."""
         begun = placed(write, dict(zip(write.dims, before.said[0], strict=True))).time
         known = [*read.where, *before.at(0)]
-        here = [o for o in self.by_home[read.access.home] if o.write]
-        for its in (named(other, "◁") for other in (*here, *moved)):
-            other = its.access
-            if other in here and self.is_same(its, read):
-                continue
-            if other not in here:
-                wrong = [*same(its.element, read.element)]
-            else:
-                apart = [differ(its.element, read.element)] if other.stored == read.access.stored else []
-                wrong = [*same(its.place, read.place), *apart]
+        for its, wrong in self.spoils(read, moved):
             between = precedes(begun, its.time, None), precedes(its.time, read.time, None)
             point = witness((*known, *its.where, *wrong, *between), self.premises)
             if point is not None:
                 return point
         return None
+
+    def spoils(self, read: Named, moved: Sequence[Access]) -> Iterator[tuple[Named, list[Formula]]]:
+        """Writes that spoil what is read where they come late, and when: of something else there, of the element elsewhere."""
+        home, stored = read.access.home, read.access.stored
+        for its in (named(other, "◁") for other in self.by_home[home] if other.write):
+            of_it = its.access.stored == stored
+            if not self.is_same(its, read):
+                apart = [differ(its.element, read.element)] if of_it else []
+                yield its, [*same(its.place, read.place), *apart]
+            if of_it and its.access.does is not None and not self.is_there(its, read):
+                yield its, [*same(its.element, read.element), differ(its.place, read.place), *legal(its, read, self.premises)]
+        for its in (named(other, "◁") for other in moved):
+            yield its, [*same(its.element, read.element)]
 
 
 def is_named(access: Access) -> bool:

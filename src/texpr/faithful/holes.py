@@ -6,15 +6,21 @@ But for the sign of a zero: x + 0 is x, unless x is −0. Who lets holes compute
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isinf, isnan
 from typing import TypeAlias
 
 from texpr.affine.expr import Sym
 from texpr.faithful.places import Home
+from texpr.ir import program as ir
+from texpr.ir.types import F8E4M3, DType
 from texpr.ir.updates import neutral
 from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value
 from texpr.reading.actions import Action, Program
 
 Number: TypeAlias = int | float
+
+WHOLE = 8
+"""Whole numbers up to this one are exact in every floating type."""
 
 
 def fill(value: Literal) -> Sym:
@@ -40,7 +46,7 @@ def fills(laid: Program) -> Mapping[Buffer, Literal]:
 
 def changes_nothing(action: Action, known: Mapping[Buffer, Literal]) -> bool:
     """Whether an update of holes alone leaves what it updates."""
-    if not isinstance(action.update, str) or len(action.arms) != 1:
+    if not isinstance(action.update, str) or not isinstance(action.stmt, ir.Bind) or len(action.stmt.targets) != 1:
         return False
     found = _folded(action.arms[0], known)
     return found is not None and found == neutral(action.update, action.target.dtype)
@@ -54,13 +60,22 @@ def _folded(value: Value, known: Mapping[Buffer, Literal]) -> Number | None:
         case Load(buffer):
             return known[buffer].value if buffer in known else None
         case Cast(inner):
-            return _folded(inner, known)
+            return _exact(_exact(_folded(inner, known), inner.dtype), value.dtype)
         case Op(name, args):
-            found = [_folded(arg, known) for arg in args]
+            found = [_exact(_folded(arg, known), arg.dtype) for arg in args]
             numbers = [each for each in found if each is not None]
-            return _made(name, numbers) if len(numbers) == len(found) else None
+            return _exact(_made(name, numbers), value.dtype) if len(numbers) == len(found) else None
         case _:
             return None
+
+
+def _exact(value: Number | None, dtype: DType) -> Number | None:
+    """A number, if a type has it as it is, so that nothing is rounded, and nothing wraps."""
+    if value is None or isnan(value):
+        return None
+    low, high = (-WHOLE, WHOLE) if dtype.is_float else dtype.limits
+    endless = isinf(value) and dtype.is_float and dtype != F8E4M3
+    return value if endless or (low <= value <= high and value == int(value)) else None
 
 
 def _made(name: str, args: list[Number]) -> Number | None:

@@ -24,10 +24,12 @@ from texpr.support.record import Mutable, replace
 
 
 class Part(Mutable):
-    """Memory, `touched` by nobody else, whose content `join` adds to an element; `read` is how that reads it."""
+    """Memory, `touched` by nobody else, whose content `join` adds to an element; `read` is how that reads it, and `own` how it
+    reads the element."""
 
     touched: Sequence[Access]
     join: Access
+    own: Access
     read: Access
     premises: Formula
 
@@ -45,7 +47,7 @@ class Part(Mutable):
         """Whether all that is done there are updates whose order is free, of what the join updates, and fills that change
         nothing."""
         update, updates, target = self.join.action.update, self.updates, self.join.action.target
-        if update is None or not isinstance(update, str) or not updates or not self.fills:
+        if not isinstance(update, str) or update == "sub" or not updates or not self.fills:  # a part of differences is added
             return False
         nothing = neutral(update, target.dtype)
         free = all(a.is_update and a.does and a.does.update == update and self._free(a) for a in updates)
@@ -64,8 +66,9 @@ class Part(Mutable):
             yield replace(access, stored=part, element=access.place, meant=(), does=None, legal=())
         update = self.updates[0]
         here = placed(update, {s: expr(0) for s in update.dims} | self._known(update))
-        own = {"stored": update.stored, "element": here.element, "meant": strict(here.meant, update.stored)}
-        yield replace(self.join, **own, does=update.does, is_update=True)
+        of = {"stored": update.stored, "element": here.element, "meant": strict(here.meant, update.stored)}
+        yield replace(self.own, **of, does=update.does, is_update=True, is_own=True)
+        yield replace(self.join, **of, does=update.does, is_update=True)
 
     def _known(self, update: Access) -> dict[Sym, Expr]:
         """The coordinates of an update that the place says where that is joined, over those of the join."""

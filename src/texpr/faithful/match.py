@@ -53,6 +53,9 @@ class Matches(Mutable):
 
     def __post_init__(self) -> None:
         self.fills = fills(self.laid)
+        for let in self.laid.lets.values():  # what is not known to be a number of the written program is none of these
+            args = indices(let.spot)
+            self.numbers[number_of(_name(let), args)] = expr(number_of(f"{_name(let)}◇", args))
 
     def run(self) -> None:
         """Takes statement by statement; copies of what is copied come when that is known."""
@@ -85,17 +88,17 @@ class Matches(Mutable):
         except Unlike:
             self.strange.append((action, f"not built as line {meant.span.line}"))
             return
+        at = {sym: e.substitute(self.numbers) for sym, e in at.items()}
         names = {**comparison.data, **at}
         if isinstance(action.target, Ref) and isinstance(meant.target, Ref):  # a number has the same name where it is the same
-            own = number_of(action.target.sym.name, map(expr, indices(action.spot)))
-            theirs = number_of(meant.target.sym.name, map(expr, indices(meant.spot)))
-            self.numbers[own] = expr(theirs).substitute(names)
-        goals = [Eq((given - other.substitute(names)).substitute(self.numbers)) for given, other in comparison.equations]
+            theirs = number_of(_name(meant), indices(meant.spot))
+            self.numbers[number_of(_name(action), indices(action.spot))] = expr(theirs).substitute(names)
+        goals = [Eq(given.substitute(self.numbers) - other.substitute(names)) for given, other in comparison.equations]
         goals += [self.where_read(rename(fact, names), site) for fact, site in comparison.sure]
         for made in (*comparison.made, *([meant] if anew else ())):
             once = Told("an element is made once", f"{made.stored.name}, line {made.span.line}", "indices differ", made.span)
             self.asked.append((once, self.made_twice, (made,)))
-        inside = [rename(rename(fact, names), self.numbers) for fact in meant.spot.domain]
+        inside = [rename(fact, names) for fact in meant.spot.domain]
         holes = changes_nothing(action, self.fills) and self.leaves(action, inside)
         told = Told(IS_STATEMENT, f"{meant.stored.name}, line {meant.span.line}", "the same of the same", action.span)
         self.asked.append((told, self.doubted, (action, inside, goals) if holes else (action, (), [*goals, *inside])))
@@ -114,7 +117,7 @@ class Matches(Mutable):
 
     def where_read(self, fact: Formula, site: Spot) -> Formula:
         """A fact, which need hold only where something is read."""
-        return rename(disj((*(negate(f) for f in site.domain), fact)), self.numbers)
+        return disj((*(negate(rename(f, self.numbers)) for f in site.domain), fact))
 
     def made_twice(self, made: Action) -> Point | None:
         """Two instances of a statement that give one element a value. Raises Undecided."""
@@ -134,13 +137,13 @@ class Matches(Mutable):
     def of_holes(self, reads: Sequence[Access], inside: Sequence[Formula]) -> Iterator[Access]:
         """What an update reads that runs beyond what was written: elements `inside`, and fills elsewhere."""
         for read in reads:
-            if read.is_own:
-                yield read  # which is left as it is
+            filled = self.fills.get(read.home) if isinstance(read.home, Buffer) else None
+            if read.is_own or filled is None:
+                yield read  # which is left as it is, or says where, or whether, this happens
                 continue
             yield replace(read, where=(*read.where, *flat(inside)))
-            assert isinstance(read.home, Buffer)
             outside = (*read.where, negate(conj(inside)))
-            of = {"stored": fill(self.fills[read.home]), "element": (), "meant": (), "does": None, "legal": ()}
+            of = {"stored": fill(filled), "element": (), "meant": (), "does": None, "legal": ()}
             yield replace(read, where=outside, **of, is_update=False)
 
     def at_home(self) -> Iterator[Asked]:
@@ -215,8 +218,8 @@ class Matches(Mutable):
         if action.update is None or not isinstance(action.stmt, ir.Bind) or not isinstance(action.stmt.values[0], Load):
             return False
         source, write = action.stmt.values[0], self.touched(action.target, action.spot, action, True)
-        read = self.touched(source, action.spot, action, False)
-        part = Part([a for a in self.accesses if a.home is source.buffer], write, read, self.premises)
+        own, read = (self.touched(place, action.spot, action, False) for place in (action.target, source))
+        part = Part([a for a in self.accesses if a.home is source.buffer], write, own, read, self.premises)
         if source.buffer.role != "local" or len(action.stmt.targets) != 1 or not write.is_certain or not part.is_one():
             return False
         self.accesses = [*(a for a in self.accesses if a.home is not source.buffer), *part.accesses()]
@@ -281,3 +284,9 @@ class Matches(Mutable):
         loops = indices(a.access.action.spot)
         apart = [differ(map(a.names, loops), map(b.names, loops))] if one is other else []
         return witness((*facts, *apart), self.premises)
+
+
+def _name(let: Action) -> str:
+    """What a `let` calls its number."""
+    assert isinstance(let.target, Ref)
+    return let.target.sym.name

@@ -5,6 +5,7 @@ from __future__ import annotations
 from texpr.affine.expr import Expr, Sym, expr, number_of
 from texpr.ir import program as ir
 from texpr.ir.rewrite import Rewriter, replace_loads, substitute_load
+from texpr.ir.types import widens
 from texpr.ir.value import Cast, Load, Value
 from texpr.support.record import replace
 
@@ -29,7 +30,7 @@ def _named(load: Load) -> Load:
 def _source(meaning: Value) -> Load | None:
     """What a subscript is read from, if it is what callers give, at a place that data say nothing of."""
     match meaning:
-        case Cast(inner) if inner.dtype.is_integer:
+        case Cast(inner) if inner.dtype.is_integer and widens(inner.dtype, meaning.dtype):
             return _source(inner)
         case Load(buffer) if buffer.role == "input":
             named = _named(meaning)

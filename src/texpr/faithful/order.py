@@ -32,19 +32,20 @@ def meeting(a: Named, b: Named, home: Home, premises: Formula) -> Point | None:
     """Two iterations of a `par` that meet at a place. Raises Undecided."""
     if _is_joined(a) and _is_joined(b):
         return None  # which the engine does in one step each
+    free = home if a.access.is_update and b.access.is_update else None  # what meets in a `reduce` are updates
     never = {compare("!=", x, y) for x, y in zip(a.place, b.place, strict=True)}  # iterations whose memory is their own
     wanted = [
-        f for f in _in_other_iterations(a.time, b.time, home) if never.isdisjoint(f.parts if isinstance(f, And) else (f,))
+        f for f in _in_other_iterations(a.time, b.time, free) if never.isdisjoint(f.parts if isinstance(f, And) else (f,))
     ]
     if not wanted:
         return None
-    return any_of((*a.where, *b.where, *same(a.place, b.place), *_legal(a, b, premises)), wanted, premises)
+    return any_of((*a.where, *b.where, *same(a.place, b.place), *legal(a, b, premises)), wanted, premises)
 
 
 def _is_joined(each: Named) -> bool:
-    """Whether an update is one that the engine makes."""
+    """Whether an update joins a part, and is one that the engine makes."""
     engine = any(mark.name == "tma" for loop in each.access.action.spot.loops for mark in loop.directives)
-    return each.access.is_update and engine
+    return each.access.is_update and engine and not each.access.action.stmt.instance
 
 
 def any_of(facts: Sequence[Formula], wanted: Sequence[Formula], premises: Formula) -> Point | None:
@@ -55,7 +56,7 @@ def any_of(facts: Sequence[Formula], wanted: Sequence[Formula], premises: Formul
     return next((point for case in wanted if (point := witness((*apart, case), premises)) is not None), None)
 
 
-def _legal(a: Named, b: Named, premises: Formula) -> Iterator[Formula]:
+def legal(a: Named, b: Named, premises: Formula) -> Iterator[Formula]:
     """What holds of two that touch one element which the written program writes: not in two iterations of a `par`."""
     stored = a.access.stored
     if stored is not None and stored == b.access.stored and a.legal and b.legal:
@@ -65,7 +66,7 @@ def _legal(a: Named, b: Named, premises: Formula) -> Iterator[Formula]:
         yield from (disj((*unless, negate(f))) for f in _in_other_iterations(a.legal, b.legal, stored))
 
 
-def _in_other_iterations(a: When, b: When, home: Home) -> list[Formula]:
+def _in_other_iterations(a: When, b: When, home: Home | None) -> list[Formula]:
     """When two are in different iterations of a `par` that does not reduce into `home`."""
     return [f for free, f in cases(a, b, home, whole=True, either=EVERY) if free and f != FALSE]
 

@@ -5,7 +5,7 @@ the written program. Suppose that
 
 1. every instance of a written statement is done, an update once;
 2. any two that touch one element, one writing, are done in the order that was written, but for the order that a `reduce` frees;
-3. what two iterations of a `par` do meets at no place, unless the `par` reduces into it; and
+3. what two iterations of a `par` do meets at no place, but for updates where the `par` reduces into it; and
 4. where an element is read it was written before, or copied from where it is, and since then nothing else was written to that
    place, nor the element in another one.
 
