@@ -61,6 +61,33 @@ def test_copies_of_what_data_index_are_in_bounds_as_the_program_is(right: str, w
     assert open_of(proved(made.function, parse_plan(text.replace(right, wrong)))) != []
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("id'1: i32 = id[i, 16 * k_group_1 + lane_2]", "id'1: i32 = id[i, 16 * k_group_1]"),
+        ("id'1: i32 = id[i, k]", "id'1: i32 = id[i, w - 1]"),
+        ("id'1: i32 = id[i, k]", "id'1: i32 = id[0, k]"),
+    ],
+)
+def test_data_that_is_tested_in_lanes_is_of_its_own_iteration(right: str, wrong: str) -> None:
+    """The loop is cut, so its index has other names: what is read says which iteration it is, and is not believed."""
+    (function,) = driver.load(Path(__file__).parent / "everyday" / "embedding_bag.te").functions
+    made = driver.lower(function, "cpu")
+    text = plan_text(made.plan)
+    assert text.count(right) == 1
+    assert open_of(proved(made.function, parse_plan(text))) == []
+    assert open_of(proved(made.function, parse_plan(text.replace(right, wrong)))) != []
+
+
+@pytest.mark.parametrize(("right", "wrong"), [("s[w] = s_own", "s[0] = s_own"), ("s[w'1] = select", "s[0] = select")])
+def test_an_element_that_is_changed_later_is_stored_in_its_own_place(right: str, wrong: str) -> None:
+    (function,) = driver.load(Path(__file__).parent / "everyday" / "masked_scores.te").functions
+    made = driver.lower(function, "cpu")
+    text = plan_text(made.plan)
+    assert text.count(right) == 1
+    assert open_of(proved(made.function, parse_plan(text.replace(right, wrong)))) != []
+
+
 def test_a_test_of_data_is_asked_once_for_all_that_it_chooses() -> None:
     """The second element of a tuple is chosen by what the first was, not by what it is then."""
     (function,) = driver.load(Path(__file__).parent / "everyday" / "top1_gate.te").functions

@@ -11,7 +11,7 @@ from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir.rewrite import map_value
 from texpr.ir.types import BOOL
-from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
+from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, walk
 from texpr.isa.levels import Level, Space
 from texpr.presburger.formula import Eq, Formula, Ge, between, compare, conj, negate, rename
 from texpr.presburger.relaxed import flat
@@ -45,6 +45,13 @@ def _first(sym: Sym) -> Sym:
     """What `sym` is a copy of, if it is called like one."""
     first, _, number = sym.name.rpartition("_")
     return Sym(first) if first and number.isdecimal() else sym
+
+
+def _read(value: Value, meant: Value) -> dict[Sym, Expr]:
+    """Of which indices `value` is `meant`, by the subscripts of what both read: loops that are cut are called otherwise."""
+    loads = zip(*([each for each in walk(v) if isinstance(each, Load)] for v in (value, meant)), strict=False)
+    pairs = (pair for own, other in loads if own.buffer == other.buffer for pair in zip(other.index, own.index, strict=True))
+    return {sym: own for other, own in pairs if (sym := other.as_sym) is not None}
 
 
 class _Reader(Mutable):
@@ -247,11 +254,13 @@ class _Body(Mutable):
 
     def number(self, made: Sym) -> Expr:
         """What a register that never changes holds, as index expressions name it: a `let` of the program that is called so, of
-        the indices that are called so there; which is to be proved. Else any function of where it is declared."""
+        the indices by which it reads the same elements, or that are called so there; which is to be proved. Else any function
+        of where it is declared."""
         variable = self.reader.found.variables[made]
         site, let = variable.site, self.reader.lets.get(variable.name)
         called = {**{sym: expr(sym) for sym in site.dims}, **site.names}
         known, (block, at) = {**{_first(sym): value for sym, value in called.items()}, **called}, site.path[-1]
+        known |= {} if let is None or variable.value is None else _read(variable.value, let.value)
         if let is None or not known.keys() >= {*indices(let.spot)} or not isinstance(block[at], k.Declare):
             return expr(number_of(made.name, site.dims))
         named = expr(number_of(variable.name.name, [known[s] for s in indices(let.spot)]))

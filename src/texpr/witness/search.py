@@ -385,7 +385,9 @@ class _Search(Mutable):
                 same = (m for m in anchors if home_of(m.event.target) == other and m.action.stored == match.action.stored)
                 count = next((n for n, sym in enumerate(loops) if not match.indices[sym].syms() <= known), len(loops))
                 if next(same, None) is not None or self.is_called(other, match.action.stored):
-                    return self.moved(event, match.action, tuple(match.indices[sym] for sym in loops[:count]), side)
+                    found = self.moved(event, match.action, tuple(match.indices[sym] for sym in loops[:count]), side)
+                    if all(e.syms() <= known for e in found.element):  # else what updates it goes through elements of its own
+                        return found
         return None
 
     def is_called(self, home: Buffer | Sym, stored: Buffer | Sym) -> bool:

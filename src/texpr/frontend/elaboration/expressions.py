@@ -388,7 +388,7 @@ def _order(ctx: Context, e: Call, rank: int) -> list[int]:
 
 def _pad(ctx: Context, e: Call, base: View) -> View:
     if len(e.args) != 4:
-        help = "write `pad(x, before, after, value)`"
+        help = "write `pad(x, before, after, value)`, where a width is a number for all dimensions, or `(1, 0)`: one for each"
         raise error("E0310", e.span, f"`pad` takes 4 arguments, not {len(e.args)}", help=help)
     sides: list[list[Expr]] = []
     for arg in e.args[1:3]:
