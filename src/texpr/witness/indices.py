@@ -242,12 +242,13 @@ def _guarded(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[Ma
         return
     guards = [fact.expr for fact in flat(event.site.where) if isinstance(fact, Ge)]
     said: dict[Sym, Expr] = {}
-    for loop in pairing.action.spot.loops:
+    for loop in pairing.action.spot.loops[: pairing.program.scopes[stored]]:
         below = {e for e in (loop.extent - 1 - guard for guard in guards) if e.syms() and e.syms() <= {*event.site.dims}}
         if len(below) == 1:
             said[loop.sym] = below.pop()
     rest = solve(pairing, [sym for sym in wanted if sym not in said], None, turns) if said else None
-    if rest is not None:
+    used = {sym for e in rest.values() for sym in e.syms()} if rest is not None else set[Sym]()
+    if rest is not None and not any(e.syms() & used for e in said.values()):
         yield {**rest, **said}
 
 
