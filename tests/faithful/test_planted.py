@@ -428,3 +428,31 @@ def test_what_is_brought_to_a_result_is_its_own() -> None:
     found = by_hand(ROWS, ANOTHER, "0 [i]", "")
     assert not is_proved(found)
     assert any(each.what == "what is read is there" for each in found.of(Verdict.UNDECIDED))
+
+
+MIRRORED = """
+fn mirrored(x: f32[n]): f32[n] {
+    new t: f32[n]
+    new y: f32[n]
+    par n |i| { t[i] = 2.0 * x[i] }
+    par n |j| { y[j] = t[j] + t[n - 1 - j] }
+    return y
+}
+"""
+MADE_ANEW = """
+fn mirrored(x: f32[n]): f32[n] {
+    new y: f32[n]
+    par n |j| {
+        new u: f32[2]
+        u[0] = 2.0 * x[j]
+        u[1] = 2.0 * x[n - 1 - j]
+        y[j] = u[0] + u[1]
+    }
+    return y
+}
+"""
+
+
+def test_what_is_made_anew_is_what_is_read_there() -> None:
+    assert is_proved(by_hand(MIRRORED, MADE_ANEW, "", "", "1 [j]"))
+    assert not is_proved(by_hand(MIRRORED, MADE_ANEW.replace("x[n - 1 - j]", "x[j]"), "", "", "1 [j]"))

@@ -17,7 +17,7 @@ from texpr.faithful.joins import Part
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Literal, Load, Ref
 from texpr.presburger.formula import TRUE, Eq, Formula, conj, differ, disj, negate, rename
-from texpr.presburger.questions import Point, witness
+from texpr.presburger.questions import Point, is_false, witness
 from texpr.presburger.raw import Undecided
 from texpr.presburger.relaxed import flat
 from texpr.presburger.there import nowhere
@@ -254,6 +254,8 @@ class Matches(Mutable):
                 known = found(each, [*zip(each.place, own.place, strict=True)])
                 names = {each.only(s): s for s in other.dims}
                 here = placed(other, {s: known.get(mine, expr(s if s in access.dims else 0)) for mine, s in names.items()})
+                if any(map(is_false, same(here.place, own.place))):
+                    continue  # that is another place
                 if not wholly or {s for e in each.element for s in e.syms()} & names.keys() <= known.keys():
                     said = {s for step in each.legal if not isinstance(step, int) for s in step[1].syms()}
                     legal = here.legal if said & names.keys() <= known.keys() else ()
