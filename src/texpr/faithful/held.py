@@ -17,6 +17,7 @@ from texpr.faithful.asked import Asked, Told
 from texpr.faithful.families import families, pairs
 from texpr.faithful.order import any_of, legal, meeting
 from texpr.ir.value import Buffer
+from texpr.presburger.digits import in_rows
 from texpr.presburger.formula import TRUE, Formula, conj, differ
 from texpr.presburger.questions import Point, is_false, is_quickly_refuted, witness
 from texpr.presburger.raw import Undecided
@@ -130,15 +131,16 @@ class Held(Mutable):
 
     def is_there(self, write: Named, read: Named) -> bool:
         """Whether it is quickly shown that an element that is written and read in one memory is at one place."""
-        apart = differ(write.place, read.place)
-        return self.is_never("there", write, read, [*same(write.element, read.element), *flat((apart,))])
+        apart = [*same(write.element, read.element), *flat((differ(write.place, read.place),))]
+        return is_named(write.access) and self.is_never("there", write, read, apart)
 
     def is_never(self, what: str, write: Named, read: Named, wrong: Sequence[Formula]) -> bool:
         """Whether that is quickly shown of a write and a read; mostly `wrong` says it, whatever the loops are."""
         key = what, write.access, read.access
         if key not in self.known:
-            every = [*flat((*write.where, *read.where)), *wrong]
-            self.known[key] = any(is_quickly_refuted(facts, self.premises) for facts in (wrong, every))
+            shown = is_quickly_refuted(wrong, self.premises)
+            every = () if shown else in_rows((*write.where, *read.where, *wrong), self.premises)
+            self.known[key] = shown or is_quickly_refuted(every, self.premises)
         return self.known[key]
 
     def not_back(self, read: Named, moved: Sequence[Access]) -> Point | None:
@@ -199,7 +201,7 @@ class Held(Mutable):
         known = [*read.where, *before.at(0)]
         for its, wrong in self.spoils(read, moved):
             between = precedes(begun, its.time, None), precedes(its.time, read.time, None)
-            point = witness((*known, *its.where, *wrong, *between), self.premises)
+            point = witness(in_rows((*known, *its.where, *wrong, *between), self.premises), self.premises)
             if point is not None:
                 return point
         return None
