@@ -153,7 +153,8 @@ def test_what_is_saved_is_counted() -> None:
     fewer, more = (counts(made(program, place), rows(program, 4)) for place in ("lanes", "shared"))
     assert (fewer.shuffles, fewer.shared_requests, fewer.shared_wavefronts, fewer.warp_barriers) == (20, 0, 0, 0)
     assert more.shuffles == 0
-    assert (more.shared_requests, more.warp_barriers) == (112, 40)
+    a_row = 1 + 5 * (3 + 1) + 1  # a step reads in both arms, two elements in one of them, and writes
+    assert (more.shared_requests, more.warp_barriers) == (4 * a_row, 40)
 
 
 def test_what_a_prefix_sum_saves_is_as_the_page_on_schedules_says() -> None:
@@ -161,7 +162,8 @@ def test_what_a_prefix_sum_saves_is_as_the_page_on_schedules_says() -> None:
     given = {"x": np.arange(128, dtype=np.int32).reshape(1, -1)}
     fewer, more = (counts(laid(text, f"place(a, {place})"), given) for place in ("lanes", "shared"))
     assert (fewer.shuffles, fewer.shared_requests, fewer.warp_barriers) == (24, 0, 0)
-    assert (more.shuffles, more.shared_requests, more.warp_barriers) == (0, 80, 48)
+    a_turn = 1 + 5 * (2 + 1) + 1 + 1  # a step reads two elements and writes one; then all lanes read their own, and the last
+    assert (more.shuffles, more.shared_requests, more.warp_barriers) == (0, 4 * a_turn, 48)
 
 
 # What is refused.

@@ -20,8 +20,9 @@ SECONDS = 300
 FLAGS = ("-std=c++17", "-fPIC", "-shared", "-fvisibility=hidden", "-ffp-contract=off", "-fno-strict-aliasing", "-g0", "-w")
 """No contraction: each operation rounds as written."""
 
-# Blocks stay in the order of the text: by it lanes that took different ways are told to meet again (`core/count.hpp`).
-CHECKED = ("-O1", "-fno-reorder-blocks", "-DTX_EMU_CHECKED=1")
+CHECKED = ("-O1", "-fno-reorder-blocks", "-fno-thread-jumps", "-DTX_EMU_CHECKED=1")
+"""An access is in one place of the machine code, and these come as in the text: so lanes that took different ways are told to
+meet again (`core/count.hpp`)."""
 PLAIN = ("-O2", "-DTX_EMU_CHECKED=0")
 
 

@@ -174,6 +174,11 @@ inline void count_barrier(unsigned arrived) {
     counting->barrier_arrivals += arrived;
 }
 
+/* All lanes of a warp that run meet: as threads of a block do. */
+inline void count_warp(Block &block, unsigned warp) {
+    if (counting && block.tally && !block.tally->touches.empty()) count_requests(block, warp, true);
+}
+
 /* Once a warp: the first of its lanes that comes counts. */
 inline void count_together(Together what, const Fiber &me) {
     if (!counting || me.lane != (unsigned)__builtin_ctz(me.warp->live)) return;

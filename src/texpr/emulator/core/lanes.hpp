@@ -90,6 +90,7 @@ inline void try_together(Fiber &me) {
     case Together::ballot: take_votes(me, mask); break;
     default: exchange(me, mask); break;
     }
+    if (mask == warp.live) count_warp(*me.block, me.index / LANES);
     warp.waiting &= ~mask;
     std::uint64_t bits[WORDS] = {};
     bits[me.index / 64] = (std::uint64_t)mask << (me.index / LANES % 2 * LANES);
