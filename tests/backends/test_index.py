@@ -8,15 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from texpr.affine.expr import Expr, Sym, children, expr, maximum, minimum, term, xor
-from texpr.backends.c.checks import bytes_text, count_text
+from texpr.affine.expr import Expr, Sym, expr, maximum, minimum, xor
+from texpr.affine.typed import Knowledge, joined, place, typed
+from texpr.backends.c.checks import bytes_text
 from texpr.backends.c.headers import numeric_headers
-from texpr.backends.c.index import _joined, flat_index, index, index_text  # pyright: ignore[reportPrivateUsage]
-from texpr.backends.c.scope import LARGEST_SIZE, IntType, Scope, size_facts, size_ranges
+from texpr.backends.c.index import index_text, integer_text
+from texpr.backends.c.scope import CTYPES, Scope
+from texpr.ir.knowledge import size_facts, size_ranges
 from texpr.ir.program import Compare
 from texpr.ir.types import F32
 from texpr.ir.value import Buffer
 from texpr.support.diagnostic import Limitation
+from texpr.support.limits import LARGEST_SIZE, MOST_BYTES, Width
+from texpr.support.record import replace
 
 from .compiled import load
 
@@ -31,53 +35,58 @@ def scope_of(**ranges: tuple[int, int]) -> Scope:
     return scope
 
 
+def place_of(buffer: Buffer, at: tuple[Expr, ...], scope: Scope) -> str:
+    """The place of an element in bounds."""
+    return str(integer_text(place(buffer.shape, buffer.strides, at, scope.here), scope))
+
+
 SMALL = scope_of(i=(0, 999), j=(-5, 20), N=(0, LARGEST_SIZE), M=(1, LARGEST_SIZE), K=(1, 64))
 
 
 @pytest.mark.parametrize(
     ("value", "text", "kind"),
     [
-        (expr(i) * 32 + j, "32 * i + j", IntType.INT),
-        (expr(j) - 1, "j - 1", IntType.INT),
-        (expr(N) - i - 1, "N - i - 1", IntType.INT),
-        (-expr(i), "-i", IntType.INT),
-        (3 - expr(i), "3 - i", IntType.INT),
-        (expr(i) * N + j, "(long long)N * i + j", IntType.LONG),
-        (expr(N) + M, "(long long)M + N", IntType.LONG),
-        ((expr(i) + 7) // 8, "(i + 7) / 8", IntType.INT),
-        ((expr(N) + 255) // 256, "(N + 255) / 256", IntType.INT),
-        (expr(j) // 4, "tx_floordiv(j, 4)", IntType.INT),
-        (expr(j) % 4 * 2, "2 * tx_mod(j, 4)", IntType.INT),
-        (expr(i) % 32, "i % 32", IntType.INT),
-        (expr(i) // M, "i / M", IntType.INT),
-        (expr(i) // N, "tx_floordiv(i, N)", IntType.INT),
-        (minimum(expr(N), expr(i) * 8 + 8), "tx_min(8 * i + 8, N)", IntType.INT),
-        (maximum(expr(N) + M, 0), "tx_max((long long)M + N, 0LL)", IntType.LONG),
-        (expr(2**31), "2147483648LL", IntType.LONG),
-        (expr(i) * 2**23, "8388608LL * i", IntType.LONG),
-        (expr(0), "0", IntType.INT),
-        (xor(i, j, 3), "i ^ (j & 7)", IntType.INT),
-        (xor(i, expr(i) // 8, 3), "i ^ ((i / 8) & 7)", IntType.INT),
-        (xor(i, 5, 3), "i ^ 5", IntType.INT),
-        (xor(i, K, 7), "i ^ K", IntType.INT),
-        (64 * expr(j) + 2 * xor(expr(i) % 8, j, 3) + 1, "64 * j + 2 * ((i % 8) ^ (j & 7)) + 1", IntType.INT),
-        (-xor(expr(i) + j, N, 2), "-((i + j) ^ (N & 3))", IntType.INT),
-        (xor(expr(N) * M, expr(N) + M, 3), "((long long)M * N) ^ (((long long)M + N) & 7)", IntType.LONG),
+        (expr(i) * 32 + j, "32 * i + j", Width.INT),
+        (expr(j) - 1, "j - 1", Width.INT),
+        (expr(N) - i - 1, "N - i - 1", Width.INT),
+        (-expr(i), "-i", Width.INT),
+        (3 - expr(i), "3 - i", Width.INT),
+        (expr(i) * N + j, "(long long)N * i + j", Width.LONG),
+        (expr(N) + M, "(long long)M + N", Width.LONG),
+        ((expr(i) + 7) // 8, "(i + 7) / 8", Width.INT),
+        ((expr(N) + 255) // 256, "(N + 255) / 256", Width.INT),
+        (expr(j) // 4, "tx_floordiv(j, 4)", Width.INT),
+        (expr(j) % 4 * 2, "2 * tx_mod(j, 4)", Width.INT),
+        (expr(i) % 32, "i % 32", Width.INT),
+        (expr(i) // M, "i / M", Width.INT),
+        (expr(i) // N, "tx_floordiv(i, N)", Width.INT),
+        (minimum(expr(N), expr(i) * 8 + 8), "tx_min(8 * i + 8, N)", Width.INT),
+        (maximum(expr(N) + M, 0), "tx_max((long long)M + N, 0LL)", Width.LONG),
+        (expr(2**31), "2147483648LL", Width.LONG),
+        (expr(i) * 2**23, "8388608LL * i", Width.LONG),
+        (expr(0), "0", Width.INT),
+        (xor(i, j, 3), "i ^ (j & 7)", Width.INT),
+        (xor(i, expr(i) // 8, 3), "i ^ ((i / 8) & 7)", Width.INT),
+        (xor(i, 5, 3), "i ^ 5", Width.INT),
+        (xor(i, K, 7), "i ^ K", Width.INT),
+        (64 * expr(j) + 2 * xor(expr(i) % 8, j, 3) + 1, "64 * j + 2 * ((i % 8) ^ (j & 7)) + 1", Width.INT),
+        (-xor(expr(i) + j, N, 2), "-((i + j) ^ (N & 3))", Width.INT),
+        (xor(expr(N) * M, expr(N) + M, 3), "((long long)M * N) ^ (((long long)M + N) & 7)", Width.LONG),
     ],
 )
-def test_texts(value: Expr, text: str, kind: IntType) -> None:
-    found = index(value, SMALL)
-    assert (str(found.text), found.type) == (text, kind)
+def test_texts(value: Expr, text: str, kind: Width) -> None:
+    found = typed(value, SMALL.here)
+    assert (str(integer_text(found, SMALL)), found.width) == (text, kind)
 
 
 def test_flat_addresses() -> None:
     dense = Buffer("A", F32, (expr(M), expr(N), expr(K)), "input")
-    assert str(flat_index(dense, (expr(i), expr(j), expr(0)), SMALL).text) == "((long long)i * N + j) * K"
+    assert place_of(dense, (expr(i), expr(j), expr(0)), SMALL) == "((long long)i * N + j) * K"
     fixed = Buffer("t", F32, (expr(8), expr(33)), "local")
-    assert str(flat_index(fixed, (expr(i), expr(j)), SMALL).text) == "i * 33 + j"
+    assert place_of(fixed, (expr(i), expr(j)), SMALL) == "i * 33 + j"
     strided = Buffer("S", F32, (expr(M), expr(N)), "input", (expr(1), expr(K)))
-    assert str(flat_index(strided, (expr(i), expr(j)), SMALL).text) == "i + j * K"
-    assert str(flat_index(Buffer("s", F32, (), "local"), (), SMALL).text) == "0"
+    assert place_of(strided, (expr(i), expr(j)), SMALL) == "i + j * K"
+    assert place_of(Buffer("s", F32, (), "local"), (), SMALL) == "0"
 
 
 def test_quotient_and_remainder_of_one_expression_are_that_expression() -> None:
@@ -90,14 +99,14 @@ def test_quotient_and_remainder_of_one_expression_are_that_expression() -> None:
         (expr(i) // 8, expr(j), expr(i) % 8, expr(0)): 4,
     }
     for at, count in left.items():
-        joined = _joined(at, table.shape)
-        assert len(joined) == count
+        found = joined(at, table.shape)
+        assert len(found) == count
         for values in ({i: a, j: b} for a in range(40) for b in range(3)):
             flat = own = 0
-            for place, extent in joined:
-                flat = flat * extent.constant + place.evaluate(values)
-            for place, extent in zip(at, table.shape, strict=True):
-                own = own * extent.constant + place.evaluate(values)
+            for index, extent in found:
+                flat = flat * extent.constant + index.evaluate(values)
+            for index, extent in zip(at, table.shape, strict=True):
+                own = own * extent.constant + index.evaluate(values)
             assert flat == own
 
 
@@ -105,7 +114,7 @@ def test_being_in_bounds_makes_an_index_narrow() -> None:
     """A place read from data may be any number of its type, but where it is evaluated it is an index."""
     table = Buffer("table", F32, (expr(1000), expr(64)), "input")
     scope = scope_of(d=(-(2**31), 2**31 - 1), i=(0, 63))
-    assert str(flat_index(table, (expr(Sym("d")), expr(i)), scope).text) == "d * 64 + i"
+    assert place_of(table, (expr(Sym("d")), expr(i)), scope) == "d * 64 + i"
 
 
 def test_requirements_narrow_sizes() -> None:
@@ -116,27 +125,32 @@ def test_requirements_narrow_sizes() -> None:
     assert str(index_text(expr(i) // (expr(N) - M), held)) == "i / (N - M)"
 
 
+HOST = Scope.empty(Knowledge(narrows=False))
+for _name in "abcde":
+    HOST, _ = HOST.integer(Sym(_name), (0, LARGEST_SIZE))
+
+
 def test_host_arithmetic_is_exact_or_refused() -> None:
-    scope = Scope.empty(IntType.WIDE)
-    for name in "abcde":
-        scope, _ = scope.integer(Sym(name), (0, LARGEST_SIZE))
     a, b, c, d, e = (expr(Sym(name)) for name in "abcde")
-    assert str(index_text(a * b * c, scope)) == "(texpr_wide)((long long)a * b) * c"
-    assert "texpr_floordiv(a, b)" in str(index_text(a // b, scope))
+    assert str(index_text(a * b * c, HOST)) == "(texpr_wide)((long long)a * b) * c"
+    assert "texpr_floordiv(a, b)" in str(index_text(a // b, HOST))
     with pytest.raises(Limitation) as found:
-        index_text(a * b * c * d * e, scope)
+        index_text(a * b * c * d * e, HOST)
     assert found.value.diagnostics[0].code == "E0551"
 
 
-def test_elements_of_many_sizes_are_counted() -> None:
-    """Sizes that were checked are a number of 63 bits together, but steps may be greater where one of them is 0."""
-    scope = Scope.empty(IntType.WIDE)
-    for name in "abcde":
-        scope, _ = scope.integer(Sym(name), (0, LARGEST_SIZE))
-    shape = [expr(Sym(name)) for name in "abcde"]
-    assert str(bytes_text(Buffer("few", F32, tuple(shape[:2]), "local"), scope)) == "(texpr_wide)(4LL * a) * b"
-    many = str(count_text(Buffer("many", F32, (*shape[:4], shape[4] * 3), "local"), scope))
-    assert many == " * ".join(f"(uint64_t){factor}" for factor in ("1", *"abcd", "(3LL * e)"))
+def test_what_a_launcher_has_checked_is_known() -> None:
+    """Bytes that were counted before are a number of 63 bits; products of some factors of them need not be."""
+    a, b, c, d, e = (expr(Sym(name)) for name in "abcde")
+    shape = (a, b, c, d, e * 3)
+    checked = HOST.knowing(
+        replace(HOST.here, products=((a * b * c * d * e * 12, MOST_BYTES),), tops={n: expr(n) for n in HOST.names})
+    )
+    assert str(bytes_text(Buffer("few", F32, shape[:2], "local"), checked)) == "(texpr_wide)(4LL * a) * b"
+    tree = typed(a * b * c * d * e * 3, checked.here)
+    assert tree.ends == (0, MOST_BYTES)
+    with pytest.raises(Limitation):
+        bytes_text(Buffer("many", F32, shape, "local"), HOST)
 
 
 def _random(rng: random.Random, names: list[str], depth: int) -> Expr:
@@ -181,14 +195,9 @@ def _meaning(value: Expr, point: dict[Sym, int]) -> int | None:
 
 
 def _fits(value: Expr, scope: Scope) -> bool:
-    """Whether 64 bits hold every part: what is promised of a kernel's arithmetic other than addresses in bounds."""
-    for monomial, coefficient in value.terms:
-        lo, hi = scope.bounds(term(monomial, coefficient))
-        if lo is None or hi is None or max(-lo, hi) > 2**60:
-            return False
-        if not all(_fits(child, scope) for atom in monomial for child in children(atom)):
-            return False
-    return True
+    """Whether 128 bits hold every part, and 64 the whole."""
+    tree = typed(value, scope.here)
+    return all(node.fits for node in tree.nodes()) and Width.LONG.holds(tree.ends)
 
 
 def _cases(count: int) -> list[tuple[Scope, Expr, dict[Sym, int], int]]:
@@ -204,7 +213,7 @@ def _cases(count: int) -> list[tuple[Scope, Expr, dict[Sym, int], int]]:
 def test_random_expressions_neither_differ_nor_overflow(tmp_path: Path) -> None:
     cases, lines = _cases(400), ['#include "texpr_numeric.h"', "#pragma GCC visibility push(default)"]
     for number, (scope, value, point, _) in enumerate(cases):
-        given = "; ".join(f"volatile {v.type.ctype} {s.name} = {point[s]}LL" for s, v in scope.variables.items())
+        given = "; ".join(f"volatile {CTYPES[scope.here.widths[s]]} {s.name} = {point[s]}LL" for s in scope.names)
         lines.append(f'extern "C" long long f{number}() {{ {given}; return {index_text(value, scope)}; }}')
     flags = ("-O0", "-fsanitize=signed-integer-overflow,integer-divide-by-zero", "-fsanitize-undefined-trap-on-error")
     library = load(tmp_path / "index", {**numeric_headers(), "f.cpp": "\n".join(lines)}, flags=flags, warn=False)
@@ -218,8 +227,8 @@ def test_the_test_above_can_fail(tmp_path: Path) -> None:
     """In `int` throughout, some of those expressions are wrong."""
     cases, lines = _cases(200), ['#include "texpr_numeric.h"', "#pragma GCC visibility push(default)"]
     for number, (scope, value, point, _) in enumerate(cases):
-        given = "; ".join(f"int {s.name} = (int){point[s]}LL" for s in scope.variables)
-        text = str(index_text(value, scope)).replace("(long long)", "").replace("LL", "")
+        given = "; ".join(f"int {s.name} = (int){point[s]}LL" for s in scope.names)
+        text = str(index_text(value, scope)).replace("(long long)", "").replace("(tx_int128)", "").replace("LL", "")
         lines.append(f'extern "C" int f{number}() {{ {given}; return (int)({text}); }}')
     flags = ("-O0", "-fwrapv")
     library = load(tmp_path / "index", {**numeric_headers(), "f.cpp": "\n".join(lines)}, flags=flags, warn=False)

@@ -21,9 +21,6 @@ Interval: TypeAlias = tuple[int | float, int | float]
 
 EVERYTHING: Interval = (-inf, inf)
 
-LARGEST_SIZE = 2**31 - 2**16
-"""Sizes are checked to be at most this before a launch, so that a padded index or a loop's last step is still an `int`."""
-
 
 def bounds(value: Expr, ranges: Mapping[Sym, Range]) -> Range:
     """The least and the greatest `value` may be where each symbol lies in its range; one without a range is free."""

@@ -42,6 +42,7 @@ def _struct(plan: Plan) -> Iterator[str]:
     sizes = [a for a in given if isinstance(a.key, Sym)]
     counted = ", ".join((*(a.declaration for a in sizes), "std::uint64_t &tx_result"))
     names = ", ".join((*(a.name for a in sizes), "&tx_result"))
+    sized = ", ".join((*(a.name for a in sizes), "&tx_bytes"))
     yield f"/* {comment(plan.name)} */"
     yield f"struct {_struct_name(plan)} {{"
     yield "    /* Ready on a device while such an object lives. */"
@@ -49,8 +50,12 @@ def _struct(plan: Plan) -> Iterator[str]:
     yield ""
     for verb, suffix in (("call", ""), ("validate", "_validate")):
         yield f"    static texpr::status {verb}({parameters}) noexcept {{"
+        if any(a.is_pointer for a in given):  # lengths are counted of sizes that were looked at
+            yield "        std::uint64_t tx_bytes = 0;"
+            yield f"        texpr_status const tx_sizes = {name}_workspace_bytes({sized});"
+            yield "        if (tx_sizes != TEXPR_OK) return texpr::status{tx_sizes};"
         for argument in given:
-            yield from (f"        {line}" for line in _length(argument, sizes))
+            yield from (f"        {line}" for line in _length(argument, plan, sizes))
         yield f"        return {name}{suffix}({passed});"
         yield "    }"
     yield f"    static texpr::status workspace_bytes({counted}) noexcept {{ return {name}_workspace_bytes({names}); }}"
@@ -72,11 +77,11 @@ def _parameter(argument: Argument) -> str:
     return f"texpr::span<{PUBLIC_NAMES[argument.key.dtype]}{constant}> {argument.name}"
 
 
-def _length(argument: Argument, sizes: Sequence[Argument]) -> Iterator[str]:
+def _length(argument: Argument, plan: Plan, sizes: Sequence[Argument]) -> Iterator[str]:
     """A check that an array has the elements that the sizes ask for."""
     if not isinstance(argument.key, Buffer) or not argument.is_pointer:
         return
-    buffer, scope = argument.key, argument_scope(sizes)
+    buffer, scope = argument.key, argument_scope(plan, sizes)
     shape = ", ".join(str(index_text(e, scope)) for e in buffer.shape) or "1"
     yield "{"
     yield f"    texpr_wide const tx_shape[] = {{{shape}}};"

@@ -115,6 +115,8 @@ def _call(plan: Plan, given: Sequence[Argument], on: str) -> Iterator[str]:
         yield f"    pub{safety} fn {verb}({', '.join((*stream, *parameters))}) -> Result<(), Status> {{"
         if on == "cpu":
             yield from _aligned(plan, given)
+        else:  # lengths are counted of sizes that were looked at
+            yield f"        workspace_bytes({', '.join(_name(a.name) for a in given if isinstance(a.key, Sym))})?;"
         for argument in given:
             yield from _length(argument)
         if on == "cpu":

@@ -7,10 +7,11 @@ from typing import Literal
 
 from texpr.affine.expr import Expr, children, term
 from texpr.affine.facts import Fact, Known
-from texpr.affine.ranges import LARGEST_SIZE, Interval
+from texpr.affine.ranges import Interval
 from texpr.domain.context import Context
 from texpr.domain.graph import DomainGraph
 from texpr.domain.predicates import predicates
+from texpr.support.limits import LARGEST_SIZE
 
 
 def index_bits(graph: DomainGraph, known: Known | None = None) -> Literal[32, 64]:

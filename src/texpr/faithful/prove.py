@@ -34,10 +34,10 @@ from texpr.ir.structure import same
 from texpr.ir.value import Buffer
 from texpr.presburger.formula import Formula, compare, conj
 from texpr.presburger.linear import NotAffine
-from texpr.presburger.questions import MOST
 from texpr.presburger.raw import Undecided
 from texpr.reading.actions import actions
 from texpr.support.diagnostic import CompilerBug, limitation
+from texpr.support.limits import LARGEST_INT
 
 
 def faithful(written: ir.Function, laid: ir.Function) -> Proof:
@@ -78,7 +78,7 @@ def require_kept(proof: Proof, unproved: bool = False) -> None:
 
 
 def _premises(function: ir.Function) -> Formula:
-    bounds = [f for size in function.sizes for f in (compare(">=", size, 0), compare("<=", size, MOST))]
+    bounds = [f for size in function.sizes for f in (compare(">=", size, 0), compare("<=", size, LARGEST_INT))]
     return conj((*bounds, *(compare(c.op, c.left, c.right) for c in function.where)))
 
 

@@ -316,7 +316,8 @@ class Plan(Record, eq=False):
 
     `params`, `results` and `sizes` as in the function, in ABI order; `fixed` sizes were substituted at build; `workspace`
     buffers live in caller-given memory, each at a 256-byte boundary, in order; `requires` is checked before any launch;
-    `assumes` by `_validate`.
+    `assumes` by `_validate`. `bounds`: polynomials of sizes with positive coefficients, each at most a number, as index
+    arithmetic asks; launchers look at them first, in arithmetic that saturates.
     """
 
     name: str
@@ -329,6 +330,7 @@ class Plan(Record, eq=False):
     assumes: tuple[Assume, ...]
     steps: tuple[HostStep, ...]
     span: Span = NOWHERE
+    bounds: tuple[Compare, ...] = ()
 
 
 def kernels(steps: tuple[HostStep, ...]) -> Iterator[Kernel]:

@@ -63,7 +63,8 @@ class _PlanParser:
         scan.expect("plan")
         name = scan.name()
         params, results, workspace, sizes = list[Buffer](), list[Buffer](), list[Buffer](), list[Sym]()
-        fixed, requires, assumes = list[tuple[Sym, int]](), list[Compare](), list[Assume]()
+        fixed, assumes = list[tuple[Sym, int]](), list[Assume]()
+        requires, bounds = list[Compare](), list[Compare]()
         while not scan.accept("{"):
             match scan.name("a clause of a plan"):
                 case "param":
@@ -81,6 +82,8 @@ class _PlanParser:
                     fixed.append(self._fix())
                 case "require":
                     requires.append(self._fact())
+                case "bound":
+                    bounds.append(self._fact())
                 case "assume":
                     assumes.append(self._assume())
                 case other:
@@ -97,7 +100,7 @@ class _PlanParser:
         scan.position = steps_at
         return k.Plan(
             name, tuple(params), tuple(results), tuple(sizes), tuple(fixed), tuple(workspace), tuple(requires),
-            tuple(assumes), self._steps(), span,
+            tuple(assumes), self._steps(), span, tuple(bounds),
         )  # fmt: skip
 
     def _declared(self, clause: str) -> Buffer:

@@ -95,6 +95,7 @@ def _plan_lines(plan: k.Plan) -> Iterator[str]:
     yield from (f"    fix {sym} = {value}" for sym, value in plan.fixed)
     yield from (f"    workspace {_buffer(b, 'workspace')}" for b in plan.workspace)
     yield from (f"    require {_fact(fact)}" for fact in plan.requires)
+    yield from (f"    bound {_fact(fact)}" for fact in plan.bounds)
     for assume in plan.assumes:
         name = assume.buffer.name
         said = f"{name} in {assume.lo}..{assume.hi}" if isinstance(assume, InRange) else f"injective({name})"

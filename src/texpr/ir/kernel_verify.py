@@ -283,10 +283,14 @@ def shapes_are_in_sizes(plan: k.Plan) -> Iterator[str]:
 
 def promises_are_in_sizes(plan: k.Plan) -> Iterator[str]:
     """What is checked before a launch speaks of sizes, and what is assumed, of parameters."""
-    for fact in plan.requires:
+    for fact in (*plan.requires, *plan.bounds):
         unknown = _syms((fact.left, fact.right)) - set(plan.sizes)
         if unknown:
             yield f"{fact.left} {fact.op} {fact.right} needs {_listed(unknown)}, which is no size"
+    for bound in plan.bounds:
+        plain = all(c > 0 and all(isinstance(atom, Sym) for atom in monomial) for monomial, c in bound.left.terms)
+        if bound.op != "<=" or not bound.right.is_constant or not plain or bound.left.constant < 0:
+            yield f"{bound.left} {bound.op} {bound.right} is no bound on a polynomial of sizes"
     yield from (f"{a.buffer.name} is no parameter" for a in plan.assumes if a.buffer not in plan.params)
 
 

@@ -16,12 +16,11 @@ from texpr.ir.uniformity import CLUSTER
 from texpr.ir.updates import sum_and_product
 from texpr.ir.value_verify import complaints
 from texpr.isa.levels import Level, Space
+from texpr.support.limits import LARGEST_INT
 
 WARP = 32
 ATOMIC_OPS = {"add": "number", "min": "number", "max": "number", "and": "integer", "or": "integer"}
 """What an atomic may do, and to which types (`and`, `or` to bool as well)."""
-
-_MOST = 2**31 - 1
 
 
 def values_are_well_formed(stmt: k.Stmt, at: Place) -> Iterator[str]:
@@ -59,7 +58,7 @@ def bounds_are_in_scope(stmt: k.Stmt, at: Place) -> Iterator[str]:
 def step_is_positive(stmt: k.Stmt, at: Place) -> Iterator[str]:
     """A loop goes forward."""
     if isinstance(stmt, k.For) and not (stmt.step.is_constant and stmt.step.constant > 0):
-        sizes: dict[Sym, Range] = {size: (0, _MOST) for size in at.kernel.sizes}
+        sizes: dict[Sym, Range] = {size: (0, LARGEST_INT) for size in at.kernel.sizes}
         if not Known(sizes).positive(stmt.step):
             yield f"step {stmt.step} is not known to be positive"
 

@@ -8,13 +8,13 @@ from texpr.affine.ranges import Range
 from texpr.ir.transfer import TensorMap
 from texpr.ir.types import DType
 from texpr.ir.value import Buffer
+from texpr.support.limits import LARGEST_INT
 from texpr.tma import descriptor
 from texpr.tma.elements import ELEMENTS, Element, Fill
 from texpr.tma.reduce import TYPES, Reduction
 from texpr.tma.rules import Findings, findings
 from texpr.tma.swizzle import Swizzle
 
-_MOST = 2**31 - 1
 _WORKSPACE = 256
 """What a workspace's buffers are aligned to, in bytes."""
 
@@ -86,5 +86,5 @@ def judged(map: TensorMap) -> Findings:
     """What the rules of the hardware say of `map`, where each size is at least 0 and less than 2³¹."""
     described = describe(map)
     parts = (described.base, *described.sizes, *described.strides)
-    ranges: dict[Sym, Range] = {sym: (0, _MOST) for part in parts for sym in part.syms()}
+    ranges: dict[Sym, Range] = {sym: (0, LARGEST_INT) for part in parts for sym in part.syms()}
     return findings(described, Known(ranges))

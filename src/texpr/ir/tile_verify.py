@@ -16,6 +16,7 @@ from texpr.ir.types import I32, U64
 from texpr.ir.value import Buffer, Load, Value
 from texpr.ir.value import walk as value_walk
 from texpr.isa.levels import Level, Space
+from texpr.support.limits import LARGEST_INT
 from texpr.tma.elements import ELEMENTS
 from texpr.tma.reduce import TYPES, Reduction
 
@@ -30,8 +31,6 @@ BULK = 16
 """Bytes of which a bulk copy's addresses and size are multiples."""
 
 BULK_REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
-
-_MOST = 2**31 - 1
 
 
 def arrays_lie_right(kernel: k.Kernel) -> Iterator[str]:
@@ -135,7 +134,7 @@ def barrier_counts_fit(stmt: k.Stmt, at: Place) -> Iterator[str]:
         case k.BarrierExpect() if not 0 <= stmt.bytes <= MOST_COUNT:
             yield f"a phase cannot wait for {stmt.bytes} bytes"
         case k.BarrierWait():
-            sizes: dict[Sym, Range] = {size: (0, _MOST) for size in at.kernel.sizes}
+            sizes: dict[Sym, Range] = {size: (0, LARGEST_INT) for size in at.kernel.sizes}
             lo, hi = Known(sizes).bounds(stmt.parity)
             if lo is None or hi is None or lo < 0 or hi > 1:
                 yield f"{stmt.parity} is not known to be 0 or 1"
@@ -185,7 +184,7 @@ def peers_are_there(stmt: k.Stmt, at: Place) -> Iterator[str]:
         return
     if list(stmt.peers) != sorted(set(stmt.peers)) or stmt.peers[0] != 0:
         yield f"peers {list(stmt.peers)} do not rise from 0"
-    ranges: dict[Sym, Range] = {size: (0, _MOST) for size in at.kernel.sizes}
+    ranges: dict[Sym, Range] = {size: (0, LARGEST_INT) for size in at.kernel.sizes}
     ranges |= {axis.sym: (0, axis.extent.constant - 1) for axis in at.kernel.axes if axis.level is Level.CLUSTER}
     lo, hi = Known(ranges).bounds(stmt.first)
     if lo is None or hi is None or lo < 0 or hi + stmt.peers[-1] >= prod(at.kernel.cluster):

@@ -16,13 +16,13 @@ from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir.value import Index, Load, Ref, Value, operands
 from texpr.isa.levels import Level, Space
+from texpr.support.limits import LARGEST_INT
 from texpr.support.record import Record, field
 
 CLUSTER = 0
 """The group of all threads of the blocks of a cluster."""
 
 _LANE, _GROUP = Sym("lane of the group"), Sym("group of the block")
-_MOST = 2**31 - 1
 
 
 class Meanings(Record):
@@ -56,7 +56,7 @@ class Threads:
     def __init__(self, kernel: k.Kernel):
         self._axes = [axis for axis in kernel.axes if axis.level is Level.BLOCK]
         self._own = frozenset(a.sym for a in kernel.axes if a.level in (Level.WARP, Level.THREAD, Level.LANE))
-        self._ranges: dict[Sym, Range] = {size: (0, _MOST) for size in kernel.sizes}
+        self._ranges: dict[Sym, Range] = {size: (0, LARGEST_INT) for size in kernel.sizes}
         self._ranks = frozenset(axis.sym for axis in kernel.axes if axis.level is Level.CLUSTER)
         self._parted = {array.buffer for array in kernel.arrays if array.space is not Space.CLUSTER}  # each block has its own
         self._clustered: dict[Sym, Expr] = {}
@@ -64,11 +64,11 @@ class Threads:
         for axis in kernel.axes:
             if axis.level is Level.GRID and (wide := shape.get(axis.dim, 1)) > 1:
                 rank, number = Sym(f"rank along {axis.dim}"), Sym(f"cluster along {axis.dim}")
-                self._ranges |= {rank: (0, wide - 1), number: (0, _MOST)}
+                self._ranges |= {rank: (0, wide - 1), number: (0, LARGEST_INT)}
                 self._ranks |= {rank}
                 self._clustered[axis.sym] = expr(number) * wide + rank
         for axis in kernel.axes:
-            self._ranges[axis.sym] = (0, axis.extent.constant - 1 if axis.extent.is_constant else _MOST)
+            self._ranges[axis.sym] = (0, axis.extent.constant - 1 if axis.extent.is_constant else LARGEST_INT)
         self._simplifiers: dict[int | None, Simplifier] = {}
 
     def loop_alike(self, loop: k.For, group: int | None, meanings: Meanings) -> bool | None:
@@ -115,7 +115,7 @@ class Threads:
     def _simplifier(self, group: int | None) -> Simplifier:
         found = self._simplifiers.get(group)
         if found is None:
-            lanes: dict[Sym, Range] = {_LANE: (0, group - 1), _GROUP: (0, _MOST)} if group else {}
+            lanes: dict[Sym, Range] = {_LANE: (0, group - 1), _GROUP: (0, LARGEST_INT)} if group else {}
             found = self._simplifiers[group] = Simplifier(Known({**self._ranges, **lanes}))
         return found
 

@@ -25,10 +25,9 @@ from texpr.presburger.linear import NotAffine
 from texpr.presburger.raw import Undecided
 from texpr.schedule.cluster import apart
 from texpr.support.diagnostic import limitation
+from texpr.support.limits import LARGEST_INT
 from texpr.support.record import Record, field, replace
 from texpr.support.span import Span
-
-_MOST = 2**31 - 1
 
 
 class Along(Record):
@@ -177,7 +176,7 @@ class Cluster(Record):
     def _simple(self, value: Expr) -> Expr:
         numbers = {a.map.loop.sym: Sym(f"cluster of {a.map.loop.sym}") for a in self.along.values()}
         meaning = {a.map.loop.sym: expr(numbers[a.map.loop.sym]) * a.blocks + expr(a.rank) for a in self.along.values()}
-        ranges = {**{rank: (0, n - 1) for rank, n in self._ranks.items()}, **{s: (0, _MOST) for s in numbers.values()}}
+        ranges = {**{rank: (0, n - 1) for rank, n in self._ranks.items()}, **{s: (0, LARGEST_INT) for s in numbers.values()}}
         return Simplifier(Known(ranges))(value.substitute(meaning))
 
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from texpr.affine.expr import ONE, ZERO, Expr, Min, expr, maximum
-from texpr.affine.ranges import LARGEST_SIZE, bounds
+from texpr.affine.ranges import bounds
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.ops import OPS
@@ -32,6 +32,7 @@ from texpr.lowering.reduce import joined
 from texpr.mapping.bands import band
 from texpr.mapping.parts import Accumulator, accumulators
 from texpr.relation.facts import known
+from texpr.support.limits import LARGEST_SIZE
 from texpr.support.record import Record
 
 LANES = 32

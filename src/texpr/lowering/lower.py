@@ -14,6 +14,7 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
+from texpr.lowering.bounded import bounded
 from texpr.lowering.fuse import fuse
 from texpr.lowering.host import Choose, Item, Piece, Repeat, divide
 from texpr.lowering.names import Names
@@ -66,7 +67,7 @@ def lower(function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None
         steps,
         function.span,
     )
-    return plan, tuple(lowering.notes)
+    return bounded(plan), tuple(lowering.notes)
 
 
 class _Lowering(Mutable):

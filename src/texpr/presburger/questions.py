@@ -22,9 +22,7 @@ from texpr.presburger.products import multiplied, without_divisions
 from texpr.presburger.raw import Undecided
 from texpr.presburger.relaxed import divisions, eliminated, flat, relaxed
 from texpr.presburger.sets import Set
-
-MOST = 2**31 - 1
-"""The greatest size."""
+from texpr.support.limits import LARGEST_INT
 
 ALTERNATIVES = 12
 """How many are looked at one by one, where all at once is too much."""
@@ -96,7 +94,7 @@ def _point(facts: list[Formula], premises: Formula, told: frozenset[tuple[Sym, i
     if chosen is None or chosen[0] not in syms(premises):
         return _single(facts, premises)
     size, number = chosen
-    for low, high in ((number, MOST), (0, number - 1)):
+    for low, high in ((number, LARGEST_INT), (0, number - 1)):
         plain = Simplifier(Known({size: (low, high)}))
         point = _point([between(low, size, high + 1), *(mapped(fact, plain) for fact in facts)], premises, told | {chosen})
         if point is not None:

@@ -18,12 +18,13 @@ from texpr.ir.value import Buffer, Literal, Load, Ref
 from texpr.isa.levels import Space
 from texpr.presburger.formula import Formula, compare, conj, negate
 from texpr.presburger.linear import NotAffine
-from texpr.presburger.questions import MOST, Point, witness
+from texpr.presburger.questions import Point, witness
 from texpr.presburger.raw import Undecided
 from texpr.reading.actions import Action, Program, actions, bound
 from texpr.reading.events import Event, Reading, plainly
 from texpr.reading.reader import read
 from texpr.support.diagnostic import CompilerBug
+from texpr.support.limits import LARGEST_INT
 from texpr.support.record import Mutable, Record, field, replace
 from texpr.support.span import NOWHERE
 from texpr.verifier.alike import families, pairs
@@ -33,6 +34,7 @@ from texpr.verifier.flow import Access, Flow, at_end
 from texpr.verifier.landing import never_lands
 from texpr.verifier.match import Match, Pairing, Unlike, home_of
 from texpr.verifier.once import Done
+from texpr.verifier.overflow import overflows
 from texpr.verifier.sums import Sums, Wrong
 from texpr.verifier.together import diverging
 
@@ -60,6 +62,7 @@ def prove(asked: Question, plan: k.Plan, tags: Tags) -> Proof:
     prover.form(plan)
     prover.run()
     prover.interface(plan)
+    prover.found += overflows(plan)
     found = prover.found
     unknown = any(o.verdict is Verdict.UNDECIDED and o.what in ("is a statement", "each instance is done") for o in found)
     if asked.reading.strange or unknown:  # what seems wrong may be right by what is not understood
@@ -70,7 +73,7 @@ def prove(asked: Question, plan: k.Plan, tags: Tags) -> Proof:
 
 def _premises(plan: k.Plan, reading: Reading) -> Formula:
     sizes = [*plan.sizes, *{a.base for launch in reading.launches for a in launch.kernel.axes if a.base is not None}]
-    bounds = [f for size in sizes for f in (compare(">=", size, 0), compare("<=", size, MOST))]
+    bounds = [f for size in sizes for f in (compare(">=", size, 0), compare("<=", size, LARGEST_INT))]
     return conj((*bounds, *(compare(c.op, c.left, c.right) for c in plan.requires)))
 
 

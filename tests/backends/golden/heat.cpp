@@ -100,7 +100,9 @@ static texpr_status texpr_heat_memory(int64_t M, int64_t N, int64_t T, uint64_t 
         int64_t const bytes = texpr_span(2, shape, 0, 4);
         if (bytes < 0) return TEXPR_BAD_SIZE;
     }
-    *texpr_result = (uint64_t)(texpr_aligned((texpr_wide)(4LL * M) * N));
+    texpr_wide const texpr_total = texpr_aligned(4LL * M * N);
+    if (texpr_total > TEXPR_MOST_BYTES) return TEXPR_BAD_SIZE;
+    *texpr_result = (uint64_t)texpr_total;
     return TEXPR_OK;
 }
 
@@ -114,7 +116,7 @@ static void texpr_heat_steps(
 {
     (void)workspace;
     float *const next = reinterpret_cast<float *>(workspace);
-    workspace += texpr_aligned((texpr_wide)(4LL * M) * N);
+    workspace += texpr_aligned(4LL * M * N);
     copy_now(A, now, M, N);
     copy_next(A, next, M, N);
     for (int t = 0; t < T; ++t) {

@@ -26,7 +26,7 @@ static void matmul_0(
     int const N,
     int const K)
 {
-    #pragma omp parallel for collapse(2) schedule(static) if ((long long)(M / 4) * (long long)(N / 16) > 1)
+    #pragma omp parallel for collapse(2) schedule(static) if (M / 4 > 1 || N / 16 > 1)
     for (int bi = 0; bi < M / 4; ++bi) {
         for (int bj = 0; bj < N / 16; ++bj) {
             alignas(64) float tile[64];  // one core touches it
@@ -94,7 +94,9 @@ static texpr_status texpr_matmul_memory(int64_t M, int64_t N, int64_t K, uint64_
     if (K < 0 || K > 2147418112) return TEXPR_BAD_SIZE;
     if (!(M % 4 == 0)) return TEXPR_WHERE_FAILS;
     if (!(N % 16 == 0)) return TEXPR_WHERE_FAILS;
-    *texpr_result = (uint64_t)(0);
+    texpr_wide const texpr_total = 0;
+    if (texpr_total > TEXPR_MOST_BYTES) return TEXPR_BAD_SIZE;
+    *texpr_result = (uint64_t)texpr_total;
     return TEXPR_OK;
 }
 

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from texpr.affine.expr import Sym
-from texpr.affine.facts import Fact
 from texpr.backends.c.names import identifier
-from texpr.backends.c.scope import LARGEST_SIZE, Scope, Variable, factors, size_facts, size_ranges
+from texpr.backends.c.scope import Scope, Variable
 from texpr.backends.c.types import PUBLIC_NAMES
 from texpr.ir.kernel import Axis, Kernel, Plan
+from texpr.ir.knowledge import axis_knowledge, kernel_knowledge
 from texpr.ir.transfer import TensorMap
 from texpr.ir.value import Buffer
-from texpr.isa.levels import Level
 from texpr.support.record import Record
-
-LAST_BLOCK = 2**31 - 2
-"""The greatest index of a block along an axis; launchers refuse more."""
 
 
 class Argument(Record):
@@ -85,16 +81,8 @@ class KernelArgument(Record):
 
 
 def kernel_arguments(kernel: Kernel, plan: Plan) -> tuple[Scope, tuple[KernelArgument, ...]]:
-    """The scope in which the arguments have their names, and the arguments in order: scalars, buffers, sizes, maps.
-
-    Sizes that the kernel is not given have ranges all the same: an axis may be as long as one of them. What was required of
-    sizes is known, and that no axis is empty.
-    """
-    ranges = size_ranges(plan.sizes, plan.requires)
-    for sym in {sym for axis in kernel.axes for sym in factors(axis.extent)}:
-        lo, hi = ranges.get(sym, (0, LARGEST_SIZE))
-        ranges[sym] = max(lo or 0, 1), hi
-    scope = Scope.empty().within(ranges).given(size_facts(plan.requires))
+    """The scope in which the arguments have their names, and the arguments in order: scalars, buffers, sizes, maps."""
+    scope = Scope.empty(kernel_knowledge(kernel, plan))
     found: list[KernelArgument] = []
     for buffer in kernel.scalars:
         scope, name = scope.scalar(buffer)
@@ -103,7 +91,7 @@ def kernel_arguments(kernel: Kernel, plan: Plan) -> tuple[Scope, tuple[KernelArg
         scope, name = scope.name(buffer)
         found.append(KernelArgument(name, buffer))
     for size in kernel.sizes:
-        scope, variable = scope.integer(size, ranges.get(size, (0, LARGEST_SIZE)))
+        scope, variable = scope.known_as(size, scope.here)
         found.append(KernelArgument(str(variable.text), size))
     for map in kernel.maps:
         scope, name = scope.name(map)
@@ -112,12 +100,8 @@ def kernel_arguments(kernel: Kernel, plan: Plan) -> tuple[Scope, tuple[KernelArg
 
 
 def axis_variable(axis: Axis, scope: Scope) -> tuple[Scope, Variable]:
-    """The scope in which an axis has a name, and its variable. No launch has more than 2³¹ − 1 blocks along a GRID axis."""
-    _, top = scope.bounds(axis.extent)
-    last = None if top is None else max(top - 1, 0)
-    if axis.level is Level.GRID:
-        last = LAST_BLOCK if last is None else min(last, LAST_BLOCK)
-    return scope.integer(axis.sym, (0, last), [Fact(0, axis.sym, axis.extent)])
+    """The scope in which an axis has a name, and its variable."""
+    return scope.known_as(axis.sym, axis_knowledge(axis, scope.here))
 
 
 def distinct(found: Iterable[Kernel]) -> tuple[Kernel, ...]:

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from texpr.affine.expr import Sym
-from texpr.affine.facts import Fact
-from texpr.affine.ranges import Range
 from texpr.backends.c.index import index_text
-from texpr.backends.c.scope import IntType, Scope
+from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import Text, call, cast, line_of
 from texpr.backends.c.types import C_NAMES
-from texpr.backends.c.value import addend, data_integer, element_text, value_text
+from texpr.backends.c.value import addend, element_text, value_text
 from texpr.backends.c.vector import copy_async, load_vector, store_vector
 from texpr.ir.kernel import (
     Assign,
@@ -31,10 +29,12 @@ from texpr.ir.kernel import (
     StoreVector,
     walk,
 )
+from texpr.ir.knowledge import branch_facts, loop_knowledge
 from texpr.ir.transfer import Tiles, Waited
 from texpr.ir.types import I32
 from texpr.ir.updates import sum_and_product
-from texpr.ir.value import Index, Load, Op, Value
+from texpr.ir.value import Index, Load
+from texpr.support.limits import Width
 from texpr.support.record import Record
 
 INDENT = "    "
@@ -179,14 +179,13 @@ class Body(Record):
     def _loop(self, loop: For, scope: Scope, depth: int, place: Place) -> list[str]:
         indent = INDENT * depth
         lo, hi, step = (index_text(e, scope) for e in (loop.lo, loop.hi, loop.step))
-        ends, past = _loop_ranges(loop, scope)
-        inner, variable = scope.inner().integer(loop.sym, ends, [Fact(loop.lo, loop.sym, loop.hi)], past)
+        inner, variable = scope.inner().known_as(loop.sym, loop_knowledge(loop, scope.here))
         name = variable.text
         advance = f"++{name}" if loop.step.is_constant and loop.step.constant == 1 else f"{name} += {step}"
-        head = f"{indent}for ({variable.type.ctype} {name} = {lo}; {name} < {hi}; {advance}) {{"
+        head = f"{indent}for ({variable.ctype} {name} = {lo}; {name} < {hi}; {advance}) {{"
         vectors = self.dialect.rows(loop, inner)
         if vectors is not None:
-            head = f"{indent}for ({variable.type.ctype} {name} = {lo}; {name} < {hi}; {name} += {vectors.step}) {{"
+            head = f"{indent}for ({variable.ctype} {name} = {lo}; {name} < {hi}; {name} += {vectors.step}) {{"
             told = [] if line_of(loop.body[0].span) in (None, place.shown) else [self._place(loop.body[0], depth + 1)]
             return [indent + vectors.before, head, *told, *(indent + INDENT + line for line in vectors.lines), f"{indent}}}"]
         pragmas = [indent + line for line in self.dialect.before_loop(loop, scope)]
@@ -203,34 +202,24 @@ class Body(Record):
     def _if(self, stmt: If, scope: Scope, depth: int, place: Place) -> list[str]:
         indent = INDENT * depth
         found = [f"{indent}if ({value_text(stmt.condition, scope)}) {{"]
-        found += self.lines(stmt.then, scope.inner().given(_facts(stmt.condition)), depth + 1, place)
+        found += self.lines(stmt.then, scope.inner().given(branch_facts(stmt.condition)), depth + 1, place)
         if stmt.orelse:
             found += [f"{indent}}} else {{", *self.lines(stmt.orelse, scope.inner(), depth + 1, place)]
         return [*found, f"{indent}}}"]
-
-
-def _facts(condition: Value) -> tuple[Fact, ...]:
-    """What holds of index symbols below an `if`: upper bounds of single symbols, as guards have them."""
-    match condition:
-        case Op("and", (left, right)):
-            return (*_facts(left), *_facts(right))
-        case Op("lt", (Index(less), Index(more))) if less.as_sym is not None:
-            return (Fact(None, less, more),)
-        case _:
-            return ()
 
 
 def _integer(stmt: Declare, scope: Scope) -> tuple[Scope, str]:
     """An integer that is set once may stand in index expressions too: it is declared as they need it."""
     if isinstance(stmt.value, Index):
         value = index_text(stmt.value.expr, scope)
-        scope, variable = scope.integer(stmt.sym, scope.bounds(stmt.value.expr))
-        alike = stmt.dtype == I32 and variable.type is IntType.INT
+        here = scope.here.integer(stmt.sym, scope.bounds(stmt.value.expr), top=stmt.value.expr)
+        scope, variable = scope.known_as(stmt.sym, here)
+        alike = stmt.dtype == I32 and variable.width is Width.INT
         text = variable.text if alike else cast(C_NAMES[stmt.dtype], variable.text)
-        return scope.also_named(stmt.sym, str(text)), f"{variable.type.ctype} const {variable.text} = {value};"
+        return scope.also_named(stmt.sym, str(text)), f"{variable.ctype} const {variable.text} = {value};"
     value = value_text(stmt.value, scope)
     scope, name = scope.name(stmt.sym)
-    scope = data_integer(scope, stmt.sym, Text(name), stmt.dtype)
+    scope = scope.data(stmt.sym, Text(name), stmt.dtype)
     return scope, f"{C_NAMES[stmt.dtype]} const {name} = {value};"
 
 
@@ -247,16 +236,6 @@ def _assignment(target: str, stmt: Assign | Store, place: Sym | Load, scope: Sco
         return f"{target} = {call('tx_muladd', a, b, before)};"
     added = addend(place, stmt.value)
     return f"{target} = {value_text(stmt.value, scope)};" if added is None else f"{target} += {value_text(added, scope)};"
-
-
-def _loop_ranges(loop: For, scope: Scope) -> tuple[Range, Range]:
-    """Values of the loop's symbol within its body, and those its variable takes at all."""
-    (low, start), (_, end), (_, step) = (scope.bounds(e) for e in (loop.lo, loop.hi, loop.step))
-    if end is None:
-        return (low, None), (low, None)
-    last = end - 1 if low is None else max(end - 1, low)
-    past = None if start is None or step is None else max(start, last + step)
-    return (low, last), (low, past)
 
 
 def signature(head: str, parameters: Sequence[str]) -> list[str]:

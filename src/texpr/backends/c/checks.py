@@ -10,24 +10,26 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from operator import mul
 
-from texpr.affine.expr import Expr, Sym, expr
+from texpr.affine.expr import Expr, Sym, expr, term
+from texpr.affine.typed import in_order
 from texpr.backends.c.arguments import Argument, arguments
 from texpr.backends.c.index import index_text
 from texpr.backends.c.names import Taken
-from texpr.backends.c.scope import LARGEST_SIZE, IntType, Scope, Variable
+from texpr.backends.c.scope import Scope
 from texpr.backends.c.status import BAD_SIZE, MISALIGNED, NULL_POINTER, WHERE_FAILS
 from texpr.backends.c.text import Binds, Text
 from texpr.ir.kernel import Plan
+from texpr.ir.knowledge import host_knowledge
 from texpr.ir.program import Compare
 from texpr.ir.value import Buffer
-from texpr.support.diagnostic import Limitation
+from texpr.support.limits import LARGEST_SIZE, Width
 from texpr.support.record import replace
 
 
 def argument_checks(plan: Plan) -> list[str]:
     """Statements for a function whose parameters are `arguments(plan)`, as declared there; each fault returns its status."""
     given = arguments(plan)
-    scope, lines = argument_scope(given), size_checks(plan)
+    scope, lines = argument_scope(plan, given), size_checks(plan)
     for argument in given:
         if isinstance(argument.key, Buffer) and argument.is_pointer:
             lines += _pointer(argument, argument.key, scope)
@@ -35,10 +37,11 @@ def argument_checks(plan: Plan) -> list[str]:
 
 
 def size_checks(plan: Plan) -> list[str]:
-    """Those of the statements that look at sizes alone: their ranges, every `where`, and the bytes of the workspace."""
+    """Those of the statements that look at sizes alone: ranges, bounds, every `where`, and the bytes of the workspace."""
     given = arguments(plan)
-    scope, sizes = argument_scope(given), [a.name for a in given if isinstance(a.key, Sym)]
+    scope, sizes = argument_scope(plan, given), [a.name for a in given if isinstance(a.key, Sym)]
     lines = [f"if ({name} < 0 || {name} > {LARGEST_SIZE}) return {BAD_SIZE.macro};" for name in sizes]
+    lines += [f"if ({_saturating(b.left, scope)} > {b.right.constant}LL) return {BAD_SIZE.macro};" for b in plan.bounds]
     lines += [f"if (!({condition_text([fact], scope)})) return {WHERE_FAILS.macro};" for fact in plan.requires]
     for buffer in plan.workspace:
         lines += ["{", *(f"    {line}" for line in _span(buffer, scope.inner(), written=False)[1]), "}"]
@@ -52,21 +55,30 @@ def bytes_text(buffer: Buffer, scope: Scope) -> Text:
 
 def count_text(buffer: Buffer, scope: Scope, each: int = 1) -> Text:
     """The same in elements, `each` of so much."""
-    try:
-        return index_text(reduce(mul, buffer.shape, expr(each)), scope)
-    except Limitation:  # a step may be too large where another size is 0: unsigned steps wrap, and the whole is right
-        factors = [str(each), *(index_text(extent, scope).at(Binds.UNARY) for extent in buffer.shape)]
-        return Text(" * ".join(f"(uint64_t){factor}" for factor in factors), Binds.MULTIPLY)
+    return index_text(reduce(mul, buffer.shape, expr(each)), scope)
 
 
-def argument_scope(given: Iterable[Argument]) -> Scope:
-    """The scope of a function with these parameters, sizes being `int64_t` that are known to be in range."""
+def argument_scope(plan: Plan, given: Iterable[Argument], *, checked: bool = False) -> Scope:
+    """The scope of a function with these parameters, sizes being `int64_t` that are known to be in range; `checked`: so is all
+    that the plan asks of them."""
     found = tuple(given)
-    scope = replace(Scope.empty(IntType.WIDE), taken=Taken(a.name for a in found))
+    here = host_knowledge(plan, Width.LONG, checked=checked)
+    scope = replace(Scope.empty(here), taken=Taken(a.name for a in found))
     for argument in found:
         if isinstance(argument.key, Sym):
-            scope = scope.knows(argument.key, Variable(Text(argument.name), IntType.LONG), (0, LARGEST_SIZE))
+            scope = scope.stands_for(argument.key, Text(argument.name), here)
     return scope
+
+
+def _saturating(value: Expr, scope: Scope) -> str:
+    """A polynomial of sizes with positive coefficients, or 2¹²⁶ where it is more."""
+    terms: list[str] = []
+    for monomial, coefficient in in_order(value):
+        factors = [str(index_text(term((atom,)), scope)) for atom in monomial]
+        if coefficient != 1 or not factors:
+            factors.insert(0, str(index_text(expr(coefficient), scope)))
+        terms.append(reduce(lambda a, b: f"texpr_times({a}, {b})", factors))
+    return reduce(lambda a, b: f"texpr_plus({a}, {b})", terms)
 
 
 def condition_text(facts: Sequence[Compare], scope: Scope) -> Text:

@@ -268,6 +268,12 @@ TX_EACH_UNSIGNED(TX_INTEGER)
     }
 TX_EACH_SIGNED(TX_SIGNED)
 
+/* Indices that 64 bits do not hold. */
+__extension__ typedef __int128 tx_int128;
+__extension__ typedef unsigned __int128 tx_uint128;
+TX_INTEGER(tx_int128, tx_uint128)
+TX_SIGNED(tx_int128, tx_uint128)
+
 #define TX_UNSIGNED(T, U) \
     TX_FN T tx_abs(T a) { return a; } \
     TX_FN T tx_shr(T a, T n) { return (U)n < 8 * sizeof(T) ? (T)((U)a >> (U)n) : (T)0; } \

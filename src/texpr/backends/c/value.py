@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from texpr.affine.expr import Sym
-from texpr.backends.c.index import flat_index, index
+from texpr.affine.typed import typed
+from texpr.backends.c.index import flat_text, index_text, integer_text
 from texpr.backends.c.literal import literal_text
-from texpr.backends.c.scope import IntType, Scope, Variable
+from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import Binds, Text, binary, call, cast
 from texpr.backends.c.types import C_NAMES, NARROW_INTEGERS, OPERATOR_TYPES, SMALL_FLOATS
-from texpr.ir.types import BOOL, DType, Kind
+from texpr.ir.types import BOOL, DType
 from texpr.ir.value import Cast, Index, Literal, Load, Op, Ref, Value, walk
+from texpr.support.limits import Width
 from texpr.support.record import replace
 
 _ARITHMETIC = {"add": ("+", Binds.ADD), "sub": ("-", Binds.ADD), "mul": ("*", Binds.MULTIPLY), "div": ("/", Binds.MULTIPLY)}
@@ -50,17 +52,17 @@ def element_text(load: Load, scope: Scope) -> Text:
         return Text(name)
     rank = load.index[0] if load.buffer in scope.parts else None
     if rank is not None and rank.as_sym is not scope.parts[load.buffer]:
-        name = f"tx_cluster_shared({name}, {index(rank, scope).text})"
+        name = f"tx_cluster_shared({name}, {index_text(rank, scope)})"
     return Text(f"{name}[{place_text(load, scope)}]")
 
 
-def place_text(load: Load, scope: Scope) -> Text:
-    """The place of an element in its buffer."""
+def place_text(load: Load, scope: Scope, *, inside: bool = True) -> Text:
+    """The place of an element in its buffer; `inside`: it is in bounds wherever the place is computed."""
     for sym, meaning in load.data:
-        scope = data_integer(scope, sym, value_text(meaning, scope), meaning.dtype)
+        scope = scope.data(sym, value_text(meaning, scope), meaning.dtype)
     if load.buffer in scope.parts:  # what lies in one block
-        return flat_index(replace(load.buffer, shape=load.buffer.shape[1:]), load.index[1:], scope).text
-    return flat_index(load.buffer, load.index, scope).text
+        return flat_text(Load(replace(load.buffer, shape=load.buffer.shape[1:]), load.index[1:]), scope)
+    return flat_text(load, scope, inside=inside)
 
 
 def addend(name: Sym | Load, value: Value) -> Value | None:
@@ -81,22 +83,14 @@ def same_element(a: Load, b: Load) -> bool:
     return a.buffer is b.buffer and a.index == b.index and not a.data and not b.data
 
 
-def data_integer(scope: Scope, sym: Sym, text: Text, dtype: DType) -> Scope:
-    """The scope in which `sym` stands, in index expressions, for `text`: any integer of type `dtype`."""
-    signed = dtype.kind is Kind.INT
-    ends = (-(1 << dtype.bits - 1), (1 << dtype.bits - 1) - 1) if signed else (0, (1 << dtype.bits) - 1)
-    if IntType.INT.holds(ends):
-        return scope.knows(sym, Variable(text, IntType.INT), ends)
-    return scope.knows(sym, Variable(cast(IntType.LONG.ctype, text), IntType.LONG), ends)
-
-
 def _index(value: Index, scope: Scope) -> Text:
-    number = index(value.expr, scope)
+    number = typed(value.expr, scope.here)
+    text = integer_text(number, scope)
     match value.dtype.name:
-        case "i32" if number.type is IntType.INT:
-            return number.text
+        case "i32" if number.width is Width.INT:
+            return text
         case _:
-            return _converted(number.text, value.dtype)
+            return _converted(text, value.dtype)
 
 
 def _converted(text: Text, dtype: DType) -> Text:
@@ -135,7 +129,7 @@ def _comparison(op: Op, args: Sequence[Text], scope: Scope) -> Text:
     """Two index expressions are compared as the integers they are."""
     left, right = op.args
     if isinstance(left, Index) and isinstance(right, Index):
-        args = [index(left.expr, scope).text, index(right.expr, scope).text]
+        args = [index_text(left.expr, scope), index_text(right.expr, scope)]
     operator, binds = _COMPARISONS[op.name]
     return Text(f"{args[0].at(Binds.SHIFT)} {operator} {args[1].at(Binds.SHIFT)}", binds)
 

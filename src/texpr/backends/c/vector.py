@@ -6,7 +6,7 @@ from texpr.affine.expr import Sym
 from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import Text
 from texpr.backends.c.types import C_NAMES
-from texpr.backends.c.value import data_integer, place_text, value_text
+from texpr.backends.c.value import place_text, value_text
 from texpr.ir.kernel import CopyAsync, LoadVector, StoreVector
 from texpr.ir.value import Load
 
@@ -21,7 +21,7 @@ def load_vector(stmt: LoadVector, scope: Scope, assigned: frozenset[Sym]) -> tup
         text = f"{name}[{lane}]"
         scope = scope.also_named(sym, text)
         if stmt.source.dtype.is_integer and sym not in assigned:
-            scope = data_integer(scope, sym, Text(text), stmt.source.dtype)
+            scope = scope.data(sym, Text(text), stmt.source.dtype)
     constant = "" if assigned.intersection(stmt.targets) else " const"
     return scope, f"tx_vec<{ctype}, {count}>{constant} {name} = {value};"
 
@@ -35,8 +35,9 @@ def store_vector(stmt: StoreVector, scope: Scope) -> str:
 def copy_async(stmt: CopyAsync, scope: Scope) -> str:
     """`tx_copy_async<4>(tile, i, x, j);`, with the condition last where there is one."""
     when = "" if stmt.when is None else f", {value_text(stmt.when, scope)}"
-    return f"tx_copy_async<{stmt.count}>({_place(stmt.target, scope)}, {_place(stmt.source, scope)}{when});"
+    source = _place(stmt.source, scope, inside=stmt.when is None)
+    return f"tx_copy_async<{stmt.count}>({_place(stmt.target, scope)}, {source}{when});"
 
 
-def _place(first: Load, scope: Scope) -> str:
-    return f"{scope.named[first.buffer]}, {place_text(first, scope)}"
+def _place(first: Load, scope: Scope, *, inside: bool = True) -> str:
+    return f"{scope.named[first.buffer]}, {place_text(first, scope, inside=inside)}"

@@ -7,45 +7,17 @@ groups will read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.backends.c.scope import Scope
 from texpr.backends.c.value import element_text
-from texpr.ir.kernel import Declare, For, Stmt, memory, walk
-from texpr.ir.value import Buffer, Load
-from texpr.support.record import replace
+from texpr.ir.kernel import For
+from texpr.ir.streams import streams
+from texpr.ir.value import Buffer
 
 
 def fetch_ahead(groups: For, near: frozenset[Buffer], scope: Scope) -> Iterator[str]:
     """Lines for the start of the body of `groups`, where lanes read a row group after group. `near`: buffers that need none."""
-    inside = frozenset(s.sym for s in walk(groups.body) if isinstance(s, Declare | For))
-    for lanes, start in _rows(groups.body):
-        for load in dict.fromkeys(memory(lanes.body)[0]):
-            first = replace(load, index=tuple(e.substitute({**start, lanes.sym: lanes.lo}) for e in load.index))
-            known = not any(e.syms() & inside for e in first.index)
-            if load.buffer not in near and known and _is_row(load, groups, lanes):
-                yield f"tx_fetch_ahead<{lanes.hi.constant}>(&{element_text(first, scope)});"
-
-
-def _rows(body: Iterable[Stmt]) -> Iterator[tuple[For, dict[Sym, Expr]]]:
-    """Lanes in `body`, in each turn of the unrolled loops around them: streams that are read side by side."""
-    for loop in body:
-        if isinstance(loop, For) and loop.hi.is_constant and loop.kind == "simd":
-            yield loop, {}
-        elif isinstance(loop, For) and loop.hi.is_constant and loop.lo == ZERO and loop.kind == "unroll":
-            for turn in range(0, loop.hi.constant, loop.step.constant):
-                yield from ((lanes, {loop.sym: expr(turn), **start}) for lanes, start in _rows(loop.body))
-
-
-def _is_row(load: Load, groups: For, lanes: For) -> bool:
-    """Whether each lane's element lies beside the one before, and each group beside the one before."""
-    if not load.index or load.data or load.buffer.strides is not None:
-        return False
-    return _moves(load, lanes.sym) == ONE and _moves(load, groups.sym) == lanes.hi
-
-
-def _moves(load: Load, sym: Sym) -> Expr | None:
-    """By how many elements of a row the next `sym` lies further, where that is all that changes."""
-    *outer, last = (e.substitute({sym: sym + ONE}) - e for e in load.index)
-    return last if all(step == ZERO for step in outer) else None
+    for lanes, first in streams(groups):
+        if first.buffer not in near:
+            yield f"tx_fetch_ahead<{lanes.hi.constant}>(&{element_text(first, scope)});"

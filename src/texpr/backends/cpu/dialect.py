@@ -9,8 +9,9 @@ from texpr.backends.c.text import comment
 from texpr.backends.c.types import OPERATOR_TYPES, SMALL_FLOATS
 from texpr.backends.c.value import element_text, value_text
 from texpr.backends.cpu.ahead import fetch_ahead
-from texpr.backends.cpu.lanes import lanes_of, rows
+from texpr.backends.cpu.lanes import head, rows
 from texpr.ir.kernel import Assign, Atomic, Barrier, CommitAsync, Exchange, For, Shuffle, WaitAsync, walk
+from texpr.ir.lanes import lanes_of
 from texpr.ir.transfer import Tiles, Waited
 from texpr.ir.types import BOOL, DType
 from texpr.ir.value import Buffer
@@ -52,7 +53,7 @@ class Cpu:
         lanes = lanes_of(loop)
         if lanes is None:
             return None
-        count, step = lanes.head
+        count, step = head(lanes)
         return Rows(f"TX_UNROLL({count})", step, tuple(rows(lanes, scope, self._near)))
 
     def in_loop(self, loop: For, scope: Scope) -> list[str]:

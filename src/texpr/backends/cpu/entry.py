@@ -8,22 +8,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import assert_never
 
-from texpr.affine.expr import Expr, Sym, expr
-from texpr.affine.facts import Fact
+from texpr.affine.expr import Sym, expr
+from texpr.affine.typed import typed
 from texpr.backends.c.arguments import Argument, arguments, function_name, is_scalar, kernel_arguments
 from texpr.backends.c.body import INDENT, signature
 from texpr.backends.c.checks import argument_checks, bytes_text, condition_text, count_text, size_checks
-from texpr.backends.c.index import index_text
+from texpr.backends.c.index import index_text, integer_text
 from texpr.backends.c.names import Taken
-from texpr.backends.c.scope import LARGEST_SIZE, IntType, Scope, size_ranges
-from texpr.backends.c.status import ASSUMPTION_FAILS, MISALIGNED, NO_MEMORY, NO_WORKSPACE, OK, UNSUPPORTED_DEVICE
+from texpr.backends.c.scope import Scope
+from texpr.backends.c.status import ASSUMPTION_FAILS, BAD_SIZE, MISALIGNED, NO_MEMORY, NO_WORKSPACE, OK, UNSUPPORTED_DEVICE
 from texpr.backends.c.text import Binds, Text
 from texpr.backends.c.types import C_NAMES, PUBLIC_NAMES
 from texpr.backends.c.value import element_text
 from texpr.ir.kernel import HostIf, HostLoop, HostStep, Kernel, Launch, Plan
+from texpr.ir.knowledge import every_element, host_knowledge, host_loop
 from texpr.ir.program import Assume, Injective, InRange
 from texpr.ir.types import TF32
 from texpr.ir.value import Buffer, Load
+from texpr.support.limits import Width
 from texpr.support.record import Record, replace
 
 ALIGNMENT = 256
@@ -90,18 +92,19 @@ class _Entry(Record):
         yield from size_checks(self.plan)
         scope = self._scope()[0]
         total = " + ".join(f"texpr_aligned({bytes_text(buffer, scope)})" for buffer in self.plan.workspace)
-        yield f"*texpr_result = (uint64_t)({total or 0});"
+        yield f"texpr_wide const texpr_total = {total or 0};"
+        yield f"if (texpr_total > TEXPR_MOST_BYTES) return {BAD_SIZE.macro};"
+        yield "*texpr_result = (uint64_t)texpr_total;"
         yield f"return {OK.macro};"
 
     def _scope(self) -> tuple[Scope, list[Argument]]:
         """The scope within the inner functions, and the arguments by their names there."""
-        ranges = size_ranges(self.plan.sizes, self.plan.requires)
-        scope = replace(Scope.empty(IntType.WIDE), taken=Taken(("workspace",)))
+        scope = replace(Scope.empty(host_knowledge(self.plan, Width.INT, checked=True)), taken=Taken(("workspace",)))
         found: list[Argument] = []
         for argument in self.given:
             match argument.key:
                 case Sym() as sym:
-                    scope, variable = scope.integer(sym, ranges.get(sym, (0, LARGEST_SIZE)))
+                    scope, variable = scope.known_as(sym, scope.here)
                     found.append(replace(argument, name=str(variable.text)))
                 case Buffer() as buffer:
                     scope, name = scope.scalar(buffer) if is_scalar(buffer) else scope.name(buffer)
@@ -182,9 +185,10 @@ def _step(step: HostStep, plan: Plan, scope: Scope) -> Iterator[str]:
 
 
 def _host_loop(loop: HostLoop, plan: Plan, scope: Scope) -> Iterator[str]:
-    extent = index_text(loop.extent, scope).at(Binds.SHIFT)
-    inner, variable = scope.inner().integer(loop.sym, (0, LARGEST_SIZE), [Fact(0, loop.sym, loop.extent)])
-    yield f"for (int {variable.text} = 0; {variable.text} < {extent}; ++{variable.text}) {{"
+    extent = typed(loop.extent, scope.here).narrowed_to(Width.INT)  # which a bound on sizes has made sure of
+    inner, variable = scope.inner().known_as(loop.sym, host_loop(loop.sym, loop.extent, scope.here))
+    end = integer_text(extent, scope).at(Binds.SHIFT)
+    yield f"for (int {variable.text} = 0; {variable.text} < {end}; ++{variable.text}) {{"
     yield from (INDENT + line for step in loop.steps for line in _step(step, plan, inner))
     yield "}"
 
@@ -192,7 +196,7 @@ def _host_loop(loop: HostLoop, plan: Plan, scope: Scope) -> Iterator[str]:
 def _launch(kernel: Kernel, plan: Plan, scope: Scope) -> str:
     _, wanted = kernel_arguments(kernel, plan)
     keys = (argument.key for argument in wanted)
-    names = (str(scope.variables[key].text) if isinstance(key, Sym) else scope.named[key] for key in keys)
+    names = (str(scope.names[key]) if isinstance(key, Sym) else scope.named[key] for key in keys)
     return f"{kernel.name}({', '.join(names)});"
 
 
@@ -217,13 +221,12 @@ def _assumption(assume: Assume, scope: Scope) -> Iterator[str]:
 
 def _each(buffer: Buffer, scope: Scope, body: Callable[[Text], list[str]]) -> Iterator[str]:
     """Loops over every element of `buffer`, with `body` of the element's text inside."""
-    index: list[Expr] = []
-    for dimension, extent in enumerate(buffer.shape):
+    syms, here = every_element(buffer, scope.here)
+    for dimension, (sym, extent) in enumerate(zip(syms, buffer.shape, strict=True)):
         end = index_text(extent, scope).at(Binds.SHIFT)
-        sym = Sym(f"i{dimension}'")
-        scope, variable = scope.integer(sym, (0, None), [Fact(0, sym, extent)])
-        index.append(expr(sym))
-        name, ctype = variable.text, variable.type.ctype
-        yield INDENT * dimension + f"for ({ctype} {name} = 0; {name} < {end}; ++{name}) {{"
-    yield from (INDENT * buffer.rank + line for line in body(element_text(Load(buffer, tuple(index)), scope)))
+        scope, variable = scope.known_as(sym, here)
+        name = variable.text
+        yield INDENT * dimension + f"for ({variable.ctype} {name} = 0; {name} < {end}; ++{name}) {{"
+    index = tuple(expr(sym) for sym in syms)
+    yield from (INDENT * buffer.rank + line for line in body(element_text(Load(buffer, index), scope)))
     yield from (INDENT * depth + "}" for depth in reversed(range(buffer.rank)))

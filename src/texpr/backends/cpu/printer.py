@@ -42,9 +42,8 @@ def _kernel(kernel: Kernel, plan: Plan) -> list[str]:
         raise CompilerBug(f"kernel {kernel.name} for a CPU has axes that are not shared out over cores")
     if cores:
         collapse = f" collapse({len(cores)})" if len(cores) > 1 else ""
-        extents = [str(index_text(axis.extent, scope)) for axis in cores]
-        several = " * ".join(f"(long long)({extent})" if len(cores) > 1 else extent for extent in extents)
-        lines.append(f"{INDENT}#pragma omp parallel for{collapse} schedule({_dealt(kernel)}) if ({several} > 1)")
+        several = " || ".join(f"{index_text(axis.extent, scope).at(Binds.SHIFT)} > 1" for axis in cores)
+        lines.append(f"{INDENT}#pragma omp parallel for{collapse} schedule({_dealt(kernel)}) if ({several})")
     for depth, axis in enumerate(cores, 1):
         scope, line = _axis(axis, scope)
         lines.append(INDENT * depth + line)
@@ -86,7 +85,7 @@ def _axis(axis: Axis, scope: Scope) -> tuple[Scope, str]:
     extent = index_text(axis.extent, scope).at(Binds.SHIFT)
     scope, variable = axis_variable(axis, scope)
     name = variable.text
-    return scope, f"for ({variable.type.ctype} {name} = 0; {name} < {extent}; ++{name}) {{"
+    return scope, f"for ({variable.ctype} {name} = 0; {name} < {extent}; ++{name}) {{"
 
 
 def _array(array: Array, scope: Scope) -> tuple[Scope, str]:

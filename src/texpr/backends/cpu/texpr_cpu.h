@@ -30,7 +30,7 @@
 typedef int32_t texpr_status;
 
 /* Bytes rounded up so that the next buffer of a workspace begins at a multiple of 256. */
-static inline int64_t texpr_aligned(texpr_wide bytes) { return (int64_t)((bytes + 255) / 256 * 256); }
+static inline texpr_wide texpr_aligned(texpr_wide bytes) { return (bytes + 255) / 256 * 256; }
 
 /* Whether this processor has what the code was built for, and its system keeps the registers of that. */
 TX_FN bool tx_is_supported(void) {

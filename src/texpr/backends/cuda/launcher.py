@@ -15,16 +15,18 @@ from texpr.backends.c.arguments import Argument, arguments, distinct, function_n
 from texpr.backends.c.body import INDENT
 from texpr.backends.c.checks import argument_checks, argument_scope, bytes_text, condition_text, size_checks
 from texpr.backends.c.index import index_text
-from texpr.backends.c.scope import LARGEST_SIZE, IntType, Scope, size_ranges
+from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import Binds, comment, string
 from texpr.backends.cuda.tensors import tensor_text
 from texpr.backends.cuda.together import blocks_text, most_lines
 from texpr.backends.cuda.validate import validate_headers, validation
 from texpr.ir.kernel import Axis, HostIf, HostLoop, HostStep, Kernel, Launch, Level, Plan, kernels
+from texpr.ir.knowledge import host_knowledge, host_loop
 from texpr.ir.together import dynamic_bytes, grid, joint, joint_bytes, together
 from texpr.ir.transfer import TensorMap
 from texpr.ir.types import TF32
 from texpr.ir.value import Buffer
+from texpr.support.limits import LARGEST_SIZE, Width
 from texpr.support.record import Record
 
 
@@ -121,11 +123,17 @@ class _Variant(Record):
         )
 
     def _workspace(self) -> list[str]:
-        """How many bytes the plan needs; what 63 bits cannot count is said to be all that 64 can."""
+        """How many bytes the plan needs."""
         sizes = _sizes(self.plan)
-        scope = argument_scope(sizes)
+        scope = argument_scope(self.plan, sizes, checked=True)
         total = " + ".join(f"tx_aligned({bytes_text(b, scope)})" for b in self.plan.workspace) or "0"
-        body = [*size_checks(self.plan), f"*tx_needed = tx_bytes({total});", "return TEXPR_OK;"]
+        body = [
+            *size_checks(self.plan),
+            f"texpr_wide const tx_total = {total};",
+            "if (tx_total > TEXPR_MOST_BYTES) return TEXPR_BAD_SIZE;",
+            "*tx_needed = (uint64_t)tx_total;",
+            "return TEXPR_OK;",
+        ]
         return _function(f"tx_workspace_{self.number}", [*_declared(sizes), "uint64_t *tx_needed"], body)
 
     def _steps(self) -> list[str]:
@@ -152,7 +160,7 @@ class _Variant(Record):
                 yield from self._together(step, scope, numbers)
             case HostLoop():
                 extent = index_text(step.extent, scope).at(Binds.SHIFT)
-                inner, variable = scope.inner().integer(step.sym, (0, LARGEST_SIZE))
+                inner, variable = scope.inner().known_as(step.sym, host_loop(step.sym, step.extent, scope.here))
                 yield f"if ({extent} > INT32_MAX) return TEXPR_BAD_SIZE;"
                 yield f"for (int {variable.text} = 0; {variable.text} < {extent}; ++{variable.text}) {{"
                 yield from (INDENT + line for inside in step.steps for line in self._step(inside, inner, numbers))
@@ -230,13 +238,12 @@ class _Variant(Record):
 
 def _plan_scope(plan: Plan) -> tuple[Scope, tuple[Argument, ...]]:
     """The scope in which a plan's arguments have their names, sizes being `int`, and the arguments."""
-    ranges = size_ranges(plan.sizes, plan.requires)
-    scope = Scope.empty(IntType.WIDE)
+    scope = Scope.empty(host_knowledge(plan, Width.INT, checked=True))
     given = arguments(plan)
     for argument in given:
         match argument.key:
             case Sym():
-                scope, _ = scope.integer(argument.key, ranges[argument.key])
+                scope, _ = scope.known_as(argument.key, scope.here)
             case Buffer():
                 scope, _ = scope.name(argument.key)
     return scope, given
@@ -267,7 +274,7 @@ def _is_tf32(argument: Argument) -> bool:
 
 
 def _name(key: Buffer | Sym | TensorMap, scope: Scope) -> str:
-    return str(scope.variables[key].text) if isinstance(key, Sym) else scope.named[key]
+    return str(scope.names[key]) if isinstance(key, Sym) else scope.named[key]
 
 
 def _listed(parts: Iterable[str]) -> str:

@@ -171,9 +171,9 @@ def _axis(axis: Axis, scope: Scope, blocks: Mapping[str, str]) -> tuple[Scope, s
             register = f"({blocks[axis.dim]} % {axis.extent})"
         case Level.WARP | Level.THREAD | Level.CORE | Level.LANE:
             raise CompilerBug(f"an axis of level {axis.level.value} in a CUDA kernel")
-    first = "" if axis.base is None else f" + {scope.variables[axis.base].text}"
+    first = "" if axis.base is None else f" + {scope.names[axis.base]}"
     scope, variable = axis_variable(axis, scope)
-    ctype = variable.type.ctype
+    ctype = variable.ctype
     return scope, f"{ctype} const {variable.text} = ({ctype}){register}{first};"
 
 

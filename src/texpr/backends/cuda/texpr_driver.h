@@ -478,8 +478,6 @@ static inline texpr_status tx_encode(struct tx_launch const *launch, int dry, st
 /* Bytes rounded up so that the next buffer of a workspace begins at a multiple of 256. */
 static inline texpr_wide tx_aligned(texpr_wide bytes) { return bytes <= 0 ? 0 : (bytes + 255) / 256 * 256; }
 
-static inline uint64_t tx_bytes(texpr_wide bytes) { return bytes > INT64_MAX ? UINT64_MAX : (uint64_t)bytes; }
-
 static inline texpr_status tx_check_workspace(void const *workspace, uint64_t needed) {
     if (needed > 0 && workspace == NULL) return TEXPR_NO_WORKSPACE;
     return (uintptr_t)workspace % 256 == 0 ? TEXPR_OK : TEXPR_MISALIGNED;

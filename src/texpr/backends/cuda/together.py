@@ -16,10 +16,11 @@ from texpr.backends.c.arguments import KernelArgument, kernel_arguments
 from texpr.backends.c.body import INDENT, signature
 from texpr.backends.c.checks import condition_text
 from texpr.backends.c.index import index_text
-from texpr.backends.c.scope import LARGEST_SIZE, Scope
+from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import Binds, comment
 from texpr.backends.c.types import C_NAMES
 from texpr.ir.kernel import HostIf, HostLoop, HostStep, Kernel, Launch, Plan
+from texpr.ir.knowledge import host_loop
 from texpr.ir.together import asked, grid, joint
 from texpr.ir.transfer import TensorMap
 from texpr.ir.value import Buffer
@@ -76,7 +77,7 @@ def _lines(step: HostStep, plan: Plan, scope: Scope, meet: str, threads: int) ->
             yield meet
         case HostLoop():
             extent = index_text(step.extent, scope).at(Binds.SHIFT)
-            inner, variable = scope.inner().integer(step.sym, (0, LARGEST_SIZE))
+            inner, variable = scope.inner().known_as(step.sym, host_loop(step.sym, step.extent, scope.here))
             yield f"for (int {variable.text} = 0; {variable.text} < {extent}; ++{variable.text}) {{"
             yield from _indented(line for inside in step.steps for line in _lines(inside, plan, inner, meet, threads))
             yield "}"
@@ -127,7 +128,7 @@ def most_lines(step: HostStep, scope: Scope) -> Iterator[str]:
             yield f"tx_most = tx_most_blocks(tx_most, {blocks_text(kernel, scope)});"
         case HostLoop():
             extent = index_text(step.extent, scope).at(Binds.SHIFT)
-            inner, variable = scope.inner().integer(step.sym, (0, LARGEST_SIZE))
+            inner, variable = scope.inner().known_as(step.sym, host_loop(step.sym, step.extent, scope.here))
             lines = tuple(line for inside in step.steps for line in most_lines(inside, inner))
             turns = f"for (int {variable.text} = 0; {variable.text} < {extent}; ++{variable.text})"
             yield f"if ({extent} > INT32_MAX) return TEXPR_BAD_SIZE;"
@@ -145,7 +146,7 @@ def most_lines(step: HostStep, scope: Scope) -> Iterator[str]:
 def _name(argument: KernelArgument, scope: Scope) -> str:
     key = argument.key
     assert not isinstance(key, TensorMap), "a kernel with maps is launched alone"
-    return scope.named[key] if isinstance(key, Buffer) else str(scope.variables[key].text)
+    return scope.named[key] if isinstance(key, Buffer) else str(scope.names[key])
 
 
 def _indented(lines: Iterator[str]) -> Iterator[str]:

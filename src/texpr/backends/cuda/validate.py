@@ -29,7 +29,7 @@ def validate_headers() -> dict[str, str]:
 def validation(plan: Plan) -> list[str]:
     """Statements for a function with the parameters `stream` and `arguments(plan)`, which have been checked."""
     given = arguments(plan)
-    scope = argument_scope(given)
+    scope = argument_scope(plan, given, checked=True)
     names = {a.key: a.name for a in given if isinstance(a.key, Buffer)}
     return [line for assume in plan.assumes for line in _one(assume, names[assume.buffer], scope.inner())]
 

@@ -1,0 +1,71 @@
+"""Polynomials of sizes that an index expression never exceeds: what a launcher can check before anything is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, expr, term
+from texpr.affine.facts import Known
+
+
+def upper(value: Expr, tops: Mapping[Sym, Expr], known: Known) -> Expr | None:
+    """A polynomial with positive coefficients that is at least `value` wherever it is computed, None where there is none.
+
+    `tops` has one of the magnitude of each symbol, sizes being their own; data, which no size bounds, have none.
+    """
+    total = expr(max(value.constant, 0))
+    for monomial, coefficient in value.terms:
+        if coefficient < 0 and known.nonnegative(term(monomial)):
+            continue
+        product = expr(abs(coefficient))
+        for atom in monomial:
+            factor = _atom(atom, tops, known)
+            if factor is None:
+                return None
+            product = product * factor
+        total = total + product
+    return total
+
+
+def magnitude(value: Expr, tops: Mapping[Sym, Expr], known: Known) -> Expr | None:
+    """The same of |value|."""
+    above = upper(value, tops, known)
+    if above is None or known.nonnegative(value):
+        return above
+    below = upper(-value, tops, known)
+    return None if below is None else above + below
+
+
+def _atom(atom: Atom, tops: Mapping[Sym, Expr], known: Known) -> Expr | None:
+    match atom:
+        case Sym():
+            return tops.get(atom)
+        case FloorDiv():  # a divisor of 0 gives 0, any other is at least 1 in magnitude
+            return magnitude(atom.num, tops, known)
+        case Mod():
+            return magnitude(atom.den, tops, known)
+        case Min() | Max():
+            return _extremum(atom, tops, known)
+        case Xor():
+            whole = magnitude(atom.value, tops, known)
+            return None if whole is None else whole + (1 << atom.bits)
+        case _:
+            assert_never(atom)
+
+
+def _extremum(atom: Min | Max, tops: Mapping[Sym, Expr], known: Known) -> Expr | None:
+    """Of a minimum of what is not negative any argument will do: one of the lowest degree."""
+    found = [magnitude(arg, tops, known) for arg in atom.args]
+    if isinstance(atom, Min) and all(map(known.nonnegative, atom.args)):
+        return min((each for each in found if each is not None), key=_degree, default=None)
+    total = expr(0)
+    for each in found:
+        if each is None:
+            return None
+        total = total + each
+    return total
+
+
+def _degree(value: Expr) -> tuple[int, str]:
+    return max((len(monomial) for monomial, _ in value.terms), default=0), str(value)

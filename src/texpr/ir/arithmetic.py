@@ -1,0 +1,300 @@
+"""Every integer that the code of a plan computes: its tree, where it stands, and what it must fit.
+
+The host's are of 128 bits: shapes, conditions, bytes, grids, loops. A kernel's are of 32 and 64: axes, loops, tests, places of
+elements, coordinates of tiles. Printers write down just these trees (`tests/backends/test_arithmetic.py` compares).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from operator import mul
+from typing import TypeAlias
+
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum
+from texpr.affine.typed import Knowledge, Typed, count, place, typed
+from texpr.ir import kernel as k
+from texpr.ir.knowledge import (
+    axis_knowledge,
+    branch_facts,
+    data_knowledge,
+    every_element,
+    host_knowledge,
+    host_loop,
+    kernel_knowledge,
+    loop_knowledge,
+    loop_ranges,
+)
+from texpr.ir.lanes import lanes_of
+from texpr.ir.program import Compare, InRange
+from texpr.ir.streams import streams
+from texpr.ir.together import grid, joint, together
+from texpr.ir.types import DType
+from texpr.ir.value import Buffer, Index, Load, Value, operands
+from texpr.isa.levels import Level
+from texpr.support.limits import LARGEST_INT, Width
+from texpr.support.record import Record, replace
+from texpr.support.span import Span
+
+
+class Turn(Record):
+    """Around: `sym` takes values with lo ≤ sym < hi. `blocks`: those of a grid, of which a launch has at most 2³¹ − 1."""
+
+    sym: Sym
+    lo: Expr
+    hi: Expr
+    blocks: bool = False
+
+
+class Test(Record):
+    """Around: this holds."""
+
+    condition: Value
+
+
+class Datum(Record):
+    """Around: `sym` is any integer of a type, as data say."""
+
+    sym: Sym
+    dtype: DType
+
+
+class Named(Record):
+    """Around: `sym` is a name for the value of an expression."""
+
+    sym: Sym
+    value: Expr
+
+
+Around: TypeAlias = Turn | Test | Datum | Named
+
+
+class Computed(Record):
+    """One integer that is computed.
+
+    `what` it is, for people; `around`: what encloses it, outermost first; `here`: what printers know there. `most`: the
+    greatest value that is of use, for one that is passed on as an `int`, or says how often a loop turns; None where its width
+    alone bounds it. `load`: the element whose place it is, in bounds wherever that is computed; None for what is no such place.
+    `checked`: what the plan asks of sizes has been looked at before, not their bounds alone.
+    """
+
+    tree: Typed
+    what: str
+    span: Span
+    around: tuple[Around, ...]
+    here: Knowledge
+    kernel: str = ""
+    most: int | None = None
+    load: Load | None = None
+    checked: bool = True
+
+
+def computed(plan: k.Plan) -> Iterator[Computed]:
+    """All of them: what the host checks first, then what it computes, then its kernels'."""
+    yield from _checks(plan)
+    here = host_knowledge(plan, Width.INT, checked=True)
+    yield from (_host(typed(_elements(b) * b.dtype.bytes, here), "bytes", b, plan, here) for b in plan.workspace)
+    for assume in plan.assumes:
+        ends = (assume.lo, assume.hi) if isinstance(assume, InRange) else (_elements(assume.buffer),)
+        yield from (_host(typed(end, here), "what data are checked against", assume.buffer, plan, here) for end in ends)
+        yield _looked_at(assume.buffer, plan, here)
+    for step in plan.steps:
+        yield from _step(step, plan, here, ())
+    for kernel in dict.fromkeys(k.kernels(plan.steps)):
+        yield from _Kernel(plan, kernel).all()
+    for loop in together(plan.steps):
+        yield from _together(loop, plan)
+
+
+def _checks(plan: k.Plan) -> Iterator[Computed]:
+    here = host_knowledge(plan, Width.LONG, checked=False)
+    for fact in plan.requires:
+        yield from (replace(each, checked=False) for each in _sides(fact, plan.span, (), here))
+    for buffer in (*plan.params, *plan.results, *plan.workspace):
+        for value in (*buffer.shape, *(buffer.strides or ())):
+            yield replace(_host(typed(value, here), "the shape", buffer, plan, here), checked=False)
+
+
+def _sides(fact: Compare, span: Span, around: tuple[Around, ...], here: Knowledge, kernel: str = "") -> Iterator[Computed]:
+    told = f"the condition {fact.left} {fact.op} {fact.right}"
+    yield from (Computed(typed(side, here), told, span, around, here, kernel) for side in (fact.left, fact.right))
+
+
+def _elements(buffer: Buffer) -> Expr:
+    return reduce(mul, buffer.shape, ONE)
+
+
+def _host(tree: Typed, what: str, buffer: Buffer, plan: k.Plan, here: Knowledge) -> Computed:
+    return Computed(tree, f"{what} of {buffer.name}", plan.span, (), here)
+
+
+def _looked_at(buffer: Buffer, plan: k.Plan, here: Knowledge) -> Computed:
+    """The place of each element of an array of which something is assumed."""
+    syms, here = every_element(buffer, here)
+    load = Load(buffer, tuple(expr(sym) for sym in syms))
+    around = tuple(Turn(sym, ZERO, extent) for sym, extent in zip(syms, buffer.shape, strict=True))
+    tree = place(buffer.shape, buffer.strides, load.index, here)
+    return Computed(tree, f"elements of {buffer.name}", plan.span, around, here, load=load)
+
+
+def _step(step: k.HostStep, plan: k.Plan, here: Knowledge, around: tuple[Around, ...]) -> Iterator[Computed]:
+    match step:
+        case k.Launch(kernel):
+            for axis in kernel.axes:
+                if axis.level is Level.GRID:
+                    yield Computed(typed(axis.extent, here), f"the blocks of {kernel.name}", kernel.span, around, here)
+            for map in kernel.maps:
+                for value in (map.offset * map.buffer.dtype.bytes, *map.sizes, *map.strides):
+                    yield Computed(typed(value, here), f"the map {map.name}", kernel.span, around, here)
+        case k.HostLoop():
+            yield Computed(typed(step.extent, here), f"the loop {step.sym}", plan.span, around, here, most=LARGEST_INT)
+            inner = host_loop(step.sym, step.extent, here)
+            for each in step.steps:
+                yield from _step(each, plan, inner, (*around, Turn(step.sym, ZERO, step.extent)))
+        case k.HostIf():
+            for fact in step.conditions:
+                yield from _sides(fact, plan.span, around, here)
+            for each in step.steps:
+                yield from _step(each, plan, here, around)
+
+
+def _together(loop: k.HostLoop, plan: k.Plan) -> Iterator[Computed]:
+    """What the kernel of a whole loop computes on its own: how often it turns, which block has what to do."""
+    kernel = joint(loop)
+
+    def visit(step: k.HostStep, here: Knowledge, around: tuple[Around, ...]) -> Iterator[Computed]:
+        def said(value: Expr, what: str, most: int | None = None) -> Computed:
+            return Computed(typed(value, here), what, kernel.span, around, here, kernel.name, most)
+
+        match step:
+            case k.Launch(inner):
+                extents = [axis.extent for axis in grid(inner).values()]
+                yield from (said(extent, "blocks") for extent in (*extents, reduce(mul, extents, ONE)))
+            case k.HostLoop():
+                yield said(step.extent, f"the loop {step.sym}", LARGEST_INT)
+                within = host_loop(step.sym, step.extent, here)
+                for each in step.steps:
+                    yield from visit(each, within, (*around, Turn(step.sym, ZERO, step.extent)))
+            case k.HostIf():
+                for fact in step.conditions:
+                    yield from _sides(fact, kernel.span, around, here, kernel.name)
+                for each in step.steps:
+                    yield from visit(each, here, around)
+
+    yield from visit(loop, kernel_knowledge(kernel, plan), ())
+
+
+class _Kernel:
+    """The integers of one kernel."""
+
+    def __init__(self, plan: k.Plan, kernel: k.Kernel):
+        self.plan, self.kernel = plan, kernel
+        self.assigned = frozenset(s.sym for s in k.walk(kernel.body) if isinstance(s, k.Assign))
+
+    def all(self) -> Iterator[Computed]:
+        here, around = kernel_knowledge(self.kernel, self.plan), tuple[Around, ...]()
+        cores = [axis for axis in self.kernel.axes if axis.level is Level.CORE]
+        for axis in cores:
+            tree = typed(axis.extent, here)
+            yield self._said(tree, f"iterations of {axis.sym}", self.kernel.span, here, (), most=Width.LONG.most)
+        if len(cores) > 1:
+            tree = count([axis.extent for axis in cores], here)
+            yield self._said(tree, "iterations", self.kernel.span, here, (), most=Width.LONG.most)
+        for axis in self.kernel.axes:
+            here = axis_knowledge(axis, here)
+            around = (*around, Turn(axis.sym, ZERO, axis.extent, axis.level is Level.GRID))
+            yield self._variable(axis.sym, expr(axis.sym), here.ranges[axis.sym], self.kernel.span, here, around)
+        yield from self.block(self.kernel.body, here, around)
+
+    def block(self, body: Iterable[k.Stmt], here: Knowledge, around: tuple[Around, ...]) -> Iterator[Computed]:
+        for stmt in body:
+            match stmt:
+                case k.For():
+                    yield from self.loop(stmt, here, around)
+                case k.If():
+                    yield from self.value(stmt.condition, stmt.span, here, around)
+                    inner = here.also(facts=branch_facts(stmt.condition))
+                    yield from self.block(stmt.then, inner, (*around, Test(stmt.condition)))
+                    yield from self.block(stmt.orelse, here, around)
+                case k.Declare(value=Index() as value) if self._is_number(stmt.dtype, stmt.sym):
+                    yield from self.value(value, stmt.span, here, around)
+                    here = here.integer(stmt.sym, here.bounds(value.expr), top=value.expr)
+                    around = (*around, Named(stmt.sym, value.expr))
+                case k.Declare():
+                    yield from self.value(stmt.value, stmt.span, here, around)
+                    if self._is_number(stmt.dtype, stmt.sym):
+                        here, around = data_knowledge(stmt.sym, stmt.dtype, here), (*around, Datum(stmt.sym, stmt.dtype))
+                case _:
+                    yield from self.leaf(stmt, here, around)
+                    if isinstance(stmt, k.LoadVector) and stmt.source.dtype.is_integer:
+                        for sym in (sym for sym in stmt.targets if sym not in self.assigned):
+                            here = data_knowledge(sym, stmt.source.dtype, here)
+                            around = (*around, Datum(sym, stmt.source.dtype))
+
+    def loop(self, loop: k.For, here: Knowledge, around: tuple[Around, ...]) -> Iterator[Computed]:
+        """The ends of a loop, its variable with the value that ends it, and its body."""
+        for end in (loop.lo, loop.step):
+            yield self._said(typed(end, here), f"an end of the loop {loop.sym}", loop.span, here, around)
+        yield self._said(typed(loop.hi, here), f"iterations of {loop.sym}", loop.span, here, around, most=Width.LONG.most)
+        inner, within = loop_knowledge(loop, here), (*around, Turn(loop.sym, loop.lo, loop.hi))
+        _, past = loop_ranges(loop, here)
+        yield self._variable(loop.sym, maximum(loop.lo, loop.hi - 1 + loop.step), past, loop.span, inner, around)
+        lanes = lanes_of(loop)
+        if lanes is not None and lanes.first is not None:
+            yield self._said(typed(lanes.left, inner), "lanes that are left", loop.span, inner, within, most=LARGEST_INT)
+        for each, first in streams(loop):
+            yield from self.element(first, each.span, inner, within)
+        yield from self.block(loop.body, inner, within)
+
+    def leaf(self, stmt: k.Leaf, here: Knowledge, around: tuple[Around, ...]) -> Iterator[Computed]:
+        """A statement with none below it. What a copy may leave out by its condition need not be in bounds."""
+        for value in k.values(stmt):
+            if isinstance(stmt, k.CopyAsync) and stmt.when is not None and value is stmt.source:
+                yield from self.element(stmt.source, stmt.span, here, around, inside=False)
+            else:
+                yield from self.value(value, stmt.span, here, around)
+        for each in k.exprs(stmt):
+            yield self._said(typed(each, here), "an operand", stmt.span, here, around, most=LARGEST_INT)
+
+    def value(self, value: Value, span: Span, here: Knowledge, around: tuple[Around, ...]) -> Iterator[Computed]:
+        """Every integer in a value."""
+        match value:
+            case Index(number):
+                yield self._said(typed(number, here), "an index", span, here, around)
+            case Load():
+                yield from self.element(value, span, here, around)
+            case _:
+                for part in operands(value):
+                    yield from self.value(part, span, here, around)
+
+    def element(
+        self, load: Load, span: Span, here: Knowledge, around: tuple[Around, ...], *, inside: bool = True
+    ) -> Iterator[Computed]:
+        """The place of an element, and what data say of it."""
+        for sym, meaning in load.data:
+            yield from self.value(meaning, span, here, around)
+            here, around = data_knowledge(sym, meaning.dtype, here), (*around, Datum(sym, meaning.dtype))
+        if load.buffer.rank == 0:
+            return
+        shape, index = load.buffer.shape, load.index
+        if any(a.buffer is load.buffer and a.space is k.Space.CLUSTER for a in self.kernel.arrays):
+            yield self._said(typed(index[0], here), "the rank of a block", span, here, around, most=LARGEST_INT)
+            shape, index = shape[1:], index[1:]
+        tree = place(shape, load.buffer.strides, index, here, inside=inside)
+        found = self._said(tree, f"the place in {load.buffer.name}", span, here, around)
+        yield replace(found, load=replace(load, index=index, buffer=replace(load.buffer, shape=shape))) if inside else found
+
+    def _is_number(self, dtype: DType, sym: Sym) -> bool:
+        """Whether a variable may stand in index expressions: an integer that is set once."""
+        return dtype.is_integer and sym not in self.assigned
+
+    def _variable(
+        self, sym: Sym, last: Expr, past: tuple[int | None, int | None], span: Span, here: Knowledge, around: tuple[Around, ...]
+    ) -> Computed:
+        """A variable, with the greatest value that it ever has."""
+        return self._said(Typed(last, "variable", (), here.widths[sym], past), f"the variable {sym}", span, here, around)
+
+    def _said(
+        self, tree: Typed, what: str, span: Span, here: Knowledge, around: tuple[Around, ...], most: int | None = None
+    ) -> Computed:
+        return Computed(tree, what, span, around, here, self.kernel.name, most)

@@ -1,0 +1,346 @@
+"""No integer that the code of a plan computes leaves its width: each node of each tree, by ranges that are worked out here.
+
+What is believed of a tree is its text alone: which operation is done to which operands, in which width. Its ranges are not
+read.
+A node fits where one of these shows it, asked in this order:
+
+1. intervals, from the ranges of sizes, coordinates, loops, data, and from tests around;
+2. of the place of an element: the element is in bounds (an obligation of its own), and the launcher has counted the array's
+   bytes, an extent of 0 as 1; so each partial sum of the place is at most that, less what is still to come;
+3. a polynomial of sizes that it never exceeds, which is no more than one that the launcher has bounded;
+4. that there is no point at which it is too large, by the solver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
+from math import inf
+from operator import mul
+from typing import TypeAlias
+
+from texpr.affine.expr import Expr, FloorDiv, Sym, Xor, expr, maximum, minimum
+from texpr.affine.typed import Typed, joined
+from texpr.ir.arithmetic import Around, Computed, Datum, Named, Test, Turn, computed
+from texpr.ir.kernel import HostStep, Plan, kernels
+from texpr.ir.program import Compare
+from texpr.ir.proof import Obligation, Verdict
+from texpr.ir.types import Kind
+from texpr.ir.value import Index, Op, Value, conjuncts
+from texpr.presburger.formula import Formula, Ge, compare, conj, disj
+from texpr.presburger.linear import NotAffine
+from texpr.presburger.questions import witness
+from texpr.presburger.raw import Undecided
+from texpr.reading.conditions import test
+from texpr.support.limits import LARGEST_INT, LARGEST_SIZE, LAST_BLOCK, MOST_BYTES, Width
+from texpr.support.record import Record
+from texpr.verifier import spans
+from texpr.verifier.spans import Ends
+
+_OPERATIONS = {"+": spans.plus, "-": spans.minus, "*": spans.times, "/": spans.divided, "%": spans.remainder}
+_FUNCTIONS = {"floordiv": spans.divided, "mod": spans.remainder, "min": spans.least, "max": spans.greatest}
+
+Polynomial: TypeAlias = tuple[Expr, int]
+"""An expression of sizes that is at most a number, as launchers check it."""
+
+
+def overflows(plan: Plan) -> Iterator[Obligation]:
+    """An obligation for each kind of thing that a kernel computes, or the host."""
+    places, groups = _Places(plan), dict[tuple[str, str], list[Computed]]()
+    for each in computed(plan):
+        groups.setdefault((each.kernel, each.what), []).append(each)
+    for (kernel, _), group in groups.items():
+        yield _obligation(kernel, group, places)
+
+
+def _obligation(kernel: str, group: list[Computed], places: _Places) -> Obligation:
+    ways, count = set[str](), 0
+    about = group[0].what
+    for each in group:
+        here = places.at(each)
+        for node in each.tree.nodes():
+            count += 1
+            try:
+                ways.add(here.shown(node, each.most if node is each.tree else None))
+            except _Open as why:
+                return Obligation(kernel, "no overflow", about, why.verdict, str(why), each.span)
+    how = f"{count} integers, by {', '.join(sorted(ways))}"
+    return Obligation(kernel, "no overflow", about, Verdict.PROVED, how, group[0].span)
+
+
+class _Open(Exception):
+    """A node that may not fit."""
+
+    def __init__(self, message: str, verdict: Verdict):
+        super().__init__(message)
+        self.verdict = verdict
+
+
+class _Places:
+    """What is known at each place, worked out once for places that have the same around them."""
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        self.numbers = frozenset(_numbers(plan.steps))
+        self.found: dict[tuple[tuple[Around, ...], bool], _Known] = {}
+
+    def at(self, computed: Computed) -> _Here:
+        """What is known where an integer is computed."""
+        key = computed.around, computed.checked
+        known = self.found.get(key)
+        if known is None:
+            known = self.found[key] = self._known(*key)
+        return _Here(known, _targets(computed))
+
+    def _known(self, around: tuple[Around, ...], checked: bool) -> _Known:
+        plan, given = self.plan, list[Formula]()
+        ends: dict[Sym, Ends] = {number: (0, LARGEST_INT - 1) for number in self.numbers}
+        ends |= {size: (0, LARGEST_SIZE) for size in plan.sizes}
+        tops = {number: expr(LARGEST_INT - 1) for number in self.numbers} | {size: expr(size) for size in plan.sizes}
+        bounds = [(bound.left, bound.right.constant) for bound in plan.bounds]
+        if checked:
+            spans.narrowed(ends, [fact for require in plan.requires for fact in _facts(require)])
+            given += [compare(c.op, c.left, c.right) for c in plan.requires]
+            bounds += _spans(plan)
+        for each in around:
+            _enter(each, ends, tops, given, bounds)
+        return _Known(ends, tops, tuple(bounds), tuple(given), conj(f for sym in ends for f in _between(sym, ends[sym])))
+
+
+class _Known(Record, eq=False):
+    """Intervals, polynomials and formulas that hold at a place."""
+
+    ends: Mapping[Sym, Ends]
+    tops: Mapping[Sym, Expr]
+    bounds: tuple[Polynomial, ...]
+    given: tuple[Formula, ...]
+    premises: Formula
+
+
+class _Here(Record, eq=False):
+    """A place, and of the place of an element what is at least 0 and at most the bytes of its array."""
+
+    known: _Known
+    targets: tuple[Expr, ...]
+
+    def shown(self, node: Typed, most: int | None) -> str:
+        """By which of the ways a node fits its width. Raises `_Open`."""
+        self._meaning(node)
+        highest = node.width.most if most is None else min(node.width.most, most)
+        lowest = -(1 << (Width.INT if most == LARGEST_INT else node.width).value)
+        if node.op == "product":  # of extents, all greater than 0
+            lowest = -inf
+        if node.op in ("/", "%", "^"):
+            self._operands(node)
+        ends = self._ends(node)
+        if lowest <= ends[0] and ends[1] <= highest:
+            return "ranges"
+        around = self.known.tops, self.known.ends
+        for target in self.targets:
+            rest = spans.ends_of(target - node.value, self.known.ends)
+            ends = spans.meet(ends, (0 - rest[1], MOST_BYTES - rest[0]))
+        if lowest <= ends[0] and ends[1] <= highest:
+            return "elements in bounds"
+        low, high = spans.above(-node.value, *around), spans.above(node.value, *around)
+        if node.op == "product":
+            high = _product([spans.above(arg.value, *around) for arg in node.args])
+        ends = spans.meet(ends, (-self._most(low), self._most(high)))
+        if lowest <= ends[0] and ends[1] <= highest:
+            return "bounds on sizes"
+        told = f"{node.value} fits {highest.bit_length()} bits"
+        under = [] if isinstance(lowest, float) else [Ge(lowest - 1 - node.value)]
+        self._none(disj((Ge(node.value - highest - 1), *under)), told)
+        return "the solver"
+
+    def _most(self, top: Expr | None) -> int | float:
+        """The least number that launchers bound a polynomial of sizes to, infinite where they do not."""
+        found = [most for bound, most in self.known.bounds if top is not None and spans.is_no_more(top, bound)]
+        return min(found, default=inf)
+
+    def _ends(self, node: Typed) -> Ends:
+        """The interval of a node, by what it is printed as and by what it is the value of."""
+        own = spans.ends_of(node.value, self.known.ends)
+        args = [spans.ends_of(arg.value, self.known.ends) for arg in node.args]
+        match node.op:
+            case "+" | "-" | "*" | "/" | "%":
+                return spans.meet(own, _OPERATIONS[node.op](*args))
+            case "floordiv" | "mod" | "min" | "max":
+                return spans.meet(own, _FUNCTIONS[node.op](*args))
+            case _:
+                return own
+
+    def _meaning(self, node: Typed) -> None:
+        """The node's value is what its operation makes of those of its operands."""
+        if not _is_meant(node):
+            raise _Open(f"{node.value} is not computed by `{node.op}`", Verdict.REFUSED)
+
+    def _operands(self, node: Typed) -> None:
+        """C's `/` and `%` floor what is not negative, by what is positive; `^` changes no more than the bits it should."""
+        left, right = (arg.value for arg in node.args)
+        (low, _), (least, most) = (spans.ends_of(arg, self.known.ends) for arg in (left, right))
+        if node.op == "^":
+            atom = node.value.as_atom
+            size = 1 << atom.bits if isinstance(atom, Xor) else 0
+            if not (least >= 0 and most < size) and node.args[1].op != "&":
+                self._none(disj((Ge(-1 - right), Ge(right - size))), f"0 <= {right} < {size}")
+        elif low < 0 or least < 1:
+            self._none(disj((Ge(-1 - left), Ge(-right))), f"{left} >= 0 and {right} > 0")
+
+    def _none(self, question: Formula, told: str) -> None:
+        """There is no point at which `question` holds."""
+        try:
+            point = witness((*self.known.given, question), self.known.premises)
+        except (Undecided, NotAffine, ValueError, LookupError) as why:
+            raise _Open(f"not shown that {told}: {why}", Verdict.UNDECIDED) from None
+        if point is not None:
+            values = ", ".join(f"{sym.name} = {value}" for sym, value in point.items() if not sym.name.startswith("⟪"))
+            raise _Open(f"not {told} at {values}", Verdict.REFUSED)
+
+
+def _product(factors: list[Expr | None]) -> Expr | None:
+    """The product of polynomials that are not negative where what they bound is not, if all of them are known."""
+    total: Expr | None = expr(1)
+    for factor in factors:
+        total = None if total is None or factor is None else total * factor
+    return total
+
+
+def _is_meant(node: Typed) -> bool:
+    args = [arg.value for arg in node.args]
+    match node.op:
+        case "number" | "name" | "variable":
+            return not args
+        case "product":
+            return node.value is reduce(mul, args)
+        case "cast":
+            return args == [node.value]
+        case "neg":
+            return node.value is -args[0]
+        case "+":
+            return node.value is args[0] + args[1]
+        case "-":
+            return node.value is args[0] - args[1]
+        case "*":
+            return node.value is args[0] * args[1]
+        case "^":
+            atom = node.value.as_atom
+            masks = () if not isinstance(atom, Xor) else (atom.mask, atom.mask % (1 << atom.bits))
+            return isinstance(atom, Xor) and atom.value is args[0] and args[1] in masks
+        case _:
+            return node.value is _function(node.op, *args)
+
+
+def _function(op: str, left: Expr, right: Expr) -> Expr | None:
+    match op:
+        case "/" | "floordiv":
+            return left // right
+        case "%" | "mod":
+            return left % right
+        case "&":
+            return left % (right + 1)
+        case "min":
+            return minimum(left, right)
+        case "max":
+            return maximum(left, right)
+        case _:
+            return None
+
+
+def _targets(computed: Computed) -> tuple[Expr, ...]:
+    """Of the place of an element: its indices, and the sums on the way to its place; all lie within the array's bytes."""
+    load = computed.load
+    if load is None:
+        return ()
+    shape, strides = load.buffer.shape, load.buffer.strides
+    if strides is not None:
+        terms = [index * stride for index, stride in zip(load.index, strides, strict=True)]
+        sums = [reduce(lambda a, b: a + b, terms[: at + 1]) for at in range(len(terms))]
+        return tuple(dict.fromkeys((*load.index, *strides, *terms, *sums)))
+    found, total, count = list[Expr](), expr(0), expr(1)
+    for index, extent in joined(load.index, shape):
+        found += [index, extent, total * extent, total * extent + index]
+        total, count = total * extent + index, count * extent
+    return tuple(dict.fromkeys((*found, *load.index, *shape)))
+
+
+def _enter(each: Around, ends: dict[Sym, Ends], tops: dict[Sym, Expr], given: list[Formula], bounds: list[Polynomial]) -> None:
+    """What holds inside of something."""
+    match each:
+        case Turn(sym, lo, hi, blocks):
+            low, high = spans.ends_of(lo, ends)[0], spans.ends_of(hi, ends)[1] - 1
+            if blocks:
+                high = min(high, LAST_BLOCK)
+                bounds.append(_shared_out(hi))
+            top = spans.above(hi - 1, tops, ends)
+            ends[sym] = low, high
+            if top is not None:
+                tops[sym] = top
+            given += [Ge(expr(sym) - lo), Ge(hi - 1 - sym)]
+            spans.narrowed(ends, [hi - 1 - lo, *((expr(factor) - 1) for factor in _factors(hi - lo))])
+        case Test(condition):
+            spans.narrowed(ends, [fact for part in conjuncts(condition) for fact in _less(part)])
+            found = test(condition)
+            given += [] if found is None else [found]
+        case Datum(sym, dtype):
+            signed = dtype.kind is Kind.INT
+            ends[sym] = (-(1 << dtype.bits - 1), (1 << dtype.bits - 1) - 1) if signed else (0, (1 << dtype.bits) - 1)
+        case Named(sym, value):
+            ends[sym] = spans.ends_of(value, ends)
+            top = spans.above(value, tops, ends)
+            if top is not None:
+                tops[sym] = top
+            given += [Ge(expr(sym) - value), Ge(value - sym)]
+
+
+def _factors(extent: Expr) -> Iterator[Sym]:
+    """The symbols of an extent that is a product: where it is not empty, none that is not negative is 0."""
+    if len(extent.terms) == 1 and extent.constant == 0 and extent.terms[0][1] > 0:
+        yield from (atom for atom in extent.terms[0][0] if isinstance(atom, Sym))
+
+
+def _less(condition: Value) -> Iterator[Expr]:
+    """What is at least 0 where a comparison of indices holds."""
+    match condition:
+        case Op("lt" | "le" as name, (Index(left), Index(right))):
+            yield right - left - (name == "lt")
+        case Op("gt" | "ge" as name, (Index(left), Index(right))):
+            yield left - right - (name == "gt")
+        case _:
+            pass
+
+
+def _facts(require: Compare) -> Iterator[Expr]:
+    difference = require.left - require.right
+    if require.op in (">", ">=", "=="):
+        yield difference - (require.op == ">")
+    if require.op in ("<", "<=", "=="):
+        yield -difference - (require.op == "<")
+
+
+def _between(sym: Sym, ends: Ends) -> Iterable[Formula]:
+    low, high = ends
+    return [
+        *([Ge(expr(sym) - low)] if isinstance(low, int) else []),
+        *([Ge(high - expr(sym))] if isinstance(high, int) else []),
+    ]
+
+
+def _spans(plan: Plan) -> Iterator[Polynomial]:
+    """The bytes of dense arrays, as launchers count them."""
+    for buffer in dict.fromkeys((*plan.params, *plan.results, *plan.workspace)):
+        if buffer.strides is None:
+            yield reduce(mul, buffer.shape, expr(buffer.dtype.bytes)), MOST_BYTES
+
+
+def _shared_out(extent: Expr) -> Polynomial:
+    """What a grid's axis shares out: of ⌊x / d⌋ blocks x, as a launch has no more than an `int` says."""
+    atom = extent.as_atom
+    if isinstance(atom, FloorDiv) and atom.den.is_constant and atom.den.constant > 0:
+        return atom.num, (LAST_BLOCK + 2) * atom.den.constant - 1
+    return extent, LAST_BLOCK + 1
+
+
+def _numbers(steps: Iterable[HostStep]) -> Iterator[Sym]:
+    """What the host gives kernels beside sizes: how often a loop has turned, where a slab of a grid begins."""
+    for kernel in kernels(tuple(steps)):
+        yield from kernel.sizes

@@ -1,0 +1,207 @@
+"""Ranges of index expressions, for the verifier alone: what compiles them has its own (`affine.ranges`, `affine.magnitude`).
+
+Two kinds, both sound wherever the expression is computed: an interval of numbers, and a polynomial of sizes from above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import reduce
+from math import inf
+from operator import add
+from typing import TypeAlias, assert_never
+
+from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, combination, expr
+
+Ends: TypeAlias = tuple[int | float, int | float]
+"""The least and the greatest value, infinite where there is none."""
+
+ANY: Ends = (-inf, inf)
+
+
+def ends_of(value: Expr, known: Mapping[Sym, Ends]) -> Ends:
+    """The interval of a sum of products, each symbol in its own."""
+    total: Ends = value.constant, value.constant
+    for monomial, coefficient in value.terms:
+        product: Ends = coefficient, coefficient
+        for atom in monomial:
+            product = times(product, _atom(atom, known))
+        total = plus(total, product)
+    return total
+
+
+def plus(a: Ends, b: Ends) -> Ends:
+    """The interval of a sum."""
+    return a[0] + b[0], a[1] + b[1]
+
+
+def minus(a: Ends, b: Ends) -> Ends:
+    """The interval of a difference."""
+    return a[0] - b[1], a[1] - b[0]
+
+
+def times(a: Ends, b: Ends) -> Ends:
+    """The interval of a product. No value is infinite, so 0 times one without an end is 0."""
+    corners = [x * y if x and y else 0 for x in a for y in b]
+    return min(corners), max(corners)
+
+
+def divided(a: Ends, b: Ends) -> Ends:
+    """The interval of a floored quotient, a quotient by 0 being 0."""
+    if b[0] >= 1 and a[0] >= 0:
+        return _floor(a[0], b[1]), _floor(a[1], b[0])
+    if b[0] >= 1:
+        return min(_floor(a[0], b[0]), _floor(a[0], b[1])), max(_floor(a[1], b[0]), _floor(a[1], b[1]))
+    most = max(abs(a[0]), abs(a[1]))  # no divisor makes it greater, and a floor adds no more than up to −1
+    return -max(most, 1), most
+
+
+def remainder(a: Ends, b: Ends) -> Ends:
+    """The interval of a floored remainder, a remainder by 0 being 0."""
+    least, most = min(b[0] + 1, 0), max(b[1] - 1, 0)
+    if a[0] >= 0 and b[0] >= 0:
+        return 0, min(most, a[1])
+    return least, most
+
+
+def least(a: Ends, b: Ends) -> Ends:
+    """The interval of a minimum."""
+    return min(a[0], b[0]), min(a[1], b[1])
+
+
+def greatest(a: Ends, b: Ends) -> Ends:
+    """The interval of a maximum."""
+    return max(a[0], b[0]), max(a[1], b[1])
+
+
+def swizzled(a: Ends, bits: int) -> Ends:
+    """The interval of a number whose lowest bits are changed."""
+    size = 1 << bits
+    return (a[0] if a[0] == -inf else a[0] // size * size), (a[1] if a[1] == inf else a[1] // size * size + size - 1)
+
+
+def meet(a: Ends, b: Ends) -> Ends:
+    """What lies in both."""
+    return max(a[0], b[0]), min(a[1], b[1])
+
+
+def narrowed(known: dict[Sym, Ends], facts: Iterable[Expr]) -> dict[Sym, Ends]:
+    """The intervals of symbols where every one of `facts` is at least 0, by one symbol of each fact at a time."""
+    for fact in facts:
+        for monomial, coefficient in fact.terms:
+            sym = monomial[0]
+            if len(monomial) > 1 or not isinstance(sym, Sym) or sym not in known:
+                continue
+            rest = ends_of(fact - expr(sym) * coefficient, known)[1]
+            if isinstance(rest, float):
+                continue
+            lo, hi = known[sym]
+            if coefficient > 0:
+                known[sym] = max(lo, -(rest // coefficient)), hi
+            else:
+                known[sym] = lo, min(hi, rest // -coefficient)
+    return known
+
+
+def above(value: Expr, tops: Mapping[Sym, Expr], known: Mapping[Sym, Ends]) -> Expr | None:
+    """A polynomial of sizes that is at least `value`: each loop's symbol at its greatest. None where none is found."""
+    total = expr(value.constant)
+    for monomial, coefficient in value.terms:
+        plain = all(_atom(atom, known)[0] >= 0 for atom in monomial)
+        if plain and coefficient < 0:
+            continue  # what is subtracted is not negative, and may be left out
+        product = expr(abs(coefficient))
+        match monomial:
+            case (FloorDiv(num, den),) if coefficient > 0 and not plain and ends_of(den, known)[0] >= 1:
+                top = above(num, tops, known)  # which the quotient exceeds only below 0
+                if top is None:
+                    return None
+                total = total + product * _positive(top)
+                continue
+            case _:
+                pass
+        for atom in monomial:
+            top = _top(atom, tops, known) if plain else _size(atom, tops, known)
+            if top is None:
+                return None
+            product = product * top
+        total = total + product
+    return total
+
+
+def _top(atom: Atom, tops: Mapping[Sym, Expr], known: Mapping[Sym, Ends]) -> Expr | None:
+    """The same of one atom, which is not negative."""
+    match atom:
+        case Sym():
+            return tops.get(atom)
+        case FloorDiv() if ends_of(atom.num, known)[0] >= 0:
+            return above(atom.num, tops, known)
+        case Mod() if ends_of(atom.den, known)[0] >= 1:
+            return above(atom.den - 1, tops, known)
+        case Min():
+            return next((top for arg in atom.args if (top := above(arg, tops, known)) is not None), None)
+        case _:
+            return _size(atom, tops, known)
+
+
+def _size(atom: Atom, tops: Mapping[Sym, Expr], known: Mapping[Sym, Ends]) -> Expr | None:
+    """A polynomial with no negative coefficient that is at least |atom|."""
+    match atom:
+        case Sym() if known.get(atom, ANY)[0] >= 0 and atom in tops:
+            return _positive(tops[atom])
+        case Sym():
+            most = max(map(abs, known.get(atom, ANY)))
+            return expr(most) if isinstance(most, int) else None
+        case FloorDiv(part, _) | Mod(_, part):  # a quotient is no greater than what is divided, a remainder than what divides
+            return _both(part, tops, known)
+        case Min() | Max():
+            sizes = [_both(arg, tops, known) for arg in atom.args]
+            found = [size for size in sizes if size is not None]
+            return reduce(add, found) if len(found) == len(sizes) else None
+        case Xor():
+            size = _both(atom.value, tops, known)
+            return None if size is None else size + (1 << atom.bits)
+        case _:
+            assert_never(atom)
+
+
+def _both(value: Expr, tops: Mapping[Sym, Expr], known: Mapping[Sym, Ends]) -> Expr | None:
+    up, down = above(value, tops, known), above(-value, tops, known)
+    return None if up is None or down is None else _positive(up) + _positive(down)
+
+
+def _positive(value: Expr) -> Expr:
+    return combination(max(value.constant, 0), ((monomial, c) for monomial, c in value.terms if c > 0))
+
+
+def is_no_more(value: Expr, bound: Expr) -> bool:
+    """Whether a polynomial of sizes, which are not negative, is never more than another: coefficient by coefficient."""
+    rest = bound - value
+    plain = all(isinstance(atom, Sym) for monomial, _ in rest.terms for atom in monomial)
+    return plain and rest.constant >= 0 and all(coefficient >= 0 for _, coefficient in rest.terms)
+
+
+def _atom(atom: Atom, known: Mapping[Sym, Ends]) -> Ends:
+    match atom:
+        case Sym():
+            return known.get(atom, ANY)
+        case FloorDiv():
+            return divided(ends_of(atom.num, known), ends_of(atom.den, known))
+        case Mod():
+            return remainder(ends_of(atom.num, known), ends_of(atom.den, known))
+        case Min() | Max():
+            join = least if isinstance(atom, Min) else greatest
+            first, *rest = (ends_of(arg, known) for arg in atom.args)
+            for other in rest:
+                first = join(first, other)
+            return first
+        case Xor():
+            return swizzled(ends_of(atom.value, known), atom.bits)
+        case _:
+            assert_never(atom)
+
+
+def _floor(a: int | float, b: int | float) -> int | float:
+    if isinstance(a, float):
+        return a
+    return (0 if a >= 0 else -1) if isinstance(b, float) else a // b

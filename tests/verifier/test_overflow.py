@@ -1,0 +1,182 @@
+"""No integer of a plan leaves its width: what is shown of right plans, and what is said where the compiler is wrong."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from texpr.affine import typed as trees
+from texpr.affine.expr import Expr, Sym, expr, maximum, minimum, xor
+from texpr.affine.typed import Typed
+from texpr.driver import lower, parse
+from texpr.ir import arithmetic
+from texpr.ir.kernel import Plan
+from texpr.ir.program import Compare
+from texpr.ir.proof import Obligation, Verdict
+from texpr.support.limits import LARGEST_SIZE, MOST_INDEX, Width
+from texpr.support.record import replace
+from texpr.verifier import spans
+from texpr.verifier.overflow import overflows
+
+READ = "fn f(x: i8[n]): i8[n] {{ new y: i8[n]\n par n |i| {{ y[i] = x[{}] }}\n return y }}"
+BELOW = {
+    "min": READ.format("min(i, n * n * n)"),
+    "quotient": READ.format("(i * n * n + i) / (n * n + 1)"),
+    "remainder": READ.format("(i * n * n * n + i) % n"),
+    "flat": "fn f(x: f32[n * m * k]): f32[n, m, k] { new y: f32[n, m, k]\n par n |i| { par m |j| { par k |l| {"
+    " y[i, j, l] = x[(i * m + j) * k + l] } } }\n return y }",
+    "empty": "fn f(x: i8[n], w: i8[z]): i8[n * n * n, z] { new y: i8[n * n * n, z]\n"
+    " par n * n * n |i| { par z |j| { y[i, j] = w[j] } }\n return y }",
+    "host loop": "fn f(x: f32[n]): f32[n] { new y: f32[n]\n par n |i| { y[i] = x[i] }\n"
+    " seq n * n |t| { par n |i| { y[i] = y[n - 1 - i] * 0.5 } }\n return y }",
+}
+
+
+def plan_of(text: str, target: str) -> Plan:
+    """The plan of the one function of a text."""
+    return lower(parse(text).functions[0], target).plan
+
+
+def open_of(plan: Plan) -> list[Obligation]:
+    """What is not proved."""
+    return [each for each in overflows(plan) if each.verdict is not Verdict.PROVED]
+
+
+@pytest.mark.parametrize("target", ["cpu", "sm_90a"])
+@pytest.mark.parametrize("name", [name for name in BELOW if name != "host loop"])
+def test_what_exceeds_64_bits_is_computed_wider_or_bounded(name: str, target: str) -> None:
+    plan = plan_of(BELOW[name], target)
+    assert open_of(plan) == []
+
+
+def test_a_loop_of_the_host_turns_as_often_as_an_int_says() -> None:
+    plan = plan_of(BELOW["host loop"].replace("y[n - 1 - i] * 0.5", "y[i] * 0.5"), "cpu")
+    assert open_of(plan) == []
+
+
+def test_an_array_that_may_be_empty_brings_no_sizes_that_overflow() -> None:
+    """z = 0 lets any n pass but for the bound."""
+    plan = plan_of(BELOW["empty"], "cpu")
+    assert any(str(bound.left).count("n * n * n") and bound.right.constant == MOST_INDEX for bound in plan.bounds)
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("target", ["cpu", "sm_90a"])
+@pytest.mark.parametrize("name", ["min", "quotient", "remainder"])
+def test_no_integer_of_64_bits_for_one_of_128(name: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of(BELOW[name], target)
+    narrow: Callable[..., Typed] = trees._step  # pyright: ignore[reportPrivateUsage]
+
+    def step(*args: object) -> Typed:
+        found = narrow(*args)
+        return replace(found, width=min(found.width, Width.LONG, key=lambda w: w.value))
+
+    monkeypatch.setattr(trees, "_step", step)
+    assert open_of(plan)
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("target", ["cpu", "sm_90a"])
+def test_no_integer_of_32_bits_for_one_of_64(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of(
+        "fn f(x: f32[n, m]): f32[m, n] { new y: f32[m, n]\n par m |i| { par n |j| { y[i, j] = x[j, i] } }\n return y }", target
+    )
+    assert open_of(plan) == []
+    narrow: Callable[..., Typed] = trees._step  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(trees, "_step", lambda *args: replace(narrow(*args), width=Width.INT))
+    assert open_of(plan)
+
+
+@pytest.mark.planted
+def test_no_plan_without_its_bounds() -> None:
+    plan = plan_of(BELOW["empty"], "cpu")
+    assert plan.bounds and open_of(plan) == []
+    assert open_of(replace(plan, bounds=()))
+    loose = tuple(replace(bound, right=expr(2**80)) for bound in plan.bounds)
+    assert open_of(replace(plan, bounds=loose))
+
+
+@pytest.mark.planted
+def test_no_division_that_truncates_what_may_be_negative(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of(READ.format("max((i - 2 * n) / 3, 0)"), "cpu")
+    assert open_of(plan) == []
+    division: Callable[..., Typed] = trees._division  # pyright: ignore[reportPrivateUsage]
+
+    def truncated(*args: object) -> Typed:
+        found = division(*args)
+        return replace(found, op="/") if found.op == "floordiv" else found
+
+    monkeypatch.setattr(trees, "_division", truncated)
+    assert open_of(plan)
+
+
+@pytest.mark.planted
+def test_no_tree_that_computes_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of(BELOW["flat"], "cpu")
+    right: Callable[..., Typed] = arithmetic.place  # type: ignore[attr-defined]
+    monkeypatch.setattr(arithmetic, "place", lambda *args, **how: replace(right(*args, **how), op="-"))
+    assert all(each.verdict is Verdict.REFUSED for each in open_of(plan)) and open_of(plan)
+
+
+def test_a_requirement_is_no_bound_that_launchers_can_trust_before_it_is_checked() -> None:
+    """Conditions are computed before they hold: they may not be used for themselves."""
+    plan = plan_of(READ.format("i"), "cpu")
+    n = expr(Sym("n"))
+    five = replace(plan, requires=(Compare("<=", n * n * n * n * n, expr(9)),))
+    assert open_of(five)
+
+
+def random_value(rng: random.Random, names: list[Sym], depth: int) -> Expr:
+    """An index expression of these symbols."""
+    if depth == 0 or rng.random() < 0.2:
+        return expr(rng.choice(names)) if rng.random() < 0.7 else expr(rng.choice([-3, 0, 1, 7, 64, 2**20]))
+    a, b = random_value(rng, names, depth - 1), random_value(rng, names, depth - 1)
+    match rng.randrange(8):
+        case 0:
+            return a + b
+        case 1:
+            return a - b
+        case 2:
+            return a * b if len(a.terms) * len(b.terms) < 6 else a
+        case 3:
+            return a // (b if b is not expr(0) else expr(3))
+        case 4:
+            return a % (b if b is not expr(0) else expr(3))
+        case 5:
+            return minimum(a, b)
+        case 6:
+            return maximum(a, b)
+        case _:
+            return xor(a, b, rng.choice([1, 4]))
+
+
+def test_ranges_and_polynomials_hold_at_every_point_tried() -> None:
+    """`spans` against numbers: intervals, and polynomials of sizes, hold where the expression has a value."""
+    rng = random.Random(5)
+    n, m, i, d = (Sym(name) for name in "nmid")
+    tried = bounded = 0
+    for _ in range(4000):
+        value = random_value(rng, [n, m, i, d], 3)
+        ends: dict[Sym, spans.Ends] = {n: (0, LARGEST_SIZE), m: (0, LARGEST_SIZE), i: (0, LARGEST_SIZE - 1), d: (-9, 9)}
+        tops = {n: expr(n), m: expr(m), i: expr(n) - 1}
+        low, high = spans.ends_of(value, ends)
+        top = spans.above(value, tops, ends)
+        for _ in range(6):
+            point = {
+                n: rng.choice([1, 2, 5, 1000, LARGEST_SIZE]),
+                m: rng.choice([0, 1, 3, LARGEST_SIZE]),
+                d: rng.randint(-9, 9),
+            }
+            point[i] = rng.choice([0, point[n] - 1, rng.randrange(point[n])])
+            try:
+                number = value.evaluate(point)
+            except ZeroDivisionError:
+                continue
+            tried += 1
+            assert low <= number <= high, (str(value), point)
+            if top is not None:
+                bounded += 1
+                assert number <= top.evaluate(point), (str(value), str(top), point)
+    assert tried > 5000 and bounded > 1000
