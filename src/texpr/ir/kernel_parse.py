@@ -23,7 +23,7 @@ _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 
 def parse_plan(text: str, name: str = "<plan>") -> k.Plan:
     """The plan that `text` describes. E0581 where it describes none."""
-    return _PlanParser(Scanner(text, name)).plan()
+    return PlanParser(Scanner(text, name)).plan()
 
 
 def parse_kernel(text: str, name: str = "<kernel>") -> k.Kernel:
@@ -50,8 +50,8 @@ def _buffer(scan: Scanner, clause: str) -> Buffer:
     return Buffer(name, of, shape, role, strides, align, scan.span(start))
 
 
-class _PlanParser:
-    """Steps name kernels that are written below them, so kernels are read first."""
+class PlanParser:
+    """Reads one plan. Steps name kernels that are written below them, so kernels are read first."""
 
     def __init__(self, scan: Scanner):
         self.scan = scan
@@ -59,6 +59,7 @@ class _PlanParser:
         self.kernels: dict[str, k.Kernel] = {}
 
     def plan(self) -> k.Plan:
+        """The plan that is the whole text."""
         scan, start = self.scan, self.scan.next.start
         scan.expect("plan")
         name = scan.name()

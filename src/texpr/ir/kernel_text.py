@@ -20,7 +20,7 @@
             | "if" value ["uniform"] block ["else" block]
             | "let" NAME ":" TYPE "=" value | NAME "=" value | element "=" value
             | "atomic" element OP "=" value ["at" LEVEL]
-            | "barrier" LEVEL ["lanes" INT] ["part" INT] ["covers" KIND (NAME | STRING) ["carried" NAME], …]
+            | "barrier" LEVEL ["lanes" INT] ["part" INT] ["covers" KIND (NAME | STRING) ["from" INT] ["to" INT] ["carried" NAME], …]
             | "exchange" NAME "=" ref "^" INT ["shift" index] ["width" INT] | "shuffle" NAME "=" element "lane" index
             | "vector" NAME, … "=" element | "vector" element "=" value, …
             | "copy" element "=" element ["when" value] "count" INT
@@ -127,7 +127,7 @@ def _fact(fact: Compare) -> str:
 
 
 def _kernel_lines(kernel: k.Kernel) -> Iterator[str]:
-    yield f"kernel {kernel.name}{_line(kernel.span)}"
+    yield f"kernel {kernel.name}{_place(kernel.span)}"
     yield from (f"    buffer {_buffer(b, 'buffer')}" for b in kernel.buffers)
     yield from (f"    scalar {_buffer(b, 'scalar')}" for b in kernel.scalars)
     yield from _names("size", kernel.sizes)
@@ -258,3 +258,8 @@ def _simple(stmt: k.Leaf, types: Types) -> str:
 def _line(span: Span) -> str:
     """Where it comes from, as a comment."""
     return "" if span.source is NOWHERE.source else f"  -- line {span.line}"
+
+
+def _place(span: Span) -> str:
+    """The line and the column."""
+    return "" if span.source is NOWHERE.source else f"{_line(span)}, column {span.source.position(span.start)[1]}"

@@ -127,6 +127,10 @@ class Scanner:
         """From offset `start` to the end of what was read last."""
         return Span(self._source, start, self._tokens[self._at - 1].end)
 
+    def place(self, line: int | None, start: int) -> Span:
+        """The place that a line of the text's origin is, which nobody knows here: as `span`."""
+        return self.span(start)
+
     def text_after(self, count: int) -> str:
         """The text of the token `count` places after the next."""
         return self._tokens[min(self._at + count, len(self._tokens) - 1)].text

@@ -30,8 +30,8 @@ def _covered(scan: Scanner) -> t.Covered:
     start = scan.next.start
     kind = scan.name()
     buffer = str(json.loads(scan.take().text)) if scan.next.kind == "string" else scan.name()
-    span = scan.span(start)
-    return t.Covered(kind, buffer, span, span, named(scan) if option(scan, "carried") else None)
+    source, sink = (scan.place(scan.integer() if option(scan, word) else None, start) for word in ("from", "to"))
+    return t.Covered(kind, buffer, source, sink, named(scan) if option(scan, "carried") else None)
 
 
 class TransferParser:

@@ -10,6 +10,7 @@ from texpr.ir import transfer as t
 from texpr.ir.scanner import is_name
 from texpr.ir.value import Value
 from texpr.ir.value_text import Types, list_text, value_text
+from texpr.support.span import NOWHERE
 
 
 def transfer_text(stmt: t.Transfer, types: Types) -> str:
@@ -86,4 +87,6 @@ def covers_text(covers: tuple[t.Covered, ...]) -> str:
 def _covered(covered: t.Covered) -> str:
     carried = "" if covered.carried is None else f" carried {covered.carried}"
     name = covered.buffer if is_name(covered.buffer) else json.dumps(covered.buffer)
-    return f"{covered.kind} {name}{carried}"
+    ends = (("from", covered.source), ("to", covered.sink))
+    lines = "".join(f" {word} {span.line}" for word, span in ends if span.source is not NOWHERE.source)
+    return f"{covered.kind} {name}{lines}{carried}"

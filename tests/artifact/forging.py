@@ -1,0 +1,94 @@
+"""What somebody does to an artifact who can edit every file of it: hashes are made to fit again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from texpr import artifact
+from texpr.artifact.place import SUMS, sums
+from texpr.support.diagnostic import TexprError
+
+Edit = Callable[[Path], None]
+
+
+def files_of(directory: Path) -> dict[str, bytes]:
+    """Every plain file but the hashes, by path."""
+    found = (path for path in sorted(directory.rglob("*")) if path.is_file() and not path.is_symlink())
+    return {str(path.relative_to(directory)): path.read_bytes() for path in found if path.name != SUMS}
+
+
+def mend(directory: Path) -> Path:
+    """Hashes of what is there now."""
+    (directory / SUMS).write_bytes(sums(files_of(directory)))
+    return directory
+
+
+def forged(built: Path, to: Path, edit: Edit) -> Path:
+    """A copy that was edited, with hashes that fit."""
+    shutil.copytree(built, to, symlinks=True)
+    edit(to)
+    return mend(to)
+
+
+def put(directory: Path, texts: Mapping[str, str | bytes | None]) -> Path:
+    """Files by path, written or deleted, the hashes made to fit."""
+    for path, text in texts.items():
+        file = directory / path
+        if text is None:
+            file.unlink()
+        else:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(text.encode() if isinstance(text, str) else text)
+    return mend(directory)
+
+
+def swap(directory: Path, file: str, old: str, new: str, count: int = 1) -> None:
+    """One text for another in one file."""
+    path = directory / file
+    text = path.read_text(encoding="utf-8")
+    assert old in text, (file, old)
+    path.write_text(text.replace(old, new, count), encoding="utf-8")
+
+
+def refusal(directory: Path, code: str = "E0821", **how: object) -> list[str]:
+    """What `verify` says is wrong."""
+    with pytest.raises(TexprError) as refused:
+        artifact.verify(directory, **how)  # pyright: ignore[reportArgumentType]
+    (found,) = refused.value.diagnostics
+    assert found.code == code, found
+    return [note.text for note in found.notes]
+
+
+def edits(path: str, data: bytes) -> Iterator[tuple[str, Edit]]:
+    """Edits of one file, each of another kind."""
+
+    def write(new: bytes) -> Edit:
+        return lambda directory: (directory / path).write_bytes(new) and None
+
+    middle = len(data) // 2
+    yield "a bit", write(data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :])
+    yield "cut short", write(data[:middle])
+    yield "a byte more", write(data + b"\n")
+    yield "deleted", lambda directory: (directory / path).unlink()
+    yield "a link", lambda directory: _link(directory / path)
+    yield "another beside it", lambda directory: (directory / path).with_name("decoy_" + Path(path).name).write_bytes(data) and None
+    lines = data.split(b"\n")
+    if len(lines) > 3:
+        at = len(lines) // 2
+        yield "a line removed", write(b"\n".join([*lines[:at], *lines[at + 1 :]]))
+        yield "a line doubled", write(b"\n".join([*lines[:at], lines[at], *lines[at:]]))
+        if pair := next((i for i in range(at, len(lines) - 1) if lines[i] != lines[i + 1]), None):
+            yield "lines swapped", write(b"\n".join([*lines[:pair], lines[pair + 1], lines[pair], *lines[pair + 2 :]]))
+
+
+def _link(path: Path) -> None:
+    """The file, elsewhere, and a link to it."""
+    away = path.parent.parent.parent / f"away_{path.name}"
+    away.write_bytes(path.read_bytes())
+    path.unlink()
+    os.symlink(away, path)
