@@ -83,14 +83,15 @@ def build(
     name: str | None = None,
     jobs: int = 1,
     progress: Progress = lambda done: None,
+    sign: str | Path | None = None,
 ) -> artifact.Artifact:
     """An artifact with `functions` for every `target`, in `directory`, whole or not at all.
 
     `sizes` fixes sizes and consts of the functions that have them. `schedule` is chosen for each function and target, as
     `compile` does. `name` is the package's, the first function's where it is not given. `jobs`: how many processes may work at
     once, which changes nothing of what is built; they are forks of this one, so only this one works where other threads run.
-    `progress` is told what was done last. Raises `TexprError` as `compile` does, and where the folder is not ours to write
-    (E081x).
+    `progress` is told what was done last. `sign`: a file with a private key, by which the hashes are signed. Raises `TexprError`
+    as `compile` does, where the folder is not ours to write (E081x), and for the key (E0823, E0824).
     """
     expect(functions, (Function, Sequence), _FUNCTION)
     chosen = (functions,) if isinstance(functions, Function) else tuple(functions)
@@ -100,12 +101,13 @@ def build(
     expect(sizes, (Mapping, NoneType), _SIZES)
     expect(jobs, int, "jobs must be an integer")
     targets = (target,) if isinstance(target, str) else tuple(dict.fromkeys(target))
+    signer = None if sign is None else artifact.signer(Path(sign))
     title = name if name is not None else chosen[0].name if chosen else "empty"
     tools = Toolchain(this_machine(jobs))
     artifact.refuse_early(tools, targets if chosen else (), Path(directory))
     made = parts(chosen, targets, sizes, _record(schedule), jobs, progress)
     progress("the compilers of this machine")
-    return artifact.build(tools, title, made, Path(directory), version=__version__)
+    return artifact.build(tools, title, made, Path(directory), version=__version__, sign=signer)
 
 
 def parts(
@@ -126,7 +128,7 @@ def parts(
         function, machine, chosen = wanted[at]
 
         def show(compiled: Compiled) -> artifact.Shown:
-            return artifact.show(compiled.function, compiled.plan, compiled.source, compiled.written)
+            return artifact.show(compiled.function, compiled.plan, compiled.written)
 
         _, shown = _kept(function, machine, own(function, sizes), chosen, show)
         return json.dumps(as_dict(shown)).encode()

@@ -1,25 +1,28 @@
 """The package that a build leaves: headers, sources, libraries, packages for C++ and Rust, manifest and hashes.
 
-`build` writes it whole or not at all, and the same input gives the same bytes; `verify` rechecks it.
+`build` writes it whole or not at all, and the same input gives the same bytes; `verify` derives and proves it again.
 """
 
 from texpr.artifact.build import Artifact, build, refuse_early
 from texpr.artifact.proofs import show
-from texpr.artifact.recheck import believed
+from texpr.artifact.signature import signer, signs
 from texpr.artifact.sources import Part, Shown, shipped
-from texpr.artifact.told import believed_schedules, counts
-from texpr.artifact.verify import verify
+from texpr.artifact.told import believed_schedules, counts, open_plans
+from texpr.artifact.verify import Verified, verify
 
 __all__ = [
     "Artifact",
     "Part",
     "Shown",
-    "believed",
+    "Verified",
     "believed_schedules",
     "build",
     "counts",
+    "open_plans",
     "refuse_early",
     "shipped",
     "show",
+    "signer",
+    "signs",
     "verify",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from hashlib import sha256
 from typing import Any, TypeAlias
 
 from texpr.ir import kernel as k
@@ -77,13 +78,18 @@ def proofs_text(proofs: Mapping[str, Sequence[Data]]) -> str:
     return proof_text({target: sorted(each, key=lambda proof: str(proof["function"])) for target, each in proofs.items()})
 
 
-def with_schedule(proof: Proof, schedule: Proof | None) -> Data:
-    """The data of a proof, with that of its schedule, if there is one: that the program as laid out is the one as written."""
+def of_texts(proof: Proof, schedule: Proof | None, shipped: Mapping[str, str | None]) -> Data:
+    """The data of a proof, with that of its schedule, if there is one: that the program as laid out is the one as written.
+
+    `shipped`: the texts that it is a proof of, by kind; the proof names their hashes, so that it is one of no others.
+    """
+    of = {kind: sha256(text.encode()).hexdigest() for kind, text in sorted(shipped.items()) if text is not None}
+    data = {**proof.data, "of": of}
     if schedule is None:
-        return proof.data
+        return data
     verdict = "believed" if schedule.of(Verdict.UNDECIDED) else "proved"
     told = {"verdict": verdict, **{name: schedule.data[name] for name in ("counts", "obligations")}}
-    return {**proof.data, "schedule": told}
+    return {**data, "schedule": told}
 
 
 def may_be_open(function: Function) -> bool:

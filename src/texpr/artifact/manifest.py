@@ -7,43 +7,52 @@ from collections.abc import Mapping, Sequence
 
 from texpr.affine.expr import Sym
 from texpr.artifact.header import promise
+from texpr.artifact.record import RESOURCES, Recorded
 from texpr.artifact.sources import Part
-from texpr.artifact.tools import DeviceCode
 from texpr.backends.c.arguments import Argument, arguments, distinct, function_name
 from texpr.backends.c.types import PUBLIC_NAMES
 from texpr.ir.kernel import Kernel, Plan, kernels
+from texpr.ir.origin import Origin
 from texpr.ir.program import Compare
 from texpr.isa.levels import Level
 
-FORMAT = "texpr-artifact 2"
+FORMAT = "texpr-artifact 3"
 """What `format` says; a later, incompatible manifest will say something else."""
 
 
-def print_manifest(
-    name: str, version: str, parts: Sequence[Part], binaries: Mapping[tuple[str, str], DeviceCode], tools: Mapping[str, str]
-) -> str:
-    """The manifest. `binaries`: by function and target; `tools`: versions of what built it."""
+def print_manifest(record: Recorded, parts: Sequence[Part]) -> str:
+    """The manifest: what follows from plans, and what was recorded. `texpr.artifact.record` reads the latter back."""
     functions = [
         {
             "name": plan.name,
             "symbol": function_name(plan),
+            "source": _source(record.origins.get(plan.name)),
             "arguments": [_argument(a) for a in arguments(plan)],
             "fixed": {str(sym): value for sym, value in plan.fixed},
             "where": [_fact(fact) for fact in plan.requires],
             "assume": [promise(assume) for assume in plan.assumes],
-            "targets": {part.target: _kernels(part.plans[at], binaries.get((plan.name, part.target))) for part in parts},
+            "targets": {part.target: _kernels(part.plans[at], part.target, record) for part in parts},
         }
         for at, plan in enumerate(parts[0].plans)
     ]
     whole = {
         "format": FORMAT,
-        "name": name,
-        "texpr": version,
+        "name": record.name,
+        "texpr": record.version,
         "targets": [part.target for part in parts],
-        "tools": dict(sorted(tools.items())),
+        "tools": dict(sorted(record.tools.items())),
+        "flags": {what: list(told) for what, told in sorted(record.flags.items())},
+        "libraries": list(record.libraries),
+        "fatbin": record.fatbin,
         "functions": functions,
     }
     return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+
+
+def _source(origin: Origin | None) -> dict[str, object] | None:
+    if origin is None:
+        return None
+    return {"file": origin.name, "lines": {str(number): line for number, line in sorted(origin.lines.items())}}
 
 
 def _argument(argument: Argument) -> dict[str, object]:
@@ -63,20 +72,18 @@ def _argument(argument: Argument) -> dict[str, object]:
     return described
 
 
-def _kernels(plan: Plan, binary: DeviceCode | None) -> list[dict[str, object]]:
-    return [_kernel(kernel, binary) for kernel in distinct(kernels(plan.steps))]
+def _kernels(plan: Plan, target: str, record: Recorded) -> list[dict[str, object]]:
+    found = distinct(kernels(plan.steps))
+    return [_kernel(kernel, record.used.get((plan.name, target, kernel.name), {})) for kernel in found]
 
 
-def _kernel(kernel: Kernel, binary: DeviceCode | None) -> dict[str, object]:
-    described: dict[str, object] = {
+def _kernel(kernel: Kernel, used: Mapping[str, int]) -> dict[str, object]:
+    return {
         "name": kernel.name,
         "grid": {a.dim: str(a.extent) for a in kernel.axes if a.level in (Level.GRID, Level.CORE)},
         "block": {a.dim: a.extent.constant for a in kernel.axes if a.level is Level.BLOCK},
+        **{what: used[what] for what in RESOURCES if what in used},
     }
-    for record in binary.kernels if binary is not None else ():
-        if record.kernel == kernel.name:
-            described |= record.numbers()
-    return described
 
 
 def _fact(fact: Compare) -> str:

@@ -16,6 +16,9 @@ SUMS = "SHA256SUMS"
 
 MANIFEST = "manifest.json"
 
+SIGNATURE = "SHA256SUMS.sig"
+"""A signature of SHA256SUMS, of an artifact that is signed."""
+
 
 def sums(files: Mapping[str, bytes]) -> bytes:
     """The text of SHA256SUMS."""
@@ -25,8 +28,12 @@ def sums(files: Mapping[str, bytes]) -> bytes:
 
 def listed(directory: Path) -> dict[str, str]:
     """Hash by path, as SHA256SUMS in `directory` says. Raises OSError, ValueError."""
-    text = (directory / SUMS).read_bytes().decode("utf-8")
-    *lines, rest = text.split("\n")
+    return hashes((directory / SUMS).read_bytes())
+
+
+def hashes(data: bytes) -> dict[str, str]:
+    """Hash by path, as a SHA256SUMS says. Raises ValueError."""
+    *lines, rest = data.decode("utf-8").split("\n")
     if rest:
         raise ValueError(f"{SUMS} does not end with a line")
     return {path: digest for digest, path in (line.split("  ", 1) for line in lines)}
@@ -62,7 +69,7 @@ def refuse_foreign(directory: Path) -> None:
         raise error("E0810", None, f"{directory} is there, and is not a folder", help="choose another folder")
     try:
         there = {str(path.relative_to(directory)) for path in directory.rglob("*") if not path.is_dir()}
-        known = {SUMS, *listed(directory)} if there else set[str]()
+        known = {SUMS, SIGNATURE, *listed(directory)} if there else set[str]()
     except (OSError, ValueError):
         told = f"{directory} is there, and is not an artifact"
         raise error("E0810", None, told, help="choose another folder, or empty this one") from None

@@ -17,7 +17,7 @@ from texpr.backends.cuda.launcher import Image, driver_headers, print_image, pri
 from texpr.emulator import core_texts
 from texpr.emulator import headers as emulator_headers
 from texpr.ir.kernel import Plan
-from texpr.ir.kernel_parse import parse_plan
+from texpr.ir.origin import Origin, printed_plan
 from texpr.isa.registry import resolve
 from texpr.support.diagnostic import CompilerBug, error
 from texpr.support.record import Record
@@ -27,17 +27,24 @@ CPU = "cpu"
 
 
 class Shown(Record):
-    """A function for one target, proved, in a form that one process can send to another: its plan, its source, the program as
-    it was laid out (None where the language cannot say it), the tags that this is proved by, as texts; and the proof, as it
-    is written. `written`: the program before a schedule laid it out, with `notes` of what statements of the other do of it."""
+    """A function for one target, proved, in a form that one process can send to another: its plan, the program as it was laid
+    out, and the tags that the plan is proved by, as texts; and the proof, as it is written.
+
+    `written`: the program before a schedule laid it out, with `notes` of what statements of the other do of it. `origin`: the
+    file that the program is from, and the lines of it that the plan mentions; None where it is from none.
+    """
 
     plan: str
-    source: str
-    program: str | None
-    tags: str | None
+    program: str
+    tags: str
     proof: dict[str, Any]
+    origin: dict[str, Any] | None = None
     written: str | None = None
     notes: str | None = None
+
+    def printed(self) -> Plan:
+        """The plan, read back for a printer."""
+        return printed_plan(self.plan, "<plan>", None if self.origin is None else read_origin(self.origin))
 
 
 class Part(Record):
@@ -52,15 +59,18 @@ class Part(Record):
 
     def source(self, at: int) -> str:
         """The source of the function `at`."""
-        if self.shown:
-            return self.shown[at].source
         machine = resolve(self.target)
         return print_cpu(self.plans[at]) if machine.family == CPU else print_kernels(self.plans[at], machine)
 
 
 def shipped(target: str, shown: Sequence[Shown]) -> Part:
     """What is built of functions of which all that is known is what is shipped."""
-    return Part(target, tuple(parse_plan(each.plan) for each in shown), tuple(shown))
+    return Part(target, tuple(each.printed() for each in shown), tuple(shown))
+
+
+def read_origin(data: Mapping[str, Any]) -> Origin:
+    """The origin of which `data` is the plain form."""
+    return Origin(str(data["name"]), {int(number): str(line) for number, line in data["lines"].items()})
 
 
 class Variant(Record):
@@ -149,13 +159,18 @@ def image_table(found: Sequence[Variant]) -> list[Image]:
 
 def image_sources(found: Sequence[Variant], binaries: Mapping[str, DeviceCode]) -> dict[str, str]:
     """The images of one function as C arrays, a source each."""
-    texts: dict[str, str] = {}
+    codes = {(target, kind): code for target, each in binaries.items() for kind, code in (("ptx", each.ptx), ("cubin", each.cubin))}
+    return {path: print_image(symbol, codes[target, kind]) for path, (symbol, target, kind) in image_files(found).items()}
+
+
+def image_files(found: Sequence[Variant]) -> dict[str, tuple[str, str, str]]:
+    """The sources of the images of one function, by path: the name of the array, the target, and whether it is "ptx" or
+    "cubin"."""
+    files: dict[str, tuple[str, str, str]] = {}
     for image in image_table(found):
-        target = f"sm_{image.major}{image.minor}{image.suffix}"
-        data = binaries[target].ptx if image.ptx else binaries[target].cubin
-        kind = "ptx" if image.ptx else "cubin"
-        texts[f"{identifier(found[0].plan.name)}.{target}.{kind}.c"] = print_image(image.symbol, data)
-    return texts
+        target, kind = f"sm_{image.major}{image.minor}{image.suffix}", "ptx" if image.ptx else "cubin"
+        files[f"{identifier(found[0].plan.name)}.{target}.{kind}.c"] = (image.symbol, target, kind)
+    return files
 
 
 def cuda_source_headers() -> dict[str, str]:

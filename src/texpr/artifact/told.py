@@ -1,41 +1,42 @@
-"""What `proof.json` of an artifact says, for people."""
+"""What the proofs of an artifact say, for people."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from texpr.artifact.certificate import PROOF
+from texpr.artifact.certificate import Data
 
 
-def counts(directory: Path) -> dict[str, dict[str, int]]:
-    """How many obligations have which verdict, by target; none for an artifact without a proof. Those of a schedule that is
-    believed are left out."""
+def counts(proofs: Mapping[str, Sequence[Data]]) -> dict[str, dict[str, int]]:
+    """How many obligations have which verdict, by target; those of a schedule that is believed are left out."""
     found: dict[str, dict[str, int]] = {}
-    for target, proof in _proofs(directory):
+    for target, each in proofs.items():
         total = found.setdefault(target, {})
-        schedule: dict[str, Any] = proof.get("schedule", {"counts": {}})
-        own: dict[str, int] = {} if schedule.get("verdict") == "believed" else schedule["counts"]
-        for verdict, number in (*proof["counts"].items(), *own.items()):
-            total[verdict] = total.get(verdict, 0) + number
+        for proof in each:
+            schedule: dict[str, Any] = proof.get("schedule", {"counts": {}})
+            own: dict[str, int] = {} if schedule.get("verdict") == "believed" else schedule["counts"]
+            for verdict, number in (*proof["counts"].items(), *own.items()):
+                total[verdict] = total.get(verdict, 0) + number
     return found
 
 
-def believed_schedules(directory: Path) -> list[tuple[str, int]]:
+def believed_schedules(proofs: Mapping[str, Sequence[Data]]) -> list[tuple[str, int]]:
     """The functions, as TARGET/NAME, of which it is not proved that their schedules keep to what was written, and how much of
     that is open."""
-    proofs = ((target, proof, proof.get("schedule", {})) for target, proof in _proofs(directory))
     return [
-        (f"{target}/{proof['function']}", schedule["counts"]["undecided"])
-        for target, proof, schedule in proofs
-        if schedule.get("verdict") == "believed"
+        (f"{target}/{proof['function']}", proof["schedule"]["counts"]["undecided"])
+        for target, each in proofs.items()
+        for proof in each
+        if proof.get("schedule", {}).get("verdict") == "believed"
     ]
 
 
-def _proofs(directory: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    file = directory / PROOF
-    if file.exists():
-        data: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        yield from ((target, proof) for target, proofs in data["targets"].items() for proof in proofs)
+def open_plans(proofs: Mapping[str, Sequence[Data]]) -> list[tuple[str, int]]:
+    """The functions, as TARGET/NAME, of whose plans something is not proved, which their text lets pass; and how much."""
+    return [
+        (f"{target}/{proof['function']}", number)
+        for target, each in proofs.items()
+        for proof in each
+        if (number := proof["counts"]["undecided"])
+    ]

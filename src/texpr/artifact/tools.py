@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from texpr.support.diagnostic import CompilerBug
+from texpr.support.record import Record
 
 Share: TypeAlias = Callable[[Callable[[int], bytes], Sequence[str]], Iterator[bytes]]
 """Answers of a task for 0, 1, … as many as there are names, in order; other processes may find them."""
@@ -61,6 +62,12 @@ class Tools(Protocol):
         """What the compilers call themselves; with `device`, the device's too."""
         ...
 
+    def flags(
+        self, *, device: bool, told: Sequence[str] = (), openmp: bool = False, march: str = ""
+    ) -> Mapping[str, Sequence[str]]:
+        """What `library` tells the host's compiler, and with `device`, what the device's is told; of which machine all that is."""
+        ...
+
     def openmp(self) -> str | None:
         """The library that OpenMP needs at run time, if there is OpenMP."""
         ...
@@ -80,6 +87,21 @@ class Tools(Protocol):
     def fatbin(self, codes: Sequence[tuple[str, bytes, bytes]]) -> bytes | None:
         """One file with code for several targets (each a name, a cubin, PTX), or None where that cannot be made here."""
         ...
+
+
+class Made(Record):
+    """What compilers make of an artifact's sources: `files` by path, and `codes` by function and target.
+
+    `libraries`: what is to be linked beside it; `fatbin`: whether the code for all targets could be joined; `tools` and `flags`:
+    what the compilers call themselves, and what they were told.
+    """
+
+    files: Mapping[str, bytes]
+    codes: Mapping[tuple[str, str], DeviceCode]
+    libraries: tuple[str, ...]
+    fatbin: bool
+    tools: Mapping[str, str]
+    flags: Mapping[str, Sequence[str]]
 
 
 def capability(target: str) -> tuple[int, int, str]:

@@ -1,47 +1,269 @@
-"""`texpr verify DIR`: is every file of an artifact the one that was built, and are its plans proved again?"""
+"""`texpr verify DIR`: is a folder what a build of this version leaves, and are its plans proved again?
+
+Nothing that lies there is believed. Plans are proved of their programs; every other text is derived again from these plans, by
+what a build writes texts by, and compared whole; what is neither is no part of an artifact. What compilers made is compared where
+they are run again.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import json
-from pathlib import Path
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeAlias, cast
 
 from texpr import __version__
+from texpr.artifact.certificate import PROOF, Data, proofs_text
+from texpr.artifact.folder import Folder, notes, printable, read_folder
+from texpr.artifact.libraries import binary_paths, image_origins, make
 from texpr.artifact.manifest import FORMAT
-from texpr.artifact.place import MANIFEST, SUMS, listed
-from texpr.artifact.recheck import recheck
-from texpr.artifact.tools import Share, in_turn
-from texpr.support.diagnostic import Note, error
+from texpr.artifact.place import MANIFEST, SIGNATURE, SUMS, hashes, sums
+from texpr.artifact.proofs import program_text, proof_path, shipped_texts
+from texpr.artifact.recheck import FAULTS, recheck, told_of
+from texpr.artifact.record import Recorded, load_json, read_record
+from texpr.artifact.sources import Part, Shown
+from texpr.artifact.texts import texts
+from texpr.artifact.tools import Share, Tools, in_turn
+from texpr.backends.cuda.launcher import print_image
+from texpr.ir.kernel_text import plan_text
+from texpr.ir.kernel_verify import verify as require_well_formed
+from texpr.ir.origin import Origin, printed_plan
+from texpr.ir.program import Function
+from texpr.isa.registry import resolve
+from texpr.support.diagnostic import TexprError, error
+from texpr.support.record import Record
+
+Authored: TypeAlias = Callable[[str, Mapping[str, int]], Function]
+"""A function of a source, by name, at some sizes, as a build takes it. Raises TexprError."""
+
+Holds: TypeAlias = Callable[[bytes, bytes], bool]
+"""Whether a signature is one of some bytes."""
+
+CLAIMS = f"{MANIFEST} (tools, flags, registers)"
+"""What the manifest says that nothing in the artifact shows."""
 
 
-def verify(directory: Path, share: Share = in_turn) -> dict[str, Any]:
-    """The manifest of an artifact whose files are those that SHA256SUMS lists, and whose plans are proved as they were.
+class Verified(Record):
+    """An artifact that is as a build leaves it. `proofs`: those made again, by target; `not_proved`: the files that rest on
+    compilers, which were not run; `signed`: whether there is a signature, and `by_key`, whether it was found to be the key's."""
 
-    `share` says who proves. Raises `TexprError`: not an artifact (E0820), or files that are missing, changed or added, or a
-    proof that fails (E0821).
+    name: str
+    targets: tuple[str, ...]
+    functions: tuple[str, ...]
+    files: int
+    proofs: Mapping[str, Sequence[Data]]
+    not_proved: tuple[str, ...]
+    signed: bool
+    by_key: bool
+
+
+def verify(
+    directory: Path,
+    share: Share = in_turn,
+    *,
+    rebuild: Tools | None = None,
+    source: Authored | None = None,
+    key: Holds | None = None,
+) -> Verified:
+    """What `directory` holds, all of which is shown to be so, but for what compilers made: that only where they `rebuild` it.
+
+    `share` says who proves. `source`: the program must be this one; `key`: there must be a signature by this key. Raises
+    `TexprError`: not an artifact, or one of another version (E0820); more than an artifact is (E0822); files that are missing,
+    changed or added, what does not follow from the plans, a proof that fails (E0821).
     """
+    folder = read_folder(directory)
+    manifest = _manifest(directory, folder)
+
+    def require(wrong: Iterable[str]) -> None:
+        if found := [*wrong]:
+            raise error("E0821", None, f"{directory} is not as it was built", *notes(found), help="build it again")
+
+    require(_whole(folder, key))
+    _require_version(directory, manifest)
     try:
-        known = listed(directory)
-        read: object = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as reason:
-        raise error("E0820", None, f"{directory} is not an artifact: it has no readable {SUMS} and {MANIFEST}") from reason
+        record = read_record(manifest)
+    except FAULTS as why:
+        require([f"cannot be read: {MANIFEST}: {told_of(why)}"])
+        raise
+    parts, wrong = _parts(folder, record)
+    require(wrong)
+    expected, wrong = _derived(folder, record, parts)
+    require([*wrong, *_different(folder, record, parts, expected)])
+    require(() if source is None else _unlike(parts, source))
+    wrong, proofs = recheck(parts, share)
+    require(wrong)
+    if proofs_text(proofs).encode() != folder.files[PROOF]:
+        require([f"not proved as it was: {PROOF}"])
+    if rebuild is not None:
+        require(_made_otherwise(folder, record, parts, rebuild))
+    left = () if rebuild is not None else (*sorted((*binary_paths(record), *image_origins(parts))), CLAIMS)
+    signed = SIGNATURE in folder.files
+    unseen = (SIGNATURE,) if signed and key is None else ()
+    return Verified(
+        record.name, record.targets, record.functions, len(folder.files), proofs, (*left, *unseen), signed, key is not None
+    )  # fmt: skip
+
+
+def _manifest(directory: Path, folder: Folder) -> Mapping[str, Any]:
+    """The manifest, of the format of this version. Raises TexprError E0820."""
+    try:
+        read = load_json(folder.files[MANIFEST])
+        hashes(folder.files[SUMS])
+    except (ValueError, KeyError, RecursionError) as reason:
+        why = f": {told_of(reason)}" if isinstance(reason, ValueError) else ""
+        told = f"{directory} is not an artifact: it has no readable {SUMS} and {MANIFEST}{why}"
+        raise error("E0820", None, told) from reason
     manifest = cast("dict[str, Any]", read) if isinstance(read, dict) else {}
-    builder = manifest.get("texpr")
     if manifest.get("format") != FORMAT:
-        said = f"{directory} has a manifest of the format {manifest.get('format')!r}, not {FORMAT!r}"
-        other = "build it again" if builder is None else f"build it again, or verify it with texpr {builder}, which built it"
-        raise error("E0820", None, said, help=other)
-    there = {str(path.relative_to(directory)) for path in directory.rglob("*") if not path.is_dir()} - {SUMS}
-    wrong = [Note(f"missing: {path}") for path in sorted(known.keys() - there)]
-    wrong += [Note(f"not listed: {path}") for path in sorted(there - known.keys())]
-    for path in sorted(known.keys() & there):
-        if hashlib.sha256((directory / path).read_bytes()).hexdigest() != known[path]:
-            wrong.append(Note(f"changed: {path}"))
-    if not wrong:
-        wrong = [Note(found) for found in recheck(directory, share)]
-        if wrong and builder != __version__:
-            wrong.append(Note(f"texpr {builder} built it; this is {__version__}, to which its tags may mean something else"))
-    if wrong:
-        raise error("E0821", None, f"{directory} is not as it was built", *wrong, help="build it again")
+        said = f"{directory} has a manifest of the format {_short(manifest.get('format'))}, not {FORMAT!r}"
+        raise error("E0820", None, said, help=_other(manifest))
     return manifest
+
+
+def _require_version(directory: Path, manifest: Mapping[str, Any]) -> None:
+    builder = manifest.get("texpr")
+    if builder != __version__:
+        said = f"texpr {_short(builder)} built {directory}; this is {__version__}, which writes other texts"
+        raise error("E0820", None, said, help=_other(manifest))
+
+
+def _other(manifest: Mapping[str, Any]) -> str:
+    builder = manifest.get("texpr")
+    named = isinstance(builder, str) and len(builder) < 30 and builder.isascii() and builder.isprintable()
+    return f"build it again, or verify it with texpr {builder}, which built it" if named else "build it again"
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) < 60 else f"{text[:60]}…"
+
+
+def _whole(folder: Folder, key: Holds | None) -> Iterator[str]:
+    """Where files are not those whose hashes are listed, or the list is not the one that was signed."""
+    yield from folder.strange
+    signature = folder.files.get(SIGNATURE)
+    if key is not None and signature is None:
+        yield f"not signed: there is no {SIGNATURE}"
+    if key is not None and signature is not None and not key(signature, folder.files[SUMS]):
+        yield f"not signed by this key: {SUMS}"
+    there = {path: data for path, data in folder.files.items() if path not in (SUMS, SIGNATURE)}
+    known = hashes(folder.files[SUMS])
+    yield from (f"missing: {printable(path)}" for path in sorted(known.keys() - there.keys()))
+    yield from (f"not listed: {printable(path)}" for path in sorted(there.keys() - known.keys()))
+    for path in sorted(known.keys() & there.keys()):
+        if hashlib.sha256(there[path]).hexdigest() != known[path]:
+            yield f"changed: {printable(path)}"
+    if known.keys() == there.keys() and sums(there) != folder.files[SUMS]:
+        yield f"not as it is written by texpr: {SUMS}"
+
+
+def _parts(folder: Folder, record: Recorded) -> tuple[list[Part], list[str]]:
+    """The plans of an artifact with what they are proved by, for each target; and what is wrong with them."""
+    parts: list[Part] = []
+    wrong: list[str] = []
+    for target in record.targets:
+        shown = [_shown(folder, target, function, record.origins.get(function), wrong) for function in record.functions]
+        there = [each for each in shown if each is not None]
+        try:
+            plans = tuple(_plan(each, target, name, record) for each, name in zip(there, record.functions, strict=False))
+        except (TexprError, *FAULTS) as why:
+            wrong.append(f"cannot be read: a plan for {target}: {told_of(why)}")
+            continue
+        parts.append(Part(target, plans, tuple(there)))
+    return parts, wrong
+
+
+def _shown(folder: Folder, target: str, function: str, origin: Origin | None, wrong: list[str]) -> Shown | None:
+    """What is shipped of a function for a target."""
+    found: dict[str, str] = {}
+    for end in shipped_texts("", "", "", None, None):
+        path = proof_path(target, function, end)
+        try:
+            if path in folder.files:
+                found[end] = folder.files[path].decode("utf-8")
+        except ValueError as why:
+            wrong.append(f"cannot be read: {path}: {why}")
+    needed = ("plan", "te", "tags", *(("written.te", "notes") if found.keys() & {"written.te", "notes"} else ()))
+    missing = [f"missing: {proof_path(target, function, end)}" for end in needed if end not in found]
+    wrong += missing
+    if missing:
+        return None
+    file = None if origin is None else {"name": origin.name, "lines": origin.lines}
+    return Shown(found["plan"], found["te"], found["tags"], {}, file, found.get("written.te"), found.get("notes"))
+
+
+def _plan(shown: Shown, target: str, function: str, record: Recorded) -> Any:
+    """The plan of a function, well formed. Raises TexprError, CompilerBug, ValueError."""
+    path = proof_path(target, function, "plan")
+    plan = printed_plan(shown.plan, path, record.origins.get(function))
+    require_well_formed(plan, resolve(target))
+    if plan.name != function:
+        raise ValueError(f"{path} is of `{plan.name}`")
+    if plan_text(plan) != shown.plan:
+        raise ValueError(f"{path} is not as it is written by texpr")
+    return plan
+
+
+def _derived(folder: Folder, record: Recorded, parts: Sequence[Part]) -> tuple[dict[str, bytes], list[str]]:
+    """What every text must be that follows from the plans, from what is recorded, and from binaries."""
+    try:
+        found = {path: text.encode() for path, text in texts(record, parts).items()}
+        codes = {path: (symbol, folder.files.get(code)) for path, (symbol, code) in image_origins(parts).items()}
+        images = {path: print_image(symbol, data).encode() for path, (symbol, data) in codes.items() if data is not None}
+    except (TexprError, *FAULTS) as why:
+        return {}, [f"cannot be printed: {told_of(why)}"]
+    return {**found, **images}, []
+
+
+def _different(folder: Folder, record: Recorded, parts: Sequence[Part], expected: Mapping[str, bytes]) -> Iterator[str]:
+    """Files that are missing, that no build leaves, or that are not what follows."""
+    proofs = {
+        proof_path(part.target, plan.name, end)
+        for part in parts
+        for plan, shown in zip(part.plans, part.shown, strict=True)
+        for end, text in shipped_texts(shown.plan, shown.program, shown.tags, shown.written, shown.notes).items()
+        if text is not None
+    }
+    every = {*expected, *proofs, *binary_paths(record), *image_origins(parts), PROOF, SUMS}
+    folders = {str(above) for path in every for above in PurePosixPath(path).parents}
+    yield from (f"missing: {path}" for path in sorted(every - folder.files.keys()))
+    yield from (f"no part of this artifact: {printable(path)}" for path in sorted(folder.files.keys() - every - {SIGNATURE}))
+    yield from (f"no part of this artifact: {printable(path)}/" for path in sorted(folder.folders - folders))
+    for path, data in sorted(expected.items()):
+        if path in folder.files and folder.files[path] != data:
+            yield f"not what follows from its plans: {path}"
+
+
+def _unlike(parts: Sequence[Part], source: Authored) -> Iterator[str]:
+    """Programs that are not those of a source."""
+    for part in parts:
+        for plan, shown in zip(part.plans, part.shown, strict=True):
+            path = proof_path(part.target, plan.name, "te" if shown.written is None else "written.te")
+            wanted = program_text(source(plan.name, {sym.name: value for sym, value in plan.fixed}))
+            if (shown.program if shown.written is None else shown.written) != wanted:
+                yield f"not the program of the source: {path}"
+
+
+def _made_otherwise(folder: Folder, record: Recorded, parts: Sequence[Part], tools: Tools) -> Iterator[str]:
+    """Binaries, and what is said of them, that are not what the compilers of this machine make."""
+    versions = tools.versions(device=record.on == "cuda")
+    if versions != record.tools:
+        for what in sorted({*versions, *record.tools}):
+            if versions.get(what) != record.tools.get(what):
+                first = (f"{_line(found.get(what))}" for found in (record.tools, versions))
+                yield "made by another compiler: {}: {}; here it is {}".format(what, *first)
+        return
+    made = make(tools, record.name, parts)
+    used = {(f, t, usage.kernel): dict(usage.numbers()) for (f, t), code in made.codes.items() for usage in code.kernels}
+    flags = {what: tuple(told) for what, told in made.flags.items()}
+    said = ((flags, record.flags, "flags"), (used, record.used, "registers"), (made.libraries, record.libraries, "libraries"))
+    yield from (f"not what the compilers say: {what} in {MANIFEST}" for here, there, what in said if here != there)
+    if made.fatbin != record.fatbin:
+        yield f"not what the compilers make: {'a' if made.fatbin else 'no'} fatbin"
+    for path in binary_paths(record):
+        if made.files.get(path) != folder.files[path]:
+            yield f"not what the compilers make: {path}"
+
+
+def _line(text: str | None) -> str:
+    return "none" if not text else printable(text.splitlines()[0][:100])

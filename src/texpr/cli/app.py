@@ -1,6 +1,7 @@
 """The verbs, loaded when called, and what each way of failing looks like from outside.
 
-Exit codes: 0 fine; 1 the program or the data is wrong; 2 the call is wrong; 3 the compiler is wrong.
+Exit codes: 0 fine; 1 the program or the data is wrong; 2 the call is wrong; 3 the compiler is wrong; 4 (`verify`) something is
+not proved, which its text lets pass.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ VERBS: dict[str, str] = {
     "run": "Run a function on arrays.",
     "build": "Write a package that C, C++ and Rust can use.",
     "explain": "Show every decision, with its reason.",
-    "verify": "Recheck an artifact: hashes, proof, sources.",
+    "verify": "Derive and prove an artifact again.",
     "draw": "Draw a function: its IterDomains.",
     "doctor": "Show what is installed and what each target can do here.",
 }
@@ -31,7 +32,7 @@ VERBS: dict[str, str] = {
 
 WRONG_CALL = frozenset((
     "E0580", "E0707", "E0805", "E0806", "E0807", "E0810", "E0811", "E0850", "E0851", "E0852", "E0855", "E0860", "E0861",
-    "E0862", "E0863",
+    "E0862", "E0863", "E0823", "E0824",
 ))  # fmt: skip
 """Wrong calls: a file, folder, size, target or schedule that cannot be used. All other codes blame the program or the data."""
 

@@ -26,6 +26,7 @@ from texpr.support.diagnostic import TexprError
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, metavar="DIR", help="The folder to make.")
 @SIZE
 @SCHEDULE
+@click.option("--sign", type=click.Path(path_type=Path), metavar="KEY", help="Sign the hashes with this private key (PEM).")
 @JOBS
 @JSON
 @click.pass_obj
@@ -37,6 +38,7 @@ def command(
     output: Path,
     sizes: tuple[str, ...],
     schedule: str,
+    sign: Path | None,
     jobs: int,
     json: bool,
 ) -> int:
@@ -47,7 +49,7 @@ def command(
     functions, fixed = _functions(file, names, parse_sizes(sizes))
     name = identifier(functions[0].name if len(functions) == 1 else file.stem)
     with console.working(f"building {name} for {', '.join(targets)}") as progress:
-        made = build(functions, targets, output, sizes=fixed, schedule=schedule, name=name, jobs=jobs, progress=progress)
+        made = build(functions, targets, output, sizes=fixed, schedule=schedule, name=name, jobs=jobs, progress=progress, sign=sign)
     _show(console, made)
     return 0
 
@@ -71,7 +73,7 @@ def _show(console: Console, made: Artifact) -> None:
         for kernel in code.kernels:
             used = ", ".join(f"{number} {what.replace('_', ' ')}" for what, number in kernel.numbers().items() if number)
             console.say(f"  {function} for {target}: {kernel.kernel}: {used}")
-    schedules = believed_schedules(made.directory)
+    schedules = believed_schedules(made.proofs)
     tell_believed(console, schedules)
     what = {"directory": str(made.directory), "name": made.name, "targets": made.targets, "files": made.files}
     console.data({"ok": True, **what, "believed_schedules": [name for name, _ in schedules]})

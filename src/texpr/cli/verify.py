@@ -1,8 +1,10 @@
-"""`texpr verify`: is an artifact what was built, and is it proved again?"""
+"""`texpr verify`: is an artifact what a build leaves, and is it proved again?"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -10,37 +12,98 @@ import click
 
 from texpr import artifact
 from texpr.cli.console import Console
-from texpr.cli.program import JOBS
+from texpr.cli.program import JOBS, SIZE, parse_sizes, read_program
+from texpr.driver import fix
+from texpr.ir.program import Function
+from texpr.support.diagnostic import TexprError, error
+from texpr.support.record import replace
+from texpr.toolchain import Toolchain, this_machine
+from texpr.toolchain.limits import bounded
 from texpr.toolchain.workers import shared
+
+UNPROVED = 4
+"""The exit code where all is as it was built, but something is not proved, which its text lets pass."""
 
 
 @click.command("verify")
 @click.argument("directory", type=click.Path(path_type=Path))
+@click.option("--rebuild", is_flag=True, help="Run the compilers again, and compare what they make.")
+@click.option(
+    "--source", type=click.Path(path_type=Path), metavar="FILE.te", help="The program must be the one in this file."
+)
+@SIZE
+@click.option("--key", type=click.Path(path_type=Path), metavar="PUB", help="It must be signed by this public key (PEM).")
 @JOBS
+@click.option("--seconds", type=click.IntRange(min=1), default=3600, show_default=True, help="Processor time of each process.")
+@click.option("--memory", type=click.IntRange(min=1), default=16, show_default=True, metavar="GIB", help="Memory of each process.")
 @click.option("--json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
-def command(console: Console, directory: Path, jobs: int, json: bool) -> int:
-    """Recheck the artifact in DIRECTORY: the hash of each file, the proof of each plan, the print of each source."""
-    with console.working("proving it again"):
-        manifest = artifact.verify(directory, partial(shared, jobs=jobs))
-    counts, schedules, believed = (
-        artifact.counts(directory),
-        artifact.believed_schedules(directory),
-        artifact.believed(directory),
-    )
-    console.say(f"{manifest['name']}: every file is as it was built")
-    for target, found in counts.items():
-        listed = ", ".join(f"{number} {verdict}" for verdict, number in found.items() if number)
+def command(
+    console: Console, directory: Path, rebuild: bool, source: Path | None, sizes: tuple[str, ...], key: Path | None, jobs: int,
+    seconds: int, memory: int, json: bool,
+) -> int:  # fmt: skip
+    """Derive everything in DIRECTORY again, and compare: each text from the plans, which are proved; with --rebuild binaries, too.
+
+    Exits with 4 where something is not proved that the program lets pass (`#unproved`).
+    """
+    holds = None if key is None else artifact.signs(key)
+    if sizes and source is None:
+        raise click.UsageError("--size is for the program of --source")
+    authored = None if source is None else partial(_authored, source, parse_sizes(sizes))
+    limits = bounded(seconds, memory << 30, lambda: _late(directory, seconds))
+    with console.working("proving it again"), limits, _compilers(rebuild, jobs) as tools:
+        share = partial(shared, jobs=jobs)
+        found = artifact.verify(directory, share, rebuild=tools, source=authored, key=holds)
+    return _tell(console, found)
+
+
+def _tell(console: Console, found: artifact.Verified) -> int:
+    counts, plans = artifact.counts(found.proofs), artifact.open_plans(found.proofs)
+    schedules = artifact.believed_schedules(found.proofs)
+    console.say(f"{found.name}: {found.files} files are as texpr writes them")
+    for target, verdicts in counts.items():
+        listed = ", ".join(f"{number} {verdict}" for verdict, number in verdicts.items() if number)
         console.say(f"  {target}: {listed or 'nothing to prove'}")
+    for name, left in plans:
+        console.say(f"  {name}: unproved: {left} of the things that its kernels have to keep")
     tell_believed(console, schedules)
-    for plan in believed:
-        console.say(f"  {plan}: not proved again, as no text says its program")
-    told = {"proof": counts, "believed": believed, "believed_schedules": [name for name, _ in schedules]}
-    console.data({"ok": True, "name": manifest["name"], **told})
-    return 0
+    if found.by_key:
+        console.say("  signed by this key")
+    rest = ", ".join(found.not_proved)
+    console.say(f"not proved, as no compiler was run (--rebuild): {rest}" if rest else "every file was made again")
+    unproved = {name: {"plan": left, "schedule": 0} for name, left in plans}
+    for name, left in schedules:
+        unproved.setdefault(name, {"plan": 0, "schedule": 0})["schedule"] = left
+    told = {"proof": counts, "unproved": unproved, "believed_schedules": [name for name, _ in schedules]}
+    kept = {"not_proved": found.not_proved, "signed": found.signed, "signed_by_key": found.by_key}
+    console.data({"ok": not unproved, "name": found.name, "targets": found.targets, **told, **kept})
+    return UNPROVED if unproved else 0
 
 
 def tell_believed(console: Console, schedules: Iterable[tuple[str, int]]) -> None:
     """Says which schedules are believed."""
     for name, left in schedules:
         console.say(f"  {name}: its schedule is believed: {left} of the things that it has to keep cannot be proved")
+
+
+@contextmanager
+def _compilers(wanted: bool, jobs: int) -> Iterator[Toolchain | None]:
+    """The compilers of this machine, which nothing is kept of: what a cache holds somebody may have put there."""
+    if not wanted:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="texpr-rebuild-") as cache:
+        yield Toolchain(replace(this_machine(jobs), cache=Path(cache)))
+
+
+def _authored(source: Path, given: Mapping[str, int], name: str, fixed: Mapping[str, int]) -> Function:
+    """The function of a source, at the sizes that were recorded, and at those `given`. Raises TexprError."""
+    sizes = {**fixed, **given}
+    program, rest = read_program(source, sizes)
+    if name not in (function.name for function in program.functions):
+        raise error("E0821", None, f"{source} has no function `{name}`, which the artifact has")
+    return fix(program[name], {size: value for size, value in rest.items() if size in fixed})[0]
+
+
+def _late(directory: Path, seconds: int) -> TexprError:
+    return error("E0822", None, f"{directory} took more than {seconds} s to verify", help="give it more: --seconds")

@@ -22,6 +22,9 @@ from texpr.toolchain.workers import shared
 FLAGS = ("-std=c++17", "-O3", "-fmad=false", "-I.")
 """No contraction: each operation rounds as written. Division and square root are correctly rounded by default."""
 
+TO_CUBIN = ("-fmad=false", "-Xptxas", "-v")
+"""What is told where PTX becomes a cubin."""
+
 HELP = "install the CUDA toolkit, or `pip install 'texpr-compiler[cuda]'`, which brings the compiler without a driver"
 
 READERS = "install the CUDA toolkit, or `pip install 'texpr-compiler[disassembly]'`, which brings nvdisasm and cuobjdump alone"
@@ -189,7 +192,7 @@ def _build(machine: Machine, nvcc: Nvcc, text: str, headers: Mapping[str, str], 
             for name, header in (*headers.items(), ("kernel.cu", text)):
                 (where / name).write_text(header)
             to_ptx = (*FLAGS, "-ptx", "kernel.cu", "-o", "kernel.ptx")
-            to_cubin = ("-fmad=false", "-Xptxas", "-v", "-cubin", "kernel.ptx", "-o", "kernel.cubin")
+            to_cubin = (*TO_CUBIN, "-cubin", "kernel.ptx", "-o", "kernel.cubin")
             said = ""
             for step in (to_ptx, to_cubin):
                 done = run(machine, (nvcc.program, *nvcc.host, f"-arch={target}", *step), cwd=where)

@@ -106,7 +106,7 @@ def build_host(machine: Machine, compiler: HostCompiler, job: HostJob) -> HostBi
     """
     names = (*sorted(job.sources), "", *sorted(job.headers), "")
     texts = (*(job.sources[n] for n in sorted(job.sources)), *(job.headers[n] for n in sorted(job.headers)))
-    setting = (job.name, compiler.version, *compiler.command, *_flags(machine, compiler, job), *job.libraries, str(job.static))
+    setting = (job.name, compiler.version, *compiler.command, *host_flags(machine, compiler, job), *job.libraries, str(job.static))
     entry = Cache(machine.cache).through(key(("host", *setting, "", *names, *texts)), lambda: _build(machine, compiler, job))
     shared = f"lib{job.name}.so"
     return HostBinary(
@@ -147,7 +147,7 @@ def _compile(machine: Machine, compiler: HostCompiler, job: HostJob, where: Path
     """Compile one source to `<source>.o`; returns what the compiler warned of."""
     language = ("-x", "c", "-std=c11") if source.endswith(".c") else ("-x", "c++", "-std=c++17")
     seed = ("-frandom-seed=" + source,) if compiler.family == "gnu" else ()
-    flags = (*_flags(machine, compiler, job), *seed)
+    flags = (*host_flags(machine, compiler, job), *seed)
     done = run(machine, (*compiler.command, *language, *flags, "-I.", "-c", source, "-o", f"{source}.o"), cwd=where)
     if done.code != 0:
         raise failure(machine, done, {**job.headers, **job.sources}, lambda: _works(machine, compiler))
@@ -174,7 +174,8 @@ def _link(machine: Machine, compiler: HostCompiler, job: HostJob, where: Path) -
     return [shared, archive]
 
 
-def _flags(machine: Machine, compiler: HostCompiler, job: HostJob) -> tuple[str, ...]:
+def host_flags(machine: Machine, compiler: HostCompiler, job: HostJob) -> tuple[str, ...]:
+    """What `compiler` is told of each source of `job`, whatever its language."""
     baseline = job.march or BASELINE.get(machine.architecture)
     if compiler.family == "zig":
         # zig means the processor at hand unless told otherwise, and spells levels with underscores

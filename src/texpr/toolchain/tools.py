@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from texpr.support.record import Mutable
-from texpr.toolchain.cuda import CudaBinary, Nvcc, compile_all, compile_cuda, find_beside, find_nvcc, make_fatbin
-from texpr.toolchain.host import HostCompiler, HostJob, build_host, find_host, native_features
+from texpr.toolchain.cuda import FLAGS, TO_CUBIN, CudaBinary, Nvcc, compile_all, compile_cuda, find_beside, find_nvcc, make_fatbin
+from texpr.toolchain.host import HostCompiler, HostJob, build_host, find_host, host_flags, native_features
 from texpr.toolchain.machine import Machine
 
 OPENMP = {"gnu": "gomp", "clang": "omp"}
@@ -39,6 +39,12 @@ class Toolchain(Mutable):
         """What the compilers call themselves; with `device`, nvcc's release too."""
         found = {"host": self.host.version}
         return {**found, "nvcc": self.nvcc.release} if device else found
+
+    def flags(self, *, device: bool, told: Sequence[str] = (), openmp: bool = False, march: str = "") -> Mapping[str, list[str]]:
+        """What `library` tells the host's compiler, and with `device`, what nvcc is told; and of which machine all that is."""
+        job = HostJob("", {}, flags=tuple(told), openmp=openmp, march=march)
+        found = {"architecture": [self.machine.architecture], "host": list(host_flags(self.machine, self.host, job))}
+        return {**found, "nvcc": [*FLAGS, "-ptx"], "ptxas": [*TO_CUBIN]} if device else found
 
     def openmp(self) -> str | None:
         """The library that OpenMP needs at run time, if there is OpenMP."""

@@ -1,0 +1,165 @@
+"""What enters the texts of an artifact and does not follow from its plans. manifest.json has it, and it is read back from there.
+
+Whoever verifies an artifact derives every text again from its plans and from this. So what is read is little and plain: names,
+numbers, lines of a source; and what can be one of a few things only must be one of them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias, cast
+
+from texpr.artifact.tools import Made
+from texpr.backends.c.names import identifier
+from texpr.ir.origin import Origin
+from texpr.isa.registry import TARGETS
+from texpr.support.record import Record, field
+
+Data: TypeAlias = Mapping[str, Any]
+
+DEEPEST = 32
+"""How deep lists and objects of an artifact's JSON may lie in each other."""
+
+HOST_LIBRARIES = ("dl", "pthread")
+"""What a launcher needs of the host, which every host has."""
+
+CPU_LIBRARIES = (("m",), ("gomp", "m"), ("omp", "m"))
+"""What code for a CPU may need: OpenMP's library is that of the compiler, if it has one."""
+
+RESOURCES = ("registers", "spill_stores", "spill_loads", "stack_bytes", "shared_bytes", "barriers")
+"""What ptxas says of a kernel."""
+
+
+class Recorded(Record):
+    """The inputs of an artifact beside its plans.
+
+    `functions`: their names, in order; `origins`: the files they come from, and the lines of these that sources show, by function;
+    `libraries`: what is linked beside the artifact's own; `fatbin`: whether one could be made. Of the rest nothing follows for a
+    text but the manifest's: `tools` and `flags`, versions of compilers and what they were told; `used`: what a kernel takes of
+    a device, by function, target and kernel.
+    """
+
+    name: str
+    version: str
+    targets: tuple[str, ...]
+    functions: tuple[str, ...]
+    origins: Mapping[str, Origin]
+    libraries: tuple[str, ...]
+    fatbin: bool = False
+    tools: Mapping[str, str] = field(default_factory=dict[str, str])
+    flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    used: Mapping[tuple[str, str, str], Mapping[str, int]] = field(
+        default_factory=dict[tuple[str, str, str], Mapping[str, int]]
+    )
+
+    @property
+    def on(self) -> str:
+        """ "cpu" or "cuda"."""
+        return TARGETS[self.targets[0]].family
+
+
+def recorded(
+    name: str, version: str, targets: Sequence[str], functions: Sequence[str], origins: Mapping[str, Origin], made: Made
+) -> Recorded:
+    """What is recorded of a build."""
+    used = {
+        (function, target, usage.kernel): dict(usage.numbers())
+        for (function, target), code in made.codes.items()
+        for usage in code.kernels
+    }
+    flags = {what: tuple(told) for what, told in made.flags.items()}
+    return Recorded(
+        name, version, tuple(targets), tuple(functions), origins, tuple(made.libraries), made.fatbin, dict(made.tools), flags, used
+    )  # fmt: skip
+
+
+def load_json(data: bytes) -> object:
+    """The value of a JSON text that is not nested too deeply. Raises ValueError."""
+    text = data.decode("utf-8")
+    depth = deepest = 0
+    for mark in re.findall(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', text):
+        if mark in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif mark in "]}":
+            depth -= 1
+    if deepest > DEEPEST:
+        raise ValueError(f"it is nested more than {DEEPEST} deep")
+    return json.loads(text, parse_constant=_refused)
+
+
+def _refused(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
+
+
+def read_record(manifest: Data) -> Recorded:
+    """What a manifest records. Raises ValueError where it records what no build does."""
+    functions = [_mapping(each) for each in _list(manifest.get("functions"))]
+    names = tuple(_text(each.get("name")) for each in functions)
+    targets = tuple(_one_of(each, TARGETS) for each in _list(manifest.get("targets")))
+    if not names or not targets or len({TARGETS[each].family for each in targets}) != 1:
+        raise ValueError("it is for no function, or no target, or for a mixture of targets")
+    for kind, each in (("functions", names), ("targets", targets)):
+        if len(set(each)) != len(each):
+            raise ValueError(f"two of its {kind} are the same")
+    origins = {name: _origin(_mapping(each["source"])) for name, each in zip(names, functions, strict=True) if each.get("source")}
+    name, libraries = _text(manifest.get("name")), tuple(map(_text, _list(manifest.get("libraries"))))
+    if identifier(name) != name or not name.isascii():
+        raise ValueError(f"no artifact is called {name!r}")
+    on_cpu = TARGETS[targets[0]].family == "cpu"
+    if libraries not in (CPU_LIBRARIES if on_cpu else (HOST_LIBRARIES,)):
+        raise ValueError(f"no artifact needs the libraries {', '.join(libraries) or 'none'}")
+    return Recorded(
+        name, _text(manifest.get("texpr")), targets, names, origins, libraries,
+        manifest.get("fatbin") is True,
+        {_text(what): _text(said) for what, said in _mapping(manifest.get("tools")).items()},
+        {_text(what): tuple(map(_text, _list(said))) for what, said in _mapping(manifest.get("flags")).items()},
+        dict(found for name, each in zip(names, functions, strict=True) for found in _used(name, each)),
+    )  # fmt: skip
+
+
+def _used(function: str, described: Data) -> Sequence[tuple[tuple[str, str, str], dict[str, int]]]:
+    found: list[tuple[tuple[str, str, str], dict[str, int]]] = []
+    for target, kernels in _mapping(described.get("targets")).items():
+        for kernel in map(_mapping, _list(kernels)):
+            numbers = {what: _number(kernel[what]) for what in RESOURCES if what in kernel}
+            if numbers:
+                found.append(((function, target, _text(kernel.get("name"))), numbers))
+    return found
+
+
+def _origin(source: Data) -> Origin:
+    lines = {int(number): _text(line) for number, line in _mapping(source.get("lines")).items() if re.fullmatch("[0-9]{1,6}", number)}
+    return Origin(_text(source.get("file")), lines)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"expected a text, found {type(value).__name__}")
+    return value
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
+        raise ValueError("expected a number")
+    return value
+
+
+def _one_of(value: object, those: Mapping[str, object]) -> str:
+    if _text(value) not in those:
+        raise ValueError(f"there is no target {value!r}")
+    return _text(value)
+
+
+def _list(value: object) -> Sequence[object]:
+    if not isinstance(value, list):
+        raise ValueError(f"expected a list, found {type(value).__name__}")
+    return cast("list[object]", value)
+
+
+def _mapping(value: object) -> Data:
+    if not isinstance(value, dict):
+        raise ValueError(f"expected an object, found {type(value).__name__}")
+    return cast("dict[str, Any]", value)
