@@ -91,7 +91,7 @@ def _of(program: str, target: str) -> Mapping[str, float]:
     for each in found:
         search(question(each.function, each.plan))
     times.append(process_time())
-    shown = [artifact.show(each.function, each.plan, each.source, each.written) for each in found]
+    shown = [artifact.show(each.function, each.plan, each.written) for each in found]
     own = {"first": times[1] - times[0], "search": times[2] - times[1], **_apart(shown)}
     return own if length else {**own, "again": seconds(compiled, process_time)}
 

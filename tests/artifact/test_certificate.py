@@ -11,7 +11,6 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from tests.ir.some_tags import altered
 from tests.verifier.mutants import mutants
 from tests.verifier.verdicts import is_proved
@@ -21,8 +20,6 @@ from texpr import artifact, driver
 from texpr.artifact.certificate import numbered, written
 from texpr.artifact.place import MANIFEST, SUMS, sums
 from texpr.artifact.recheck import FAULTS
-from texpr.cli.console import Console
-from texpr.cli.verify import command
 from texpr.ir import kernel as k
 from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_text import plan_text
@@ -31,7 +28,7 @@ from texpr.ir.proof import Proof
 from texpr.ir.selection import Selected
 from texpr.ir.tags_parse import parse_tags
 from texpr.ir.text import print_function
-from texpr.support.diagnostic import TexprError
+from texpr.support.diagnostic import CompilerBug, TexprError
 from texpr.support.record import replace
 from texpr.toolchain.workers import shared
 from texpr.verifier import Question, prove, question
@@ -97,8 +94,7 @@ def test_tags_of_boxes_and_phases_survive(path: Path) -> None:
 
 def shipped_whole(compiled: driver.Compiled) -> None:
     """All of what a proof needs can be said, and proves as much."""
-    shown = artifact.show(compiled.function, compiled.plan, compiled.source)
-    assert shown.program is not None and shown.tags is not None
+    shown = artifact.show(compiled.function, compiled.plan)
     assert shown.proof["counts"] == proved(compiled.function, compiled.plan).counts
 
 
@@ -158,7 +154,7 @@ def test_who_verifies_searches_for_nothing(built: Path, monkeypatch: pytest.Monk
 
     for name in ("search", "certified", "trials", "ends", "turns"):
         monkeypatch.setattr(sys.modules["texpr.witness.search"], name, searched)
-    assert artifact.verify(built)["name"] == "ends"
+    assert artifact.verify(built).name == "ends"
     assert "joins combiner further" in text_of(built, ".tags")
 
 
@@ -235,12 +231,13 @@ def test_plans_and_programs_that_nobody_built_are_refused(copy: Path, end: str, 
 
 
 def test_another_version_is_named(copy: Path) -> None:
+    """Its texts are others, and its tags may mean something else."""
     manifest = text_of(copy, MANIFEST).replace(f'"texpr": "{texpr.__version__}"', '"texpr": "0.0.7"')
-    assert artifact.verify(put(copy, **{MANIFEST: manifest}))["texpr"] == "0.0.7"
-    tags = text_of(copy, ".tags").replace("events ", "events 1", 1)
-    found = told(put(copy, **{".tags": tags}))
-    version = texpr.__version__
-    assert found[1:] == [f"texpr 0.0.7 built it; this is {version}, to which its tags may mean something else"]
+    with pytest.raises(TexprError) as refused:
+        artifact.verify(put(copy, **{MANIFEST: manifest}))
+    (found,) = refused.value.diagnostics
+    assert found.code == "E0820" and f"this is {texpr.__version__}" in found.message
+    assert found.help == "build it again, or verify it with texpr 0.0.7, which built it"
 
 
 @pytest.mark.parametrize("manifest", ['{"format": "texpr-artifact 1", "texpr": "0.0.7"}', "[]", '{"format": []}'])
@@ -335,7 +332,7 @@ def test_a_program_that_lets_it_pass_stays_one(tmp_path: Path) -> None:
     text = "fn shift(x: f32[n]): f32[n] #unproved { new y: f32[n] par n |i| { y[i] = x[i] + 1.0 } return y }"
     directory = tmp_path / "out"
     texpr.build(texpr.parse(text)["shift"], "cpu", directory)
-    assert "#unproved" in text_of(directory, ".te") and artifact.verify(directory)["name"] == "shift"
+    assert "#unproved" in text_of(directory, ".te") and artifact.verify(directory).name == "shift"
 
 
 def test_lines_are_those_of_the_plan(built: Path) -> None:
@@ -348,23 +345,18 @@ def test_lines_are_those_of_the_plan(built: Path) -> None:
         assert place.split("[")[0] in lines[int(number) - 1]
 
 
-def test_what_the_language_cannot_say_has_no_tags() -> None:
-    """Then it is proved when it is built, and the proof lies there, to be read."""
+def test_what_the_language_cannot_say_is_not_shipped() -> None:
+    """It could not be proved again."""
     function = driver.load(EXAMPLES / "saxpy.te").functions[0]
     compiled = driver.lower(function, "cpu")
-    assert artifact.show(compiled.function, compiled.plan, compiled.source).tags is not None
     assert print_function(compiled.function)
     spoilt = replace(compiled.function, name="no name")
-    shown = artifact.show(spoilt, replace(compiled.plan, name="no name"), compiled.source)
-    assert shown.tags is None and shown.program is None
+    with pytest.raises(CompilerBug, match="cannot be read as it is written"):
+        artifact.show(spoilt, replace(compiled.plan, name="no name"))
 
 
-def test_what_cannot_be_proved_again_is_told(copy: Path, built: Path) -> None:
-    """And what is recorded of it is kept: another record of the rest is found."""
-    put(copy, **{".tags": None, ".te": None})
-    assert artifact.verify(copy)["name"] == "ends" and artifact.believed(copy) == ["cpu/ends"] and not artifact.believed(built)
-    done = CliRunner().invoke(command, [str(copy)], obj=Console())
-    assert done.exit_code == 0 and "cpu/ends: not proved again, as no text says its program" in done.output
+@pytest.mark.parametrize("other", ["more", "renamed", "[]", "{", '{"targets": []}'])
+def test_another_record_of_the_proof_is_found(copy: Path, other: str) -> None:
     record = text_of(copy, "proof.json")
-    for other in (record + "\n", record.replace('"function": "ends"', '"function": "other"'), "[]", "{", '{"targets": []}'):
-        assert told(put(copy, **{"proof.json": other})) == ["not proved as it was: proof.json"]
+    edited = {"more": record + "\n", "renamed": record.replace('"function": "ends"', '"function": "other"')}
+    assert told(put(copy, **{"proof.json": edited.get(other, other)})) == ["not proved as it was: proof.json"]

@@ -45,8 +45,8 @@ def test_where_the_text_says_so_it_is_believed(tmp_path: Path) -> None:
     np.testing.assert_array_equal(kernel("#unproved")(x), 2 * x)
     function = texpr.parse(TEXT.format(mark="#unproved"))["twice"]
     made = texpr.build(function, "cpu", tmp_path / "out", schedule=function.schedules[0])
-    assert artifact.verify(made.directory)["name"] == "twice"
-    ((name, left),) = artifact.believed_schedules(made.directory)
+    assert artifact.verify(made.directory).name == "twice"
+    ((name, left),) = artifact.believed_schedules(made.proofs)
     assert name == "cpu/twice" and left
 
 

@@ -43,7 +43,7 @@ def test_the_text_may_assume_it() -> None:
 def part(pragma: str) -> Part:
     """The function for a GPU."""
     compiled = driver.lower(driver.parse(TEXT % pragma)["shift"], "sm_90a")
-    return shipped("sm_90a", [show(compiled.function, compiled.plan, compiled.source)])
+    return shipped("sm_90a", [show(compiled.function, compiled.plan)])
 
 
 def test_a_build_goes_on_where_all_is_proved() -> None:

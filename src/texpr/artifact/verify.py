@@ -150,10 +150,9 @@ def _whole(folder: Folder, key: Holds | None) -> Iterator[str]:
     known = hashes(folder.files[SUMS])
     yield from (f"missing: {printable(path)}" for path in sorted(known.keys() - there.keys()))
     yield from (f"not listed: {printable(path)}" for path in sorted(there.keys() - known.keys()))
-    for path in sorted(known.keys() & there.keys()):
-        if hashlib.sha256(there[path]).hexdigest() != known[path]:
-            yield f"changed: {printable(path)}"
-    if known.keys() == there.keys() and sums(there) != folder.files[SUMS]:
+    changed = [path for path in sorted(known.keys() & there.keys()) if hashlib.sha256(there[path]).hexdigest() != known[path]]
+    yield from (f"changed: {printable(path)}" for path in changed)
+    if not changed and known.keys() == there.keys() and sums(there) != folder.files[SUMS]:
         yield f"not as it is written by texpr: {SUMS}"
 
 
