@@ -75,20 +75,22 @@ def edits(path: str, data: bytes) -> Iterator[tuple[str, Edit]]:
     yield "cut short", write(data[:middle])
     yield "a byte more", write(data + b"\n")
     yield "deleted", lambda directory: (directory / path).unlink()
-    yield "a link", lambda directory: _link(directory / path)
-    yield "another beside it", lambda directory: (directory / path).with_name("decoy_" + Path(path).name).write_bytes(data) and None
+    yield "a link", lambda directory: link(directory, path)
+    beside = Path(path).with_name(f"decoy_{Path(path).name}")
+    yield "another beside it", lambda directory: (directory / beside).write_bytes(data) and None
     lines = data.split(b"\n")
     if len(lines) > 3:
         at = len(lines) // 2
         yield "a line removed", write(b"\n".join([*lines[:at], *lines[at + 1 :]]))
         yield "a line doubled", write(b"\n".join([*lines[:at], lines[at], *lines[at:]]))
-        if pair := next((i for i in range(at, len(lines) - 1) if lines[i] != lines[i + 1]), None):
+        pair = next((i for i in [*range(at, len(lines) - 1), *range(at)] if lines[i] != lines[i + 1]), None)
+        if pair is not None:
             yield "lines swapped", write(b"\n".join([*lines[:pair], lines[pair + 1], lines[pair], *lines[pair + 2 :]]))
 
 
-def _link(path: Path) -> None:
+def link(directory: Path, path: str) -> None:
     """The file, elsewhere, and a link to it."""
-    away = path.parent.parent.parent / f"away_{path.name}"
-    away.write_bytes(path.read_bytes())
-    path.unlink()
-    os.symlink(away, path)
+    away = directory.parent / f"away_{Path(path).name}"
+    away.write_bytes((directory / path).read_bytes())
+    (directory / path).unlink()
+    os.symlink(away, directory / path)

@@ -128,7 +128,7 @@ fn folded(x: f32[8, 4]): f32[8] {
 def test_what_two_instances_make_is_not_written_out() -> None:
     """The last of them gives an element its value: which that is its subscripts do not say."""
     function, laid = (parse(text).functions[0] for text in (TWICE, WRITTEN_OUT))
-    assert not is_proved(faithful(function, noted(laid, "notes folded 1 { statement 0 does 1 [k] }")))
+    assert not is_proved(faithful(function, noted(laid, "notes folded statements 1 { statement 0 does 1 [k] }")))
 
 
 def by_hand(written: str, laid: str, *notes: str) -> Proof:

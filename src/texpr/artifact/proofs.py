@@ -95,14 +95,29 @@ def proof_path(target: str, function: str, end: str) -> str:
 
 
 def program_text(function: Function) -> str:
-    """`function` as it is shipped: a text of its own, without schedules."""
-    return print_program(Program((replace(function, schedules=()),)))
+    """`function` as it is shipped: a text of its own, without schedules, which reads as what prints so.
+
+    Raises CompilerBug where the language has no words for something in it.
+    """
+    return _said(function)[0]
 
 
 def _said(function: Function) -> tuple[str, Function]:
     """`function` as text, and what that says. Raises CompilerBug where the language has no words for something in it."""
-    text = program_text(function)
     try:
-        return text, parse(text).functions[0]
+        said = _parsed(_print(function))  # where a number may be written otherwise, such as 0 that is a float
+        text = _print(said)
+        again = _parsed(text)
     except TexprError as why:
         raise CompilerBug(f"`{function.name}` cannot be read as it is written: {why}") from why
+    if _print(again) != text:
+        raise CompilerBug(f"`{function.name}` is read as something else than it is written")
+    return text, again
+
+
+def _print(function: Function) -> str:
+    return print_program(Program((replace(function, schedules=()),)))
+
+
+def _parsed(text: str) -> Function:
+    return parse(text).functions[0]

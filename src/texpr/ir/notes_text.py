@@ -1,6 +1,6 @@
 """What is noted of the statements of a program as it was laid out, as text; `noted` puts it back.
 
-    notes = "notes" NAME INT "{" {note} "}"
+    notes = "notes" NAME "statements" INT "{" {note} "}"
     note  = "statement" INT "does" INT list
 
 A note says which statement of the program that was written one does, by number, and for which indices of the loops around that,
@@ -23,7 +23,7 @@ from texpr.ir.value_text import list_text
 def notes_text(function: ir.Function) -> str:
     """The notes of `function`, a line each."""
     found = statements(function)
-    lines = [f"notes {function.name} {len(found)}", "{"]
+    lines = [f"notes {function.name} statements {len(found)}", "{"]
     for at, stmt in enumerate(found):
         if stmt.instance:
             number, *indices = stmt.instance
@@ -38,6 +38,7 @@ def noted(function: ir.Function, text: str, name: str = "<notes>") -> ir.Functio
     if scan.name("the name of a function") != function.name:
         scan.reject(f"expected notes of `{function.name}`")
     there = statements(function)
+    scan.expect("statements")
     if scan.integer() != len(there):
         scan.reject(f"the notes are of another program: this one has {len(there)} statements")
     scan.expect("{")
