@@ -95,7 +95,8 @@ def test_what_compilers_made_is_found_where_they_are_run(built: Path, tools: Too
 
 
 @pytest.mark.parametrize(
-    ("old", "new"), [("-O3", "-O1"), ("g++ ", "g-- "), ('"registers": ', '"registers": 1'), ('"fatbin": true', '"fatbin": false')]
+    ("old", "new"),
+    [("-O3", "-O1"), ("g++ ", "g-- "), ('"registers": ', '"registers": 1'), ('"fatbin": true', '"fatbin": false')],
 )
 def test_what_compilers_said_is_found_where_they_are_run(built: Path, tools: Toolchain, old: str, new: str) -> None:
     manifest = built / "manifest.json"

@@ -121,7 +121,9 @@ def test_a_forged_artifact_is_refused(cuda: Path, tmp_path: Path, edit: Callable
     assert refusal(forged(cuda, tmp_path / "out", edit))
 
 
-@pytest.mark.parametrize("end", ["proof/cpu/flip.te", "proof/cpu/flip.tags", "proof/cpu/flip.plan", "proof.json", "manifest.json"])
+@pytest.mark.parametrize(
+    "end", ["proof/cpu/flip.te", "proof/cpu/flip.tags", "proof/cpu/flip.plan", "proof.json", "manifest.json"]
+)
 def test_what_a_proof_needs_is_there(cpu: Path, tmp_path: Path, end: str) -> None:
     refusal(forged(cpu, tmp_path / "out", lambda out: (out / end).unlink()), "E0820" if end == "manifest.json" else "E0821")
 

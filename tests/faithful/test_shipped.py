@@ -80,8 +80,15 @@ def test_notes_survive_their_text() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "notes other statements 1 { }", "notes scaled statements 2 { }", "notes scaled 1 { }", "notes scaled statements 1 { statement 1 does 0 [] }",
-     "notes scaled statements 1 { } x"]
+    "text",
+    [
+        "",
+        "notes other statements 1 { }",
+        "notes scaled statements 2 { }",
+        "notes scaled 1 { }",
+        "notes scaled statements 1 { statement 1 does 0 [] }",
+        "notes scaled statements 1 { } x",
+    ],
 )
 def test_other_texts_are_refused(text: str) -> None:
     with pytest.raises(TexprError, match="E0581"):

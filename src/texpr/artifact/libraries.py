@@ -100,9 +100,7 @@ def _libraries(name: str, shared: bytes, static: bytes) -> dict[str, bytes]:
     return {f"lib/libtexpr_{name}.so": shared, f"lib/libtexpr_{name}.a": static}
 
 
-def _device_files(
-    tools: Tools, found: Sequence[Variant], compiled: Sequence[DeviceCode]
-) -> tuple[dict[str, bytes], bool]:
+def _device_files(tools: Tools, found: Sequence[Variant], compiled: Sequence[DeviceCode]) -> tuple[dict[str, bytes], bool]:
     """Cubins and PTX of a function as files, and all of them as a fatbin where that can be made; and whether it can."""
     function, files = identifier(found[0].plan.name), dict[str, bytes]()
     for binary in compiled:

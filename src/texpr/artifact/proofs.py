@@ -70,9 +70,7 @@ def _as_written(written: Function, laid: Function, said: Function) -> tuple[str,
     return text, notes, proof
 
 
-def shipped_texts(
-    plan: str, program: str, tags: str, written: str | None, notes: str | None
-) -> Mapping[str, str | None]:
+def shipped_texts(plan: str, program: str, tags: str, written: str | None, notes: str | None) -> Mapping[str, str | None]:
     """The texts of a proof, by the ends of their names."""
     return {"plan": plan, "te": program, "tags": tags, "written.te": written, "notes": notes}
 

@@ -143,5 +143,3 @@ def told_of(why: Exception) -> str:
             return f"it names what there is not: {why}"
         case _:
             return str(why)
-
-

@@ -104,7 +104,9 @@ def read_record(manifest: Data) -> Recorded:
     for kind, each in (("functions", names), ("targets", targets)):
         if len(set(each)) != len(each):
             raise ValueError(f"two of its {kind} are the same")
-    origins = {name: _origin(_mapping(each["source"])) for name, each in zip(names, functions, strict=True) if each.get("source")}
+    origins = {
+        name: _origin(_mapping(each["source"])) for name, each in zip(names, functions, strict=True) if each.get("source")
+    }
     name, libraries = _text(manifest.get("name")), tuple(map(_text, _list(manifest.get("libraries"))))
     if identifier(name) != name or not name.isascii():
         raise ValueError(f"no artifact is called {name!r}")
@@ -131,7 +133,9 @@ def _used(function: str, described: Data) -> Sequence[tuple[tuple[str, str, str]
 
 
 def _origin(source: Data) -> Origin:
-    lines = {int(number): _text(line) for number, line in _mapping(source.get("lines")).items() if re.fullmatch("[0-9]{1,6}", number)}
+    lines = {
+        int(number): _text(line) for number, line in _mapping(source.get("lines")).items() if re.fullmatch("[0-9]{1,6}", number)
+    }
     return Origin(_text(source.get("file")), lines)
 
 

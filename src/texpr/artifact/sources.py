@@ -159,7 +159,9 @@ def image_table(found: Sequence[Variant]) -> list[Image]:
 
 def image_sources(found: Sequence[Variant], binaries: Mapping[str, DeviceCode]) -> dict[str, str]:
     """The images of one function as C arrays, a source each."""
-    codes = {(target, kind): code for target, each in binaries.items() for kind, code in (("ptx", each.ptx), ("cubin", each.cubin))}
+    codes = {
+        (target, kind): code for target, each in binaries.items() for kind, code in (("ptx", each.ptx), ("cubin", each.cubin))
+    }
     return {path: print_image(symbol, codes[target, kind]) for path, (symbol, target, kind) in image_files(found).items()}
 
 

@@ -54,7 +54,9 @@ def texts(record: Recorded, parts: Sequence[Part]) -> dict[str, str]:
         "include/texpr/texpr.hpp": template("texpr.hpp"),
         f"include/texpr/{name}.hpp": print_cxx(name, plans),
         **{f"src/{path}": text for path, text in sources.items()},
-        "src/CMakeLists.txt": _cmake_sources(name, on, [*sources, *(path.removeprefix("src/") for path in image_origins(parts))]),
+        "src/CMakeLists.txt": _cmake_sources(
+            name, on, [*sources, *(path.removeprefix("src/") for path in image_origins(parts))]
+        ),
         **_packages(record),
         **{f"rust/{path}": text for path, text in print_crate(name, plans, on, record.version, record.libraries).items()},
         MANIFEST: print_manifest(replace(record, origins=_shown(record.origins, sources)), parts),

@@ -49,7 +49,9 @@ def command(
     functions, fixed = _functions(file, names, parse_sizes(sizes))
     name = identifier(functions[0].name if len(functions) == 1 else file.stem)
     with console.working(f"building {name} for {', '.join(targets)}") as progress:
-        made = build(functions, targets, output, sizes=fixed, schedule=schedule, name=name, jobs=jobs, progress=progress, sign=sign)
+        made = build(
+            functions, targets, output, sizes=fixed, schedule=schedule, name=name, jobs=jobs, progress=progress, sign=sign
+        )
     _show(console, made)
     return 0
 

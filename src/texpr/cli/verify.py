@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -28,14 +28,14 @@ UNPROVED = 4
 @click.command("verify")
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option("--rebuild", is_flag=True, help="Run the compilers again, and compare what they make.")
-@click.option(
-    "--source", type=click.Path(path_type=Path), metavar="FILE.te", help="The program must be the one in this file."
-)
+@click.option("--source", type=click.Path(path_type=Path), metavar="FILE.te", help="The program must be the one in this file.")
 @SIZE
 @click.option("--key", type=click.Path(path_type=Path), metavar="PUB", help="It must be signed by this public key (PEM).")
 @JOBS
 @click.option("--seconds", type=click.IntRange(min=1), default=3600, show_default=True, help="Processor time of each process.")
-@click.option("--memory", type=click.IntRange(min=1), default=16, show_default=True, metavar="GIB", help="Memory of each process.")
+@click.option(
+    "--memory", type=click.IntRange(min=1), default=16, show_default=True, metavar="GIB", help="Memory of each process."
+)
 @click.option("--json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def command(
@@ -87,7 +87,7 @@ def tell_believed(console: Console, schedules: Iterable[tuple[str, int]]) -> Non
 
 
 @contextmanager
-def _compilers(wanted: bool, jobs: int) -> Iterator[Toolchain | None]:
+def _compilers(wanted: bool, jobs: int) -> Generator[Toolchain | None]:
     """The compilers of this machine, which nothing is kept of: what a cache holds somebody may have put there."""
     if not wanted:
         yield None

@@ -97,10 +97,11 @@ def _symbols(kernel: k.Kernel) -> tuple[Sym, ...]:
 
 
 def scalars_are_scalar_inputs(kernel: k.Kernel) -> Iterator[str]:
-    """What is passed by value is one element, and only read."""
+    """What is passed by value is one element, and only read; and a caller gives no address of such a parameter."""
     for buffer in kernel.scalars:
         if buffer.rank or buffer.role != "input":
             yield f"{buffer} of role {buffer.role} cannot be passed by value"
+    yield from (f"{buffer.name} has no address" for buffer in kernel.buffers if not buffer.rank and buffer.role == "input")
 
 
 def layouts_are_in_scope(kernel: k.Kernel) -> Iterator[str]:

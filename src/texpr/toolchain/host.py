@@ -106,7 +106,14 @@ def build_host(machine: Machine, compiler: HostCompiler, job: HostJob) -> HostBi
     """
     names = (*sorted(job.sources), "", *sorted(job.headers), "")
     texts = (*(job.sources[n] for n in sorted(job.sources)), *(job.headers[n] for n in sorted(job.headers)))
-    setting = (job.name, compiler.version, *compiler.command, *host_flags(machine, compiler, job), *job.libraries, str(job.static))
+    setting = (
+        job.name,
+        compiler.version,
+        *compiler.command,
+        *host_flags(machine, compiler, job),
+        *job.libraries,
+        str(job.static),
+    )
     entry = Cache(machine.cache).through(key(("host", *setting, "", *names, *texts)), lambda: _build(machine, compiler, job))
     shared = f"lib{job.name}.so"
     return HostBinary(

@@ -6,7 +6,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from texpr.support.record import Mutable
-from texpr.toolchain.cuda import FLAGS, TO_CUBIN, CudaBinary, Nvcc, compile_all, compile_cuda, find_beside, find_nvcc, make_fatbin
+from texpr.toolchain.cuda import (
+    FLAGS,
+    TO_CUBIN,
+    CudaBinary,
+    Nvcc,
+    compile_all,
+    compile_cuda,
+    find_beside,
+    find_nvcc,
+    make_fatbin,
+)
 from texpr.toolchain.host import HostCompiler, HostJob, build_host, find_host, host_flags, native_features
 from texpr.toolchain.machine import Machine
 
@@ -40,7 +50,9 @@ class Toolchain(Mutable):
         found = {"host": self.host.version}
         return {**found, "nvcc": self.nvcc.release} if device else found
 
-    def flags(self, *, device: bool, told: Sequence[str] = (), openmp: bool = False, march: str = "") -> Mapping[str, list[str]]:
+    def flags(
+        self, *, device: bool, told: Sequence[str] = (), openmp: bool = False, march: str = ""
+    ) -> Mapping[str, list[str]]:
         """What `library` tells the host's compiler, and with `device`, what nvcc is told; and of which machine all that is."""
         job = HostJob("", {}, flags=tuple(told), openmp=openmp, march=march)
         found = {"architecture": [self.machine.architecture], "host": list(host_flags(self.machine, self.host, job))}
