@@ -90,8 +90,8 @@ def build(
     `sizes` fixes sizes and consts of the functions that have them. `schedule` is chosen for each function and target, as
     `compile` does. `name` is the package's, the first function's where it is not given. `jobs`: how many processes may work at
     once, which changes nothing of what is built; they are forks of this one, so only this one works where other threads run.
-    `progress` is told what was done last. `sign`: a file with a private key, by which the hashes are signed. Raises `TexprError`
-    as `compile` does, where the folder is not ours to write (E081x), and for the key (E0823, E0824).
+    `progress` is told what was done last. `sign`: a file with a private key, which signs the hashes. Raises `TexprError` as
+    `compile` does, where the folder is not ours to write (E081x), and for the key (E0823, E0824).
     """
     expect(functions, (Function, Sequence), _FUNCTION)
     chosen = (functions,) if isinstance(functions, Function) else tuple(functions)

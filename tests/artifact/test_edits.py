@@ -1,4 +1,4 @@
-"""Every file of an artifact, edited in many ways, the hashes made to fit each time: `verify` takes none of it for what was built.
+"""Every file of an artifact, edited in many ways, the hashes made to fit each time: `verify` takes none for what was built.
 
 What only compilers could tell is named by `verify` as not proved; where they are run again, it is found, too.
 """

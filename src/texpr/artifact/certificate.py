@@ -7,16 +7,21 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import Any, TypeAlias
 
+from texpr.backends.c.names import identifier
+from texpr.frontend import parse
 from texpr.ir import kernel as k
 from texpr.ir.kernel_text import stmt_text
 from texpr.ir.program import Combiner, Function
+from texpr.ir.program import Program as File
 from texpr.ir.proof import UNPROVED, Proof, Verdict, proof_text
 from texpr.ir.tags import Numbered, Tags
 from texpr.ir.tags_parse import parse_tags
 from texpr.ir.tags_text import tags_text
+from texpr.ir.text import print_program
 from texpr.ir.value import Load, Ref
 from texpr.reading.actions import Program
 from texpr.support.diagnostic import CompilerBug, TexprError
+from texpr.support.record import replace
 from texpr.support.span import NOWHERE
 from texpr.verifier import Question
 from texpr.verifier.asked import element
@@ -95,3 +100,42 @@ def of_texts(proof: Proof, schedule: Proof | None, shipped: Mapping[str, str | N
 def may_be_open(function: Function) -> bool:
     """Whether the text lets pass what is not proved."""
     return any(directive.name == UNPROVED for directive in function.directives)
+
+
+def shipped_texts(plan: str, program: str, tags: str, written: str | None, notes: str | None) -> Mapping[str, str | None]:
+    """The texts of a proof, by the ends of their names."""
+    return {"plan": plan, "te": program, "tags": tags, "written.te": written, "notes": notes}
+
+
+def proof_path(target: str, function: str, end: str) -> str:
+    """Where a text of the proof lies, by the end of its name."""
+    return f"proof/{target}/{identifier(function)}.{end}"
+
+
+def program_text(function: Function) -> str:
+    """`function` as it is shipped: a text of its own, without schedules, which reads as what prints so.
+
+    Raises CompilerBug where the language has no words for something in it.
+    """
+    return said(function)[0]
+
+
+def said(function: Function) -> tuple[str, Function]:
+    """`function` as text, and what that says. Raises CompilerBug where the language has no words for something in it."""
+    try:
+        first = _parsed(_print(function))  # where a number may be written otherwise, such as 0 that is a float
+        text = _print(first)
+        again = _parsed(text)
+    except TexprError as why:
+        raise CompilerBug(f"`{function.name}` cannot be read as it is written: {why}") from why
+    if _print(again) != text:
+        raise CompilerBug(f"`{function.name}` is read as something else than it is written")
+    return text, again
+
+
+def _print(function: Function) -> str:
+    return print_program(File((replace(function, schedules=()),)))
+
+
+def _parsed(text: str) -> Function:
+    return parse(text).functions[0]

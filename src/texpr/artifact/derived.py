@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from texpr.artifact.certificate import PROOF
+from texpr.artifact.certificate import PROOF, proof_path, shipped_texts
 from texpr.artifact.folder import Folder, printable
 from texpr.artifact.libraries import binary_paths, image_origins
 from texpr.artifact.place import SIGNATURE, SUMS
-from texpr.artifact.proofs import proof_path, shipped_texts
 from texpr.artifact.recheck import FAULTS, told_of
 from texpr.artifact.record import Recorded
 from texpr.artifact.sources import Part, Shown

@@ -10,24 +10,31 @@ proof/TARGET/NAME.notes     what each statement of the one is said to do of the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from texpr.artifact.certificate import PROOF, Data, carried, may_be_open, of_texts, proofs_text
+from texpr.artifact.certificate import (
+    PROOF,
+    Data,
+    carried,
+    may_be_open,
+    of_texts,
+    proof_path,
+    proofs_text,
+    said,
+    shipped_texts,
+)
 from texpr.artifact.certificate import written as tags_as_text
 from texpr.artifact.sources import Part, Shown
-from texpr.backends.c.names import identifier
 from texpr.faithful import faithful, require_kept
-from texpr.frontend import parse
 from texpr.ir.instances import statements
 from texpr.ir.kernel import Plan
 from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_text import plan_text
 from texpr.ir.notes_text import noted, notes_text
 from texpr.ir.origin import origin_of
-from texpr.ir.program import Function, Program
+from texpr.ir.program import Function
 from texpr.ir.proof import Proof
-from texpr.ir.text import print_program
-from texpr.support.diagnostic import CompilerBug, Limitation, TexprError
+from texpr.support.diagnostic import CompilerBug, Limitation
 from texpr.support.record import as_dict, replace
 from texpr.verifier import question
 from texpr.witness import certified, proved, search
@@ -40,10 +47,10 @@ def show(function: Function, plan: Plan, written: Function | None = None) -> Sho
     CompilerBug where the plan is not what its program says, or that not what was written, or where the language has no words
     for one of them; and Limitation where neither that nor the opposite is proved of the plan, but if the text lets it pass.
     """
-    text, (program, said) = plan_text(plan), _said(function)
+    text, (program, spoken) = plan_text(plan), said(function)
     shipped = parse_plan(text)
     own = question(function, plan)  # whose lines say most to who searches
-    asked = question(said, shipped)
+    asked = question(spoken, shipped)
     found = certified(asked, shipped, *carried(search(own), own, asked))
     unproved = may_be_open(function)
     try:
@@ -52,27 +59,22 @@ def show(function: Function, plan: Plan, written: Function | None = None) -> Sho
         proved(function, plan).require(unproved)  # whose places are those of the text that was written
         raise
     tags = tags_as_text(found.tags, asked)
-    before, notes, schedule = _as_written(written, function, said) if written is not None else (None, None, None)
+    before, notes, schedule = _as_written(written, function, spoken) if written is not None else (None, None, None)
     origin, texts = origin_of(plan), shipped_texts(text, program, tags, before, notes)
     proof = of_texts(found.proof, schedule, texts)
     file = None if origin is None else as_dict(replace(origin, lines={str(at): line for at, line in origin.lines.items()}))
     return Shown(text, program, tags, proof, file, before, notes)
 
 
-def _as_written(written: Function, laid: Function, said: Function) -> tuple[str, str, Proof]:
-    """The program as it was written, and notes of the one that was laid out, as texts; and the proof, by these, that both do the
-    same. Raises CompilerBug where they do not, and Limitation E0509 where that is undecided."""
-    (text, before), notes = _said(written), notes_text(laid)
-    if len(statements(said)) != len(statements(laid)):
+def _as_written(written: Function, laid: Function, spoken: Function) -> tuple[str, str, Proof]:
+    """The program as it was written, and notes of the one that was laid out, as texts; and the proof, by these, that both do
+    the same. Raises CompilerBug where they do not, and Limitation E0509 where that is undecided."""
+    (text, before), notes = said(written), notes_text(laid)
+    if len(statements(spoken)) != len(statements(laid)):
         raise CompilerBug(f"`{laid.name}` as it was laid out has other statements in its text")
-    proof = faithful(before, noted(said, notes))
+    proof = faithful(before, noted(spoken, notes))
     require_kept(proof, may_be_open(written))
     return text, notes, proof
-
-
-def shipped_texts(plan: str, program: str, tags: str, written: str | None, notes: str | None) -> Mapping[str, str | None]:
-    """The texts of a proof, by the ends of their names."""
-    return {"plan": plan, "te": program, "tags": tags, "written.te": written, "notes": notes}
 
 
 def proof_files(parts: Sequence[Part]) -> dict[str, str]:
@@ -85,37 +87,3 @@ def proof_files(parts: Sequence[Part]) -> dict[str, str]:
             files |= {proof_path(part.target, plan.name, end): text for end, text in texts.items() if text is not None}
             proofs.setdefault(part.target, []).append(shown.proof)
     return {**files, PROOF: proofs_text(proofs)} if proofs else {}
-
-
-def proof_path(target: str, function: str, end: str) -> str:
-    """Where a text of the proof lies, by the end of its name."""
-    return f"proof/{target}/{identifier(function)}.{end}"
-
-
-def program_text(function: Function) -> str:
-    """`function` as it is shipped: a text of its own, without schedules, which reads as what prints so.
-
-    Raises CompilerBug where the language has no words for something in it.
-    """
-    return _said(function)[0]
-
-
-def _said(function: Function) -> tuple[str, Function]:
-    """`function` as text, and what that says. Raises CompilerBug where the language has no words for something in it."""
-    try:
-        said = _parsed(_print(function))  # where a number may be written otherwise, such as 0 that is a float
-        text = _print(said)
-        again = _parsed(text)
-    except TexprError as why:
-        raise CompilerBug(f"`{function.name}` cannot be read as it is written: {why}") from why
-    if _print(again) != text:
-        raise CompilerBug(f"`{function.name}` is read as something else than it is written")
-    return text, again
-
-
-def _print(function: Function) -> str:
-    return print_program(Program((replace(function, schedules=()),)))
-
-
-def _parsed(text: str) -> Function:
-    return parse(text).functions[0]

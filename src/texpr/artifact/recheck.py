@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from texpr.artifact.certificate import Data, may_be_open, numbered, of_texts
-from texpr.artifact.proofs import program_text, proof_path, shipped_texts
+from texpr.artifact.certificate import Data, may_be_open, numbered, of_texts, program_text, proof_path, shipped_texts
 from texpr.artifact.sources import Part, Shown
 from texpr.artifact.tools import Share, in_turn
 from texpr.checks import check, faults

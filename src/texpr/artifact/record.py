@@ -1,4 +1,4 @@
-"""What enters the texts of an artifact and does not follow from its plans. manifest.json has it, and it is read back from there.
+"""What enters the texts of an artifact and does not follow from its plans. manifest.json has it, from where it is read back.
 
 Whoever verifies an artifact derives every text again from its plans and from this. So what is read is little and plain: names,
 numbers, lines of a source; and what can be one of a few things only must be one of them.
@@ -35,10 +35,10 @@ RESOURCES = ("registers", "spill_stores", "spill_loads", "stack_bytes", "shared_
 class Recorded(Record):
     """The inputs of an artifact beside its plans.
 
-    `functions`: their names, in order; `origins`: the files they come from, and the lines of these that sources show, by function;
-    `libraries`: what is linked beside the artifact's own; `fatbin`: whether one could be made. Of the rest nothing follows for a
-    text but the manifest's: `tools` and `flags`, versions of compilers and what they were told; `used`: what a kernel takes of
-    a device, by function, target and kernel.
+    `functions`: their names, in order; `origins`: the files they come from, and the lines of these that sources show, by
+    function; `libraries`: what is linked beside the artifact's own; `fatbin`: whether one could be made. Of the rest only the
+    manifest is made: `tools` and `flags`, versions of compilers and what they were told; `used`: what a kernel takes of a
+    device, by function, target and kernel.
     """
 
     name: str
@@ -70,9 +70,8 @@ def recorded(
         for usage in code.kernels
     }
     flags = {what: tuple(told) for what, told in made.flags.items()}
-    return Recorded(
-        name, version, tuple(targets), tuple(functions), origins, tuple(made.libraries), made.fatbin, dict(made.tools), flags, used
-    )  # fmt: skip
+    names, libraries, tools = tuple(functions), tuple(made.libraries), dict(made.tools)
+    return Recorded(name, version, tuple(targets), names, origins, libraries, made.fatbin, tools, flags, used)
 
 
 def load_json(data: bytes) -> object:

@@ -65,7 +65,7 @@ class Tools(Protocol):
     def flags(
         self, *, device: bool, told: Sequence[str] = (), openmp: bool = False, march: str = ""
     ) -> Mapping[str, Sequence[str]]:
-        """What `library` tells the host's compiler, and with `device`, what the device's is told; of which machine all that is."""
+        """What `library` tells the host's compiler, and with `device`, what the device's is told; of which machine."""
         ...
 
     def openmp(self) -> str | None:
@@ -92,8 +92,8 @@ class Tools(Protocol):
 class Made(Record):
     """What compilers make of an artifact's sources: `files` by path, and `codes` by function and target.
 
-    `libraries`: what is to be linked beside it; `fatbin`: whether the code for all targets could be joined; `tools` and `flags`:
-    what the compilers call themselves, and what they were told.
+    `libraries`: what is to be linked beside it; `fatbin`: whether the code for all targets could be joined; `tools` and
+    `flags`: what the compilers call themselves, and what they were told.
     """
 
     files: Mapping[str, bytes]

@@ -1,8 +1,8 @@
 """`texpr verify DIR`: is a folder what a build of this version leaves, and are its plans proved again?
 
 Nothing that lies there is believed. Plans are proved of their programs; every other text is derived again from these plans, by
-what a build writes texts by, and compared whole; what is neither is no part of an artifact. What compilers made is compared where
-they are run again.
+what a build writes texts by, and compared whole; what is neither is no part of an artifact. What compilers made is compared
+where they are run again.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from texpr import __version__
-from texpr.artifact.certificate import PROOF, Data, proofs_text
+from texpr.artifact.certificate import PROOF, Data, program_text, proof_path, proofs_text
 from texpr.artifact.derived import derived, different, read_parts
 from texpr.artifact.folder import Folder, notes, printable, read_folder
 from texpr.artifact.libraries import binary_paths, image_origins, make
 from texpr.artifact.manifest import FORMAT
 from texpr.artifact.place import MANIFEST, SIGNATURE, SUMS, hashes, sums
-from texpr.artifact.proofs import program_text, proof_path
 from texpr.artifact.recheck import FAULTS, recheck, told_of
 from texpr.artifact.record import Recorded, load_json, read_record
 from texpr.artifact.sources import Part
@@ -40,7 +39,7 @@ CLAIMS = f"{MANIFEST} (tools, flags, registers)"
 
 class Verified(Record):
     """An artifact that is as a build leaves it. `proofs`: those made again, by target; `not_proved`: the files that rest on
-    compilers, which were not run; `signed`: whether there is a signature, and `by_key`, whether it was found to be the key's."""
+    compilers, which were not run; `signed`: whether there is a signature; `by_key`: whether it was found to be the key's."""
 
     name: str
     targets: tuple[str, ...]

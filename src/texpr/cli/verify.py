@@ -42,7 +42,7 @@ def command(
     console: Console, directory: Path, rebuild: bool, source: Path | None, sizes: tuple[str, ...], key: Path | None, jobs: int,
     seconds: int, memory: int, json: bool,
 ) -> int:  # fmt: skip
-    """Derive everything in DIRECTORY again, and compare: each text from the plans, which are proved; with --rebuild binaries, too.
+    """Derive all that is in DIRECTORY again, and compare: texts from the plans, which are proved; with --rebuild binaries, too.
 
     Exits with 4 where something is not proved that the program lets pass (`#unproved`).
     """

@@ -20,7 +20,7 @@
             | "if" value ["uniform"] block ["else" block]
             | "let" NAME ":" TYPE "=" value | NAME "=" value | element "=" value
             | "atomic" element OP "=" value ["at" LEVEL]
-            | "barrier" LEVEL ["lanes" INT] ["part" INT] ["covers" KIND (NAME | STRING) ["from" INT] ["to" INT] ["carried" NAME], …]
+            | "barrier" LEVEL ["lanes" INT] ["part" INT] ["covers" covered, …]
             | "exchange" NAME "=" ref "^" INT ["shift" index] ["width" INT] | "shuffle" NAME "=" element "lane" index
             | "vector" NAME, … "=" element | "vector" element "=" value, …
             | "copy" element "=" element ["when" value] "count" INT
@@ -33,6 +33,7 @@
             | "mbarrier" ("init" element "count" INT | "expect" element "bytes" INT ["exactly" index] | "arrive" element)
             | "mbarrier" "wait" element "parity" index ["covers" …] | "fence" KIND | "prefetch" NAME
     block   = "{" {stmt} "}"
+    covered = KIND (NAME | STRING) ["from" INT] ["to" INT] ["carried" NAME]       INT: lines of what was written
 
     value   = NUMBER ":" TYPE | TYPE "(" index ")" | ref | element | "(" value INFIX value ")" | "(" value "as" TYPE ")"
             | OP [":" TYPE] "(" value, … ")"

@@ -1,7 +1,8 @@
 """Where the statements of a plan come from, kept beside its text: what a printer shows of the file that somebody wrote.
 
-The text of a plan says of its kernels and statements on which line they were written (`-- line 4`), and of barriers, for what. With an `Origin`, which has
-the name of that file and the lines that a printer shows, a plan is read back that prints as the one it was written from.
+The text of a plan says of its kernels and statements on which line they were written (`-- line 4`), and of barriers, for which
+lines. With an `Origin`, which has the name of that file and the lines that a printer shows, a plan is read back that
+prints as the one it was written from.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def origin_of(plan: k.Plan) -> Origin | None:
 
 
 def printed_plan(text: str, name: str, origin: Origin | None) -> k.Plan:
-    """The plan that `text` describes, with its places in the file of `origin`, as they are for printers. E0581 as `parse_plan`."""
+    """The plan that `text` describes, with its places in the file of `origin`, for printers. E0581 as `parse_plan`."""
     scan = _Placed(text, name, origin)
     return replace(PlanParser(scan).plan(), span=NOWHERE if origin is None else Span(scan.origin, 0, 0))
 
