@@ -84,14 +84,16 @@ def build(
     jobs: int = 1,
     progress: Progress = lambda done: None,
     sign: str | Path | None = None,
+    consts: Mapping[str, int] | None = None,
 ) -> artifact.Artifact:
     """An artifact with `functions` for every `target`, in `directory`, whole or not at all.
 
     `sizes` fixes sizes and consts of the functions that have them. `schedule` is chosen for each function and target, as
     `compile` does. `name` is the package's, the first function's where it is not given. `jobs`: how many processes may work at
     once, which changes nothing of what is built; they are forks of this one, so only this one works where other threads run.
-    `progress` is told what was done last. `sign`: a file with a private key, which signs the hashes. Raises `TexprError` as
-    `compile` does, where the folder is not ours to write (E081x), and for the key (E0823, E0824).
+    `progress` is told what was done last. `sign`: a file with a private key, which signs the hashes. `consts`: what
+    `load` was given, recorded for who compares the artifact with the text. Raises `TexprError` as `compile` does,
+    where the folder is not ours to write (E081x), and for the key (E0823, E0824).
     """
     expect(functions, (Function, Sequence), _FUNCTION)
     chosen = (functions,) if isinstance(functions, Function) else tuple(functions)
@@ -107,7 +109,7 @@ def build(
     artifact.refuse_early(tools, targets if chosen else (), Path(directory))
     made = parts(chosen, targets, sizes, _record(schedule), jobs, progress)
     progress("the compilers of this machine")
-    return artifact.build(tools, title, made, Path(directory), version=__version__, sign=signer)
+    return artifact.build(tools, title, made, Path(directory), version=__version__, sign=signer, consts=consts)
 
 
 def parts(

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from texpr import artifact
-from texpr.artifact.place import SUMS, sums
+from texpr.artifact.place import SIGNATURE, SUMS, sums
 from texpr.support.diagnostic import TexprError
 
 Edit = Callable[[Path], None]
 
 
 def files_of(directory: Path) -> dict[str, bytes]:
-    """Every plain file but the hashes, by path."""
+    """Every plain file but the hashes and their signature, by path."""
     found = (path for path in sorted(directory.rglob("*")) if path.is_file() and not path.is_symlink())
-    return {str(path.relative_to(directory)): path.read_bytes() for path in found if path.name != SUMS}
+    return {str(path.relative_to(directory)): path.read_bytes() for path in found if path.name not in (SUMS, SIGNATURE)}
 
 
 def mend(directory: Path) -> Path:

@@ -74,7 +74,7 @@ def is_claim(data: bytes, directory: Path) -> bool:
     def bare(text: bytes) -> object:
         manifest = json.loads(text)
         kernels = [k for f in manifest["functions"] for each in f["targets"].values() for k in each]
-        for each, names in ((manifest, ("tools", "flags")), *((kernel, RESOURCES) for kernel in kernels)):
+        for each, names in ((manifest, ("tools", "flags", "consts")), *((kernel, RESOURCES) for kernel in kernels)):
             for name in names:
                 each.pop(name, None)
         return manifest

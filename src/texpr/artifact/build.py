@@ -39,10 +39,12 @@ def build(
     *,
     version: str = __version__,
     sign: Callable[[bytes], bytes] | None = None,
+    consts: Mapping[str, int] | None = None,
 ) -> Artifact:
     """Build the functions of `parts` into `directory`, whole or not at all; the same input gives the same bytes.
 
-    `sign` makes a signature of the list of hashes. Raises `TexprError`: nothing to build or a mixture of targets (E0805–E0807),
+    `sign` makes a signature of the list of hashes. `consts` is recorded: what the text's consts were given.
+    Raises `TexprError`: nothing to build or a mixture of targets (E0805–E0807),
     a folder that is not ours or cannot be written (E0810–E0812), a compiler that is missing or broken (E06).
     """
     where(parts)
@@ -50,7 +52,7 @@ def build(
     refuse_foreign(directory)
     made = make(tools, name, parts)
     targets = tuple(part.target for part in parts)
-    record = recorded(name, version, targets, [plan.name for plan in parts[0].plans], _origins(parts), made)
+    record = recorded(name, version, targets, [plan.name for plan in parts[0].plans], _origins(parts), made, consts or {})
     written = {**texts(record, parts), **proof_files(parts)}
     files = {**{path: text.encode() for path, text in written.items()}, **made.files}
     for path, (symbol, code) in image_origins(parts).items():

@@ -44,6 +44,7 @@ def print_manifest(record: Recorded, parts: Sequence[Part]) -> str:
         "flags": {what: list(told) for what, told in sorted(record.flags.items())},
         "libraries": list(record.libraries),
         "fatbin": record.fatbin,
+        "consts": dict(sorted(record.consts.items())),
         "functions": functions,
     }
     return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"

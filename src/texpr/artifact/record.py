@@ -37,8 +37,9 @@ class Recorded(Record):
 
     `functions`: their names, in order; `origins`: the files they come from, and the lines of these that sources show, by
     function; `libraries`: what is linked beside the artifact's own; `fatbin`: whether one could be made. Of the rest only the
-    manifest is made: `tools` and `flags`, versions of compilers and what they were told; `used`: what a kernel takes of a
-    device, by function, target and kernel.
+    manifest is made: `tools` and `flags`, versions of compilers and what they were told; `consts`: values that
+    the text's consts were given before it became a program; `used`: what a kernel takes of a device, by function, target and
+    kernel.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Recorded(Record):
     fatbin: bool = False
     tools: Mapping[str, str] = field(default_factory=dict[str, str])
     flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    consts: Mapping[str, int] = field(default_factory=dict[str, int])
     used: Mapping[tuple[str, str, str], Mapping[str, int]] = field(
         default_factory=dict[tuple[str, str, str], Mapping[str, int]]
     )
@@ -61,8 +63,9 @@ class Recorded(Record):
 
 
 def recorded(
-    name: str, version: str, targets: Sequence[str], functions: Sequence[str], origins: Mapping[str, Origin], made: Made
-) -> Recorded:
+    name: str, version: str, targets: Sequence[str], functions: Sequence[str], origins: Mapping[str, Origin], made: Made,
+    consts: Mapping[str, int],
+) -> Recorded:  # fmt: skip
     """What is recorded of a build."""
     used = {
         (function, target, usage.kernel): dict(usage.numbers())
@@ -71,7 +74,7 @@ def recorded(
     }
     flags = {what: tuple(told) for what, told in made.flags.items()}
     names, libraries, tools = tuple(functions), tuple(made.libraries), dict(made.tools)
-    return Recorded(name, version, tuple(targets), names, origins, libraries, made.fatbin, tools, flags, used)
+    return Recorded(name, version, tuple(targets), names, origins, libraries, made.fatbin, tools, flags, dict(consts), used)
 
 
 def load_json(data: bytes) -> object:
@@ -117,6 +120,7 @@ def read_record(manifest: Data) -> Recorded:
         manifest.get("fatbin") is True,
         {_text(what): _text(said) for what, said in _mapping(manifest.get("tools")).items()},
         {_text(what): tuple(map(_text, _list(said))) for what, said in _mapping(manifest.get("flags")).items()},
+        {_text(const): _integer(value) for const, value in _mapping(manifest.get("consts")).items()},
         dict(found for name, each in zip(names, functions, strict=True) for found in _used(name, each)),
     )  # fmt: skip
 
@@ -145,8 +149,15 @@ def _text(value: object) -> str:
 
 
 def _number(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
-        raise ValueError("expected a number")
+    number = _integer(value)
+    if number < 0:
+        raise ValueError("expected what is not negative")
+    return number
+
+
+def _integer(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not -(2**63) <= value < 2**63:
+        raise ValueError("expected an integer of 64 bits")
     return value
 
 

@@ -33,7 +33,7 @@ Authored: TypeAlias = Callable[[str, Mapping[str, int]], Function]
 Holds: TypeAlias = Callable[[bytes, bytes], bool]
 """Whether a signature is one of some bytes."""
 
-CLAIMS = f"{MANIFEST} (tools, flags, registers)"
+CLAIMS = f"{MANIFEST} (tools, flags, consts, registers)"
 """What the manifest says that nothing in the artifact shows."""
 
 
@@ -83,7 +83,7 @@ def verify(
     require(wrong)
     expected, wrong = derived(folder, record, parts)
     require([*wrong, *different(folder, record, parts, expected)])
-    require(() if source is None else _unlike(parts, source))
+    require(() if source is None else _unlike(parts, record, source))
     wrong, proofs = recheck(parts, share)
     require(wrong)
     if proofs_text(proofs).encode() != folder.files[PROOF]:
@@ -150,12 +150,13 @@ def _whole(folder: Folder, key: Holds | None) -> Iterator[str]:
         yield f"not as it is written by texpr: {SUMS}"
 
 
-def _unlike(parts: Sequence[Part], source: Authored) -> Iterator[str]:
+def _unlike(parts: Sequence[Part], record: Recorded, source: Authored) -> Iterator[str]:
     """Programs that are not those of a source."""
     for part in parts:
         for plan, shown in zip(part.plans, part.shown, strict=True):
             path = proof_path(part.target, plan.name, "te" if shown.written is None else "written.te")
-            wanted = program_text(source(plan.name, {sym.name: value for sym, value in plan.fixed}))
+            sizes = {**record.consts, **{sym.name: value for sym, value in plan.fixed}}
+            wanted = program_text(source(plan.name, sizes))
             if (shown.program if shown.written is None else shown.written) != wanted:
                 yield f"not the program of the source: {path}"
 

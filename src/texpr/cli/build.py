@@ -46,11 +46,21 @@ def command(
 
     Without FN every function of the file is built. DIR is made whole or not at all.
     """
-    functions, fixed = _functions(file, names, parse_sizes(sizes))
+    given = parse_sizes(sizes)
+    functions, fixed = _functions(file, names, given)
     name = identifier(functions[0].name if len(functions) == 1 else file.stem)
     with console.working(f"building {name} for {', '.join(targets)}") as progress:
         made = build(
-            functions, targets, output, sizes=fixed, schedule=schedule, name=name, jobs=jobs, progress=progress, sign=sign
+            functions,
+            targets,
+            output,
+            sizes=fixed,
+            schedule=schedule,
+            name=name,
+            jobs=jobs,
+            progress=progress,
+            sign=sign,
+            consts={size: value for size, value in given.items() if size not in fixed},
         )
     _show(console, made)
     return 0

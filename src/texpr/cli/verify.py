@@ -12,7 +12,7 @@ import click
 
 from texpr import artifact
 from texpr.cli.console import Console
-from texpr.cli.program import JOBS, SIZE, parse_sizes, read_program
+from texpr.cli.program import JOBS, read_program
 from texpr.driver import fix
 from texpr.ir.program import Function
 from texpr.support.diagnostic import TexprError, error
@@ -29,7 +29,6 @@ UNPROVED = 4
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option("--rebuild", is_flag=True, help="Run the compilers again, and compare what they make.")
 @click.option("--source", type=click.Path(path_type=Path), metavar="FILE.te", help="The program must be the one in this file.")
-@SIZE
 @click.option("--key", type=click.Path(path_type=Path), metavar="PUB", help="It must be signed by this public key (PEM).")
 @JOBS
 @click.option("--seconds", type=click.IntRange(min=1), default=3600, show_default=True, help="Processor time of each process.")
@@ -39,7 +38,7 @@ UNPROVED = 4
 @click.option("--json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def command(
-    console: Console, directory: Path, rebuild: bool, source: Path | None, sizes: tuple[str, ...], key: Path | None, jobs: int,
+    console: Console, directory: Path, rebuild: bool, source: Path | None, key: Path | None, jobs: int,
     seconds: int, memory: int, json: bool,
 ) -> int:  # fmt: skip
     """Derive all that is in DIRECTORY again, and compare: texts from the plans, which are proved; with --rebuild binaries, too.
@@ -47,9 +46,7 @@ def command(
     Exits with 4 where something is not proved that the program lets pass (`#unproved`).
     """
     holds = None if key is None else artifact.signs(key)
-    if sizes and source is None:
-        raise click.UsageError("--size is for the program of --source")
-    authored = None if source is None else partial(_authored, source, parse_sizes(sizes))
+    authored = None if source is None else partial(_authored, source)
     limits = bounded(seconds, memory << 30, lambda: _late(directory, seconds))
     with console.working("proving it again"), limits, _compilers(rebuild, jobs) as tools:
         share = partial(shared, jobs=jobs)
@@ -96,13 +93,12 @@ def _compilers(wanted: bool, jobs: int) -> Generator[Toolchain | None]:
         yield Toolchain(replace(this_machine(jobs), cache=Path(cache)))
 
 
-def _authored(source: Path, given: Mapping[str, int], name: str, fixed: Mapping[str, int]) -> Function:
-    """The function of a source, at the sizes that were recorded, and at those `given`. Raises TexprError."""
-    sizes = {**fixed, **given}
-    program, rest = read_program(source, sizes)
+def _authored(source: Path, name: str, fixed: Mapping[str, int]) -> Function:
+    """The function of a source, at the sizes that were recorded. Raises TexprError."""
+    program, rest = read_program(source, dict(fixed))
     if name not in (function.name for function in program.functions):
         raise error("E0821", None, f"{source} has no function `{name}`, which the artifact has")
-    return fix(program[name], {size: value for size, value in rest.items() if size in fixed})[0]
+    return fix(program[name], rest)[0]
 
 
 def _late(directory: Path, seconds: int) -> TexprError:
