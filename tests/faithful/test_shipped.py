@@ -93,3 +93,9 @@ def test_notes_survive_their_text() -> None:
 def test_other_texts_are_refused(text: str) -> None:
     with pytest.raises(TexprError, match="E0581"):
         noted(texpr.parse(TEXT)["scaled"], text)
+
+
+@pytest.mark.parametrize("name", ["turn", "element", "statements"])
+def test_names_that_mean_something_in_notes(name: str) -> None:
+    function = numbered(texpr.parse(TEXT.replace("scaled", name))[name])
+    assert same(noted(texpr.parse(TEXT.replace("scaled", name))[name], notes_text(function)), function)

@@ -43,7 +43,7 @@ def needed(extra: str) -> list[str]:
 def test_each_lock_holds_what_the_project_asks_for() -> None:
     needs = {"requirements.lock": [*PROJECT["project"]["dependencies"], *needed("build")]}
     needs["requirements-dev.lock"] = [*PROJECT["project"]["dependencies"], *needed("dev")]
-    for extra in ("cuda", "zig", "bench", "solver"):
+    for extra in ("cuda", "zig", "bench", "sign", "solver"):
         needs[f"requirements-{extra}.lock"] = needed(extra)
     assert sorted(needs) == [lock.name for lock in LOCKS]
     for name, wanted in needs.items():
