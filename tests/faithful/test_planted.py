@@ -135,7 +135,7 @@ def by_hand(written: str, laid: str, *notes: str) -> Proof:
     """What is shown of a program that was laid out by hand; `notes`: one each of its statements, of copies an empty one."""
     function, other = (parse(text).functions[0] for text in (written, laid))
     said = " ".join(f"statement {at} does {note}" for at, note in enumerate(notes) if note)
-    return faithful(function, noted(other, f"notes {other.name} {len(notes)} {{ {said} }}"))
+    return faithful(function, noted(other, f"notes {other.name} statements {len(notes)} {{ {said} }}"))
 
 
 LEAST = """

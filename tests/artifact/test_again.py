@@ -1,0 +1,100 @@
+"""What builds leave of right programs is taken for what it is: nothing is lost where a plan is read back from its text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from texpr import artifact, delivery, driver
+from texpr.backends.cpu import print_cpu
+from texpr.backends.cuda import print_kernels
+from texpr.ir.kernel_parse import parse_plan
+from texpr.ir.kernel_text import plan_text
+from texpr.ir.kernel_verify import verify
+from texpr.ir.origin import origin_of, printed_plan
+from texpr.ir.program import Function
+from texpr.isa.registry import resolve
+from texpr.support.diagnostic import CompilerBug
+from texpr.toolchain import Toolchain
+
+from .test_artifact import Pretending
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SIZES = {"conv2d": {"stride": 2, "dilation": 1, "padding": 1}}
+EVERY = sorted(path.relative_to(EXAMPLES).with_suffix("").as_posix() for path in EXAMPLES.rglob("*.te"))
+SOME = ("argmax", "histogram", "jacobi", "matmul", "tma/matmul_ring", "tma/transpose", "tma/scatter")
+
+
+def functions(name: str) -> tuple[Function, ...]:
+    return driver.load(EXAMPLES / f"{name}.te", SIZES.get(name, {})).functions
+
+
+def targets(name: str) -> Sequence[str]:
+    return ("sm_100a",) if name in ("tma/permuted", "tma/scatter", "tma/gather") else ("sm_90a",)
+
+
+class NoCompilers(Pretending):
+    """Nothing is compiled, on the host neither."""
+
+    def __init__(self, tools: Toolchain):
+        super().__init__(tools)
+        self.library = lambda *given, **more: (b"shared", b"static")  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def again(name: str, tools: Toolchain, to: Path) -> None:
+    every = functions(name)
+    for on in (targets(name), *(() if name.startswith("tma/") else (("cpu",),))):
+        out = to / on[0]
+        artifact.build(NoCompilers(tools), every[0].name, delivery.parts(every, on), out)
+        found = artifact.verify(out)
+        assert found.targets == tuple(on) and not artifact.open_plans(found.proofs)
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_the_gallery_is_verified(name: str, tools: Toolchain, tmp_path: Path) -> None:
+    again(name, tools, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [each for each in EVERY if each not in SOME])
+def test_all_of_the_gallery_is_verified(name: str, tools: Toolchain, tmp_path: Path) -> None:
+    again(name, tools, tmp_path)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_plan_that_is_read_back_prints_the_same(name: str) -> None:
+    """Places in the text that somebody wrote among it, of which only the lines that are named need be kept."""
+    for function in functions(name):
+        for target in (*targets(name), *(() if name.startswith("tma/") else ("cpu",))):
+            made = driver.lower(function, target, schedule="auto")
+            text, origin = plan_text(made.plan), origin_of(made.plan)
+            assert origin is not None
+            plan = printed_plan(text, "<plan>", origin)
+            assert plan_text(plan) == text
+            assert (print_cpu(plan) if target == "cpu" else print_kernels(plan, resolve(target))) == made.source
+
+
+def test_one_that_was_built_in_python_has_no_places() -> None:
+    text = plan_text(driver.lower(functions("saxpy")[0], "cpu").plan)
+    plan = printed_plan(text, "<plan>", None)
+    assert "-- line" not in plan_text(plan) and "TX_AT" not in print_cpu(plan)
+
+
+@pytest.mark.parametrize("line", ["0", "9999999", "3, column 0"])
+def test_places_that_nobody_wrote(line: str) -> None:
+    """They are none, or an error; never a text without an end."""
+    made = driver.lower(functions("saxpy")[0], "sm_90a").plan
+    text = plan_text(made).replace("-- line 4", f"-- line {line}")
+    try:
+        assert len(print_kernels(printed_plan(text, "<plan>", origin_of(made)))) < 10_000
+    except ValueError as why:
+        assert "there is no line" in str(why)
+
+
+def test_a_parameter_that_is_passed_by_value_has_no_address() -> None:
+    text = plan_text(driver.lower(functions("saxpy")[0], "sm_90a").plan)
+    verify(parse_plan(text))
+    with pytest.raises(CompilerBug, match="a has no address"):
+        verify(parse_plan(text.replace("scalar a: f32[]", "buffer a: f32[]")))
