@@ -1,4 +1,4 @@
-"""IterDomain graphs of 40 transforms: tiled as schedules tile, and mixed as no schedule would."""
+"""IterDomain graphs of 40 transforms, or as many as one likes: tiled as schedules tile, and mixed as no schedule would."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def tiled(sizes: Sequence[IntoExpr]) -> DomainGraph:
     return graph
 
 
-def mixed(sizes: Sequence[IntoExpr]) -> DomainGraph:
+def mixed(sizes: Sequence[IntoExpr], transforms: int = TRANSFORMS) -> DomainGraph:
     """Whatever leaf is next is cut by what does not divide it, merged with its neighbour, or resized."""
     graph = DomainGraph.of(*((f"d{k}", size) for k, size in enumerate(sizes)))
-    for k in range(TRANSFORMS):
+    for k in range(transforms):
         leaf, after = (graph.leaves[(k + next_) % len(graph.leaves)] for next_ in (0, 1))
         name = leaf.sym.name
         if k % 2 == 0:

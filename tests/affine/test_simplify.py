@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from time import process_time
 
 import pytest
 from hypothesis import given, settings
 from tests.affine.expressions import Tree, build, trees
 from tests.affine.knowledge import Box, boxes, facts, points
+from tests.steps import growth, pairs
 
 from texpr.affine.expr import Expr, Sym, expr, maximum, minimum, sym, xor
 from texpr.affine.facts import Fact, Known, multiple_of
@@ -189,18 +189,31 @@ def test_a_simplifier_remembers() -> None:
     assert once((B * 256 + T) // 256) is B and once((B * 256 + T) // 256) is B
 
 
-def test_typical_expressions_are_simplified_quickly() -> None:
-    """50 µs each, on average, on an idle machine; four times that is allowed here."""
-    typical = [(B * 256 + T) // 16, (B * 256 + T) // 16 % 8, (B * 128 + T) % 128, B * 8 + T // 32, T // 32 * 32 + T % 32]
-    known = Known(RANGES)
-    best = 1.0
-    for _ in range(5):
-        start = process_time()
-        for _ in range(40):
-            for value in typical:
-                Simplifier(known)(value)
-        best = min(best, (process_time() - start) / (40 * len(typical)))
-    assert best < 200e-6
+def simplified(terms: int) -> None:
+    """A sum of quotients and remainders of so many symbols."""
+    names = [sym(f"s{k}") for k in range(terms)]
+    known = Known({**RANGES, **{Sym(f"s{k}"): (0, 255) for k in range(terms)}})
+    value = sum((((B * 256 + each) // 16 + (B * 128 + each) % 128) for each in names), expr(0))
+    Simplifier(known)(value)
+
+
+def comparing(terms: int) -> None:
+    """As if each term were compared with each other once more."""
+    simplified(terms)
+    pairs(terms, 400)
+
+
+TWICE = 3.0
+"""Of a sum twice as long."""
+
+
+def test_a_sum_twice_as_long_is_simplified_in_twice_the_steps() -> None:
+    """`bench/parts.py` measures how long typical expressions take."""
+    assert growth(simplified, length=16) < TWICE
+
+
+def test_what_compares_each_term_with_each_other_is_found() -> None:
+    assert growth(comparing, length=16) > TWICE
 
 
 def test_linear_forms() -> None:

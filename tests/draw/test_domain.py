@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from xml.etree import ElementTree
 
 import pytest
 from tests.draw.graphs import SVG, classed, random_graph, texts
+from tests.steps import growth, pairs
 
 from texpr.affine.expr import Expr, expr, sym
 from texpr.domain.graph import DomainGraph
@@ -169,12 +169,25 @@ def test_bytes_are_the_same_in_another_process() -> None:
     assert found == {draw_domain(random_graph(3, 15)).encode()}
 
 
+def drawn(seed: int, transforms: int) -> None:
+    draw_domain(random_graph(seed, transforms))
+
+
+def comparing(seed: int, transforms: int) -> None:
+    """As if each transform were compared with each other."""
+    drawn(seed, transforms)
+    pairs(transforms, 150)
+
+
+TWICE = 2.6
+"""Of a picture twice as large, whose rows are wider, too."""
+
+
 @pytest.mark.parametrize("seed", range(5))
-def test_forty_transforms_take_less_than_50_ms(seed: int) -> None:
-    graph = random_graph(seed, 40)
-    taken: list[float] = []
-    for _ in range(3):
-        start = time.process_time()
-        draw_domain(graph)
-        taken.append(time.process_time() - start)
-    assert min(taken) < 0.05
+def test_twice_as_many_transforms_take_twice_the_steps(seed: int) -> None:
+    """`bench/parts.py` measures how long 40 take."""
+    assert growth(drawn, seed, length=40) < TWICE
+
+
+def test_what_compares_each_transform_with_each_other_is_found() -> None:
+    assert growth(comparing, 0, length=40) > TWICE

@@ -5,13 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from random import Random
-from time import process_time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.frontend.corpus import SCHEDULES, right, wrong
 from tests.frontend.test_grammar import mutate
+from tests.steps import growth, pairs
 
 from texpr.frontend import elaborate, parse, parse_text
 from texpr.frontend.printer import print_tree
@@ -164,24 +164,27 @@ def many_functions(count: int) -> str:
     )
 
 
-def best(text: str, rounds: int = 5) -> float:
-    """Seconds to parse and elaborate, the least of some rounds."""
-    times: list[float] = []
-    for _ in range(rounds):
-        start = process_time()
-        parse(text)
-        times.append(process_time() - start)
-    return min(times)
+def parsed(count: int) -> None:
+    parse(many_functions(count))
 
 
-def test_speed() -> None:
-    """Sixty lines in milliseconds, and a file ten times as long in about ten times as long."""
-    parse(many_functions(1))
-    sixty = many_functions(6)
-    assert sixty.count("\n") == 65
-    short = best(sixty, 10)
-    assert short < 0.02
-    assert best(many_functions(60), 3) < 25 * short
+def comparing(count: int) -> None:
+    """As if each function were compared with each other."""
+    parsed(count)
+    pairs(count, 2_000)
+
+
+TWICE = 2.1
+
+
+def test_a_file_twice_as_long_takes_twice_the_steps() -> None:
+    """`bench/parts.py` measures how long sixty lines take."""
+    assert many_functions(6).count("\n") == 65
+    assert growth(parsed, length=12) < TWICE
+
+
+def test_what_compares_each_function_with_each_other_is_found() -> None:
+    assert growth(comparing, length=12) > TWICE
 
 
 def test_large_files() -> None:
