@@ -215,6 +215,7 @@ kernel ring_0
         s1 = (s1 + v1)
         s2 = (s2 + v2)
         s3 = (s3 + v3)
+        fence async
         mbarrier arrive empty[i % 3]
         if ((i32(t) == 0:i32) and (i32(i + 3) < i32(c))) {
             mbarrier wait empty[i % 3] parity (i / 3) % 2 covers WAR stage carried i
@@ -337,6 +338,7 @@ kernel shared_0
         for c in 0..32 {
             s = (s + tile[t, c])
         }
+        fence async
         barrier cluster covers WAR tile carried i
     }
     z[q, 32 * p + t] = (s + (i32(q) as f32))

@@ -30,6 +30,7 @@ extern "C" __global__ void
     TX_SHARED_ALIGNED({t}_t, tile, {count}, 1024);
     TX_BARRIERS(full, 1);
     for (int i = threadIdx.x; i < {count}; i += 32) tile[i] = room[i];
+    tx_fence_async();
     if (threadIdx.x == 0) {{ tx_barrier_init(full, 0, 1); tx_fence_init(); }}
     __syncthreads();
     if (threadIdx.x == 0) {{ tx_barrier_expect(full, 0, bytes); {call}(tile, 0, map, full, 0{given}); }}

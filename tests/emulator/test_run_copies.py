@@ -39,6 +39,7 @@ load_{name}(TX_GLOBAL({t}) room, TX_GLOBAL({t}) far, int place, int from, int co
     TX_SHARED_ALIGNED({t}, tile, {size}, 128);
     TX_BARRIERS(full, 1);
     for (int i = threadIdx.x; i < {size}; i += 32) tile[i] = room[i];
+    tx_fence_async();
     if (threadIdx.x == 0) {{ tx_barrier_init(full, 0, 1); tx_fence_init(); }}
     __syncthreads();
     if (threadIdx.x == 0) {{ tx_barrier_expect(full, 0, bytes); tx_load_bulk(tile, place, far, from, full, 0, count); }}

@@ -77,6 +77,8 @@ REFILL = "            mbarrier wait empty[i % 3] parity (i / 3) % 2 covers WAR s
 
 READ, ARRIVE = "        vector v0, v1, v2, v3 = stage[i % 3, 4 * t]\n", "        mbarrier arrive empty[i % 3]\n"
 SUMS = "".join(f"        s{at} = (s{at} + v{at})\n" for at in range(4))
+FENCE = "        fence async\n"
+SOME = "        if (i32(t) < 63:i32) {\n            fence async\n        }\n"
 OVERLAP = (Fault.RACE, UNFINISHED)
 """What meets without order: which of both is said depends on whether the engine was done."""
 
@@ -134,11 +136,16 @@ PLANTED = (
             "stage"),
     Planted("ring_no_arrive", "ring", "        mbarrier arrive empty[i % 3]\n", "", Fault.DEADLOCK, "", "0 of 64 arrivals"),
     Planted("ring_few_arrivals", "ring", "empty[s] count 64", "empty[s] count 63", ASTRAY, "stage"),
-    Planted("ring_early_arrive", "ring", READ + SUMS + ARRIVE, ARRIVE + READ + SUMS, OVERLAP, "stage"),
+    Planted("ring_early_arrive", "ring", READ + SUMS + FENCE + ARRIVE, ARRIVE + READ + SUMS + FENCE, OVERLAP, "stage"),
     Planted("ring_one_more", "ring", "(i32(i + 3) < i32(c))", "(i32(i + 3) < i32(c + 1))", ABANDONED, "stage", "nobody waited"),
     Planted("ring_bytes", "ring", "            mbarrier expect full[i % 3] bytes 1024\n",
             "            mbarrier expect full[i % 3] bytes 512\n", UNFINISHED,
             "stage"),
+    Planted("ring_no_fence", "ring", "        fence async\n", "", Fault.MISSING_FENCE, "stage", "no fence of the reader"),
+    Planted("ring_late_fence", "ring", FENCE + ARRIVE, ARRIVE + FENCE, Fault.MISSING_FENCE, "stage", "no fence of the reader"),
+    Planted("ring_early_fence", "ring", READ + SUMS + FENCE, FENCE + READ + SUMS, Fault.MISSING_FENCE, "stage"),
+    Planted("ring_fence_of_some", "ring", FENCE, SOME, Fault.MISSING_FENCE, "stage", "no fence of the reader"),
+    Planted("shared_no_fence", "shared", FENCE, "", Fault.MISSING_FENCE, "tile", "no fence of the reader"),
     Planted("bulk_no_wait", "bulk", WAIT, "", UNFINISHED, "tile"),
     Planted("bulk_no_fence", "bulk", STORE_FENCE, "    barrier block covers RAW tile\n", Fault.MISSING_FENCE, "tile"),
     Planted("bulk_beside", "bulk", "x[64 * p]", "x[64 * p + 1]", Fault.MISALIGNED, "x"),

@@ -79,6 +79,7 @@ PLANTED: dict[str, Bug] = {
     "fewer bytes expected": Bug("tma", r"(expect\(.*, )1536\)", r"\g<1>1024)", EARLY),
     "slots are not known to be empty": Bug("tma", r"__syncthreads\(\);(?![\s\S]*__sync)", "", f"{EARLY}|race"),
     "a slot's barrier not made": Bug("tma", r"tx_barrier_init\(\w+, 2, 1\);", "", "bad_barrier"),
+    "slots read without a fence": Bug("tma", r"tx_fence_async\(\);", "", "missing_fence"),
     "barriers not fenced": Bug("tma", r"tx_fence_init\(\);", "", "missing_fence"),
     "first box dropped": Bug("tma", COPIED, "= ko > 0 && ko < (K + 7) / 8;", "deadlock"),
     "last box dropped": Bug("tma", COPIED, "= ko + 1 < (K + 7) / 8;", "deadlock"),

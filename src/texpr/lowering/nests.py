@@ -260,7 +260,7 @@ class _NestLowering(Mutable):
         self.arena, chosen = share(self._sharing(), lives, meet, self.placement.budget or self.target.shared)
         best, self.waits = chosen.made
         self.placed, self.proof = best.barriers, best.proof
-        tensors.place(nodes, met, self.placed)
+        tensors.place(self.needs, self.nest, team, met, self.placed)
         self.numbers = {id(steps.nodes): steps.number for steps in barriers.lists(nodes)}
 
     def _is_alike(self, node: Loop | Branch) -> bool:

@@ -24,12 +24,14 @@ from texpr.lowering.barriers import Gap, Need, lists
 from texpr.lowering.cluster import Cluster
 from texpr.lowering.conflict import WARP
 from texpr.lowering.names import Names
+from texpr.lowering.fences import fenced, refills
 from texpr.lowering.needs import Meeting, Needs
 from texpr.lowering.places import Place
 from texpr.lowering.step import Step, changed, step_of
-from texpr.lowering.team import Leaf, Loop, Node, leaves
+from texpr.lowering.team import Leaf, Loop, Node, Team, leaves
 from texpr.lowering.tensor import Maps
 from texpr.lowering.turns import Phase, Ring, around, completed, reached, ring
+from texpr.mapping.nest import Nest
 from texpr.relation.facts import known
 from texpr.schedule.marks import TENSOR, mark
 from texpr.support.diagnostic import limitation
@@ -130,9 +132,11 @@ class Tensors(Mutable):
                 covered = _turn(meeting.sink, leaf, meeting.carrier)
                 yield Need(meeting.sink, leaf, meeting.carrier, level, covered, distant=left > 1, waited=True)
 
-    def place(self, nodes: tuple[Node, ...], meetings: Iterable[Meeting], placed: Mapping[Gap, k.Barrier]) -> None:
+    def place(
+        self, needs: Needs, nest: Nest, team: Team, meetings: Iterable[Meeting], placed: Mapping[Gap, k.Barrier]
+    ) -> None:
         """Decides which copies share a barrier, where threads wait, and where they pass a fence."""
-        met = tuple(meetings)
+        met, nodes = tuple(meetings), team.nodes
         self._require_quiet(nodes)
         for steps in lists(nodes):
             for begin, end in _runs(steps.nodes, steps.number, self.loads, placed, self._is_parted):
@@ -154,6 +158,11 @@ class Tensors(Mutable):
             self._reuse(step, [m for m in met if m.source is leaf and m.sink is not leaf])
             again = (m for m in met if m.source is m.sink is leaf and m.covered.buffer == step.tensor.buffer.name)
             self.followed[step] = tuple(dict.fromkeys(m.covered for m in again if _in_order(step, m)))
+        again = refills(needs, nest, team, self.loads.keys(), self.steps.keys())
+        for gap, refill in fenced(nodes, again, placed, needs.running(nest, nodes).__contains__).items():
+            before = self.before.setdefault(gap, [])
+            if not any(isinstance(stmt, k.Fence) for stmt in before):
+                before.append(k.Fence("async", refill.sink.stmt.span))
 
     def _require_quiet(self, nodes: tuple[Node, ...]) -> None:
         """What a kernel writes by its threads, no copy of the same kernel reads: that would take fences for global memory."""

@@ -288,7 +288,7 @@ class Flow(Mutable):
             if b.event.engine and not a.event.engine and a.write:
                 raise Undecided("a copy of the engine reads what another asynchronous copy wrote")
             return self.landed(a.event, a.write)
-        if b.event.engine and a.write:  # global memory that threads write is not known to the engine in the same launch
+        if b.event.engine and (a.write or b.write):  # through different proxies: what the thread did ends at a fence of its own
             fences = known(a.site, same(a.site), self.ends.get(ended(a.event), ()), self.reading, "async")
             return fences if self.space(a.home) is Space.SHARED else ()
         return None

@@ -1,8 +1,8 @@
 """Where copies that go on by themselves have surely landed.
 
 A thread's copies since it last ended a group are one, and a wait leaves at most so many groups, the latest ones, on their way.
-So a copy has landed behind a wait of its thread with more ends of groups in between than that. What a thread wrote is known to
-the engine behind a fence of that thread. Which wait or fence that is, tags say.
+So a copy has landed behind a wait of its thread with more ends of groups in between than that. What a thread did to shared memory,
+reads too, comes before what the engine does behind a fence of that thread. Which wait or fence that is, tags say.
 """
 
 from __future__ import annotations
@@ -107,9 +107,13 @@ def endings(first: Site, names: Names, ends: Iterable[End], reading: Reading, fi
             yield Landing(step, own, conj(facts))
 
 
-def known(write: Site, names: Names, ends: Iterable[End], reading: Reading, kind: str) -> tuple[Landing, ...]:
-    """The fences behind which what a thread writes, at coordinates that have `names`, is known to the engine."""
-    return tuple(endings(write, names, ends, reading, lambda stmt: isinstance(stmt, k.Fence) and stmt.kind == kind))
+def known(touch: Site, names: Names, ends: Iterable[End], reading: Reading, kind: str) -> tuple[Landing, ...]:
+    """The fences behind which what a thread touches, at coordinates that have `names`, comes before what the engine does.
+
+    Of an event that touches memory at several places of the text, those that are said by the coordinates of this one.
+    """
+    fitting = (end for end in ends if {s for e in end.step.at for s in e.syms()} <= {*names, *touch.launch.kernel.sizes})
+    return tuple(endings(touch, names, fitting, reading, lambda stmt: isinstance(stmt, k.Fence) and stmt.kind == kind))
 
 
 def landed(copy: Event, ends: Iterable[End], reading: Reading, write: bool) -> tuple[Landing, ...]:

@@ -12,12 +12,12 @@ from itertools import takewhile
 from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir.tags import TURNS, End, Instance, Parcel, Turn
-from texpr.ir.value import Load
+from texpr.ir.value import Load, Ref, walk
 from texpr.isa.levels import Space
 from texpr.presburger.formula import Eq, Ge, holds, syms
 from texpr.presburger.omega import refuted
 from texpr.presburger.relaxed import flat
-from texpr.reading.events import Event, Reading, Signal, Site
+from texpr.reading.events import Event, Reading, Signal, Site, read_by
 from texpr.support.record import replace
 from texpr.verifier.landing import located, same, there
 from texpr.verifier.phases import ARRIVAL, COPY
@@ -36,7 +36,7 @@ def turns(reading: Reading) -> tuple[Turn, ...]:
 
 
 def ends(reading: Reading) -> tuple[tuple[End, ...], ...]:
-    """Where each event's copy ends, or its write is known to the engine."""
+    """Where each event's copy ends, or what it reads and writes is behind a fence, ahead of what the engine does."""
     fenced = any(isinstance(stmt, k.Fence) and stmt.kind == "async" for stmt, _ in reading.steps)
     return tuple(tuple(_sure([*_ends(event, reading, fenced)], event.site, reading)) for event in reading.events)
 
@@ -179,21 +179,33 @@ class _Turns:
 
 
 def _ends(event: Event, reading: Reading, fenced: bool) -> Iterator[End]:
-    shared = isinstance(event.target, Load) and reading.spaces.get(event.target.buffer) is Space.SHARED
-    if event.signal is not None or not (event.kind == "async" or (shared and fenced)):
+    if event.signal is not None:
+        return
+    if event.kind != "async":
+        yield from dict.fromkeys(_fences(event, reading)) if fenced else ()
         return
     bulk = event.engine
     for number, (stmt, site) in enumerate(reading.steps):
-        if site.launch is not event.site.launch:
-            continue
-        if event.kind != "async":
-            found = _shifts(event.site, site) if isinstance(stmt, k.Fence) and stmt.kind == "async" else None
-            if found is not None:
-                yield End(Instance(number, _at(site, found)))
-        elif isinstance(stmt, k.WaitBulk if bulk else k.WaitAsync):
+        if site.launch is event.site.launch and isinstance(stmt, k.WaitBulk if bulk else k.WaitAsync):
             end = _end(event.site, number, stmt.pending, reading, k.CommitBulk if bulk else k.CommitAsync)
             if end is not None:
                 yield end
+
+
+def _fences(event: Event, reading: Reading) -> Iterator[End]:
+    """The next fence behind what an event touches of shared memory, wherever that is read."""
+    places = [(event.target, event.site)] if isinstance(event.target, Load) else []
+    values = [(event.value, event.site), *event.site.tests]
+    for value, site in values:  # grows by what registers were declared with
+        places += [(load, site) for load, _ in read_by(value, site)]
+        named = (reading.variables.get(ref.sym) for ref in walk(value) if isinstance(ref, Ref))
+        values += [(v.value, v.site) for v in named if v is not None and v.value is not None]
+    sites = {at.time: at for load, at in places if reading.spaces.get(load.buffer) is Space.SHARED}
+    for site in sites.values():
+        for number, (stmt, fence) in enumerate(reading.steps):
+            found = _shifts(site, fence) if isinstance(stmt, k.Fence) and stmt.kind == "async" else None
+            if found is not None:
+                yield End(Instance(number, _at(fence, found)))
 
 
 def _end(copy: Site, number: int, pending: int, reading: Reading, kind: type[k.Stmt]) -> End | None:

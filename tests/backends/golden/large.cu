@@ -58,20 +58,22 @@ large_0(TX_GLOBAL(float) z, int const c, const __grid_constant__ tx_tensor_map x
         s2 += v[2];
         TX_AT(44)  // s3 = (s3 + v3)
         s3 += v[3];
-        TX_AT(45)  // mbarrier arrive empty[i % 3]
+        TX_AT(45)  // fence async
+        tx_fence_async();
+        TX_AT(46)  // mbarrier arrive empty[i % 3]
         tx_barrier_arrive(empty, i % 3);
-        TX_AT(46)  // if ((i32(t) == 0:i32) and (i32(i + 3) < i32(c))) {
+        TX_AT(47)  // if ((i32(t) == 0:i32) and (i32(i + 3) < i32(c))) {
         if (t == 0 && i + 3 < c) {
-            TX_AT(47)  // mbarrier wait empty[i % 3] parity (i / 3) % 2 covers WAR stage carried i
-            // WAR stage: line 47 -> line 47, carried by i
+            TX_AT(48)  // mbarrier wait empty[i % 3] parity (i / 3) % 2 covers WAR stage carried i
+            // WAR stage: line 48 -> line 48, carried by i
             tx_barrier_wait(empty, i % 3, i / 3 % 2);
-            TX_AT(48)  // mbarrier expect full[i % 3] bytes 1024
+            TX_AT(49)  // mbarrier expect full[i % 3] bytes 1024
             tx_barrier_expect(full, i % 3, 1024);
-            TX_AT(49)  // tensor load stage[10 * (i % 3), 0] = xm[0, i + 3] arrives full[i % 3]
+            TX_AT(50)  // tensor load stage[10 * (i % 3), 0] = xm[0, i + 3] arrives full[i % 3]
             tx_load_tensor(stage, 10 * (i % 3) * 256, xm, full, i % 3, 0, i + 3);
         }
     }
-    TX_AT(52)  // vector z[4 * t] = s0, s1, s2, s3
+    TX_AT(53)  // vector z[4 * t] = s0, s1, s2, s3
     tx_store(z, 4 * t, s0, s1, s2, s3);
 }
 TX_EXPORT(large_0)

@@ -53,7 +53,7 @@ TX_FN void tx_barrier_wait(uint64_t *barriers, long long at, unsigned parity) {
            : "memory");
 }
 
-/* What this thread wrote to shared memory comes before the copies of tiles that are started after it. PTX ISA, "fence.proxy". */
+/* What this thread read and wrote of shared memory comes before the copies of tiles that are started after it. PTX ISA, "fence.proxy". */
 TX_FN void tx_fence_async() { TX_ASM("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 /* Barriers that this thread made are known to copies. PTX ISA, "fence.mbarrier_init". */

@@ -196,6 +196,16 @@ template <Act ACT> [[gnu::always_inline]] inline bool too_early(const View &view
     return copied != nullptr;
 }
 
+/* Remembers a read of shared memory by its thread, which the engine may write only behind a fence of that thread. */
+inline void keep_read(SharedArray &array, long long index, const Fiber &me) {
+    array.read.resize((std::size_t)array.view.count);
+    auto &reads = array.read[(std::size_t)index];
+    Access mine = access_of(me);
+    for (Access &past : reads)
+        if (same_thread(past, mine)) return (void)(past = mine);
+    reads.push_back(mine);
+}
+
 /* Everything that is looked for at one element. */
 template <Act ACT> [[gnu::always_inline]] inline void check_element(View &view, long long index) {
     if (!view.unsure && !view.watched) return; /* nobody writes there */
@@ -225,12 +235,20 @@ inline std::uint64_t device_address(const View &view, const char *address) {
     return (std::uint64_t)(address - (global ? static_cast<Allocation *>(view.owner)->base : view.base));
 }
 
+/* The same of what a thread does itself. */
+template <Act ACT> [[gnu::always_inline]] inline void check_own(View &view, long long index) {
+    check_element<ACT>(view, index);
+    const Fiber &me = machine.current();
+    if (ACT != Act::write && view.space == Space::shared && view.watched && !me.block->barriers.empty())
+        keep_read(*static_cast<SharedArray *>(view.owner), index, me);
+}
+
 template <Act ACT> void *touch(View *given, long long index) {
     View &view = *given;
     const void *place = __builtin_return_address(0);
     if (view.space != Space::local) before_access();
     if (!inside(view, index)) return outside(view, index, ACT);
-    if (machine.options.detect) check_element<ACT>(view, index);
+    if (machine.options.detect) check_own<ACT>(view, index);
     char *address = view.base + index * (long long)view.size;
     if (counting && view.space != Space::local) count_access(ACT, view, device_address(view, address), view.size, place);
     return address;
@@ -250,7 +268,7 @@ template <Act ACT> void *touch_run(View *given, long long index, int count) {
         if (!inside(view, index + each)) return outside(view, index + each, ACT);
     if (machine.options.detect) {
         check_aligned(view, index, count, ACT);
-        for (int each = 0; each < count; ++each) check_element<ACT>(view, index + each);
+        for (int each = 0; each < count; ++each) check_own<ACT>(view, index + each);
     }
     char *address = view.base + index * (long long)view.size;
     if (counting) count_access(ACT, view, device_address(view, address), (unsigned)count * view.size, place);

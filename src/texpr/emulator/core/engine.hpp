@@ -165,11 +165,10 @@ inline bool check_far(View &far, const Tile &tile, Act act) {
     return true;
 }
 
-/* Whether what a thread wrote last at an element came before the engine, by a fence of its own that this thread knows of. */
-inline void check_fence(const Tile &tile, long long index) {
-    const Access &past = array_of(tile.near).cells[(std::size_t)index].write;
+/* Reports what a thread did at an element unless it came before the engine, by a fence of its own that this thread knows of. */
+inline void check_fence(const Tile &tile, long long index, const Access &past, Act act) {
     const Fiber &me = machine.current();
-    Block &block = *me.block;
+    const Block &block = tile.block ? *tile.block : *me.block;
     if (past.stamp < array_of(tile.near).fresh || past.block != block.number || past.thread >= FIRST_AGENT) return;
     if (past.thread < block.fences.size())
         for (Stamp fence : block.fences[past.thread]) {
@@ -177,7 +176,20 @@ inline void check_fence(const Tile &tile, long long index) {
             at.stamp = fence;
             if (fence >= past.stamp && known_to(me, at)) return;
         }
-    found(Fault::missing_fence, tile.near, index, party(past, "write"), party(me, "stored from it, and no fence of the writer is between"));
+    const char *starts = tile.store ? "stored from it" : "started a copy into it";
+    const char *who = act == Act::read ? "reader" : "writer";
+    found(Fault::missing_fence, tile.near, index, party(past, ACTS[(int)act]),
+          party(me, lasting(std::string(starts) + ", and no fence of the " + who + " is between")));
+}
+
+/* The same of all that threads did at an element, which a load will write, since the last one did; `written`: the last write. */
+inline void check_fences(const Tile &tile, long long index, const Access &written) {
+    SharedArray &array = array_of(tile.near);
+    check_fence(tile, index, written, Act::write);
+    if (array.read.empty()) return;
+    auto &reads = array.read[(std::size_t)index];
+    for (const Access &past : reads) check_fence(tile, index, past, Act::read);
+    reads.clear();
 }
 
 inline bool check_near(View &near, const Tile &tile) {
@@ -188,9 +200,11 @@ inline bool check_near(View &near, const Tile &tile) {
     for (const Piece &piece : tile.pieces) {
         long long index = element_of(near, piece.near);
         if (!tile.store) {
+            Access written = near.watched ? array_of(near).cells[(std::size_t)index].write : Access{};
             check_element<Act::write>(near, index);
+            if (near.watched) check_fences(tile, index, written);
         } else if (piece.far) {
-            if (near.watched) check_fence(tile, index);
+            if (near.watched) check_fence(tile, index, array_of(near).cells[(std::size_t)index].write, Act::write);
             check_element<Act::read>(near, index);
         }
     }

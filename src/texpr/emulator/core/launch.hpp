@@ -495,6 +495,7 @@ inline View *shared_array(Site *site) {
     array.fresh = block.start;
     array.flying.clear();
     array.reading.clear();
+    array.read.clear();
     std::size_t bytes = (std::size_t)site->count * site->size;
     bool placed = site->offset >= 0 && (long long)bytes <= MOST_SHARED;
     if (!placed) array.memory.resize((bytes + 2 * MOST_ALIGNMENT) / sizeof(std::max_align_t) + 1);

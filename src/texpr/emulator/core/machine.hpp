@@ -153,13 +153,15 @@ struct Phases {
 };
 
 /* `flying`, `reading`: by element, the copy that will write it, and the store that reads it; empty until one does. `others`: arrays
-   of which some bytes are this one's, too. */
+   of which some bytes are this one's, too. `read`: by element, the last read of each thread since the engine wrote it; empty where
+   the block has no barrier for a copy. */
 struct SharedArray {
     View view{};
     std::size_t slot = 0;
     std::vector<Cell> cells;
     std::vector<std::max_align_t> memory;
     std::vector<const Flying *> flying, reading;
+    std::vector<std::vector<Access>> read;
     std::vector<SharedArray *> others;
     std::vector<std::unique_ptr<Phases>> phases; /* by element, where those are barriers */
     Stamp fresh = 0;
@@ -186,7 +188,7 @@ struct Block {
     unsigned agents = 0;
     std::vector<std::vector<Stamp>> met;    /* by thread: up to when it knows others and agents by barriers in shared memory */
     std::vector<Stamp> told;                /* by agent: up to when the other blocks of its cluster know it */
-    std::vector<std::vector<Stamp>> fences; /* by thread: when it fenced off what it wrote from copies */
+    std::vector<std::vector<Stamp>> fences; /* by thread: when it fenced off what it did from copies */
     std::vector<std::unique_ptr<Tile>> tiles;
     std::vector<Bulks> bulks; /* by thread; empty until one starts a store */
 };
