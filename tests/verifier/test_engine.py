@@ -149,6 +149,18 @@ def test_a_refusal_names_two_instances() -> None:
     assert all("thread◁" in how and "▷" in how for how in found)
 
 
+UNFENCED = "fence dropped: async"
+TESTED = """
+fn f(A: f32[N, 64] align(16)): f32[N]
+{
+    new y: f32[N]
+    par 1 |g| { par 64 |j| { seq N |i| { if A[i, j] > 0.0 { if j == 0 { y[i] = A[i, (j + 1) % 64] } else { y[i] = y[i] } } } } }
+    return y
+}
+"""
+"""A test of data reads the slot, too."""
+
+
 def test_parities_of_a_ring_in_a_loop() -> None:
     schedule = """
         split(i, 8) -> (bi, ti)  split(j, 32) -> (bj, tj)  split(k, 8) -> (ko, ki)
@@ -159,6 +171,7 @@ def test_parities_of_a_ring_in_a_loop() -> None:
         pipeline(ko, stages=3)"""
     made = laid(MATMUL, schedule)
     assert is_proved(proved(made.function, made.plan))
-    found = [bug for bug in planted(made.plan) if "parity" in bug.kind or "stage" in bug.kind]
-    assert len(found) >= 4
+    found = [bug for bug in planted(made.plan) if "parity" in bug.kind or "stage" in bug.kind or bug.kind == UNFENCED]
+    assert len(found) >= 5
+    assert UNFENCED in {bug.kind for bug in found}
     assert not [bug.kind for bug in found if is_proved(proved(made.function, bug.plan))]

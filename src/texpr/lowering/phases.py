@@ -23,8 +23,8 @@ from texpr.ir.value import Buffer, Load, conjunction
 from texpr.lowering.barriers import Gap, Need, lists
 from texpr.lowering.cluster import Cluster
 from texpr.lowering.conflict import WARP
-from texpr.lowering.names import Names
 from texpr.lowering.fences import fenced, refills
+from texpr.lowering.names import Names
 from texpr.lowering.needs import Meeting, Needs
 from texpr.lowering.places import Place
 from texpr.lowering.step import Step, changed, step_of

@@ -328,7 +328,7 @@ def _unmet(a: Site, b: Site, sides: Sides, least: int = 0) -> Iterator[Formula]:
             yield conj(before)  # in the two arms of a branch
             return
         if at != to or depth + 1 in (len(a.path), len(b.path)):
-            between = [(meets(block[at + 1 : to]), FALSE), *_turned(a, sides, depth, block[at + 1 : to])] if at < to else None
+            between = [(meets(block[at + 1 : to]), FALSE), *_turned(a, sides.a, depth, block[at + 1 : to])] if at < to else None
             yield from _missed(between, before, a, b, depth, sides, least)
             return
         node = block[at]
@@ -384,16 +384,18 @@ def _missed(
 
 def _behind(a: Site, depth: int, carried: bool, sides: Sides) -> Iterator[tuple[int, Formula]]:
     """Barriers behind `a`, below the list `depth`: in what follows there, or in a later turn of a loop around `a`."""
-    for block, at in a.path[depth + 1 :]:
+    for deep, (block, at) in enumerate(a.path[depth + 1 :], depth + 1):
         yield meets(block[at + 1 :]), FALSE
+        yield from _turned(a, sides.a, deep, block[at + 1 :])
     for node in _loops(a, depth + carried):
         yield meets(node.body), Ge(sides.a(node.sym) + node.step - sides.a(a.bounds[node][1]))
 
 
 def _ahead(b: Site, depth: int, carried: bool, sides: Sides) -> Iterator[tuple[int, Formula]]:
     """The same, before `b`."""
-    for block, at in b.path[depth + 1 :]:
+    for deep, (block, at) in enumerate(b.path[depth + 1 :], depth + 1):
         yield meets(block[:at]), FALSE
+        yield from _turned(b, sides.b, deep, block[:at])
     for node in _loops(b, depth + carried):
         yield meets(node.body), Ge(sides.b(b.bounds[node][0]) + node.step - 1 - sides.b(node.sym))
 
@@ -406,16 +408,17 @@ def _loops(site: Site, depth: int) -> Iterator[k.For]:
             yield node
 
 
-def _turned(a: Site, sides: Sides, depth: int, stmts: Sequence[k.Stmt]) -> Iterator[tuple[int, Formula]]:
+def _turned(site: Site, names: Names, depth: int, stmts: Sequence[k.Stmt]) -> Iterator[tuple[int, Formula]]:
     """Barriers in loops as long as sizes and coordinates of all threads say, and when such a loop has no turn.
 
-    `stmts` stand in the list `depth` around `a`: what is called there as a loop below it is something else.
+    `stmts` stand in the list `depth` around `site`, that has `names`: what is called there as a loop below it is something else.
     """
-    around = {node.sym for node in (block[at] for block, at in a.path[:depth]) if isinstance(node, k.For)}
-    known = {*a.launch.kernel.sizes, *a.launch.host, *a.launch.blocks, *a.launch.threads, *around}
+    launch, nodes = site.launch, (block[at] for block, at in site.path[:depth])
+    around = {node.sym for node in nodes if isinstance(node, k.For)}
+    known = {*launch.kernel.sizes, *launch.host, *launch.blocks, *launch.threads, *around}
     for stmt in stmts:
         if isinstance(stmt, k.For) and stmt.uniform and stmt.lo.syms() | stmt.hi.syms() <= known:
-            yield meets(stmt.body), Ge(sides.a(stmt.lo - stmt.hi))
+            yield meets(stmt.body), Ge(names(stmt.lo - stmt.hi))
 
 
 def meets(stmts: Sequence[k.Stmt]) -> int:

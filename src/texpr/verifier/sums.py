@@ -273,12 +273,12 @@ class Sums(Mutable):
     def final(self, event: Event, tag: Tag | None, action: Action, shares: Sequence[Share]) -> Match:
         """`event` as all turns of the loops of `action` whose order is free, as `tag` says. Raises Wrong."""
         said = [s for s in tag.of if self.flow.program.actions[s.action] is action] if isinstance(tag, Joined) else []
-        depth = next((n for n, loop in enumerate(action.spot.loops) if action.stored in loop.reduce), -1)
+        outer = fixed(action)
         home, alike = home_of(event.target), self.joins[event].how == self.kind(shares)[0]
         fits = not isinstance(home, Buffer) or home.role == "local" or home == action.stored
-        if not (alike and fits and said) or len(said[0].indices) != depth:
+        if not (alike and fits and said) or len(said[0].indices) != len(outer) or not is_sum(action):
             raise Wrong(f"what is joined is not what is summed into `{action.stored.name}`")
-        return Match(event, action, dict(zip(indices(action.spot), said[0].indices, strict=False)), (), said[0].inverse)
+        return Match(event, action, dict(zip(outer, said[0].indices, strict=True)), (), said[0].inverse)
 
     def exactly(self, leaf: Event, event: Event, each: Sequence[Formula]) -> Iterator[Doubt]:
         """That a final, or a store, takes all that `leaf` updates its element by, once, and nothing else, in `each` way.
@@ -339,6 +339,21 @@ class Sums(Mutable):
                     when = tuple(s if isinstance(s, int) else (ir.Seq(s, expr(0), ()), expr(s)) for s in syms)
                     access = Access(event, site, place.buffer, place.index, write, when, place.buffer, (), ())
                     yield (place.buffer, lanes[0]) if self.flow.space(place.buffer) is Space.LOCAL else place.buffer, access
+
+
+def is_sum(action: Action) -> bool:
+    """Whether a loop around an update frees its order."""
+    return any(action.stored in loop.reduce for loop in action.spot.loops)
+
+
+def fixed(action: Action) -> tuple[Sym, ...]:
+    """The indices that one sum of updates by `action` has: of the loops around all whose order is free, and of those inside of
+    them that a subscript of the element is."""
+    free = [action.stored in loop.reduce for loop in action.spot.loops]
+    depth = free.index(True) if any(free) else 0
+    named = {e.as_sym for e in subscripts(action.target)}
+    inside = (s for s, is_free in zip(indices(action.spot)[depth:], free[depth:], strict=True) if s in named and not is_free)
+    return (*indices(action.spot)[:depth], *inside)
 
 
 def arm(event: Event) -> tuple[object, ...]:

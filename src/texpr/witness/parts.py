@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Load, Ref
-from texpr.reading.actions import Action, Program
+from texpr.reading.actions import Program
 from texpr.reading.events import Event, Reading
 from texpr.support.record import Mutable, field
 from texpr.verifier.match import Match, home_of
@@ -70,11 +70,3 @@ class Parts(Mutable):
         """What an event copies or joins, None where it computes something else."""
         source = self.joins[event][1] if event in self.joins else self.sums.origin(event)[0]
         return source if isinstance(source, Load | Ref) else None
-
-
-def outer_loops(action: Action) -> tuple[ir.Loop, ...]:
-    """The loops around those whose order is free for what `action` updates; none where all orders are told."""
-    for at, loop in enumerate(action.spot.loops):
-        if action.stored in loop.reduce:
-            return action.spot.loops[:at]
-    return ()

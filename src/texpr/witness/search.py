@@ -23,10 +23,10 @@ from texpr.verifier import Proof, Question, Tags, Verdict, prove, question
 from texpr.verifier.copies import copied, untouched
 from texpr.verifier.flow import Flow
 from texpr.verifier.match import Match, Operand, Unlike, home_of
-from texpr.verifier.sums import Sums
+from texpr.verifier.sums import Sums, fixed
 from texpr.witness.indices import Guess, Kept, by_updates, keeps, laid_out_alike, solutions, solve
 from texpr.witness.inverse import inverse
-from texpr.witness.parts import Parts, outer_loops
+from texpr.witness.parts import Parts
 from texpr.witness.trial import trials
 from texpr.witness.turns import ends, turns
 
@@ -282,13 +282,18 @@ class _Search(Mutable):
                     home, stored = home_of(operand.read), home_of(operand.meant)
                     if not _named_alike(home, stored) and (home, stored) not in kept:
                         self.matches.pop(event, None)
-        again = {(home_of(e.target), m.action) for e, m in self.matches.items() if not isinstance(e.stmt, k.Declare)}
+        assigned = self.assigned()
         for event, match in list(self.matches.items()):
-            constant = isinstance(event.value, Literal)
-            first = isinstance(event.stmt, k.Declare) and (home_of(event.target), match.action) in again  # nobody reads it
+            constant = isinstance(event.value, Literal)  # a first value of what is assigned later is one that nobody reads
+            first = isinstance(event.stmt, k.Declare) and (home_of(event.target), match.action) in assigned
             if constant and (first or (isinstance(event.target, Load) and self.is_elsewhere(match))):
                 del self.matches[event]  # a constant says nothing of its indices
         self.done = {_instance(each.event, each.action, each.indices) for each in self.matches.values()}
+
+    def assigned(self) -> frozenset[tuple[Buffer | Sym, Action]]:
+        """Which statements are done by events that do not declare what they give a value to."""
+        found = ((e.target, m.action) for e, m in self.matches.items() if not isinstance(e.stmt, k.Declare))
+        return frozenset((home_of(target), action) for target, action in found)
 
     def is_elsewhere(self, match: Match) -> bool:
         """Whether what else is stored in the same array of a kernel says that it keeps another element there."""
@@ -320,8 +325,11 @@ class _Search(Mutable):
 
     def matched(self, events: Iterable[Event], known: Sequence[Kept]) -> None:
         """Takes those of `events` for statements whose operands are kept where they are read."""
+        assigned = self.assigned()
         for event in events:
-            found = self.match(event, self.candidates(event), known)
+            first = isinstance(event.stmt, k.Declare) and isinstance(event.value, Literal)
+            wanted = [a for a in self.candidates(event) if not (first and (home_of(event.target), a) in assigned)]
+            found = self.match(event, wanted, known)
             if found is not None and all(self.keeps(each, known) for each in found.operands):
                 self.matches[event] = found
                 self.done.add(_instance(found.event, found.action, found.indices))
@@ -349,7 +357,9 @@ class _Search(Mutable):
         actions = dict.fromkeys(m.action for m in sorted(fitting, key=lambda m: -len(m.action.spot.loops)))
         tags = (tag for action in actions for tag in self.moves(event, action, 1 if outward else -1, plain, (held, fitting)))
         first = next(tags, None)
+        loops = [loop for action in actions for loop in action.spot.loops]
         guarded = any(len(action.spot.domain) > len(action.spot.loops) for action in actions)
+        guarded |= any(not loop.extent.is_constant for loop in loops)  # which may have no turn
         if first is None or not guarded or self.keeps_to(event, source, first):
             return first
         return next((tag for tag in tags if self.keeps_to(event, source, tag)), first)
@@ -480,7 +490,7 @@ class _Search(Mutable):
         """The sums that a join into memory of the program may end."""
         found: list[Statement] = []
         for action in dict.fromkeys(match.action for match in leaves):
-            outer = tuple(loop.sym for loop in outer_loops(action))
+            outer = fixed(action)
             values = self.outer(event, event.target, action, outer)
             if values is not None:
                 where = inverse(event.site, dict(zip(outer, values, strict=True)), self.own(event))
