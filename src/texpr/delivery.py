@@ -112,6 +112,15 @@ def build(
     return artifact.build(tools, title, made, Path(directory), version=__version__, sign=signer, consts=consts)
 
 
+def shown(
+    function: Function, target: str, sizes: Mapping[str, int] | None = None, schedule: ir.Schedule | str = AUTO
+) -> Compiled:
+    """`function` compiled for `target` as an artifact would have it, and proved. Raises `TexprError` as `build` does."""
+    machine = resolve(target)
+    chosen = select_schedule(function, schedule, machine)
+    return _kept(function, machine, own(function, sizes), chosen, _show)[0]
+
+
 def parts(
     functions: Sequence[Function],
     targets: Sequence[str],
@@ -129,11 +138,8 @@ def parts(
     def made(at: int) -> bytes:
         function, machine, chosen = wanted[at]
 
-        def show(compiled: Compiled) -> artifact.Shown:
-            return artifact.show(compiled.function, compiled.plan, compiled.written)
-
-        _, shown = _kept(function, machine, own(function, sizes), chosen, show)
-        return json.dumps(as_dict(shown)).encode()
+        _, found = _kept(function, machine, own(function, sizes), chosen, _show)
+        return json.dumps(as_dict(found)).encode()
 
     names = [f"`{function.name}` for {machine.name}" for function, machine, _ in wanted]
     found: list[artifact.Shown] = []
@@ -152,6 +158,10 @@ def _at_hand(target: Target, tools: Toolchain) -> Target:
 def _record(schedule: Schedule | ir.Schedule | str) -> ir.Schedule | str:
     expect(schedule, (Schedule, ir.Schedule, str), _SCHEDULE)
     return schedule.record if isinstance(schedule, Schedule) else schedule
+
+
+def _show(compiled: Compiled) -> artifact.Shown:
+    return artifact.show(compiled.function, compiled.plan, compiled.source, compiled.written)
 
 
 def _kept(

@@ -10,10 +10,8 @@ import click
 
 from texpr.cli.console import Console
 from texpr.cli.program import FILE, FUNCTION, JSON, SCHEDULE, SIZE, legal_function, parse_sizes
-from texpr.driver import lower
+from texpr.delivery import shown
 from texpr.explain import Data, explain
-from texpr.ir.selection import select_schedule
-from texpr.isa.registry import resolve
 from texpr.planner.nest import NOMINAL
 from texpr.toolchain.machine import this_machine
 
@@ -37,8 +35,7 @@ def command(
     found: list[Data] = []
     for target in targets or ("sm_90a",):
         with console.working(f"compiling {function.name} for {target}"):
-            chosen = select_schedule(function, schedule, resolve(target))
-            found.append(explain(lower(function, target, fixed, schedule=chosen), machine))
+            found.append(explain(shown(function, target, fixed, schedule), machine))
     for each in found:
         _show(console, each)
     console.data(found[0] if len(found) == 1 else {"targets": found})
@@ -196,9 +193,9 @@ def _loop(loop: Data) -> str:
 
 
 def _sigma(each: Data) -> str:
-    least = (
-        "" if each["least"] is None else f" (least {each['least']:g}, by φ {each['by_phi']:g}, by shape {each['by_shape']:g})"
-    )
+    others = (("least", each["least"]), ("by φ", each["by_phi"]), ("by shape", each["by_shape"]))
+    known = ", ".join(f"{name} {sectors:g}" for name, sectors in others if sectors is not None)
+    least = f" ({known})" if each["least"] is not None else ""
     limits = "".join(f"; the {title} met its limit of work" for title in each["limits"])
     moved = f"a warp moves {each['sectors']:g} sectors{least} of {each['lines']:g} lines"
     banks = f", waits {each['conflicts']:g} rounds for banks" if each["conflicts"] else ""

@@ -257,7 +257,7 @@ class WaitBulk(Record, eq=False):
 
 
 class Fence(Record, eq=False):
-    """`kind` "async": what this thread did to shared memory, reads too, comes before the copies of tiles that are started after it.
+    """`kind` "async": what this thread did to shared memory, reads too, comes before copies of tiles that start after it.
 
     `kind` "init": the barriers that this thread has made are known to copies, and behind a block's barrier to its threads.
     """

@@ -61,7 +61,7 @@ def fenced(
     placed: Mapping[Gap, k.Barrier],
     runs: Callable[[ir.Seq], bool],
 ) -> dict[Gap, Refill]:
-    """The gaps at which all threads pass a fence, ahead of the barrier that may stand there, each with what first asks for it."""
+    """The gaps at which all threads pass a fence, ahead of the barrier that may stand there, each with what asks for it."""
     ways, found = Ways(nodes, runs), dict[Gap, Refill]()
     before = {node: (steps.number, at - 1) for steps in lists(nodes) for at, node in enumerate(steps.nodes)}
     for each in every:

@@ -411,7 +411,7 @@ def _loops(site: Site, depth: int) -> Iterator[k.For]:
 def _turned(site: Site, names: Names, depth: int, stmts: Sequence[k.Stmt]) -> Iterator[tuple[int, Formula]]:
     """Barriers in loops as long as sizes and coordinates of all threads say, and when such a loop has no turn.
 
-    `stmts` stand in the list `depth` around `site`, that has `names`: what is called there as a loop below it is something else.
+    `stmts` stand in the list `depth` around `site`, that has `names`: a loop below it may be called alike.
     """
     launch, nodes = site.launch, (block[at] for block, at in site.path[:depth])
     around = {node.sym for node in nodes if isinstance(node, k.For)}

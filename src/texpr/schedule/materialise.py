@@ -152,15 +152,26 @@ class _Maker(Mutable):
     origin: dict[ir.Stmt, ir.Stmt] = field(default_factory=dict[ir.Stmt, ir.Stmt])
     arounds: dict[Path, _Around] = field(default_factory=dict[Path, _Around])
     buffers: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
+    counted: frozenset[Sym] = frozenset()
 
     def block(self, body: Body, path: Path, held: _Needs) -> list[_Entry]:
         """The statements of `body` below the loops `path`, where the predicates `held` hold."""
         computes = any(not isinstance(s, ir.Par | ir.Seq | ir.New) for s in body)
-        base: _Needs = {n: None for n in self._around(path).needs if n not in held} if computes else {}
+        unknown = self._counted() - {loop.sym for loop in path}  # of a copy, what lies inside of it reaches less at times
+        needs = [n for n in self._around(path).needs if n.syms.isdisjoint(unknown)] if computes else []
+        base: _Needs = {n: None for n in needs if n not in held}
         free = self._free(body, path, {**held, **base})
         base = {n: None for n in base if n not in free}
         entries = [self._filled(stmt, path, base) or self._entry(stmt, path, {**held, **base}) for stmt in body]
         return [e if e.needs is None or e.filled else replace(e, needs={**base, **e.needs}) for e in entries]
+
+    def _counted(self) -> frozenset[Sym]:
+        """Everything that counts iterations, loops that a schedule made others of too."""
+        if not self.counted:
+            loops = (s for s in ir.walk(self.state.function.body) if isinstance(s, ir.Par | ir.Seq))
+            every = (d.sym for each in self.state.transforms for d in (*each.inputs, *each.outputs))
+            self.counted = frozenset((*every, *(s for loop in loops for s in (loop.sym, self.state.domain(loop).sym))))
+        return self.counted
 
     def _filled(self, stmt: ir.Stmt, path: Path, needs: _Needs) -> _Entry | None:
         """A copy that fills, with what it tests and what keeps its iteration from being a hole in one condition.

@@ -70,7 +70,8 @@ class _Parter(Mutable):
         return tuple(found)
 
     def _part(self, loop: ir.Loop, around: tuple[ir.Loop, ...]) -> Body:
-        tests = tuple(dict.fromkeys(_tests(loop.body)))
+        said = {s.sym for s in ir.walk(loop.body) if isinstance(s, ir.Let)}  # data, read anew in each iteration
+        tests = tuple(test for test in dict.fromkeys(_tests(loop.body)) if said.isdisjoint(test.margin.syms()))
         inner = {s.sym: s.extent for s in ir.walk(loop.body) if isinstance(s, ir.Par | ir.Seq)}
         least = [(test, low) for test in tests if (low := _least(test.margin, inner)) is not None]
         if isinstance(loop, ir.Par):

@@ -1,8 +1,8 @@
 """Where copies that go on by themselves have surely landed.
 
 A thread's copies since it last ended a group are one, and a wait leaves at most so many groups, the latest ones, on their way.
-So a copy has landed behind a wait of its thread with more ends of groups in between than that. What a thread did to shared memory,
-reads too, comes before what the engine does behind a fence of that thread. Which wait or fence that is, tags say.
+So a copy has landed behind a wait of its thread with more ends of groups in between than that. What a thread did to shared
+memory, reads too, comes before what the engine does behind a fence of that thread. Which wait or fence that is, tags say.
 """
 
 from __future__ import annotations
