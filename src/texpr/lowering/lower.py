@@ -1,8 +1,8 @@
 """A function for one target: its plan, kernels and all.
 
-Before: a checked function. After: `ir.kernel.Plan`. Each pass is one file: `mapping.reductions` (parallel reductions made
-explicit), `fuse` (fewer kernels), `promote` (running totals), `host` (what is a kernel), `mapping.default` (what is a thread),
-`placement`, `needs` and `barriers`, `emit`.
+Before: a checked function. After: `ir.kernel.Plan`. Each pass is one file: `mapping.fully` (what runs at once),
+`mapping.reductions` (parallel reductions made explicit), `fuse` (fewer kernels), `promote` (running totals), `host` (what is a
+kernel), `mapping.default` (what is a thread), `placement`, `needs` and `barriers`, `emit`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from texpr.lowering.together import gather
 from texpr.lowering.undecided import met
 from texpr.mapping.cut import cut
 from texpr.mapping.default import THREADS, for_grid, map_nest
+from texpr.mapping.fully import at_once
 from texpr.mapping.reductions import BLOCK_CHUNK, CORE_CHUNK, FEW, PART, arrange
 from texpr.mapping.streams import representatives
 from texpr.relation.collect import model
@@ -39,7 +40,8 @@ def lower(function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None
 
     Raises Limitation for what cannot be lowered yet.
     """
-    arranged = arrange(function, BLOCK_CHUNK, FEW, PART) if target.is_gpu else arrange(function, CORE_CHUNK)
+    bound = at_once(function, target)
+    arranged = arrange(bound, BLOCK_CHUNK, FEW, PART) if target.is_gpu else arrange(bound, CORE_CHUNK)
     arranged = fuse(arranged, model(arranged))
     values = representatives(function.sizes, function.where)
     if target.is_gpu:

@@ -132,9 +132,7 @@ class Tensors(Mutable):
                 covered = _turn(meeting.sink, leaf, meeting.carrier)
                 yield Need(meeting.sink, leaf, meeting.carrier, level, covered, distant=left > 1, waited=True)
 
-    def place(
-        self, needs: Needs, nest: Nest, team: Team, meetings: Iterable[Meeting], placed: Mapping[Gap, k.Barrier]
-    ) -> None:
+    def place(self, needs: Needs, nest: Nest, team: Team, meetings: Iterable[Meeting], placed: Mapping[Gap, k.Barrier]) -> None:
         """Decides which copies share a barrier, where threads wait, and where they pass a fence."""
         met, nodes = tuple(meetings), team.nodes
         self._require_quiet(nodes)

@@ -5,16 +5,20 @@ from __future__ import annotations
 from texpr.affine.expr import Atom, Sym, children
 from texpr.ir import program as ir
 from texpr.ir.value import Load
+from texpr.schedule.marks import level_of
 from texpr.support.record import replace
 
 
 def band(par: ir.Par) -> tuple[tuple[ir.Par, ...], tuple[ir.Stmt, ...]]:
-    """The longest rectangular band of perfectly nested `par`s from `par` inward, and the body below it."""
+    """The longest rectangular band of perfectly nested `par`s from `par` inward, and the body below it.
+
+    A `fully par` is in one once it is bound to threads, as the others are by then.
+    """
     found = [par]
     syms = {par.sym}
     while len(found[-1].body) == 1:
         inner = found[-1].body[0]
-        if not isinstance(inner, ir.Par) or inner.fully or inner.extent.syms() & syms:
+        if not isinstance(inner, ir.Par) or (inner.fully and level_of(inner) is None) or inner.extent.syms() & syms:
             break
         found.append(inner)
         syms.add(inner.sym)

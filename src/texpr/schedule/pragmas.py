@@ -24,6 +24,9 @@ IN_PLACE = ("bind", "unroll", "vectorize", "partition", TOGETHER)
 
 LEVELS = ("grid", "cluster", "block")
 
+ALIGN = "align"
+"""What a `fully par` says of the lane that its first iteration runs on."""
+
 ATOMIC = "atomic"
 """What a `reduce` says that mapping is to do by atomic updates."""
 
@@ -55,8 +58,12 @@ def _directive(loop: ir.Loop, pragma: ir.Directive) -> Iterator[ir.Directive]:
     if pragma.name in IN_PLACE:
         yield replace(pragma, args=(subject, *pragma.args))
         return
-    if pragma.name == ATOMIC or (pragma.name in LEVELS and isinstance(loop, ir.Par) and loop.fully):
+    fully = isinstance(loop, ir.Par) and loop.fully
+    if pragma.name == ATOMIC or (fully and pragma.name in (*LEVELS, ALIGN)):
         return
+    if pragma.name == ALIGN:
+        reason = f"the loop over `{loop.sym.base}` is no `fully par`, whose iterations are lanes"
+        raise error("E0908", pragma.span, reason, help=f"write `fully par {loop.extent} |{loop.sym.base}| …`, or leave it out")
     if pragma.name in LEVELS:
         inner = _depth(loop.body, pragma.name)
         if inner > 2:
@@ -81,6 +88,8 @@ def _depth(body: Body, name: str) -> int:
     deepest = 0
     for stmt in body:
         own = isinstance(stmt, ir.Par | ir.Seq) and any(d.name == name for d in stmt.directives)
+        if isinstance(stmt, ir.Par) and stmt.fully and not any(d.name in LEVELS for d in stmt.directives):
+            own = name == "block"
         deepest = max(deepest, own + max((_depth(block, name) for block in ir.blocks(stmt)), default=0))
     return deepest
 

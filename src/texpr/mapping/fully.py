@@ -1,0 +1,51 @@
+"""`fully par`: each iteration is a thread of its own, and consecutive ones are consecutive lanes.
+
+    fully par 512 |i| {…}               →   … #bind(block.x)
+    fully par 4 |i| #cluster {…}        →   … #bind(cluster.x): a block of the cluster each
+
+Threads are numbered by block.x fastest, from 0 on, so whatever `#align` asks of the first lane holds. What cannot run together
+is refused.
+"""
+
+from __future__ import annotations
+
+from texpr.ir import program as ir
+from texpr.isa.levels import Level
+from texpr.isa.target import Target
+from texpr.schedule.marks import BIND, level_of, mark, marked
+from texpr.schedule.tree import Body, with_blocks
+from texpr.support.diagnostic import error
+from texpr.support.record import replace
+
+
+def at_once(function: ir.Function, target: Target) -> ir.Function:
+    """`function` with each `fully par` bound to threads of a block, or to blocks of a cluster. Raises TexprError E0910 where it
+    has more iterations than `target` surely runs at once. On a CPU nothing can tell whether lanes run together."""
+    return replace(function, body=_block(function.body, target)) if target.is_gpu else function
+
+
+def _block(body: Body, target: Target) -> Body:
+    found: list[ir.Stmt] = []
+    for stmt in body:
+        made = with_blocks(stmt, tuple(_block(block, target) for block in ir.blocks(stmt)))
+        if isinstance(made, ir.Par) and made.fully and level_of(made) is None:
+            made = marked(made, BIND, _level(made, target), span=made.span)
+        found.append(made)
+    return tuple(found)
+
+
+def _level(loop: ir.Par, target: Target) -> str:
+    number, asked = loop.extent.constant, f"`fully par` over `{loop.sym.base}` runs {loop.extent} iterations at once"
+    if (grid := mark(loop, "grid")) is not None:
+        reason = f"blocks of a grid need not run at once, and a `fully par` over `{loop.sym.base}` asks for that"
+        raise error("E0910", grid.span, reason, help="write #block, or make it a `par`")
+    if (cluster := mark(loop, "cluster")) is not None:
+        most = target.max_cluster if Level.CLUSTER in target.levels else 0
+        if number > most:
+            reason = f"a {asked}, and a cluster of {target.name} has {most} blocks at most"
+            raise error("E0910", cluster.span, reason, help="write #block, or make it a `par`")
+        return "cluster.x"
+    if number > target.max_threads:
+        reason = f"a {asked}, and a block of {target.name} has {target.max_threads} threads at most"
+        raise error("E0910", loop.span, reason, help="make it a `par`, whose iterations may come one after the other")
+    return "block.x"
