@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from texpr.affine.expr import ONE, ZERO, Sym, expr
 from texpr.affine.facts import Known
@@ -127,14 +128,19 @@ def assigned_variable_is_declared(stmt: k.Stmt, at: Place) -> Iterator[str]:
             yield f"{stmt.sym} is {dtype}, its value {stmt.value.dtype}"
 
 
+@lru_cache(maxsize=16)
+def _declared(loop: k.For) -> frozenset[Sym]:
+    """The variables that are declared in a loop."""
+    inside = tuple(k.walk(loop.body))
+    vectors = (sym for s in inside if isinstance(s, k.LoadVector) for sym in s.targets)
+    return frozenset((*(s.sym for s in inside if isinstance(s, k.Declare)), *vectors))
+
+
 def lanes_assign_their_own(stmt: k.Stmt, at: Place) -> Iterator[str]:
     """Below a simd loop a variable from outside is assigned only as a reduction."""
     simd = at.simd if isinstance(stmt, k.Assign) else None
     if isinstance(stmt, k.Assign) and simd is not None and all(stmt.sym is not sym for sym, _ in simd.reductions):
-        inside = tuple(k.walk(simd.body))
-        own = {s.sym for s in inside if isinstance(s, k.Declare)}
-        own |= {sym for s in inside if isinstance(s, k.LoadVector) for sym in s.targets}
-        if stmt.sym not in own:
+        if stmt.sym not in _declared(simd):
             yield f"all lanes of {simd.sym} assign {stmt.sym}"
 
 

@@ -7,6 +7,7 @@ Nothing here knows of other threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from math import prod
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, maximum, minimum
@@ -36,7 +37,7 @@ MOST_REGISTERS = 8192
 """Bytes of the largest array that is taken to live in registers: more than any thread has."""
 
 
-class Emitter(Mutable):
+class Emitter(Mutable, dict=True):
     """Turns statements of one nest into what a thread runs.
 
     `simd`: innermost parallel loops become vector lanes. `reduce`: how a thread runs a `par … reduce` of its own. `elements`:
@@ -66,6 +67,11 @@ class Emitter(Mutable):
     within: Callable[[Expr], Expr] = lambda keeper: keeper
     fetched: dict[Load, Value] = field(default_factory=dict[Load, Value])
     _declaring: dict[ir.Bind, Sym] = field(default_factory=dict[ir.Bind, Sym])
+
+    @cached_property
+    def has_dealt(self) -> bool:
+        """Whether lanes keep anything."""
+        return any(place.dealt for place in self.places.values())
 
     def value(self, value: Value) -> Value:
         """`value` with every element taken from where its buffer lives."""
@@ -124,7 +130,7 @@ class Emitter(Mutable):
     def fetch(self, stmt: ir.Stmt) -> Iterator[k.Shuffle]:
         """The elements that `stmt` reads and other lanes keep, from these."""
         self.fetched = {}
-        if not any(place.dealt for place in self.places.values()) or isinstance(stmt, ir.Par | ir.Seq | ir.New):
+        if not self.has_dealt or isinstance(stmt, ir.Par | ir.Seq | ir.New):
             return
         self.frame = self.frame.where(self.known(stmt).nonnegatives())
         for load in (node for value in ir.values(stmt) for node in walk(value) if isinstance(node, Load)):

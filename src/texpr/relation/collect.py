@@ -78,8 +78,9 @@ class _Walk(Mutable, eq=False, dict=True):
                 self.scope[stmt.buffer] = tuple(a for a in where.path if isinstance(a, Par | Seq))
             case Let():
                 self._site(stmt, where, list(self._reads(stmt.value, (), True)))
-                hidden = self.ranges.hidden(stmt.sym, stmt.value, stmt, where.depth)
-                return replace(where, lets=(*where.lets, hidden))
+                if stmt.value.dtype.is_integer:  # no subscript, extent or comparison of indices names another
+                    hidden = self.ranges.hidden(stmt.sym, stmt.value, stmt, where.depth)
+                    return replace(where, lets=(*where.lets, hidden))
             case Bind():
                 self._site(stmt, where, list(self._bind(stmt)))
             case Anchor():

@@ -9,6 +9,7 @@ program.
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import takewhile
@@ -105,9 +106,16 @@ class Flow(Mutable):
     addresses: dict[Access, Address] = field(default_factory=dict[Access, Address])
     numbers: dict[Address, int] = field(default_factory=dict[Address, int])
     ended: dict[tuple[Event, bool], tuple[Landing, ...]] = field(default_factory=dict[tuple[Event, bool], tuple[Landing, ...]])
+    plain: dict[Buffer | Sym, list[Action]] = field(default_factory=lambda: defaultdict(list[Action]))
+    """By what they write, the statements of which data decide no more; `giving`: all of them."""
+    giving: dict[Buffer | Sym, list[Action]] = field(default_factory=lambda: defaultdict(list[Action]))
 
     def __post_init__(self) -> None:
         self.phases = Phases(self.reading, self.premises, dict(zip(self.reading.signals, self.tags.turns, strict=False)))
+        for action in self.program.actions:
+            self.giving[action.stored].append(action)
+            if not (action.spot.tests or getattr(action.target, "data", ())):
+                self.plain[action.stored].append(action)
         self.ends = {ended(e): ends for e, ends in zip(self.reading.events, self.tags.ends, strict=False)}
 
     def accesses(self, match: Match) -> Iterator[Access]:
@@ -334,8 +342,7 @@ class Flow(Mutable):
                 return None
             facts += [*self.written(action, names, r), disj(before)]
         found = [each for w in writes if w.stored == r.stored for each in self._put(w, r, action, names, begun)]
-        plain = (a for a in self.program.actions if not (a.spot.tests or getattr(a.target, "data", ())))  # data decide no more
-        others = [a for a in plain if begun and a.stored == r.stored]
+        others = self.plain.get(r.stored, []) if begun else []
         with suppress(Undecided):
             if nowhere(facts, found, self.premises) is None:
                 return None

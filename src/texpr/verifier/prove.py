@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, combinations_with_replacement, product
 from typing import TypeVarTuple, Unpack
 
@@ -81,6 +81,14 @@ def _told(plan: k.Plan) -> Iterator[str]:
     yield "the program is legal: iterations of a par are independent, subscripts in bounds, nothing read before it is written"
     yield from (f"0 <= {size} < 2**31" for size in plan.sizes)
     yield from (f"{c.left} {c.op} {c.right}: checked before a launch" for c in plan.requires)
+
+
+def grouped(matches: Iterable[Match]) -> dict[Action, list[Match]]:
+    """Matches by the statement that they are of."""
+    found = defaultdict[Action, list[Match]](list)
+    for match in matches:
+        found[match.action].append(match)
+    return found
 
 
 class _Prover(Mutable):
@@ -239,10 +247,10 @@ class _Prover(Mutable):
 
     def covered(self) -> Iterator[Asked]:
         """Each statement is done for each of its indices, once; copies move what is written in the same iterations."""
-        every = [("each instance is done", action, self.matches.values()) for action in self.flow.program.actions]
-        every += [("each sum is made", action, self.sums.made) for action in dict.fromkeys(m.action for m in self.sums.made)]
-        for what, action, found in every:
-            group = [match for match in found if match.action is action]
+        matched, made = grouped(self.matches.values()), grouped(self.sums.made)
+        every = [("each instance is done", action, matched.get(action, [])) for action in self.flow.program.actions]
+        every += [("each sum is made", action, group) for action, group in made.items()]
+        for what, action, group in every:
             kernel = ", ".join(dict.fromkeys(m.event.site.launch.kernel.name for m in group))
             about, done = f"line {action.span.line}, {action.stored.name}", Done(self.flow, action, group, self.sums.parts)
             if not isinstance(action.stmt, ir.Let):  # a name, that may be written out
@@ -308,8 +316,7 @@ class _Prover(Mutable):
 
     def sources(self, read: Access) -> list[Action | None]:
         """What gives elements to the memory that is read: statements, and None for who calls, if they are kept elsewhere."""
-        found: list[Action | None] = [a for a in self.flow.program.actions if a.stored == read.stored]
-        return [*found, *([None] if read.stored in self.flow.program.function.params and read.stored != read.home else [])]
+        return [*self.flow.giving.get(read.stored, ()), *([None] if read.stored in self.flow.program.function.params and read.stored != read.home else [])]
 
     def arenas(self) -> Iterator[Asked]:
         """Of arrays in the same bytes, none is touched while another is wanted."""

@@ -101,6 +101,7 @@ class _Search(Mutable):
     lines: dict[int, dict[Action, None]] = field(default_factory=lambda: defaultdict(dict))
     done: set[tuple[object, ...]] = field(default_factory=set[tuple[object, ...]])
     stored: frozenset[Buffer | Sym] = field(init=False)
+    numbers: dict[Action, int] = field(default_factory=dict[Action, int])
 
     def __post_init__(self) -> None:
         actions = self.asked.program.actions
@@ -197,7 +198,7 @@ class _Search(Mutable):
     def solutions(self, pairing: Guess, wanted: Sequence[Sym]) -> Iterator[Mapping[Sym, Expr]]:
         """What the indices `wanted` may be, likely ones first: what else the engine does to one place has the same."""
         event = pairing.event
-        for match in [m for m in self.matches.values() if event.engine and m.event.stmt is event.stmt]:
+        for match in [m for m in self.matches.values() if m.event.stmt is event.stmt] if event.engine else ():
             same = match.event.target == event.target and {*wanted} <= match.indices.keys()
             if same and not refuted((*match.event.site.where, self.asked.premises)):
                 yield {sym: match.indices[sym] for sym in wanted}
@@ -457,7 +458,9 @@ class _Search(Mutable):
 
     def number(self, action: Action) -> int:
         """The number of an action."""
-        return self.asked.program.actions.index(action)
+        if not self.numbers:
+            self.numbers = {each: at for at, each in enumerate(self.asked.program.actions)}
+        return self.numbers[action]
 
     def tag(self, event: Event, parts: Parts, leaves: Mapping[Event, Match]) -> Tag | None:
         """What was found of an event."""
@@ -473,7 +476,7 @@ class _Search(Mutable):
             return Joined(update, of, self.element(event, source))
         if home_of(event.target) in parts.homes:
             return Step(self.element(event, event.target))
-        beside = (m for m in self.matches.values() if event.engine and m.event.stmt is event.stmt)
+        beside = (m for m in self.matches.values() if m.event.stmt is event.stmt) if event.engine else iter(())
         whole = next((m for m in beside if m.event.target == event.target), None)
         if whole is not None and isinstance(event.value, Literal):
             return Hole(self.number(whole.action), tuple(whole.indices[sym] for sym in indices(whole.action.spot)))

@@ -1,0 +1,56 @@
+"""Work grows with the number of statements, no faster: counted in calls, of checks, lowering, proofs and printed texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from cProfile import Profile
+from pstats import Stats
+
+import pytest
+
+from texpr import artifact, driver
+from texpr.frontend import parse
+from texpr.ir.selection import AUTO
+
+
+def updates(count: int) -> str:
+    lines = "\n".join(["y[i] = y[i] * 0.5 + x[i]"] * count)
+    return f"fn f(x: f32[n]): f32[n] {{\n new y: f32[n]\n par n |i| {{\n y[i] = x[i]\n{lines}\n }}\n return y\n}}"
+
+
+def names(count: int) -> str:
+    lines = "\n".join(f"let a{at + 1} = a{at} * 0.5 + x[i]" for at in range(count))
+    return f"fn f(x: f32[n]): f32[n] {{\n new y: f32[n]\n par n |i| {{\n let a0 = x[i]\n{lines}\n y[i] = a{count}\n }}\n return y\n}}"
+
+
+def registers(count: int) -> str:
+    lines = "\n".join(f"new a{at + 1}: f32\n a{at + 1} = a{at} * 0.5 + x[i]" for at in range(count))
+    body = f"new a0: f32\n a0 = x[i]\n{lines}\n y[i] = a{count}"
+    return f"fn f(x: f32[n]): f32[n] {{\n new y: f32[n]\n par n |i| {{\n{body}\n }}\n return y\n}}"
+
+
+def one_register(count: int) -> str:
+    lines = "\n".join(["a = a * 0.5 + x[i]"] * count)
+    return f"fn f(x: f32[n]): f32[n] {{\n new y: f32[n]\n par n |i| {{\n new a: f32\n a = x[i]\n{lines}\n y[i] = a\n }}\n return y\n}}"
+
+
+def work(text: str) -> None:
+    program = parse(text)
+    assert not driver.check(program)
+    made = driver.lower(program.functions[0], "cpu", schedule=AUTO)
+    artifact.show(made.function, made.plan, made.source, made.written)
+
+
+def calls(text: str) -> int:
+    """How many calls `work` makes of what lies in the package, and of what that calls."""
+    profile = Profile()
+    profile.runcall(work, text)
+    return sum(total for _, total, *_ in Stats(profile).stats.values())  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.parametrize("made", [updates, names, registers, one_register])
+def test_twice_as_many_statements_are_twice_the_work(made: Callable[[int], str]) -> None:
+    calls(made(8))  # modules are loaded, and what is remembered of any program
+    few, some, many = (calls(made(count)) for count in (80, 160, 240))
+    ratio = (many - some) / (some - few)
+    assert ratio < 1.015, ratio
