@@ -51,6 +51,11 @@ class Unlike(Exception):
     """An event and a statement that are not built alike."""
 
 
+def number(value: Index | Literal) -> Expr:
+    """An integer as an index expression."""
+    return value.expr if isinstance(value, Index) else expr(int(value.value))
+
+
 class Pairing(Mutable):
     """Equations that indices must satisfy, collected while an event and a statement are compared."""
 
@@ -114,8 +119,8 @@ class Pairing(Mutable):
             case Literal(), Literal():
                 if not same_constant(given, meant):
                     raise Unlike
-            case Index(), Index() if given.dtype == meant.dtype:
-                self.equations.append((meant.expr, given.expr))
+            case Index() | Literal(), Index() | Literal() if given.dtype == meant.dtype and given.dtype.is_integer:
+                self.equations.append((number(meant), number(given)))  # a text writes a size that is fixed as a number
             case Op("select", (mine, *arms)), Op("select") | Load():
                 fact, others = test(mine), (meant, meant) if isinstance(meant, Load) else meant.args[1:]
                 if isinstance(meant, Op):
