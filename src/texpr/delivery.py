@@ -161,7 +161,7 @@ def _record(schedule: Schedule | ir.Schedule | str) -> ir.Schedule | str:
 
 
 def _show(compiled: Compiled) -> artifact.Shown:
-    return artifact.show(compiled.function, compiled.plan, compiled.source, compiled.written)
+    return artifact.show(compiled.function, compiled.plan, compiled.written)
 
 
 def _kept(

@@ -11,7 +11,7 @@ import pytest
 
 from texpr.cli import main
 from texpr.driver import fix, parse
-from texpr.support.diagnostic import TexprError
+from texpr.support.diagnostic import TexprError, limitation
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -122,6 +122,39 @@ def test_explain_names_every_decision(texpr: Call) -> None:
     assert (code, err) == (0, "")
     for word in ("softmax for sm_80: 1 kernel", "mapping:", "buffers:", "barriers:", "accesses:", "σ ="):
         assert word in out
+
+
+AVERAGE = """
+fn pool(x: f32[B, C, H, W]): f32[B, C, H - 2, W - 2] where H >= 3, W >= 3 {
+    new y: f32[B, C, H - 2, W - 2]
+    par B |b| { par C |c| { par H - 2 |h| { par W - 2 |w| {
+        y[b, c, h, w] = 0.0
+        par 3 |p| reduce(y) { par 3 |q| reduce(y) { y[b, c, h, w] += x[b, c, h + p, w + q] } }
+        y[b, c, h, w] = y[b, c, h, w] / 9.0
+    } } } }
+    return y
+}
+"""
+
+
+def test_explain_shows_a_mapping_that_has_no_value_of_phi(texpr: Call, tmp_path: Path) -> None:
+    path = tmp_path / "pool.te"
+    path.write_text(AVERAGE, encoding="utf-8")
+    code, out, err = texpr("explain", path)
+    assert (code, err) == (0, "")
+    assert "(least 4, by shape 5.08)" in out
+
+
+def test_explain_refuses_what_build_refuses(texpr: Call, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def open_(*_: object) -> None:
+        raise limitation("E0508", None, "not proved")
+
+    monkeypatch.setattr("texpr.artifact.show", open_)
+    codes = [
+        texpr(*verb, program)[0]
+        for verb in (("explain", "--for", "cpu"), ("build", "--for", "cpu", "-o", program.parent / "o"))
+    ]
+    assert codes[0] == codes[1] != 0
 
 
 def test_explain_json_has_the_keys_of_the_interface(texpr: Call) -> None:

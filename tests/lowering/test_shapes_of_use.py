@@ -15,7 +15,7 @@ from texpr.driver import Compiled
 from texpr.frontend import parse
 from texpr.interp import run as interpret
 from texpr.ir.proof import Verdict
-from texpr.ir.selection import AUTO
+from texpr.ir.selection import AUTO, Selected
 from texpr.support.record import Record, field
 from texpr.witness import proved
 
@@ -91,6 +91,31 @@ fn f(x: f32[n]): f32[n] {
     return y
 }"""
 
+NORMED = """
+fn f(x: f32[M, S]): f32[M, S] {
+    new y: f32[M, S]
+    par M |i| {
+        new sum: f32
+        sum = 0.0
+        par S |j| reduce(sum) { sum += x[i, j] }
+        let k = f32(S) + sum
+        par S |s| { y[i, s] = x[i, s] * k }
+    }
+    return y
+}"""
+
+CUBES = """
+fn f(x: f32[H, W, D]): f32[H - 2, W - 2, D - 2] where H >= 3, W >= 3, D >= 3 {
+    new y: f32[H - 2, W - 2, D - 2]
+    par H - 2 |h| { par W - 2 |w| { par D - 2 |d| {
+        new top: f32
+        top = x[h, w, d]
+        par 3 |a| reduce(top) { par 3 |b| reduce(top) { par 3 |c| reduce(top) { top max= x[h + a, w + b, d + c] } } }
+        y[h, w, d] = top
+    } } }
+    return y
+}"""
+
 SHAPES = {
     "a local of fixed extent": Shape(LOCALS, ({"b": 3, "n": 0}, {"b": 2, "n": 5})),
     "scores into a local": Shape(SCORES, ({"b": 3, "n": 0}, {"b": 2, "n": 5})),
@@ -98,27 +123,29 @@ SHAPES = {
         BEGUN_BEFORE, ({"B": 2, "N": 0, "M": 3}, {"B": 5, "N": 7, "M": 19}, {"B": 1, "N": 300, "M": 2})
     ),
     "bias, then a product": Shape(BIASED, ({"M": 3, "K": 0, "N": 34}, {"M": 2, "K": 67, "N": 18}, {"M": 1, "K": 1, "N": 0})),
+    "a size that is fixed, in a value": Shape(NORMED, ({"M": 3}, {"M": 0}), {"S": 128}),
+    "extrema of cubes": Shape(CUBES, ({"H": 3, "W": 4, "D": 9}, {"H": 5, "W": 3, "D": 4})),
     "a triangle read at halves": Shape(HALVES, ({"n": 0}, {"n": 1}, {"n": 131})),
 }
 WAYS = [(name, way) for name in SHAPES for way in (AUTO, None)]
 
 
 @cache
-def made(name: str, target: str, way: str | None) -> Compiled:
+def made(name: str, target: str, way: Selected) -> Compiled:
     shape = SHAPES[name]
     return driver.lower(parse(shape.text).functions[0], target, shape.fixed, schedule=way)
 
 
 @pytest.mark.parametrize("target", ["cpu", "sm_90a"])
 @pytest.mark.parametrize(("name", "way"), WAYS)
-def test_it_is_proved(name: str, way: str | None, target: str) -> None:
+def test_it_is_proved(name: str, way: Selected, target: str) -> None:
     compiled = made(name, target, way)
     proof = proved(compiled.function, compiled.plan)
     assert [each.how for verdict in (Verdict.REFUSED, Verdict.UNDECIDED) for each in proof.of(verdict)] == []
 
 
 @pytest.mark.parametrize(("name", "way"), WAYS)
-def test_it_runs_like_the_interpreter(name: str, way: str | None) -> None:
+def test_it_runs_like_the_interpreter(name: str, way: Selected) -> None:
     shape, on_cpu, on_gpu = SHAPES[name], made(name, "cpu", way), made(name, "sm_90a", way)
     loaded = native.library([on_cpu.plan])
     function = parse(shape.text).functions[0]
@@ -134,3 +161,22 @@ def test_it_runs_like_the_interpreter(name: str, way: str | None) -> None:
             assert run.reports == []
             for buffer, expected in want.items():
                 np.testing.assert_array_equal(results(on_gpu.function, run)[buffer], expected)
+
+
+def test_a_loop_is_not_parted_by_what_it_reads() -> None:
+    text = """
+fn f(x: i32[n]): i32[16] {
+    new y: i32[16]
+    par 16 |b| { y[b] = 0 }
+    par n |j| reduce(y) { if x[j] > 3 { y[x[j] % 16] += 1 } }
+    return y
+}
+schedule f for sm_90a { serial(j) partition(j) split(j, 16) -> (jo, ji) }"""
+    function = parse(text).functions[0]
+    compiled = driver.lower(function, "sm_90a", schedule=function.schedules[0])
+    proof = proved(compiled.function, compiled.plan)
+    assert not proof.of(Verdict.REFUSED)
+    given = {"x": np.random.default_rng(0).integers(0, 40, 37).astype(np.int32)}
+    run = run_plan(compiled.function, compiled.plan, given, {"n": 37}, 0, compiled.source)
+    assert run.reports == []
+    np.testing.assert_array_equal(results(compiled.function, run)["y"], interpret(function, given, {"n": 37})["y"])

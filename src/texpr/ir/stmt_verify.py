@@ -139,8 +139,9 @@ def _declared(loop: k.For) -> frozenset[Sym]:
 def lanes_assign_their_own(stmt: k.Stmt, at: Place) -> Iterator[str]:
     """Below a simd loop a variable from outside is assigned only as a reduction."""
     simd = at.simd if isinstance(stmt, k.Assign) else None
-    if isinstance(stmt, k.Assign) and simd is not None and all(stmt.sym is not sym for sym, _ in simd.reductions):
-        if stmt.sym not in _declared(simd):
+    if isinstance(stmt, k.Assign) and simd is not None:
+        joined = any(stmt.sym is sym for sym, _ in simd.reductions)
+        if not joined and stmt.sym not in _declared(simd):
             yield f"all lanes of {simd.sym} assign {stmt.sym}"
 
 

@@ -316,7 +316,8 @@ class _Prover(Mutable):
 
     def sources(self, read: Access) -> list[Action | None]:
         """What gives elements to the memory that is read: statements, and None for who calls, if they are kept elsewhere."""
-        return [*self.flow.giving.get(read.stored, ()), *([None] if read.stored in self.flow.program.function.params and read.stored != read.home else [])]
+        called = read.stored in self.flow.program.function.params and read.stored != read.home
+        return [*self.flow.giving.get(read.stored, ()), *([None] if called else [])]
 
     def arenas(self) -> Iterator[Asked]:
         """Of arrays in the same bytes, none is touched while another is wanted."""

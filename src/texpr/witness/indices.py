@@ -9,7 +9,7 @@ from texpr.ir.value import Buffer, Load, Ref, Value
 from texpr.presburger.formula import Ge
 from texpr.presburger.products import parted
 from texpr.presburger.relaxed import flat
-from texpr.reading.actions import Action, Spot
+from texpr.reading.actions import Action, Spot, indices
 from texpr.reading.events import Event, Site
 from texpr.support.record import Record, field
 from texpr.verifier.match import Match, Pairing, home_of, subscripts
@@ -350,3 +350,13 @@ def _solve_one(difference: Expr, unknown: Mapping[Sym, Sym], found: dict[Sym, Ex
                     -rest.constant // coefficient, [(m, -c // coefficient) for m, c in rest.terms]
                 )
             return
+
+
+def instance_of(event: Event, action: Action, solution: Mapping[Sym, Expr]) -> tuple[object, ...]:
+    """What an event does, and in which list of statements."""
+    return (id(event.site.path[-1][0]), action, *(solution[sym] for sym in indices(action.spot)))
+
+
+def named_alike(home: Buffer | Sym, stored: Buffer | Sym) -> bool:
+    """Whether an array of a kernel is called as memory of the program is, or is that memory."""
+    return home == stored or (isinstance(home, Buffer) and isinstance(stored, Buffer) and home.name == stored.name)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 
 from texpr.affine.expr import ONE, Expr, Sym, expr
 from texpr.presburger.turned import joined, take, turned
-from texpr.reading.events import Site
+from texpr.reading.events import Site, plainly
 
 
 def inverse(site: Site, indices: Mapping[Sym, Expr], own: Collection[Sym] = ()) -> tuple[Expr, ...]:
@@ -31,7 +31,7 @@ def inverse(site: Site, indices: Mapping[Sym, Expr], own: Collection[Sym] = ()) 
     for loop, value in sorted(indices.items(), key=lambda item: any(len(m) > 1 for m, _ in item[1].terms)):  # plain ones first
         take(*turned(value, expr(loop), dims), known, digits, ends, dims)
     for loop in site.loops:
-        lo, _ = site.bounds[loop]
+        lo = plainly(site.bounds[loop][0], site)
         if loop.sym in known and loop.step.is_constant and loop.step.constant > 1:  # 0 ≤ lo < step where turns are dealt out
             take(lo, known[loop.sym] % loop.step, known, digits, ends, dims)
         elif loop.sym in known and not lo.is_constant:  # a stretch of as many turns as the starts are apart

@@ -24,7 +24,7 @@ from texpr.verifier.copies import copied, untouched
 from texpr.verifier.flow import Flow
 from texpr.verifier.match import Match, Operand, Unlike, home_of
 from texpr.verifier.sums import Sums, fixed
-from texpr.witness.indices import Guess, Kept, by_updates, keeps, laid_out_alike, solutions, solve
+from texpr.witness.indices import Guess, Kept, by_updates, instance_of, keeps, laid_out_alike, named_alike, solutions, solve
 from texpr.witness.inverse import inverse
 from texpr.witness.parts import Parts
 from texpr.witness.trial import trials
@@ -101,11 +101,11 @@ class _Search(Mutable):
     lines: dict[int, dict[Action, None]] = field(default_factory=lambda: defaultdict(dict))
     done: set[tuple[object, ...]] = field(default_factory=set[tuple[object, ...]])
     stored: frozenset[Buffer | Sym] = field(init=False)
-    numbers: dict[Action, int] = field(default_factory=dict[Action, int])
+    numbers: dict[Action, int] = field(init=False)
 
     def __post_init__(self) -> None:
         actions = self.asked.program.actions
-        self.stored = frozenset(a.stored for a in actions)
+        self.stored, self.numbers = frozenset(a.stored for a in actions), {each: at for at, each in enumerate(actions)}
         for action in actions:
             self.lines[action.span.line][action] = None
 
@@ -119,7 +119,7 @@ class _Search(Mutable):
                 found = self.match(event, self.candidates(event, round))
                 if found is not None:
                     self.matches[event] = found
-                    self.done.add(_instance(found.event, found.action, found.indices))
+                    self.done.add(instance_of(found.event, found.action, found.indices))
                     if event.let:
                         self.named[home_of(event.target)] = found
                     known = [*keeps(found, self.asked.program.scopes)]
@@ -176,7 +176,7 @@ class _Search(Mutable):
         again: list[tuple[Guess, Mapping[Sym, Expr]]] = []
         for pairing, solution in ((pairing, each) for pairing, every in found for each in every):
             # statements that are alike are done one by one, but elements of a tile that are out of it in several ways
-            if not event.engine and _instance(event, pairing.action, solution) in self.done:
+            if not event.engine and instance_of(event, pairing.action, solution) in self.done:
                 again.append((pairing, solution))
             elif self.plain(pairing, solution):
                 return pairing.matched(solution)
@@ -281,7 +281,7 @@ class _Search(Mutable):
             for event, match in list(self.matches.items()):
                 for operand in match.operands:
                     home, stored = home_of(operand.read), home_of(operand.meant)
-                    if not _named_alike(home, stored) and (home, stored) not in kept:
+                    if not named_alike(home, stored) and (home, stored) not in kept:
                         self.matches.pop(event, None)
         assigned = self.assigned()
         for event, match in list(self.matches.items()):
@@ -289,7 +289,7 @@ class _Search(Mutable):
             first = isinstance(event.stmt, k.Declare) and (home_of(event.target), match.action) in assigned
             if constant and (first or (isinstance(event.target, Load) and self.is_elsewhere(match))):
                 del self.matches[event]  # a constant says nothing of its indices
-        self.done = {_instance(each.event, each.action, each.indices) for each in self.matches.values()}
+        self.done = {instance_of(each.event, each.action, each.indices) for each in self.matches.values()}
 
     def assigned(self) -> frozenset[tuple[Buffer | Sym, Action]]:
         """Which statements are done by events that do not declare what they give a value to."""
@@ -333,7 +333,7 @@ class _Search(Mutable):
             found = self.match(event, wanted, known)
             if found is not None and all(self.keeps(each, known) for each in found.operands):
                 self.matches[event] = found
-                self.done.add(_instance(found.event, found.action, found.indices))
+                self.done.add(instance_of(found.event, found.action, found.indices))
 
     def keeps(self, operand: Operand, known: Sequence[Kept]) -> bool:
         """Whether what is read is memory of the program, or something is known to keep that there."""
@@ -341,7 +341,7 @@ class _Search(Mutable):
         kept = (m for m in self.matches.values() if home_of(m.event.target) == home and m.action.stored == stored)
         actions = self.asked.program.actions
         return (
-            _named_alike(home, stored)
+            named_alike(home, stored)
             or next(kept, None) is not None
             or any(home_of(e.target) == home and actions[m.action].stored == stored for e, m in self.copies.items())
             or any((each.home, each.stored) == (home, stored) for each in known)
@@ -458,8 +458,6 @@ class _Search(Mutable):
 
     def number(self, action: Action) -> int:
         """The number of an action."""
-        if not self.numbers:
-            self.numbers = {each: at for at, each in enumerate(self.asked.program.actions)}
         return self.numbers[action]
 
     def tag(self, event: Event, parts: Parts, leaves: Mapping[Event, Match]) -> Tag | None:
@@ -476,7 +474,7 @@ class _Search(Mutable):
             return Joined(update, of, self.element(event, source))
         if home_of(event.target) in parts.homes:
             return Step(self.element(event, event.target))
-        beside = (m for m in self.matches.values() if m.event.stmt is event.stmt) if event.engine else iter(())
+        beside = [m for m in self.matches.values() if m.event.stmt is event.stmt] if event.engine else []
         whole = next((m for m in beside if m.event.target == event.target), None)
         if whole is not None and isinstance(event.value, Literal):
             return Hole(self.number(whole.action), tuple(whole.indices[sym] for sym in indices(whole.action.spot)))
@@ -499,13 +497,3 @@ class _Search(Mutable):
                 where = inverse(event.site, dict(zip(outer, values, strict=True)), self.own(event))
                 found.append(Statement(self.number(action), values, where))
         return tuple(found)
-
-
-def _instance(event: Event, action: Action, solution: Mapping[Sym, Expr]) -> tuple[object, ...]:
-    """What an event does, and in which list of statements."""
-    return (id(event.site.path[-1][0]), action, *(solution[sym] for sym in indices(action.spot)))
-
-
-def _named_alike(home: Buffer | Sym, stored: Buffer | Sym) -> bool:
-    """Whether an array of a kernel is called as memory of the program is, or is that memory."""
-    return home == stored or (isinstance(home, Buffer) and isinstance(stored, Buffer) and home.name == stored.name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from texpr.affine.expr import Expr, Sym, expr, maximum, minimum, xor
+from texpr.affine.measure import nodes
 from texpr.frontend.elaboration import views
 from texpr.frontend.elaboration.context import Context
 from texpr.frontend.elaboration.drafts import Affine, Draft, Real, Typed, affine_of, height, natural
@@ -66,6 +67,7 @@ UNKNOWN_INDEX = "an index is named by its loop, a size by the shape of a paramet
 """What helps where an index expression has a name that is none."""
 _INFIX = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod"}
 _MAX_TERMS = 512
+_MAX_NODES = 4096
 _MAX_DEGREE = 32
 _MAX_CONSTANT = 2**127
 _MOST_BITS = 64
@@ -142,6 +144,10 @@ def _binary(ctx: Context, e: Binary) -> Draft:
 
 def arithmetic(op: str, a: Expr, b: Expr, span: Span) -> Expr:
     """`a op b` on index expressions, kept within bounds that no sensible program meets."""
+    written = nodes(a) * (len(b.terms) + 1) + nodes(b) * (len(a.terms) + 1) if op == "*" else nodes(a) + nodes(b)
+    if written > _MAX_NODES:
+        message = f"this index expression has more than {_MAX_NODES} parts once `let`s are put in"
+        raise error("E0317", span, message, help="keep a part in an array of integers, and read that")
     match op:
         case "+":
             result = a + b
