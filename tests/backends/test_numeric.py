@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import math
+from collections.abc import Callable
 from pathlib import Path
 
 import ml_dtypes
@@ -25,7 +27,17 @@ C_NAMES = {
     "f32": "float", "f64": "double", "tf32": "tx_tf32", **{name: f"tx_{name}" for name in SMALL},
     **{name: f"{'u' if name[0] == 'u' else ''}int{name[1:]}_t" for name in INTEGERS},
 }  # fmt: skip
-UNARY = ["exp", "exp2", "log", "log2", "tanh", "sin", "cos", "erf", "sqrt", "rsqrt", "floor", "ceil", "trunc", "round", "abs"]
+UNARY = [
+    "exp", "exp2", "log", "log2", "tanh", "sin", "cos", "erf", "sqrt", "rsqrt", "floor", "ceil", "trunc", "round", "abs",
+    "expm1", "log1p", "sigmoid", "silu", "gelu",
+]  # fmt: skip
+_MATH: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "round": np.rint,
+    "sigmoid": lambda x: np.where(x < 0, np.exp(x), 1.0) / (1.0 + np.exp(-np.abs(x))),
+    "silu": lambda x: np.where(np.isinf(x) & (x < 0), np.nan, x / (1.0 + np.exp(-x))),
+    "gelu": lambda x: x / 2 * np.array([math.erfc(each) for each in -x / np.sqrt(2.0)]),
+}
+"""What functions are in f64, where NumPy has none of that name."""
 BINARY = ["add", "sub", "mul", "floordiv", "mod", "max", "min", "shl", "shr"]
 
 
@@ -232,7 +244,7 @@ def test_functions_of_f32_within_their_bounds(numeric: ctypes.CDLL, name: str) -
     if name in ("sin", "cos"):
         x = x[np.abs(x) < 1e5]
     with np.errstate(all="ignore"):
-        exact = getattr(np, {"round": "rint", "abs": "abs"}.get(name, name))(x.astype(np.float64))
+        exact = (_MATH.get(name) or getattr(np, name))(x.astype(np.float64))
         found = _call(numeric, f"{name}_f32", np.float32, x)
         nearest = exact.astype(np.float32)
         finite = np.isfinite(nearest)

@@ -21,7 +21,20 @@ def accepts(text: str) -> bool:
     except LarkError:
         return False
     operands = (part for node in tree.find_data("arithmetic") for part in node.children)
-    return all(map(_is_target, tree.find_data("place"))) and all(map(_is_term, operands))
+    loops = all(map(_has_an_index_each, tree.find_data("loop")))
+    return loops and all(map(_is_target, tree.find_data("place"))) and all(map(_is_term, operands))
+
+
+def _has_an_index_each(loop: Tree) -> bool:
+    """Whether a loop has as many indices as extents, and says of several nothing that only one can have."""
+    extents, indices = (len(next(iter(loop.find_data(name))).children) for name in ("extents", "indices"))
+    if extents != indices or extents == 1:
+        return extents == indices
+    tails = [part for part in loop.children if isinstance(part, Tree) and part.data == "tail"]
+    said = [part for tail in tails for part in tail.children if isinstance(part, Tree) and part.data == "pragma"]
+    words = [next(iter(pragma.children[1].scan_values(lambda _: True))) for pragma in said]
+    labels = [part for tail in tails for part in tail.children if getattr(part, "type", None) == "LABEL"]
+    return loop.children[0] != "fully" and not labels and all(word == "atomic" for word in words)
 
 
 def _is_term(operand: object) -> bool:

@@ -395,6 +395,11 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
     "cos": math.cos,
     "tanh": math.tanh,
     "erf": math.erf,
+    "expm1": math.expm1,
+    "log1p": math.log1p,
+    "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
+    "silu": lambda x: x / (1 + math.exp(-x)),
+    "gelu": lambda x: 0.5 * x * (1 + math.erf(x / math.sqrt(2))),
     "pow": math.pow,
     "mod": lambda a, b: math.fmod(a, b) + (b if math.fmod(a, b) * b < 0 else 0.0),
 }

@@ -39,6 +39,19 @@ def _rsqrt(x: Array) -> Array:
     return 1.0 / np.sqrt(x)
 
 
+def _sigmoid(x: Array) -> Array:
+    small = np.exp(-np.abs(x))
+    return np.where(x < 0, small, 1.0) / (1.0 + small)
+
+
+def _silu(x: Array) -> Array:
+    return x * _sigmoid(x)
+
+
+def _gelu(x: Array) -> Array:
+    return x * (0.5 * np.asarray(np.frompyfunc(math.erfc, 1, 1)(x * -math.sqrt(0.5)), np.float64))
+
+
 def _fma(a: Array, b: Array, c: Array) -> Array:
     return fma_f64(a, b, c) if a.dtype == np.float64 else fma_f32(a, b, c)
 
@@ -107,6 +120,11 @@ _FLOAT: dict[str, _Function] = {
     "cos": _in_f64(np.cos),
     "tanh": _in_f64(np.tanh),
     "erf": _in_f64(np.frompyfunc(math.erf, 1, 1)),
+    "expm1": _in_f64(np.expm1),
+    "log1p": _in_f64(np.log1p),
+    "sigmoid": _in_f64(_sigmoid),
+    "silu": _in_f64(_silu),
+    "gelu": _in_f64(_gelu),
 }
 
 _INTEGER: dict[str, _Function] = {

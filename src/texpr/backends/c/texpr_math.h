@@ -13,6 +13,13 @@
       sin, cos       2          1             2          1
       erf            2          1             2          1
       pow            9          1             2          1
+      expm1          1        0.5001          1          1
+      log1p          1        0.5001          1          1
+      sigmoid        4        0.5001          3          3
+      silu           5        0.5001          4          4
+      gelu           6        0.5001          6          2 + the square of x
+
+   In CUDA, and in f64, sigmoid, silu and gelu may be less exact where exp(-|x|) or the result is subnormal.
 
    CUDA: CUDA C++ Programming Guide, "Mathematical Functions", without -use_fast_math; newer editions give less for some. Host:
    where it says 0.5001, the functions below, measured on one f32 in 97 of all; else glibc 2.36 on x86-64 (its manual, "Known
@@ -64,16 +71,23 @@ TX_FLOAT(double)
     TX_FN T tx_exp2(T a) { return TX_MATH exp2(a); } \
     TX_FN T tx_log(T a) { return TX_MATH log(a); } \
     TX_FN T tx_log2(T a) { return TX_MATH log2(a); } \
-    TX_FN T tx_tanh(T a) { return TX_MATH tanh(a); }
+    TX_FN T tx_tanh(T a) { return TX_MATH tanh(a); } \
+    TX_FN T tx_expm1(T a) { return TX_MATH expm1(a); } \
+    TX_FN T tx_log1p(T a) { return TX_MATH log1p(a); } \
+    TX_FN T tx_sigmoid(T a) { T small = TX_MATH exp(-TX_MATH fabs(a)); return (a < 0 ? small : (T)1) / ((T)1 + small); } \
+    TX_FN T tx_silu(T a) { return a * tx_sigmoid(a); }
 TX_LIBRARY(double)
 
 #if defined(__CUDACC__)
 TX_LIBRARY(float)
 TX_FN float tx_rsqrt(float a) { return rsqrtf(a); }
 TX_FN double tx_rsqrt(double a) { return rsqrt(a); }
+TX_FN float tx_gelu(float a) { return a * normcdff(a); }
+TX_FN double tx_gelu(double a) { return a * normcdf(a); }
 #else
 TX_FN float tx_rsqrt(float a) { return (float)(1.0 / std::sqrt((double)a)); }
 TX_FN double tx_rsqrt(double a) { return 1.0 / std::sqrt(a); }
+TX_FN double tx_gelu(double a) { return a * (0.5 * std::erfc(a * -0x1.6a09e667f3bcdp-1)); }
 
 /* ---- f32 on a host: in f64, without branches or tables, so that loops vectorise and every machine gives the same bits --------- */
 
@@ -147,6 +161,27 @@ TX_FN float tx_tanh(float a) {
     float found = (float)(z < 0x1p-8 ? series : (power - 1.0) / (power + 1.0));
     return a != a ? a : found;
 }
+
+/* exp(-|a|) is 0 in f32 beyond 120, and so is 120 times it. */
+TX_FN double tx_sigmoid_double(float a) {
+    float size = a < 0.0f ? -a : a, held = size > 120.0f ? 120.0f : size;
+    double power = tx_power_of_two((double)held * -0x1.71547652b82fep+0), small = size > 120.0f ? 0.0 : power;
+    return (a < 0.0f ? small : 1.0) / (1.0 + small);
+}
+
+TX_FN float tx_sigmoid(float a) {
+    float found = (float)tx_sigmoid_double(a);
+    return a != a ? a : found;
+}
+
+TX_FN float tx_silu(float a) {
+    float found = (float)((double)a * tx_sigmoid_double(a));
+    return a != a ? a : found;
+}
+
+TX_FN float tx_expm1(float a) { return (float)std::expm1((double)a); }
+TX_FN float tx_log1p(float a) { return (float)std::log1p((double)a); }
+TX_FN float tx_gelu(float a) { return (float)tx_gelu((double)a); }
 #endif
 
 /* ---- the small types: in f32, rounded once ------------------------------------------------------------------------------ */
@@ -163,6 +198,7 @@ TX_FN float tx_tanh(float a) {
     TX_BINARY(T, tx_mod) TX_BINARY(T, tx_max) TX_BINARY(T, tx_min) TX_BINARY(T, tx_pow) \
     TX_UNARY(T, tx_abs) TX_UNARY(T, tx_sqrt) TX_UNARY(T, tx_rsqrt) TX_UNARY(T, tx_exp) TX_UNARY(T, tx_exp2) \
     TX_UNARY(T, tx_log) TX_UNARY(T, tx_log2) TX_UNARY(T, tx_sin) TX_UNARY(T, tx_cos) TX_UNARY(T, tx_tanh) TX_UNARY(T, tx_erf) \
+    TX_UNARY(T, tx_expm1) TX_UNARY(T, tx_log1p) TX_UNARY(T, tx_sigmoid) TX_UNARY(T, tx_silu) TX_UNARY(T, tx_gelu) \
     TX_UNARY(T, tx_floor) TX_UNARY(T, tx_ceil) TX_UNARY(T, tx_trunc) TX_UNARY(T, tx_round) \
     TX_FN T operator-(T a) { return tx_narrow(-tx_widen(a), T{}); } \
     TX_FN T tx_fma(T a, T b, T c) { return tx_narrow(tx_fma(tx_widen(a), tx_widen(b), tx_widen(c)), T{}); } \

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
 
 from texpr.frontend.parser.cursor import MAX_ERRORS, Cursor, Refused
 from texpr.frontend.parser.directives import pragmas
@@ -30,6 +30,9 @@ from texpr.frontend.tree import (
     Tuple,
     TypeExp,
 )
+from texpr.support.span import Span
+
+T = TypeVar("T")
 
 ITEM_WORDS = ("fn", "combine", "schedule")
 """Words that start an item and never a statement: what is open above one was not closed."""
@@ -112,22 +115,64 @@ def statement(cursor: Cursor) -> Statement:
 
 
 def _loop(cursor: Cursor) -> Loop:
+    """A loop, or several in one: `par M, N |i, j| {…}` is `par M |i| { par N |j| {…} }`."""
     start = cursor.at
     fully = cursor.accept("fully")
     if fully and cursor.kind != "par":
         cursor.expected("`par` after `fully`")
     kind = cursor.tokens.texts[cursor.advance()]
-    extent = expression(cursor)
+    extents = _listed(cursor, expression)
     bar = cursor.accept("|")
-    index = cursor.ident("the loop's index, as in `par N |i| {`")
+    indices = _listed(cursor, lambda c: c.ident("the loop's index, as in `par N |i| {`"))
     if bar:
         cursor.expect("|", "after the loop's index")
+    head = cursor.since(start)
+    marks = cursor.at
     tail = _loop_tail(cursor)
-    if not bar and index.name == "in":
-        cursor.refuse("E0102", index.span, "expected the loop's index, found `in`", help=meant("for", ()))
-    body = block(cursor, f"`{kind}`", LOOP_CLAUSES)
+    if not bar and indices[0].name == "in":
+        cursor.refuse("E0102", indices[0].span, "expected the loop's index, found `in`", help=meant("for", ()))
+    if len(extents) != len(indices):
+        many = f"{_count(extents, 'extent')} and {_count(indices, 'index', 'indices')}"
+        cursor.refuse("E0102", head, f"a loop has one index for each extent, found {many}")
+    if len(extents) > 1:
+        _check_several(cursor, fully, tail, cursor.tokens.span(marks))
+    body = _inside(cursor, len(extents) - 1, kind)
     span = cursor.since(start)
-    return Loop(kind, extent, index, body, fully, tail.label, tail.reduce, tail.pragmas, span)
+    for extent, index in zip(extents[:0:-1], indices[:0:-1], strict=True):
+        body = (Loop(kind, extent, index, body, reduce=tail.reduce, pragmas=tail.pragmas, span=span),)
+    return Loop(kind, extents[0], indices[0], body, fully, tail.label, tail.reduce, tail.pragmas, span)
+
+
+def _inside(cursor: Cursor, levels: int, kind: str) -> tuple[Statement, ...]:
+    """The body of a loop that stands for `levels` more around it."""
+    if levels == 0:
+        return block(cursor, f"`{kind}`", LOOP_CLAUSES)
+    with cursor.nested():
+        return _inside(cursor, levels - 1, kind)
+
+
+def _listed(cursor: Cursor, one: Callable[[Cursor], T]) -> list[T]:
+    """`one, one, …`."""
+    found = [one(cursor)]
+    while cursor.accept(","):
+        found.append(one(cursor))
+    return found
+
+
+def _count(items: Sequence[object], one: str, more: str | None = None) -> str:
+    return f"{len(items)} {one if len(items) == 1 else more or one + 's'}"
+
+
+def _check_several(cursor: Cursor, fully: bool, tail: _Tail, mark: Span) -> None:
+    """What is said of one loop cannot be said of several at once: only `reduce` and `#atomic` hold for each of them."""
+    help = "write the loops one inside the other, `par M |i| { par N |j| { … } }`"
+    if fully:
+        cursor.refuse("E0102", mark, "a `fully par` has one index", help=help)
+    if tail.label is not None:
+        cursor.refuse("E0102", mark, f"several loops cannot share the label `{tail.label}`", help=help)
+    for pragma in tail.pragmas:
+        if pragma.name.name != "atomic":
+            cursor.refuse("E0102", pragma.span, f"several loops cannot share the pragma `#{pragma.name.name}`", help=help)
 
 
 class _Tail(NamedTuple):
@@ -251,7 +296,10 @@ def _instruct(cursor: Cursor, start: int, anchored: bool) -> Instruct:
 def _return(cursor: Cursor) -> Return:
     start = cursor.advance()
     value = expression(cursor)
-    node = Return(value.items if isinstance(value, Tuple) else (value,), cursor.since(start))
+    values = value.items if isinstance(value, Tuple) else (value,)
+    if cursor.accept(","):
+        values = (value, *_listed(cursor, expression))
+    node = Return(values, cursor.since(start))
     if cursor.kind not in ("}", "end"):
         cursor.refuse("E0113", cursor.span, "nothing may follow `return`", help="a function returns at its end only")
     return node
