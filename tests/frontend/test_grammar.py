@@ -44,7 +44,7 @@ TOKEN = re.compile(r"--[^\n]*|\"[^\"\n]*\"|[A-Za-z_0-9']+|\s+|[^\s\w]")
 EXTRA = re.findall(
     r"\S+",
     """( ) [ ] { } , : = + - * / % ** | . .. -> == < # ; 'l x f( 1 2.5 128B or not let new par seq fully static for in if else
-    return anchor instr inout const where assume injective( stride( align( reduce( identity true inf max= +=""",
+    return anchor instr inout const where assume injective( monotone( stride( align( reduce( identity true inf max= +=""",
 )
 
 

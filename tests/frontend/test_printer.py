@@ -15,7 +15,7 @@ from texpr.frontend import tree as t
 from texpr.frontend.printer import print_expression, print_tree
 
 # The grammar takes `in` at the end of a line and a parenthesis on the next for a call; so for its other words.
-BLIND = re.compile(r"\b(in|for|reduce|stride|meaning|injective)\n\s*\(")
+BLIND = re.compile(r"\b(in|for|reduce|stride|meaning|injective|monotone)\n\s*\(")
 TEXTS = right() | {"schedules": SCHEDULES}
 
 

@@ -9,7 +9,7 @@ from texpr.frontend import tree as t
 from texpr.frontend.tokens import KEYWORDS
 
 NAMES = st.sampled_from(
-    ["x", "A", "n", "i", "i'1", "f32", "max", "in", "for", "reduce", "stride", "injective", "meaning", "_1"]
+    ["x", "A", "n", "i", "i'1", "f32", "max", "in", "for", "reduce", "stride", "injective", "monotone", "meaning", "_1"]
 )
 IDENTS = NAMES.map(t.Ident)
 INTEGERS = st.integers(0, 2**64 - 1)
@@ -137,9 +137,12 @@ PARAMS = st.lists(
     ),
     max_size=3,
 ).map(tuple)
-ASSUMES = st.one_of(st.builds(t.AssumeRange, IDENTS, EXPS, EXPS), st.builds(t.AssumeInjective, IDENTS))
+ASSUMES = st.one_of(
+    st.builds(t.AssumeRange, IDENTS, EXPS, EXPS), st.builds(t.AssumeInjective, IDENTS), st.builds(t.AssumeMonotone, IDENTS)
+)
+RESULTS = st.builds(t.TypeExp, IDENTS, tuples(EXPS), st.none() | INTEGERS.map(t.Number))
 FNS = st.builds(
-    t.Fn, IDENTS, PARAMS, st.lists(TYPES, max_size=2).map(tuple), bodies(),
+    t.Fn, IDENTS, PARAMS, st.lists(RESULTS, max_size=2).map(tuple), bodies(),
     tuples(EXPS), st.lists(ASSUMES, max_size=2).map(tuple), PRAGMAS,
 )  # fmt: skip
 COMBINES = st.builds(t.Combine, IDENTS, PARAMS, TYPES, EXPS, bodies())
@@ -153,4 +156,4 @@ INSTRS = st.builds(
 SCHEDULES = st.builds(t.Schedule, IDENTS, st.none() | STRINGS, st.none() | IDENTS, st.lists(DIRECTIVES, max_size=3).map(tuple))
 TREES = st.lists(st.one_of(FNS, COMBINES, INSTRS, SCHEDULES), max_size=2).map(tuple).map(t.Tree)
 
-assert not KEYWORDS & {"in", "for", "reduce", "stride", "injective", "meaning"}
+assert not KEYWORDS & {"in", "for", "reduce", "stride", "injective", "monotone", "meaning"}

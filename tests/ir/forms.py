@@ -9,7 +9,7 @@ from typing import TypeVar
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum, minimum
 from texpr.ir import kernel as k
 from texpr.ir.ops import OPS
-from texpr.ir.program import Assume, Compare, Injective, InRange
+from texpr.ir.program import Assume, Compare, Injective, InRange, Monotone
 from texpr.ir.types import DTYPES, DType
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
 from texpr.support.span import NOWHERE
@@ -289,7 +289,7 @@ class Forms:
 
         def assume() -> Assume:
             buffer = self.random.choice(memory)
-            return self.random.choice([InRange(buffer, self.index(), self.index()), Injective(buffer)])
+            return self.random.choice([InRange(buffer, self.index(), self.index()), Injective(buffer), Monotone(buffer)])
 
         def step(depth: int) -> k.HostStep:
             match self.random.randrange(4 if depth else 2):

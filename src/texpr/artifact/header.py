@@ -9,7 +9,7 @@ from texpr.backends.c.arguments import Argument, arguments, function_name
 from texpr.backends.c.status import STATUSES, print_statuses
 from texpr.backends.c.text import comment, string
 from texpr.ir.kernel import Plan
-from texpr.ir.program import Assume, Injective, InRange
+from texpr.ir.promises import assume_text
 from texpr.ir.value import Buffer
 
 DRIVER_CODES = {
@@ -150,17 +150,8 @@ def described(plan: Plan, given: Iterable[Argument]) -> list[str]:
             lines.append(comment(f"{argument.name}: {describe(argument.key)}"))
     lines += [comment(f"fixed: {sym} = {value}") for sym, value in plan.fixed]
     lines += [comment(f"where {fact.left} {fact.op} {fact.right}") for fact in plan.requires]
-    lines += [comment(f"assume {promise(assume)}") for assume in plan.assumes]
+    lines += [comment(f"assume {assume_text(assume)}") for assume in plan.assumes]
     return [line.replace("*/", "* /").replace("/*", "/ *") for line in lines]
-
-
-def promise(assume: Assume) -> str:
-    """`I in 0..n`, `injective(I)`: what is promised of data, as the text has it."""
-    match assume:
-        case InRange():
-            return f"{assume.buffer.name} in {assume.lo}..{assume.hi}"
-        case Injective():
-            return f"injective({assume.buffer.name})"
 
 
 def describe(buffer: Buffer) -> str:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 
 from texpr.affine.expr import Sym
-from texpr.artifact.header import promise
 from texpr.artifact.record import RESOURCES, Recorded
 from texpr.artifact.sources import Part
 from texpr.backends.c.arguments import Argument, arguments, distinct, function_name
@@ -14,6 +13,7 @@ from texpr.backends.c.types import PUBLIC_NAMES
 from texpr.ir.kernel import Kernel, Plan, kernels
 from texpr.ir.origin import Origin
 from texpr.ir.program import Compare
+from texpr.ir.promises import assume_text
 from texpr.isa.levels import Level
 
 FORMAT = "texpr-artifact 3"
@@ -30,7 +30,7 @@ def print_manifest(record: Recorded, parts: Sequence[Part]) -> str:
             "arguments": [_argument(a) for a in arguments(plan)],
             "fixed": {str(sym): value for sym, value in plan.fixed},
             "where": [_fact(fact) for fact in plan.requires],
-            "assume": [promise(assume) for assume in plan.assumes],
+            "assume": [assume_text(assume) for assume in plan.assumes],
             "targets": {part.target: _kernels(part.plans[at], part.target, record) for part in parts},
         }
         for at, plan in enumerate(parts[0].plans)

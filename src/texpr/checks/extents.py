@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from texpr.affine.expr import Expr, FloorDiv, Mod, Sym, children
 from texpr.affine.facts import Known
-from texpr.checks.subject import Subject, element_text, place, statement, text, written
+from texpr.checks.subject import Subject, element_text, hidden_text, place, statement, text, written
 from texpr.ir.program import Bind, Loop, New, Par, Seq, Stmt, blocks, walk
 from texpr.ir.value import Buffer, Index
 from texpr.ir.value import walk as walk_value
@@ -14,7 +14,8 @@ from texpr.presburger.formula import Eq, Formula, Ge, between, compare, conj, eq
 from texpr.presburger.raw import Undecided
 from texpr.relation.dependence import comparable, extended_syms
 from texpr.relation.facts import facts_of, in_loop, known
-from texpr.relation.model import Access
+from texpr.relation.data import told
+from texpr.relation.model import Access, Frame
 from texpr.support.diagnostic import Diagnostic, Note
 from texpr.support.record import Record
 from texpr.support.span import Span
@@ -24,30 +25,32 @@ def extents(subject: Subject) -> Iterator[Diagnostic]:
     """One finding for each `new` whose shape may be negative."""
     for stmt in walk(subject.function.body):
         if isinstance(stmt, New):
-            yield from _new(subject, stmt.buffer, subject.model.scope[stmt.buffer])
+            yield from _new(subject, stmt.buffer, subject.model.frames[stmt.buffer])
 
 
-def _new(subject: Subject, buffer: Buffer, loops: Sequence[Loop]) -> Iterator[Diagnostic]:
-    inside = [between(0, loop.sym, loop.extent) for loop in loops]
+def _new(subject: Subject, buffer: Buffer, frame: Frame) -> Iterator[Diagnostic]:
+    inside = (*frame.formulas, *told(frame.lets))
     facts = known((*subject.given, *facts_of(inside)))
+    dims = (*(loop.sym for loop in frame.loops), *(each.sym for each in frame.lets))
     for extent in buffer.shape:
         if facts.nonnegative(extent):
             continue
         try:
             closed, _ = subject.close(conj((*inside, Ge(-extent - 1))))
-            witness = subject.point(tuple(loop.sym for loop in loops), closed)
+            witness = subject.point(dims, closed)
         except Undecided:
             shape = element_text(buffer.name, buffer.shape)
             message = f"cannot decide whether the extent `{text(extent)}` of `{shape}` can be negative"
             yield Diagnostic("E0505", written(buffer.span), message, help=f'add "where {text(extent)} >= 0"')
             return
         if witness is not None:
-            values = [*subject.sizes_text(witness), *(f"{loop.sym.base} = {witness[loop.sym]}" for loop in loops)]
+            values = [*subject.sizes_text(witness), *(f"{loop.sym.base} = {witness[loop.sym]}" for loop in frame.loops)]
+            values += [f"`{hidden_text(each)}` = {witness[each.sym]}" for each in frame.lets if each.sym in extent.syms()]
             yield Diagnostic(
                 "E0406",
                 written(buffer.span),
                 f"the extent `{text(extent)}` of `{buffer.name}` is {extent.evaluate(witness)}, at {', '.join(values)}",
-                help=f'add "where {text(extent)} >= 0"' if not extent.syms() & {loop.sym for loop in loops} else None,
+                help=f'add "where {text(extent)} >= 0"' if extent.syms() <= {*subject.function.sizes} else None,
             )
             return
 

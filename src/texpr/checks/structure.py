@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from texpr.checks.subject import Subject, place, statement, written
-from texpr.ir.program import Bind, Function, Injective, InRange, Loop, New, Par, Seq, Stmt, blocks, walk
+from texpr.ir.program import Bind, Function, Injective, InRange, Loop, Monotone, New, Par, Seq, Stmt, blocks, walk
 from texpr.ir.value import Buffer
 from texpr.relation.dependence import commute
 from texpr.relation.model import Access
@@ -132,7 +132,7 @@ def assumptions(subject: Subject) -> Iterator[Diagnostic]:
     """What is assumed of data is assumed of an integer input, which nothing writes."""
     for assume in subject.function.assumes:
         match assume:
-            case InRange() | Injective():
+            case InRange() | Injective() | Monotone():
                 found = _assumption(subject.function, assume.buffer, written(assume.span))
         if found is not None:
             yield found

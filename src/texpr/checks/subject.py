@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
@@ -86,8 +87,10 @@ class Subject(Record, eq=False, dict=True):
 
 def hidden_text(hidden: Hidden) -> str:
     """A data-dependent integer as the user wrote it."""
-    if hidden.source is not None and (hidden.let is None or hidden.sym.base == hidden.source.buffer.name):
-        return element_text(hidden.source.buffer.name, hidden.source.index)
+    if hidden.source is not None:
+        name = hidden.source.buffer.name
+        if hidden.let is None or hidden.sym.base in (name, f"{name}_at"):  # nobody wrote such a `let`
+            return element_text(name, hidden.source.index)
     return hidden.sym.base
 
 
@@ -104,7 +107,9 @@ def _subscript(value: Expr | int) -> str:
 def text(value: Expr, access: Access | None = None) -> str:
     """An expression with names as the user wrote them; with `access`, its data-dependent symbols as the loads they are."""
     hidden = {} if access is None else {h.sym: Sym(hidden_text(h)) for h in access.hidden}
-    return str(value.substitute({s: hidden.get(s, Sym(s.base)) for s in value.syms()}))
+    bases = Counter(s.base for s in value.syms())
+    plain = {s: Sym(s.base) if bases[s.base] == 1 else s for s in value.syms()}
+    return str(value.substitute({s: hidden.get(s, plain[s]) for s in value.syms()}))
 
 
 def place(access: Access) -> Span | None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from texpr.affine.expr import Sym
 from texpr.interp.dtypes import Array, dtype_of, numpy_dtype
-from texpr.ir.program import Function, Injective, InRange
+from texpr.ir.program import Function, Injective, InRange, Monotone
 from texpr.ir.types import BOOL, DType, Kind
 from texpr.ir.value import Buffer
 from texpr.sources import open_error
@@ -158,11 +158,15 @@ class _Filler(Record):
         if param.dtype == BOOL:
             return self.generator.integers(0, 2, shape).astype(storage)
         low, high = self._range(param)
-        if any(isinstance(promise, Injective) and promise.buffer is param for promise in self.function.assumes):
+        if self._promised(param, Injective):
             count = math.prod(shape)
-            chosen = self.generator.permutation(max(high - low, count))[:count] + low
-            return chosen.reshape(shape).astype(storage)
-        return self.generator.integers(low, max(high, low + 1), shape).astype(storage)
+            chosen = (self.generator.permutation(max(high - low, count))[:count] + low).reshape(shape)
+        else:
+            chosen = self.generator.integers(low, max(high, low + 1), shape)
+        return (np.sort(chosen) if self._promised(param, Monotone) else chosen).astype(storage)
+
+    def _promised(self, param: Buffer, kind: type[Injective | Monotone]) -> bool:
+        return any(isinstance(promise, kind) and promise.buffer is param for promise in self.function.assumes)
 
     def _range(self, param: Buffer) -> tuple[int, int]:
         low, high = (0, 17) if param.dtype.kind is Kind.UINT else (-8, 9)

@@ -10,6 +10,7 @@ from texpr.frontend.tree import (
     Argument,
     Assume,
     AssumeInjective,
+    AssumeMonotone,
     AssumeRange,
     Binary,
     Bind,
@@ -132,7 +133,11 @@ def _string(text: str) -> str:
 
 
 def _type(e: TypeExp) -> str:
-    return e.dtype.name + (f"[{_commas(e.shape)}]" if e.shape else "")
+    return e.dtype.name + (f"[{_commas(e.shape)}]" if e.shape else "") + _align(e.align)
+
+
+def _align(align: Number | None) -> str:
+    return "" if align is None else f" align({align.value})"
 
 
 def _directive(directive: Directive) -> str:
@@ -273,6 +278,8 @@ def _assume(clause: Assume) -> str:
             return f"assume {name.name} in {print_expression(lo)} .. {print_expression(hi)}"
         case AssumeInjective(name):
             return f"assume injective({name.name})"
+        case AssumeMonotone(name):
+            return f"assume monotone({name.name})"
 
 
 def _params(params: Iterable[Param | ConstParam]) -> str:
@@ -287,7 +294,7 @@ def _param(param: Param | ConstParam) -> str:
             text = "inout " * param.inout + f"{param.name.name}: {_type(param.type)}"
             if param.stride is not None:
                 text += f" stride({_commas(param.stride)})"
-            return text + (f" align({param.align.value})" if param.align is not None else "")
+            return text + _align(param.align)
 
 
 def _instr(item: Instr) -> Iterator[str]:

@@ -182,10 +182,11 @@ class Directive(Record):
 
 
 class TypeExp(Record):
-    """`f32` or `f32[shape]`."""
+    """`f32` or `f32[shape]`; of a result also `f32[shape] align(16)`."""
 
     dtype: Ident
     shape: tuple[Exp, ...] = ()
+    align: Number | None = None
     span: Span = NOWHERE
 
 
@@ -321,7 +322,14 @@ class AssumeInjective(Record):
     span: Span = NOWHERE
 
 
-Assume: TypeAlias = AssumeRange | AssumeInjective
+class AssumeMonotone(Record):
+    """`assume monotone(name)`."""
+
+    name: Ident
+    span: Span = NOWHERE
+
+
+Assume: TypeAlias = AssumeRange | AssumeInjective | AssumeMonotone
 
 
 class Fn(Record):

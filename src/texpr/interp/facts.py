@@ -11,7 +11,7 @@ from texpr.affine.expr import Sym
 from texpr.interp.arguments import Bound
 from texpr.interp.dtypes import Array
 from texpr.interp.rounding import round_tf32
-from texpr.ir.program import Assume, Function, Injective, InRange
+from texpr.ir.program import Assume, Function, Injective, InRange, Monotone
 from texpr.ir.promises import broken_where
 from texpr.ir.types import TF32
 from texpr.ir.value import Buffer
@@ -54,6 +54,8 @@ def _broken_assume(assume: Assume, array: Array, sizes: Mapping[Sym, int]) -> Di
             return Diagnostic("E0711", assume.span, text)
         case Injective():
             return _repeated(assume, array)
+        case Monotone():
+            return _falling(assume, array)
         case _:
             assert_never(assume)
 
@@ -69,6 +71,15 @@ def _repeated(assume: Injective, array: Array) -> Diagnostic | None:
     first, second = (element(name, tuple(int(i) for i in np.unravel_index(p, array.shape))) for p in pair)
     text = f"`assume injective({name})` does not hold: {first} and {second} are both {flat[pair[0]]}"
     return Diagnostic("E0711", assume.span, text)
+
+
+def _falling(assume: Monotone, array: Array) -> Diagnostic | None:
+    falls = np.flatnonzero(array[1:] < array[:-1])
+    if len(falls) == 0:
+        return None
+    at, name = int(falls[0]), assume.buffer.name
+    said = f"{element(name, (at + 1,))} = {array[at + 1]} is less than {element(name, (at,))} = {array[at]}"
+    return Diagnostic("E0711", assume.span, f"`assume monotone({name})` does not hold: {said}")
 
 
 def _not_tf32(param: Buffer, array: Array) -> Iterator[Diagnostic]:

@@ -9,7 +9,7 @@ from typing import TypeVar
 from texpr.affine.expr import ONE, ZERO, Sym
 from texpr.ir import kernel as k
 from texpr.ir.kernel_text import USUAL_ROLE
-from texpr.ir.program import Assume, Compare, Injective, InRange
+from texpr.ir.program import Assume, Compare, Injective, InRange, Monotone
 from texpr.ir.scanner import Scanner
 from texpr.ir.shared import USUAL_ALIGNMENT
 from texpr.ir.structure import same
@@ -126,12 +126,12 @@ class PlanParser:
     def _assume(self) -> Assume:
         scan, start = self.scan, self.scan.next.start
         values = ValueParser(scan, self.buffers, {})
-        if scan.sees("injective") and scan.second.text == "(":
-            scan.take()
+        if scan.sees("injective", "monotone") and scan.second.text == "(":
+            kind = Injective if scan.take().text == "injective" else Monotone
             scan.expect("(")
             buffer = values.buffer()
             scan.expect(")")
-            return Injective(buffer, scan.span(start))
+            return kind(buffer, scan.span(start))
         buffer = values.buffer()
         scan.expect("in")
         lo = index(scan)

@@ -2,7 +2,7 @@
 
     plan    = "plan" NAME {plan clause} "{" {step} "}" {kernel}
     plan clause = "param" buffer | "result" (buffer | NAME) | "workspace" buffer | "size" NAME, … | "fix" NAME "=" INT
-            | "require" fact | "assume" NAME "in" index ".." index | "assume" "injective" "(" NAME ")"
+            | "require" fact | "assume" NAME "in" index ".." index | "assume" ("injective" | "monotone") "(" NAME ")"
     step    = "launch" NAME | "loop" NAME "<" index ["together" NAME "in" NAME] "{" {step} "}"
             | "if" fact {"and" fact} "{" {step} "}"
     fact    = index COMPARISON index
@@ -52,7 +52,8 @@ from typing import assert_never
 
 from texpr.affine.expr import ONE, ZERO, Sym
 from texpr.ir import kernel as k
-from texpr.ir.program import Compare, InRange
+from texpr.ir.program import Compare
+from texpr.ir.promises import assume_text
 from texpr.ir.shared import USUAL_ALIGNMENT
 from texpr.ir.transfer_text import covers_text, transfer_text
 from texpr.ir.value import Buffer
@@ -98,9 +99,7 @@ def _plan_lines(plan: k.Plan) -> Iterator[str]:
     yield from (f"    require {_fact(fact)}" for fact in plan.requires)
     yield from (f"    bound {_fact(fact)}" for fact in plan.bounds)
     for assume in plan.assumes:
-        name = assume.buffer.name
-        said = f"{name} in {assume.lo}..{assume.hi}" if isinstance(assume, InRange) else f"injective({name})"
-        yield f"    assume {said}"
+        yield f"    assume {assume_text(assume)}"
     yield "{"
     yield from _step_lines(plan.steps, "    ")
     yield "}"

@@ -46,7 +46,14 @@ class Injective(Record):
     span: Span = NOWHERE
 
 
-Assume: TypeAlias = InRange | Injective
+class Monotone(Record):
+    """`assume monotone(I)`: no element of `buffer`, of rank 1, is less than the one before it."""
+
+    buffer: Buffer
+    span: Span = NOWHERE
+
+
+Assume: TypeAlias = InRange | Injective | Monotone
 
 
 class Group(Record):

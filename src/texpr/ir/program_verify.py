@@ -133,6 +133,8 @@ def assumptions_are_of_parameters(function: ir.Function) -> Iterator[str]:
             yield f"{assume.buffer.name} is no parameter"
         elif not assume.buffer.dtype.is_integer:
             yield f"{assume.buffer.name} holds {assume.buffer.dtype}"
+        elif isinstance(assume, ir.Monotone) and assume.buffer.rank != 1:
+            yield f"{assume.buffer.name} has rank {assume.buffer.rank}, and an order is of rank 1"
 
 
 def strides_have_their_rank(function: ir.Function) -> Iterator[str]:

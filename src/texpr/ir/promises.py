@@ -1,12 +1,13 @@
-"""What a function's `where` promises of its sizes, checked at given ones."""
+"""What a function promises: its `where`, checked at given sizes; its `assume`, in words."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
+from typing import assert_never
 
 from texpr.affine.expr import Sym
-from texpr.ir.program import Compare
+from texpr.ir.program import Assume, Compare, Injective, InRange, Monotone
 from texpr.support.diagnostic import Diagnostic, Note
 
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
@@ -26,3 +27,16 @@ def broken_where(fact: Compare, sizes: Mapping[Sym, int]) -> Diagnostic | None:
     if _COMPARE[fact.op](left, right):
         return None
     return Diagnostic("E0710", fact.span, f"`where {text}` does not hold: it is {left} {fact.op} {right}", notes)
+
+
+def assume_text(assume: Assume) -> str:
+    """`I in 0..n`, `injective(I)`, `monotone(I)`: what is promised of data, as the text has it."""
+    match assume:
+        case InRange():
+            return f"{assume.buffer.name} in {assume.lo}..{assume.hi}"
+        case Injective():
+            return f"injective({assume.buffer.name})"
+        case Monotone():
+            return f"monotone({assume.buffer.name})"
+        case _:
+            assert_never(assume)

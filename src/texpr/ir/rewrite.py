@@ -148,7 +148,7 @@ def specialize(function: ir.Function, sizes: Mapping[Sym, int]) -> ir.Function:
             case ir.InRange():
                 lo, hi = old.lo.substitute(fixed), old.hi.substitute(fixed)
                 return replace(old, buffer=buffer(old.buffer), lo=lo, hi=hi)
-            case ir.Injective():
+            case ir.Injective() | ir.Monotone():
                 return replace(old, buffer=buffer(old.buffer))
 
     rewriter = Rewriter(index=lambda e: e.substitute(fixed), value=value, target=target, buffer=buffer)

@@ -27,6 +27,7 @@ from texpr.ir.program import (
     InRange,
     Instruction,
     Let,
+    Monotone,
     New,
     Par,
     Program,
@@ -80,7 +81,7 @@ def print_function(function: Function) -> str:
     params += (_param(buffer, order) for buffer in function.params)
     head = f"fn {function.name}({', '.join(params)})"
     if function.results:
-        types = ", ".join(map(_type, function.results))
+        types = ", ".join(map(_result, function.results))
         head += f": {types}" if len(function.results) == 1 else f": ({types})"
     clauses = [
         *(f"where {_exact(w.left)} {w.op} {_exact(w.right)}" for w in function.where),
@@ -116,11 +117,20 @@ def _type(buffer: Buffer, order: Order | None = None) -> str:
     return str(buffer.dtype) + (f"[{_exacts(buffer.shape, order)}]" if buffer.shape else "")
 
 
+def _result(buffer: Buffer) -> str:
+    """Where a result is a parameter too, that says how it is aligned."""
+    return _type(buffer) + (_align(buffer) if buffer.role == "result" else "")
+
+
+def _align(buffer: Buffer) -> str:
+    return "" if buffer.align is None else f" align({buffer.align})"
+
+
 def _param(buffer: Buffer, order: Order) -> str:
     text = f"{'inout ' if buffer.role == 'inout' else ''}{buffer.name}: {_type(buffer, order)}"
     if buffer.strides is not None:
         text += f" stride({_exacts(buffer.strides, order)})"
-    return text + (f" align({buffer.align})" if buffer.align is not None else "")
+    return text + _align(buffer)
 
 
 def _assume(assume: Assume) -> str:
@@ -129,6 +139,8 @@ def _assume(assume: Assume) -> str:
             return f"assume {buffer.name} in {_exact(lo)} .. {_exact(hi)}"
         case Injective(buffer):
             return f"assume injective({buffer.name})"
+        case Monotone(buffer):
+            return f"assume monotone({buffer.name})"
 
 
 def print_schedule(schedule: Schedule, function: Function) -> str:

@@ -12,10 +12,10 @@ from texpr.ir.value import Buffer, Load, Op, Value, operands
 from texpr.presburger.formula import Formula, Ge, between, compare, conj, syms
 from texpr.presburger.linear import is_affine
 from texpr.relation.conditions import condition
-from texpr.relation.data import Bounds, Hidden, Ranges, bounds_formula
+from texpr.relation.data import Bounds, Hidden, Ranges, bounds_formula, told
 from texpr.relation.delinearise import Subscripts, View, views
 from texpr.relation.facts import facts_of, known, remainder
-from texpr.relation.model import Ancestor, Branch, Computing, Draft, Instance, Model
+from texpr.relation.model import Ancestor, Branch, Computing, Draft, Frame, Instance, Model
 from texpr.relation.opaque import Opaque
 from texpr.support.record import Mutable, Record, field, replace
 
@@ -62,7 +62,7 @@ class _Walk(Mutable, eq=False, dict=True):
     sizes: frozenset[Sym]
     given: tuple[Expr, ...]
     sites: list[_Site] = field(default_factory=list[_Site])
-    scope: dict[Buffer, tuple[Loop, ...]] = field(default_factory=dict[Buffer, "tuple[Loop, ...]"])
+    frames: dict[Buffer, Frame] = field(default_factory=dict[Buffer, Frame])
 
     def block(self, body: Sequence[Stmt], where: _Where) -> None:
         for stmt in body:
@@ -75,7 +75,9 @@ class _Walk(Mutable, eq=False, dict=True):
                 inside = (*where.formulas, between(0, stmt.sym, stmt.extent), *self._sizes(stmt.extent))
                 self.block(stmt.body, replace(where, path=(*where.path, stmt), formulas=inside))
             case New():
-                self.scope[stmt.buffer] = tuple(a for a in where.path if isinstance(a, Par | Seq))
+                self.frames[stmt.buffer] = Frame(
+                    tuple(a for a in where.path if isinstance(a, Par | Seq)), where.formulas, where.lets
+                )
             case Let():
                 self._site(stmt, where, list(self._reads(stmt.value, (), True)))
                 if stmt.value.dtype.is_integer:  # no subscript, extent or comparison of indices names another
@@ -157,7 +159,7 @@ def _loads(value: Value) -> Iterator[Load]:
 
 
 def _bound_facts(hidden: Sequence[Hidden]) -> Iterator[Expr]:
-    return facts_of([bounds_formula(h) for h in hidden])
+    return facts_of(told(hidden))
 
 
 def model(function: Function) -> Model:
@@ -170,15 +172,19 @@ def model(function: Function) -> Model:
     opaque = Opaque(sizes, known(walk.given))
     found = _views(walk, opaque)
     given, _ = opaque.close_formula(conj(facts))
-    drafts = [[_draft(site, touch, found[touch], opaque) for touch in site.touches] for site in walk.sites]
     contexts = [opaque.close_formula(conj(site.where.formulas)) for site in walk.sites]
+    around = [_needed(site.where.lets, syms(context)) for site, (context, _) in zip(walk.sites, contexts, strict=True)]
+    drafts = [
+        [_draft(site, touch, found[touch], opaque, lets) for touch in site.touches]
+        for site, lets in zip(walk.sites, around, strict=True)
+    ]
     given = conj((given, opaque.facts()))
     params = (*sizes, *opaque.meaning)
     instances = [
-        _instance(number, site, conj((given, context)), affine, own, opaque, params)
-        for number, (site, (context, affine), own) in enumerate(zip(walk.sites, contexts, drafts, strict=True))
+        _instance(number, site, conj((given, context)), lets, affine, own, opaque, params)
+        for number, (site, (context, affine), lets, own) in enumerate(zip(walk.sites, contexts, around, drafts, strict=True))
     ]
-    return Model(function, tuple(instances), params, given, walk.given, opaque, walk.scope)
+    return Model(function, tuple(instances), params, given, walk.given, opaque, walk.frames)
 
 
 def _views(walk: _Walk, opaque: Opaque) -> Mapping[_Touch, View]:
@@ -198,8 +204,11 @@ def _views(walk: _Walk, opaque: Opaque) -> Mapping[_Touch, View]:
     return found
 
 
-def _draft(site: _Site, touch: _Touch, view: View, opaque: Opaque) -> Draft:
-    """Closes the view of an access; a subscript that is not affine becomes any index of its dimension, if no remainder."""
+def _draft(site: _Site, touch: _Touch, view: View, opaque: Opaque, lets: Sequence[Hidden]) -> Draft:
+    """Closes the view of an access; a subscript that is not affine becomes any index of its dimension, if no remainder.
+
+    `lets`: those that the context of the instance speaks of.
+    """
     guard, affine = opaque.close_formula(conj(touch.formulas))
     index: list[Expr] = []
     free: list[Hidden] = []
@@ -213,9 +222,9 @@ def _draft(site: _Site, touch: _Touch, view: View, opaque: Opaque) -> Draft:
             free.append(Hidden(sym, Bounds(expr(0), extent - 1), widened=True, defined=wrapped is not None))
             closed = expr(sym)
         index.append(closed)
-    used = frozenset(s for e in index for s in e.syms()) | syms(guard)
+    used = frozenset(s for e in (*index, *view.shape) for s in e.syms()) | syms(guard)
     hidden = (*_needed((*site.where.lets, *touch.hidden), used), *free)
-    bounds, _ = opaque.close_formula(conj(map(bounds_formula, hidden)))
+    bounds, _ = opaque.close_formula(conj(told(tuple({each.sym: each for each in (*lets, *hidden)}.values()))))
     affine = affine and all(each.defined for each in free)
     return Draft(
         touch.load.buffer, touch.kind, touch.load, tuple(index), tuple(map(opaque.close, view.shape)),
@@ -235,10 +244,16 @@ def _needed(hidden: Sequence[Hidden], used: frozenset[Sym]) -> tuple[Hidden, ...
 
 
 def _instance(
-    number: int, site: _Site, context: Formula, affine: bool, drafts: Sequence[Draft], opaque: Opaque, params: tuple[Sym, ...]
+    number: int,
+    site: _Site,
+    context: Formula,
+    lets: tuple[Hidden, ...],
+    affine: bool,
+    drafts: Sequence[Draft],
+    opaque: Opaque,
+    params: tuple[Sym, ...],
 ) -> Instance:
-    lets = _needed(site.where.lets, syms(context))
-    bounds, _ = opaque.close_formula(conj(map(bounds_formula, lets)))
+    bounds, _ = opaque.close_formula(conj(told(lets)))
     return Instance(
         number, site.stmt, site.where.path, conj((context, bounds)), site.facts, lets,
         site.where.exact and affine, affine, params, tuple(drafts),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from texpr.affine.expr import ZERO, Expr, IntoExpr, Sym, expr, maximum, minimum
-from texpr.ir.program import Assume, Injective, InRange, Let
+from texpr.ir.program import Assume, Injective, InRange, Let, Monotone
 from texpr.ir.types import DTYPES, DType, Kind, widens
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
-from texpr.presburger.formula import Formula, Ge, conj
+from texpr.presburger.formula import Eq, Formula, Ge, conj, differ, disj, equal
+from texpr.presburger.linear import is_affine
 from texpr.support.record import Record
 
 
@@ -23,7 +24,8 @@ class Hidden(Record, eq=False):
     """A symbol whose value is data: a load's (`let` None), read anew by each instance, or a `let`'s, kept below it.
 
     `bounds` is what is known of its value, `source` the load that it is, if it is one of an input (so that equal indices give
-    equal values), `injective` if unequal indices give unequal values. `widened`: no data, but a subscript that is not affine;
+    equal values), `injective` if unequal indices give unequal values, `monotone` if larger
+    ones give no smaller. `widened`: no data, but a subscript that is not affine;
     `defined`: of which the formulas beside it say the value all the same.
     """
 
@@ -35,6 +37,7 @@ class Hidden(Record, eq=False):
     injective: bool = False
     widened: bool = False
     defined: bool = False
+    monotone: bool = False
 
     @property
     def free(self) -> bool:
@@ -48,14 +51,16 @@ class Ranges:
     def __init__(self, assumes: Sequence[Assume]):
         self._ranges = {a.buffer: a for a in assumes if isinstance(a, InRange)}
         self._injective = {a.buffer for a in assumes if isinstance(a, Injective)}
+        self._monotone = {a.buffer for a in assumes if isinstance(a, Monotone)}
         self.lets: dict[Sym, Bounds] = {}
 
     def hidden(self, sym: Sym, value: Value, let: Let | None = None, depth: int = 0) -> Hidden:
         """The hidden symbol that stands for `value`."""
         load = _source(value)
         known = load is not None and load.buffer.role == "input"
-        injective = load is not None and load.buffer in self._injective
-        found = Hidden(sym, self.bounds(value), let, depth, load if known else None, known and injective)
+        source = load if known else None
+        injective, monotone = (source is not None and source.buffer in each for each in (self._injective, self._monotone))
+        found = Hidden(sym, self.bounds(value), let, depth, source, injective=injective, monotone=monotone)
         if let is not None:
             self.lets[sym] = found.bounds
         return found
@@ -113,6 +118,29 @@ def bounds_formula(hidden: Hidden) -> Formula:
     """What is known of the value of a hidden symbol."""
     lo, hi = hidden.bounds.lo, hidden.bounds.hi
     parts = ([Ge(expr(hidden.sym) - lo)] if lo is not None else []) + ([Ge(hi - hidden.sym)] if hi is not None else [])
+    return conj(parts)
+
+
+def told(hidden: Sequence[Hidden]) -> Iterator[Formula]:
+    """All that is known of some data read at one instance: the range of each, and what `alike` says of two."""
+    yield from map(bounds_formula, hidden)
+    sources = [(each, each.source) for each in hidden if each.source is not None]
+    for at, (a, one) in enumerate(sources):
+        for b, other in sources[at + 1 :]:
+            if one.buffer is other.buffer and all(map(is_affine, (*one.index, *other.index))):
+                yield alike(a, one.index, expr(a.sym), other.index, expr(b.sym))
+
+
+def alike(a: Hidden, one: Sequence[Expr], x: Expr, other: Sequence[Expr], y: Expr) -> Formula:
+    """What is known of two elements of one input, `x` at the index `one`, `y` at `other`.
+
+    Equal indices give equal elements; unequal ones of an injective input unequal, larger ones of a monotone input no smaller.
+    """
+    same, apart = Eq(x - y), differ(one, other)
+    parts = [disj((conj((equal(one, other), same)), conj((apart, differ([x], [y]))) if a.injective else apart))]
+    if a.monotone:
+        (first,), (second,) = one, other
+        parts += [disj((Ge(first - second - 1), Ge(y - x))), disj((Ge(second - first - 1), Ge(x - y)))]
     return conj(parts)
 
 

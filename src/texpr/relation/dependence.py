@@ -19,7 +19,7 @@ from texpr.presburger.formula import And, Eq, Formula, Ge, conj, differ, disj, e
 from texpr.presburger.linear import is_affine
 from texpr.presburger.maps import Map, left, right
 from texpr.presburger.sets import Set
-from texpr.relation.data import Hidden
+from texpr.relation.data import Hidden, alike
 from texpr.relation.model import Access, Branch, Model
 from texpr.support.record import Record
 
@@ -227,8 +227,7 @@ def _agree(sym: Sym) -> Formula:
 def hidden_formulas(source: Access, sink: Access, carrier: Loop | None) -> Iterator[Formula]:
     """What relates the data symbols of the two ends.
 
-    A `let` has one value while the loops around it stand still. Equal elements of an input are equal wherever they are read,
-    and unequal ones of an injective input unequal.
+    A `let` has one value while the loops around it stand still. Elements of an input are alike wherever they are read.
     """
     loops = common_loops(source, sink)
     still = len(loops) if carrier is None else loops.index(carrier)
@@ -245,11 +244,7 @@ def _as_function(a: Hidden, b: Hidden, source: Access, sink: Access) -> Iterator
     lefts, rights = _over(a.source, source, left), _over(b.source, sink, right)
     if not all(map(is_affine, (*lefts, *rights))):
         return
-    same = _same(a, b)
-    if a.injective:
-        yield disj((And((equal(lefts, rights), same)), And((differ(lefts, rights), differ([left(a.sym)], [right(b.sym)])))))
-    else:
-        yield disj((And((equal(lefts, rights), same)), differ(lefts, rights)))
+    yield alike(a, lefts, expr(left(a.sym)), rights, expr(right(b.sym)))
 
 
 def certain_map(dependence: Dependence) -> Map | None:

@@ -221,11 +221,19 @@ class Access(Record, eq=False, dict=True):
         return rename(self.formula, names), tuple(e.substitute(names) for e in self.index)
 
 
+class Frame(Record, eq=False):
+    """The place of a `new`: the loops around it, outermost first, the formulas that hold there, the `let`s it may use."""
+
+    loops: tuple[Loop, ...]
+    formulas: tuple[Formula, ...]
+    lets: tuple[Hidden, ...]
+
+
 class Model(Record, eq=False, dict=True):
     """A function as instances, in textual order.
 
     `facts` is what holds of the parameters: sizes ≥ 0 and `where`; `given` says it with products of sizes kept. `products`
-    holds the parameters that stand for such products. `scope` gives the loops around each local's `new`, outermost first;
+    holds the parameters that stand for such products. `frames` gives the place of each local's `new`;
     parameters have none.
     """
 
@@ -235,7 +243,7 @@ class Model(Record, eq=False, dict=True):
     facts: Formula
     given: tuple[Expr, ...]
     products: Opaque
-    scope: Mapping[Buffer, tuple[Loop, ...]]
+    frames: Mapping[Buffer, Frame]
 
     @property
     def opaque(self) -> Mapping[Sym, Expr]:
@@ -261,4 +269,5 @@ class Model(Record, eq=False, dict=True):
 
     def scope_syms(self, buffer: Buffer) -> frozenset[Sym]:
         """Indices of the loops around the `new` of `buffer`: with these, an element is one piece of memory."""
-        return frozenset(loop.sym for loop in self.scope.get(buffer, ()))
+        frame = self.frames.get(buffer)
+        return frozenset() if frame is None else frozenset(loop.sym for loop in frame.loops)

@@ -22,7 +22,7 @@ from texpr.backends.c.types import C_NAMES, PUBLIC_NAMES
 from texpr.backends.c.value import element_text
 from texpr.ir.kernel import HostIf, HostLoop, HostStep, Kernel, Launch, Plan
 from texpr.ir.knowledge import every_element, host_knowledge, host_loop
-from texpr.ir.program import Assume, Injective, InRange
+from texpr.ir.program import Assume, Injective, InRange, Monotone
 from texpr.ir.types import TF32
 from texpr.ir.value import Buffer, Load
 from texpr.support.limits import Width
@@ -215,6 +215,15 @@ def _assumption(assume: Assume, scope: Scope) -> Iterator[str]:
             yield f"if (!{seen}.ok()) return {NO_MEMORY.macro};"
             yield from _each(assume.buffer, scope, lambda element: [f"{seen}.add((int64_t){element});"])
             yield f"if (!{seen}.distinct()) return {ASSUMPTION_FAILS.macro};"
+        case Monotone():
+            first, most, value = (scope.taken.take(name) for name in ("first", "most", "value"))
+            yield f"texpr_wide {most} = 0;"
+            yield f"int {first} = 1;"
+            test = f"if (!{first} && {value} < {most}) return {ASSUMPTION_FAILS.macro};"
+            keep = [f"{most} = {value};", f"{first} = 0;"]
+            yield from _each(
+                assume.buffer, scope, lambda element: [f"texpr_wide const {value} = {element};", test, *keep]
+            )
         case _:
             assert_never(assume)
 

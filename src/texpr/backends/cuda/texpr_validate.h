@@ -54,6 +54,14 @@ static inline int tx_in_range(struct tx_integers const *a, texpr_wide lo, texpr_
     return 1;
 }
 
+/* Whether no element of an array of rank 1 is less than the one before it. */
+static inline int tx_monotone(struct tx_integers const *a) {
+    int64_t count = tx_count(a);
+    for (int64_t i = 1; i < count; i++)
+        if (tx_nth(a, i) < tx_nth(a, i - 1)) return 0;
+    return 1;
+}
+
 static inline int tx_compare(void const *a, void const *b) {
     uint64_t x = *(uint64_t const *)a, y = *(uint64_t const *)b;
     return (x > y) - (x < y);

@@ -15,7 +15,8 @@ from texpr.backends.c.scope import Scope
 from texpr.backends.c.status import ASSUMPTION_FAILS, NO_MEMORY
 from texpr.backends.c.text import comment
 from texpr.ir.kernel import Plan
-from texpr.ir.program import Assume, Injective, InRange
+from texpr.ir.program import Assume, Injective, InRange, Monotone
+from texpr.ir.promises import assume_text
 from texpr.ir.types import Kind
 from texpr.ir.value import Buffer
 
@@ -37,7 +38,7 @@ def validation(plan: Plan) -> list[str]:
 def _one(assume: Assume, pointer: str, scope: Scope) -> Iterator[str]:
     buffer = assume.buffer
     shape, stride, array, copy, holds = (scope.taken.take(n) for n in ("shape", "stride", "array", "copy", "holds"))
-    yield f"{{ /* {comment(_told(assume))} */"
+    yield f"{{ /* {comment(assume_text(assume))} */"
     yield f"    texpr_wide const {shape}[] = {{{_listed(buffer.shape, scope) or '1'}}};"
     strides = "0"
     if buffer.strides is not None:
@@ -61,16 +62,8 @@ def _test(assume: Assume, array: str, scope: Scope) -> str:
             return f"tx_in_range(&{array}, {index_text(assume.lo, scope)}, {index_text(assume.hi, scope)})"
         case Injective():
             return f"tx_injective(&{array})"
-        case _:
-            assert_never(assume)
-
-
-def _told(assume: Assume) -> str:
-    match assume:
-        case InRange():
-            return f"{assume.buffer.name} in {assume.lo}..{assume.hi}"
-        case Injective():
-            return f"injective({assume.buffer.name})"
+        case Monotone():
+            return f"tx_monotone(&{array})"
         case _:
             assert_never(assume)
 

@@ -63,10 +63,11 @@ class _Deeper:
 
 
 class Slot(Record):
-    """What a `new` of a returned name becomes: the buffer's name and role."""
+    """What a `new` of a returned name becomes: the buffer's name, role and alignment."""
 
     name: str
     role: str
+    align: int | None = None
 
 
 class Making(Mutable):

@@ -10,8 +10,8 @@ from texpr.frontend.elaboration.expressions import plain_index
 from texpr.frontend.elaboration.typing import COMPARISONS, truth
 from texpr.frontend.elaboration.views import View
 from texpr.frontend.tree import Assume as AssumeExp
-from texpr.frontend.tree import AssumeInjective, AssumeRange, Binary, Exp
-from texpr.ir.program import Assume, Compare, Injective, InRange
+from texpr.frontend.tree import AssumeInjective, AssumeMonotone, AssumeRange, Binary, Exp
+from texpr.ir.program import Assume, Compare, Injective, InRange, Monotone
 from texpr.ir.types import BOOL, I64
 from texpr.ir.value import Buffer, Index, Op
 from texpr.support.diagnostic import Note, error
@@ -52,6 +52,12 @@ def assumption(ctx: Context, clause: AssumeExp) -> Assume:
     match clause:
         case AssumeInjective():
             return Injective(buffer, clause.span)
+        case AssumeMonotone():
+            if buffer.rank != 1:
+                note = Note(f"`{clause.name.name}` is declared here", buffer.span)
+                message = f"`monotone` speaks of an array of rank 1, and `{clause.name.name}` has rank {buffer.rank}"
+                raise error("E0319", clause.name.span, message, note)
+            return Monotone(buffer, clause.span)
         case AssumeRange(_, lo, hi):
             bounds = plain_index(ctx, lo, "an `assume`"), plain_index(ctx, hi, "an `assume`")
             return InRange(buffer, *bounds, clause.span)

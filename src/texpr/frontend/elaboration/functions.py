@@ -17,7 +17,7 @@ from texpr.frontend.elaboration.scope import Broken, Scope
 from texpr.frontend.elaboration.statements import body
 from texpr.frontend.elaboration.tested import read_once_where_tested
 from texpr.frontend.elaboration.typing import lookup_type
-from texpr.frontend.tree import ConstParam, Exp, Fn, Ident, Param, names_in
+from texpr.frontend.tree import ConstParam, Exp, Fn, Ident, Number, Param, names_in
 from texpr.ir.program import Function
 from texpr.ir.value import Buffer
 from texpr.support.diagnostic import Diagnostic, TexprError, error
@@ -45,10 +45,16 @@ def make(file: File, fn: Fn) -> tuple[Function | None, list[Diagnostic]]:
 def _body(ctx: Context, fn: Fn) -> tuple[views.View, ...]:
     """The statements; the names that are returned are results."""
     slots: dict[str, Slot] = {}
+    try:
+        aligns = [alignment(declared.align) for declared in fn.results]
+    except TexprError as raised:
+        ctx.making.keep(raised)
+        return ()
     for at, name in enumerate(returned_names(fn.body)):
         if name is None or ctx.scope.find(name) is None:
             own = "result" if name is None else name
-            slots.setdefault(name or f"#{at}", Slot(ctx.making.namer.unique(own), "result"))
+            align = aligns[at] if at < len(aligns) else None
+            slots.setdefault(name or f"#{at}", Slot(ctx.making.namer.unique(own), "result", align))
     ctx.slots = slots
     try:
         return body(ctx, fn.body, fn.results, fn.name.span)
@@ -137,9 +143,7 @@ class _Header:
             raise error("E0301", param.span, message)
         if len(shape) > views.MAX_RANK:
             raise error("E0301", param.span, f"`{name.name}` has more than {views.MAX_RANK} dimensions")
-        align = None if param.align is None else int(param.align.value)
-        if param.align is not None and (align is None or align < 1 or align & (align - 1)):
-            raise error("E0306", param.align.span, f"an alignment is a power of two, not {align}")
+        align = alignment(param.align)
         role = "inout" if param.inout else "input"
         own = self.ctx.making.namer.unique(name.name)
         buffer = Buffer(own, dtype, shape, role, strides, align, name.span)
@@ -148,6 +152,16 @@ class _Header:
 
     def _exprs(self, exps: tuple[Exp, ...], what: str) -> tuple[Expr, ...]:
         return tuple(plain_index(self.ctx, e, what) for e in exps)
+
+
+def alignment(written: Number | None) -> int | None:
+    """The bytes of `align(16)`."""
+    if written is None:
+        return None
+    align = int(written.value)
+    if align < 1 or align & (align - 1):
+        raise error("E0306", written.span, f"an alignment is a power of two, not {align}")
+    return align
 
 
 def check_name(name: Ident) -> None:

@@ -41,6 +41,8 @@ def results(ctx: Context, last: Return, types: Sequence[TypeExp]) -> tuple[View,
 
 def _result(ctx: Context, e: Exp, declared: TypeExp, at: int) -> View:
     dtype = lookup_type(declared.dtype)
+    if declared.align is not None and isinstance(e, Name) and _is_parameter(ctx, e):
+        raise error("E0314", declared.align.span, f"`{e.name}` says how it is aligned where it is a parameter")
     shape = tuple(plain_index(ctx, s, "the shape of a result") for s in declared.shape)
     entity = value(ctx, e) if isinstance(e, Name) or shape else None
     if not isinstance(entity, View) or (entity.rank == 0 and entity.buffer.role == "input"):
@@ -63,6 +65,11 @@ def _result(ctx: Context, e: Exp, declared: TypeExp, at: int) -> View:
     return entity
 
 
+def _is_parameter(ctx: Context, e: Name) -> bool:
+    entity = ctx.scope.resolve(e.name, e.span)
+    return isinstance(entity, View) and entity.buffer.role == "inout"
+
+
 def _computed(ctx: Context, e: Exp, dtype: DType, declared: TypeExp, at: int) -> View:
     """A scalar expression that is returned: it gets a buffer of rank 0."""
     if declared.shape:
@@ -70,7 +77,7 @@ def _computed(ctx: Context, e: Exp, dtype: DType, declared: TypeExp, at: int) ->
     what = settle(operand(ctx, e), dtype)
     name = e.name if isinstance(e, Name) else f"#{at}"
     slot = ctx.slots.get(name) or Slot(ctx.making.namer.unique("result"), "result")
-    buffer = Buffer(slot.name, dtype, (), slot.role, None, None, e.span)
+    buffer = Buffer(slot.name, dtype, (), slot.role, None, slot.align, e.span)
     ctx.out.append(New(buffer, span=e.span))
     ctx.out.append(Bind((Load(buffer, (), (), e.span),), (what,), None, e.span))
     return views.whole(buffer)

@@ -162,7 +162,8 @@ def _new(ctx: Context, statement: New) -> None:
     shape = tuple(index_once(ctx, e) for e in statement.type.shape)
     slot = ctx.slots.get(name.name)
     own = slot.name if slot is not None else ctx.making.namer.unique(name.name)
-    buffer = Buffer(own, dtype, shape, slot.role if slot is not None else "local", None, None, name.span)
+    role, align = (slot.role, slot.align) if slot is not None else ("local", None)
+    buffer = Buffer(own, dtype, shape, role, None, align, name.span)
     ctx.out.append(program.New(buffer, span=statement.span))
     if statement.value is not None:
         _fill(ctx, statement, buffer)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from texpr.frontend.parser.cursor import MAX_ERRORS, Cursor, Refused
 from texpr.frontend.parser.directives import directive, pragmas, string
@@ -12,6 +12,7 @@ from texpr.frontend.parser.words import CLAUSES, ITEMS, meant
 from texpr.frontend.tree import (
     Assume,
     AssumeInjective,
+    AssumeMonotone,
     AssumeRange,
     Combine,
     ConstParam,
@@ -29,6 +30,8 @@ from texpr.frontend.tree import (
 )
 from texpr.support.span import Span
 
+_PROPERTIES: Mapping[str, Callable[[Ident, Span], Assume]] = {"injective": AssumeInjective, "monotone": AssumeMonotone}
+"""What `assume` may say of a parameter as a whole."""
 _CLAUSE_STARTS = ("name", "int", "float", "inf", "nan", "true", "false", "(", "not")
 
 
@@ -99,12 +102,13 @@ def _clauses(cursor: Cursor, one: Callable[[], None]) -> None:
 
 def _assume(cursor: Cursor) -> Assume:
     start = cursor.at
-    if cursor.word("injective") and cursor.peek() == "(":
+    if cursor.kind == "name" and cursor.text in _PROPERTIES and cursor.peek() == "(":
+        word = cursor.text
         cursor.advance()
         opened = cursor.advance()
         name = cursor.ident("the name of a parameter")
-        cursor.close(")", opened, "`injective`")
-        return AssumeInjective(name, cursor.since(start))
+        cursor.close(")", opened, f"`{word}`")
+        return _PROPERTIES[word](name, cursor.since(start))
     name = cursor.ident("the name of a parameter, as in `assume I in 0..n`")
     cursor.expect_word("in", "and a range after the name")
     lo = expression(cursor)
@@ -139,12 +143,7 @@ def _param(cursor: Cursor) -> Param | ConstParam:
             opened = cursor.expect("(", "after `stride`")
             stride = cursor.separated(")", opened, "`stride`", expression)
         elif align is None and cursor.word("align"):
-            cursor.advance()
-            opened = cursor.expect("(", "after `align`")
-            if not cursor.sees("int"):
-                cursor.expected("a number of bytes")
-            align = number(cursor)
-            cursor.close(")", opened, "`align`")
+            align = _align(cursor)
         elif cursor.text in ("stride", "align"):
             cursor.refuse("E0112", cursor.tokens.span(at), f"this parameter has `{cursor.text}` already")
         else:
@@ -152,13 +151,34 @@ def _param(cursor: Cursor) -> Param | ConstParam:
     return Param(name, kind, inout, stride, align, cursor.since(start))
 
 
+def _align(cursor: Cursor) -> Number:
+    """`align(16)`."""
+    cursor.advance()
+    opened = cursor.expect("(", "after `align`")
+    if not cursor.sees("int"):
+        cursor.expected("a number of bytes")
+    found = number(cursor)
+    cursor.close(")", opened, "`align`")
+    return found
+
+
+def _result(cursor: Cursor) -> TypeExp:
+    """`f32[n]` or `f32[n] align(16)`."""
+    start = cursor.at
+    plain = type_exp(cursor)
+    if not (cursor.word("align") and cursor.peek() == "("):
+        return plain
+    align = _align(cursor)
+    return TypeExp(plain.dtype, plain.shape, align, cursor.since(start))
+
+
 def _results(cursor: Cursor) -> tuple[TypeExp, ...]:
     if cursor.kind != "(":
-        return (type_exp(cursor),)
+        return (_result(cursor),)
     opened = cursor.advance()
     if cursor.sees(")"):
         cursor.expected("a type", help="leave `: ()` out where there is no result")
-    return cursor.separated(")", opened, "the results", type_exp)
+    return cursor.separated(")", opened, "the results", _result)
 
 
 def _combine(cursor: Cursor) -> Combine:

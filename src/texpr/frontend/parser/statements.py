@@ -226,7 +226,7 @@ def type_exp(cursor: Cursor) -> TypeExp:
     if cursor.kind == "[":
         opened = cursor.advance()
         shape = cursor.separated("]", opened, "the shape", expression)
-    return TypeExp(dtype, shape, cursor.since(start))
+    return TypeExp(dtype, shape, span=cursor.since(start))
 
 
 def _new(cursor: Cursor) -> New:
