@@ -13,7 +13,7 @@ from texpr.presburger.linear import is_affine
 from texpr.presburger.raw import Undecided
 from texpr.relation.data import Hidden, bounds_formula
 from texpr.relation.dependence import extended_syms
-from texpr.relation.facts import divisions, facts_of, known
+from texpr.relation.facts import facts_of, never_negative
 from texpr.relation.model import Access
 from texpr.support.diagnostic import Diagnostic, Note
 
@@ -28,16 +28,9 @@ def bounds(subject: Subject) -> Iterator[Diagnostic]:
 
 
 def _proved(access: Access, index: Expr, extent: Expr) -> bool:
-    """A cheap proof. Where a size divides, v ≥ 0 is proved as d · v + d - 1 ≥ 0 with that divisor d."""
+    """A cheap proof."""
     goals = (index, extent - 1 - index)
-    if all(map(access.known.nonnegative, goals)):
-        return True
-    promised = list(divisions(goals, access.known))
-    if not promised:
-        return False
-    more = known((*access.facts, *(fact for _, facts in promised for fact in facts)))
-    dens = [den for den, _ in promised]
-    return all(more.nonnegative(goal) or any(more.nonnegative(den * goal + den - 1) for den in dens) for goal in goals)
+    return all(map(access.known.nonnegative, goals)) or never_negative(goals, access.facts)
 
 
 def _access(subject: Subject, access: Access, doubtful: list[int]) -> Iterator[Diagnostic]:

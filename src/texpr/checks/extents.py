@@ -13,7 +13,7 @@ from texpr.ir.value import walk as walk_value
 from texpr.presburger.formula import Eq, Formula, Ge, between, compare, conj, equal
 from texpr.presburger.raw import Undecided
 from texpr.relation.dependence import comparable, extended_syms
-from texpr.relation.facts import facts_of, in_loop, known
+from texpr.relation.facts import facts_of, in_loop, known, never_negative
 from texpr.relation.data import told
 from texpr.relation.model import Access, Frame
 from texpr.support.diagnostic import Diagnostic, Note
@@ -71,6 +71,8 @@ def divisors(subject: Subject) -> Iterator[Diagnostic]:
     for found in _expressions(subject):
         for den in _divisors(found.value):
             if den in seen or found.facts.positive(den) or found.facts.positive(-den):
+                continue
+            if never_negative((den - 1,), found.facts.nonnegatives()):
                 continue
             seen.add(den)
             yield from _divisor(subject, found, den)
@@ -130,8 +132,9 @@ def _expressions(subject: Subject) -> Iterator[_Written]:
         for value in subject.values_of(instance):
             for node in walk_value(value):
                 if isinstance(node, Index):
-                    dims = (*instance.syms, *(h.sym for h in instance.hidden))
-                    yield _Written(node.expr, statement(instance), instance.known, instance.context, dims)
+                    if any(True for _ in _divisors(node.expr)):
+                        dims, around = subject.around(instance, node.expr)
+                        yield _Written(node.expr, statement(instance), instance.known, around, dims)
 
 
 def _divisors(value: Expr) -> Iterator[Expr]:

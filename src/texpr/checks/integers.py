@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache, reduce
+from operator import mul
 
 from texpr.affine.expr import Expr, Sym, expr, term
+from texpr.affine.facts import Known
 from texpr.affine.ranges import Interval, interval
 from texpr.checks.subject import Subject, statement, text, written
 from texpr.ir.program import Par, Seq, walk
@@ -14,8 +16,10 @@ from texpr.ir.value import Index
 from texpr.ir.value import walk as walk_value
 from texpr.presburger.formula import Ge, conj, disj
 from texpr.presburger.raw import Undecided
+from texpr.relation.facts import known
 from texpr.relation.model import Access, Instance
 from texpr.support.diagnostic import Diagnostic, Note
+from texpr.support.record import Record
 
 SIZE_LIMIT = 2**31
 """Sizes are below this; the launcher checks it."""
@@ -29,7 +33,7 @@ def integers(subject: Subject) -> Iterator[Diagnostic]:
     ranges = _ranges(subject)
     yield from _loops(subject, ranges)
     for access in subject.model.accesses:
-        yield from _subscripts(access, ranges)
+        yield from _subscripts(subject, access, ranges)
     for instance in subject.model.instances:
         seen: set[tuple[Expr, DType]] = set()
         for value in subject.values_of(instance):
@@ -77,20 +81,56 @@ def _loops(subject: Subject, ranges: Mapping[Sym, Interval]) -> Iterator[Diagnos
             yield Diagnostic("E0506", written(stmt.span), message, help=_bound_sizes(stmt.extent))
 
 
-def _subscripts(access: Access, ranges: Mapping[Sym, Interval]) -> Iterator[Diagnostic]:
+def _subscripts(subject: Subject, access: Access, ranges: Mapping[Sym, Interval]) -> Iterator[Diagnostic]:
     """A subscript in bounds is at most the number of elements; so only what is subtracted on the way may overflow."""
     for index in access.load.index:
         negative = interval(_part(index, positive=False), ranges)
         positive = interval(_part(index, positive=True), ranges)
-        if negative[0] < -_HALF or positive[0] < -_HALF:
+        if (negative[0] < -_HALF or positive[0] < -_HALF) and not _Place(subject, access.facts).computed(index):
             message = f"computing the index `{text(index, access)}` may exceed 64 bits"
             yield Diagnostic("E0506", statement(access.instance), message, help=_bound_sizes(index))
             return
 
 
 def _fits_sum(value: Expr, ranges: Mapping[Sym, Interval]) -> bool:
+    if value.as_sym is not None:
+        return True  # nothing is computed
     parts = [interval(_part(value, positive=positive), ranges) for positive in (True, False)]
     return all(lo >= -_HALF and hi <= _HALF for lo, hi in parts)
+
+
+class _Place(Record, eq=False, dict=True):
+    """What is known where an index stands: more than ranges say, from conditions around it and promises on products."""
+
+    subject: Subject
+    facts: tuple[Expr, ...]
+
+    @cached_property
+    def known(self) -> Known:
+        function = self.subject.function
+        limits = [SIZE_LIMIT - 1 - expr(size) for size in function.sizes]
+        dense = (b for b in (*function.params, *function.results) if b.strides is None)
+        # The launcher counts their bytes. A product of more sizes may be too large on the way, where a later one is 0.
+        counts = [(2**63 - 1) // b.dtype.bytes - reduce(mul, b.shape, expr(1)) for b in dense if b.rank <= 3]
+        return known((*self.facts, *limits, *counts))
+
+    def within(self, value: Expr, low: int, high: int) -> bool:
+        """Whether `value` is proved to lie in `low` to `high`, and its sum to be added up within 64 bits."""
+        above, below = _part(value, positive=True), _part(value, positive=False)
+        return (
+            self._nonnegative(value - low)
+            and self._nonnegative(high - value)
+            and (len(value.terms) + (value.constant != 0) == 1 or all(map(self._nonnegative, (_HALF - above, below + _HALF))))
+        )
+
+    def computed(self, value: Expr) -> bool:
+        """Whether what is subtracted on the way to a value is proved to stay within 62 bits."""
+        return value.as_sym is not None or all(
+            self._nonnegative(_part(value, positive=positive) + _HALF) for positive in (True, False)
+        )
+
+    def _nonnegative(self, value: Expr) -> bool:
+        return self.known.nonnegative(value)
 
 
 @lru_cache(maxsize=4096)
@@ -111,14 +151,17 @@ def _value(subject: Subject, instance: Instance, node: Index, ranges: Mapping[Sy
     least, most = interval(node.expr, ranges)
     if low <= least and most <= high and _fits_sum(node.expr, ranges):
         return
+    if _Place(subject, instance.facts).within(node.expr, low, high):
+        return
     note = Note(f"sizes are below 2**31, and {node.dtype} holds {low} to {high}")
     span = written(node.span) or statement(instance)
     shown = text(node.expr)
     try:
         outside = disj((Ge(low - 1 - node.expr), Ge(node.expr - high - 1)))
         small = [Ge(SIZE_LIMIT - 1 - expr(size)) for size in subject.function.sizes]
-        closed, affine = subject.close(conj((instance.context, outside, *small)))
-        witness = subject.point((*instance.syms, *(h.sym for h in instance.hidden)), closed) if affine else None
+        dims, around = subject.around(instance, node.expr)
+        closed, affine = subject.close(conj((around, outside, *small)))
+        witness = subject.point(dims, closed) if affine else None
         if not affine or (witness is None and not _fits_sum(node.expr, ranges)):
             raise Undecided("a value that is not affine")
     except Undecided:

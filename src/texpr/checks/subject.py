@@ -15,7 +15,7 @@ from texpr.presburger.omega import system
 from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
 from texpr.relation.collect import model
-from texpr.relation.data import Hidden
+from texpr.relation.data import Hidden, needed, told
 from texpr.relation.dependence import Dependence
 from texpr.relation.model import Access, Instance, Model
 from texpr.support.record import Record, field
@@ -57,6 +57,13 @@ class Subject(Record, eq=False, dict=True):
         if system(asked).is_empty():
             return None
         return self.real(Set.of(dims, asked, params=self.model.params))
+
+    def around(self, instance: Instance, value: Expr) -> tuple[tuple[Sym, ...], Formula]:
+        """The dimensions and the formula of the points at which an instance evaluates `value`, the data in it included."""
+        own = needed(instance.lets, value.syms())
+        hidden = tuple({each.sym: each for each in (*instance.hidden, *own)}.values())
+        told_of, _ = self.close(conj(told(hidden)))
+        return (*instance.syms, *(each.sym for each in hidden)), conj((instance.context, told_of))
 
     def real(self, points: Set) -> Witness | None:
         """A point of a set, in sizes that exist; None if it is empty. Raises Undecided."""

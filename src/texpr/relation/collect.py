@@ -12,7 +12,7 @@ from texpr.ir.value import Buffer, Load, Op, Value, operands
 from texpr.presburger.formula import Formula, Ge, between, compare, conj, syms
 from texpr.presburger.linear import is_affine
 from texpr.relation.conditions import condition
-from texpr.relation.data import Bounds, Hidden, Ranges, bounds_formula, told
+from texpr.relation.data import Bounds, Hidden, Ranges, bounds_formula, needed, told
 from texpr.relation.delinearise import Subscripts, View, views
 from texpr.relation.facts import facts_of, known, remainder
 from texpr.relation.model import Ancestor, Branch, Computing, Draft, Frame, Instance, Model
@@ -173,7 +173,7 @@ def model(function: Function) -> Model:
     found = _views(walk, opaque)
     given, _ = opaque.close_formula(conj(facts))
     contexts = [opaque.close_formula(conj(site.where.formulas)) for site in walk.sites]
-    around = [_needed(site.where.lets, syms(context)) for site, (context, _) in zip(walk.sites, contexts, strict=True)]
+    around = [needed(site.where.lets, syms(context)) for site, (context, _) in zip(walk.sites, contexts, strict=True)]
     drafts = [
         [_draft(site, touch, found[touch], opaque, lets) for touch in site.touches]
         for site, lets in zip(walk.sites, around, strict=True)
@@ -223,7 +223,7 @@ def _draft(site: _Site, touch: _Touch, view: View, opaque: Opaque, lets: Sequenc
             closed = expr(sym)
         index.append(closed)
     used = frozenset(s for e in (*index, *view.shape) for s in e.syms()) | syms(guard)
-    hidden = (*_needed((*site.where.lets, *touch.hidden), used), *free)
+    hidden = (*needed((*site.where.lets, *touch.hidden), used), *free)
     bounds, _ = opaque.close_formula(conj(told(tuple({each.sym: each for each in (*lets, *hidden)}.values()))))
     affine = affine and all(each.defined for each in free)
     return Draft(
@@ -231,16 +231,6 @@ def _draft(site: _Site, touch: _Touch, view: View, opaque: Opaque, lets: Sequenc
         conj((guard, bounds, *said)), (*facts_of(touch.formulas), *_bound_facts(touch.hidden)), hidden,
         touch.certain and affine, affine, touch.update,
     )  # fmt: skip
-
-
-def _needed(hidden: Sequence[Hidden], used: frozenset[Sym]) -> tuple[Hidden, ...]:
-    """Those of `hidden` that occur in `used`, or in the bounds of one that does."""
-    kept: list[Hidden] = []
-    for each in reversed(hidden):
-        if each.sym in used:
-            kept.append(each)
-            used |= syms(bounds_formula(each))
-    return tuple(reversed(kept))
 
 
 def _instance(
@@ -256,5 +246,5 @@ def _instance(
     bounds, _ = opaque.close_formula(conj(told(lets)))
     return Instance(
         number, site.stmt, site.where.path, conj((context, bounds)), site.facts, lets,
-        site.where.exact and affine, affine, params, tuple(drafts),
+        site.where.exact and affine, affine, params, tuple(drafts), site.where.lets,
     )  # fmt: skip

@@ -8,7 +8,7 @@ from texpr.affine.expr import ZERO, Expr, IntoExpr, Sym, expr, maximum, minimum
 from texpr.ir.program import Assume, Injective, InRange, Let, Monotone
 from texpr.ir.types import DTYPES, DType, Kind, widens
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
-from texpr.presburger.formula import Eq, Formula, Ge, conj, differ, disj, equal
+from texpr.presburger.formula import Eq, Formula, Ge, conj, differ, disj, equal, syms
 from texpr.presburger.linear import is_affine
 from texpr.support.record import Record
 
@@ -119,6 +119,16 @@ def bounds_formula(hidden: Hidden) -> Formula:
     lo, hi = hidden.bounds.lo, hidden.bounds.hi
     parts = ([Ge(expr(hidden.sym) - lo)] if lo is not None else []) + ([Ge(hi - hidden.sym)] if hi is not None else [])
     return conj(parts)
+
+
+def needed(hidden: Sequence[Hidden], used: frozenset[Sym]) -> tuple[Hidden, ...]:
+    """Those of `hidden` that occur in `used`, or in the bounds of one that does."""
+    kept: list[Hidden] = []
+    for each in reversed(hidden):
+        if each.sym in used:
+            kept.append(each)
+            used |= syms(bounds_formula(each))
+    return tuple(reversed(kept))
 
 
 def told(hidden: Sequence[Hidden]) -> Iterator[Formula]:

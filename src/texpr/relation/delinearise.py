@@ -44,10 +44,11 @@ def views(buffer: Buffer, accesses: Sequence[Subscripts], opaque: Opaque) -> lis
     crooked = [d for d in range(buffer.rank) if not all(is_affine(opaque.close(a.index[d])) for a in accesses)]
     if not crooked:
         return plain
-    for d in range(buffer.rank - 1):
-        joined = [_joined(a.index, buffer.shape, d) for a in accesses]
-        if all(view is not None for view in joined):
-            return [view for view in joined if view is not None]
+    together = [d for d in range(buffer.rank - 1) if all(_is_next(a.index, buffer.shape, d) for a in accesses)]
+    if together:
+        joined = [_joined(a.index, buffer.shape, together) for a in accesses]
+        whole = Buffer(buffer.name, buffer.dtype, joined[0].shape, buffer.role)
+        return views(whole, [Subscripts(view.index, a.facts) for view, a in zip(joined, accesses, strict=True)], opaque)
     proofs = [known(a.facts) for a in accesses]
     splits = {d: _split([a.index[d] for a in accesses], buffer.shape[d], proofs, opaque.params) for d in crooked}
     found: list[View] = []
@@ -67,17 +68,30 @@ def views(buffer: Buffer, accesses: Sequence[Subscripts], opaque: Opaque) -> lis
     return found
 
 
-def _joined(index: tuple[Expr, ...], shape: tuple[Expr, ...], d: int) -> View | None:
-    """The view in which dimensions `d` and `d + 1`, indexed by ⌊t / N⌋ and t % N, are one, indexed by t."""
-    whole, rest, size = index[d].as_atom, index[d + 1].as_atom, shape[d + 1]
-    if (
-        not isinstance(whole, FloorDiv)
-        or not isinstance(rest, Mod)
-        or whole != FloorDiv(rest.num, rest.den)
-        or rest.den is not size
-    ):
-        return None
-    return View((*index[:d], rest.num, *index[d + 2 :]), (*shape[:d], shape[d] * size, *shape[d + 2 :]))
+def _is_next(index: tuple[Expr, ...], shape: tuple[Expr, ...], d: int) -> bool:
+    """Whether dimensions `d` and `d + 1` are indexed by digits of one number that follow each other.
+
+    ⌊t / N⌋, or that modulo anything, and t % N, where N is the extent of the second; of t itself it may be the quotient.
+    """
+    rest, first = index[d + 1].as_atom, index[d].as_atom
+    if not isinstance(rest, Mod) or rest.den is not shape[d + 1]:
+        return False
+    quotient = rest.num // rest.den
+    return index[d] is quotient or (isinstance(first, Mod) and first.num is quotient)
+
+
+def _joined(index: tuple[Expr, ...], shape: tuple[Expr, ...], together: Sequence[int]) -> View:
+    """The view in which each dimension of `together` and the one after it are one: ⌊t / N⌋, t % N are t of it.
+
+    (⌊t / N⌋ % M) · N + t % N = t % (M · N)
+    """
+    for d in reversed(together):
+        rest, first = index[d + 1].as_atom, index[d].as_atom
+        assert isinstance(rest, Mod)
+        number = rest.num % (first.den * rest.den) if isinstance(first, Mod) and index[d] is not rest.num // rest.den else rest.num
+        index = (*index[:d], number, *index[d + 2 :])
+        shape = (*shape[:d], shape[d] * shape[d + 1], *shape[d + 2 :])
+    return View(index, shape)
 
 
 class _Split(Record):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
-from texpr.affine.expr import Expr, FloorDiv, Mod, Sym, children, expr, term
+from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Monomial, Sym, children, expr, term, without
 from texpr.affine.facts import Fact, Known
 from texpr.presburger.formula import And, Eq, Formula, Ge, Or, conj, disj
 from texpr.presburger.linear import is_affine
 
+_MOST_TERMS = 64
+"""Of a product that is made for a proof."""
 _QUOTIENTS = range(-3, 4)
 """What a quotient by a size may be to be looked at case by case."""
 
@@ -88,16 +90,72 @@ def remainder(value: Expr, name: Sym, facts: tuple[Expr, ...]) -> Formula | None
     return conj((Ge(expr(name)), Ge(atom.den - 1 - name), disj(cases)))
 
 
-def divisions(values: Iterable[Expr], known: Known) -> Iterator[tuple[Expr, tuple[Expr, ...]]]:
-    """Each divisor in `values` that is not constant but proved positive, with what floor and remainder promise.
+def never_negative(values: Iterable[Expr], facts: Iterable[Expr]) -> bool:
+    """Whether all of `values` are proved to be ≥ 0, quotients by sizes and extrema taken apart.
 
-    d · ⌊x / d⌋ ≤ x < d · ⌊x / d⌋ + d,  0 ≤ x % d < d
+    Of a quotient it is known that d · ⌊x / d⌋ ≤ x < d · ⌊x / d⌋ + d where d ≥ 1, and v ≥ 0 is proved as d · v + d − 1 ≥ 0, too.
     """
-    for value in values:
-        for monomial, _ in value.terms:
-            for atom in monomial:
-                if isinstance(atom, FloorDiv | Mod) and not atom.den.is_constant and known.positive(atom.den):
-                    here = term((atom,))
-                    rest = here if isinstance(atom, Mod) else atom.num - atom.den * here
-                    yield atom.den, (rest, atom.den - 1 - rest)
-                yield from divisions(children(atom), known)
+    wanted = tuple(values)
+    prover = _Prover(tuple(facts))
+    for value in wanted:
+        prover.look_into(value)
+    return all(map(prover.proves, wanted))
+
+
+class _Prover:
+    """Facts that grow by what floor and remainder say of each divisor that is proved to be positive."""
+
+    def __init__(self, facts: tuple[Expr, ...]):
+        self.facts = facts
+        self.known = known(facts)
+        self.dens: list[Expr] = []
+        self.whole: list[tuple[Monomial, Expr]] = []  # products d · ⌊x / d⌋ that are x, for d divides it
+        self.seen: set[Atom] = set()
+
+    def look_into(self, value: Expr) -> None:
+        """Learns of every division in `value`, innermost first."""
+        for atom in (atom for monomial, _ in value.terms for atom in monomial if atom not in self.seen):
+            self.seen.add(atom)
+            for part in children(atom):
+                self.look_into(part)
+            if isinstance(atom, FloorDiv | Mod) and not atom.den.is_constant and self.proves(atom.den - 1):
+                self._learn(atom.num, atom.den)
+
+    def _learn(self, num: Expr, den: Expr) -> None:
+        quotient, left = num // den, num % den
+        rest = num - den * quotient
+        said = [rest, den - 1 - rest, left, den - 1 - left, left - rest, rest - left]
+        atom = quotient.as_atom
+        single = len(den.terms) == 1 and den.terms[0][1] == 1 and den.constant == 0
+        if single and isinstance(atom, FloorDiv) and self.known.nonnegative(-left):
+            self.whole.append(((*den.terms[0][0], atom), atom.num))
+        self.facts = (*self.facts, *said)
+        self.known = known(self.facts)
+        self.dens += [den] if den not in self.dens else []
+
+    def proves(self, value: Expr) -> bool:
+        """Whether `value` ≥ 0 is proved."""
+        cases = _of_extrema(value)
+        if cases is not None:
+            join, values = cases
+            return join(map(self.proves, values))
+        dens = (den for den in self.dens if len(den.terms) * len(value.terms) <= _MOST_TERMS)
+        return self._proves(value) or any(self._proves(den * value + den - 1) for den in dens)
+
+    def _proves(self, value: Expr) -> bool:
+        for product, number in self.whole:
+            for monomial, coefficient in value.terms:
+                rest = without(monomial, product)
+                if rest is not None:
+                    value = value - term(monomial, coefficient) + term(rest, coefficient) * number
+        return self.known.nonnegative(value)
+
+
+def _of_extrema(value: Expr) -> tuple[Callable[[Iterable[bool]], bool], list[Expr]] | None:
+    """c · max(a, b) + r ≥ 0 for c > 0 where c · a + r ≥ 0 or c · b + r ≥ 0, for c < 0 where both are; and so of a minimum."""
+    for monomial, coefficient in value.terms:
+        if len(monomial) == 1 and isinstance(monomial[0], Min | Max):
+            rest = value - term(monomial, coefficient)
+            join = any if isinstance(monomial[0], Max) == (coefficient > 0) else all
+            return join, [rest + arg * coefficient for arg in monomial[0].args]
+    return None
