@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from texpr.affine.expr import Expr, Sym, expr
+from texpr.affine.ranges import LARGEST_SIZE, Interval, interval
 from texpr.affine.simplify import Simplifier
 from texpr.ir.program import Anchor, Bind, Function, If, Instruction, Let, Loop, New, Par, Seq, Stmt, Update
 from texpr.ir.value import Buffer, Load, Op, Value, operands
@@ -63,6 +64,7 @@ class _Walk(Mutable, eq=False, dict=True):
     given: tuple[Expr, ...]
     sites: list[_Site] = field(default_factory=list[_Site])
     frames: dict[Buffer, Frame] = field(default_factory=dict[Buffer, Frame])
+    intervals: dict[Sym, Interval] = field(default_factory=dict[Sym, Interval])
 
     def block(self, body: Sequence[Stmt], where: _Where) -> None:
         for stmt in body:
@@ -73,6 +75,8 @@ class _Walk(Mutable, eq=False, dict=True):
         match stmt:
             case Par() | Seq():
                 inside = (*where.formulas, between(0, stmt.sym, stmt.extent), *self._sizes(stmt.extent))
+                most = interval(stmt.extent, self.intervals)[1]
+                self.intervals[stmt.sym] = (0, max(0, most - 1))
                 self.block(stmt.body, replace(where, path=(*where.path, stmt), formulas=inside))
             case New():
                 self.frames[stmt.buffer] = Frame(
@@ -82,6 +86,9 @@ class _Walk(Mutable, eq=False, dict=True):
                 self._site(stmt, where, list(self._reads(stmt.value, (), True)))
                 if stmt.value.dtype.is_integer:  # no subscript, extent or comparison of indices names another
                     hidden = self.ranges.hidden(stmt.sym, stmt.value, stmt, where.depth)
+                    lo, hi = hidden.bounds.lo, hidden.bounds.hi
+                    if lo is not None and hi is not None:
+                        self.intervals[stmt.sym] = (interval(lo, self.intervals)[0], interval(hi, self.intervals)[1])
                     return replace(where, lets=(*where.lets, hidden))
             case Bind():
                 self._site(stmt, where, list(self._bind(stmt)))
@@ -104,7 +111,7 @@ class _Walk(Mutable, eq=False, dict=True):
     def _if(self, stmt: If, where: _Where) -> None:
         self._site(stmt, where, list(self._reads(stmt.condition, (), True)))
         for taken, block in ((True, stmt.then), (False, stmt.orelse)):
-            test = condition(stmt.condition, holds=taken)
+            test = condition(stmt.condition, holds=taken, ranges=self.intervals)
             inside = replace(
                 where,
                 path=(*where.path, Branch(stmt, taken)),
@@ -132,7 +139,7 @@ class _Walk(Mutable, eq=False, dict=True):
             chooser, then, orelse = value.args
             yield from self._reads(chooser, guard, certain)
             for holds, branch in ((True, then), (False, orelse)):
-                test = condition(chooser, holds=holds)
+                test = condition(chooser, holds=holds, ranges=self.intervals)
                 yield from self._reads(branch, (*guard, test.formula), certain and test.exact)
             return
         for below in operands(value):
@@ -168,6 +175,7 @@ def model(function: Function) -> Model:
     promised = [compare(c.op, c.left, c.right) for c in function.where]
     facts: list[Formula] = [*(Ge(expr(s)) for s in function.sizes), *promised]
     walk = _Walk(Ranges(function.assumes), frozenset(function.sizes), tuple(facts_of(facts)))
+    walk.intervals.update({size: (0, LARGEST_SIZE) for size in function.sizes})
     walk.block(function.body, _Where())
     opaque = Opaque(sizes, known(walk.given))
     found = _views(walk, opaque)
