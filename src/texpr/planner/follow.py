@@ -13,7 +13,7 @@ from texpr.ir.text import print_directive
 from texpr.ir.value import Buffer
 from texpr.schedule.apply import follow
 from texpr.schedule.state import State
-from texpr.schedule.tree import loops
+from texpr.schedule.tree import exactly, loops
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import Mutable, field
 from texpr.support.span import Span
@@ -53,7 +53,7 @@ class Follower(Mutable):
         self, name: str, *plain: str | int, results: tuple[str, ...] = (), of: Buffer | None = None, **keys: str | int | Expr
     ) -> None:
         """Follows the directive `name`. Raises Refused, with the buffer `of`."""
-        directive = _directive(name, plain, results, keys, self.span)
+        directive = self._directive(name, plain, results, keys)
         try:
             self._follow(directive)
         except TexprError as reason:
@@ -61,13 +61,22 @@ class Follower(Mutable):
 
     def may(self, name: str, *plain: str | int, results: tuple[str, ...] = (), **keys: int) -> bool:
         """Follows the directive `name` unless it is refused, and says whether it did."""
-        directive = _directive(name, plain, results, keys, self.span)
+        directive = self._directive(name, plain, results, keys)
         try:
             self._follow(directive)
         except TexprError as reason:
             self.dropped.append(told(directive, reason))
             return False
         return True
+
+    def _directive(
+        self, name: str, plain: tuple[str | int, ...], results: tuple[str, ...], keys: Mapping[str, str | int | Expr]
+    ) -> ir.Directive:
+        """A directive whose words name the loops of that very name, where others may be called so, too."""
+        body = self.state.function.body
+        exact = tuple(exactly(each, body) if isinstance(each, str) else each for each in plain)
+        keyed = {key: exactly(each, body) if isinstance(each, str) else each for key, each in keys.items()}
+        return _directive(name, exact, results, keyed, self.span)
 
     def _follow(self, directive: ir.Directive) -> None:
         self.state = follow(self.state, directive)

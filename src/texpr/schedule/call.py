@@ -12,7 +12,7 @@ from texpr.ir.value import Buffer
 from texpr.isa.levels import Level
 from texpr.schedule.marks import TENSOR, mark
 from texpr.schedule.state import State
-from texpr.schedule.tree import loops, path_to
+from texpr.schedule.tree import called, exactly, loops, path_to
 from texpr.support.diagnostic import Note, TexprError, error
 from texpr.support.record import Record
 
@@ -107,20 +107,22 @@ class Call(Record):
         """The loop of that index or label. E0903 where there is none, E0904 where there are several."""
         name = self.word(argument, what="the name of a loop")
         every = loops(self.state.function.body)
-        exact = [loop for loop in every if loop.sym.name == name]
-        made = next((t.outputs for t in self.state.transforms if any(d.sym.name == name for d in t.inputs)), ())
-        found = exact or [loop for loop in every if loop.label == name]
-        if not found and not made:  # where the loop of that very name is gone, another one of that base is not meant
-            found = [loop for loop in every if loop.sym.base == name]
+        very = name.removesuffix("'0")
+        made = next((t.outputs for t in self.state.transforms if any(d.sym.name == very for d in t.inputs)), ())
+        found = called(name, self.state.function.body)
+        if made and all(loop.sym.name != very for loop in found):
+            found = ()  # where the loop of that very name is gone, another one of that base is not meant
+        found = found or tuple(loop for loop in every if loop.label == name)
         if len(found) == 1:
             self._require_not_copied(found[0], argument)
             return found[0]
         if found:
             notes = tuple(Note(f"a loop over `{name}`", loop.span) for loop in found)
             reason = f"`{name}` stands for {len(found)} loops"
-            raise self.refuse(
-                "E0904", reason, *notes, at=argument, help="give the one that is meant a label of its own: |i| 'rows {…}"
-            )
+            names = " or ".join(f"`{exactly(loop.sym.name, self.state.function.body)}`" for loop in found)
+            label = f"give the one that is meant a label of its own, `|{found[0].sym.base}| 'rows {{…}}`, and name that"
+            help = f"say {names}, in the order of the text; or {label}"
+            raise self.refuse("E0904", reason, *notes, at=argument, help=help)
         names = [loop.sym.name for loop in every]
         near = get_close_matches(name, names, n=1)
         hint = f"did you mean `{near[0]}`?" if near else f"the loops are {', '.join(names) or 'none'}"

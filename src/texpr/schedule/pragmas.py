@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from texpr.ir import program as ir
 from texpr.isa.target import Target
 from texpr.schedule.marks import BLOCK, CLUSTERS, GRID, TOGETHER, WARPS, levels
-from texpr.schedule.tree import Body, with_blocks
+from texpr.schedule.tree import Body, exactly, with_blocks
 from texpr.support.diagnostic import error
 from texpr.support.record import replace
 
@@ -38,23 +38,23 @@ def in_place(function: ir.Function, target: Target) -> tuple[ir.Function, tuple[
     every machine.
     """
     known = levels(target)
-    every = _directives(function.body)
+    every = _directives(function.body, function.body)
     found = tuple(d for d in every if d.name != "bind" or len(d.args) != 2 or d.args[1].value in known or not _level(d))
     found = tuple(d for d in found if d.name != TOGETHER or target.is_gpu)
     return replace(function, body=_bare(function.body)), found
 
 
-def _directives(body: Body) -> Iterator[ir.Directive]:
+def _directives(body: Body, whole: Body) -> Iterator[ir.Directive]:
     for stmt in body:
         if isinstance(stmt, ir.Par | ir.Seq):
             for pragma in stmt.directives:
-                yield from _directive(stmt, pragma)
+                yield from _directive(stmt, pragma, whole)
         for block in ir.blocks(stmt):
-            yield from _directives(block)
+            yield from _directives(block, whole)
 
 
-def _directive(loop: ir.Loop, pragma: ir.Directive) -> Iterator[ir.Directive]:
-    subject = ir.Argument(loop.sym.name, span=pragma.span)
+def _directive(loop: ir.Loop, pragma: ir.Directive, whole: Body) -> Iterator[ir.Directive]:
+    subject = ir.Argument(exactly(loop.sym.name, whole), span=pragma.span)
     if pragma.name in IN_PLACE:
         yield replace(pragma, args=(subject, *pragma.args))
         return

@@ -66,6 +66,21 @@ def loops(body: Body) -> tuple[ir.Loop, ...]:
     return tuple(loop for stmt in body for loop in _loops(stmt))
 
 
+def called(name: str, body: Body) -> tuple[ir.Loop, ...]:
+    """The loops that `name` stands for: `i'1` the one of that very name, `i'0` the first that is called `i`, `i` all of them."""
+    every = loops(body)
+    if "'" in name:
+        very = name.removesuffix("'0")
+        return tuple(loop for loop in every if loop.sym.name == name) or tuple(s for s in every if s.sym.name == very)
+    return tuple(loop for loop in every if loop.sym.base == name)
+
+
+def exactly(name: str, body: Body) -> str:
+    """What names the loop `name` alone, where others may be called so, too."""
+    alone = "'" in name or len(called(name, body)) < 2 or all(loop.sym.name != name for loop in loops(body))
+    return name if alone else f"{name}'0"
+
+
 @lru_cache(maxsize=1 << 12)
 def _loops(stmt: ir.Stmt) -> tuple[ir.Loop, ...]:
     own = (stmt,) if isinstance(stmt, ir.Par | ir.Seq) else ()
