@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias, cast
 
@@ -17,27 +17,36 @@ from texpr.support.diagnostic import Diagnostic
 from texpr.support.lazy import resolve
 
 Refusals: TypeAlias = Callable[[Function, Mapping[str, int]], Iterator[Diagnostic]]
+Buildable: TypeAlias = Callable[[Function, Mapping[str, int], Sequence[str]], Iterator[Diagnostic]]
 
 
 @click.command("check")
 @FILE
 @SIZE
+@click.option(
+    "--for", "targets", multiple=True, metavar="TARGET", help="Does `build` take it, too? A target; may be given several times."
+)
 @JSON
 @click.pass_obj
-def command(console: Console, file: Path, sizes: tuple[str, ...], json: bool) -> int:
+def command(console: Console, file: Path, sizes: tuple[str, ...], targets: tuple[str, ...], json: bool) -> int:
     """Is it legal? Shows every error with a caret; exit code 1 where there is one.
 
     Every function is checked, and every schedule followed, as far as that does not wait for a size to be fixed. Sizes that
-    --size does not fix stay open, and the answer holds for all of them.
+    --size does not fix stay open, and the answer holds for all of them. With --for every function is also lowered for that
+    target, by each of its schedules that suits it, and proved as `build` does: what passes, `build` takes.
     """
     with console.working(f"checking {file}"):
         program, rest = read_program(file, parse_sizes(sizes))
         refuse_unknown(rest, program.functions)
         found = tuple(finding for function in program.functions for finding in _findings(function, rest))
+        if targets and not found:
+            buildable = cast("Buildable", resolve("texpr.cli.following:unbuildable"))
+            found = tuple(finding for function in program.functions for finding in buildable(function, rest, targets))
     console.diagnostics(found)
     names = [function.name for function in program.functions]
     if not found:
-        console.say(f"{file}: legal ({', '.join(names) or 'no functions'})")
+        built = f", and built for {', '.join(targets)}" if targets else ""
+        console.say(f"{file}: legal{built} ({', '.join(names) or 'no functions'})")
     console.data({"ok": not found, "functions": names, "diagnostics": [as_data(finding) for finding in found]})
     return 1 if found else 0
 

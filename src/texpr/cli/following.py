@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from texpr.delivery import parts
 from texpr.driver import fix, fix_schedule, own
-from texpr.ir.program import Function
+from texpr.ir.program import Function, Schedule
+from texpr.ir.selection import AUTO
 from texpr.isa.registry import resolve
+from texpr.isa.target import Target
 from texpr.schedule.apply import followed
 from texpr.support.diagnostic import CompilerBug, Diagnostic, TexprError
 
 MACHINES: Mapping[str | None, tuple[str, ...]] = {"cuda": ("sm_90a",), "cpu": ("cpu",), None: ("sm_90a", "cpu")}
 """Where a schedule for a family, or for any target, is tried: it has to suit one of these."""
+
+SOME_SIZE = 4096
+"""A size at which a schedule that can be followed for some sizes can be followed, as a rule."""
 
 CERTAIN = ("E0901", "E0902", "E0903", "E0904", "E0906", "E0907", "E0908", "E0909")
 """Refusals that stand at all sizes. The others may ask for an extent that is constant, which a build can fix."""
@@ -22,17 +28,63 @@ def refusals(function: Function, sizes: Mapping[str, int]) -> Iterator[Diagnosti
     their defaults."""
     if any(value is None for _, value in function.consts):
         return
-    fixed, values = fix(function, own(function, sizes))
     for schedule in function.schedules or (None,):
-        target = None if schedule is None else schedule.target
-        refused: list[TexprError] = []
-        for name in MACHINES.get(target, (str(target),)):
+        refused = _refused(function, schedule, own(function, sizes))
+        if refused is None:
+            continue
+        open_sizes = {sym.name for sym in function.sizes} - sizes.keys()
+        doubtful = [found for found in refused.diagnostics if found.code not in CERTAIN]
+        if doubtful and open_sizes and not _refused_so(function, schedule, sizes, open_sizes, doubtful):
+            continue
+        yield from refused.diagnostics
+
+
+def _refused(function: Function, schedule: Schedule | None, sizes: Mapping[str, int]) -> TexprError | None:
+    """Why a schedule cannot be followed on any of the machines that it is for; None where it can."""
+    fixed, values = fix(function, sizes)
+    target = None if schedule is None else schedule.target
+    first: TexprError | None = None
+    for name in MACHINES.get(target, (str(target),)):
+        try:
+            followed(fixed, schedule and fix_schedule(schedule, values), resolve(name))
+            return None
+        except CompilerBug:
+            raise
+        except TexprError as problem:
+            first = first or problem
+    return first
+
+
+def _refused_so(
+    function: Function,
+    schedule: Schedule | None,
+    sizes: Mapping[str, int],
+    open_sizes: Collection[str],
+    doubtful: Sequence[Diagnostic],
+) -> bool:
+    """Whether what might be due to open sizes is said in the same words where each of them is a large power of two."""
+    try:
+        refused = _refused(function, schedule, {**own(function, sizes), **dict.fromkeys(open_sizes, SOME_SIZE)})
+    except TexprError:  # no such sizes
+        return False
+    said = {(found.code, found.message) for found in refused.diagnostics} if refused is not None else set[tuple[str, str]]()
+    return all((found.code, found.message) in said for found in doubtful)
+
+
+def unbuildable(function: Function, sizes: Mapping[str, int], targets: Sequence[str]) -> Iterator[Diagnostic]:
+    """What `build` refuses a legal function for, on any of `targets`, by any of the schedules that suit one."""
+    said: set[tuple[str, str]] = set()
+    for machine in map(resolve, targets):
+        for schedule in _suiting(function, machine):
             try:
-                followed(fixed, schedule and fix_schedule(schedule, values), resolve(name))
-                break
-            except CompilerBug:
-                raise
+                parts((function,), (machine.name,), sizes, schedule)
             except TexprError as problem:
-                refused.append(problem)
-        else:
-            yield from (found for found in refused[0].diagnostics if found.code in CERTAIN)
+                for found in problem.diagnostics:
+                    if (key := (f"{found.span}", found.message)) not in said:
+                        said.add(key)
+                        yield found
+
+
+def _suiting(function: Function, machine: Target) -> Sequence[Schedule | str]:
+    """Those schedules that a build for `machine` may use; where there are none, what the compiler finds."""
+    return [s for s in function.schedules if s.target in (machine.name, machine.family, None)] or [AUTO]

@@ -49,7 +49,7 @@ def followed(function: ir.Function, schedule: ir.Schedule | None, target: Target
 
 def _require_loop(state: State, pragma: ir.Directive) -> None:
     """The loop that carries the pragma is there still, after the schedule."""
-    name = pragma.args[0].value
+    name = str(pragma.args[0].value).removesuffix("'0")
     if all(loop.sym.name != name for loop in loops(state.function.body)):
         reason = f"the schedule has made other loops of `{name}`, so this pragma has none"
         raise error("E0903", pragma.span, reason, help="say in the schedule what holds of the new loops")
