@@ -9,7 +9,7 @@ from typing import cast
 import click
 
 from texpr.checks import check
-from texpr.frontend import elaborate, parse_text
+from texpr.frontend import read
 from texpr.frontend.tree import ConstParam, Fn, Tree
 from texpr.ir.program import Function, Program
 from texpr.ir.selection import AUTO, NONE
@@ -48,10 +48,13 @@ def parse_sizes(given: tuple[str, ...]) -> dict[str, int]:
 def read_program(file: Path, sizes: dict[str, int]) -> tuple[Program, dict[str, int]]:
     """The program in `file`, its consts fixed by `sizes`, and those sizes that are left. Raises TexprError."""
     source = read_source(file)
-    tree = parse_text(source.text, source.name)
-    names = const_names(tree)
-    consts = {name: value for name, value in sizes.items() if name in names}
-    return elaborate(tree, consts), {name: value for name, value in sizes.items() if name not in names}
+
+    def consts(tree: Tree) -> dict[str, int]:
+        names = const_names(tree)
+        return {name: value for name, value in sizes.items() if name in names}
+
+    tree, program = read(source.text, source.name, consts)
+    return program, {name: value for name, value in sizes.items() if name not in consts(tree)}
 
 
 def const_names(tree: Tree) -> frozenset[str]:

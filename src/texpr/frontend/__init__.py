@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from texpr.frontend.elaboration import elaborate
 from texpr.frontend.parser import parse_text
+from texpr.frontend.proposals import tried
+from texpr.frontend.tree import Tree
 from texpr.ir.program import Program
+from texpr.support.diagnostic import TexprError
 
-__all__ = ["elaborate", "parse", "parse_text"]
+__all__ = ["elaborate", "parse", "parse_text", "read"]
+
+Consts = Mapping[str, int] | Callable[[Tree], Mapping[str, int]]
 
 
 def parse(text: str, name: str = "<text>", consts: Mapping[str, int] | None = None) -> Program:
     """The program that a `.te` text means. Raises `TexprError` with every diagnostic found."""
-    return elaborate(parse_text(text, name), consts)
+    return read(text, name, consts or {})[1]
+
+
+def read(text: str, name: str, consts: Consts) -> tuple[Tree, Program]:
+    """The surface tree of a text, and the program that it means; `consts` may depend on the tree. Raises as `parse` does."""
+
+    def once(text: str) -> tuple[Tree, Program]:
+        tree = parse_text(text, name)
+        return tree, elaborate(tree, consts(tree) if callable(consts) else consts)
+
+    try:
+        return once(text)
+    except TexprError as raised:
+        raise tried(raised, once) from None

@@ -6,7 +6,8 @@ compiler itself (`CompilerBug`) are three different things and are never shown a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 from texpr.support.record import Record
 from texpr.support.span import Span
@@ -19,14 +20,63 @@ class Note(Record):
     span: Span | None = None
 
 
+class Edit(Record):
+    """A change of the text that a help proposes: `text` in place of `span`, by default where the diagnostic stands.
+
+    `…` in `text` is what stands there now.
+    """
+
+    text: str
+    span: Span | None = None
+
+
+class Clause(Record):
+    """What a help proposes to promise of a function: `where n >= 1`, `assume t in 0..n`."""
+
+    text: str
+
+
+Fix: TypeAlias = Edit | Clause
+
+
+class Proposal(Record):
+    """A help, and the change that it proposes as data, so that it can be tried before it is given."""
+
+    text: str
+    fix: Fix
+
+
+class Offer(Record, eq=False):
+    """A proposal that is still to be tried: `change` makes the program as it would be."""
+
+    proposal: Proposal
+    change: Callable[[Any], Any]
+
+
 class Diagnostic(Record):
-    """One finding: `code` (see `texpr.support.codes`), where, the reason, and what would help."""
+    """One finding: `code` (see `texpr.support.codes`), where, the reason, and what would help.
+
+    `fix`: the change that the help proposes, if it proposes one. `offers`: helps that are better where they work, best first.
+    """
 
     code: str
     span: Span | None
     message: str
     notes: tuple[Note, ...] = ()
     help: str | None = None
+    fix: Fix | None = None
+    offers: tuple[Offer, ...] = ()
+
+
+def edited(found: Diagnostic) -> str | None:
+    """The text of a diagnostic's file with the change that it proposes; None where it proposes none that has a place."""
+    if not isinstance(found.fix, Edit):
+        return None
+    span = found.fix.span or found.span
+    if span is None or not span.source.text:
+        return None
+    text = span.source.text
+    return text[: span.start] + found.fix.text.replace("…", text[span.start : span.end]) + text[span.end :]
 
 
 class TexprError(Exception):
@@ -45,9 +95,18 @@ class CompilerBug(Exception):
     """The compiler is wrong. Exit code 3, with how to report it."""
 
 
-def error(code: str, span: Span | None, message: str, *notes: Note, help: str | None = None) -> TexprError:
+def error(code: str, span: Span | None, message: str, *notes: Note, help: str | Proposal | None = None) -> TexprError:
     """A `TexprError` with one diagnostic."""
-    return TexprError([Diagnostic(code, span, message, notes, help)])
+    return TexprError([diagnostic(code, span, message, notes, help)])
+
+
+def diagnostic(
+    code: str, span: Span | None, message: str, notes: tuple[Note, ...] = (), help: str | Proposal | None = None
+) -> Diagnostic:
+    """A diagnostic whose help may propose a change."""
+    if isinstance(help, Proposal):
+        return Diagnostic(code, span, message, notes, help.text, help.fix)
+    return Diagnostic(code, span, message, notes, help)
 
 
 def limitation(code: str, span: Span | None, message: str, *notes: Note, help: str | None = None) -> Limitation:

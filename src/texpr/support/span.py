@@ -51,6 +51,11 @@ class Span(Record, eq=False):
         """The line (from 1) on which the span starts."""
         return self.source.position(self.start)[0]
 
+    @property
+    def text(self) -> str:
+        """What stands there."""
+        return self.source.text[self.start : self.end]
+
     def to(self, other: Span) -> Span:
         """The span from the start of this one to the end of `other`."""
         return Span(self.source, self.start, max(self.end, other.end))

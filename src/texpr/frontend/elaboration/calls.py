@@ -18,8 +18,8 @@ from texpr.frontend.elaboration.views import View
 from texpr.frontend.printer import print_expression
 from texpr.frontend.tree import Call, ConstParam, Exp, Fn, Ident, Instr, Let, Param, Return, names_in
 from texpr.ir.types import DType
-from texpr.support.diagnostic import Diagnostic, Note, TexprError, error
-from texpr.support.record import Record, derive, field
+from texpr.support.diagnostic import Edit, Note, Proposal, TexprError, error
+from texpr.support.record import Record, derive, field, replace
 
 
 def find(ctx: Context, call: Call) -> Fn | Instr:
@@ -63,7 +63,7 @@ def scalar_call(ctx: Context, call: Call) -> Draft:
             return _evaluate(inner, fn, dtype)
     except TexprError as raised:
         note = Note(f"in this call of `{call.name.name}`", call.span)
-        kept = [Diagnostic(d.code, d.span, d.message, (*d.notes, note), d.help) for d in raised.diagnostics]
+        kept = [replace(d, notes=(*d.notes, note)) for d in raised.diagnostics]
         raise TexprError(kept) from None
 
 
@@ -184,7 +184,9 @@ def check_writable(found: View, exp: Exp) -> None:
         note = Note(f"`{name}` is declared here", found.buffer.span)
         kind = "parameter" if found.buffer.rank else "scalar parameter"
         message = f"the {kind} `{name}` is only read"
-        raise error("E0313", exp.span, message, note, help=f"declare it `inout {name}`, or write to a `new` buffer")
+        text = f"declare it `inout {name}`, or write to a `new` buffer"
+        help = Proposal(text, Edit("inout …", found.buffer.span)) if name == found.buffer.span.text else text
+        raise error("E0313", exp.span, message, note, help=help)
 
 
 def _scalar(ctx: Context, param: Param, exp: Exp, once: bool) -> Draft:

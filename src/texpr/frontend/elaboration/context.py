@@ -10,7 +10,7 @@ from texpr.frontend.elaboration.scope import Namer, Scope
 from texpr.frontend.tree import Call, Combine, Fn, Instr, Schedule
 from texpr.ir.program import Assume, Combiner, Compare, Function, Stmt
 from texpr.support.diagnostic import Diagnostic, Note, TexprError, error
-from texpr.support.record import Mutable, Record, field
+from texpr.support.record import Mutable, Record, field, replace
 from texpr.support.span import Span
 
 MAX_COPIES = 10_000
@@ -87,7 +87,7 @@ class Making(Mutable):
         """Keep diagnostics and go on; those inside a call name the call."""
         notes = tuple(Note(f"in this call of `{name}`", span) for name, span in reversed(self.calls))
         for found in raised.diagnostics:
-            kept = Diagnostic(found.code, found.span, found.message, (*found.notes, *notes), found.help)
+            kept = replace(found, notes=(*found.notes, *notes))
             if not any(_same(kept, d) for d in self.diagnostics):
                 self.diagnostics.append(kept)
         if len(self.diagnostics) > MAX_ERRORS:

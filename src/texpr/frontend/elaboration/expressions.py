@@ -30,7 +30,7 @@ from texpr.frontend.tree import Binary, Call, Constant, Exp, Name, Number, Slice
 from texpr.ir.ops import OPS
 from texpr.ir.types import BOOL, DTYPES
 from texpr.ir.value import Cast, Literal, Load, Value
-from texpr.support.diagnostic import error
+from texpr.support.diagnostic import Edit, Proposal, error
 from texpr.support.span import Span
 
 
@@ -290,7 +290,7 @@ def _read_index(ctx: Context, e: Exp, data: Data) -> Expr:
         return exact
     if not natural(found.draft).is_integer:
         message = f"an index is an integer, and this is {natural(found.draft)}"
-        raise error("E0307", e.span, message, help="convert it, `i64(…)`")
+        raise error("E0307", e.span, message, help=Proposal("convert it, `i64(…)`", Edit("i64(…)")))
     return expr(data.read(ctx, found))
 
 

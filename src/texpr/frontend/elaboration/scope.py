@@ -8,7 +8,7 @@ from typing import TypeAlias
 from texpr.frontend.elaboration.drafts import Draft
 from texpr.frontend.elaboration.views import View
 from texpr.frontend.tree import Ident
-from texpr.support.diagnostic import Note, TexprError, error
+from texpr.support.diagnostic import Edit, Note, Proposal, TexprError, error
 from texpr.support.record import Mutable, Record, field
 from texpr.support.span import Span
 
@@ -85,10 +85,10 @@ class Scope:
         return error("E0201", span, f"unknown name `{name}`", help=did_you_mean(name, self.visible()) or help)
 
 
-def did_you_mean(name: str, known: list[str]) -> str | None:
+def did_you_mean(name: str, known: list[str]) -> Proposal | None:
     """A suggestion of the known name closest to `name`."""
     close = get_close_matches(name, known, 1, 0.7) or [k for k in known if k.lower() == name.lower()]
-    return f"did you mean `{close[0]}`?" if close else None
+    return Proposal(f"did you mean `{close[0]}`?", Edit(close[0])) if close else None
 
 
 class Namer(Mutable):

@@ -13,7 +13,7 @@ from texpr.frontend.tree import Ident
 from texpr.ir.ops import OPS, OpInfo
 from texpr.ir.types import BF16, BOOL, DTYPES, F8E4M3, F8E5M2, F16, F32, F64, I64, TF32, DType, Kind
 from texpr.ir.value import Cast, Index, Literal, Load, Op, Ref, Value
-from texpr.support.diagnostic import error
+from texpr.support.diagnostic import Edit, Proposal, error
 from texpr.support.span import Span
 
 MAX_HEIGHT = 200
@@ -50,7 +50,7 @@ def lookup_type(name: Ident) -> DType:
     if found is not None:
         return found
     close = _OTHER_NAMES.get(name.name) or next(iter(get_close_matches(name.name, DTYPES, 1)), None)
-    help = f"did you mean `{close}`?" if close else f"types are {', '.join(DTYPES)}"
+    help = Proposal(f"did you mean `{close}`?", Edit(close)) if close else f"types are {', '.join(DTYPES)}"
     raise error("E0207", name.span, f"there is no type `{name.name}`", help=help)
 
 
@@ -79,7 +79,9 @@ def literal(value: int | float, dtype: DType, span: Span) -> Literal:
             raise error("E0306", span, "f8e4m3 has no infinity", help="its largest number is 448.0")
         return Literal(number, dtype)
     if dtype == BOOL:
-        raise error("E0303", span, f"expected bool, found the number {value}", help="write `true` or `false`")
+        word = "false" if value == 0 else "true"
+        help = Proposal("write `true` or `false`", Edit(word))
+        raise error("E0303", span, f"expected bool, found the number {value}", help=help)
     if isinstance(value, float):
         raise error("E0306", span, f"{value} is not an integer, and {dtype} is met here")
     low, high = (0, 2**dtype.bits - 1) if dtype.kind is Kind.UINT else (-(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1)
@@ -105,7 +107,8 @@ def settle(operand: Operand, dtype: DType) -> Value:
             if expr.is_constant:
                 return literal(expr.constant, dtype, span)
             if dtype == BOOL:
-                raise error("E0303", span, "expected bool, found an integer", help="compare it, as in `i != 0`")
+                help = Proposal("compare it, as in `i != 0`", Edit("(…) != 0"))
+                raise error("E0303", span, "expected bool, found an integer", help=help)
             return Index(expr, dtype, span) if dtype.is_integer else Cast(index_value(expr), dtype)
         case Open(op, args):
             _check_takes(OPS[op], dtype, span)
@@ -113,10 +116,12 @@ def settle(operand: Operand, dtype: DType) -> Value:
             return Op(op, (*kept, *(settle(Operand(a, span), dtype) for a in args[len(kept) :])), dtype, draft.span)
 
 
-def _conversion(found: DType, wanted: DType) -> str:
+def _conversion(found: DType, wanted: DType) -> Proposal:
     if found == BOOL and wanted != BOOL:
-        return f"write `select(c, 1, 0)`, or `{wanted}(c)`"
-    return f"convert it, `{wanted}(…)`" if wanted != BOOL else "compare it, as in `x != 0`"
+        return Proposal(f"write `select(c, 1, 0)`, or `{wanted}(c)`", Edit(f"{wanted}(…)"))
+    if wanted != BOOL:
+        return Proposal(f"convert it, `{wanted}(…)`", Edit(f"{wanted}(…)"))
+    return Proposal("compare it, as in `x != 0`", Edit("(…) != 0"))
 
 
 def settle_natural(operand: Operand) -> Value:
@@ -137,7 +142,9 @@ def meet(operands: Sequence[Operand]) -> DType | None:
 
 
 def _mismatch(left: DType, right: DType, span: Span) -> Exception:
-    help = "compare the number first" if BOOL in (left, right) else f"convert one of them, `{_wider(left, right)}(…)`"
+    wide = _wider(left, right)
+    text = "compare the number first" if BOOL in (left, right) else f"convert one of them, `{wide}(…)`"
+    help = Proposal(text, Edit(f"{wide}(…)")) if wide == left and BOOL not in (left, right) else text
     return error("E0302", span, f"operands of one type are needed: {left} meets {right}", help=help)
 
 
@@ -222,7 +229,7 @@ def condition_value(operand: Operand) -> Value:
     if isinstance(operand.draft, Typed) and operand.draft.dtype == BOOL:
         return operand.draft.value
     found = natural(operand.draft)
-    help = "compare it, as in `x != 0`"
+    help = Proposal("compare it, as in `x != 0`", Edit("(…) != 0"))
     raise error("E0305", operand.span, f"a condition is a bool, and this is {found}", help=help)
 
 
@@ -251,7 +258,7 @@ def widen(operand: Operand, dtype: DType, what: str) -> Value:
         return settle(operand, dtype)
     if not holds(dtype, draft.dtype):
         message = f"{what} is {dtype}, which does not hold every {draft.dtype}"
-        raise error("E0303", span, message, help=f"convert it, `{dtype}(…)`")
+        raise error("E0303", span, message, help=Proposal(f"convert it, `{dtype}(…)`", Edit(f"{dtype}(…)")))
     return _widened(draft.value, dtype, span)
 
 

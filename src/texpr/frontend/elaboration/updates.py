@@ -17,7 +17,7 @@ from texpr.ir import program
 from texpr.ir.program import Update
 from texpr.ir.types import BOOL
 from texpr.ir.value import Load, Value
-from texpr.support.diagnostic import Note, TexprError, error
+from texpr.support.diagnostic import Note, Proposal, TexprError, error
 
 _INFIX = {"+": "add", "-": "sub", "*": "mul"}
 _LOGICAL = ("and", "or")
@@ -66,7 +66,7 @@ def _update(ctx: Context, op: Ident | None, target: Exp) -> Update | None:
     return found
 
 
-def _misspelt(ctx: Context, target: Exp) -> str | None:
+def _misspelt(ctx: Context, target: Exp) -> str | Proposal | None:
     """What `target` was meant to be if it is a word before a name, as in `lett a = x`, which reads like an update."""
     if isinstance(target, Name) and ctx.scope.find(target.name) is None:
         return meant(target.name, STATEMENTS)

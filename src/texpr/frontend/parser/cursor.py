@@ -7,12 +7,15 @@ from typing import NoReturn, TypeVar
 
 from texpr.frontend.tokens import FOREIGN, KEYWORDS, Tokens
 from texpr.frontend.tree import Ident
-from texpr.support.diagnostic import Diagnostic, Note
+from texpr.support.diagnostic import Diagnostic, Edit, Note, Proposal, diagnostic
 from texpr.support.span import Span
 
 MAX_NESTING = 48
 """Blocks and brackets inside one another; keeps every later recursion far from Python's limit."""
 MAX_ERRORS = 50
+
+_WORDS = {"&&": "and", "||": "or", "!": "not"}
+"""What is written in place of some operators of C."""
 
 T = TypeVar("T")
 
@@ -85,7 +88,7 @@ class Cursor:
         self.advance()
         return True
 
-    def expect(self, kind: str, why: str, help: str | None = None) -> int:
+    def expect(self, kind: str, why: str, help: str | Proposal | None = None) -> int:
         """Take a token of `kind`, or refuse: expected `kind` `why`."""
         if self.kind == kind:
             return self.advance()
@@ -120,7 +123,7 @@ class Cursor:
         """The current token in words."""
         return describe(self.kind, self.text)
 
-    def expected(self, what: str, help: str | None = None) -> NoReturn:
+    def expected(self, what: str, help: str | Proposal | None = None) -> NoReturn:
         """Refuse the current token: something else was expected here."""
         if self.kind == "bad":
             self.refuse_bad()
@@ -134,17 +137,19 @@ class Cursor:
         if text.startswith(("//", "/*")):
             span = Span(self.tokens.source, self.span.start, self.span.start + 2)
             message = f"`{text[:2]}` does not start a comment"
-            self.refuse("E0111", span, message, help="comments start with `--`; integer `/` already floors")
+            self.refuse("E0111", span, message, help=Proposal("comments start with `--`; integer `/` already floors", Edit("--")))
         if text in FOREIGN:
-            self.refuse("E0110", self.span, f"there is no operator `{text}`", help=FOREIGN[text])
+            word = _WORDS.get(text)
+            help = FOREIGN[text] if word is None else Proposal(FOREIGN[text], Edit(f" {word} "))
+            self.refuse("E0110", self.span, f"there is no operator `{text}`", help=help)
         shown = text if text.isprintable() else f"U+{ord(text[0]):04X}"
         self.refuse("E0101", self.span, f"unexpected character `{shown}`")
 
-    def report(self, code: str, span: Span, message: str, *notes: Note, help: str | None = None) -> None:
+    def report(self, code: str, span: Span, message: str, *notes: Note, help: str | Proposal | None = None) -> None:
         """Keep a diagnostic and go on."""
-        self.diagnostics.append(Diagnostic(code, span, message, notes, help))
+        self.diagnostics.append(diagnostic(code, span, message, notes, help))
 
-    def refuse(self, code: str, span: Span, message: str, *notes: Note, help: str | None = None) -> NoReturn:
+    def refuse(self, code: str, span: Span, message: str, *notes: Note, help: str | Proposal | None = None) -> NoReturn:
         """Keep a diagnostic and give up on what is being parsed."""
         self.report(code, span, message, *notes, help=help)
         raise Refused

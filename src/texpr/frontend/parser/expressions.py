@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from texpr.frontend.parser.cursor import Cursor
 from texpr.frontend.tree import Binary, Call, Constant, Exp, Ident, Name, Number, Slice, Subscript, Tuple, Unary
+from texpr.support.diagnostic import Edit, Proposal
 
 MAX_HEIGHT = 100
 """Of one expression, operators counted along the longest path."""
@@ -137,7 +138,7 @@ def _primary(cursor: Cursor) -> Exp:
         case "(":
             return _parenthesised(cursor)
         case "." if cursor.peek() == "int":
-            cursor.refuse("E0104", span, "a number starts with a digit", help=f"write `0.{cursor.peek_text()}`")
+            cursor.refuse("E0104", span, "a number starts with a digit", help=Proposal(f"write `0.{cursor.peek_text()}`", Edit("0…")))
         case _:
             cursor.expected("an expression")
 
@@ -189,8 +190,8 @@ def number(cursor: Cursor) -> Number:
     else:
         value = float(text)
         if value == float("inf"):
-            cursor.refuse("E0104", span, "the number is larger than f64 can hold", help="write `inf` for infinity")
+            cursor.refuse("E0104", span, "the number is larger than f64 can hold", help=Proposal("write `inf` for infinity", Edit("inf")))
     cursor.advance()
     if cursor.kind == "." and not cursor.starts_line():
-        cursor.refuse("E0104", span.to(cursor.span), "a digit stands on each side of a decimal point", help=f"write `{text}.0`")
+        cursor.refuse("E0104", span.to(cursor.span), "a digit stands on each side of a decimal point", help=Proposal(f"write `{text}.0`", Edit(f"{text}.0")))
     return Number(value, span)

@@ -30,12 +30,14 @@ from texpr.frontend.tree import (
     Tuple,
     TypeExp,
 )
+from texpr.support.diagnostic import Edit, Proposal
 from texpr.support.span import Span
 
 T = TypeVar("T")
 
 ITEM_WORDS = ("fn", "combine", "schedule")
 """Words that start an item and never a statement: what is open above one was not closed."""
+_NO_SEMICOLON = Proposal("statements need no `;` between them", Edit("\n"))
 _UPDATES = ("+=", "-=", "*=")
 _NO_UPDATES = {"/=": "write `x = x / …`", "%=": "write `x = x % …`"}
 
@@ -106,7 +108,7 @@ def statement(cursor: Cursor) -> Statement:
         case "name" | "(":
             return _bind_or_call(cursor)
         case ";":
-            cursor.refuse("E0102", cursor.span, "expected a statement, found `;`", help="statements need no `;` between them")
+            cursor.refuse("E0102", cursor.span, "expected a statement, found `;`", help=_NO_SEMICOLON)
         case "=":
             help = "the line above is not complete, and took the target of this bind"
             cursor.expected("a statement", help=None if cursor.starts_line() else help)

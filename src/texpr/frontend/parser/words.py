@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
+from texpr.support.diagnostic import Edit, Proposal
+
 STATEMENTS = ("par", "seq", "fully", "static", "new", "let", "if", "anchor", "return", "instr")
 """Words that start a statement."""
 ITEMS = ("fn", "combine", "schedule", "instr")
@@ -28,9 +30,9 @@ _ELSEWHERE: Mapping[str, str] = {
 }
 
 
-def meant(text: str, words: Sequence[str]) -> str | None:
+def meant(text: str, words: Sequence[str]) -> str | Proposal | None:
     """What helps who wrote `text` where one of `words` may stand; None where it is like none of them."""
     if text in _ELSEWHERE:
         return _ELSEWHERE[text]
     near = get_close_matches(text.lower(), words, 1, 0.6)
-    return f"did you mean `{near[0]}`?" if near else None
+    return Proposal(f"did you mean `{near[0]}`?", Edit(near[0])) if near else None
