@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from texpr.affine.expr import Expr
+from texpr.affine.expr import ZERO, Expr, FloorDiv, children, expr
+from texpr.checks.offers import fixed, promised, where
 from texpr.checks.subject import Subject, Witness, hidden_text, place, text, value_at, written
 from texpr.ir import program as ir
+from texpr.ir.program import InRange
 from texpr.ir.value import Load, Op, walk
 from texpr.presburger.formula import Formula, Ge, conj, disj
 from texpr.presburger.linear import is_affine
@@ -15,7 +17,7 @@ from texpr.relation.data import Hidden, bounds_formula
 from texpr.relation.dependence import extended_syms
 from texpr.relation.facts import facts_of, never_negative
 from texpr.relation.model import Access
-from texpr.support.diagnostic import Diagnostic, Note
+from texpr.support.diagnostic import Diagnostic, Note, Offer
 
 
 def bounds(subject: Subject) -> Iterator[Diagnostic]:
@@ -35,19 +37,19 @@ def _proved(access: Access, index: Expr, extent: Expr) -> bool:
 
 def _access(subject: Subject, access: Access, doubtful: list[int]) -> Iterator[Diagnostic]:
     for position in doubtful:
-        refused = _unbounded(access, position)
+        refused = _unbounded(subject, access, position)
         if refused is not None:
             yield refused
             return
     try:
         witness = _violation(subject, access, doubtful)
     except Undecided:
-        yield _undecided(access, doubtful[0])
+        yield _undecided(subject, access, doubtful[0])
         return
     if witness is None:
         return
     outside = [position for position in doubtful if _outside(access, position, witness)]
-    yield _out_of_bounds(subject, access, outside[0], witness) if outside else _undecided(access, doubtful[0])
+    yield _out_of_bounds(subject, access, outside[0], witness) if outside else _undecided(subject, access, doubtful[0])
 
 
 def _violation(subject: Subject, access: Access, doubtful: list[int]) -> Witness | None:
@@ -87,7 +89,30 @@ def _out_of_bounds(subject: Subject, access: Access, position: int, witness: Wit
         f"{dimension}{where}",
         _declared(access),
         _both_sides(subject, access),
+        offers=tuple(_offers(subject, access, witness)),
     )
+
+
+def _offers(subject: Subject, access: Access, witness: Witness | None = None) -> Iterator[Offer]:
+    """Promises with which an index may be in bounds: that sizes which are 0 in a counterexample are not, that divisors divide."""
+    function = subject.function
+    named = [value for pair in zip(access.load.index, access.buffer.shape, strict=True) for value in pair]
+    named += [loop.extent for loop in access.instance.loops]
+    sizes = [size for size in function.sizes if any(size in value.syms() for value in named)]
+    small = [size for size in sizes if witness is None or witness.get(size) == 0]
+    yield from where(function, *((expr(size), ">=", 1) for size in small))
+    divided = [each for value in named for each in _divisions(value)]
+    for num, den in dict.fromkeys(divided):
+        yield from where(function, (num % den, "==", 0), *(((den, ">=", 1),) if den.syms() else ()))
+
+
+def _divisions(value: Expr) -> Iterator[tuple[Expr, Expr]]:
+    for monomial, _ in value.terms:
+        for atom in monomial:
+            if isinstance(atom, FloorDiv):
+                yield atom.num, atom.den
+            for below in children(atom):
+                yield from _divisions(below)
 
 
 def _both_sides(subject: Subject, access: Access) -> str | None:
@@ -105,14 +130,17 @@ def _declared(access: Access) -> tuple[Note, ...]:
     return (Note(f"`{access.buffer.name}` gets its shape here", written(access.buffer.span)),)
 
 
-def _unbounded(access: Access, position: int) -> Diagnostic | None:
+def _unbounded(subject: Subject, access: Access, position: int) -> Diagnostic | None:
     """A refusal if data that nothing bounds decides the subscript."""
     index, extent = access.load.index[position], access.buffer.shape[position]
     for hidden in access.hidden:
         if hidden.sym in index.syms() and hidden.free and not hidden.widened and not _guarded(access, hidden):
             advice = "guard the access with `if`, or clamp the value with `min` and `max`"
-            if hidden.source is not None:
-                advice = f"if the data promise it, say `assume {hidden.source.buffer.name} in 0..{text(extent)}`"
+            offers: tuple[Offer, ...] = ()
+            if hidden.source is not None and extent.syms() <= {*subject.function.sizes, *(s for s, _ in subject.function.consts)}:
+                table = hidden.source.buffer
+                said = f"if the data promise it, say `assume {table.name} in 0..{text(extent)}`"
+                offers = tuple(promised(subject.function, InRange(table, ZERO, extent), said))
             return Diagnostic(
                 "E0416",
                 place(access),
@@ -120,6 +148,7 @@ def _unbounded(access: Access, position: int) -> Diagnostic | None:
                 f"`{hidden_text(hidden)}` may be any integer",
                 _declared(access),
                 advice,
+                offers=offers,
             )
     return None
 
@@ -130,12 +159,13 @@ def _guarded(access: Access, hidden: Hidden) -> bool:
     return any(hidden.sym in fact.syms() and fact not in own for fact in access.facts)
 
 
-def _undecided(access: Access, position: int) -> Diagnostic:
+def _undecided(subject: Subject, access: Access, position: int) -> Diagnostic:
     index, extent = access.load.index[position], access.buffer.shape[position]
     return Diagnostic(
         "E0501",
         place(access),
         f"cannot decide whether 0 ≤ {text(index, access)} < {text(extent)} for `{access.buffer.name}`",
         _declared(access),
-        "fix the sizes that are multiplied, or write one subscript for each dimension",
+        "guard the access with `if`, or write one subscript for each dimension",
+        offers=(*_offers(subject, access), *fixed(subject.function)),
     )

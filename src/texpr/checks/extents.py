@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from texpr.affine.expr import Expr, FloorDiv, Mod, Sym, children
+from texpr.affine.expr import Expr, FloorDiv, Mod, Sym, children, expr
 from texpr.affine.facts import Known
+from texpr.checks.offers import where
 from texpr.checks.subject import Subject, element_text, hidden_text, place, statement, text, written
 from texpr.ir.program import Bind, Loop, New, Par, Seq, Stmt, blocks, walk
 from texpr.ir.value import Buffer, Index
@@ -16,7 +17,7 @@ from texpr.relation.dependence import comparable, extended_syms
 from texpr.relation.facts import facts_of, in_loop, known, never_negative
 from texpr.relation.data import told
 from texpr.relation.model import Access, Frame
-from texpr.support.diagnostic import Diagnostic, Note
+from texpr.support.diagnostic import Diagnostic, Note, Offer
 from texpr.support.record import Record
 from texpr.support.span import Span
 
@@ -41,7 +42,8 @@ def _new(subject: Subject, buffer: Buffer, frame: Frame) -> Iterator[Diagnostic]
         except Undecided:
             shape = element_text(buffer.name, buffer.shape)
             message = f"cannot decide whether the extent `{text(extent)}` of `{shape}` can be negative"
-            yield Diagnostic("E0505", written(buffer.span), message, help=f'add "where {text(extent)} >= 0"')
+            offers = tuple(where(subject.function, (extent, ">=", 0)))
+            yield Diagnostic("E0505", written(buffer.span), message, offers=offers)
             return
         if witness is not None:
             values = [*subject.sizes_text(witness), *(f"{loop.sym.base} = {witness[loop.sym]}" for loop in frame.loops)]
@@ -50,7 +52,7 @@ def _new(subject: Subject, buffer: Buffer, frame: Frame) -> Iterator[Diagnostic]
                 "E0406",
                 written(buffer.span),
                 f"the extent `{text(extent)}` of `{buffer.name}` is {extent.evaluate(witness)}, at {', '.join(values)}",
-                help=f'add "where {text(extent)} >= 0"' if extent.syms() <= {*subject.function.sizes} else None,
+                offers=tuple(where(subject.function, (extent, ">=", 0))),
             )
             return
 
@@ -85,14 +87,13 @@ def _divisor(subject: Subject, found: _Written, den: Expr) -> Iterator[Diagnosti
         if not affine:
             raise Undecided("a divisor that is not affine")
     except Undecided:
-        yield Diagnostic(
-            "E0507", found.span, f"cannot decide whether the divisor `{text(den)}` can be zero", help=_positive(den)
-        )
+        message = f"cannot decide whether the divisor `{text(den)}` can be zero"
+        yield Diagnostic("E0507", found.span, message, offers=tuple(_positive(subject, den)))
         return
     if witness is not None:
         values = [f"{s.base} = {witness[s]}" for s in sorted(den.syms(), key=lambda s: s.name) if s in witness]
         message = f"the divisor `{text(den)}` of an index is zero, at {', '.join(values)}"
-        yield Diagnostic("E0408", found.span, message, help=_positive(den))
+        yield Diagnostic("E0408", found.span, message, offers=tuple(_positive(subject, den)))
 
 
 def _extents(subject: Subject, body: tuple[Stmt, ...], around: tuple[Loop, ...]) -> Iterator[_Written]:
@@ -109,8 +110,10 @@ def _extents(subject: Subject, body: tuple[Stmt, ...], around: tuple[Loop, ...])
             yield from _extents(subject, block, inside)
 
 
-def _positive(den: Expr) -> str:
-    return f'add "where {text(den)} >= 1"'
+def _positive(subject: Subject, den: Expr) -> Iterator[Offer]:
+    """Promises with which a divisor is not 0."""
+    yield from where(subject.function, (den, ">=", 1))
+    yield from where(subject.function, *((expr(sym), ">=", 1) for sym in sorted(den.syms(), key=str)))
 
 
 def _expressions(subject: Subject) -> Iterator[_Written]:

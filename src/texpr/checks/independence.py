@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from texpr.affine.expr import Sym
+from texpr.checks.offers import fixed, in_order, promised, reduced
 from texpr.checks.structure import reduction_fault
 from texpr.checks.subject import Subject, Witness, element_at, hidden_text, place, sides, statement, written
-from texpr.ir.program import Bind, Par
+from texpr.ir.program import Bind, Injective, Monotone, Par
 from texpr.ir.value import Buffer
 from texpr.presburger.maps import left, right
 from texpr.presburger.raw import Undecided
 from texpr.relation.dependence import Dependence, comparable, extended_syms, obviously_empty
 from texpr.relation.model import Access
-from texpr.support.diagnostic import Diagnostic, Note
+from texpr.support.diagnostic import Diagnostic, Note, Offer
 
 
 def independence(subject: Subject) -> Iterator[Diagnostic]:
@@ -78,11 +79,11 @@ def _meeting(subject: Subject, loop: Par, dependence: Dependence) -> Diagnostic 
     try:
         witness = subject.point(dims, dependence.formula)
     except Undecided:
-        return _undecided(loop, dependence)
+        return _undecided(subject, loop, dependence)
     if witness is None:
         return None
     if not (comparable(source, sink) and source.affine and sink.affine):
-        return _undecided(loop, dependence)
+        return _undecided(subject, loop, dependence)
     return _conflict(subject, loop, dependence, witness)
 
 
@@ -110,7 +111,7 @@ def _conflict(subject: Subject, loop: Par, dependence: Dependence, witness: Witn
         written(loop.span) or statement(source.instance),
         message,
         tuple(notes),
-        _advice(dependence),
+        offers=tuple(_offers(subject, loop, dependence)),
     )
 
 
@@ -122,18 +123,22 @@ def _note(access: Access, values: Witness, iteration: str, loop: Par) -> Note:
     return Note(f"iteration {iteration} {verb} `{element_at(access, values)}` here{more}", place(access))
 
 
-def _advice(dependence: Dependence) -> str:
+def _offers(subject: Subject, loop: Par, dependence: Dependence) -> Iterator[Offer]:
     name = dependence.buffer.name
     if dependence.source.kind == dependence.sink.kind == "update":
-        return f"if the iterations are meant to meet in `{name}`, in any order, write `reduce({name})` on this `par`"
-    for hidden in (*dependence.source.hidden, *dependence.sink.hidden):
-        if hidden.source is not None and not hidden.injective:
-            data = hidden.source.buffer.name
-            return f"if no two elements of `{data}` are equal, say `assume injective({data})`"
-    return "use `seq` where the order of the iterations matters"
+        help = f"if the iterations are meant to meet in `{name}`, in any order, write `reduce({name})` on this `par`"
+        yield from reduced(loop, dependence.buffer, help)
+    tables = (h.source.buffer for h in (*dependence.source.hidden, *dependence.sink.hidden) if h.source is not None)
+    for table in dict.fromkeys(tables):
+        text = f"if no two elements of `{table.name}` are equal, say `assume injective({table.name})`"
+        yield from promised(subject.function, Injective(table), text)
+        if table.rank == 1:
+            text = f"if no element of `{table.name}` is less than the one before it, say `assume monotone({table.name})`"
+            yield from promised(subject.function, Monotone(table), text)
+    yield from in_order(loop, "use `seq` where the order of the iterations matters")
 
 
-def _undecided(loop: Par, dependence: Dependence) -> Diagnostic:
+def _undecided(subject: Subject, loop: Par, dependence: Dependence) -> Diagnostic:
     name = dependence.buffer.name
     notes = tuple(
         Note(f"`{name}` is {'read' if access.kind == 'read' else 'written'} here", place(access))
@@ -144,5 +149,5 @@ def _undecided(loop: Par, dependence: Dependence) -> Diagnostic:
         written(loop.span),
         f"cannot decide whether two iterations of this `par` over `{loop.sym.base}` meet in an element of `{name}`",
         notes,
-        "fix the sizes that are multiplied, or write one subscript for each dimension",
+        offers=(*fixed(subject.function), *_offers(subject, loop, dependence)),
     )

@@ -9,6 +9,7 @@ from operator import mul
 from texpr.affine.expr import Expr, Sym, expr, term
 from texpr.affine.facts import Known
 from texpr.affine.ranges import Interval, interval
+from texpr.checks.offers import where
 from texpr.checks.subject import Subject, statement, text, written
 from texpr.ir.program import Par, Seq, walk
 from texpr.ir.types import DType, Kind
@@ -18,7 +19,7 @@ from texpr.presburger.formula import Ge, conj, disj
 from texpr.presburger.raw import Undecided
 from texpr.relation.facts import known
 from texpr.relation.model import Access, Instance
-from texpr.support.diagnostic import Diagnostic, Note
+from texpr.support.diagnostic import Diagnostic, Note, Offer
 from texpr.support.record import Record
 
 SIZE_LIMIT = 2**31
@@ -78,7 +79,7 @@ def _loops(subject: Subject, ranges: Mapping[Sym, Interval]) -> Iterator[Diagnos
     for stmt in walk(subject.function.body):
         if isinstance(stmt, Par | Seq) and stmt.extent not in extents and not _fits_sum(stmt.extent, ranges):
             message = f"the extent `{text(stmt.extent)}` may exceed 64 bits"
-            yield Diagnostic("E0506", written(stmt.span), message, help=_bound_sizes(stmt.extent))
+            yield Diagnostic("E0506", written(stmt.span), message, offers=tuple(_bounds_on(subject, stmt.extent)))
 
 
 def _subscripts(subject: Subject, access: Access, ranges: Mapping[Sym, Interval]) -> Iterator[Diagnostic]:
@@ -88,7 +89,8 @@ def _subscripts(subject: Subject, access: Access, ranges: Mapping[Sym, Interval]
         positive = interval(_part(index, positive=True), ranges)
         if (negative[0] < -_HALF or positive[0] < -_HALF) and not _Place(subject, access.facts).computed(index):
             message = f"computing the index `{text(index, access)}` may exceed 64 bits"
-            yield Diagnostic("E0506", statement(access.instance), message, help=_bound_sizes(index))
+            offers = tuple(_bounds_on(subject, index))
+            yield Diagnostic("E0506", statement(access.instance), message, offers=offers)
             return
 
 
@@ -166,12 +168,15 @@ def _value(subject: Subject, instance: Instance, node: Index, ranges: Mapping[Sy
             raise Undecided("a value that is not affine")
     except Undecided:
         message = f"cannot prove that `{shown}` fits {node.dtype}"
-        yield Diagnostic("E0506", span, message, (note,), _bound_sizes(node.expr))
+        wider = None if node.dtype.bits == 64 else "use a wider type"
+        offers = tuple(_bounds_on(subject, node.expr, high))
+        yield Diagnostic("E0506", span, message, (note,), wider, offers=offers)
         return
     if witness is not None:
         where = subject.at(witness, instance, instance.hidden)
         message = f"`{shown}` does not fit {node.dtype}: it is {node.expr.evaluate(witness)}{where}"
-        yield Diagnostic("E0407", span, message, (note,), "use a wider type, or bound the sizes with `where`")
+        wider = None if node.dtype.bits == 64 else "use a wider type"
+        yield Diagnostic("E0407", span, message, (note,), wider, offers=tuple(_bounds_on(subject, node.expr, high)))
 
 
 def _limits(dtype: DType) -> tuple[int, int]:
@@ -180,5 +185,18 @@ def _limits(dtype: DType) -> tuple[int, int]:
     return -(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1
 
 
-def _bound_sizes(value: Expr) -> str:
-    return f'bound the sizes with `where`, for example "where {text(value)} < 2147483648"'
+def _bounds_on(subject: Subject, value: Expr, most: int = 2**31 - 1) -> Iterator[Offer]:
+    """Promises with which a value may fit: a bound on itself; on each size in it, or in the extents of loops and data in it."""
+    help = "use a wider type, or add" if most < 2**31 else "add"
+    most = min(most, 2**31 - 1)
+    yield from where(subject.function, (value, "<=", most), help=help)
+    reached, rest = set[Sym](), [value]
+    extents = {stmt.sym: stmt.extent for stmt in walk(subject.function.body) if isinstance(stmt, Par | Seq)}
+    while rest:
+        new = {sym for sym in rest.pop().syms() if sym not in reached}
+        reached |= new
+        rest += [extents[sym] for sym in new if sym in extents]
+    sizes = [size for size in subject.function.sizes if size in reached]
+    for bound in (most, most + 1, 2**30, 65536, 4096, 1024):
+        if bound <= most + 1:
+            yield from where(subject.function, *((expr(size), "<=", bound) for size in sizes), help=help)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from texpr.affine.expr import Sym
 from texpr.checks.bounds import bounds
 from texpr.checks.coverage import coverage
 from texpr.checks.extents import divisors, extents, satisfiable, targets
 from texpr.checks.independence import independence
 from texpr.checks.integers import integers
+from texpr.checks.offers import Trials, trials
 from texpr.checks.structure import assumptions, fully, reductions, roles
 from texpr.checks.subject import Subject
 from texpr.ir.program import Function
 from texpr.ir.rewrite import specialize
-from texpr.presburger.formula import compare, holds
 from texpr.support.diagnostic import Diagnostic
 from texpr.support.span import Span
 
@@ -35,24 +34,28 @@ RULES: tuple[Rule, ...] = (
     integers,
 )
 
-_TRIALS = ((2, 3, 5, 4, 7), (1, 1, 1, 1, 1), (3, 2, 4, 5, 2), (4, 4, 4, 4, 4), (0, 1, 2, 3, 4))
-"""Sizes, in order of appearance, at which an undecided rule is asked again: there products are constants."""
-
-
 def check(function: Function) -> tuple[Diagnostic, ...]:
     """What is wrong with `function` (E04) and what cannot be decided (E05), in the order of the text.
 
     With none, every property holds for all sizes that `where` admits. An E05 never means that the program is wrong.
     """
     subject = Subject(function)
+    trials = Trials(function)
     found: list[Diagnostic] = []
     for rule in RULES:
         diagnostics = list(rule(subject))
         if any(d.code.startswith("E05") for d in diagnostics):
             diagnostics = _second_chance(rule, function, diagnostics)
-        found.extend(diagnostics)
+        found.extend(trials.tried(each, lambda changed, rule=rule: _found(rule, changed)) for each in diagnostics)
     once = {(d.code, _place(d.span), d.message): d for d in reversed(found)}
     return tuple(sorted(reversed(once.values()), key=lambda d: _place(d.span)))
+
+
+def _found(rule: Rule, function: Function) -> list[Diagnostic]:
+    """What a rule finds, with the second chance of what is undecided; and what a promise or a `reduce` is refused for."""
+    subject = Subject(function)
+    diagnostics = [*rule(subject), *(found for other in (satisfiable, reductions) if other is not rule for found in other(subject))]
+    return _second_chance(rule, function, diagnostics) if any(d.code.startswith("E05") for d in diagnostics) else diagnostics
 
 
 def faults(function: Function) -> Iterator[Diagnostic]:
@@ -66,7 +69,7 @@ def faults(function: Function) -> Iterator[Diagnostic]:
 def _second_chance(rule: Rule, function: Function, diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
     """The findings, each undecided one replaced by an error at the same place that small sizes prove, if they do."""
     proved: dict[tuple[int, int], Diagnostic] = {}
-    for sizes in _trials(function):
+    for sizes in trials(function):
         if all(d.code.startswith("E04") or _place(d.span) in proved for d in diagnostics):
             break
         try:
@@ -81,13 +84,3 @@ def _second_chance(rule: Rule, function: Function, diagnostics: Sequence[Diagnos
 
 def _place(span: Span | None) -> tuple[int, int]:
     return (-1, -1) if span is None else (span.start, span.end)
-
-
-def _trials(function: Function) -> Iterator[dict[Sym, int]]:
-    """Small sizes that `where` admits; consts keep their defaults where they have one."""
-    names = (*function.sizes, *(sym for sym, _ in function.consts))
-    defaults = {sym: value for sym, value in function.consts if value is not None}
-    for trial in _TRIALS:
-        sizes = {name: trial[at % len(trial)] for at, name in enumerate(names)} | defaults
-        if all(holds(compare(c.op, c.left, c.right), sizes) for c in function.where):
-            yield sizes

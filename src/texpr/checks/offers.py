@@ -1,0 +1,146 @@
+"""Helps for what is wrong or undecided: promises and changes of loops, tried on the function before they are given.
+
+A rule offers what might help, best first, as a change of the function with its text; `tried` keeps the first with which the rule
+no longer finds the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.ir.program import Assume, Compare, Function, Par, Seq, Stmt, blocks
+from texpr.ir.promises import assume_text
+from texpr.ir.rewrite import specialize
+from texpr.ir.value import Buffer
+from texpr.presburger.formula import compare, holds
+from texpr.support.diagnostic import Clause, Diagnostic, Edit, Offer, Proposal
+from texpr.support.record import replace
+from texpr.support.span import NOWHERE, Span
+
+_TRIALS = ((2, 3, 5, 4, 7), (1, 1, 1, 1, 1), (3, 2, 4, 5, 2), (4, 4, 4, 4, 4), (0, 1, 2, 3, 4))
+"""Sizes, in order of appearance, at which an undecided rule is asked again: there products are constants."""
+
+MOST_TRIED = 12
+"""Helps that are tried for one function; those of further findings are left out."""
+
+
+def where(function: Function, *facts: tuple[Expr, str, int], help: str = "add") -> Iterator[Offer]:
+    """The offer to promise comparisons of sizes with numbers; none where something else than sizes is compared."""
+    known = {*function.sizes, *(sym for sym, _ in function.consts)}
+    if facts and all(value.syms() and value.syms() <= known for value, _, _ in facts):
+        text = "where " + ", ".join(f"{value} {op} {number}" for value, op, number in facts)
+        clauses = tuple(Compare(op, value, expr(number)) for value, op, number in facts)
+        yield Offer(
+            Proposal(f'{help} "{text}"', Clause(text)), lambda given: replace(given, where=(*given.where, *clauses))
+        )
+
+
+def promised(function: Function, assume: Assume, help: str) -> Iterator[Offer]:
+    """The offer to promise something of an input's elements; `help` says so, with the clause in it."""
+    if assume.buffer in function.params and assume.buffer.role == "input":
+        clause = Clause(f"assume {assume_text(assume)}")
+        yield Offer(Proposal(help, clause), lambda given: replace(given, assumes=(*given.assumes, assume)))
+
+
+def reduced(loop: Par, buffer: Buffer, help: str) -> Iterator[Offer]:
+    """The offer to let the iterations of a loop meet in a buffer."""
+    place = _head(loop, "reduce(" if loop.reduce else "{")
+    if place is not None:
+        edit = Edit(f"…{buffer.name}, " if loop.reduce else f"reduce({buffer.name}) …", place)
+        both = (*loop.reduce, buffer)
+        yield Offer(Proposal(help, edit), lambda given: _changed(given, loop, lambda s: replace(s, reduce=both)))
+
+
+def in_order(loop: Par, help: str) -> Iterator[Offer]:
+    """The offer to run the iterations of a loop in order."""
+    start = loop.span.start
+    if loop.span is not NOWHERE and loop.span.source.text[start : start + 3] == "par":
+        edit = Edit("seq", Span(loop.span.source, start, start + 3))
+
+        def seq(s: Par) -> Seq:
+            return Seq(s.sym, s.extent, s.body, s.reduce, s.label, s.directives, s.span)
+
+        yield Offer(Proposal(help, edit), lambda given: _changed(given, loop, seq))
+
+
+_SIZES_FIXED = Edit("…")
+"""No change of the text: sizes are fixed where it is built."""
+
+
+def fixed(function: Function) -> Iterator[Offer]:
+    """The offer to fix the sizes, tried at some."""
+    each = next(trials(function), None)
+    if each:
+        names = " ".join(f"--size {sym}=…" for sym in function.sizes)
+        help = f"fix the sizes that are multiplied, as in `{names}`, or write one subscript for each dimension"
+        yield Offer(Proposal(help, _SIZES_FIXED), lambda given: specialize(given, each))
+
+
+def trials(function: Function) -> Iterator[dict[Sym, int]]:
+    """Small sizes that `where` admits; consts keep their defaults where they have one."""
+    names = (*function.sizes, *(sym for sym, _ in function.consts))
+    defaults = {sym: value for sym, value in function.consts if value is not None}
+    for trial in _TRIALS:
+        sizes = {name: trial[at % len(trial)] for at, name in enumerate(names)} | defaults
+        if all(holds(compare(c.op, c.left, c.right), sizes) for c in function.where):
+            yield sizes
+
+
+def _head(loop: Par, word: str) -> Span | None:
+    """A word in the head of a loop as it is written; `{`, which no head has, ends it."""
+    if loop.span is NOWHERE:
+        return None
+    text, start = loop.span.source.text, loop.span.start
+    at = text.find(word, start, text.find("{", start) + 1)
+    return None if at < 0 else Span(loop.span.source, at, at + len(word))
+
+
+def _changed(function: Function, loop: Par, change: Callable[[Par], Stmt]) -> Function:
+    def block(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(stmt(s) for s in body)
+
+    def stmt(s: Stmt) -> Stmt:
+        if isinstance(s, Par) and s.span == loop.span and s.sym == loop.sym:
+            return change(s)
+        inner = blocks(s)
+        if not inner:
+            return s
+        made = [block(each) for each in inner]
+        return replace(s, then=made[0], orelse=made[1]) if len(made) == 2 else replace(s, body=made[0])
+
+    return replace(function, body=block(function.body))
+
+
+_OF_OFFERS = ("E0412", "E0413", "E0414", "E0415", "E0420")
+"""What a promise that nothing keeps, and a `reduce` out of place, are refused for."""
+
+
+class Trials:
+    """Tries offers of one function, a limited number of them; `find` is a rule."""
+
+    def __init__(self, function: Function):
+        self.function = function
+        self.left = MOST_TRIED
+
+    def tried(self, found: Diagnostic, find: Callable[[Function], Iterable[Diagnostic]]) -> Diagnostic:
+        """`found` with the first of its offers that works as its help, else with the help that it has."""
+        for offer in found.offers:
+            if self.left == 0:
+                break
+            self.left -= 1
+            try:
+                after = list(find(offer.change(self.function)))
+            except ZeroDivisionError:  # a size that divides in an index, fixed at 0
+                continue
+            if not any(_same(found, other) or other.code in _OF_OFFERS for other in after):
+                fix = offer.proposal.fix
+                kept = None if fix is _SIZES_FIXED else fix
+                return replace(found, help=offer.proposal.text, fix=kept, offers=())
+        return replace(found, offers=())
+
+
+def _same(one: Diagnostic, other: Diagnostic) -> bool:
+    """Whether two findings are of one place, and of one kind: what is undecided is not better proved wrong, nor the reverse."""
+    places = [(-1, -1) if d.span is None else (d.span.start, d.span.end) for d in (one, other)]
+    return places[0] == places[1]
