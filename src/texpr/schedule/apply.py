@@ -16,8 +16,9 @@ from texpr.schedule.ring import pipelined
 from texpr.schedule.rules import RULES
 from texpr.schedule.state import State
 from texpr.schedule.tree import loops
-from texpr.support.diagnostic import error
+from texpr.support.diagnostic import Edit, Proposal, error
 from texpr.support.record import replace
+from texpr.support.span import Span
 
 
 def start(function: ir.Function, target: Target) -> State:
@@ -30,7 +31,10 @@ def follow(state: State, directive: ir.Directive) -> State:
     rule = RULES.get(directive.name)
     if rule is None:
         near = get_close_matches(directive.name, RULES, n=1, cutoff=0.7)
-        hint = f"did you mean `{near[0]}`?" if near else f"the directives are {', '.join(RULES)}"
+        start = directive.span.start
+        place = Span(directive.span.source, start, start + len(directive.name))
+        near_one = Proposal(f"did you mean `{near[0]}`?", Edit(near[0], place)) if near else None
+        hint = near_one or f"the directives are {', '.join(RULES)}"
         raise error("E0901", directive.span, f"there is no directive `{directive.name}`", help=hint)
     return rule.apply(Call(rule, directive, state))
 

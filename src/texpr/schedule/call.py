@@ -13,8 +13,9 @@ from texpr.isa.levels import Level
 from texpr.schedule.marks import TENSOR, mark
 from texpr.schedule.state import State
 from texpr.schedule.tree import called, exactly, loops, path_to
-from texpr.support.diagnostic import Note, TexprError, error
+from texpr.support.diagnostic import Edit, Note, Proposal, TexprError, error
 from texpr.support.record import Record
+from texpr.support.span import Span
 
 
 class Rule(Record):
@@ -33,7 +34,7 @@ class Call(Record):
     state: State
 
     def refuse(
-        self, code: str, message: str, *notes: Note, at: ir.Argument | None = None, help: str | None = None
+        self, code: str, message: str, *notes: Note, at: ir.Argument | None = None, help: str | Proposal | None = None
     ) -> TexprError:
         """The error that says why this directive cannot be followed."""
         span = self.directive.span if at is None else at.span
@@ -125,7 +126,7 @@ class Call(Record):
             raise self.refuse("E0904", reason, *notes, at=argument, help=help)
         names = [loop.sym.name for loop in every]
         near = get_close_matches(name, names, n=1)
-        hint = f"did you mean `{near[0]}`?" if near else f"the loops are {', '.join(names) or 'none'}"
+        hint = _near(near, name, argument) or f"the loops are {', '.join(names) or 'none'}"
         became = f"there is no loop `{name}` any more: it became {' and '.join(f'`{d.sym.name}`' for d in made)}"
         raise self.refuse("E0903", became if made else f"there is no loop `{name}`", at=argument, help=hint)
 
@@ -145,7 +146,7 @@ class Call(Record):
                 return buffer
         names = [b.name for b in every]
         near = get_close_matches(name, names, n=1)
-        hint = f"did you mean `{near[0]}`?" if near else f"the buffers are {', '.join(names)}"
+        hint = _near(near, name, argument) or f"the buffers are {', '.join(names)}"
         raise self.refuse("E0903", f"there is no buffer `{name}`", at=argument, help=hint)
 
     def results(self, *bases: str) -> tuple[Sym, ...]:
@@ -180,3 +181,11 @@ class Call(Record):
         """Raises where names are given though the rule makes nothing."""
         if self.directive.results:
             raise self.wrong("makes nothing that could be named")
+
+
+def _near(near: Sequence[str], name: str, argument: ir.Argument) -> Proposal | None:
+    """The offer to write the name that is near, at the end of an argument."""
+    if not near:
+        return None
+    span = argument.span
+    return Proposal(f"did you mean `{near[0]}`?", Edit(near[0], Span(span.source, max(0, span.end - len(name)), span.end)))

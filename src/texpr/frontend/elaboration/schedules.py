@@ -12,7 +12,7 @@ from texpr.frontend.elaboration.scope import did_you_mean
 from texpr.ir.program import Directive, Schedule
 from texpr.ir.selection import AUTO, NONE
 from texpr.isa.registry import TARGETS
-from texpr.support.diagnostic import Note, TexprError, error
+from texpr.support.diagnostic import Edit, Note, Proposal, TexprError, error
 from texpr.support.span import Span
 
 MACHINES = tuple(dict.fromkeys((*(target.family for target in TARGETS.values()), *TARGETS)))
@@ -71,5 +71,5 @@ def _check_head(item: tree.Schedule, functions: Sequence[str]) -> None:
         raise error("E0210", item.span, f"a schedule cannot be called `{item.name}`", help=help)
     if target is not None and target.name not in MACHINES:
         near = get_close_matches(target.name, MACHINES, n=1)
-        help = f"did you mean `{near[0]}`?" if near else f"there are: {', '.join(MACHINES)}"
+        help = Proposal(f"did you mean `{near[0]}`?", Edit(near[0])) if near else f"there are: {', '.join(MACHINES)}"
         raise error("E0216", target.span, f"there is no target `{target.name}`", help=help)
