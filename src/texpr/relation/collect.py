@@ -8,12 +8,12 @@ from functools import cached_property
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.affine.ranges import LARGEST_SIZE, Interval, interval
 from texpr.affine.simplify import Simplifier
-from texpr.ir.program import Anchor, Bind, Function, If, Instruction, Let, Loop, New, Par, Seq, Stmt, Update
+from texpr.ir.program import Anchor, Bind, Function, If, Instruction, Let, New, Par, Seq, Stmt, Update
 from texpr.ir.value import Buffer, Load, Op, Value, operands
 from texpr.presburger.formula import Formula, Ge, between, compare, conj, syms
 from texpr.presburger.linear import is_affine
 from texpr.relation.conditions import condition
-from texpr.relation.data import Bounds, Hidden, Ranges, bounds_formula, needed, told
+from texpr.relation.data import Bounds, Hidden, Ranges, needed, told
 from texpr.relation.delinearise import Subscripts, View, views
 from texpr.relation.facts import facts_of, known, remainder
 from texpr.relation.model import Ancestor, Branch, Computing, Draft, Frame, Instance, Model

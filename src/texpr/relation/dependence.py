@@ -15,7 +15,7 @@ from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir.program import Bind, Loop, Update
 from texpr.ir.value import Buffer, Load
 from texpr.presburger.build import build_map
-from texpr.presburger.formula import And, Eq, Formula, Ge, conj, differ, disj, equal
+from texpr.presburger.formula import And, Eq, Formula, Ge, conj, disj, equal
 from texpr.presburger.linear import is_affine
 from texpr.presburger.maps import Map, left, right
 from texpr.presburger.sets import Set
