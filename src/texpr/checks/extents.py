@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from texpr.affine.expr import Expr, FloorDiv, Mod, Sym, children, expr
 from texpr.affine.facts import Known
-from texpr.checks.offers import where
+from texpr.checks.offers import promised, where
 from texpr.checks.subject import Subject, element_text, hidden_text, place, statement, text, written
-from texpr.ir.program import Bind, Loop, New, Par, Seq, Stmt, blocks, walk
+from texpr.ir.program import Bind, Loop, Monotone, New, Par, Seq, Stmt, blocks, walk
 from texpr.ir.value import Buffer, Index
 from texpr.ir.value import walk as walk_value
 from texpr.presburger.formula import Eq, Formula, Ge, between, compare, conj, equal
@@ -36,25 +36,33 @@ def _new(subject: Subject, buffer: Buffer, frame: Frame) -> Iterator[Diagnostic]
     for extent in buffer.shape:
         if facts.nonnegative(extent):
             continue
+        shown, offers = text(extent, data=frame.lets), tuple(_nonnegative(subject, frame, extent))
         try:
-            closed, _ = subject.close(conj((*inside, Ge(-extent - 1))))
+            closed, affine = subject.close(conj((*inside, Ge(-extent - 1))))
             witness = subject.point(dims, closed)
+            if witness is not None and not affine:
+                raise Undecided("a condition that is not affine")
         except Undecided:
             shape = element_text(buffer.name, buffer.shape)
-            message = f"cannot decide whether the extent `{text(extent)}` of `{shape}` can be negative"
-            offers = tuple(where(subject.function, (extent, ">=", 0)))
+            message = f"cannot decide whether the extent `{shown}` of `{shape}` can be negative"
             yield Diagnostic("E0505", written(buffer.span), message, offers=offers)
             return
         if witness is not None:
             values = [*subject.sizes_text(witness), *(f"{loop.sym.base} = {witness[loop.sym]}" for loop in frame.loops)]
             values += [f"`{hidden_text(each)}` = {witness[each.sym]}" for each in frame.lets if each.sym in extent.syms()]
-            yield Diagnostic(
-                "E0406",
-                written(buffer.span),
-                f"the extent `{text(extent)}` of `{buffer.name}` is {extent.evaluate(witness)}, at {', '.join(values)}",
-                offers=tuple(where(subject.function, (extent, ">=", 0))),
-            )
+            message = f"the extent `{shown}` of `{buffer.name}` is {extent.evaluate(witness)}, at {', '.join(values)}"
+            yield Diagnostic("E0406", written(buffer.span), message, offers=offers)
             return
+
+
+def _nonnegative(subject: Subject, frame: Frame, extent: Expr) -> Iterator[Offer]:
+    """Promises with which an extent is not negative."""
+    yield from where(subject.function, (extent, ">=", 0))
+    tables = (each.source.buffer for each in frame.lets if each.source is not None and each.sym in extent.syms())
+    for table in dict.fromkeys(tables):
+        if table.rank == 1:
+            said = f"if no element of `{table.name}` is less than the one before it, say `assume monotone({table.name})`"
+            yield from promised(subject.function, Monotone(table), said)
 
 
 class _Written(Record, eq=False):

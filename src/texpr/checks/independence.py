@@ -117,7 +117,8 @@ def _conflict(subject: Subject, loop: Par, dependence: Dependence, witness: Witn
 
 def _note(access: Access, values: Witness, iteration: str, loop: Par) -> Note:
     inner = [f"{s.base} = {values[s]}" for s in access.instance.syms[access.instance.loops.index(loop) + 1 :]]
-    data = [f"`{hidden_text(h)}` = {values[h.sym]}" for h in access.hidden if h.sym in values and not h.defined]
+    said = (f"`{hidden_text(h)}` = {values[h.sym]}" for h in access.hidden if h.sym in values and not h.defined)
+    data = [*dict.fromkeys(said)]
     verb = {"read": "reads", "write": "writes", "update": "updates"}[access.kind]
     more = f" (at {', '.join(inner + data)})" if inner or data else ""
     return Note(f"iteration {iteration} {verb} `{element_at(access, values)}` here{more}", place(access))

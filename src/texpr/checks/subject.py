@@ -88,7 +88,7 @@ class Subject(Record, eq=False, dict=True):
         """`at n = 8, i = 7`: a witness with sizes, loop indices and data, or nothing if there is nothing to say."""
         parts = self.sizes_text(witness)
         parts += [f"{s.base} = {witness[s]}" for s in instance.syms if s in witness]
-        parts += [f"`{hidden_text(h)}` = {witness[h.sym]}" for h in hidden if h.sym in witness and not h.defined]
+        parts += dict.fromkeys(f"`{hidden_text(h)}` = {witness[h.sym]}" for h in hidden if h.sym in witness and not h.defined)
         return f", at {', '.join(parts)}" if parts else ""
 
 
@@ -111,9 +111,9 @@ def _subscript(value: Expr | int) -> str:
     return str(value) if isinstance(value, int) else text(value)
 
 
-def text(value: Expr, access: Access | None = None) -> str:
-    """An expression with names as the user wrote them; with `access`, its data-dependent symbols as the loads they are."""
-    hidden = {} if access is None else {h.sym: Sym(hidden_text(h)) for h in access.hidden}
+def text(value: Expr, access: Access | None = None, data: Iterable[Hidden] = ()) -> str:
+    """An expression with names as the user wrote them; the data-dependent symbols of `access`, or `data`, as the loads they are."""
+    hidden = {h.sym: Sym(hidden_text(h)) for h in (data if access is None else access.hidden)}
     bases = Counter(s.base for s in value.syms())
     plain = {s: Sym(s.base) if bases[s.base] == 1 else s for s in value.syms()}
     return str(value.substitute({s: hidden.get(s, plain[s]) for s in value.syms()}))
