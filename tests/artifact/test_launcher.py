@@ -15,6 +15,7 @@ from texpr.affine.expr import Sym, expr
 from texpr.backends.cuda.launcher import Image
 from texpr.ir.kernel import Axis, Launch, Level, Plan
 from texpr.ir.kernel_parse import parse_plan
+from texpr.ir.program import Monotone
 from texpr.support.record import replace
 
 from .conftest import Launcher, Log, Make
@@ -309,6 +310,27 @@ def test_validate_checks_what_is_assumed(make_launcher: Make, log: Log, indices:
     DRIVER["library"].cuMemcpyHtoD_v2(ctypes.c_uint64(at), ctypes.c_void_p(data.ctypes.data), ctypes.c_size_t(data.nbytes))
     assert launcher.validate(x, at, z, 3, step) == status
     assert launcher.validate(None, None, None, 0, step) == 0
+    assert launcher.unload() == 0
+
+
+@pytest.mark.parametrize(
+    ("indices", "step", "status"),
+    [
+        ([0, 0, 7], 1, 0),
+        ([-4, -1, 2], 1, 0),
+        ([0, 7, 6], 1, ASSUMPTION_FAILS),
+        ([1, 9, 2, 0, 3], 2, 0),
+        ([1, 1, 0], 1, ASSUMPTION_FAILS),
+    ],
+)
+def test_validate_checks_an_order(make_launcher: Make, log: Log, indices: list[int], step: int, status: int) -> None:
+    plan = gather()
+    launcher = make_launcher([replace(plan, assumes=(Monotone(plan.params[1]),))])
+    assert launcher.load() == 0
+    data = np.array(indices, np.int32)
+    x, at, z = arrays(400, data.nbytes, 400)
+    DRIVER["library"].cuMemcpyHtoD_v2(ctypes.c_uint64(at), ctypes.c_void_p(data.ctypes.data), ctypes.c_size_t(data.nbytes))
+    assert launcher.validate(x, at, z, 3, step) == status
     assert launcher.unload() == 0
 
 

@@ -15,7 +15,7 @@ from texpr.affine.expr import Sym, expr
 from texpr.backends.c import status
 from texpr.backends.cpu import headers, print_cpu
 from texpr.ir.kernel import Array, Assign, Atomic, Declare, Exchange, HostIf, Launch, Plan, Shuffle, Space, Store
-from texpr.ir.program import Compare, Injective, InRange
+from texpr.ir.program import Compare, Injective, InRange, Monotone
 from texpr.ir.types import BF16, DTYPES, F16, F32, I32, TF32
 from texpr.ir.value import Literal, Ref
 from texpr.support.diagnostic import CompilerBug
@@ -205,6 +205,22 @@ def test_assumptions_are_validated(tmp_path: Path) -> None:
     assert made(good, apart, 4, verb="_validate") == status.ASSUMPTION_FAILS.code
     assert made(good, None, 4, verb="_validate") == status.NULL_POINTER.code
     assert made(good, apart, 4) == 0
+
+
+def test_orders_are_validated(tmp_path: Path) -> None:
+    n = expr(Sym("n"))
+    place, other = plans.array("I", I32, n), plans.array("J", DTYPES["u64"], n)
+    kernel = plans.kernel("nothing", [plans.core(Sym("i"), n)], [place], [], sizes="n")
+    assumes = (Monotone(place), Monotone(other))
+    made = Built(plans.plan("f", [place, other], kernel, sizes="n", assumes=assumes), tmp_path / "f")
+    high = np.array([0, 2**63, 2**64 - 1], np.uint64)
+    for good in ([-3, 0, 0], [5, 5, 5], [-(2**31), 0, 2**31 - 1]):
+        assert made(np.array(good, np.int32), high, 3, verb="_validate") == 0
+        assert made(np.array(good, np.int32), high, 0, verb="_validate") == 0
+    for bad in ([0, 1, 0], [1, 0, 2], [0, 0, -1]):
+        assert made(np.array(bad, np.int32), high, 3, verb="_validate") == status.ASSUMPTION_FAILS.code
+    high[2] = 0
+    assert made(np.zeros(3, np.int32), high, 3, verb="_validate") == status.ASSUMPTION_FAILS.code
 
 
 def test_scalars_of_small_types_and_host_conditions(tmp_path: Path) -> None:

@@ -243,3 +243,36 @@ def test_check_follows_schedules(tmp_path: Path, capsys: pytest.CaptureFixture[s
     right = ["for cuda { bind(i, grid.x) }", "for cpu { bind(i, core) }", '"any" { bind(i, core) }', '"fixed" { unroll(i) }']
     file.write_text(text + "\n".join(f"schedule copy {each}" for each in right))
     assert main(["check", str(file)]) == 0
+
+
+def test_check_for_a_target_is_a_gate(command: Call, tmp_path: Path) -> None:
+    """What `build` refuses for a target, `check --for` refuses, in the same words; what passes, it takes."""
+    path = tmp_path / "f.te"
+    body = "{ new y: f32[n, m]\npar n, m |i, j| { y[i, j] = x[i, j] }\nreturn y }"
+    text = f"fn f(x: f32[n, m] align(16)): f32[n, m] where m % 8 == 0 {body}\n"
+    refused = {
+        'schedule f "lanes" for cpu { split(j, 4) -> (a, b) vectorize(a) }': "E0911",
+        'schedule f "threads" for sm_90a { split(i, 4096) -> (c, d) bind(d, block.x) }': "E0910",
+    }
+    for schedule, code in refused.items():
+        path.write_text(f"{text}{schedule}\n", encoding="utf-8")
+        target = schedule.split(" for ")[1].split()[0]
+        status, _, said = command("check", path, "--for", target)
+        assert status == 1 and f"error[{code}]" in said
+        assert command("build", path, "--for", target, "-o", tmp_path / "out")[0] == 1
+    path.write_text(f'{text}schedule f "good" for cpu {{ split(j, 8) -> (a, b) vectorize(b) }}\n', encoding="utf-8")
+    status, told, _ = command("check", path, "--for", "cpu")
+    assert status == 0 and "legal, and built for cpu (f)" in told
+    assert command("build", path, "--for", "cpu", "-o", tmp_path / "out")[0] == 0
+
+
+def test_check_says_what_no_size_changes(command: Call, tmp_path: Path) -> None:
+    """A refusal that names no size stands without `--for`; one that a size may lift is left to the build."""
+    path = tmp_path / "f.te"
+    text = "fn f(x: f32[n, 64] align(16)): f32[n, 64] { new y: f32[n, 64]\npar n, 64 |i, j| { y[i, j] = x[i, j] }\nreturn y }\n"
+    path.write_text(f"{text}schedule f for sm_90a {{ split(j, 4) -> (a, b) vectorize(a) }}\n", encoding="utf-8")
+    status, _, said = command("check", path)
+    assert status == 1 and "error[E0911]" in said and "the loop over `b` is inside of it" in said
+    path.write_text(f"{text.replace('64', 'm')}schedule f for sm_90a {{ vectorize(j) }}\n", encoding="utf-8")
+    assert command("check", path)[0] == command("check", path, "--size", "m=4")[0] == 0
+    assert command("check", path, "--size", "m=3")[0] == 1

@@ -13,7 +13,7 @@ from texpr.affine.expr import Expr, Sym, sym
 from texpr.interp import bind, run
 from texpr.interp.arguments import shape_of
 from texpr.interp.facts import check_facts
-from texpr.ir.program import Assume, Compare, Function, Injective, InRange
+from texpr.ir.program import Assume, Compare, Function, Injective, InRange, Monotone
 from texpr.ir.types import BF16, BOOL, DTYPES, F8E4M3, F16, F32, F64, I8, I32, I64, TF32, U8, U64, DType
 from texpr.ir.value import Buffer
 from texpr.support.codes import TITLES
@@ -214,6 +214,15 @@ def test_assume_injective():
     assert assuming(np.zeros(0, np.int64), Injective) is None
     assert assuming(np.array([[3, 1], [2, 1]]), Injective) == (
         "E0711: `assume injective(I)` does not hold: I[0, 1] and I[1, 1] are both 1"
+    )
+
+
+def test_assume_monotone():
+    assert assuming(np.array([1, 1, 4]), Monotone) is None
+    assert assuming(np.zeros(0, np.int64), Monotone) is None
+    assert assuming(np.array([0, 2**64 - 1], np.uint64), Monotone) is None
+    assert assuming(np.array([3, 5, 4, 1]), Monotone) == (
+        "E0711: `assume monotone(I)` does not hold: I[2] = 4 is less than I[1] = 5"
     )
 
 

@@ -1,4 +1,4 @@
-"""Texts with some of their tokens changed, and all that `texpr check` does with one: a program or diagnostics, never a traceback.
+"""Texts with some of their tokens changed, and what `texpr check` does with one: a program or diagnostics, never a traceback.
 
 Run as `python -m tests.properties.mutants FIRST COUNT` it names each mutant of a slice that does something else.
 """
@@ -25,12 +25,14 @@ from texpr.support.diagnostic import TexprError
 
 ROOT = Path(__file__).parents[2]
 TOKEN = re.compile(r"--[^\n]*|\"[^\"\n]*\"|[A-Za-z_0-9']+|\s+|[-=!<>+*/.]+|[^\s\w]")
-WORDS = (
-    "fn par seq new let if else return anchor instr inout const and or not true false inf nan where assume combine schedule static "
-    "fully for in reduce injective monotone stride align identity f32 i32 i64 bf16 bool 0 1 -1 2 7 64 4096 2147483647 1.5 "
-    "9223372036854775807 ( ) [ ] { } , : = += -= *= max= min= + - * / % ** | .. -> == != < <= > >= # ; 'label i j k n m x y "
-    "min max abs select reshape transpose pad split merge reorder bind stage vectorize unroll pipeline tile #block #atomic é \n"
-).split(" ")
+WORDS = re.findall(
+    r"\S+",
+    """fn par seq new let if else return anchor instr inout const and or not true false inf nan where assume combine
+    schedule static fully
+    for in reduce injective monotone stride align identity f32 i32 i64 bf16 bool 0 1 -1 2 7 64 4096 2147483647 1.5
+    9223372036854775807 ( ) [ ] { } , : = += -= *= max= min= + - * / % ** | .. -> == != < <= > >= # ; 'label i j k n m x y
+    min max abs select reshape transpose pad split merge reorder bind stage vectorize unroll pipeline tile #block #atomic é""",
+)
 SECONDS = 10
 """Of processor time that one mutant may take."""
 BYTES = 1 << 30
@@ -110,5 +112,6 @@ if __name__ == "__main__":
     found = 0
     for failure in limited(int(sys.argv[1]), int(sys.argv[2])):
         found += 1
-        print(failure, flush=True)
+        sys.stdout.write(f"{failure}\n")
+        sys.stdout.flush()
     sys.exit(found > 0)

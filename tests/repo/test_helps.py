@@ -7,6 +7,7 @@ help cannot say one thing and propose another: what it proposes is in its words,
 from __future__ import annotations
 
 import re
+
 import pytest
 from tests.checks.test_wrong import CASES as CHECKED
 from tests.frontend.cases import read
@@ -30,7 +31,7 @@ def programs() -> dict[str, str]:
     found |= {
         f"schedules: {name}": f"{schedules.PROGRAMS[of]}schedule f {{\n{said}}}\n" for name, (of, said, _) in SCHEDULED.items()
     }
-    return found | {f"page: {code}": text for code, text in EXAMPLES.items()}
+    return found | {f"page: {code}": str(text) for code, text in EXAMPLES.items()}
 
 
 PROGRAMS = programs()

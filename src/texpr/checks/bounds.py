@@ -94,7 +94,7 @@ def _out_of_bounds(subject: Subject, access: Access, position: int, witness: Wit
 
 
 def _offers(subject: Subject, access: Access, witness: Witness | None = None) -> Iterator[Offer]:
-    """Promises with which an index may be in bounds: that sizes which are 0 in a counterexample are not, that divisors divide."""
+    """Promises with which an index may be in bounds: that sizes are not 0, as in a witness, and that divisors divide."""
     function = subject.function
     named = [value for pair in zip(access.load.index, access.buffer.shape, strict=True) for value in pair]
     named += [loop.extent for loop in access.instance.loops]
@@ -137,7 +137,8 @@ def _unbounded(subject: Subject, access: Access, position: int) -> Diagnostic | 
         if hidden.sym in index.syms() and hidden.free and not hidden.widened and not _guarded(access, hidden):
             advice = "guard the access with `if`, or clamp the value with `min` and `max`"
             offers: tuple[Offer, ...] = ()
-            if hidden.source is not None and extent.syms() <= {*subject.function.sizes, *(s for s, _ in subject.function.consts)}:
+            sizes = {*subject.function.sizes, *(s for s, _ in subject.function.consts)}
+            if hidden.source is not None and extent.syms() <= sizes:
                 table = hidden.source.buffer
                 said = f"if the data promise it, say `assume {table.name} in 0..{text(extent)}`"
                 offers = tuple(promised(subject.function, InRange(table, ZERO, extent), said))

@@ -13,9 +13,9 @@ from texpr.ir.value import Buffer, Index
 from texpr.ir.value import walk as walk_value
 from texpr.presburger.formula import Eq, Formula, Ge, between, compare, conj, equal
 from texpr.presburger.raw import Undecided
+from texpr.relation.data import told
 from texpr.relation.dependence import comparable, extended_syms
 from texpr.relation.facts import facts_of, in_loop, known, never_negative
-from texpr.relation.data import told
 from texpr.relation.model import Access, Frame
 from texpr.support.diagnostic import Diagnostic, Note, Offer
 from texpr.support.record import Record
@@ -142,10 +142,9 @@ def _expressions(subject: Subject) -> Iterator[_Written]:
     for instance in subject.model.instances:
         for value in subject.values_of(instance):
             for node in walk_value(value):
-                if isinstance(node, Index):
-                    if any(True for _ in _divisors(node.expr)):
-                        dims, around = subject.around(instance, node.expr)
-                        yield _Written(node.expr, statement(instance), instance.known, around, dims)
+                if isinstance(node, Index) and any(True for _ in _divisors(node.expr)):
+                    dims, around = subject.around(instance, node.expr)
+                    yield _Written(node.expr, statement(instance), instance.known, around, dims)
 
 
 def _divisors(value: Expr) -> Iterator[Expr]:

@@ -1,7 +1,7 @@
 """Helps for what is wrong or undecided: promises and changes of loops, tried on the function before they are given.
 
-A rule offers what might help, best first, as a change of the function with its text; `tried` keeps the first with which the rule
-no longer finds the same.
+A rule offers what might help, best first, as a change of the function with its text; `tried` keeps the first with which the
+rule no longer finds the same.
 """
 
 from __future__ import annotations
@@ -31,9 +31,7 @@ def where(function: Function, *facts: tuple[Expr, str, int], help: str = "add") 
     if facts and all(value.syms() and value.syms() <= known for value, _, _ in facts):
         text = "where " + ", ".join(f"{value} {op} {number}" for value, op, number in facts)
         clauses = tuple(Compare(op, value, expr(number)) for value, op, number in facts)
-        yield Offer(
-            Proposal(f'{help} "{text}"', Clause(text)), lambda given: replace(given, where=(*given.where, *clauses))
-        )
+        yield Offer(Proposal(f'{help} "{text}"', Clause(text)), lambda given: replace(given, where=(*given.where, *clauses)))
 
 
 def promised(function: Function, assume: Assume, help: str) -> Iterator[Offer]:

@@ -34,6 +34,7 @@ RULES: tuple[Rule, ...] = (
     integers,
 )
 
+
 def check(function: Function) -> tuple[Diagnostic, ...]:
     """What is wrong with `function` (E04) and what cannot be decided (E05), in the order of the text.
 
@@ -54,7 +55,8 @@ def check(function: Function) -> tuple[Diagnostic, ...]:
 def _found(rule: Rule, function: Function) -> list[Diagnostic]:
     """What a rule finds, with the second chance of what is undecided; and what a promise or a `reduce` is refused for."""
     subject = Subject(function)
-    diagnostics = [*rule(subject), *(found for other in (satisfiable, reductions) if other is not rule for found in other(subject))]
+    others = (other for other in (satisfiable, reductions) if other is not rule)
+    diagnostics = [*rule(subject), *(found for other in others for found in other(subject))]
     return _second_chance(rule, function, diagnostics) if any(d.code.startswith("E05") for d in diagnostics) else diagnostics
 
 

@@ -112,7 +112,7 @@ def _subscript(value: Expr | int) -> str:
 
 
 def text(value: Expr, access: Access | None = None, data: Iterable[Hidden] = ()) -> str:
-    """An expression with names as the user wrote them; the data-dependent symbols of `access`, or `data`, as the loads they are."""
+    """An expression with names as the user wrote them; data-dependent symbols, of `access` or `data`, as the loads they are."""
     hidden = {h.sym: Sym(hidden_text(h)) for h in (data if access is None else access.hidden)}
     bases = Counter(s.base for s in value.syms())
     plain = {s: Sym(s.base) if bases[s.base] == 1 else s for s in value.syms()}

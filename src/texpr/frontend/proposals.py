@@ -34,6 +34,6 @@ def _helps(found: Diagnostic, text: str, read: Callable[[str], object]) -> bool:
         read(text)
     except TexprError as raised:
         assert found.span is not None
-        at = found.span.start
-        return all(d.code != found.code or d.span is None or not at <= d.span.start <= found.span.end for d in raised.diagnostics)
+        place = range(found.span.start, found.span.end + 1)
+        return not any(d.code == found.code and d.span is not None and d.span.start in place for d in raised.diagnostics)
     return True

@@ -88,7 +88,9 @@ def _joined(index: tuple[Expr, ...], shape: tuple[Expr, ...], together: Sequence
     for d in reversed(together):
         rest, first = index[d + 1].as_atom, index[d].as_atom
         assert isinstance(rest, Mod)
-        number = rest.num % (first.den * rest.den) if isinstance(first, Mod) and index[d] is not rest.num // rest.den else rest.num
+        number = rest.num
+        if isinstance(first, Mod) and index[d] is not rest.num // rest.den:
+            number = number % (first.den * rest.den)
         index = (*index[:d], number, *index[d + 2 :])
         shape = (*shape[:d], shape[d] * shape[d + 1], *shape[d + 2 :])
     return View(index, shape)

@@ -62,8 +62,9 @@ class Instance(Record, eq=False, dict=True):
     """A computing statement with its ancestors, outermost first.
 
     `number` counts instances in textual order. `context` is the formula of the domain over the loops' and `hidden` symbols
-    (the integer `let`s that it needs, of all `lets` that it may use); `facts` are expressions known to be ≥ 0 there, products of sizes kept. Not `exact`
-    if the statement may not run at some point of it: under a condition on data, or one that is not `affine`.
+    (the integer `let`s that it needs, of all `lets` that it may use); `facts` are expressions known to be ≥ 0 there, products
+    of sizes kept. Not `exact` if the statement may not run at some point of it: under a condition on data, or one that is not
+    `affine`.
     """
 
     number: int

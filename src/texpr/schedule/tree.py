@@ -67,7 +67,7 @@ def loops(body: Body) -> tuple[ir.Loop, ...]:
 
 
 def called(name: str, body: Body) -> tuple[ir.Loop, ...]:
-    """The loops that `name` stands for: `i'1` the one of that very name, `i'0` the first that is called `i`, `i` all of them."""
+    """The loops that `name` stands for: `i'1` the one of that very name, `i'0` the first that is called `i`, `i` all."""
     every = loops(body)
     if "'" in name:
         very = name.removesuffix("'0")

@@ -221,9 +221,7 @@ def _assumption(assume: Assume, scope: Scope) -> Iterator[str]:
             yield f"int {first} = 1;"
             test = f"if (!{first} && {value} < {most}) return {ASSUMPTION_FAILS.macro};"
             keep = [f"{most} = {value};", f"{first} = 0;"]
-            yield from _each(
-                assume.buffer, scope, lambda element: [f"texpr_wide const {value} = {element};", test, *keep]
-            )
+            yield from _each(assume.buffer, scope, lambda element: [f"texpr_wide const {value} = {element};", test, *keep])
         case _:
             assert_never(assume)
 

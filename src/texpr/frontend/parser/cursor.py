@@ -137,7 +137,8 @@ class Cursor:
         if text.startswith(("//", "/*")):
             span = Span(self.tokens.source, self.span.start, self.span.start + 2)
             message = f"`{text[:2]}` does not start a comment"
-            self.refuse("E0111", span, message, help=Proposal("comments start with `--`; integer `/` already floors", Edit("--")))
+            help = Proposal("comments start with `--`; integer `/` already floors", Edit("--"))
+            self.refuse("E0111", span, message, help=help)
         if text in FOREIGN:
             word = _WORDS.get(text)
             help = FOREIGN[text] if word is None else Proposal(FOREIGN[text], Edit(f" {word} "))

@@ -138,7 +138,8 @@ def _primary(cursor: Cursor) -> Exp:
         case "(":
             return _parenthesised(cursor)
         case "." if cursor.peek() == "int":
-            cursor.refuse("E0104", span, "a number starts with a digit", help=Proposal(f"write `0.{cursor.peek_text()}`", Edit("0…")))
+            help = Proposal(f"write `0.{cursor.peek_text()}`", Edit("0…"))
+            cursor.refuse("E0104", span, "a number starts with a digit", help=help)
         case _:
             cursor.expected("an expression")
 
@@ -190,8 +191,10 @@ def number(cursor: Cursor) -> Number:
     else:
         value = float(text)
         if value == float("inf"):
-            cursor.refuse("E0104", span, "the number is larger than f64 can hold", help=Proposal("write `inf` for infinity", Edit("inf")))
+            help = Proposal("write `inf` for infinity", Edit("inf"))
+            cursor.refuse("E0104", span, "the number is larger than f64 can hold", help=help)
     cursor.advance()
     if cursor.kind == "." and not cursor.starts_line():
-        cursor.refuse("E0104", span.to(cursor.span), "a digit stands on each side of a decimal point", help=Proposal(f"write `{text}.0`", Edit(f"{text}.0")))
+        help = Proposal(f"write `{text}.0`", Edit(f"{text}.0"))
+        cursor.refuse("E0104", span.to(cursor.span), "a digit stands on each side of a decimal point", help=help)
     return Number(value, span)

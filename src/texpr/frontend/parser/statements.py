@@ -309,7 +309,8 @@ def _return(cursor: Cursor) -> Return:
 
 def _bind_or_call(cursor: Cursor) -> Bind | CallStatement:
     start = cursor.at
-    if cursor.text == "for" and cursor.peek() == "(" and cursor.peek(2) == "name" and cursor.peek(3) in ("name", "="):  # as in C
+    ahead = [cursor.peek(n) for n in (1, 2, 3)]
+    if cursor.text == "for" and ahead[:2] == ["(", "name"] and ahead[2] in ("name", "="):  # as in C
         cursor.expected("a statement", help=meant(cursor.text, ()))
     target = expression(cursor)
     if isinstance(target, Name) and cursor.kind in ("name", "number") and cursor.peek() != "=":  # that would be an update
