@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from texpr.affine.expr import Expr, Sym, expr
-from texpr.affine.ranges import LARGEST_SIZE, Interval, interval
+from texpr.affine.ranges import Interval, interval
 from texpr.affine.simplify import Simplifier
 from texpr.ir.program import Anchor, Bind, Function, If, Instruction, Let, New, Par, Seq, Stmt, Update
 from texpr.ir.value import Buffer, Load, Op, Value, operands
@@ -18,6 +18,7 @@ from texpr.relation.delinearise import Subscripts, View, views
 from texpr.relation.facts import facts_of, known, remainder
 from texpr.relation.model import Ancestor, Branch, Computing, Draft, Frame, Instance, Model
 from texpr.relation.opaque import Opaque
+from texpr.support.limits import LARGEST_SIZE
 from texpr.support.record import Mutable, Record, field, replace
 
 
