@@ -14,8 +14,14 @@ help:                    ## this list
 run: .venv/.run          ## the demo: one program checked, compiled, run on the CPU and as emulated CUDA
 	@$(BIN)/python examples/demo.py
 
-test: check              ## the checks and the short test suite (≤ 15 minutes)
-	$(PYTEST) -m "not long" --forbid-skips
+test: .venv/.dev         ## the checks beside the short test suite, and how long that took
+	@start=$$(date +%s); mkdir -p .cache; \
+	make --no-print-directory check >.cache/check.log 2>&1 & checks=$$!; \
+	trap 'kill $$checks 2>/dev/null' INT TERM; \
+	$(PYTEST) -m "not long" --forbid-skips; tests=$$?; \
+	wait $$checks; checked=$$?; cat .cache/check.log; \
+	took=$$(($$(date +%s) - start)); printf 'make test: %d min %d s\n' $$((took / 60)) $$((took % 60)); \
+	exit $$((tests || checked))
 
 check: .venv/.dev        ## ruff, pyright, the order of imports, sizes of files
 	$(BIN)/ruff check $(SOURCES)
@@ -46,7 +52,7 @@ lock: .venv/.dev         ## renew the lock files from pyproject.toml (needs the 
 	@.ci/lock $(BIN)/uv
 
 clean:                   ## remove the environment and every cache
-	rm -rf .venv build dist out .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .cache build dist out .pytest_cache .ruff_cache .hypothesis
 
 .venv/.run: requirements.lock pyproject.toml
 	@.ci/venv run

@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from texpr.cli import settle
+
 LISTED = Path(__file__).with_name("skips.txt")
+
+CACHE, MOST = Path(__file__).parents[1] / ".cache" / "emulator", 1 << 30
+"""Where compiled kernels are kept between runs, and how many bytes of them."""
 
 settings.register_profile("texpr", deadline=None, print_blob=True)
 settings.load_profile("texpr")
@@ -18,6 +23,27 @@ settings.load_profile("texpr")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--forbid-skips", action="store_true", help="a skipped test fails unless tests/skips.txt lists it")
     parser.addoption("--update-golden", action="store_true", help="rewrite golden files with what was produced")
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded stays: searching for garbage as often as Python does took a tenth of the time."""
+    settle()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """One process, when its workers are done, forgets the kernels that were compiled first, where there are too many."""
+    if not hasattr(session.config, "workerinput"):
+        bound(CACHE, MOST)
+
+
+def bound(folder: Path, most: int) -> None:
+    """Removes the oldest files of a folder, so that no more than so many bytes are left."""
+    files = sorted((path for path in folder.rglob("*") if path.is_file()), key=lambda path: path.stat().st_mtime, reverse=True)
+    kept = 0
+    for path in files:
+        kept += path.stat().st_size
+        if kept > most:
+            path.unlink()
 
 
 def allowed_skips(text: str) -> tuple[str, ...]:

@@ -30,7 +30,8 @@ from texpr.runtime.memory import aligned_empty
 from texpr.support.record import Mutable, field
 
 Array = NDArray[Any]
-WORK = Path(__file__).parents[2] / "build" / "emulator"
+WORK = Path(__file__).parents[2] / ".cache" / "emulator"
+"""Kernels by their content; `tests/conftest.py` bounds it."""
 
 
 @cache

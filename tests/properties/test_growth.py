@@ -8,7 +8,7 @@ from tests.steps import growth, pairs, steps
 
 from texpr import driver
 
-TWICE = 2.3
+TWICE = 2.5
 """Of a text twice as long: what compares each statement with each other has four times as many steps."""
 
 
