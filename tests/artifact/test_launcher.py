@@ -99,6 +99,26 @@ def test_null_and_misaligned_pointers(loaded: Launcher, log: Log) -> None:
     assert log.lines() == []
 
 
+def test_every_pointer_may_be_null(make_launcher: Make, log: Log) -> None:
+    """The place for the bytes of a workspace, each array in turn, and a workspace that is not needed, which may be anything."""
+    launcher = make_launcher([sweep()])
+    assert launcher.load() == 0
+    sizes = (ctypes.c_int64(100), ctypes.c_int64(3))
+    assert launcher.entry("_workspace_bytes")(*sizes, None) == NULL
+    u, workspace = arrays(400, 1024)
+    log.lines()
+    assert launcher(None, 100, 3, workspace=workspace) == launcher.validate(None, 100, 3) == NULL
+    assert log.lines() == [] and launcher(u, 100, 3) == NO_WORKSPACE and launcher.unload() == 0
+    launcher = make_launcher([saxpy()])
+    assert launcher.load() == 0
+    given = arrays(400, 400, 400)
+    for at in range(3):
+        without = [None if which == at else address for which, address in enumerate(given)]
+        assert launcher(2.0, *without, 100) == launcher.validate(2.0, *without, 100) == NULL
+    assert launcher.entry("_workspace_bytes")(ctypes.c_int64(100), None) == NULL
+    assert launcher(2.0, *given, 100, workspace=4) == 0 and launcher.unload() == 0
+
+
 def test_an_alignment_that_the_text_promises(make_launcher: Make, log: Log) -> None:
     launcher = make_launcher([gather()])
     assert launcher.load() == 0

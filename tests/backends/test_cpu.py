@@ -91,6 +91,17 @@ def test_saxpy(built: dict[str, Built], size: int) -> None:
     assert np.array_equal(z, 3 * x + y)
 
 
+def test_every_pointer_may_be_null(built: dict[str, Built]) -> None:
+    x, y, z = (_floats(10) for _ in range(3))
+    for verb in ("", "_validate"):
+        for given in ((None, y, z), (x, None, z), (x, y, None)):
+            assert built["saxpy"](3.0, *given, 10, verb=verb) == status.NULL_POINTER.code
+        assert built["saxpy"](3.0, None, None, None, 0, verb=verb) == 0
+    for name, sizes in (("saxpy", (10,)), ("heat", (10, 10, 3))):
+        entry = getattr(built[name].library, f"texpr_{name}_workspace_bytes")
+        assert entry(*map(_given, sizes), None) == status.NULL_POINTER.code
+
+
 def test_rows(built: dict[str, Built]) -> None:
     A, s = _floats(7, 1003), np.ones(7, np.float32)
     assert built["rows"](A, s, 7, 1003) == 0

@@ -13,7 +13,7 @@ import pytest
 from texpr.cli import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "artifact.md"
-BLOCK = re.compile(r"^```(?P<kind>\w+)( \S+)?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(?P<kind>\w+( emulated\.c)?)( \S+)?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCKS = {found["kind"]: found["text"] for found in BLOCK.finditer(PAGE.read_text(encoding="utf-8"))}
 MANIFEST = '[package]\nname = "app"\nversion = "0.1.0"\nedition = "2021"\n\n'
 
@@ -51,6 +51,22 @@ def test_from_c(artifact: Path, tmp_path: Path) -> None:
     run([cmake, "-S", ".", "-B", "build", f"-DCMAKE_PREFIX_PATH={artifact}"], tmp_path)
     run([cmake, "--build", "build"], tmp_path)
     assert run([tmp_path / "build" / "app"], tmp_path) == "fine: 10 20 30\n"
+
+
+def test_without_a_gpu(tmp_path: Path) -> None:
+    """Memory of the program's own is an illegal address, until the emulator is told of it."""
+    cmake = tool("cmake")
+    (tmp_path / "scale.te").write_text(BLOCKS["te"], encoding="utf-8")
+    if main(["build", str(tmp_path / "scale.te"), "--for", "sm_90a", "-o", str(tmp_path / "out")]) != 0:
+        pytest.skip("no nvcc")
+    (tmp_path / "main.c").write_text(BLOCKS["c emulated.c"], encoding="utf-8")
+    linked = "texpr::scale texpr_scale_emulator"
+    assert linked in PAGE.read_text(encoding="utf-8")
+    lists = BLOCKS["cmake"].replace("app C)", "app C CXX)").replace("texpr::scale", linked)
+    (tmp_path / "CMakeLists.txt").write_text(lists, encoding="utf-8")
+    run([cmake, "-S", ".", "-B", "build", f"-DCMAKE_PREFIX_PATH={tmp_path / 'out'}", "-DTEXPR_EMULATE=ON"], tmp_path)
+    run([cmake, "--build", "build"], tmp_path)
+    assert run([tmp_path / "build" / "app"], tmp_path) == BLOCKS["text"]
 
 
 def test_from_rust(artifact: Path, tmp_path: Path) -> None:

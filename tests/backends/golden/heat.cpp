@@ -90,6 +90,7 @@ static texpr_status texpr_heat_check(float const *A, float *now, int64_t M, int6
 }
 
 static texpr_status texpr_heat_memory(int64_t M, int64_t N, int64_t T, uint64_t *texpr_result) {
+    if (texpr_result == nullptr) return TEXPR_NULL_POINTER;
     if (M < 0 || M > 2147418112) return TEXPR_BAD_SIZE;
     if (N < 0 || N > 2147418112) return TEXPR_BAD_SIZE;
     if (T < 0 || T > 2147418112) return TEXPR_BAD_SIZE;

@@ -89,6 +89,7 @@ static texpr_status texpr_matmul_check(float const *A, float const *B, float *C,
 }
 
 static texpr_status texpr_matmul_memory(int64_t M, int64_t N, int64_t K, uint64_t *texpr_result) {
+    if (texpr_result == nullptr) return TEXPR_NULL_POINTER;
     if (M < 0 || M > 2147418112) return TEXPR_BAD_SIZE;
     if (N < 0 || N > 2147418112) return TEXPR_BAD_SIZE;
     if (K < 0 || K > 2147418112) return TEXPR_BAD_SIZE;

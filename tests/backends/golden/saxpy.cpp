@@ -62,6 +62,7 @@ static texpr_status texpr_saxpy_check(float a, float const *x, float const *y, f
 }
 
 static texpr_status texpr_saxpy_memory(int64_t N, uint64_t *texpr_result) {
+    if (texpr_result == nullptr) return TEXPR_NULL_POINTER;
     if (N < 0 || N > 2147418112) return TEXPR_BAD_SIZE;
     texpr_wide const texpr_total = 0;
     if (texpr_total > TEXPR_MOST_BYTES) return TEXPR_BAD_SIZE;

@@ -16,7 +16,16 @@ from texpr.backends.c.checks import argument_checks, bytes_text, condition_text,
 from texpr.backends.c.index import index_text, integer_text
 from texpr.backends.c.names import Taken
 from texpr.backends.c.scope import Scope
-from texpr.backends.c.status import ASSUMPTION_FAILS, BAD_SIZE, MISALIGNED, NO_MEMORY, NO_WORKSPACE, OK, UNSUPPORTED_DEVICE
+from texpr.backends.c.status import (
+    ASSUMPTION_FAILS,
+    BAD_SIZE,
+    MISALIGNED,
+    NO_MEMORY,
+    NO_WORKSPACE,
+    NULL_POINTER,
+    OK,
+    UNSUPPORTED_DEVICE,
+)
 from texpr.backends.c.text import Binds, Text
 from texpr.backends.c.types import C_NAMES, PUBLIC_NAMES
 from texpr.backends.c.value import element_text
@@ -89,6 +98,7 @@ class _Entry(Record):
 
     def _memory(self) -> Iterator[str]:
         """Bytes of workspace; the sizes' checks come first, so that the sum is exact."""
+        yield f"if (texpr_result == nullptr) return {NULL_POINTER.macro};"
         yield from size_checks(self.plan)
         scope = self._scope()[0]
         total = " + ".join(f"texpr_aligned({bytes_text(buffer, scope)})" for buffer in self.plan.workspace)

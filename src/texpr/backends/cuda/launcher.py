@@ -16,6 +16,7 @@ from texpr.backends.c.body import INDENT
 from texpr.backends.c.checks import argument_checks, argument_scope, bytes_text, condition_text, size_checks
 from texpr.backends.c.index import index_text
 from texpr.backends.c.scope import Scope
+from texpr.backends.c.status import NULL_POINTER
 from texpr.backends.c.text import Binds, comment, string
 from texpr.backends.cuda.tensors import tensor_text
 from texpr.backends.cuda.together import blocks_text, most_lines
@@ -317,7 +318,7 @@ def _dispatch(plans: Sequence[Plan], names: Sequence[str]) -> list[str]:
 
 def _most(plans: Sequence[Plan], names: Sequence[str]) -> list[str]:
     """The most that any variant needs: who asks need not know which device the call will run on."""
-    lines = ["uint64_t tx_needed = 0;", "*tx_result = 0;"]
+    lines = [f"if (tx_result == NULL) return {NULL_POINTER.macro};", "uint64_t tx_needed = 0;", "*tx_result = 0;"]
     for number in range(len(plans)):
         lines.append(f"TEXPR_TRY(tx_workspace_{number}({_listed((*names, '&tx_needed'))}));")
         lines.append("if (tx_needed > *tx_result) *tx_result = tx_needed;")

@@ -479,7 +479,8 @@ static inline texpr_status tx_encode(struct tx_launch const *launch, int dry, st
 static inline texpr_wide tx_aligned(texpr_wide bytes) { return bytes <= 0 ? 0 : (bytes + 255) / 256 * 256; }
 
 static inline texpr_status tx_check_workspace(void const *workspace, uint64_t needed) {
-    if (needed > 0 && workspace == NULL) return TEXPR_NO_WORKSPACE;
+    if (needed == 0) return TEXPR_OK;
+    if (workspace == NULL) return TEXPR_NO_WORKSPACE;
     return (uintptr_t)workspace % 256 == 0 ? TEXPR_OK : TEXPR_MISALIGNED;
 }
 

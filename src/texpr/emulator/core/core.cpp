@@ -77,6 +77,8 @@ static bool fits(Dim grid, Dim block, Dim cluster) {
 /* Runs a grid; gives a code of the CUDA driver. The caller has the lock. */
 static int launch(const Function &function, Dim grid, Dim block, Dim cluster, unsigned long long shared, void **arguments) {
     if (!fits(grid, block, cluster)) return INVALID_VALUE;
+    for (unsigned at = 0; at < function.kernel->parameter_count; ++at)
+        if (!arguments || !arguments[at]) return INVALID_VALUE;
     if (block.x * block.y * block.z > MOST_THREADS) return OUT_OF_RESOURCES;
     if (machine.core.current) return LAUNCH_FAILED; /* from within a kernel */
     connect();
@@ -112,6 +114,7 @@ using namespace tx_emu;
 /* Sets an option of all later launches: "seed" (−1: in order, −2: lockstep, else random by that seed), "detect", "count", "fail"
    (whether a launch in which a fault is found fails), "capability" (90 for 9.0). 1 where there is no such option. */
 TX_API int tx_emu_set(const char *name, long long value) {
+    if (!name) return INVALID_VALUE;
     std::lock_guard<std::mutex> lock(one_at_a_time);
     std::string option = name;
     Options &options = machine.options;
@@ -126,15 +129,18 @@ TX_API int tx_emu_set(const char *name, long long value) {
     return DONE;
 }
 
-/* Lets kernels touch memory of the host: all of it written already, or none. Memory inside other memory may be registered. */
+/* Lets kernels touch memory of the host: all of it written already, or none. Memory inside other memory may be registered. `name`
+   is for reports; null: none. */
 TX_API int tx_emu_register(void *pointer, std::size_t bytes, const char *name) {
+    if (!pointer && bytes > 0) return INVALID_VALUE;
     std::lock_guard<std::mutex> lock(one_at_a_time);
-    memory.add(pointer, bytes, name, true);
+    memory.add(pointer, bytes, name ? name : "", true);
     return DONE;
 }
 TX_API int tx_emu_register_unwritten(void *pointer, std::size_t bytes, const char *name) try {
+    if (!pointer && bytes > 0) return INVALID_VALUE;
     std::lock_guard<std::mutex> lock(one_at_a_time);
-    memory.add(pointer, bytes, name, false);
+    memory.add(pointer, bytes, name ? name : "", false);
     return DONE;
 } catch (const std::bad_alloc &) {
     return OUT_OF_MEMORY;
@@ -173,6 +179,7 @@ TX_API void tx_emu_clear_counts(void) {
 /* Names a parameter of a kernel, for reports. `function` is what cuModuleGetFunction gave. */
 TX_API int tx_emu_name_argument(Function *function, unsigned at, const char *name) {
     std::lock_guard<std::mutex> lock(one_at_a_time);
+    if (!function || !name) return INVALID_VALUE;
     if (at >= function->kernel->parameter_count) return INVALID_VALUE;
     function->names.resize(function->kernel->parameter_count);
     function->names[at] = name;
@@ -181,6 +188,7 @@ TX_API int tx_emu_name_argument(Function *function, unsigned at, const char *nam
 
 /* {"checked": …, "parameters": [[kind, bytes], …]} */
 TX_API std::size_t tx_emu_signature(const Function *function, char *buffer, std::size_t capacity) {
+    if (!function) return give("", buffer, capacity);
     const Kernel &kernel = *function->kernel;
     std::string text = std::string("{\"checked\":") + (kernel.checked ? "true" : "false") + ",\"parameters\":[";
     for (unsigned at = 0; at < kernel.parameter_count; ++at) {
@@ -194,6 +202,7 @@ TX_API std::size_t tx_emu_signature(const Function *function, char *buffer, std:
 /* cuLaunchKernel with clusters, and as much shared memory as the kernel likes. `shape`: grid, block and cluster, nine numbers. */
 TX_API int tx_emu_launch(const Function *function, const unsigned *shape, void **arguments) {
     std::lock_guard<std::mutex> lock(one_at_a_time);
+    if (!function || !shape) return INVALID_VALUE;
     Dim grid{shape[0], shape[1], shape[2]}, block{shape[3], shape[4], shape[5]}, cluster{shape[6], shape[7], shape[8]};
     return launch(*function, grid, block, cluster, ~0ull, arguments);
 }

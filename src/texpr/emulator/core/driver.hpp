@@ -25,13 +25,16 @@ static bool initialized = false;
 static char the_context, the_stream;
 static thread_local void *current_context = nullptr;
 
+/* Whether one of the pointers that a caller must give is null: CUDA_ERROR_INVALID_VALUE then, as from CUDA's own driver. */
+template <class... T> static bool lacks(const T *...given) { return ((given == nullptr) || ...); }
+
 static int usable() { return !initialized ? NOT_INITIALIZED : !current_context ? INVALID_CONTEXT : DONE; }
 
 static int copy(void *to, const void *from, std::size_t bytes, const void *device) {
     if (int code = usable()) return code;
     std::lock_guard<std::mutex> lock(one_at_a_time);
     if (bytes == 0) return DONE;
-    if (!memory.has(device, bytes)) return INVALID_VALUE;
+    if (lacks(to, from) || !memory.has(device, bytes)) return INVALID_VALUE;
     std::memmove(to, from, bytes);
     if (to == device) memory.mark(to, bytes);
     return DONE;
@@ -45,10 +48,12 @@ TX_API int cuInit(unsigned flags) {
     return DONE;
 }
 TX_API int cuDriverGetVersion(int *version) {
+    if (lacks(version)) return INVALID_VALUE;
     *version = 12080;
     return DONE;
 }
 TX_API int cuGetErrorString(int code, const char **text) {
+    if (lacks(text)) return INVALID_VALUE;
     switch (code) {
     case DONE: *text = "no error"; return DONE;
     case INVALID_VALUE: *text = "invalid argument"; return DONE;
@@ -70,20 +75,23 @@ TX_API int cuGetErrorString(int code, const char **text) {
 /* ---- device and context ------------------------------------------------------------------------------------------------- */
 
 TX_API int cuDeviceGetCount(int *count) {
+    if (lacks(count)) return INVALID_VALUE;
     *count = 1;
     return initialized ? DONE : NOT_INITIALIZED;
 }
 TX_API int cuDeviceGet(int *device, int ordinal) {
     if (!initialized) return NOT_INITIALIZED;
+    if (lacks(device)) return INVALID_VALUE;
     *device = 0;
     return ordinal == 0 ? DONE : INVALID_DEVICE;
 }
 TX_API int cuDeviceGetName(char *name, int length, int device) {
-    if (device != 0 || length <= 0) return device != 0 ? INVALID_DEVICE : INVALID_VALUE;
+    if (device != 0 || length <= 0 || lacks(name)) return device != 0 ? INVALID_DEVICE : INVALID_VALUE;
     std::snprintf(name, (std::size_t)length, "texpr emulator");
     return DONE;
 }
 TX_API int cuDeviceTotalMem_v2(std::size_t *bytes, int device) {
+    if (lacks(bytes)) return INVALID_VALUE;
     *bytes = (std::size_t)64 << 30;
     return device == 0 ? DONE : INVALID_DEVICE;
 }
@@ -92,6 +100,7 @@ TX_API int cuDeviceTotalMem_v2(std::size_t *bytes, int device) {
 TX_API int cuDeviceGetAttribute(int *value, int attribute, int device) {
     if (!initialized) return NOT_INITIALIZED;
     if (device != 0) return INVALID_DEVICE;
+    if (lacks(value)) return INVALID_VALUE;
     switch (attribute) {
     case 1: case 2: case 3: *value = (int)MOST_THREADS; break; /* MAX_THREADS_PER_BLOCK, MAX_BLOCK_DIM_X, _Y */
     case 4: *value = 64; break;                                /* MAX_BLOCK_DIM_Z */
@@ -116,11 +125,13 @@ TX_API int cuDeviceGetAttribute(int *value, int attribute, int device) {
 
 TX_API int cuDevicePrimaryCtxRetain(void **context, int device) {
     if (!initialized) return NOT_INITIALIZED;
+    if (lacks(context)) return INVALID_VALUE;
     *context = &the_context;
     return device == 0 ? DONE : INVALID_DEVICE;
 }
 TX_API int cuDevicePrimaryCtxRelease_v2(int device) { return device == 0 ? DONE : INVALID_DEVICE; }
 TX_API int cuCtxGetCurrent(void **context) {
+    if (lacks(context)) return INVALID_VALUE;
     *context = current_context;
     return initialized ? DONE : NOT_INITIALIZED;
 }
@@ -131,6 +142,7 @@ TX_API int cuCtxSetCurrent(void *context) {
     return DONE;
 }
 TX_API int cuCtxGetDevice(int *device) {
+    if (lacks(device)) return INVALID_VALUE;
     *device = 0;
     return usable();
 }
@@ -139,6 +151,7 @@ TX_API int cuCtxSynchronize(void) { return usable(); }
 /* ---- streams ------------------------------------------------------------------------------------------------------------ */
 
 TX_API int cuStreamCreate(void **stream, unsigned) {
+    if (lacks(stream)) return INVALID_VALUE;
     *stream = &the_stream;
     return usable();
 }
@@ -150,7 +163,7 @@ TX_API int cuStreamQuery(void *) { return usable(); }
 
 TX_API int cuMemAlloc_v2(void **pointer, std::size_t bytes) try {
     if (int code = usable()) return code;
-    if (bytes == 0) return INVALID_VALUE;
+    if (bytes == 0 || lacks(pointer)) return INVALID_VALUE;
     std::lock_guard<std::mutex> lock(one_at_a_time);
     *pointer = memory.allocate(bytes);
     if (bytes <= (std::size_t)64 << 20) std::memset(*pointer, 0xff, bytes); /* more would cost real pages */
@@ -192,6 +205,7 @@ TX_API int cuModuleLoadData(Module **module, const void *image) {
     if (int code = usable()) return code;
     static const char magic[] = "TEXPR-EMULATED";
     auto text = static_cast<const char *>(image);
+    if (lacks(module)) return INVALID_VALUE;
     if (!text || std::strncmp(text, magic, sizeof magic) != 0) return INVALID_IMAGE;
     const char *path = text + sizeof magic;
     void *library = dlopen(*path ? path : nullptr, RTLD_NOW | RTLD_LOCAL);
@@ -210,7 +224,7 @@ TX_API int cuModuleUnload(Module *module) {
 }
 TX_API int cuModuleGetFunction(Function **function, Module *module, const char *name) {
     if (int code = usable()) return code;
-    if (!module || !name) return INVALID_VALUE;
+    if (lacks(function, module, name)) return INVALID_VALUE;
     auto kernel = static_cast<const Kernel *>(dlsym(module->library, (std::string(name) + "__emu_kernel").c_str()));
     if (!kernel) return NOT_FOUND;
     if (kernel->abi != ABI) return INVALID_IMAGE;
@@ -229,6 +243,7 @@ TX_API int cuModuleGetFunction(Function **function, Module *module, const char *
 TX_API int cuFuncGetAttribute(int *value, int attribute, const Function *function) {
     if (int code = usable()) return code;
     if (!function) return INVALID_HANDLE;
+    if (lacks(value)) return INVALID_VALUE;
     *value = attribute == 0 ? (int)MOST_THREADS : attribute == 5 || attribute == 6 ? capability : 0;
     return DONE;
 }
@@ -298,6 +313,7 @@ TX_API int cuLaunchCooperativeKernel(
 TX_API int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const Function *function, int threads, std::size_t) {
     if (int code = usable()) return code;
     if (!function) return INVALID_HANDLE;
+    if (lacks(blocks)) return INVALID_VALUE;
     *blocks = (int)BLOCKS_HELD;
     return threads > 0 && threads <= (int)MOST_THREADS ? DONE : INVALID_VALUE;
 }
@@ -322,7 +338,8 @@ static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56, "as i
 TX_API int cuLaunchKernelEx(const LaunchConfig *config, const Function *function, void **arguments, void **extra) {
     if (int code = usable()) return code;
     if (!function) return INVALID_HANDLE;
-    if (extra || config->shared_bytes > (unsigned)function->most_shared) return INVALID_VALUE;
+    if (lacks(config) || extra || config->shared_bytes > (unsigned)function->most_shared) return INVALID_VALUE;
+    if (config->attribute_count > 0 && lacks(config->attributes)) return INVALID_VALUE;
     Dim cluster{1, 1, 1};
     for (unsigned at = 0; at < config->attribute_count; ++at)
         if (config->attributes[at].id == 4) cluster = config->attributes[at].value.cluster;
