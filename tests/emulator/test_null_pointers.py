@@ -24,8 +24,8 @@ FUNCTIONS = {
     "cuTensorMapEncodeIm2col": "pi3pppppp44p111", "tx_emu_set": "sn", "tx_emu_register": "pns",
     "tx_emu_register_unwritten": "pns", "tx_emu_unregister": "p", "tx_emu_name_argument": "fis", "tx_emu_launch": "fda",
 }  # fmt: skip
-"""What each takes: `p`, memory; `m`, `f`, `s`, `a`, `c`, `d`: a module, a kernel, a name, its arguments, a launch, its shape; else
-a number: `i` 0, `n` 64 in 64 bits, a digit itself."""
+"""What each takes: `p`, memory; `m`, `f`, `s`, `a`, `c`, `d`: a module, a kernel, a name, its arguments, a launch, its shape; else a
+number: `i` 0, `n` 64 in 64 bits, a digit itself."""
 
 MAY_BE_NULL = {("tx_emu_register", 2), ("tx_emu_register_unwritten", 2), ("cuLaunchKernel", 10), ("cuLaunchKernelEx", 3)}
 
@@ -37,7 +37,7 @@ memory = ctypes.c_void_p(-(-ctypes.addressof(memory) // 64) * 64)
 module, kernel, context = (ctypes.c_void_p() for _ in range(3))
 assert library.cuInit(0) == 0
 assert library.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0 == library.cuCtxSetCurrent(context)
-given = (ctypes.c_char * 4096).from_buffer_copy(b"TEXPR-EMULATED" + bytes(1) + sys.argv[2].encode() + bytes(4096 - 15 - len(sys.argv[2].encode())))
+given = ctypes.create_string_buffer(b"TEXPR-EMULATED" + bytes(1) + sys.argv[2].encode())
 assert library.cuModuleLoadData(ctypes.byref(module), given) == 0
 assert library.cuModuleGetFunction(ctypes.byref(kernel), module, b"saxpy_0") == 0
 value = ctypes.c_longlong(0)

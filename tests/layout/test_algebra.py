@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import product
 
 import pytest
 from tests.layout import laws
@@ -13,6 +14,7 @@ from texpr.layout.coalesce import coalesce, filtered
 from texpr.layout.complement import complement
 from texpr.layout.compose import composition
 from texpr.layout.inverse import contiguous, left_inverse, nullspace, right_inverse
+from texpr.layout.text import parse_layout
 
 
 def small() -> Iterator[Layout]:
@@ -123,22 +125,48 @@ def test_composition_up_to_24() -> None:
     assert carried > 1000
 
 
-def test_a_leaf_is_refused_only_where_no_layout_would_do() -> None:
-    """None each of whose strides moves one digit; by coincidence one that moves several may do, as 2:101 for 2:3 in (2,5)."""
-    refused = 0
-    for a in firsts(12):
-        if a.flat[0].stride == 1 and all(m.stride == 100**at for at, m in enumerate(a.flat)):
-            table = numbers(a)
-            for b in layouts(12, 1, range(1, 9), least=2):
-                reached = numbers(b)
-                if max(reached) < len(table) and answer(composition, a, b) is None:
-                    refused += 1
-                    assert not laws.is_layout([table[x] for x in reached], _moves_one_digit), (a, b)
-    assert refused > 20
+def exists(a: Layout, b: Layout) -> bool:
+    """Whether some layout of the coordinates of `b` has the values A(B(c)), and B lies in A: by trying every one."""
+    table, reached = numbers(a), numbers(b)
+    if max(reached) >= len(table):
+        return False
+    lines = [[table[x] for x in numbers(Layout(leaf.size, leaf.stride))] for leaf in b.flat]
+    sums = [sum(parts) for parts in (tuple(reversed(each)) for each in product(*reversed(lines)))]
+    return sums == [table[x] for x in reached] and all(map(laws.is_layout, lines))
 
 
-def _moves_one_digit(step: int) -> bool:
-    return sum(step // 100**at % 100 > 0 for at in range(3)) < 2
+def check_refused(first: Iterable[Layout], second: list[Layout]) -> tuple[int, int]:
+    """That a composition is answered exactly where there is one; how many are, how many are not."""
+    found = [0, 0]
+    for a in first:
+        for b in second:
+            r = answer(composition, a, b)
+            found[r is None] += 1
+            assert (r is not None) == exists(a, b), (a, b)
+            assert r is None or laws.composes(a, b, r), (a, b, r)
+    return found[0], found[1]
+
+
+def test_a_composition_is_refused_only_where_there_is_none() -> None:
+    """Also where digits carry and nothing is seen of it: those of stride 0, and such as cancel."""
+    first = [*layouts(10, 2, (0, 1, 5), least=2), *(Layout((2, 2, 3), steps) for steps in product((0, 1, 7), repeat=3))]
+    answered, refused = check_refused(first, list(layouts(4, 2, (0, 1, 2, 3, 4), least=2)))
+    assert answered > 1000 and refused > 1000
+    for text in (
+        "(5,3):(0,5) o (4,):(3,)",
+        "(2,2,3):(1,5,7) o (2,2):(3,1)",
+        "(2,5):(1,100) o 2:3",
+        "(3,4):(0,1) o (2,2):(1,4)",
+    ):
+        a, b = map(parse_layout, text.split(" o "))
+        assert laws.composes(a, b, composition(a, b))
+
+
+@pytest.mark.long
+def test_compositions_of_up_to_24() -> None:
+    first = [*layouts(24, 2, (0, 1, 2, 3, 5), least=2), *layouts(24, 3, (0, 1, 4), least=2)]
+    answered, refused = check_refused(first, list(layouts(8, 2, range(8), least=2)))
+    assert answered > 50000 and refused > 10000
 
 
 def test_composition_with_coordinates() -> None:

@@ -8,17 +8,21 @@ A leaf n:r of B counts 0, r, …, r · (n − 1). It goes through the digits fro
     skips     s | r                this digit stays 0: go on with n:(r / s)
     fills     r | s and s / r | n  it fills the digit with s / r steps of r: go on with n / (s / r) steps of 1
 
-A is a sum over digits, so A(B(c)) is a sum over the leaves of B exactly where the digits of all leaves can be added without a
+A is a sum over digits, so A(B(c)) is a sum over the leaves of B where the digits of all leaves can be added without a
 carry: the sum of the greatest values of each digit is less than its size. This is checked, and contains that B stays within A.
+
+Where this fails, A∘B may be a layout still: digits of stride 0 may carry, and a leaf may meet digits unevenly in even steps.
+For numbers, and up to `by_values.MOST` coordinates, that is decided by values; else it is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from texpr.affine.expr import IntoExpr
 from texpr.affine.facts import Known
+from texpr.layout import by_values
 from texpr.layout.basis import Path, scaled
 from texpr.layout.coalesce import from_modes, merged
 from texpr.layout.error import LayoutError, in_mode
@@ -35,16 +39,45 @@ def composition(a: Layout, b: Tiler, known: Known = NOTHING) -> Layout:
     """R with R(c) = a(b(c)) for every coordinate c of `b`; its shape refines that of `b`.
 
     `b` may have basis strides: then its values are coordinates of `a` in which entries that no stride names are 0. With a tuple
-    each mode of `a` is composed alone, and modes beyond the tuple stay. Raises LayoutError where the condition above fails.
+    each mode of `a` is composed alone, and modes beyond the tuple stay. Raises LayoutError where there is no such layout, or,
+    of symbols or of many coordinates, where the condition above is not proved.
     """
     if not isinstance(b, Layout):
         return by_mode("composition", a, b, lambda mode, tiler: composition(mode, tiler, known))
     prover = Prover(known, a, b)
     digits: dict[Path, _Digits] = {}
-    found = _composed(a, b, digits, prover)
-    for each in digits.values():
-        each.check(b, prover)
+    try:
+        found = _composed(a, b, digits, prover)
+        for each in digits.values():
+            each.check(b, prover)
+    except LayoutError:
+        by_value = _by_values(a, b)
+        if by_value is None:
+            raise
+        return by_value
     return found
+
+
+def _by_values(a: Layout, b: Layout) -> Layout | None:
+    """The composition by its values, where all is numbers and there is one."""
+    leaves = by_values.numbers(b.flat)
+    found: dict[int, Layout] = {}
+    for path in {leaf.path for leaf in leaves or ()}:
+        try:
+            modes = by_values.numbers(a[path].flat)
+        except LayoutError:  # b names a mode that a has not
+            return None
+        here = [at for at, leaf in enumerate(leaves or ()) if leaf.path == path]
+        composed = None if leaves is None or modes is None else by_values.composed(modes, [leaves[at] for at in here])
+        if composed is None:
+            return None
+        found.update((at, from_modes(each)) for at, each in zip(here, composed, strict=True))
+    return None if leaves is None else _shaped(b, (found[at] for at in range(len(leaves))))
+
+
+def _shaped(b: Layout, parts: Iterator[Layout]) -> Layout:
+    """The nesting of `b` with a layout for each leaf."""
+    return next(parts) if b.is_leaf else Layout.of(*[_shaped(mode, parts) for mode in b.modes])
 
 
 def by_mode(operation: str, a: Layout, tiler: Tiler, each: Callable[[Layout, Layout], Layout]) -> Layout:

@@ -1,9 +1,11 @@
 """Text back to layouts, coordinates and expressions of sizes.
 
+A number may be written as CuTe prints one that is known when it is compiled: `_8` is 8, and no name.
+
 layout = tree ":" tree
 tree   = "(" [tree {"," tree} [","]] ")" | sum
 sum    = term {("+" | "-") term}          term = unary {("*" | "/" | "%") unary}          unary = ["-"] atom {"@" number}
-atom   = number | name | "_" | ("min" | "max" | "xor") "(" sum {"," sum} ")" | "(" sum ")"
+atom   = number | "_"number | name | "_" | ("min" | "max" | "xor") "(" sum {"," sum} ")" | "(" sum ")"
 """
 
 from __future__ import annotations
@@ -165,6 +167,8 @@ class _Reader:
             return expr(int(token))
         if token == "_":
             return ALL
+        if token[:1] == "_" and token[1:].isdecimal():
+            return expr(int(token[1:]))
         if token == "(":
             return self._group()
         if token in ("min", "max", "xor") and self._next == "(":
