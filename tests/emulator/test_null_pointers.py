@@ -24,8 +24,9 @@ FUNCTIONS = {
     "cuTensorMapEncodeIm2col": "pi3pppppp44p111", "tx_emu_set": "sn", "tx_emu_register": "pns",
     "tx_emu_register_unwritten": "pns", "tx_emu_unregister": "p", "tx_emu_name_argument": "fis", "tx_emu_launch": "fda",
 }  # fmt: skip
-"""What each takes: `p`, memory; `m`, `f`, `s`, `a`, `c`, `d`: a module, a kernel, a name, its arguments, a launch, its shape; else a
-number: `i` 0, `n` 64 in 64 bits, a digit itself."""
+"""What each takes: `p`, memory; `m`, `f`, `s`, `a`, `c`, `d`: a module, a kernel, a name, its arguments, a launch, its shape.
+
+Else a number: `i` 0, `n` 64 in 64 bits, a digit itself."""
 
 MAY_BE_NULL = {("tx_emu_register", 2), ("tx_emu_register_unwritten", 2), ("cuLaunchKernel", 10), ("cuLaunchKernelEx", 3)}
 

@@ -30,113 +30,121 @@ def schedule(seed: int) -> Schedule:
     """A schedule with few points."""
     random = Random(seed)
     while True:
-        made = _Maker(random).schedule()
+        made = Maker(random).schedule()
         if 0 < prod(leaf.extent.constant for leaf in made.memory.graph.leaves) <= POINTS:
             return made
 
 
-class _Maker:
+class Maker:
+    """Makes a schedule step by step; `graph` so far, its leaves that are loops, and those that the hardware runs."""
+
     def __init__(self, random: Random):
-        self._random = random
-        self._count = 0
+        self.random = random
+        self.count = 0
         rank = random.choice((1, 2, 2, 3))
         sizes = [random.randint(1, 12 if rank < 3 else 6) for _ in range(rank)]
         strides = [1]
         for size in reversed(sizes[1:]):
             strides.append(strides[-1] * size + random.choice((0, 0, 0, 1, 4)))
-        self._strides = tuple(map(expr, reversed(strides)))
-        self._extent = 1 + sum((n - 1) * s for n, s in zip(sizes, reversed(strides), strict=True))
-        self._graph = DomainGraph.of(*((f"x{k}", n) for k, n in enumerate(sizes)))
-        self._loops: list[str] = []
-        self._bulk: list[str] = []
+        self.strides = tuple(map(expr, reversed(strides)))
+        self.extent = 1 + sum((n - 1) * s for n, s in zip(sizes, reversed(strides), strict=True))
+        self.graph = DomainGraph.of(*((f"x{k}", n) for k, n in enumerate(sizes)))
+        self.loops: list[str] = []
+        self.bulk: list[str] = []
 
     def schedule(self) -> Schedule:
-        for _ in range(self._random.choice((0, 0, 1, 2))):
-            self._view()
-        for leaf in tuple(self._graph.leaves):
-            self._box(leaf.sym.name)
-        for _ in range(self._random.choice((0, 1, 2, 3))):
-            self._loop()
-        if self._random.random() < 0.4:
-            self._within()
-        self._random.shuffle(self._loops)
-        if self._random.random() < 0.05:
-            self._random.shuffle(self._bulk)
-        graph = self._graph
-        leaves = tuple(graph[name] for name in (*self._loops, *self._bulk))
-        memory = Memory(DomainGraph(graph.logical, graph.transforms, leaves), self._strides)
-        return Schedule(memory, tuple(self._bulk), self._extent)
+        """Views, boxes, loops over coordinates, and what is done within the tile."""
+        for _ in range(self.random.choice((0, 0, 1, 2))):
+            self.view()
+        for leaf in tuple(self.graph.leaves):
+            self.box(leaf.sym.name)
+        for _ in range(self.random.choice((0, 1, 2, 3))):
+            self.loop()
+        if self.random.random() < 0.4:
+            self.within()
+        self.random.shuffle(self.loops)
+        if self.random.random() < 0.05:
+            self.random.shuffle(self.bulk)
+        graph = self.graph
+        leaves = tuple(graph[name] for name in (*self.loops, *self.bulk))
+        memory = Memory(DomainGraph(graph.logical, graph.transforms, leaves), self.strides)
+        return Schedule(memory, tuple(self.bulk), self.extent)
 
-    def _name(self) -> str:
-        self._count += 1
-        return f"a{self._count}"
+    def name(self) -> str:
+        """A new name."""
+        self.count += 1
+        return f"a{self.count}"
 
-    def _view(self) -> None:
-        leaves = self._graph.leaves
-        kind = self._random.random()
+    def view(self) -> None:
+        """A view of the tensor, or room around it."""
+        leaves = self.graph.leaves
+        kind = self.random.random()
         if kind < 0.4 and len(leaves) > 1:
-            at = self._random.randrange(len(leaves) - 1)
-            self._graph = self._graph.merge(leaves[at].sym.name, leaves[at + 1].sym.name, self._name())
+            at = self.random.randrange(len(leaves) - 1)
+            self.graph = self.graph.merge(leaves[at].sym.name, leaves[at + 1].sym.name, self.name())
         elif kind < 0.7:
-            leaf = self._random.choice(leaves)
+            leaf = self.random.choice(leaves)
             divisors = [d for d in range(1, leaf.extent.constant + 1) if leaf.extent.constant % d == 0]
-            self._graph = self._graph.split(leaf.sym.name, self._random.choice(divisors), (self._name(), self._name()))
+            self.graph = self.graph.split(leaf.sym.name, self.random.choice(divisors), (self.name(), self.name()))
         else:
-            leaf = self._random.choice(leaves)
-            left, right = self._random.choice(((1, 1), (0, 2), (2, 0), (-1, 0), (0, -1), (-1, 2), (1, -1)))
+            leaf = self.random.choice(leaves)
+            left, right = self.random.choice(((1, 1), (0, 2), (2, 0), (-1, 0), (0, -1), (-1, 2), (1, -1)))
             if leaf.extent.constant + left + right > 0 and leaf.extent.constant > 2:
-                self._graph = self._graph.resize(leaf.sym.name, left, right, self._name())
+                self.graph = self.graph.resize(leaf.sym.name, left, right, self.name())
 
-    def _box(self, name: str) -> None:
-        extent = self._graph[name].extent.constant
-        kind = self._random.random()
+    def box(self, name: str) -> None:
+        """A leaf boxed, or left to loops."""
+        extent = self.graph[name].extent.constant
+        kind = self.random.random()
         if kind < 0.15:
-            self._loops.append(name)
+            self.loops.append(name)
             return
         box = name
         if kind < 0.8:
-            outer, box = self._name(), self._name()
-            self._graph = self._graph.split(name, self._random.randint(1, min(extent + 2, 6)), (outer, box))
-            self._loops.append(outer)
-        if self._random.random() < 0.35:
-            tile, stride = self._name(), self._name()
-            self._graph = self._graph.split(box, self._random.randint(1, 5), (tile, stride))
-            self._loops.append(stride)
+            outer, box = self.name(), self.name()
+            self.graph = self.graph.split(name, self.random.randint(1, min(extent + 2, 6)), (outer, box))
+            self.loops.append(outer)
+        if self.random.random() < 0.35:
+            tile, stride = self.name(), self.name()
+            self.graph = self.graph.split(box, self.random.randint(1, 5), (tile, stride))
+            self.loops.append(stride)
             box = tile
-        self._bulk.append(box)
+        self.bulk.append(box)
 
-    def _loop(self) -> None:
-        if not self._loops:
+    def loop(self) -> None:
+        """A transform of loops."""
+        if not self.loops:
             return
-        name = self._loops.pop(self._random.randrange(len(self._loops)))
-        kind = self._random.random()
+        name = self.loops.pop(self.random.randrange(len(self.loops)))
+        kind = self.random.random()
         if kind < 0.45:
-            made = (self._name(), self._name())
-            self._graph = self._graph.split(name, self._random.randint(1, 4), made)
-        elif kind < 0.7 and self._loops:
-            other = self._loops.pop(self._random.randrange(len(self._loops)))
-            made = (self._name(),)
-            self._graph = self._graph.merge(name, other, made[0])
-        elif kind < 0.8 and self._loops:
-            other = self._loops.pop(self._random.randrange(len(self._loops)))
-            made = (self._name(), self._name())
-            self._graph = self._graph.swizzle(name, other, Shift(), made)
+            made = (self.name(), self.name())
+            self.graph = self.graph.split(name, self.random.randint(1, 4), made)
+        elif kind < 0.7 and self.loops:
+            other = self.loops.pop(self.random.randrange(len(self.loops)))
+            made = (self.name(),)
+            self.graph = self.graph.merge(name, other, made[0])
+        elif kind < 0.8 and self.loops:
+            other = self.loops.pop(self.random.randrange(len(self.loops)))
+            made = (self.name(), self.name())
+            self.graph = self.graph.swizzle(name, other, Shift(), made)
         else:
-            made = (self._name(),)
-            self._graph = self._graph.resize(name, *self._random.choice(((1, 0), (0, 1), (1, 2))), made[0])
-        self._loops += made
+            made = (self.name(),)
+            self.graph = self.graph.resize(name, *self.random.choice(((1, 0), (0, 1), (1, 2))), made[0])
+        self.loops += made
 
-    def _within(self) -> None:
-        if len(self._bulk) > 1 and self._random.random() < 0.6:
-            inner = self._bulk.pop()
-            outer = self._bulk.pop()
-            self._bulk.append(self._name())
-            self._graph = self._graph.merge(outer, inner, self._bulk[-1])
-        elif self._bulk:
-            at = self._random.randrange(len(self._bulk))
-            names = (self._name(), self._name())
-            self._graph = self._graph.split(self._bulk[at], self._random.randint(1, 4), names)
-            self._bulk[at : at + 1] = names
+    def within(self) -> None:
+        """A transform of the tile."""
+        if len(self.bulk) > 1 and self.random.random() < 0.6:
+            inner = self.bulk.pop()
+            outer = self.bulk.pop()
+            self.bulk.append(self.name())
+            self.graph = self.graph.merge(outer, inner, self.bulk[-1])
+        elif self.bulk:
+            at = self.random.randrange(len(self.bulk))
+            names = (self.name(), self.name())
+            self.graph = self.graph.split(self.bulk[at], self.random.randint(1, 4), names)
+            self.bulk[at : at + 1] = names
 
 
 def symbolic(made: Schedule) -> Memory:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import prod
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from tests.domain.arrays import At, Ints, evaluate
+from tests.tma import wide
 from tests.tma.generate import POINTS, Schedule, schedule, symbolic
 
 from texpr.affine.expr import Sym
@@ -36,9 +37,12 @@ def planned(made: Schedule) -> Copy | Refusal:
     return plan(made.memory, made.bulk, INT)
 
 
-def copies(seeds: range) -> Iterator[tuple[int, Schedule, Copy]]:
+Draw = Callable[[int], Schedule]
+
+
+def copies(seeds: range, draw: Draw = schedule) -> Iterator[tuple[int, Schedule, Copy]]:
     for seed in seeds:
-        made = schedule(seed)
+        made = draw(seed)
         copy = planned(made)
         if isinstance(copy, Copy):
             yield seed, made, copy
@@ -60,9 +64,9 @@ def cuts(made: Schedule) -> bool:
     return any(isinstance(t, Resize) and min(t.left.constant, t.right.constant) < 0 for t in made.memory.graph.transforms)
 
 
-def check_loads(seeds: range) -> Counter[str]:
+def check_loads(seeds: range, draw: Draw = schedule) -> Counter[str]:
     seen: Counter[str] = Counter()
-    for seed, made, copy in copies(seeds):
+    for seed, made, copy in copies(seeds, draw):
         found, tensor, where = contents(made)
         items, holes = found.visited, ~found.visited
         plain = loaded(copy, Plain(), tensor)
@@ -98,14 +102,14 @@ def test_many_loads() -> None:
     check_loads(range(1000, 9000))
 
 
-def check_protected(seeds: range) -> None:
+def check_protected(seeds: range, draw: Draw = schedule) -> None:
     """Theorem 4, at every index of the leaves: with the others in bounds, the engine's test puts the protected ones in bounds.
 
     Only what lies in the tile is of interest; holes below it are never written. Boxes that are alone need a
     coordinate that is not negative as well, which then is among the needed predicates.
     """
     count = 0
-    for seed, _, copy in copies(seeds):
+    for seed, _, copy in copies(seeds, draw):
         graph, found = copy.graph, analysis(copy)
         names = [leaf.sym for leaf in graph.leaves]
         shape = [leaf.extent.constant for leaf in graph.leaves]
@@ -154,10 +158,10 @@ def test_protected() -> None:
     check_protected(SHORT)
 
 
-def check_stores(seeds: range) -> int:
+def check_stores(seeds: range, draw: Draw = schedule) -> int:
     """A store writes every item, and nothing else, whatever lies in holes."""
     count = 0
-    for seed, made, copy in copies(seeds):
+    for seed, made, copy in copies(seeds, draw):
         lowered = lower_store(copy)
         if isinstance(lowered, Refusal):
             assert analysis(copy).level is Level.UNACHIEVABLE
@@ -182,6 +186,23 @@ def test_stores() -> None:
 @pytest.mark.long
 def test_many_stores() -> None:
     check_stores(range(1000, 5000))
+
+
+def check_wide(seeds: range) -> None:
+    """What a graph's own indices say, or a refusal: also of merges against memory order and of splits that are too long."""
+    seen = check_loads(seeds, wide.schedule)
+    assert min(seen[k] for k in ("below", "FREE", "FREE with holes", "PREDICATED with holes")) >= 5, seen
+    check_protected(seeds, wide.schedule)
+    assert check_stores(seeds, wide.schedule) > len(seeds) // 3
+
+
+def test_wide_graphs() -> None:
+    check_wide(range(250))
+
+
+@pytest.mark.long
+def test_many_wide_graphs() -> None:
+    check_wide(range(1000, 6000))
 
 
 def check_symbolic(seeds: range) -> Counter[str]:

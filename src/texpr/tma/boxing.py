@@ -155,8 +155,8 @@ class Views(Mutable):
     def _step(self, transform: Transform, context: Context) -> None:
         """A transform above a box: then all of its inputs are, and have been reached."""
         match transform:
-            case Split(whole, outer, inner):
-                self._split(whole, outer, inner, context)
+            case Split():
+                self._split(transform, context)
             case Merge(outer, inner, merged):
                 self._merge(outer, inner, merged, context)
             case Resize():
@@ -168,7 +168,8 @@ class Views(Mutable):
                     transform.inputs[0], f"a {transform.title} between the tensor and the box", "box the tensor itself"
                 )
 
-    def _split(self, whole: IterDomain, outer: IterDomain, inner: IterDomain, context: Context) -> None:
+    def _split(self, cut: Split, context: Context) -> None:
+        whole, outer, inner = cut.input, cut.outer, cut.inner
         part = self.open[whole]
         if inner in self.boxes.inside and outer not in self.boxes.above:
             self._partition(part, outer, inner, context)
@@ -178,6 +179,9 @@ class Views(Mutable):
             raise Refused(
                 whole, f"a view needs a split that divides: {whole.extent} by {inner.extent}", "choose a divisor, or box here"
             )
+        elif not context.leaves_no_room(cut):
+            reason = f"a view needs a split that covers: {outer.extent} times {inner.extent} is not seen to be {whole.extent}"
+            raise Refused(whole, reason, f"let the split count {whole.extent} and no more, or box here")
         else:
             factor = inner.extent
             first = Part(outer, outer.extent, part.stride * factor, skipped=part.skipped)
@@ -194,6 +198,10 @@ class Views(Mutable):
         split = self.boxes.strided.get(box)
         self._note(box, Role.BOX)
         if split is not None:
+            moved = -((-box.extent) // split.inner.extent)
+            if context.simple(split.outer.extent - moved) is not ZERO:
+                reason = f"the engine moves {moved} elements of the box {box}, and the tile has room for {split.outer.extent}"
+                raise Refused(split.outer, reason, f"let the split of {box} have {moved} steps of {split.inner.extent}")
             self._note(split.outer, Role.TILE)
             self._note(split.inner, Role.STRIDE)
         self.open[part.domain] = replace(

@@ -177,8 +177,8 @@ def _alone(copy: Copy, context: Context) -> dict[IterDomain, IterDomain | None]:
 def _opened(transform: Transform, context: Context) -> Iterator[Bound]:
     """Bounds of inputs that may fail although those of the outputs hold: where a transform makes holes."""
     match transform:
-        case Split(whole, _, inner):
-            if not context.divides(inner.extent, whole.extent):
+        case Split(whole):
+            if not context.leaves_no_room(transform):
                 yield high(whole)
         case Resize(before, left, right):
             if not context.known.nonnegative(-left):

@@ -18,6 +18,7 @@ from texpr.domain.context import Context
 from texpr.domain.contiguity import Memory
 from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import IterDomain
+from texpr.domain.transforms.merge import Merge
 from texpr.domain.validity import NOTHING
 from texpr.support.record import Record
 from texpr.tma.boxing import MOST_BOX, Boxed, Part, Refused, Role, Views, boxed
@@ -150,6 +151,12 @@ def _outer(graph: DomainGraph, bulk: list[IterDomain], allocated: Collection[str
     return [leaf for leaf in kept if leaf not in bulk]
 
 
+def _merged(graph: DomainGraph, whole: IterDomain) -> list[IterDomain]:
+    """What `whole` is merged of, and what that is, the outermost first."""
+    made = next((t for t in graph.transforms if isinstance(t, Merge) and t.output == whole), None)
+    return [whole] if made is None else [*_merged(graph, made.outer), whole, *_merged(graph, made.inner)]
+
+
 class _Dimensions:
     """Chooses the dimensions: in the order of the tile, those without a box outside; neighbours that composite are one."""
 
@@ -159,7 +166,9 @@ class _Dimensions:
         order = {top: at for at, top in enumerate(laid.order)}
         found = [self._single(part) for part in reversed(parts) if part.root not in boxes.merged]
         for whole in boxes.strided:
+            place = {domain: at for at, domain in enumerate(_merged(context.graph, whole))}
             members = [part for part in parts if part.root is not None and boxes.merged.get(part.root) == whole]
+            members.sort(key=lambda part: place[part.root or whole])
             found += [self._strided(whole, members)] if members else []
         self._found = sorted(found, key=lambda each: self._rank(each, order))
 
@@ -183,12 +192,13 @@ class _Dimensions:
         return Dimension((part,), part.size, part.stride, part.box, part.element_stride, self._context.simple(part.coordinate))
 
     def _strided(self, whole: IterDomain, members: list[Part]) -> Dimension:
-        """Parts whose merge is strided: one dimension, or there is no such copy."""
+        """Parts whose merge is strided, in its order: one dimension, or there is no such copy."""
         outermost = members[0]
         size, box = outermost.size, outermost.box
         coordinate = outermost.coordinate
         for outer, inner in pairwise(members):
-            if not self._adjoin(outer.stride, inner.stride * inner.size) or inner.box is not inner.size:
+            whole_inside = inner.box is inner.size and inner.coordinate is ZERO
+            if not self._adjoin(outer.stride, inner.stride * inner.size) or not whole_inside:
                 raise Refused(whole, f"{outer.domain} and {inner.domain} are not contiguous", "stride each of them")
             size, box, coordinate = size * inner.size, box * inner.box, coordinate * inner.size
         step = self._boxes.strided[whole].inner
