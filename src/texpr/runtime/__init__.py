@@ -12,6 +12,7 @@ from texpr.support.lazy import attributes
 
 if TYPE_CHECKING:
     from texpr.runtime.array import DeviceArray as DeviceArray
+    from texpr.runtime.array import HostArray as HostArray
     from texpr.runtime.kernel import Kernel as Kernel
     from texpr.runtime.load import load_cpu as load_cpu
     from texpr.runtime.load import load_cuda as load_cuda
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _PUBLIC = {
     "DeviceArray": "texpr.runtime.array:DeviceArray",
+    "HostArray": "texpr.runtime.array:HostArray",
     "Kernel": "texpr.runtime.kernel:Kernel",
     "load_cpu": "texpr.runtime.load:load_cpu",
     "load_cuda": "texpr.runtime.load:load_cuda",

@@ -1,4 +1,4 @@
-"""An array on a device: what a kernel returns there."""
+"""Arrays that kernels return, for other libraries to take: on a device, or in the host's memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from texpr.interp.dtypes import Array
 from texpr.runtime import dlpack
-from texpr.runtime.memory import DeviceMemory, Driver, View, dense
+from texpr.runtime.memory import HOST, DeviceMemory, Driver, View, dense, on_host
 
 
 class DeviceArray:
@@ -50,9 +50,36 @@ class DeviceArray:
     def __dlpack_device__(self) -> tuple[int, int]:
         return dlpack.CUDA, self._memory.driver.ordinal
 
-    def __dlpack__(self, *, stream: int | None = None) -> object:
-        """A capsule. What wrote the array must be before the taker's work: on its stream, or waited for."""
+    def __dlpack__(self, *, stream: int | None = None, **_: object) -> object:
+        """A capsule. What wrote the array must be before the taker's work: on its stream, or waited for.
+
+        A taker's further wishes (`max_version`, …) are no duties, and not looked at.
+        """
         return dlpack.give(self, self._memory.address, self.dtype, self.shape, self._memory.driver.ordinal)
 
     def __repr__(self) -> str:
         return f"DeviceArray(shape={self.shape}, dtype={self.dtype}, device=cuda:{self._memory.driver.ordinal})"
+
+
+class HostArray:
+    """A NumPy array for `torch.from_dlpack` and others, whatever its elements: NumPy itself gives no bfloat16 and no float8."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: Array):
+        self._array = array
+
+    def numpy(self) -> Array:
+        """The array itself."""
+        return self._array
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return dlpack.CPU, 0
+
+    def __dlpack__(self, *, stream: int | None = None, **_: object) -> object:
+        """A capsule; a taker's further wishes (`max_version`, …) are no duties, and not looked at."""
+        view = on_host(self._array)
+        return dlpack.give(self._array, view.address, view.dtype, view.shape, HOST, view.strides)
+
+    def __repr__(self) -> str:
+        return f"HostArray(shape={self._array.shape}, dtype={self._array.dtype})"

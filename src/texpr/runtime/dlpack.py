@@ -123,19 +123,31 @@ _alive: dict[int, tuple[object, ...]] = {}
 """What given capsules point into, until whoever took them is done."""
 
 
-def give(owner: object, address: int, dtype: np.dtype[Any], shape: Sequence[int], ordinal: int) -> object:
-    """A capsule of a dense array on a CUDA device; `owner` lives until it is done with."""
+def give(
+    owner: object, address: int, dtype: np.dtype[Any], shape: Sequence[int], ordinal: int | None, strides: Sequence[int] = ()
+) -> object:
+    """A capsule of an array on a CUDA device, or in the host's memory (`HOST`); `owner` lives until it is done with.
+
+    Strides are in elements, those of a dense array where none are given. Raises `TexprError` E0772 for elements that DLPack has
+    no code for.
+    """
+    if dtype not in _CODES:
+        raise error("E0772", None, f"elements of the type {dtype} have no code in DLPack")
     extents = (ctypes.c_int64 * max(len(shape), 1))(*shape)
-    steps = (ctypes.c_int64 * max(len(shape), 1))(*dense(shape))
+    steps = (ctypes.c_int64 * max(len(shape), 1))(*(strides or dense(shape)))
     code, bits = _CODES[dtype]
     managed = _Managed()
     managed.tensor = _Tensor(
-        ctypes.c_void_p(address or None), _Device(CUDA, ordinal), len(shape), _Type(code, bits, 1), extents, steps, 0
+        ctypes.c_void_p(address or None), _device(ordinal), len(shape), _Type(code, bits, 1), extents, steps, 0
     )
     managed.deleter = _delete
     key = ctypes.addressof(managed)
     _alive[key] = (owner, extents, steps, managed)
     return _new(key, NAME, _destroy)
+
+
+def _device(ordinal: int | None) -> _Device:
+    return _Device(CPU, 0) if ordinal is None else _Device(CUDA, ordinal)
 
 
 @_Deleter

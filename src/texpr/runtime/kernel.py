@@ -32,6 +32,7 @@ from texpr.runtime.call import (
     refuse_overlap,
     view_of,
 )  # fmt: skip
+from texpr.runtime.library import handed, taker
 from texpr.runtime.memory import HOST, DeviceMemory, Driver, View, aligned_empty, dense, on_host
 from texpr.runtime.repeat import Repeated, scalar
 from texpr.runtime.workspace import ALIGNMENT, Workspaces
@@ -88,7 +89,8 @@ class Kernel(Mutable):
     ) -> Any:
         """Run the function; returns its result, a tuple of several, or None where it has none.
 
-        A result is a NumPy array where all arrays are on the host, else a `DeviceArray`; an inout is returned as it was given.
+        A result is an array of the library that the first array not of NumPy is of (PyTorch, CuPy, JAX, by its `from_dlpack`);
+        else a NumPy array where all are on the host, and a `DeviceArray` where not. An inout is returned as it was given.
 
         Parameters come in order or by name; what is no parameter's name is a size. `out` takes one array for each result that
         is no parameter. `stream`: a CUDA stream (a handle, or PyTorch's or CuPy's object); work is queued there, and waited for
@@ -117,10 +119,11 @@ class Kernel(Mutable):
         outs = self._outs(received, out, handle)
         self._check_places(received, outs, validate)
         self._run(received, outs, handle, bool(validate))
-        made = iter(outs)
+        take = taker(received.objects[name] for name in received.views) if out is None else None
+        made = (handed(one.result, take) for one in outs)
         return _returned(
             [
-                received.objects[buffer.name] if buffer in self.function.params else next(made).result
+                received.objects[buffer.name] if buffer in self.function.params else next(made)
                 for buffer in self.function.results
             ]
         )
