@@ -57,6 +57,25 @@ def test_fttc_with_a_swizzle(box: int, step: int) -> None:
     check(box, step, ", swizzle=128B")
 
 
+@pytest.mark.parametrize("via", ["tma", "ld"])
+@pytest.mark.parametrize("more", ["", ", save_traffic=true"])
+@pytest.mark.parametrize(("box", "step"), [(4, 5), (3, 8), (1, 2)])
+def test_a_stride_beyond_the_box(box: int, step: int, more: str, via: str) -> None:
+    """Figure 5 of the seed with e = 5: iterations of the stride beyond the box are holes, whose tile is zero."""
+    if via == "ld" and more:
+        return
+    words = f"{STRIDED.format(box=box, step=step, more=f', fill=zero{more}')}  unguard(phase)".replace("=tma", f"={via}")
+    made = laid(ROWSUM, words)
+    for size in (0, 1, box, box + 1, 3 * box - 1, 16):
+        assert wrong(made, {"A": integers(size, 36, seed=size) + 7}, {"M": size, "K": 36}, (None, 0)) is None, size
+
+
+def test_a_refusal_has_a_reason() -> None:
+    """The copy was made to fill before it was asked to test the stride."""
+    with pytest.raises(TexprError, match="not its fill, as it is copied where phase < 4 fails"):
+        laid(ROWSUM, f"{STRIDED.format(box=4, step=5, more='')}  unguard(phase)")
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(40))
 def test_many(seed: int) -> None:

@@ -128,7 +128,12 @@ class Holes(Record):
             parts.append(meant.formula)
         if not self._never(conj(parts)):
             reason = f"in a hole `{load.buffer.name}` may hold an element of the tensor, and not its fill"
-            raise Matters(f"{reason}: {' and '.join(self._dims(load, copy))}", _HELP)
+            if told := " and ".join(self._dims(load, copy)):
+                raise Matters(f"{reason}: {told}", _HELP)
+            ends = " or ".join(f"{sym} < {end}" for sym, end in sorted(self.ends.items(), key=str))
+            raise Matters(
+                f"{reason}, as it is copied where {ends} fails", "stage it with `fill=`, so that its copy tests that, too"
+            )
 
     def _dims(self, load: Load, copy: Filling) -> Iterator[str]:
         """Along which dimensions of the tensor a box is read in holes, with size S, box B, element stride e (Theorem 6)."""

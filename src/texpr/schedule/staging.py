@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr
+from texpr.affine.simplify import Simplifier
+from texpr.domain.iterdomain import Side
+from texpr.domain.predicates import Predicate, predicates
 from texpr.ir import program as ir
 from texpr.ir.rewrite import Rewriter, replace_loads
 from texpr.ir.types import BOOL, I64
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Value, conjunction
 from texpr.ir.value import walk as value_walk
-from texpr.presburger.formula import Ge, conj, negate
+from texpr.presburger.formula import Formula, Ge, conj, negate
 from texpr.presburger.linear import NotAffine
 from texpr.presburger.points import Points
 from texpr.presburger.raw import Undecided
+from texpr.relation.conditions import condition
 from texpr.relation.facts import in_loop, known
 from texpr.schedule.flat import Flat
+from texpr.schedule.materialise import given
 from texpr.schedule.region import Box, Use, cloned, inside, nested, varying
 from texpr.schedule.state import Staged, State
 from texpr.schedule.tree import Body, replaced
@@ -80,8 +85,43 @@ class Staging(Record):
         part = self._part(region, names, mark, order)
         bind = ir.Bind((part.own,), (part.theirs,), span=self.span)
         other = () if fill is None else (ir.Bind((part.own,), (fill,), span=self.span),)
-        before = nested(part.loops, self._where(part.test, bind, other))
+        test = part.test if fill is None else conjunction([*self._items(part), *_conjuncts(part.test)])
+        before = nested(part.loops, self._where(test, bind, other))
         return self._rebuilt(self._noted(self.state, part.base, fill), part.made, before, (), part.where)
+
+    def _items(self, part: _Part) -> Iterator[Value]:
+        """The comparisons at which iterations of the loops around are items: where one fails, all of the box is a hole.
+
+        Those that follow from what is tested of elements are left out, and those that tell elements of one box apart.
+        """
+        common: dict[Predicate, None] | None = None
+        for use in self.uses:
+            found = dict.fromkeys(self._decided(use))
+            common = found if common is None else {each: None for each in common if each in found}
+        facts = (*self._leaves(self.outer), *(f for loop in part.loops for f in in_loop(loop.sym, loop.extent)))
+        tested = conj(()) if part.test is None else condition(part.test).formula
+        for each in common or ():
+            if not self._follows(each.margin, facts, tested):
+                op, right = ("ge", ZERO) if each.bound.side is Side.LOW else ("lt", each.bound.domain.extent)
+                yield Op(op, (Index(each.index, I64), Index(right, I64)), BOOL)
+
+    def _decided(self, use: Use) -> Iterator[Predicate]:
+        """What keeps holes out around an access, and is decided by the loops around alone; their own holes have no copy."""
+        facts = known(tuple(given(self.state.function)))
+        outer = {self.state.domain(loop).sym for loop in use.outer}
+        inner = {self.state.domain(loop).sym for loop in use.inner}
+        own = {each.bound for each in predicates(self.state.graph(use.outer), facts).kept}
+        simple = Simplifier(known(self._leaves((*use.outer, *use.inner))))
+        for each in predicates(self.state.graph((*use.outer, *use.inner)), facts).kept:
+            index = simple(each.index)
+            if each.bound not in own and index.syms() & outer and not index.syms() & inner:
+                yield replace(each, index=index)
+
+    def _leaves(self, loops: Sequence[ir.Loop]) -> tuple[Expr, ...]:
+        """What is not negative in the loops, holes or not."""
+        graph = self.state.graph(loops)
+        indices = graph.indices()
+        return (*given(self.state.function), *(f for d in graph.leaves for f in in_loop(d.sym, d.extent.substitute(indices))))
 
     def is_inside(self, region: Box) -> bool:
         """Whether every element of the box is one of the buffer."""
@@ -327,11 +367,21 @@ class Staging(Record):
         """Whether `margin` is never negative there: by adding up facts, or else by the integer solver."""
         if known(facts).nonnegative(margin):
             return True
-        formula = conj((*map(Ge, facts), negate(Ge(margin))))
+        return self._follows(margin, facts, conj(()))
+
+    def _follows(self, margin: Expr, facts: tuple[Expr, ...], where: Formula) -> bool:
+        """The same by the integer solver, where `where` holds as well."""
+        formula = conj((*map(Ge, facts), where, negate(Ge(margin))))
         try:
             return Points(formula, sorted(self.state.function.sizes, key=str)).is_empty()
         except (NotAffine, Undecided):
             return False
+
+
+def _conjuncts(test: Value | None) -> tuple[Value, ...]:
+    if isinstance(test, Op) and test.name == "and":
+        return test.args
+    return () if test is None else (test,)
 
 
 def _unfreed(body: Body, inside: ir.Stmt, buffer: Buffer) -> Body:
