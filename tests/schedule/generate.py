@@ -32,6 +32,9 @@ PHASES: Mapping[str, Mapping[str, int]] = {
 }
 """A schedule goes through these in order, as people write them; how often each directive is drawn in each."""
 
+ENGINES: Mapping[str, Mapping[str, int]] = {THREADS: {"cluster": 2}, MARKS: {"pipeline": 8, "unguard": 2}}
+"""What else, or how often, where engines copy."""
+
 
 def arguments(*plain: ir.ArgumentValue, **keys: ir.ArgumentValue) -> tuple[ir.Argument, ...]:
     """Arguments of a directive; the key `in_` stands for `in`."""
@@ -44,6 +47,8 @@ class Drawer:
 
     random: random.Random
     count: int = 0
+    engines: bool = False
+    """Whether copies are made by engines, in clusters and rings, too."""
     draws: Mapping[str, Callable[[State], ir.Directive | None]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -52,13 +57,14 @@ class Drawer:
             "reorder": self._reorder, "distribute": self._distribute, "inline": self._inline, "stage": self._stage,
             "place": self._place, "allocate": self._allocate, "bind": self._bind, "partition": self._partition,
             "unroll": self._unroll, "vectorize": self._vectorize, "launch_bounds": self._launch_bounds,
-            "pipeline": self._pipeline, "serial": self._serial,
+            "pipeline": self._pipeline, "serial": self._serial, "cluster": self._cluster,
+            "unguard": self._unguard,
         }  # fmt: skip
 
     def phases(self) -> Iterator[str]:
         """The kind of directive to draw next, for a whole schedule."""
         for phase, most in ((SHAPE, 6), (MEMORY, 3), (THREADS, 4), (MARKS, 2)):
-            weights = PHASES[phase]
+            weights = {**PHASES[phase], **(ENGINES.get(phase, {}) if self.engines else {})}
             for _ in range(self.random.randint(0 if phase != SHAPE else 1, most)):
                 yield self.random.choices(list(weights), list(weights.values()))[0]
 
@@ -89,7 +95,9 @@ class Drawer:
             binds += [ir.Directive("bind", arguments(t, f"block.{d}")) for t, d in zip(threads, self._dims(), strict=False)]
         stages = [
             ir.Directive(
-                "stage", arguments(b.name, at=self.random.choice([*blocks[-1:], *steps]), in_=space), (self._fresh(b.name),)
+                "stage",
+                arguments(b.name, at=self.random.choice([*blocks[-1:], *steps]), in_=space, **self._engine(space)),
+                (self._fresh(b.name),),
             )
             for b in self._touched(path[-1].body)
             for space in [self.random.choice(("shared", "shared", "registers"))]
@@ -215,7 +223,27 @@ class Drawer:
         if keys.get("in_") == "shared":
             fill = self.random.choice((None, None, "weak", "zero", 7))
             keys |= {} if fill is None else {"fill": fill}
+            keys |= self._engine("shared")
         return ir.Directive("stage", arguments(buffer.name, **keys), (self._fresh(buffer.name),))
+
+    def _engine(self, space: str) -> dict[str, ir.ArgumentValue]:
+        """How a copy is made, and the words that only such copies have."""
+        if not self.engines or space != "shared":
+            return {}
+        via = self.random.choice(("ld", "cp_async", "bulk", "tma", "tma", "tma"))
+        keys: dict[str, ir.ArgumentValue] = {"via": via}
+        if via == "tma":
+            words = {"swizzle": ("32B", "64B", "128B"), "save_traffic": ("true",), "fill": ("zero",)}
+            keys |= {word: self.random.choice(values) for word, values in words.items() if self.random.random() < 0.2}
+        return keys
+
+    def _cluster(self, state: State) -> ir.Directive | None:
+        loop = self._loop(state, lambda loop: level_of(loop) is not None)
+        return None if loop is None else ir.Directive("cluster", arguments(loop.sym.name, self.random.choice((2, 2, 4))))
+
+    def _unguard(self, state: State) -> ir.Directive | None:
+        loop = self._loop(state)
+        return None if loop is None else ir.Directive("unguard", arguments(loop.sym.name))
 
     def _place(self, state: State) -> ir.Directive | None:
         buffer = self._local(state)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -203,6 +205,14 @@ def extra() -> tuple[Subject, ...]:
     parts = [f"--{part}" for part in EXTRA.split("\n--")[1:]]
     found = [(text, parse(text, "extra.te").functions[0]) for text in parts]
     return tuple(_plain(f.name, text, f, _SIZES.get(f.name, _ANY)) for text, f in found)
+
+
+@cache
+def aligned() -> tuple[Subject, ...]:
+    """Programs whose arrays engines may copy, at sizes that rows of whole chunks have."""
+    text = (Path(__file__).parent / "engine_subjects.te").read_text(encoding="utf-8")
+    sizes = [{"m": 8, "k": 4, "n": 0, "p": 2}, {"m": 4, "k": 8, "n": 4, "p": 1}, {"m": 12, "k": 36, "n": 8, "p": 3}]
+    return tuple(_plain(f.name, text, f, tuple(sizes)) for f in parse(text, "engine_subjects.te").functions)
 
 
 def generated(seed: int) -> Subject:

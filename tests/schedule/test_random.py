@@ -47,11 +47,11 @@ def meant(made: Made) -> str | None:
         return str(problem)
 
 
-def compare(seeds: range, target: str = "sm_90a") -> Counter[str]:
+def compare(seeds: range, target: str = "sm_90a", engines: bool = False) -> Counter[str]:
     """Every trial of `seeds` in every way; what they had in them."""
     found: list[Made] = []
     for seed in seeds:
-        made = make(draw(seed, target))
+        made = make(draw(seed, target, engines))
         said = meant(made)
         if said:
             raise wrong(made.trial, fails_alone, said)
@@ -123,3 +123,21 @@ def test_many_schedules_change_no_result(start: int) -> None:
 @pytest.mark.parametrize("start", range(10, 10 + 200, SHARD))
 def test_many_schedules_change_no_result_on_a_cpu(start: int) -> None:
     compare(range(start, start + SHARD), "cpu")
+
+
+def require_engines(total: Counter[str], trials: int) -> None:
+    """That engines copied, rings were made and clusters."""
+    shown = "\n".join(f"{name}: {count}" for name, count in sorted(total.items()))
+    sys.stdout.write(f"\n{shown}\n")
+    for name in ("via tma", "via bulk", "via cp_async", "applied pipeline", "applied cluster", "applied unguard"):
+        assert total[name] >= trials // 100 + 1, f"{name}: {shown}"
+
+
+def test_schedules_with_engines_change_no_result() -> None:
+    require_engines(compare(range(40), engines=True), 40)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("start", range(40, 5040, SHARD))
+def test_many_schedules_with_engines_change_no_result(start: int) -> None:
+    compare(range(start, start + SHARD), engines=True)

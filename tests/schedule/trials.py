@@ -11,7 +11,7 @@ import numpy as np
 from tests.lowering import native
 from tests.lowering.emulated import results, run_plan
 from tests.schedule.generate import Drawer
-from tests.schedule.subjects import Subject, extra, gallery, generated
+from tests.schedule.subjects import Subject, aligned, extra, gallery, generated
 
 from references import distance
 from texpr.backends.cuda import print_kernels
@@ -75,17 +75,22 @@ class Trial(Mutable, dict=True):
         return made
 
 
-def draw(seed: int, target: str = "sm_90a") -> Trial:
-    """The trial of a seed: a program, its sizes fixed or not, and directives until the schedule is at its end."""
+def draw(seed: int, target: str = "sm_90a", engines: bool = False) -> Trial:
+    """The trial of a seed: a program, its sizes fixed or not, and directives until the schedule is at its end.
+
+    With `engines` copies are also made by engines, in rings and in clusters; more of the programs are such as these may copy.
+    """
     numbers = random.Random(seed)
     kind = numbers.random()
     subject = generated(numbers.randrange(400)) if kind < 0.25 else numbers.choice(subjects())
+    if engines and kind >= 0.5:
+        subject = numbers.choice(aligned())
     if numbers.random() < 0.4:
         subject = subject.fixed(numbers.choice(subject.runs[-2:]))
     trial = Trial(seed, subject, target)
-    drawer = Drawer(numbers)
+    drawer = Drawer(numbers, engines=engines)
     state = start(subject.function, resolve(target))
-    if numbers.random() < 0.4 and target != "cpu":
+    if numbers.random() < (0.7 if engines else 0.4) and target != "cpu":
         for directive in drawer.tiling(state):
             state = _tried(trial, state, directive)
     for kind in drawer.phases():
@@ -257,6 +262,7 @@ def counted(found: Sequence[Made]) -> Counter[str]:
     for made in found:
         trial = made.trial
         total.update(f"applied {d.name}" for d in trial.applied)
+        total.update(f"via {a.value}" for d in trial.applied for a in d.args if a.key == "via")
         total.update(f"refused {code}" for _, code in trial.refused)
         total.update(f"not lowered {code}" for code in trial.unlowered)
         if made.plan is None:

@@ -61,6 +61,10 @@ class Group(Record):
 
     args: tuple[Argument, ...]
 
+    def __repr__(self) -> str:
+        """As a text has it."""
+        return f"({', '.join(map(repr, self.args))})"
+
 
 ArgumentValue: TypeAlias = str | int | float | Expr | Group
 """Words as they are written (`shared`, `grid.y`, `1 warp`); an index expression over sizes is never a constant."""
@@ -84,6 +88,10 @@ class Argument(Record):
             case str() | float() | Group():
                 return None
 
+    def __repr__(self) -> str:
+        """As a text has it, but for quotes."""
+        return f"{self.value}" if self.key is None else f"{self.key}={self.value}"
+
 
 class Directive(Record):
     """`name(args) -> results` of a schedule, or a pragma `#name(args)` on a loop or function, which has no results.
@@ -95,6 +103,11 @@ class Directive(Record):
     args: tuple[Argument, ...] = ()
     results: tuple[str, ...] = ()
     span: Span = NOWHERE
+
+    def __repr__(self) -> str:
+        """As a text has it, but for quotes."""
+        made = f" -> ({', '.join(self.results)})" if self.results else ""
+        return f"{self.name}({', '.join(map(repr, self.args))}){made}"
 
 
 class Schedule(Record):
@@ -108,6 +121,12 @@ class Schedule(Record):
     target: str | None
     directives: tuple[Directive, ...]
     span: Span = NOWHERE
+
+    def __repr__(self) -> str:
+        """One line: its name, function and target, and what it says."""
+        named = f' "{self.name}"' if self.name is not None else ""
+        where = f" for {self.target}" if self.target is not None else ""
+        return f"<Schedule{named} of {self.function}{where}: {'; '.join(map(repr, self.directives)) or 'nothing'}>"
 
 
 class Combiner(Record, eq=False):
@@ -244,6 +263,10 @@ class Function(Record, eq=False):
     directives: tuple[Directive, ...] = ()
     schedules: tuple[Schedule, ...] = ()
     span: Span = NOWHERE
+
+    def __repr__(self) -> str:
+        """One line: its name, parameters and results."""
+        return f"<Function {self.name}({', '.join(map(repr, self.params))}): {', '.join(map(repr, self.results)) or 'nothing'}>"
 
 
 class Program(Record, eq=False):

@@ -120,7 +120,7 @@ class Schedule:
         buffer: str,
         *,
         at: str,
-        into: str = "shared",
+        in_: str = "shared",
         via: str = "ld",
         fill: str | float = "weak",
         box: tuple[int, ...] | None = None,
@@ -131,12 +131,13 @@ class Schedule:
     ) -> Schedule:
         """What one iteration of `at` touches of a buffer, kept in shared memory or registers meanwhile.
 
-        `box`, `swizzle` ("32B", "64B", "128B"): of copies with `via="tma"`; `save_traffic`: no box of holes alone is loaded;
-        `multicast`: the loop, or loops, along which blocks of a cluster share the copy.
+        `in_` is `in=` of the language, a word that Python keeps for itself. `box`, `swizzle` ("32B", "64B", "128B"): of copies
+        with `via="tma"`; `save_traffic`: no box of holes alone is loaded; `multicast`: the loop, or loops, along which blocks of
+        a cluster share the copy.
         """
         boxes = None if box is None else ir.Group(tuple(ir.Argument(_value("stage", extent)) for extent in box))
         among = ir.Group(tuple(map(ir.Argument, multicast))) if isinstance(multicast, tuple) else multicast
-        keys = {"at": at, "in": into, "via": via, "fill": fill, "box": boxes, "swizzle": swizzle, "multicast": among}
+        keys = {"at": at, "in": in_, "via": via, "fill": fill, "box": boxes, "swizzle": swizzle, "multicast": among}
         keys["save_traffic"] = "true" if save_traffic else None
         return self._and("stage", (buffer,), keys, _one(name))
 
