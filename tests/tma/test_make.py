@@ -7,6 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 
+import texpr.tma as room
 from texpr.affine.expr import Sym, expr, sym
 from texpr.affine.facts import Known, multiple_of
 from texpr.domain import DomainGraph
@@ -118,7 +119,5 @@ def test_refusals(layout: str, box: tuple[int, ...], message: str) -> None:
 
 
 def test_what_the_room_exports() -> None:
-    import texpr.tma as room
-
     assert {"tma", "TensorMap", "make_tma_copy", "plan"} <= set(dir(room))
     assert all(getattr(room, name) is not None for name in dir(room))

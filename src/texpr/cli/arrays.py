@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,10 @@ import numpy as np
 
 from texpr.affine.expr import Sym
 from texpr.interp.dtypes import Array, dtype_of, numpy_dtype
-from texpr.ir.program import Function, Injective, InRange, Monotone
+from texpr.ir.program import Function, Injective, InRange, Let, Monotone, values, walk
 from texpr.ir.types import BOOL, DType, Kind
-from texpr.ir.value import Buffer
+from texpr.ir.value import Buffer, Cast, Load, Op, Ref, Value
+from texpr.ir.value import walk as value_walk
 from texpr.sources import open_error
 from texpr.support.diagnostic import error
 from texpr.support.record import Record
@@ -48,7 +49,7 @@ def make_arrays(
     """An array (rank 0 for a scalar) for each parameter, and each size: as given, by default, or found from the files' shapes.
 
     `random` gives small integers, in floating types too, so that results can be compared; where the text promises a range or
-    that elements differ, they keep it.
+    that elements differ, they keep it. What a root, a logarithm or a power is taken of, or divides, is positive.
     """
     params = {param.name: param for param in function.params}
     loaded = {name: load_array(Path(word), params[name]) for name, word in words.items() if word.endswith(".npy")}
@@ -125,6 +126,43 @@ def _lie_densely(function: Function, known: dict[Sym, int]) -> None:
             raise click.UsageError(f"`{name}`, a stride of `{param!r}`, is not known: give --size {name}=…")
 
 
+_OF_POSITIVE = {"sqrt": 0, "rsqrt": 0, "log": 0, "log2": 0, "pow": 0, "div": 1}
+"""Operations that give nan, or what is no number, of some numbers, and which operand must be positive for them not to."""
+
+_KEEPING = ("add", "mul", "div", "max", "min", "sqrt", "fma", "pow")
+"""Operations that give positive numbers of positive ones."""
+
+
+def positive(function: Function) -> frozenset[Buffer]:
+    """The parameters that a root, a logarithm, a power or a division takes elements of, as they are or added and multiplied.
+
+    What is a difference may be negative still: whether `random` gives nan then cannot be known from the text.
+    """
+    lets = {stmt.sym: stmt.value for stmt in walk(function.body) if isinstance(stmt, Let)}
+
+    def taken(value: Value) -> Iterator[Buffer]:
+        match value:
+            case Load():
+                yield value.buffer
+            case Cast():
+                yield from taken(value.arg)
+            case Ref() if value.sym in lets:
+                yield from taken(lets[value.sym])
+            case Op() if value.name in _KEEPING:
+                for arg in value.args:
+                    yield from taken(arg)
+            case _:
+                pass
+
+    every = (node for stmt in walk(function.body) for each in values(stmt) for node in value_walk(each))
+    return frozenset(
+        buffer
+        for node in every
+        if isinstance(node, Op) and node.name in _OF_POSITIVE
+        for buffer in taken(node.args[_OF_POSITIVE[node.name]])
+    )
+
+
 class _Filler(Record):
     """Makes the arrays that no file gives, at known sizes."""
 
@@ -170,6 +208,8 @@ class _Filler(Record):
 
     def _range(self, param: Buffer) -> tuple[int, int]:
         low, high = (0, 17) if param.dtype.kind is Kind.UINT else (-8, 9)
+        if param.dtype.is_float and param in positive(self.function):
+            low, high = 1, 10
         for promise in self.function.assumes:
             if isinstance(promise, InRange) and promise.buffer is param:
                 low, high = promise.lo.evaluate(self.sizes), promise.hi.evaluate(self.sizes)

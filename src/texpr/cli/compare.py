@@ -21,12 +21,17 @@ order, and the mathematical functions of two machines differ in the last places.
 
 
 class Comparison(Record):
-    """How far two arrays are apart: bit-equal or not, and the first element (in row order) that is too far, if any."""
+    """How far two arrays are apart: bit-equal or not, and the first element (in row order) that is too far, if any.
+
+    `nans`: how many elements are nan in both, of which nothing is compared; `count`: how many there are.
+    """
 
     equal: bool
     at: tuple[int, ...] | None = None
     actual: str = ""
     expected: str = ""
+    nans: int = 0
+    count: int = 0
 
     @property
     def fits(self) -> bool:
@@ -36,12 +41,13 @@ class Comparison(Record):
 
 def compare(dtype: DType, actual: Array, expected: Array) -> Comparison:
     """Compare two arrays of one shape and type; integers and booleans must be equal, floats within `ALLOWED`."""
+    nans = int(np.count_nonzero(_both_nan(actual, expected))) if dtype.is_float else 0
     same = _same_bits(dtype, actual, expected)
     if bool(np.all(same)):
-        return Comparison(equal=True)
+        return Comparison(equal=True, nans=nans, count=same.size)
     far = ~same if not dtype.is_float else ~(same | _near(dtype, actual, expected))
     if not bool(np.any(far)):
-        return Comparison(equal=False)
+        return Comparison(equal=False, nans=nans, count=same.size)
     at = tuple(int(i) for i in np.unravel_index(int(np.argmax(far)), far.shape))
     return Comparison(False, at, str(actual[at]), str(expected[at]))
 
@@ -52,8 +58,12 @@ def _same_bits(dtype: DType, actual: Array, expected: Array) -> Array:
     bits = np.ascontiguousarray(actual).view(unsigned) == np.ascontiguousarray(expected).view(unsigned)
     bits = np.asarray(bits).reshape(np.shape(actual))
     if dtype.is_float:
-        return bits | (np.isnan(actual.astype(np.float64)) & np.isnan(expected.astype(np.float64)))
+        return bits | _both_nan(actual, expected)
     return bits
+
+
+def _both_nan(actual: Array, expected: Array) -> Array:
+    return np.asarray(np.isnan(actual.astype(np.float64)) & np.isnan(expected.astype(np.float64)))
 
 
 def _near(dtype: DType, actual: Array, expected: Array) -> Array:
@@ -62,6 +72,16 @@ def _near(dtype: DType, actual: Array, expected: Array) -> Array:
     largest = float(np.max(np.abs(finite), initial=0.0))
     with np.errstate(invalid="ignore"):
         return np.abs(got - wanted) <= ALLOWED * largest * 2.0 ** -FRACTION[dtype]
+
+
+def _told(outcome: Comparison) -> str:
+    """How two results that fit are alike; where they are nan, that says nothing of either."""
+    if outcome.count and outcome.nans == outcome.count:
+        return f"nothing was compared: all of {outcome.count} elements are nan in both (against interp)"
+    how = "equal to the bit" if outcome.equal else "equal up to rounding"
+    if not outcome.nans:
+        return f"{how} (against interp)"
+    return f"{how} (against interp), but for {outcome.nans} of {outcome.count} elements, which are nan in both: not compared"
 
 
 def judge(
@@ -75,8 +95,7 @@ def judge(
             continue
         outcome = compare(buffer.dtype, results[buffer.name], expected[buffer.name])
         if outcome.at is None:
-            how = "equal to the bit" if outcome.equal else "equal up to rounding"
-            lines.append(f"{buffer.name}: {how} (against interp)")
+            lines.append(f"{buffer.name}: {_told(outcome)}")
         else:
             element = f"{buffer.name}[{', '.join(map(str, outcome.at))}]" if outcome.at else buffer.name
             message = f"`{element}` is {outcome.actual}, but the interpreter gives {outcome.expected}"

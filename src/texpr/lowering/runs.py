@@ -138,9 +138,11 @@ def starts(step: Step, ends: tuple[Load, Load], what: Clipped, barrier: Load | N
     tile, tensor = (replace(end, index=tuple(e.substitute(begins) for e in end.index)) for end in ends)
     _require_chunks(step, (tile, tensor), run, what.known)
     length = run.bounds.count * run.unit
-    exactly = None if length.is_constant else length
+    if length.is_constant and length.constant <= 0:
+        return ()
+    exactly, most = (None, length.constant) if length.is_constant else (length, run.most)
     pair = (tensor, tile) if barrier is None else (tile, tensor)
-    body: tuple[k.Stmt, ...] = (k.CopyBulk(*pair, run.most, barrier, step.span, step.reduce, exactly),)
+    body: tuple[k.Stmt, ...] = (k.CopyBulk(*pair, most, barrier, step.span, step.reduce, exactly),)
     if exactly is not None and not what.fits(run.bounds, 1):
         body = (k.If(Op("lt", (Index(ZERO, I64), Index(length, I64)), BOOL), body, span=step.span),)
     outer = zip(step.loops[: run.first], what.bounds[: run.first], strict=True)

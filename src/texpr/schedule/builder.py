@@ -132,8 +132,8 @@ class Schedule:
         """What one iteration of `at` touches of a buffer, kept in shared memory or registers meanwhile.
 
         `in_` is `in=` of the language, a word that Python keeps for itself. `box`, `swizzle` ("32B", "64B", "128B"): of copies
-        with `via="tma"`; `save_traffic`: no box of holes alone is loaded; `multicast`: the loop, or loops, along which blocks of
-        a cluster share the copy.
+        with `via="tma"`; `save_traffic`: no box of holes alone is loaded; `multicast`: the loop, or loops, along which blocks
+        of a cluster share the copy.
         """
         boxes = None if box is None else ir.Group(tuple(ir.Argument(_value("stage", extent)) for extent in box))
         among = ir.Group(tuple(map(ir.Argument, multicast))) if isinstance(multicast, tuple) else multicast

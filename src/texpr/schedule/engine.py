@@ -49,6 +49,8 @@ def swizzle_asked(call: Call) -> Swizzle:
 def boxes_asked(call: Call, buffer: Buffer, region: Box) -> tuple[Box, Boxes]:
     """The region, as wide as boxes make it, and its boxes. Refuses what `box=`, `stride=` and `swizzle=` cannot mean."""
     asked, argument = call.key("swizzle"), call.key("box")
+    if not region.extent:
+        raise call.refuse("E0916", f"`{buffer.name}` is a single number, and no box", help="stage it by via=ld")
     swizzle = swizzle_asked(call)
     size = buffer.dtype.bytes
     say = _advice(Boxes(region.extent, region.extent, size, swizzle, region.step))

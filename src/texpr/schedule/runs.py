@@ -38,6 +38,8 @@ def require_named_runs(call: Call, found: Rows, known: Known) -> None:
 
 def require_runs(call: Call, buffer: Buffer, region: Box, known: Known) -> None:
     """Refuses (E0916) regions that are not seen to be such runs, at every size."""
+    if not region.extent:
+        raise call.refuse("E0916", f"`{buffer.name}` is a single number, and no run", help="stage it by via=ld")
     size, strides = buffer.dtype.bytes, dense_strides(buffer)
     name, note = buffer.name, Note(f"`{buffer.name}` is declared here", buffer.span)
     if strides[-1] is not ONE or any(step > 1 for step in region.step):

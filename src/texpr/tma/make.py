@@ -31,8 +31,8 @@ MOST_RANK = 5
 class TmaCopy(Record):
     """Copies of boxes of a tensor: the descriptor, and where each tile begins.
 
-    `tiles`: ((tile), (tiles)), a mode for each mode of the tensor in both, to the coordinate of an element, dimension 0 first; a
-    tile may reach beyond the end, where the engine fills. `shared`: a tile's elements in shared memory, in elements, before
+    `tiles`: ((tile), (tiles)), a mode for each mode of the tensor in both, to the coordinate of an element, dimension 0 first;
+    a tile may reach beyond the end, where the engine fills. `shared`: a tile's elements in shared memory, in elements, before
     chunks move by the swizzle: dense, dimension 0 fastest.
     """
 
@@ -103,7 +103,7 @@ def _require(tensor: Layout, leaves: tuple[Mode, ...], tiler: Sequence[int], pro
 
 
 def _order(leaves: tuple[Mode, ...]) -> list[int]:
-    """The leaves as dimensions: that of stride 1, then others by stride, then those whose stride is no number, the last first."""
+    """The leaves as dimensions: that of stride 1, then others by stride; those that are no numbers, the last first."""
 
     def key(at: int) -> tuple[bool, int, int]:
         step, size = leaves[at].step, leaves[at].size
