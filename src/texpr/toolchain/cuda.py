@@ -14,15 +14,18 @@ from texpr.support.record import Record, as_dict
 from texpr.toolchain.blame import failure
 from texpr.toolchain.cache import Cache, key
 from texpr.toolchain.host import find_host
+from texpr.toolchain.lines import with_lines, without_folders
 from texpr.toolchain.machine import Machine
 from texpr.toolchain.process import Finished, run
 from texpr.toolchain.resources import Resources, resources
 from texpr.toolchain.workers import shared
 
-FLAGS = ("-std=c++17", "-O3", "-fmad=false", "-I.")
-"""No contraction: each operation rounds as written. Division and square root are correctly rounded by default."""
+FLAGS = ("-std=c++17", "-O3", "-fmad=false", "-lineinfo", "-I.")
+"""No contraction: each operation rounds as written. Division and square root are correctly rounded by default.
 
-TO_CUBIN = ("-fmad=false", "-Xptxas", "-v")
+`-lineinfo` changes no instruction; `texpr.toolchain.lines` says which lines are told."""
+
+TO_CUBIN = ("-fmad=false", "-lineinfo", "-Xptxas", "-v")
 """What is told where PTX becomes a cubin."""
 
 HELP = "install the CUDA toolkit, or `pip install 'texpr-compiler[cuda]'`, which brings the compiler without a driver"
@@ -188,17 +191,26 @@ def _described(machine: Machine, program: Path) -> Nvcc:
 def _build(machine: Machine, nvcc: Nvcc, text: str, headers: Mapping[str, str], target: str) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory(prefix="texpr-cuda-") as folder:
         where = Path(folder)
+
+        def step(flags: Sequence[str], *words: str) -> str:
+            """What the compiler says. A text that it refuses is compiled as it reads, so that lines are those of the text."""
+            done = run(machine, (nvcc.program, *nvcc.host, f"-arch={target}", *flags, *words), cwd=where)
+            if done.code == 0:
+                return done.output
+            if "kernel.cu" in words:
+                (where / "kernel.cu").write_text(text)
+                done = run(machine, (nvcc.program, *nvcc.host, f"-arch={target}", *flags, *words), cwd=where)
+            raise _refused(machine, nvcc, done, {**headers, "kernel.cu": text})
+
         try:
-            for name, header in (*headers.items(), ("kernel.cu", text)):
+            for name, header in (*headers.items(), ("kernel.cu", with_lines(text))):
                 (where / name).write_text(header)
-            to_ptx = (*FLAGS, "-ptx", "kernel.cu", "-o", "kernel.ptx")
-            to_cubin = (*TO_CUBIN, "-cubin", "kernel.ptx", "-o", "kernel.cubin")
-            said = ""
-            for step in (to_ptx, to_cubin):
-                done = run(machine, (nvcc.program, *nvcc.host, f"-arch={target}", *step), cwd=where)
-                if done.code != 0:
-                    raise _refused(machine, nvcc, done, {**headers, "kernel.cu": text})
-                said = done.output
+            ptx = where / "kernel.ptx"
+            step(FLAGS, "-ptx", "kernel.cu", "-o", ptx.name)
+            ptx.write_text(without_folders(ptx.read_text()))
+            for name in (*headers, "kernel.cu"):
+                (where / name).unlink()  # else their times would be told in the cubin
+            said = step(TO_CUBIN, "-cubin", ptx.name, "-o", "kernel.cubin")
             records = [as_dict(one) for one in resources(said)]
             return {
                 "ptx": (where / "kernel.ptx").read_bytes(),
