@@ -144,13 +144,18 @@ class _Here(Record, eq=False):
         low, high = spans.above(-node.value, *around), spans.above(node.value, *around)
         if node.op == "product":
             high = _product([spans.above(arg.value, *around) for arg in node.args])
-        ends = spans.meet(ends, (-self._most(low), self._most(high)))
+        ends = spans.meet(ends, (-self._most(low), min(self._most(high), self._part(node.value))))
         if lowest <= ends[0] and ends[1] <= highest:
             return "bounds on sizes"
         told = f"{node.value} fits {highest.bit_length()} bits"
         under = [] if isinstance(lowest, float) else [Ge(lowest - 1 - node.value)]
         self._none(disj((Ge(node.value - highest - 1), *under)), told)
         return "the solver"
+
+    def _part(self, value: Expr) -> int | float:
+        """The same of an expression that is itself bounded, or a multiple of which is."""
+        found = [most // times for bound, most in self.known.bounds if (times := _multiple(bound, value)) is not None]
+        return min(found, default=inf)
 
     def _most(self, top: Expr | None) -> int | float:
         """The least number that launchers bound a polynomial of sizes to, infinite where they do not."""
@@ -195,6 +200,14 @@ class _Here(Record, eq=False):
         if point is not None:
             values = ", ".join(f"{sym.name} = {value}" for sym, value in point.items() if not sym.name.startswith("⟪"))
             raise _Open(f"not {told} at {values}", Verdict.REFUSED)
+
+
+def _multiple(bound: Expr, value: Expr) -> int | None:
+    """The c ≥ 1 of which `bound` is c · value, if there is one."""
+    if not value.terms or not bound.terms:
+        return None
+    times = bound.terms[0][1] // value.terms[0][1]
+    return times if times >= 1 and bound is value * times else None
 
 
 def _product(factors: list[Expr | None]) -> Expr | None:
