@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never
 
-from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, expr, term
+from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, combination, expr, term
 from texpr.affine.facts import Known
 
 
@@ -35,6 +35,12 @@ def magnitude(value: Expr, tops: Mapping[Sym, Expr], known: Known) -> Expr | Non
         return above
     below = upper(-value, tops, known)
     return None if below is None else above + below
+
+
+def clamped(value: Expr, most: int) -> Expr:
+    """The polynomial with no number greater than `most` + 1: at most `most` for the same sizes, which are not negative."""
+    terms = ((monomial, min(coefficient, most + 1)) for monomial, coefficient in value.terms)
+    return combination(min(value.constant, most + 1), terms)
 
 
 def _atom(atom: Atom, tops: Mapping[Sym, Expr], known: Known) -> Expr | None:

@@ -20,7 +20,7 @@ from typing import assert_never
 
 from texpr.affine.expr import ONE, Atom, Expr, FloorDiv, Max, Min, Mod, Monomial, Sym, Xor, expr, maximum, minimum, term
 from texpr.affine.facts import Fact, Known
-from texpr.affine.magnitude import magnitude, upper
+from texpr.affine.magnitude import clamped, magnitude, upper
 from texpr.affine.ranges import Range
 from texpr.support.limits import LARGEST_INT, MOST_BYTES, WIDTHS, Width
 from texpr.support.record import Record, field, replace
@@ -71,7 +71,11 @@ class Knowledge(Record, dict=True):
     def _most(self, value: Expr, hi: int | None) -> int | None:
         """The least number that a checked product proves `value` to stay below, or `hi`."""
         plain = self.upper(value)
-        found = [most for product, most in self.products if _is_below(plain, product) or self._stays_below(value, product)]
+        found = [
+            most
+            for product, most in self.products
+            if (plain is not None and _is_below(clamped(plain, most), product)) or self._stays_below(value, product)
+        ]
         return min([*found, *([] if hi is None else [hi])], default=None)
 
     def _stays_below(self, value: Expr, product: Expr) -> bool:
@@ -217,7 +221,8 @@ def count(extents: Sequence[Expr], here: Knowledge) -> Typed:
     hi = reduce(_times, (max(factor.ends[1], 0) if factor.ends[1] is not None else None for factor in factors))
     if not Width.LONG.holds((0, hi)):
         top = here.upper_product(extents)
-        hi = min((most for product, most in here.products if _is_below(top, product)), default=hi)
+        bounded = () if top is None else (m for product, m in here.products if _is_below(clamped(top, m), product))
+        hi = min(bounded, default=hi)
     return Typed(reduce(mul, extents), "product", factors, Width.LONG, (0, hi))
 
 
@@ -388,10 +393,8 @@ def _narrowed(found: Typed, here: Knowledge) -> Typed:
     return found
 
 
-def _is_below(value: Expr | None, product: Expr) -> bool:
+def _is_below(value: Expr, product: Expr) -> bool:
     """Whether the difference of two polynomials of sizes, which are not negative, has no negative coefficient."""
-    if value is None:
-        return False
     rest = product - value
     plain = all(isinstance(atom, Sym) for monomial, _ in rest.terms for atom in monomial)
     return plain and rest.constant >= 0 and all(coefficient >= 0 for _, coefficient in rest.terms)

@@ -6,7 +6,7 @@ a lane knows (loop indices, `let` values, where its locals lie) is a column: one
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 import numpy as np
@@ -134,9 +134,9 @@ def _atom(atom: Atom, lanes: Lanes, fits: bool) -> Column:
         case Mod(num, den):
             return _sum(num, lanes, fits) % _divisor(den, lanes, fits)
         case Min(args):
-            return _fold(np.minimum, [_sum(a, lanes, fits) for a in args])
+            return _fold(np.minimum, min, [_sum(a, lanes, fits) for a in args])
         case Max(args):
-            return _fold(np.maximum, [_sum(a, lanes, fits) for a in args])
+            return _fold(np.maximum, max, [_sum(a, lanes, fits) for a in args])
         case Xor(value, mask, bits):
             return _sum(value, lanes, fits) ^ _sum(mask, lanes, fits) % (1 << bits)
 
@@ -156,11 +156,11 @@ def _divisor(expr: Expr, lanes: Lanes, fits: bool) -> Column:
     return value
 
 
-def _fold(function: np.ufunc, args: list[Column]) -> Column:
+def _fold(function: np.ufunc, of_two: Callable[[int, int], int], args: list[Column]) -> Column:
+    """An extremum; numbers that all lanes share may be greater than those of NumPy."""
     result = args[0]
     for arg in args[1:]:
-        met = function(result, arg)
-        result = int(met) if isinstance(result, int) and isinstance(arg, int) else met
+        result = of_two(result, arg) if isinstance(result, int) and isinstance(arg, int) else function(result, arg)
     return result
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from texpr.affine.expr import expr
+from texpr.affine.magnitude import clamped
 from texpr.affine.ranges import Range
 from texpr.affine.typed import Typed
 from texpr.ir.arithmetic import Computed, computed
@@ -62,4 +63,4 @@ def _bound(node: Typed, found: Computed, most: int | None) -> Compare:
         told = f"{found.what}: computing `{value}` may exceed {32 if limit <= LARGEST_INT else 64} bits, whatever sizes are"
         help = "promise a range of the data that say it, as in `assume t in 0..n`"
         raise limitation("E0506", found.span, told, help=help)
-    return Compare("<=", above, expr(limit), found.span)
+    return Compare("<=", clamped(above, limit), expr(limit), found.span)

@@ -159,7 +159,7 @@ class _Here(Record, eq=False):
 
     def _most(self, top: Expr | None) -> int | float:
         """The least number that launchers bound a polynomial of sizes to, infinite where they do not."""
-        found = [most for bound, most in self.known.bounds if top is not None and spans.is_no_more(top, bound)]
+        found = [most for bound, most in self.known.bounds if top is not None and spans.keeps_to(top, bound, most)]
         return min(found, default=inf)
 
     def _ends(self, node: Typed) -> Ends:

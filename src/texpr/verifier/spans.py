@@ -174,11 +174,26 @@ def _positive(value: Expr) -> Expr:
     return combination(max(value.constant, 0), ((monomial, c) for monomial, c in value.terms if c > 0))
 
 
-def is_no_more(value: Expr, bound: Expr) -> bool:
-    """Whether a polynomial of sizes, which are not negative, is never more than another: coefficient by coefficient."""
-    rest = bound - value
-    plain = all(isinstance(atom, Sym) for monomial, _ in rest.terms for atom in monomial)
-    return plain and rest.constant >= 0 and all(coefficient >= 0 for _, coefficient in rest.terms)
+def keeps_to(value: Expr, bound: Expr, most: int) -> bool:
+    """Whether a polynomial of sizes is at most `most` wherever another is: coefficient by coefficient, for sizes from 0 on.
+
+    Where the bound has a coefficient above `most`, and none that is negative, the product of that term's sizes is 0.
+    """
+    if _is_plain(bound - value) and _is_positive(bound - value):
+        return True
+    if not _is_plain(bound) or not _is_plain(value) or not _is_positive(bound):
+        return False
+    given = dict(bound.terms)
+    terms = (given.get(monomial, 0) >= min(coefficient, most + 1) for monomial, coefficient in value.terms)
+    return bound.constant >= value.constant and all(terms)
+
+
+def _is_plain(value: Expr) -> bool:
+    return all(isinstance(atom, Sym) for monomial, _ in value.terms for atom in monomial)
+
+
+def _is_positive(value: Expr) -> bool:
+    return value.constant >= 0 and all(coefficient >= 0 for _, coefficient in value.terms)
 
 
 def _atom(atom: Atom, known: Mapping[Sym, Ends]) -> Ends:
