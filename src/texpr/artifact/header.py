@@ -150,6 +150,7 @@ def described(plan: Plan, given: Iterable[Argument]) -> list[str]:
             lines.append(comment(f"{argument.name}: {describe(argument.key)}"))
     lines += [comment(f"fixed: {sym} = {value}") for sym, value in plan.fixed]
     lines += [comment(f"where {fact.left} {fact.op} {fact.right}") for fact in plan.requires]
+    lines += [comment(f"refused unless {bound.left} {bound.op} {bound.right}") for bound in plan.bounds]
     lines += [comment(f"assume {assume_text(assume)}") for assume in plan.assumes]
     return [line.replace("*/", "* /").replace("/*", "/ *") for line in lines]
 

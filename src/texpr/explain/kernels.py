@@ -51,7 +51,11 @@ def explain(compiled: Compiled, machine: Machine) -> Data:
         "sizes": [s.name for s in compiled.plan.sizes],
         "fixed": {s.name: value for s, value in compiled.plan.fixed},
         "workspace": [_buffer_text(b) for b in compiled.plan.workspace],
-        "requires": [f"{c.left} {c.op} {c.right}" for c in compiled.plan.requires if c.left.syms() | c.right.syms()],
+        "requires": [
+            f"{c.left} {c.op} {c.right}"
+            for c in (*compiled.plan.requires, *compiled.plan.bounds)
+            if c.left.syms() | c.right.syms()
+        ],
         "launches": _launches(compiled.plan),
         "planned": planned(compiled),
         "layout": None if compiled.laid_out is None else layout(compiled.laid_out),
