@@ -6,14 +6,16 @@ Arrays are small: what brings huge sizes is an array with an extent of 0. The co
 from __future__ import annotations
 
 import ctypes
+import itertools
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.backends.compiled import load
+from tests.lowering.emulated import results, run_plan
 
+from texpr.affine.expr import Sym
 from texpr.backends.c.headers import check_headers
 from texpr.backends.cpu import headers, print_cpu
 from texpr.driver import check_function, parse
@@ -24,9 +26,10 @@ from texpr.ir.proof import Verdict
 from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower
 from texpr.support.diagnostic import TexprError
+from texpr.support.limits import LARGEST_SIZE
 from texpr.verifier.overflow import overflows
 
-STATEMENTS = 20
+FUNCTIONS = 40
 SIZES = [1, 2, 3, 1000, 2**21 - 1, 2**21, 2**21 + 1, 2**31 - 2**16, 2**31 - 2**16 + 1, 2**31 - 1, 2**31, 2**32, 2**32 + 1]
 LONG = 20_000
 BAD_SIZE = -5
@@ -54,83 +57,98 @@ def number(rng: random.Random, depth: int) -> str:
             return f"({a} % (max({b}, 0) + 1))"
 
 
-def statement(rng: random.Random, out: str) -> str:
-    """One with such a subscript, brought into bounds by a remainder or by an extremum."""
+def program(rng: random.Random, name: str) -> Function:
+    """A function with such a subscript, brought into bounds by a remainder or by an extremum."""
     value = number(rng, 3)
     inside = f"({value}) % k" if rng.random() < 0.6 else f"min(max({value}, 0), k - 1)"
-    return f"{out}[i] = x[{inside}]"
+    head = f"fn {name}(x: i8[k], w: i8[n, z], v: i8[m, z]): i8[k]"
+    return parse(f"{head} {{ new y: i8[k]\npar k |i| {{ y[i] = x[{inside}] }}\nreturn y }}").functions[0]
 
 
-def program(lines: dict[str, str]) -> Function:
-    """A function of statements by what they write."""
-    news = "\n".join(f"new {out}: i8[k]" for out in lines)
-    head = f"fn f(x: i8[k], w: i8[n, z], v: i8[m, z]): ({', '.join('i8[k]' for _ in lines)})"
-    body = "\n".join(lines.values())
-    return parse(f"{head} {{ {news}\npar k |i| {{ {body} }}\nreturn ({', '.join(lines)}) }}").functions[0]
+def programs(seed: int, count: int, target: str = "cpu") -> list[tuple[Function, Plan]]:
+    """So many random functions that are legal, lowered for a target."""
+    rng, found = random.Random(seed), list[tuple[Function, Plan]]()
+    while len(found) < count:
+        try:
+            function = program(rng, f"f{len(found)}")
+            if not check_function(function):  # refused is no wrong number
+                found.append((function, lower(function, resolve(target))[0]))
+        except TexprError:
+            continue
+    return found
 
 
-def programs(seeds: range) -> Iterator[tuple[int, Function, Plan]]:
-    """Functions of what is legal among random statements, lowered for the CPU."""
-    for seed in seeds:
-        rng, legal = random.Random(seed), dict[str, str]()
-        while len(legal) < STATEMENTS:
-            out = f"y{len(legal)}"
-            line = statement(rng, out)
-            try:
-                if not check_function(program({out: line})):  # refused is no wrong number
-                    legal[out] = line
-            except TexprError:
-                continue
-        function = program(legal)
-        yield seed, function, lower(function, resolve("cpu"))[0]
-
-
-def called(library: ctypes.CDLL, plan: Plan, x: np.ndarray, n: int, m: int) -> tuple[int, list[np.ndarray]]:
-    """The status of a call, and its results."""
-    outs = [np.full_like(x, 99) for _ in plan.results]
+def called(library: ctypes.CDLL, plan: Plan, x: np.ndarray, n: int, m: int) -> tuple[int, np.ndarray]:
+    """The status of a call, and its result."""
+    out = np.full_like(x, 99)
     sizes = {"k": len(x), "n": n, "m": m, "z": 0}
     empty = np.zeros(1, np.int8)
-    pointers = [ctypes.c_void_p(a.ctypes.data) for a in (x, empty, empty, *outs)]
+    pointers = [ctypes.c_void_p(a.ctypes.data) for a in (x, empty, empty, out)]
     numbers = [ctypes.c_int64(sizes[size.name]) for size in plan.sizes]
-    return library.texpr_f(None, None, *pointers, *numbers), outs
+    return getattr(library, f"texpr_{plan.name}")(None, None, *pointers, *numbers), out
 
 
-def differences(seeds: range, folder: Path) -> tuple[int, int, list[str]]:
-    """How many subscripts were compared, how many calls were refused, and what differs."""
+def given(x: np.ndarray, n: int, m: int) -> dict[str, np.ndarray]:
+    """What the interpreter is given for the same call."""
+    return {"x": x, "w": np.zeros((n, 0), np.int8), "v": np.zeros((m, 0), np.int8)}
+
+
+def unproved(plan: Plan) -> list[str]:
+    """What the verifier does not show of a plan's integers."""
+    return [f"{o.about}: {o.how}" for o in overflows(plan) if o.verdict is not Verdict.PROVED]
+
+
+def differences(seed: int, folder: Path) -> tuple[int, int, list[str]]:
+    """How many results were compared, how many calls were refused, and what differs."""
     compared = refused = 0
     found: list[str] = []
-    for seed, function, plan in programs(seeds):
-        found += [f"{seed}: {o.about}: {o.how}" for o in overflows(plan) if o.verdict is not Verdict.PROVED]
-        sources = {**headers(), **check_headers(), "f.cpp": print_cpu(plan)}
-        flags = ("-O0", "-fsanitize=signed-integer-overflow", "-fsanitize-undefined-trap-on-error")
-        library = load(folder / str(seed), sources, flags=flags, warn=False)
-        rng = random.Random(seed)
+    both = programs(seed, FUNCTIONS)
+    sources = {**headers(), **check_headers(), "f.cpp": "\n".join(print_cpu(plan) for _, plan in both)}
+    flags = ("-O0", "-fsanitize=signed-integer-overflow", "-fsanitize-undefined-trap-on-error")
+    library = load(folder / str(seed), sources, flags=flags, warn=False)
+    rng = random.Random(seed)
+    for function, plan in both:
+        found += [f"{function.body}: {why}" for why in unproved(plan)]
         for _ in range(4):
             n, m = rng.choice(SIZES), rng.choice(SIZES)
             x = np.arange(rng.choice([1, 5, 8]), dtype=np.int8)
-            status, outs = called(library, plan, x, n, m)
+            status, out = called(library, plan, x, n, m)
             if status != 0:
                 refused += 1
-                found += [] if status == BAD_SIZE else [f"{seed}: status {status} at n = {n}, m = {m}"]
+                found += [] if status == BAD_SIZE else [f"status {status} of {function.body} at n = {n}, m = {m}"]
                 continue
-            given = {"x": x, "w": np.zeros((n, 0), np.int8), "v": np.zeros((m, 0), np.int8)}
-            wanted = run(function, given)
-            compared += len(outs)
-            for result, out in zip(function.results, outs, strict=True):
-                if not np.array_equal(out, wanted[result.name]):
-                    found.append(f"{seed}: {result.name} at n = {n}, m = {m}: {out} for {wanted[result.name]}")
+            compared += 1
+            wanted = run(function, given(x, n, m))["y"]
+            if not np.array_equal(out, wanted):
+                found.append(f"{function.body} at n = {n}, m = {m}: {out} for {wanted}")
     return compared, refused, found
 
 
 def test_numbers_or_a_status(tmp_path: Path) -> None:
-    compared, refused, found = differences(range(6), tmp_path)
+    compared, refused, found = differences(0, tmp_path)
     assert not found, found[:5]
-    assert compared > 100 and refused > 0
+    assert compared > 60 and refused > 10
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_emulated_numbers(seed: int) -> None:
+    ((function, plan),) = programs(seed, 1, "sm_90a")
+    assert not unproved(plan)
+    compared = 0
+    for n, m in itertools.product([1, 3, 2**21, LARGEST_SIZE], repeat=2):
+        sizes = {Sym("k"): 8, Sym("n"): n, Sym("m"): m, Sym("z"): 0}
+        if all(bound.left.evaluate(sizes) <= bound.right.constant for bound in plan.bounds):  # as a launcher asks
+            data = given(np.arange(8, dtype=np.int8), n, m)
+            compared += 1
+            found, wanted = results(function, run_plan(function, plan, data)), run(function, data)
+            assert np.array_equal(found["y"], wanted["y"]), (n, m)
+    assert compared
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("part", range(20))
 def test_numbers_or_a_status_at_length(part: int, tmp_path: Path) -> None:
-    each = LONG // STATEMENTS // 20
-    _, _, found = differences(range(100 + part * each, 100 + (part + 1) * each), tmp_path)
-    assert not found, found[:5]
+    each = LONG // FUNCTIONS // 20
+    for seed in range(100 + part * each, 100 + (part + 1) * each):
+        _, _, found = differences(seed, tmp_path)
+        assert not found, found[:5]
