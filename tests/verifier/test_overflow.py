@@ -160,7 +160,7 @@ def test_ranges_and_polynomials_hold_at_every_point_tried() -> None:
     for _ in range(4000):
         value = random_value(rng, [n, m, i, d], 3)
         ends: dict[Sym, spans.Ends] = {n: (0, LARGEST_SIZE), m: (0, LARGEST_SIZE), i: (0, LARGEST_SIZE - 1), d: (-9, 9)}
-        tops = {n: expr(n), m: expr(m), i: expr(n) - 1}
+        tops = {n: (expr(n), 1), m: (expr(m), 1), i: (expr(n) - 1, 1)}
         low, high = spans.ends_of(value, ends)
         top = spans.above(value, tops, ends)
         for _ in range(6):

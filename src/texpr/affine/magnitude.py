@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, combination, expr, term
 from texpr.affine.facts import Known
 
+Top: TypeAlias = tuple[Expr, int]
+"""A polynomial of sizes with positive coefficients, and what it is divided by."""
 
-def upper(value: Expr, tops: Mapping[Sym, Expr], known: Known) -> Expr | None:
+
+def upper(value: Expr, tops: Mapping[Sym, Top], known: Known) -> Expr | None:
     """A polynomial with positive coefficients that is at least `value` wherever it is computed, None where there is none.
 
     `tops` has one of the magnitude of each symbol, sizes being their own; data, which no size bounds, have none.
@@ -18,23 +21,27 @@ def upper(value: Expr, tops: Mapping[Sym, Expr], known: Known) -> Expr | None:
     for monomial, coefficient in value.terms:
         if coefficient < 0 and known.nonnegative(term(monomial)):
             continue
-        product = expr(abs(coefficient))
+        product, divisor = expr(1), 1
         for atom in monomial:
             factor = _atom(atom, tops, known)
             if factor is None:
                 return None
-            product = product * factor
-        total = total + product
+            product, divisor = product * factor[0], divisor * factor[1]
+        total = total + product * -(-abs(coefficient) // divisor)  # c · p / d is at most ⌈c / d⌉ · p
     return total
 
 
-def magnitude(value: Expr, tops: Mapping[Sym, Expr], known: Known) -> Expr | None:
+def magnitude(value: Expr, tops: Mapping[Sym, Top], known: Known) -> Top | None:
     """The same of |value|."""
+    atom = value.as_atom
+    if isinstance(atom, FloorDiv) and atom.den.is_constant and atom.den.constant > 0 and known.nonnegative(atom.num):
+        above = upper(atom.num, tops, known)
+        return None if above is None else (above, atom.den.constant)
     above = upper(value, tops, known)
     if above is None or known.nonnegative(value):
-        return above
+        return None if above is None else (above, 1)
     below = upper(-value, tops, known)
-    return None if below is None else above + below
+    return None if below is None else (above + below, 1)
 
 
 def clamped(value: Expr, most: int) -> Expr:
@@ -43,10 +50,13 @@ def clamped(value: Expr, most: int) -> Expr:
     return combination(min(value.constant, most + 1), terms)
 
 
-def _atom(atom: Atom, tops: Mapping[Sym, Expr], known: Known) -> Expr | None:
+def _atom(atom: Atom, tops: Mapping[Sym, Top], known: Known) -> Top | None:
     match atom:
         case Sym():
             return tops.get(atom)
+        case FloorDiv() if atom.den.is_constant and atom.den.constant > 0 and known.nonnegative(atom.num):
+            above = upper(atom.num, tops, known)
+            return None if above is None else (above, atom.den.constant)
         case FloorDiv():  # a divisor of 0 gives 0, any other is at least 1 in magnitude
             return magnitude(atom.num, tops, known)
         case Mod():
@@ -55,22 +65,22 @@ def _atom(atom: Atom, tops: Mapping[Sym, Expr], known: Known) -> Expr | None:
             return _extremum(atom, tops, known)
         case Xor():
             whole = magnitude(atom.value, tops, known)
-            return None if whole is None else whole + (1 << atom.bits)
+            return None if whole is None else (whole[0] + (1 << atom.bits), 1)
         case _:
             assert_never(atom)
 
 
-def _extremum(atom: Min | Max, tops: Mapping[Sym, Expr], known: Known) -> Expr | None:
+def _extremum(atom: Min | Max, tops: Mapping[Sym, Top], known: Known) -> Top | None:
     """Of a minimum of what is not negative any argument will do: one of the lowest degree."""
     found = [magnitude(arg, tops, known) for arg in atom.args]
     if isinstance(atom, Min) and all(map(known.nonnegative, atom.args)):
-        return min((each for each in found if each is not None), key=_degree, default=None)
+        return min((each for each in found if each is not None), key=lambda each: _degree(each[0]), default=None)
     total = expr(0)
     for each in found:
         if each is None:
             return None
-        total = total + each
-    return total
+        total = total + each[0]
+    return total, 1
 
 
 def _degree(value: Expr) -> tuple[int, str]:

@@ -20,7 +20,7 @@ from typing import assert_never
 
 from texpr.affine.expr import ONE, Atom, Expr, FloorDiv, Max, Min, Mod, Monomial, Sym, Xor, expr, maximum, minimum, term
 from texpr.affine.facts import Fact, Known
-from texpr.affine.magnitude import clamped, magnitude, upper
+from texpr.affine.magnitude import Top, clamped, magnitude, upper
 from texpr.affine.ranges import Range
 from texpr.support.limits import LARGEST_INT, MOST_BYTES, WIDTHS, Width
 from texpr.support.record import Record, field, replace
@@ -47,7 +47,7 @@ class Knowledge(Record, dict=True):
     facts: tuple[Fact, ...] = ()
     widths: Mapping[Sym, Width] = field(default_factory=dict[Sym, Width])
     products: tuple[tuple[Expr, int], ...] = ()
-    tops: Mapping[Sym, Expr] = field(default_factory=dict[Sym, Expr])
+    tops: Mapping[Sym, Top] = field(default_factory=dict[Sym, Top])
     narrows: bool = True
 
     @cached_property
@@ -100,7 +100,7 @@ class Knowledge(Record, dict=True):
         ranges: Mapping[Sym, Range] | None = None,
         facts: Iterable[Fact] = (),
         widths: Mapping[Sym, Width] | None = None,
-        tops: Mapping[Sym, Expr] | None = None,
+        tops: Mapping[Sym, Top] | None = None,
     ) -> Knowledge:
         """This and more."""
         return replace(

@@ -32,7 +32,7 @@ from texpr.ir.together import grid, joint, together
 from texpr.ir.types import DType
 from texpr.ir.value import Buffer, Index, Load, Value, operands
 from texpr.isa.levels import Level
-from texpr.support.limits import LARGEST_INT, Width
+from texpr.support.limits import LARGEST_INT, LARGEST_SIZE, Width
 from texpr.support.record import Record, replace
 from texpr.support.span import Span
 
@@ -147,7 +147,7 @@ def _step(step: k.HostStep, plan: k.Plan, here: Knowledge, around: tuple[Around,
                 for value in (map.offset * map.buffer.dtype.bytes, *map.sizes, *map.strides):
                     yield Computed(typed(value, here), f"the map {map.name}", kernel.span, around, here)
         case k.HostLoop():
-            yield Computed(typed(step.extent, here), f"the loop {step.sym}", plan.span, around, here, most=LARGEST_INT)
+            yield Computed(typed(step.extent, here), f"the loop {step.sym}", plan.span, around, here, most=LARGEST_SIZE)
             inner = host_loop(step.sym, step.extent, here)
             for each in step.steps:
                 yield from _step(each, plan, inner, (*around, Turn(step.sym, ZERO, step.extent)))
@@ -171,7 +171,7 @@ def _together(loop: k.HostLoop, plan: k.Plan) -> Iterator[Computed]:
                 extents = [axis.extent for axis in grid(inner).values()]
                 yield from (said(extent, "blocks") for extent in (*extents, reduce(mul, extents, ONE)))
             case k.HostLoop():
-                yield said(step.extent, f"the loop {step.sym}", LARGEST_INT)
+                yield said(step.extent, f"the loop {step.sym}", LARGEST_SIZE)
                 within = host_loop(step.sym, step.extent, here)
                 for each in step.steps:
                     yield from visit(each, within, (*around, Turn(step.sym, ZERO, step.extent)))

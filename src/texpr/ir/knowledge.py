@@ -19,7 +19,7 @@ from texpr.ir.program import Compare
 from texpr.ir.types import DType, Kind
 from texpr.ir.value import Buffer, Index, Op, Value
 from texpr.isa.levels import Level
-from texpr.support.limits import LARGEST_INT, LARGEST_SIZE, LAST_BLOCK, MOST_BYTES, Width
+from texpr.support.limits import LARGEST_SIZE, LAST_BLOCK, MOST_BYTES, Width
 
 
 def size_ranges(sizes: Iterable[Sym], requires: Iterable[Compare]) -> dict[Sym, Range]:
@@ -65,7 +65,7 @@ def host_knowledge(plan: Plan, width: Width, *, checked: bool) -> Knowledge:
     else:
         ranges = size_ranges(plan.sizes, plan.requires)
         here = Knowledge(ranges, products=checked_products(plan), narrows=False)
-    return here.also(widths=dict.fromkeys(plan.sizes, width), tops={size: expr(size) for size in plan.sizes})
+    return here.also(widths=dict.fromkeys(plan.sizes, width), tops={size: (expr(size), 1) for size in plan.sizes})
 
 
 def host_loop(sym: Sym, extent: Expr, here: Knowledge) -> Knowledge:
@@ -90,9 +90,7 @@ def kernel_knowledge(kernel: Kernel, plan: Plan) -> Knowledge:
         ranges[sym] = max(lo or 0, 1), hi
     shared_out = [_iterations(axis.extent) for axis in kernel.axes if axis.level is Level.GRID]
     grids = [(whole, (LAST_BLOCK + 2) * each - 1) for whole, each in shared_out if _is_long(whole, ranges)]
-    tops = {size: expr(size) for size in plan.sizes} | {
-        size: expr(LARGEST_INT) for size in kernel.sizes if size not in plan.sizes
-    }
+    tops = {size: (expr(LARGEST_SIZE), 1) for size in kernel.sizes} | {size: (expr(size), 1) for size in plan.sizes}
     here = Knowledge(ranges, size_facts(plan.requires), products=(*checked_products(plan), *grids), tops=tops)
     for size in kernel.sizes:
         here = here.integer(size, ranges.get(size, (0, LARGEST_SIZE)))

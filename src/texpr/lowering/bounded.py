@@ -44,9 +44,9 @@ def _missing(plan: Plan) -> Iterator[Compare]:
 
 def _below(ends: Range, most: int | None) -> bool:
     """Whether what is passed on as an `int` is one, and a loop has no more turns than are of use."""
-    if most is None or most == LARGEST_INT:
-        return most is None or Width.INT.holds(ends)
-    return ends[1] is not None and ends[1] <= most
+    if most is None:
+        return True
+    return ends[1] is not None and ends[1] <= most and (most > LARGEST_INT or Width.INT.holds(ends))
 
 
 def _bound(node: Typed, found: Computed, most: int | None) -> Compare:

@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 from math import inf
-from operator import mul
+from operator import add, mul
 from typing import TypeAlias
 
-from texpr.affine.expr import Expr, FloorDiv, Sym, Xor, expr, maximum, minimum
+from texpr.affine.expr import Atom, Expr, FloorDiv, Min, Sym, Xor, expr, maximum, minimum, term
 from texpr.affine.typed import Typed, joined
 from texpr.ir.arithmetic import Around, Computed, Datum, Named, Test, Turn, computed
 from texpr.ir.kernel import HostStep, Plan, kernels
@@ -33,7 +33,7 @@ from texpr.presburger.questions import witness
 from texpr.presburger.raw import Undecided
 from texpr.reading.conditions import test
 from texpr.support.limits import LARGEST_INT, LARGEST_SIZE, LAST_BLOCK, MOST_BYTES, Width
-from texpr.support.record import Record
+from texpr.support.record import Record, field
 from texpr.verifier import spans
 from texpr.verifier.spans import Ends
 
@@ -68,6 +68,13 @@ def _obligation(kernel: str, group: list[Computed], places: _Places) -> Obligati
     return Obligation(kernel, "no overflow", about, Verdict.PROVED, how, group[0].span)
 
 
+_SMALL = 2**16
+"""Below this a number says more than what it is made of."""
+
+_ANY = expr(MOST_BYTES)
+"""What no place of an array exceeds."""
+
+
 class _Open(Exception):
     """A node that may not fit."""
 
@@ -94,9 +101,9 @@ class _Places:
 
     def _known(self, around: tuple[Around, ...], checked: bool) -> _Known:
         plan, given = self.plan, list[Formula]()
-        ends: dict[Sym, Ends] = {number: (0, LARGEST_INT - 1) for number in self.numbers}
+        ends: dict[Sym | Atom, Ends] = {number: (0, LARGEST_SIZE) for number in self.numbers}
         ends |= {size: (0, LARGEST_SIZE) for size in plan.sizes}
-        tops = {number: expr(LARGEST_INT - 1) for number in self.numbers} | {size: expr(size) for size in plan.sizes}
+        tops = {number: (expr(LARGEST_SIZE), 1) for number in self.numbers} | {size: (expr(size), 1) for size in plan.sizes}
         bounds = [(bound.left, bound.right.constant) for bound in plan.bounds]
         if checked:
             spans.narrowed(ends, [fact for require in plan.requires for fact in _facts(require)])
@@ -104,30 +111,44 @@ class _Places:
             bounds += _spans(plan)
         for each in around:
             _enter(each, ends, tops, given, bounds)
-        return _Known(ends, tops, tuple(bounds), tuple(given), conj(f for sym in ends for f in _between(sym, ends[sym])))
+        return _Known(
+            ends,
+            tops,
+            tuple(bounds),
+            tuple(given),
+            conj(f for sym in ends if isinstance(sym, Sym) for f in _between(sym, ends[sym])),
+        )
 
 
 class _Known(Record, eq=False):
     """Intervals, polynomials and formulas that hold at a place."""
 
-    ends: Mapping[Sym, Ends]
-    tops: Mapping[Sym, Expr]
+    ends: dict[Sym | Atom, Ends]
+    tops: Mapping[Sym, spans.Top]
     bounds: tuple[Polynomial, ...]
     given: tuple[Formula, ...]
     premises: Formula
+    found: dict[Expr, Ends] = field(default_factory=dict[Expr, Ends])
+
+    def ends_of(self, value: Expr) -> Ends:
+        """The interval of an expression here."""
+        ends = self.found.get(value)
+        if ends is None:
+            ends = self.found[value] = spans.ends_of(value, self.ends)
+        return ends
 
 
 class _Here(Record, eq=False):
-    """A place, and of the place of an element what is at least 0 and at most the bytes of its array."""
+    """A place; and of the place of an element what is not negative, and at most a number and the bytes of its array."""
 
     known: _Known
-    targets: tuple[Expr, ...]
+    targets: tuple[tuple[Expr, Expr], ...]
 
     def shown(self, node: Typed, most: int | None) -> str:
         """By which of the ways a node fits its width. Raises `_Open`."""
         self._meaning(node)
         highest = node.width.most if most is None else min(node.width.most, most)
-        lowest = -(1 << (Width.INT if most == LARGEST_INT else node.width).value)
+        lowest = -(1 << (Width.INT if most is not None and most <= LARGEST_INT else node.width).value)
         if node.op == "product":  # of extents, all greater than 0
             lowest = -inf
         if node.op in ("/", "%", "^"):
@@ -136,9 +157,10 @@ class _Here(Record, eq=False):
         if lowest <= ends[0] and ends[1] <= highest:
             return "ranges"
         around = self.known.tops, self.known.ends
-        for target in self.targets:
-            rest = spans.ends_of(target - node.value, self.known.ends)
-            ends = spans.meet(ends, (0 - rest[1], MOST_BYTES - rest[0]))
+        for target, count in self.targets:
+            rest = self.known.ends_of(target - node.value)
+            top = min(self.known.ends_of(count)[1], MOST_BYTES)
+            ends = spans.meet(ends, (0 - rest[1], top - rest[0]))
         if lowest <= ends[0] and ends[1] <= highest:
             return "elements in bounds"
         low, high = spans.above(-node.value, *around), spans.above(node.value, *around)
@@ -147,10 +169,27 @@ class _Here(Record, eq=False):
         ends = spans.meet(ends, (-self._most(low), min(self._most(high), self._part(node.value))))
         if lowest <= ends[0] and ends[1] <= highest:
             return "bounds on sizes"
+        if self._signs(node.value):
+            return self.shown(node, most)
         told = f"{node.value} fits {highest.bit_length()} bits"
         under = [] if isinstance(lowest, float) else [Ge(lowest - 1 - node.value)]
         self._none(disj((Ge(node.value - highest - 1), *under)), told)
         return "the solver"
+
+    def _signs(self, value: Expr) -> bool:
+        """Whether the solver finds that a minimum in a product is never negative, and no interval has said so."""
+        new = False
+        for atom in dict.fromkeys(atom for monomial, _ in value.terms if len(monomial) > 1 for atom in monomial):
+            if isinstance(atom, Min) and self.known.ends_of(term((atom,)))[0] < 0:
+                try:
+                    below = witness((*self.known.given, disj([Ge(-1 - arg) for arg in atom.args])), self.known.premises)
+                except (Undecided, NotAffine, ValueError, LookupError):
+                    continue
+                if below is None:
+                    self.known.ends[atom] = 0, self.known.ends_of(term((atom,)))[1]
+                    self.known.found.clear()
+                    new = True
+        return new
 
     def _part(self, value: Expr) -> int | float:
         """The same of an expression that is itself bounded, or a multiple of which is."""
@@ -164,8 +203,8 @@ class _Here(Record, eq=False):
 
     def _ends(self, node: Typed) -> Ends:
         """The interval of a node, by what it is printed as and by what it is the value of."""
-        own = spans.ends_of(node.value, self.known.ends)
-        args = [spans.ends_of(arg.value, self.known.ends) for arg in node.args]
+        own = self.known.ends_of(node.value)
+        args = [self.known.ends_of(arg.value) for arg in node.args]
         match node.op:
             case "+" | "-" | "*" | "/" | "%":
                 return spans.meet(own, _OPERATIONS[node.op](*args))
@@ -182,7 +221,7 @@ class _Here(Record, eq=False):
     def _operands(self, node: Typed) -> None:
         """C's `/` and `%` floor what is not negative, by what is positive; `^` changes no more than the bits it should."""
         left, right = (arg.value for arg in node.args)
-        (low, _), (least, most) = (spans.ends_of(arg, self.known.ends) for arg in (left, right))
+        (low, _), (least, most) = (self.known.ends_of(arg) for arg in (left, right))
         if node.op == "^":
             atom = node.value.as_atom
             size = 1 << atom.bits if isinstance(atom, Xor) else 0
@@ -259,24 +298,28 @@ def _function(op: str, left: Expr, right: Expr) -> Expr | None:
             return None
 
 
-def _targets(computed: Computed) -> tuple[Expr, ...]:
-    """Of the place of an element: its indices, and the sums on the way to its place; all lie within the array's bytes."""
+def _targets(computed: Computed) -> tuple[tuple[Expr, Expr], ...]:
+    """Of the place of an element: its indices, extents, and the sums on the way to its place, with what none exceeds."""
     load = computed.load
     if load is None:
         return ()
     shape, strides = load.buffer.shape, load.buffer.strides
+    found = [each for index, extent in zip(load.index, shape, strict=True) for each in ((index, extent - 1), (extent, extent))]
     if strides is not None:
         terms = [index * stride for index, stride in zip(load.index, strides, strict=True)]
-        sums = [reduce(lambda a, b: a + b, terms[: at + 1]) for at in range(len(terms))]
-        return tuple(dict.fromkeys((*load.index, *strides, *terms, *sums)))
-    found, total, count = list[Expr](), expr(0), expr(1)
+        sums = [reduce(add, terms[: at + 1]) for at in range(len(terms))]
+        return tuple(dict.fromkeys((*found, *((each, _ANY) for each in (*strides, *terms, *sums)))))
+    total, count = expr(0), expr(1)
     for index, extent in joined(load.index, shape):
-        found += [index, extent, total * extent, total * extent + index]
-        total, count = total * extent + index, count * extent
-    return tuple(dict.fromkeys((*found, *load.index, *shape)))
+        count = count * extent
+        found += [(index, extent - 1), (extent, extent), (total * extent, count - 1), (total * extent + index, count - 1)]
+        total = total * extent + index
+    return tuple(dict.fromkeys(found))
 
 
-def _enter(each: Around, ends: dict[Sym, Ends], tops: dict[Sym, Expr], given: list[Formula], bounds: list[Polynomial]) -> None:
+def _enter(
+    each: Around, ends: dict[Sym | Atom, Ends], tops: dict[Sym, spans.Top], given: list[Formula], bounds: list[Polynomial]
+) -> None:
     """What holds inside of something."""
     match each:
         case Turn(sym, lo, hi, blocks):
@@ -284,10 +327,10 @@ def _enter(each: Around, ends: dict[Sym, Ends], tops: dict[Sym, Expr], given: li
             if blocks:
                 high = min(high, LAST_BLOCK)
                 bounds.append(_shared_out(hi))
-            top = spans.above(hi - 1, tops, ends)
+            top = spans.top_of(hi - 1, tops, ends)
             ends[sym] = low, high
             if top is not None:
-                tops[sym] = top
+                tops[sym] = _simplest(top, ends[sym])
             given += [Ge(expr(sym) - lo), Ge(hi - 1 - sym)]
             spans.narrowed(ends, [hi - 1 - lo, *((expr(factor) - 1) for factor in _factors(hi - lo))])
         case Test(condition):
@@ -299,10 +342,15 @@ def _enter(each: Around, ends: dict[Sym, Ends], tops: dict[Sym, Expr], given: li
             ends[sym] = (-(1 << dtype.bits - 1), (1 << dtype.bits - 1) - 1) if signed else (0, (1 << dtype.bits) - 1)
         case Named(sym, value):
             ends[sym] = spans.ends_of(value, ends)
-            top = spans.above(value, tops, ends)
+            top = spans.top_of(value, tops, ends)
             if top is not None:
-                tops[sym] = top
+                tops[sym] = _simplest(top, ends[sym])
             given += [Ge(expr(sym) - value), Ge(value - sym)]
+
+
+def _simplest(top: spans.Top, ends: Ends) -> spans.Top:
+    """A small number, where there is one, rather than a polynomial."""
+    return (expr(int(ends[1])), 1) if ends[1] < _SMALL else top
 
 
 def _factors(extent: Expr) -> Iterator[Sym]:

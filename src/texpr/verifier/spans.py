@@ -19,7 +19,7 @@ Ends: TypeAlias = tuple[int | float, int | float]
 ANY: Ends = (-inf, inf)
 
 
-def ends_of(value: Expr, known: Mapping[Sym, Ends]) -> Ends:
+def ends_of(value: Expr, known: Mapping[Sym | Atom, Ends]) -> Ends:
     """The interval of a sum of products, each symbol in its own."""
     total: Ends = value.constant, value.constant
     for monomial, coefficient in value.terms:
@@ -85,7 +85,7 @@ def meet(a: Ends, b: Ends) -> Ends:
     return max(a[0], b[0]), min(a[1], b[1])
 
 
-def narrowed(known: dict[Sym, Ends], facts: Iterable[Expr]) -> dict[Sym, Ends]:
+def narrowed(known: dict[Sym | Atom, Ends], facts: Iterable[Expr]) -> dict[Sym | Atom, Ends]:
     """The intervals of symbols where every one of `facts` is at least 0, by one symbol of each fact at a time."""
     for fact in facts:
         for monomial, coefficient in fact.terms:
@@ -103,71 +103,86 @@ def narrowed(known: dict[Sym, Ends], facts: Iterable[Expr]) -> dict[Sym, Ends]:
     return known
 
 
-def above(value: Expr, tops: Mapping[Sym, Expr], known: Mapping[Sym, Ends]) -> Expr | None:
-    """A polynomial of sizes that is at least `value`: each loop's symbol at its greatest. None where none is found."""
+Top: TypeAlias = tuple[Expr, int]
+"""A polynomial of sizes, and what it is divided by."""
+
+
+def above(value: Expr, tops: Mapping[Sym, Top], known: Mapping[Sym | Atom, Ends]) -> Expr | None:
+    """A polynomial of sizes that is at least `value`: each loop's symbol at its greatest. None where none is found.
+
+    c · p / d is at most ⌈c / d⌉ · p, where p is not negative.
+    """
     total = expr(value.constant)
     for monomial, coefficient in value.terms:
         plain = all(_atom(atom, known)[0] >= 0 for atom in monomial)
         if plain and coefficient < 0:
             continue  # what is subtracted is not negative, and may be left out
-        product = expr(abs(coefficient))
-        match monomial:
-            case (FloorDiv(num, den),) if coefficient > 0 and not plain and ends_of(den, known)[0] >= 1:
-                top = above(num, tops, known)  # which the quotient exceeds only below 0
-                if top is None:
-                    return None
-                total = total + product * _positive(top)
-                continue
-            case _:
-                pass
+        product, divisor = expr(1), 1
         for atom in monomial:
-            top = _top(atom, tops, known) if plain else _size(atom, tops, known)
+            top = _top(atom, tops, known) if plain or (coefficient > 0 and len(monomial) == 1) else _size(atom, tops, known)
             if top is None:
                 return None
-            product = product * top
-        total = total + product
+            product, divisor = product * (top[0] if plain else _positive(top[0])), divisor * top[1]
+        total = total + product * -(-abs(coefficient) // divisor)
     return total
 
 
-def _top(atom: Atom, tops: Mapping[Sym, Expr], known: Mapping[Sym, Ends]) -> Expr | None:
-    """The same of one atom, which is not negative."""
+def top_of(value: Expr, tops: Mapping[Sym, Top], known: Mapping[Sym | Atom, Ends]) -> Top | None:
+    """The same with its divisor: of ⌊x / d⌋ − c what is above x − c · d, by d."""
+    for monomial, coefficient in value.terms:
+        match monomial:
+            case (FloorDiv(num, den),) if coefficient == 1 and len(value.terms) == 1 and den.is_constant and den.constant > 0:
+                found = above(num + value.constant * den.constant, tops, known)
+                return None if found is None else (found, den.constant)
+            case _:
+                pass
+    found = above(value, tops, known)
+    return None if found is None else (found, 1)
+
+
+def _top(atom: Atom, tops: Mapping[Sym, Top], known: Mapping[Sym | Atom, Ends]) -> Top | None:
+    """What one atom is at most."""
     match atom:
         case Sym():
             return tops.get(atom)
+        case FloorDiv() if atom.den.is_constant and atom.den.constant > 0:
+            found = above(atom.num, tops, known)
+            return None if found is None else (found, atom.den.constant)
         case FloorDiv() if ends_of(atom.num, known)[0] >= 0:
-            return above(atom.num, tops, known)
+            return top_of(atom.num, tops, known)
         case Mod() if ends_of(atom.den, known)[0] >= 1:
-            return above(atom.den - 1, tops, known)
+            return top_of(atom.den - 1, tops, known)
         case Min():
-            return next((top for arg in atom.args if (top := above(arg, tops, known)) is not None), None)
+            simple = sorted(atom.args, key=lambda arg: not arg.is_constant)
+            return next((top for arg in simple if (top := top_of(arg, tops, known)) is not None), None)
         case _:
             return _size(atom, tops, known)
 
 
-def _size(atom: Atom, tops: Mapping[Sym, Expr], known: Mapping[Sym, Ends]) -> Expr | None:
+def _size(atom: Atom, tops: Mapping[Sym, Top], known: Mapping[Sym | Atom, Ends]) -> Top | None:
     """A polynomial with no negative coefficient that is at least |atom|."""
     match atom:
         case Sym() if known.get(atom, ANY)[0] >= 0 and atom in tops:
-            return _positive(tops[atom])
+            return _positive(tops[atom][0]), tops[atom][1]
         case Sym():
             most = max(map(abs, known.get(atom, ANY)))
-            return expr(most) if isinstance(most, int) else None
+            return (expr(most), 1) if isinstance(most, int) else None
         case FloorDiv(part, _) | Mod(_, part):  # a quotient is no greater than what is divided, a remainder than what divides
             return _both(part, tops, known)
         case Min() | Max():
             sizes = [_both(arg, tops, known) for arg in atom.args]
-            found = [size for size in sizes if size is not None]
-            return reduce(add, found) if len(found) == len(sizes) else None
+            found = [size[0] for size in sizes if size is not None]
+            return (reduce(add, found), 1) if len(found) == len(sizes) else None
         case Xor():
             size = _both(atom.value, tops, known)
-            return None if size is None else size + (1 << atom.bits)
+            return None if size is None else (size[0] + (1 << atom.bits), 1)
         case _:
             assert_never(atom)
 
 
-def _both(value: Expr, tops: Mapping[Sym, Expr], known: Mapping[Sym, Ends]) -> Expr | None:
+def _both(value: Expr, tops: Mapping[Sym, Top], known: Mapping[Sym | Atom, Ends]) -> Top | None:
     up, down = above(value, tops, known), above(-value, tops, known)
-    return None if up is None or down is None else _positive(up) + _positive(down)
+    return None if up is None or down is None else (_positive(up) + _positive(down), 1)
 
 
 def _positive(value: Expr) -> Expr:
@@ -196,7 +211,9 @@ def _is_positive(value: Expr) -> bool:
     return value.constant >= 0 and all(coefficient >= 0 for _, coefficient in value.terms)
 
 
-def _atom(atom: Atom, known: Mapping[Sym, Ends]) -> Ends:
+def _atom(atom: Atom, known: Mapping[Sym | Atom, Ends]) -> Ends:
+    if not isinstance(atom, Sym) and atom in known:
+        return known[atom]
     match atom:
         case Sym():
             return known.get(atom, ANY)

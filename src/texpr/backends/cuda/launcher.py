@@ -162,7 +162,7 @@ class _Variant(Record):
             case HostLoop():
                 extent = index_text(step.extent, scope).at(Binds.SHIFT)
                 inner, variable = scope.inner().known_as(step.sym, host_loop(step.sym, step.extent, scope.here))
-                yield f"if ({extent} > INT32_MAX) return TEXPR_BAD_SIZE;"
+                yield f"if ({extent} > {LARGEST_SIZE}) return TEXPR_BAD_SIZE;"
                 yield f"for (int {variable.text} = 0; {variable.text} < {extent}; ++{variable.text}) {{"
                 yield from (INDENT + line for inside in step.steps for line in self._step(inside, inner, numbers))
                 yield "}"

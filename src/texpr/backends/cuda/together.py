@@ -24,6 +24,7 @@ from texpr.ir.knowledge import host_loop
 from texpr.ir.together import asked, grid, joint
 from texpr.ir.transfer import TensorMap
 from texpr.ir.value import Buffer
+from texpr.support.limits import LARGEST_SIZE
 
 BLOCK = {dim: f"tx_block_{dim}" for dim in "xyz"}
 """The index of a block, by dimension, where a function is given it."""
@@ -131,7 +132,7 @@ def most_lines(step: HostStep, scope: Scope) -> Iterator[str]:
             inner, variable = scope.inner().known_as(step.sym, host_loop(step.sym, step.extent, scope.here))
             lines = tuple(line for inside in step.steps for line in most_lines(inside, inner))
             turns = f"for (int {variable.text} = 0; {variable.text} < {extent}; ++{variable.text})"
-            yield f"if ({extent} > INT32_MAX) return TEXPR_BAD_SIZE;"
+            yield f"if ({extent} > {LARGEST_SIZE}) return TEXPR_BAD_SIZE;"
             yield f"{turns if step.sym in asked(step.steps) else f'if (0 < {extent})'} {{"
             yield from _indented(iter(lines))
             yield "}"
