@@ -10,6 +10,7 @@ import pytest
 from texpr.affine import typed as trees
 from texpr.affine.expr import Expr, Sym, expr, maximum, minimum, xor
 from texpr.affine.typed import Typed
+from texpr.backends.cpu import print_cpu
 from texpr.driver import lower, parse
 from texpr.ir import arithmetic
 from texpr.ir.kernel import Plan
@@ -29,6 +30,8 @@ BELOW = {
     " y[i, j, l] = x[(i * m + j) * k + l] } } }\n return y }",
     "empty": "fn f(x: i8[n], w: i8[z]): i8[n * n * n, z] { new y: i8[n * n * n, z]\n"
     " par n * n * n |i| { par z |j| { y[i, j] = w[j] } }\n return y }",
+    "groups": "fn f(x: f32[n * r * r]): f32[n, r, r] { new y: f32[n, r, r]\n"
+    " par n * r * r |i| { y[i / (r * r), i / r % r, i % r] = x[i] }\n return y }",
     "host loop": "fn f(x: f32[n]): f32[n] { new y: f32[n]\n par n |i| { y[i] = x[i] }\n"
     " seq n * n |t| { par n |i| { y[i] = y[n - 1 - i] * 0.5 } }\n return y }",
 }
@@ -60,6 +63,62 @@ def test_an_array_that_may_be_empty_brings_no_sizes_that_overflow() -> None:
     """z = 0 lets any n pass but for the bound."""
     plan = plan_of(BELOW["empty"], "cpu")
     assert any(str(bound.left).count("n * n * n") and bound.right.constant == MOST_INDEX for bound in plan.bounds)
+
+
+DATA = {
+    "rows": "fn f(first: {0}[m + 1], x: f32[k]): f32[m] assume first in 0..k + 1 {{ new y: f32[m]\n"
+    " par m |i| {{ new s: f32 = 0.0\n"
+    " seq first[i + 1] - first[i] |j| reduce(s) {{ s += x[min(first[i] + j, k - 1)] }}\n y[i] = s }}\n return y }}",
+    "next": "fn f(x: i8[n + 1], t: {0}[n]): i8[n] assume t in 0..n {{ new y: i8[n]\n"
+    " par n |i| {{ y[i] = x[t[i] + 1] }}\n return y }}",
+    "any": "fn f(x: i8[n], t: {0}[n]): i8[n] {{ new y: i8[n]\n"
+    " par n |i| {{ y[i] = x[max(min(t[i], n - 1), 0)] }}\n return y }}",
+    "quotient": "fn f(x: i8[n], t: {0}[n]): i8[n] where n >= 1 {{ new y: i8[n]\n"
+    " par n |i| {{ y[i] = x[max(min(t[i] / (0 - n), n - 1), 0)] }}\n return y }}",
+    "square": "fn f(x: i8[n], t: {0}[n]): i8[n] {{ new y: i8[n]\n par n |i| {{ y[i] = x[(t[i] * t[i]) % n] }}\n return y }}",
+}
+"""Integers that data say, of any type."""
+
+
+@pytest.mark.parametrize("target", ["cpu", "sm_90a"])
+@pytest.mark.parametrize("dtype", ["i8", "i32", "i64", "u32", "u64"])
+@pytest.mark.parametrize("name", DATA)
+def test_data_are_as_large_as_is_promised_or_computed_wider(name: str, dtype: str, target: str) -> None:
+    if (name, dtype) == ("square", "u64"):
+        pytest.skip("128 bits do not hold the square of 64 without a sign")
+    plan = plan_of(DATA[name].format(dtype), target)
+    assert open_of(plan) == []
+
+
+@pytest.mark.planted
+def test_no_promise_that_is_not_made() -> None:
+    """What the compiler believes of data is looked up again."""
+    plan = plan_of(DATA["rows"].format("i64"), "cpu")
+    assert plan.assumes and open_of(plan) == []
+    assert [each for each in overflows(replace(plan, assumes=())) if each.verdict is not Verdict.PROVED]
+
+
+@pytest.mark.parametrize("target", ["cpu", "sm_90a"])
+def test_turns_of_the_host_may_be_more_than_a_size(target: str) -> None:
+    plan = plan_of(
+        "fn f(x: f32[n], v: i8[m], w: i8[k]): f32[n] { new y: f32[n]\n par n |i| { y[i] = x[i] }\n seq m + k |t| {"
+        " par n |i| { y[i] = x[i] * x[min(t + 40000, n - 1)] }\n par n |i| { y[i] = y[i] + x[min(t + 65000, n - 1)] } }\n"
+        " return y }",
+        target,
+    )
+    assert open_of(plan) == []
+
+
+def test_what_is_fetched_ahead_of_a_test_may_lie_outside() -> None:
+    """32 bits hold the place of any element, but not of those that the test leaves out."""
+    plan = plan_of(
+        "fn f(x: f32[200000, 10000], v: f32[k]): f32[200000] { new y: f32[200000]\n par 200000 |i| { y[i] = 0.0\n"
+        " par k |j| reduce(y) { if j < 10000 { y[i] += x[i, j] } } }\n return y }",
+        "cpu",
+    )
+    ahead = [line for line in print_cpu(plan).splitlines() if "tx_fetch_ahead" in line]
+    assert ahead and all("(long long)" in line for line in ahead)
+    assert open_of(plan) == []
 
 
 @pytest.mark.planted

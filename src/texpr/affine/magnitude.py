@@ -79,8 +79,15 @@ def _extremum(atom: Min | Max, tops: Mapping[Sym, Top], known: Known) -> Top | N
     for each in found:
         if each is None:
             return None
-        total = total + each[0]
+        total = _greatest(total, each[0])
     return total, 1
+
+
+def _greatest(a: Expr, b: Expr) -> Expr:
+    """A polynomial that is at least either of two with no negative coefficient: of each term the greater one."""
+    left, right = dict(a.terms), dict(b.terms)
+    terms = ((monomial, max(left.get(monomial, 0), right.get(monomial, 0))) for monomial in {**left, **right})
+    return combination(max(a.constant, b.constant), terms)
 
 
 def _degree(value: Expr) -> tuple[int, str]:

@@ -40,6 +40,7 @@ class Knowledge(Record, dict=True):
 
     `products`: expressions of sizes that are at most a number, as launchers check it; asked only where ranges say nothing.
     `tops`: of sizes and loops, polynomials of sizes that bound their magnitude.
+    `promises`: of arrays, by name, what no element is less than, and what each is less than.
     `narrows`: whether a result of 128 bits is cast back to what holds it, as in kernels; the host keeps it.
     """
 
@@ -49,6 +50,7 @@ class Knowledge(Record, dict=True):
     products: tuple[tuple[Expr, int], ...] = ()
     tops: Mapping[Sym, Top] = field(default_factory=dict[Sym, Top])
     narrows: bool = True
+    promises: Mapping[str, tuple[Expr, Expr]] = field(default_factory=dict[str, tuple[Expr, Expr]])
 
     @cached_property
     def known(self) -> Known:
@@ -295,7 +297,8 @@ def _in_bounds(index: Expr, extent: Expr, here: Knowledge) -> Typed:
     most = MOST_BYTES if top is None or top > MOST_BYTES else max(top - 1, 0)
     found = typed(index, here, (0, most), Width.LONG)
     lo, hi = found.ends
-    return replace(found, ends=(max(lo or 0, 0), most if hi is None else max(min(hi, most), 0)))
+    found = replace(found, ends=(max(lo or 0, 0), most if hi is None else max(min(hi, most), 0)))
+    return found.narrowed_to(Width.LONG)
 
 
 def _product(monomial: Monomial, coefficient: int, here: Knowledge, whole: Range, most: Width) -> Typed:
@@ -380,10 +383,14 @@ def _swizzle(atom: Xor, value: Expr, here: Knowledge) -> Typed:
 
 
 def _called(function: str, a: Typed, b: Typed, value: Expr, here: Knowledge) -> Typed:
-    """A call: on a device of functions overloaded by width, whose arguments must be of one; on the host always of 128 bits."""
-    width = Width.WIDE if not here.narrows else _wider(a, b)
+    """A call: on a device of functions overloaded by width, whose arguments must be of one; on the host always of 128 bits.
+
+    A quotient by −1 may be one more than what is divided can be: it is as wide as that needs.
+    """
+    ends = here.bounds(value)
+    width = Width.WIDE if not here.narrows else max(a.width, b.width, _narrowest(ends), key=lambda each: each.value)
     args = (a, b) if not here.narrows else (a.widened(width), b.widened(width))
-    return Typed(value, function, args, width, here.bounds(value))
+    return Typed(value, function, args, width, ends)
 
 
 def _narrowed(found: Typed, here: Knowledge) -> Typed:

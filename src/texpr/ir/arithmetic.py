@@ -24,6 +24,7 @@ from texpr.ir.knowledge import (
     kernel_knowledge,
     loop_knowledge,
     loop_ranges,
+    source_of,
 )
 from texpr.ir.lanes import lanes_of
 from texpr.ir.program import Compare, InRange
@@ -53,10 +54,11 @@ class Test(Record):
 
 
 class Datum(Record):
-    """Around: `sym` is any integer of a type, as data say."""
+    """Around: `sym` is any integer of a type, as data say: an element of `source`, where it is known to be just that."""
 
     sym: Sym
     dtype: DType
+    source: Buffer | None = None
 
 
 class Named(Record):
@@ -184,6 +186,13 @@ def _together(loop: k.HostLoop, plan: k.Plan) -> Iterator[Computed]:
     yield from visit(loop, kernel_knowledge(kernel, plan), ())
 
 
+def _datum(
+    sym: Sym, dtype: DType, source: Buffer | None, here: Knowledge, around: tuple[Around, ...]
+) -> tuple[Knowledge, tuple[Around, ...]]:
+    """Below where data say `sym`."""
+    return data_knowledge(sym, dtype, here, source), (*around, Datum(sym, dtype, source))
+
+
 class _Kernel:
     """The integers of one kernel."""
 
@@ -223,13 +232,12 @@ class _Kernel:
                 case k.Declare():
                     yield from self.value(stmt.value, stmt.span, here, around)
                     if self._is_number(stmt.dtype, stmt.sym):
-                        here, around = data_knowledge(stmt.sym, stmt.dtype, here), (*around, Datum(stmt.sym, stmt.dtype))
+                        here, around = _datum(stmt.sym, stmt.dtype, source_of(stmt.value), here, around)
                 case _:
                     yield from self.leaf(stmt, here, around)
                     if isinstance(stmt, k.LoadVector) and stmt.source.dtype.is_integer:
                         for sym in (sym for sym in stmt.targets if sym not in self.assigned):
-                            here = data_knowledge(sym, stmt.source.dtype, here)
-                            around = (*around, Datum(sym, stmt.source.dtype))
+                            here, around = _datum(sym, stmt.source.dtype, stmt.source.buffer, here, around)
 
     def loop(self, loop: k.For, here: Knowledge, around: tuple[Around, ...]) -> Iterator[Computed]:
         """The ends of a loop, its variable with the value that ends it, and its body."""
@@ -242,8 +250,8 @@ class _Kernel:
         lanes = lanes_of(loop)
         if lanes is not None and lanes.first is not None:
             yield self._said(typed(lanes.left, inner), "lanes that are left", loop.span, inner, within, most=LARGEST_INT)
-        for each, first in streams(loop):
-            yield from self.element(first, each.span, inner, within)
+        for each, first, inside in streams(loop):
+            yield from self.element(first, each.span, inner, within, inside=inside)
         yield from self.block(loop.body, inner, within)
 
     def leaf(self, stmt: k.Leaf, here: Knowledge, around: tuple[Around, ...]) -> Iterator[Computed]:
@@ -273,7 +281,7 @@ class _Kernel:
         """The place of an element, and what data say of it."""
         for sym, meaning in load.data:
             yield from self.value(meaning, span, here, around)
-            here, around = data_knowledge(sym, meaning.dtype, here), (*around, Datum(sym, meaning.dtype))
+            here, around = _datum(sym, meaning.dtype, source_of(meaning), here, around)
         if load.buffer.rank == 0:
             return
         shape, index = load.buffer.shape, load.index

@@ -12,14 +12,18 @@ from operator import mul
 
 from texpr.affine.expr import Expr, FloorDiv, Sym, expr, maximum
 from texpr.affine.facts import Fact
+from texpr.affine.magnitude import magnitude
 from texpr.affine.ranges import Range, bounds
 from texpr.affine.typed import Knowledge
 from texpr.ir.kernel import Axis, For, Kernel, Plan
-from texpr.ir.program import Compare
+from texpr.ir.program import Compare, InRange
 from texpr.ir.types import DType, Kind
-from texpr.ir.value import Buffer, Index, Op, Value
+from texpr.ir.value import Buffer, Index, Load, Op, Value
 from texpr.isa.levels import Level
 from texpr.support.limits import LARGEST_SIZE, LAST_BLOCK, MOST_BYTES, Width
+
+_COUNTED: Range = (0, LARGEST_SIZE)
+"""The range of the turns of a loop on the host, which launchers check as they do sizes."""
 
 
 def size_ranges(sizes: Iterable[Sym], requires: Iterable[Compare]) -> dict[Sym, Range]:
@@ -70,7 +74,7 @@ def host_knowledge(plan: Plan, width: Width, *, checked: bool) -> Knowledge:
 
 def host_loop(sym: Sym, extent: Expr, here: Knowledge) -> Knowledge:
     """Inside of a host's loop, whose trips are checked to be an `int`."""
-    return here.integer(sym, (0, LARGEST_SIZE), [Fact(0, sym, extent)], top=extent)
+    return here.integer(sym, _COUNTED, [Fact(0, sym, extent)], top=extent)
 
 
 def every_element(buffer: Buffer, here: Knowledge) -> tuple[tuple[Sym, ...], Knowledge]:
@@ -91,9 +95,12 @@ def kernel_knowledge(kernel: Kernel, plan: Plan) -> Knowledge:
     shared_out = [_iterations(axis.extent) for axis in kernel.axes if axis.level is Level.GRID]
     grids = [(whole, (LAST_BLOCK + 2) * each - 1) for whole, each in shared_out if _is_long(whole, ranges)]
     tops = {size: (expr(LARGEST_SIZE), 1) for size in kernel.sizes} | {size: (expr(size), 1) for size in plan.sizes}
-    here = Knowledge(ranges, size_facts(plan.requires), products=(*checked_products(plan), *grids), tops=tops)
+    promises = {a.buffer.name: (a.lo, a.hi) for a in plan.assumes if isinstance(a, InRange) and a.buffer.role == "input"}
+    here = Knowledge(
+        ranges, size_facts(plan.requires), products=(*checked_products(plan), *grids), tops=tops, promises=promises
+    )
     for size in kernel.sizes:
-        here = here.integer(size, ranges.get(size, (0, LARGEST_SIZE)))
+        here = here.integer(size, ranges.get(size, _COUNTED))
     return here
 
 
@@ -123,11 +130,25 @@ def loop_ranges(loop: For, here: Knowledge) -> tuple[Range, Range]:
     return (low, last), (low, past)
 
 
-def data_knowledge(sym: Sym, dtype: DType, here: Knowledge) -> Knowledge:
-    """With an integer that data say: any of its type."""
+def data_knowledge(sym: Sym, dtype: DType, here: Knowledge, source: Buffer | None = None) -> Knowledge:
+    """With an integer that data say: any of its type, or that is promised of `source`, the array that has it."""
     signed = dtype.kind is Kind.INT
-    ends = (-(1 << dtype.bits - 1), (1 << dtype.bits - 1) - 1) if signed else (0, (1 << dtype.bits) - 1)
-    return here.also({sym: ends}, widths={sym: Width.INT if Width.INT.holds(ends) else Width.LONG})
+    lo, hi = (-(1 << dtype.bits - 1), (1 << dtype.bits - 1) - 1) if signed else (0, (1 << dtype.bits) - 1)
+    width = next(each for each in Width if each.holds((lo, hi)))
+    promise = None if source is None else here.promises.get(source.name)
+    if promise is None:
+        return here.also({sym: (lo, hi)}, widths={sym: width})
+    (least, _), (_, end) = map(here.bounds, promise)
+    lo, hi = lo if least is None else max(lo, least), hi if end is None else min(hi, max(end - 1, lo))
+    width = width if width is Width.INT or not Width.LONG.holds((lo, hi)) else Width.LONG
+    first, past = promise
+    top = magnitude(past if lo >= 0 else maximum(past, -first), here.tops, here.known)
+    return here.also({sym: (lo, hi)}, [Fact(first, sym, past)], {sym: width}, {} if top is None else {sym: top})
+
+
+def source_of(value: Value) -> Buffer | None:
+    """The array that a value is read from, if it is just an element."""
+    return value.buffer if isinstance(value, Load) else None
 
 
 def branch_facts(condition: Value) -> tuple[Fact, ...]:

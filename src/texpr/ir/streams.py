@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
-from texpr.ir.kernel import Declare, For, Stmt, memory, walk
+from texpr.ir.kernel import Declare, For, If, Stmt, memory, walk
 from texpr.ir.value import Load
 from texpr.support.record import replace
 
 
-def streams(groups: For) -> Iterator[tuple[For, Load]]:
-    """Of each row that lanes read in the body of `groups`: the loop over lanes, and what its first lane reads."""
+def streams(groups: For) -> Iterator[tuple[For, Load, bool]]:
+    """Of each row that lanes read in the body of `groups`: the loop over lanes, what its first lane reads, and whether it does
+    so whatever tests say: else that may lie outside of the array."""
     inside = frozenset(s.sym for s in walk(groups.body) if isinstance(s, Declare | For))
     for lanes, start in _rows(groups.body):
         for load in dict.fromkeys(memory(lanes.body)[0]):
             first = replace(load, index=tuple(e.substitute({**start, lanes.sym: lanes.lo}) for e in load.index))
             known = not any(e.syms() & inside for e in first.index)
             if known and _is_row(load, groups, lanes):
-                yield lanes, first
+                yield lanes, first, not any(isinstance(stmt, If) for stmt in lanes.body)
 
 
 def _rows(body: Iterable[Stmt]) -> Iterator[tuple[For, dict[Sym, Expr]]]:

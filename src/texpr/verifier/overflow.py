@@ -23,7 +23,7 @@ from texpr.affine.expr import Atom, Expr, FloorDiv, Min, Sym, Xor, expr, maximum
 from texpr.affine.typed import Typed, joined
 from texpr.ir.arithmetic import Around, Computed, Datum, Named, Test, Turn, computed
 from texpr.ir.kernel import HostStep, Plan, kernels
-from texpr.ir.program import Compare
+from texpr.ir.program import Compare, InRange
 from texpr.ir.proof import Obligation, Verdict
 from texpr.ir.types import Kind
 from texpr.ir.value import Index, Op, Value, conjuncts
@@ -111,13 +111,20 @@ class _Places:
             bounds += _spans(plan)
         for each in around:
             _enter(each, ends, tops, given, bounds)
-        return _Known(
-            ends,
-            tops,
-            tuple(bounds),
-            tuple(given),
-            conj(f for sym in ends if isinstance(sym, Sym) for f in _between(sym, ends[sym])),
-        )
+            if isinstance(each, Datum):
+                self._promised(each, ends, tops, given)
+        sizes = [fact for sym in ends if isinstance(sym, Sym) for fact in _between(sym, ends[sym])]
+        return _Known(ends, tops, tuple(bounds), tuple(given), conj(sizes))
+
+    def _promised(self, datum: Datum, ends: dict[Sym | Atom, Ends], tops: dict[Sym, spans.Top], given: list[Formula]) -> None:
+        """What is promised of each element of an array that nothing writes."""
+        for promise in self.plan.assumes:
+            if isinstance(promise, InRange) and promise.buffer == datum.source and promise.buffer.role == "input":
+                spans.narrowed(ends, [expr(datum.sym) - promise.lo, promise.hi - 1 - datum.sym])
+                given += [Ge(expr(datum.sym) - promise.lo), Ge(promise.hi - 1 - datum.sym)]
+                top = spans.top_of(promise.hi - 1, tops, ends)
+                if top is not None:
+                    tops[datum.sym] = top
 
 
 class _Known(Record, eq=False):

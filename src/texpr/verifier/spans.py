@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import reduce
 from math import inf
-from operator import add
 from typing import TypeAlias, assert_never
 
 from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, combination, expr
@@ -24,10 +23,18 @@ def ends_of(value: Expr, known: Mapping[Sym | Atom, Ends]) -> Ends:
     total: Ends = value.constant, value.constant
     for monomial, coefficient in value.terms:
         product: Ends = coefficient, coefficient
-        for atom in monomial:
-            product = times(product, _atom(atom, known))
+        for atom in dict.fromkeys(monomial):
+            product = times(product, _power(_atom(atom, known), monomial.count(atom)))
         total = plus(total, product)
     return total
+
+
+def _power(base: Ends, count: int) -> Ends:
+    """The interval of a number that is multiplied by itself; an even power is not negative."""
+    found: Ends = 1, 1
+    for _ in range(count):
+        found = times(found, base)
+    return (max(found[0], 0), found[1]) if count % 2 == 0 else found
 
 
 def plus(a: Ends, b: Ends) -> Ends:
@@ -172,12 +179,18 @@ def _size(atom: Atom, tops: Mapping[Sym, Top], known: Mapping[Sym | Atom, Ends])
         case Min() | Max():
             sizes = [_both(arg, tops, known) for arg in atom.args]
             found = [size[0] for size in sizes if size is not None]
-            return (reduce(add, found), 1) if len(found) == len(sizes) else None
+            return (reduce(_either, found), 1) if len(found) == len(sizes) else None
         case Xor():
             size = _both(atom.value, tops, known)
             return None if size is None else (size[0] + (1 << atom.bits), 1)
         case _:
             assert_never(atom)
+
+
+def _either(a: Expr, b: Expr) -> Expr:
+    """A polynomial that neither of two with no negative coefficient exceeds: the greater coefficient of each monomial."""
+    more = combination(max(b.constant - a.constant, 0), ((m, c) for m, c in (b - a).terms if c > 0))
+    return a + more
 
 
 def _both(value: Expr, tops: Mapping[Sym, Top], known: Mapping[Sym | Atom, Ends]) -> Top | None:

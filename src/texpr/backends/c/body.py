@@ -29,7 +29,7 @@ from texpr.ir.kernel import (
     StoreVector,
     walk,
 )
-from texpr.ir.knowledge import branch_facts, loop_knowledge
+from texpr.ir.knowledge import branch_facts, loop_knowledge, source_of
 from texpr.ir.transfer import Tiles, Waited
 from texpr.ir.types import I32
 from texpr.ir.updates import sum_and_product
@@ -219,7 +219,7 @@ def _integer(stmt: Declare, scope: Scope) -> tuple[Scope, str]:
         return scope.also_named(stmt.sym, str(text)), f"{variable.ctype} const {variable.text} = {value};"
     value = value_text(stmt.value, scope)
     scope, name = scope.name(stmt.sym)
-    scope = scope.data(stmt.sym, Text(name), stmt.dtype)
+    scope = scope.data(stmt.sym, Text(name), stmt.dtype, source_of(stmt.value))
     return scope, f"{C_NAMES[stmt.dtype]} const {name} = {value};"
 
 

@@ -17,8 +17,8 @@ from texpr.ir.value import Buffer
 from texpr.support.limits import Width
 from texpr.support.record import Record, field, replace
 
-CTYPES = {Width.INT: "int", Width.LONG: "long long"}
-"""The C types of variables."""
+CTYPES = {Width.INT: "int", Width.LONG: "long long", Width.WIDE: "tx_int128"}
+"""The C types of variables, and of data."""
 
 
 class Variable(Record):
@@ -92,9 +92,9 @@ class Scope(Record):
         """The scope in which `sym`, of which `here` knows, is written `text`."""
         return self._with(names={**self.names, sym: text}, here=here)
 
-    def data(self, sym: Sym, text: Text, dtype: DType) -> Scope:
-        """The scope in which `sym` stands, in index expressions, for `text`: any integer of type `dtype`."""
-        here = data_knowledge(sym, dtype, self.here)
+    def data(self, sym: Sym, text: Text, dtype: DType, source: Buffer | None) -> Scope:
+        """The scope in which `sym` stands, in index expressions, for `text`, an integer of type `dtype` from `source`."""
+        here = data_knowledge(sym, dtype, self.here, source)
         width = here.widths[sym]
         wide = width is not Width.INT
         return self.stands_for(sym, Text(f"({CTYPES[width]}){text.at(Binds.UNARY)}", Binds.UNARY) if wide else text, here)

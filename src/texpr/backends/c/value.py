@@ -12,6 +12,7 @@ from texpr.backends.c.literal import literal_text
 from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import Binds, Text, binary, call, cast
 from texpr.backends.c.types import C_NAMES, NARROW_INTEGERS, OPERATOR_TYPES, SMALL_FLOATS
+from texpr.ir.knowledge import source_of
 from texpr.ir.types import BOOL, DType
 from texpr.ir.value import Cast, Index, Literal, Load, Op, Ref, Value, walk
 from texpr.support.limits import Width
@@ -59,7 +60,7 @@ def element_text(load: Load, scope: Scope) -> Text:
 def place_text(load: Load, scope: Scope, *, inside: bool = True) -> Text:
     """The place of an element in its buffer; `inside`: it is in bounds wherever the place is computed."""
     for sym, meaning in load.data:
-        scope = scope.data(sym, value_text(meaning, scope), meaning.dtype)
+        scope = scope.data(sym, value_text(meaning, scope), meaning.dtype, source_of(meaning))
     if load.buffer in scope.parts:  # what lies in one block
         return flat_text(Load(replace(load.buffer, shape=load.buffer.shape[1:]), load.index[1:]), scope)
     return flat_text(load, scope, inside=inside)

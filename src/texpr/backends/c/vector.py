@@ -21,7 +21,7 @@ def load_vector(stmt: LoadVector, scope: Scope, assigned: frozenset[Sym]) -> tup
         text = f"{name}[{lane}]"
         scope = scope.also_named(sym, text)
         if stmt.source.dtype.is_integer and sym not in assigned:
-            scope = scope.data(sym, Text(text), stmt.source.dtype)
+            scope = scope.data(sym, Text(text), stmt.source.dtype, stmt.source.buffer)
     constant = "" if assigned.intersection(stmt.targets) else " const"
     return scope, f"tx_vec<{ctype}, {count}>{constant} {name} = {value};"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from texpr.backends.c.scope import Scope
-from texpr.backends.c.value import element_text
+from texpr.backends.c.value import place_text
 from texpr.ir.kernel import For
 from texpr.ir.streams import streams
 from texpr.ir.value import Buffer
@@ -18,6 +18,7 @@ from texpr.ir.value import Buffer
 
 def fetch_ahead(groups: For, near: frozenset[Buffer], scope: Scope) -> Iterator[str]:
     """Lines for the start of the body of `groups`, where lanes read a row group after group. `near`: buffers that need none."""
-    for lanes, first in streams(groups):
+    for lanes, first, inside in streams(groups):
         if first.buffer not in near:
-            yield f"tx_fetch_ahead<{lanes.hi.constant}>(&{element_text(first, scope)});"
+            place = place_text(first, scope, inside=inside)
+            yield f"tx_fetch_ahead<{lanes.hi.constant}>(&{scope.named[first.buffer]}[{place}]);"
