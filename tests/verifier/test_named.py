@@ -1,6 +1,7 @@
 """Registers that index expressions name: ends of loops, tests, subscripts, as the program's `let`s say them; and what is wrong
 with them in plans that were altered by hand."""
 
+import re
 from itertools import product
 
 import pytest
