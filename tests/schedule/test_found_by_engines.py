@@ -37,3 +37,39 @@ def test_a_number_is_no_box(via: str) -> None:
     with pytest.raises(TexprError, match="`a` is a single number") as refused:
         laid(SCALED, f"split(i, 4) -> (b, t)  stage(a, at=b, in=shared, via={via}) -> held")
     assert refused.value.diagnostics[0].code == "E0916"
+
+
+PLANES = """
+fn planes(x: i32[K, 8, 12] align(16)): i32[8, 12] {
+    new y: i32[8, 12]
+    par 8 |i| {
+        par 12 |j| {
+            new s: i32
+            s = 0
+            seq K |q| reduce(s) { s += x[q, i, j] }
+            y[i, j] = s
+        }
+    }
+    return y
+}"""
+
+
+PARTED = """split(i, 2) -> (b, t)  split(j, 4) -> (c, u)  split(q, 2) -> (o, p)  reorder(b, c, o, t, u, p)
+    stage(x, at=o, in=shared, via=tma) -> xs  partition(o)  pipeline(o, stages={stages})"""
+
+
+@pytest.mark.parametrize("planes", [4, 8, 12])
+@pytest.mark.parametrize("stages", [2, 3, 4])
+def test_a_parted_loop_copies_what_the_next_loop_uses(stages: int, planes: int) -> None:
+    """Its copies are used behind it alone, yet each of its turns begins the next phase of their barrier."""
+    made = laid(PLANES.replace("K", str(planes)), PARTED.format(stages=stages))
+    assert wrong(made, {"x": np.arange(planes * 96, dtype=np.int32).reshape(planes, 8, 12)}, {}, (None, 0, 1)) is None
+
+
+@pytest.mark.parametrize("planes", ["K", "3", "9"])
+@pytest.mark.parametrize("stages", [2, 3, 4])
+def test_copies_of_two_parted_loops_are_no_ring(stages: int, planes: str) -> None:
+    """What the second loop uses first was copied by the first one, what it uses later by itself."""
+    with pytest.raises(TexprError, match="is not a function of the loops around") as refused:
+        laid(PLANES.replace("K", planes), PARTED.format(stages=stages))
+    assert refused.value.diagnostics[0].code == "E0916"

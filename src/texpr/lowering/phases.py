@@ -115,16 +115,19 @@ class Tensors(Mutable):
         return {leaf: step for leaf, step in self.steps.items() if step.stores}
 
     def turns(self, meetings: Iterable[Meeting], nodes: tuple[Node, ...]) -> Iterator[Need]:
-        """From behind a use, ahead of which all wait, to the copy that starts the next phase; in a ring for each distance."""
+        """From behind where all wait to the copy that starts the next phase; in a ring for each distance."""
         found = tuple(meetings)
         for leaf, step in self.loads.items():
-            loops = [node.stmt for node in around(nodes, leaf) if isinstance(node, Loop)]
+            loops = [node for node in around(nodes, leaf) if isinstance(node, Loop)]
             mine = [m for m in found if m.source is leaf]
-            sink = next((m.sink for m in mine if m.carrier is None), None)
-            later = [m for m in mine if sink is None and m.carrier is not None and m.covered.kind == "RAW"]
+            sinks = [m.sink for m in mine if m.carrier is None]
+            later = [m for m in mine if not sinks and m.carrier is not None and m.covered.kind == "RAW"]
             level = k.Level.CLUSTER if leaf in self.shared else self.team
-            if loops and sink is not None:
-                yield Need(sink, leaf, loops[-1], level, _turn(sink, leaf, loops[-1]), waited=True)
+            if loops and sinks:
+                inside = frozenset(leaves(loops[-1].body))
+                waited = next((sink for sink in sinks if sink in inside), None) or _last_beside(leaf, nodes)
+                carrier = loops[-1].stmt
+                yield Need(waited, leaf, carrier, level, _turn(waited, leaf, carrier), waited=True)
             for meeting in later:
                 assert meeting.carrier is not None
                 found_ring = self.rings.setdefault(leaf, ring(nodes, step, meeting.carrier.sym, self.given))
@@ -285,6 +288,12 @@ class Tensors(Mutable):
     def finish(self) -> tuple[k.Stmt, ...]:
         """What one thread does after all else: what it stored has arrived."""
         return (k.WaitBulk(0),) if self.stores else ()
+
+
+def _last_beside(leaf: Leaf, nodes: tuple[Node, ...]) -> Leaf:
+    """The last step in the list of `leaf`: threads wait behind it for a copy that is used outside of its loop alone."""
+    own = next(steps.nodes for steps in lists(nodes) if any(node is leaf for node in steps.nodes))
+    return tuple(leaves(own))[-1]
 
 
 def _turn(sink: Leaf, leaf: Leaf, carrier: ir.Seq) -> k.Covered:
