@@ -220,7 +220,7 @@ def test_what_is_decided_where_a_size_is_fixed(
     monkeypatch.chdir(tmp_path)
     Path("groups.te").write_text(GROUPS, encoding="utf-8")
     code, _, err = texpr(*verb, "groups.te")
-    assert code == 1 and "limitation[E0501]" in err and "fix the sizes that are multiplied" in err
+    assert code == 1 and "limitation[E0501]" in err and 'add "where (C % 4) == 0"' in err
     assert texpr(*verb, "groups.te", "--size", "C=64")[0::2] == (0, "")
     assert texpr("run", "groups.te", "--arg", "x=random", "--size", "C=64", "--against", "interp")[0] == 0
     code, _, err = texpr(*verb, "groups.te", "--size", "C=63")
