@@ -49,7 +49,21 @@ def is_scalar(buffer: Buffer) -> bool:
 
 
 _TAKEN = frozenset(
-    {"status", "status_string", "stream", "wide", "span", "floordiv", "mod", "min", "max", "distinct", "aligned"}
+    {
+        "status",
+        "status_string",
+        "stream",
+        "wide",
+        "span",
+        "floordiv",
+        "mod",
+        "min",
+        "max",
+        "plus",
+        "times",
+        "distinct",
+        "aligned",
+    }
 )
 """What `texpr_` stands before in the headers that an emitted function needs."""
 
