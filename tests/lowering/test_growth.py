@@ -38,7 +38,7 @@ def work(text: str) -> None:
     program = parse(text)
     assert not driver.check(program)
     made = driver.lower(program.functions[0], "cpu", schedule=AUTO)
-    artifact.show(made.function, made.plan, made.source, made.written)
+    artifact.show(made.function, made.plan, made.written)
 
 
 def calls(text: str) -> int:
