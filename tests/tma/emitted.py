@@ -127,7 +127,10 @@ class _Body(Record, dict=True):
             case _:
                 inner = (expect, issue)
         wait = k.BarrierWait(self.full, self._count() % 2)
-        return (*start, *self._around((k.If(self.leads, inner), wait, *self._moved(out=True), k.Barrier(k.Level.BLOCK))))
+        return (
+            *start,
+            *self._around((k.If(self.leads, inner), wait, *self._moved(out=True), k.Fence("async"), k.Barrier(k.Level.BLOCK))),
+        )
 
     def stored(self) -> tuple[k.Stmt, ...]:
         store: k.Stmt = k.StoreTensor(self.map.name, self.coordinates or self.copy.coordinates, self.tile)
