@@ -70,7 +70,7 @@ def programs(seed: int, count: int, target: str = "cpu") -> list[tuple[Function,
     rng, found = random.Random(seed), list[tuple[Function, Plan]]()
     while len(found) < count:
         try:
-            function = program(rng, f"f{len(found)}")
+            function = program(rng, f"at{len(found)}")
             if not check_function(function):  # refused is no wrong number
                 found.append((function, lower(function, resolve(target))[0]))
         except TexprError:
