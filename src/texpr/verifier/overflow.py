@@ -174,6 +174,9 @@ class _Here(Record, eq=False):
         if node.op == "product":
             high = _product([spans.above(arg.value, *around) for arg in node.args])
         ends = spans.meet(ends, (-self._most(low), min(self._most(high), self._part(node.value))))
+        rough = spans.coarse(self.known.tops), self.known.ends
+        low, high = spans.above(-node.value, *rough), spans.above(node.value, *rough)
+        ends = spans.meet(ends, (-self._most(low), self._most(high)))
         if lowest <= ends[0] and ends[1] <= highest:
             return "bounds on sizes"
         if self._signs(node.value):

@@ -134,6 +134,11 @@ def above(value: Expr, tops: Mapping[Sym, Top], known: Mapping[Sym | Atom, Ends]
     return total
 
 
+def coarse(tops: Mapping[Sym, Top]) -> dict[Sym, Top]:
+    """The same with what is subtracted left out: fewer terms, each of which a bound may have."""
+    return {sym: (_positive(top), divisor) for sym, (top, divisor) in tops.items()}
+
+
 def top_of(value: Expr, tops: Mapping[Sym, Top], known: Mapping[Sym | Atom, Ends]) -> Top | None:
     """The same with its divisor: of ⌊x / d⌋ − c what is above x − c · d, by d."""
     for monomial, coefficient in value.terms:
