@@ -144,7 +144,7 @@ def test_what_a_launcher_has_checked_is_known() -> None:
     a, b, c, d, e = (expr(Sym(name)) for name in "abcde")
     shape = (a, b, c, d, e * 3)
     checked = HOST.knowing(
-        replace(HOST.here, products=((a * b * c * d * e * 12, MOST_BYTES),), tops={n: expr(n) for n in HOST.names})
+        replace(HOST.here, products=((a * b * c * d * e * 12, MOST_BYTES),), tops={n: (expr(n), 1) for n in HOST.names})
     )
     assert str(bytes_text(Buffer("few", F32, shape[:2], "local"), checked)) == "(texpr_wide)(4LL * a) * b"
     tree = typed(a * b * c * d * e * 3, checked.here)

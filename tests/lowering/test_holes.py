@@ -17,10 +17,12 @@ from texpr.emulator import LOCKSTEP
 from texpr.frontend import parse
 from texpr.interp.dtypes import numpy_dtype
 from texpr.ir import kernel as k
+from texpr.ir.proof import Verdict
 from texpr.ir.types import DTYPES
 from texpr.ir.value import Index, Literal, Op, Value
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import replace
+from texpr.witness import proved
 
 SHORT = (None, LOCKSTEP, 0, 1)
 Change = Callable[[k.Stmt], tuple[k.Stmt, ...]]
@@ -295,6 +297,7 @@ def test_figure_2_from_a_schedule(more: str, kinds: list[tuple[int, type[Any]]])
 def test_figure_2_in_a_ring(more: str) -> None:
     """Phases of each slot are counted alike, whether a box is copied, filled or left out."""
     found = laid(ROWS, figure_2(more, "pipeline(i7, stages=2)"))
+    assert {each.verdict for each in proved(found.function, found.plan).obligations} == {Verdict.PROVED}
     for rows in (12, 13, 0):
         assert wrong(found, {"x": integers(rows, 32)}, {"n": rows}, SHORT) is None
 

@@ -57,28 +57,34 @@ class Knowledge(Record, dict=True):
         """Ranges and facts together."""
         return Known(self.ranges, self.facts)
 
+    @cached_property
+    def _enough(self) -> int:
+        """Below this no bound on sizes says more than ranges do."""
+        return min([Width.LONG.most, *(most for _, most in self.products if most <= LARGEST_INT)])
+
     def bounds(self, value: Expr) -> Range:
         """The range of an index expression here."""
         lo, hi = self.known.bounds(value)
-        enough = Width.INT if any(most <= LARGEST_INT for _, most in self.products) else Width.LONG
-        if enough.holds((lo, hi)) or not self.products:
+        enough = self._enough
+        if lo is not None and hi is not None and -enough <= lo and hi <= enough:
             return lo, hi
-        if hi is None or hi > enough.most:
+        if hi is None or hi > enough:
             hi = self._most(value, hi)
-        if lo is None or lo < -enough.most:
+        if lo is None or lo < -enough:
             most = self._most(-value, None if lo is None else -lo)
             lo = None if most is None else -most
         return lo, hi
 
     def _most(self, value: Expr, hi: int | None) -> int | None:
-        """The least number that a checked product proves `value` to stay below, or `hi`."""
+        """The least number that a checked product proves `value` to stay below, or what bounds it is made of; or `hi`."""
         plain = self.upper(value)
         found = [
             most
             for product, most in self.products
             if (plain is not None and _is_below(clamped(plain, most), product)) or self._stays_below(value, product)
         ]
-        return min([*found, *([] if hi is None else [hi])], default=None)
+        number = [] if plain is None or not plain.is_constant else [plain.constant]
+        return min([*found, *number, *([] if hi is None else [hi])], default=None)
 
     def _stays_below(self, value: Expr, product: Expr) -> bool:
         """The same by all that is known, for what is short: proofs of long sums seldom end well, and late."""

@@ -15,8 +15,10 @@ from texpr.presburger.linear import NotAffine
 from texpr.presburger.maps import left, right
 from texpr.presburger.points import Points
 from texpr.presburger.raw import Undecided
+from texpr.relation.conditions import condition
 from texpr.relation.dependence import comparable, meeting_formula
 from texpr.relation.model import Access, Model
+from texpr.relation.model import Branch as Side
 from texpr.support.record import Mutable, Record, field, replace
 
 _ONE, _OTHER = Sym("thread'left"), Sym("thread'right")
@@ -37,6 +39,24 @@ class End(Record):
     order: int
     thread: Expr | None
     crosses: bool = False
+
+
+def landing(end: End, model: Model, nest: Nest) -> End:
+    """The same, of a box that the copy engine writes as a whole: no test or loop of the step itself leaves an element out."""
+    instance = end.access.instance
+    within = {nest.anew.get(stmt, stmt) for stmt in ir.walk((end.leaf.stmt,))}
+    around: list[Formula] = []
+    for ancestor in instance.path:
+        match ancestor:
+            case ir.Par() | ir.Seq() if ancestor not in within:
+                around.append(between(0, ancestor.sym, ancestor.extent))
+            case Side() if ancestor.stmt not in within:
+                around.append(condition(ancestor.stmt.condition, holds=ancestor.taken).formula)
+            case _:
+                pass
+    context, _ = model.close(conj((model.facts, *around)))
+    draft = replace(end.access.draft, guard=TRUE)
+    return replace(end, access=Access(replace(instance, context=context, exact=False), draft))
 
 
 class Conflict(Record, eq=False, dict=True):

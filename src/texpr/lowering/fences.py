@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.lowering.barriers import Gap, reach
-from texpr.lowering.conflict import Conflict, apart
+from texpr.lowering.conflict import Conflict, apart, landing
 from texpr.lowering.needs import Needs
 from texpr.lowering.team import Leaf, Node, Team, surroundings
 from texpr.lowering.ways import Way, Ways, lists
@@ -37,7 +37,7 @@ def refills(needs: Needs, nest: Nest, team: Team, loads: Collection[Leaf], engin
     """What threads touch before one of `loads` fills it, in any threads. `engine`: the steps that no thread does itself."""
     around = surroundings(team.nodes)
     ends = tuple(needs.ends_of(nest, team)) if loads else ()
-    filled = [end for end in ends if end.leaf in loads and end.access.writes]
+    filled = [landing(end, needs.model, nest) for end in ends if end.leaf in loads and end.access.writes]
     found = dict[Refill, None]()
     for sink in filled:
         for source in (end for end in ends if end.access.buffer is sink.access.buffer and end.leaf not in engine):
@@ -59,14 +59,18 @@ def fenced(
     nodes: tuple[Node, ...],
     every: Iterable[Refill],
     placed: Mapping[Gap, k.Barrier],
+    standing: Collection[Gap],
     runs: Callable[[ir.Seq], bool],
 ) -> dict[Gap, Refill]:
-    """The gaps at which all threads pass a fence, ahead of the barrier that may stand there, each with what asks for it."""
+    """The gaps at which all threads pass one more fence, ahead of the barrier that may stand there, each with what asks for it.
+
+    `standing`: the gaps that have a fence for another reason.
+    """
     ways, found = Ways(nodes, runs), dict[Gap, Refill]()
     before = {node: (steps.number, at - 1) for steps in lists(nodes) for at, node in enumerate(steps.nodes)}
     for each in every:
         for way in _ways(each, ways):
-            if found.keys().isdisjoint(way):
+            if found.keys().isdisjoint(way) and way.isdisjoint(standing):
                 found[_best(way, placed) or before[each.sink]] = each
     return found
 

@@ -18,7 +18,7 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.lowering.barriers import Need, reach
-from texpr.lowering.conflict import WARP, Conflict, End, apart
+from texpr.lowering.conflict import WARP, Conflict, End, apart, landing
 from texpr.lowering.emit import atomic_binds
 from texpr.lowering.implied import Implied
 from texpr.lowering.placement import Placement
@@ -100,22 +100,23 @@ class Needs(Mutable):
         nest: Nest,
         team: Team,
         placement: Placement,
-        landing: Collection[Leaf] = (),
+        loads: Collection[Leaf] = (),
         copying: Collection[Leaf] = (),
         crossing: Collection[Leaf] = (),
     ) -> tuple[Need, ...]:
         """Every dependence of `nest` that needs a barrier, those of reductions' scratch memory included.
 
-        `landing`: steps whose effects every thread waits for by other means. `copying`: steps that start copies, for which
-        threads wait before they meet. `crossing`: steps that write to other blocks of the cluster, too.
+        `loads`: steps that fill boxes, whose effects every thread waits for by other means. `copying`: steps that start copies,
+        for which threads wait before they meet. `crossing`: steps that write to other blocks of the cluster, too.
         """
         around = surroundings(team.nodes)
         ends: dict[Buffer, list[End]] = {}
-        for end in self.ends_of(nest, team, crossing):
+        for each in self.ends_of(nest, team, crossing):
+            end = landing(each, self.model, nest) if each.leaf in loads and each.access.writes else each
             place = placement.places.get(end.access.buffer)
             if place is None or place.space not in (k.Space.LOCAL, k.Space.LANES):
                 ends.setdefault(end.access.buffer, []).append(end)
-        found = [need for same in ends.values() for need in self._pairs(same, nest, around, landing, copying)]
+        found = [need for same in ends.values() for need in self._pairs(same, nest, around, loads, copying)]
         landed = (replace(need, landed=need.source in copying) for need in found)
         return (*landed, *_scratch_needs(team, nest, around), *_reach_needs(ends, team, placement))
 
@@ -197,14 +198,14 @@ class Needs(Mutable):
         ends: list[End],
         nest: Nest,
         around: Mapping[Leaf, Around],
-        landing: Collection[Leaf],
+        loads: Collection[Leaf],
         copying: Collection[Leaf],
     ) -> Iterator[Need]:
         """The needs among accesses of one buffer, nearest ends first; what an earlier one implies is not asked again."""
         atomics = self._atomics(nest)
         found = Implied(around)
         for source, sink in _nearest_first(ends, found):
-            if source.leaf in landing or not (source.access.writes or sink.access.writes):
+            if source.leaf in loads or not (source.access.writes or sink.access.writes):
                 continue
             if source.access.instance.stmt in atomics and sink.access.instance.stmt in atomics:
                 continue

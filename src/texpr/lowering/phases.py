@@ -159,11 +159,10 @@ class Tensors(Mutable):
             self._reuse(step, [m for m in met if m.source is leaf and m.sink is not leaf])
             again = (m for m in met if m.source is m.sink is leaf and m.covered.buffer == step.tensor.buffer.name)
             self.followed[step] = tuple(dict.fromkeys(m.covered for m in again if _in_order(step, m)))
+        standing = [gap for gap, stmts in self.before.items() if any(isinstance(stmt, k.Fence) for stmt in stmts)]
         again = refills(needs, nest, team, self.loads.keys(), self.steps.keys())
-        for gap, refill in fenced(nodes, again, placed, needs.running(nest, nodes).__contains__).items():
-            before = self.before.setdefault(gap, [])
-            if not any(isinstance(stmt, k.Fence) for stmt in before):
-                before.append(k.Fence("async", refill.sink.stmt.span))
+        for gap, refill in fenced(nodes, again, placed, standing, needs.running(nest, nodes).__contains__).items():
+            self.before.setdefault(gap, []).append(k.Fence("async", refill.sink.stmt.span))
 
     def _require_quiet(self, nodes: tuple[Node, ...]) -> None:
         """What a kernel writes by its threads, no copy of the same kernel reads: that would take fences for global memory."""

@@ -68,9 +68,6 @@ def _obligation(kernel: str, group: list[Computed], places: _Places) -> Obligati
     return Obligation(kernel, "no overflow", about, Verdict.PROVED, how, group[0].span)
 
 
-_SMALL = 2**16
-"""Below this a number says more than what it is made of."""
-
 _ANY = expr(MOST_BYTES)
 """What no place of an array exceeds."""
 
@@ -208,8 +205,10 @@ class _Here(Record, eq=False):
 
     def _most(self, top: Expr | None) -> int | float:
         """The least number that launchers bound a polynomial of sizes to, infinite where they do not."""
-        found = [most for bound, most in self.known.bounds if top is not None and spans.keeps_to(top, bound, most)]
-        return min(found, default=inf)
+        if top is None:
+            return inf
+        found = [most for bound, most in self.known.bounds if spans.keeps_to(top, bound, most)]
+        return min([*found, top.constant] if top.is_constant else found, default=inf)
 
     def _ends(self, node: Typed) -> Ends:
         """The interval of a node, by what it is printed as and by what it is the value of."""
@@ -340,7 +339,7 @@ def _enter(
             top = spans.top_of(hi - 1, tops, ends)
             ends[sym] = low, high
             if top is not None:
-                tops[sym] = _simplest(top, ends[sym])
+                tops[sym] = top
             given += [Ge(expr(sym) - lo), Ge(hi - 1 - sym)]
             spans.narrowed(ends, [hi - 1 - lo, *((expr(factor) - 1) for factor in _factors(hi - lo))])
         case Test(condition):
@@ -354,13 +353,8 @@ def _enter(
             ends[sym] = spans.ends_of(value, ends)
             top = spans.top_of(value, tops, ends)
             if top is not None:
-                tops[sym] = _simplest(top, ends[sym])
+                tops[sym] = top
             given += [Ge(expr(sym) - value), Ge(value - sym)]
-
-
-def _simplest(top: spans.Top, ends: Ends) -> spans.Top:
-    """A small number, where there is one, rather than a polynomial."""
-    return (expr(int(ends[1])), 1) if ends[1] < _SMALL else top
 
 
 def _factors(extent: Expr) -> Iterator[Sym]:

@@ -59,6 +59,8 @@ def divided(a: Ends, b: Ends) -> Ends:
         return _floor(a[0], b[1]), _floor(a[1], b[0])
     if b[0] >= 1:
         return min(_floor(a[0], b[0]), _floor(a[0], b[1])), max(_floor(a[1], b[0]), _floor(a[1], b[1]))
+    if b[0] >= 0 and a[0] >= 0:
+        return 0, a[1]
     most = max(abs(a[0]), abs(a[1]))  # no divisor makes it greater, and a floor adds no more than up to −1
     return -max(most, 1), most
 
@@ -114,6 +116,10 @@ Top: TypeAlias = tuple[Expr, int]
 """A polynomial of sizes, and what it is divided by."""
 
 
+_SMALL = 2**16
+"""Below this a number says more than what it is made of."""
+
+
 def above(value: Expr, tops: Mapping[Sym, Top], known: Mapping[Sym | Atom, Ends]) -> Expr | None:
     """A polynomial of sizes that is at least `value`: each loop's symbol at its greatest. None where none is found.
 
@@ -156,7 +162,7 @@ def _top(atom: Atom, tops: Mapping[Sym, Top], known: Mapping[Sym | Atom, Ends]) 
     """What one atom is at most."""
     match atom:
         case Sym():
-            return tops.get(atom)
+            return _named(atom, tops, known)
         case FloorDiv() if atom.den.is_constant and atom.den.constant > 0:
             found = above(atom.num, tops, known)
             return None if found is None else (found, atom.den.constant)
@@ -171,11 +177,17 @@ def _top(atom: Atom, tops: Mapping[Sym, Top], known: Mapping[Sym | Atom, Ends]) 
             return _size(atom, tops, known)
 
 
+def _named(sym: Sym, tops: Mapping[Sym, Top], known: Mapping[Sym | Atom, Ends]) -> Top | None:
+    """What a symbol is at most: a small number, where there is one, rather than a polynomial."""
+    end = known.get(sym, ANY)[1]
+    return (expr(int(end)), 1) if end < _SMALL else tops.get(sym)
+
+
 def _size(atom: Atom, tops: Mapping[Sym, Top], known: Mapping[Sym | Atom, Ends]) -> Top | None:
     """A polynomial with no negative coefficient that is at least |atom|."""
     match atom:
-        case Sym() if known.get(atom, ANY)[0] >= 0 and atom in tops:
-            return _positive(tops[atom][0]), tops[atom][1]
+        case Sym() if known.get(atom, ANY)[0] >= 0 and (found := _named(atom, tops, known)) is not None:
+            return _positive(found[0]), found[1]
         case Sym():
             most = max(map(abs, known.get(atom, ANY)))
             return (expr(most), 1) if isinstance(most, int) else None

@@ -203,9 +203,21 @@ def _fences(event: Event, reading: Reading) -> Iterator[End]:
     sites = {at.time: at for load, at in places if reading.spaces.get(load.buffer) is Space.SHARED}
     for site in sites.values():
         for number, (stmt, fence) in enumerate(reading.steps):
-            found = _shifts(site, fence) if isinstance(stmt, k.Fence) and stmt.kind == "async" else None
-            if found is not None:
-                yield End(Instance(number, _at(fence, found)))
+            if isinstance(stmt, k.Fence) and stmt.kind == "async":
+                yield from (End(Instance(number, _at(fence, found))) for found in _next(site, fence))
+
+
+def _next(a: Site, b: Site) -> Iterator[Values]:
+    """The instances of `b` one of which is the next behind one of `a`: in this turn, in the next one, in those of outer loops."""
+    common = _common(a, b)
+    if b.launch is not a.launch:
+        return
+    if _precedes(a, b):
+        yield {**_first(b, common), **_shifted(common, 0)}
+        if {*flat(b.domain)} <= {*flat(a.domain)}:
+            return  # it runs wherever `a` does
+    for depth in range(len(common), 0, -1):
+        yield {**_first(b, common[:depth]), **_shifted(common[:depth], 1)}
 
 
 def _end(copy: Site, number: int, pending: int, reading: Reading, kind: type[k.Stmt]) -> End | None:
