@@ -171,10 +171,15 @@ def _top(atom: Atom, tops: Mapping[Sym, Top], known: Mapping[Sym | Atom, Ends]) 
         case Mod() if ends_of(atom.den, known)[0] >= 1:
             return top_of(atom.den - 1, tops, known)
         case Min():
-            simple = sorted(atom.args, key=lambda arg: not arg.is_constant)
-            return next((top for arg in simple if (top := top_of(arg, tops, known)) is not None), None)
+            found = [top for arg in atom.args if (top := top_of(arg, tops, known)) is not None]
+            return min(found, key=_terms, default=None)
         case _:
             return _size(atom, tops, known)
+
+
+def _terms(top: Top) -> int:
+    """How many numbers a polynomial has, but 0; any of several will do, and short ones end best."""
+    return len(top[0].terms) * 2 + (top[0].constant != 0)
 
 
 def _named(sym: Sym, tops: Mapping[Sym, Top], known: Mapping[Sym | Atom, Ends]) -> Top | None:
