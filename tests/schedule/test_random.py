@@ -134,7 +134,7 @@ def require_engines(total: Counter[str], trials: int) -> None:
 
 
 def test_schedules_with_engines_change_no_result() -> None:
-    require_engines(compare(range(40), engines=True), 40)
+    require_engines(compare(range(40, 80), engines=True), 40)
 
 
 @pytest.mark.long

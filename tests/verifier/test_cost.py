@@ -17,8 +17,11 @@ from texpr.witness import proved
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
-LINES = 1500
-"""The most lines of the verifier's code."""
+LINES = 1550
+"""The most lines of the verifier's code, but for what it proves of integers."""
+
+INTEGERS = {"overflow.py": 310, "spans.py": 200}
+"""The same of the files that prove that no integer leaves its width."""
 
 
 def code_lines(text: str) -> int:
@@ -34,7 +37,9 @@ def code_lines(text: str) -> int:
 
 def test_what_has_to_be_believed_is_small() -> None:
     files = Path(texpr.verifier.__file__).parent.glob("*.py")
-    assert sum(code_lines(file.read_text(encoding="utf-8")) for file in files) <= LINES
+    lines = {file.name: code_lines(file.read_text(encoding="utf-8")) for file in files}
+    assert all(lines[name] <= most for name, most in INTEGERS.items())
+    assert sum(count for name, count in lines.items() if name not in INTEGERS) <= LINES
 
 
 def test_lines_of_code_are_counted() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from texpr.affine import typed as trees
-from texpr.affine.expr import Expr, Sym, expr, maximum, minimum, xor
+from texpr.affine.expr import Atom, Expr, Sym, expr, maximum, minimum, xor
 from texpr.affine.typed import Typed
 from texpr.backends.cpu import print_cpu
 from texpr.driver import lower, parse
@@ -218,10 +218,10 @@ def test_ranges_and_polynomials_hold_at_every_point_tried() -> None:
     tried = bounded = 0
     for _ in range(4000):
         value = random_value(rng, [n, m, i, d], 3)
-        ends: dict[Sym, spans.Ends] = {n: (0, LARGEST_SIZE), m: (0, LARGEST_SIZE), i: (0, LARGEST_SIZE - 1), d: (-9, 9)}
+        ends: dict[Sym | Atom, spans.Ends] = {n: (0, LARGEST_SIZE), m: (0, LARGEST_SIZE), i: (0, LARGEST_SIZE - 1), d: (-9, 9)}
         tops = {n: (expr(n), 1), m: (expr(m), 1), i: (expr(n) - 1, 1)}
-        low, high = spans.ends_of(value, ends)
-        top = spans.above(value, tops, ends)
+        known = spans.Spans(ends, tops)
+        (low, high), top = known.ends_of(value), known.above(value)
         for _ in range(6):
             point = {
                 n: rng.choice([1, 2, 5, 1000, LARGEST_SIZE]),

@@ -13,13 +13,13 @@ A node fits where one of these shows it, asked in this order:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import reduce
+from collections.abc import Iterable, Iterator
+from functools import cached_property, reduce
 from math import inf
 from operator import add, mul
 from typing import TypeAlias
 
-from texpr.affine.expr import Atom, Expr, FloorDiv, Min, Sym, Xor, expr, maximum, minimum, term
+from texpr.affine.expr import Expr, FloorDiv, Min, Sym, Xor, expr, maximum, minimum, term
 from texpr.affine.typed import Typed, joined
 from texpr.ir.arithmetic import Around, Computed, Datum, Named, Test, Turn, computed
 from texpr.ir.kernel import HostStep, Plan, kernels
@@ -33,9 +33,9 @@ from texpr.presburger.questions import witness
 from texpr.presburger.raw import Undecided
 from texpr.reading.conditions import test
 from texpr.support.limits import LARGEST_INT, LARGEST_SIZE, LAST_BLOCK, MOST_BYTES, Width
-from texpr.support.record import Record, field
+from texpr.support.record import Record
 from texpr.verifier import spans
-from texpr.verifier.spans import Ends
+from texpr.verifier.spans import Ends, Spans
 
 _OPERATIONS = {"+": spans.plus, "-": spans.minus, "*": spans.times, "/": spans.divided, "%": spans.remainder}
 _FUNCTIONS = {"floordiv": spans.divided, "mod": spans.remainder, "min": spans.least, "max": spans.greatest}
@@ -90,56 +90,62 @@ class _Places:
 
     def at(self, computed: Computed) -> _Here:
         """What is known where an integer is computed."""
-        key = computed.around, computed.checked
-        known = self.found.get(key)
-        if known is None:
-            known = self.found[key] = self._known(*key)
-        return _Here(known, _targets(computed))
+        return _Here(self._known(computed.around, computed.checked), _targets(computed))
 
     def _known(self, around: tuple[Around, ...], checked: bool) -> _Known:
-        plan, given = self.plan, list[Formula]()
-        ends: dict[Sym | Atom, Ends] = {number: (0, LARGEST_SIZE) for number in self.numbers}
-        ends |= {size: (0, LARGEST_SIZE) for size in plan.sizes}
-        tops = {number: (expr(LARGEST_SIZE), 1) for number in self.numbers} | {size: (expr(size), 1) for size in plan.sizes}
-        bounds = [(bound.left, bound.right.constant) for bound in plan.bounds]
-        if checked:
-            spans.narrowed(ends, [fact for require in plan.requires for fact in _facts(require)])
-            given += [compare(c.op, c.left, c.right) for c in plan.requires]
-            bounds += _spans(plan)
-        for each in around:
-            _enter(each, ends, tops, given, bounds)
-            if isinstance(each, Datum):
-                self._promised(each, ends, tops, given)
-        sizes = [fact for sym in ends if isinstance(sym, Sym) for fact in _between(sym, ends[sym])]
-        return _Known(ends, tops, tuple(bounds), tuple(given), conj(sizes))
+        key = around, checked
+        if key not in self.found:
+            self.found[key] = self._inside(around, checked) if around else self._begin(checked)
+        return self.found[key]
 
-    def _promised(self, datum: Datum, ends: dict[Sym | Atom, Ends], tops: dict[Sym, spans.Top], given: list[Formula]) -> None:
+    def _begin(self, checked: bool) -> _Known:
+        """Where nothing is around."""
+        plan, spans = self.plan, Spans()
+        for number in self.numbers:
+            spans.learn(number, (0, LARGEST_SIZE), (expr(LARGEST_SIZE), 1))
+        for size in plan.sizes:
+            spans.learn(size, (0, LARGEST_SIZE), (expr(size), 1))
+        bounds = tuple((bound.left, bound.right.constant) for bound in plan.bounds)
+        if not checked:
+            return _Known(spans, bounds, ())
+        spans.narrow(fact for require in plan.requires for fact in _facts(require))
+        given = tuple(compare(c.op, c.left, c.right) for c in plan.requires)
+        return _Known(spans, (*bounds, *_spans(plan)), given)
+
+    def _inside(self, around: tuple[Around, ...], checked: bool) -> _Known:
+        """Inside of the last of what is around."""
+        outer, each = self._known(around[:-1], checked), around[-1]
+        spans, given, bounds = outer.spans.copy(), list(outer.given), list(outer.bounds)
+        _enter(each, spans, given, bounds)
+        if isinstance(each, Datum):
+            self._promised(each, spans, given)
+        return _Known(spans, tuple(bounds), tuple(given))
+
+    def _promised(self, datum: Datum, spans: Spans, given: list[Formula]) -> None:
         """What is promised of each element of an array that nothing writes."""
         for promise in self.plan.assumes:
             if isinstance(promise, InRange) and promise.buffer == datum.source and promise.buffer.role == "input":
-                spans.narrowed(ends, [expr(datum.sym) - promise.lo, promise.hi - 1 - datum.sym])
+                spans.narrow([expr(datum.sym) - promise.lo, promise.hi - 1 - datum.sym])
                 given += [Ge(expr(datum.sym) - promise.lo), Ge(promise.hi - 1 - datum.sym)]
-                top = spans.top_of(promise.hi - 1, tops, ends)
-                if top is not None:
-                    tops[datum.sym] = top
+                spans.learn(datum.sym, spans.ends[datum.sym], spans.top_of(promise.hi - 1))
 
 
-class _Known(Record, eq=False):
+class _Known(Record, eq=False, dict=True):
     """Intervals, polynomials and formulas that hold at a place."""
 
-    ends: dict[Sym | Atom, Ends]
-    tops: Mapping[Sym, spans.Top]
+    spans: Spans
     bounds: tuple[Polynomial, ...]
     given: tuple[Formula, ...]
-    premises: Formula
-    found: dict[Expr, Ends] = field(default_factory=dict[Expr, Ends])
 
-    def ends_of(self, value: Expr) -> Ends:
-        """The interval of an expression here."""
-        ends = self.found.get(value)
-        if ends is None:
-            ends = self.found[value] = spans.ends_of(value, self.ends)
-        return ends
+    @cached_property
+    def premises(self) -> Formula:
+        """The intervals, as a formula."""
+        return conj([fact for sym, ends in self.spans.ends.items() if isinstance(sym, Sym) for fact in _between(sym, ends)])
+
+    @cached_property
+    def coarse(self) -> Spans:
+        """With polynomials that have fewer terms."""
+        return self.spans.coarse()
 
 
 class _Here(Record, eq=False):
@@ -160,22 +166,21 @@ class _Here(Record, eq=False):
         ends = self._ends(node)
         if lowest <= ends[0] and ends[1] <= highest:
             return "ranges"
-        around = self.known.tops, self.known.ends
+        of = self.known.spans.ends_of
         for target, count in self.targets:
-            rest = self.known.ends_of(target - node.value)
-            top = min(self.known.ends_of(count)[1], MOST_BYTES)
-            ends = spans.meet(ends, (0 - rest[1], top - rest[0]))
+            if _is_part(node.value, target):
+                rest, top = of(target - node.value), min(of(count)[1], MOST_BYTES)
+                ends = spans.meet(ends, (0 - rest[1], top - rest[0]))
         if lowest <= ends[0] and ends[1] <= highest:
             return "elements in bounds"
-        low, high = spans.above(-node.value, *around), spans.above(node.value, *around)
-        if node.op == "product":
-            high = _product([spans.above(arg.value, *around) for arg in node.args])
-        ends = spans.meet(ends, (-self._most(low), min(self._most(high), self._part(node.value))))
-        rough = spans.coarse(self.known.tops), self.known.ends
-        low, high = spans.above(-node.value, *rough), spans.above(node.value, *rough)
-        ends = spans.meet(ends, (-self._most(low), self._most(high)))
-        if lowest <= ends[0] and ends[1] <= highest:
-            return "bounds on sizes"
+        ends = spans.meet(ends, (-inf, self._part(node.value)))
+        for way in (self.known.spans, self.known.coarse):
+            low, high = way.above(-node.value), way.above(node.value)
+            if node.op == "product":
+                high = _product([way.above(arg.value) for arg in node.args])
+            ends = spans.meet(ends, (-self._most(low), self._most(high)))
+            if lowest <= ends[0] and ends[1] <= highest:
+                return "bounds on sizes"
         if self._signs(node.value):
             return self.shown(node, most)
         told = f"{node.value} fits {highest.bit_length()} bits"
@@ -187,14 +192,13 @@ class _Here(Record, eq=False):
         """Whether the solver finds that a minimum in a product is never negative, and no interval has said so."""
         new = False
         for atom in dict.fromkeys(atom for monomial, _ in value.terms if len(monomial) > 1 for atom in monomial):
-            if isinstance(atom, Min) and self.known.ends_of(term((atom,)))[0] < 0:
+            if isinstance(atom, Min) and self.known.spans.ends_of(term((atom,)))[0] < 0:
                 try:
                     below = witness((*self.known.given, disj([Ge(-1 - arg) for arg in atom.args])), self.known.premises)
                 except (Undecided, NotAffine, ValueError, LookupError):
                     continue
                 if below is None:
-                    self.known.ends[atom] = 0, self.known.ends_of(term((atom,)))[1]
-                    self.known.found.clear()
+                    self.known.spans.learn(atom, (0, self.known.spans.ends_of(term((atom,)))[1]))
                     new = True
         return new
 
@@ -212,8 +216,8 @@ class _Here(Record, eq=False):
 
     def _ends(self, node: Typed) -> Ends:
         """The interval of a node, by what it is printed as and by what it is the value of."""
-        own = self.known.ends_of(node.value)
-        args = [self.known.ends_of(arg.value) for arg in node.args]
+        own = self.known.spans.ends_of(node.value)
+        args = [self.known.spans.ends_of(arg.value) for arg in node.args]
         match node.op:
             case "+" | "-" | "*" | "/" | "%":
                 return spans.meet(own, _OPERATIONS[node.op](*args))
@@ -230,7 +234,7 @@ class _Here(Record, eq=False):
     def _operands(self, node: Typed) -> None:
         """C's `/` and `%` floor what is not negative, by what is positive; `^` changes no more than the bits it should."""
         left, right = (arg.value for arg in node.args)
-        (low, _), (least, most) = (self.known.ends_of(arg) for arg in (left, right))
+        (low, _), (least, most) = (self.known.spans.ends_of(arg) for arg in (left, right))
         if node.op == "^":
             atom = node.value.as_atom
             size = 1 << atom.bits if isinstance(atom, Xor) else 0
@@ -248,6 +252,12 @@ class _Here(Record, eq=False):
         if point is not None:
             values = ", ".join(f"{sym.name} = {value}" for sym, value in point.items() if not sym.name.startswith("⟪"))
             raise _Open(f"not {told} at {values}", Verdict.REFUSED)
+
+
+def _is_part(value: Expr, target: Expr) -> bool:
+    """Whether a sum has all terms of another, or more of them: of others the rest of the sum says nothing."""
+    whole = dict(target.terms)
+    return all(coefficient * whole.get(monomial, 0) > 0 for monomial, coefficient in value.terms)
 
 
 def _multiple(bound: Expr, value: Expr) -> int | None:
@@ -326,34 +336,26 @@ def _targets(computed: Computed) -> tuple[tuple[Expr, Expr], ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _enter(
-    each: Around, ends: dict[Sym | Atom, Ends], tops: dict[Sym, spans.Top], given: list[Formula], bounds: list[Polynomial]
-) -> None:
+def _enter(each: Around, known: Spans, given: list[Formula], bounds: list[Polynomial]) -> None:
     """What holds inside of something."""
     match each:
         case Turn(sym, lo, hi, blocks):
-            low, high = spans.ends_of(lo, ends)[0], spans.ends_of(hi, ends)[1] - 1
+            low, high = known.ends_of(lo)[0], known.ends_of(hi)[1] - 1
             if blocks:
                 high = min(high, LAST_BLOCK)
                 bounds.append(_shared_out(hi))
-            top = spans.top_of(hi - 1, tops, ends)
-            ends[sym] = low, high
-            if top is not None:
-                tops[sym] = top
+            known.learn(sym, (low, high), known.top_of(hi - 1))
             given += [Ge(expr(sym) - lo), Ge(hi - 1 - sym)]
-            spans.narrowed(ends, [hi - 1 - lo, *((expr(factor) - 1) for factor in _factors(hi - lo))])
+            known.narrow([hi - 1 - lo, *((expr(factor) - 1) for factor in _factors(hi - lo))])
         case Test(condition):
-            spans.narrowed(ends, [fact for part in conjuncts(condition) for fact in _less(part)])
+            known.narrow(fact for part in conjuncts(condition) for fact in _less(part))
             found = test(condition)
             given += [] if found is None else [found]
         case Datum(sym, dtype):
             signed = dtype.kind is Kind.INT
-            ends[sym] = (-(1 << dtype.bits - 1), (1 << dtype.bits - 1) - 1) if signed else (0, (1 << dtype.bits) - 1)
+            known.learn(sym, (-(1 << dtype.bits - 1), (1 << dtype.bits - 1) - 1) if signed else (0, (1 << dtype.bits) - 1))
         case Named(sym, value):
-            ends[sym] = spans.ends_of(value, ends)
-            top = spans.top_of(value, tops, ends)
-            if top is not None:
-                tops[sym] = top
+            known.learn(sym, known.ends_of(value), known.top_of(value))
             given += [Ge(expr(sym) - value), Ge(value - sym)]
 
 

@@ -78,17 +78,17 @@ def follows(a: Address, b: Address, given: tuple[int, ...], wanted: int, premise
 
 
 def _parted(same: Sequence[Pair], premises: Formula) -> list[Pair]:
-    """What is equal since its quotient and its remainder are: x and y by n / d, n % d; where n is m / f, n / d is m / (f · d)."""
-    found, every = list[Pair](), list(same)
+    """What is equal since its quotient and remainder are: n by n / d and n % d. Of n = m / f the quotient is m / (f · d)."""
+    every = list(same)
     for one, other in every:  # which grows by what is found
-        for left, right in (pair for pair in every if pair[0].as_atom is not None):
+        for left, right in every:
             over, under = left.as_atom, right.as_atom
             if not isinstance(over, Mod) or not isinstance(under, Mod) or over.den is not under.den:
                 continue
-            if _is_quotient(one, over, premises) and _is_quotient(other, under, premises) and (over.num, under.num) not in every:
-                every.append((over.num, under.num))
-                found.append((over.num, under.num))
-    return found
+            whole = over.num, under.num
+            if whole not in every and _is_quotient(one, over, premises) and _is_quotient(other, under, premises):
+                every.append(whole)
+    return every[len(same) :]
 
 
 def _is_quotient(value: Expr, rest: Mod, premises: Formula) -> bool:

@@ -5,32 +5,184 @@ Two kinds, both sound wherever the expression is computed: an interval of number
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import reduce
 from math import inf
 from typing import TypeAlias, assert_never
 
-from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, combination, expr
+from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Monomial, Sym, Xor, combination, expr
+from texpr.support.record import Mutable, field
 
 Ends: TypeAlias = tuple[int | float, int | float]
 """The least and the greatest value, infinite where there is none."""
 
 ANY: Ends = (-inf, inf)
 
+Top: TypeAlias = tuple[Expr, int]
+"""A polynomial of sizes, and what it is divided by."""
 
-def ends_of(value: Expr, known: Mapping[Sym | Atom, Ends]) -> Ends:
-    """The interval of a sum of products, each symbol in its own."""
-    total: Ends = value.constant, value.constant
-    for monomial, coefficient in value.terms:
-        product: Ends = coefficient, coefficient
-        for atom in dict.fromkeys(monomial):
-            product = times(product, _power(_atom(atom, known), monomial.count(atom)))
-        total = plus(total, product)
-    return total
+_SMALL = 2**16
+"""Below this a number says more than what it is made of."""
+
+
+class Spans(Mutable):
+    """What is known of symbols at one place, and of expressions through them.
+
+    `ends`: the interval of each symbol, and of some other atoms. `tops`: polynomials that symbols never exceed.
+    """
+
+    ends: dict[Sym | Atom, Ends] = field(default_factory=dict[Sym | Atom, Ends])
+    tops: dict[Sym, Top] = field(default_factory=dict[Sym, Top])
+    _products: dict[Monomial, Ends] = field(default_factory=dict[Monomial, Ends])
+
+    def copy(self) -> Spans:
+        """The same, of another place."""
+        return Spans(dict(self.ends), dict(self.tops))
+
+    def learn(self, sym: Sym | Atom, ends: Ends, top: Top | None = None) -> None:
+        """That a symbol lies in an interval and, a `Sym`, below a polynomial."""
+        self.ends[sym] = ends
+        if top is not None and isinstance(sym, Sym):
+            self.tops[sym] = top
+        self._products.clear()
+
+    def narrow(self, facts: Iterable[Expr]) -> None:
+        """The intervals of symbols where every one of `facts` is at least 0, by one symbol of each fact at a time."""
+        for fact in facts:
+            for monomial, coefficient in fact.terms:
+                sym = monomial[0]
+                if len(monomial) > 1 or not isinstance(sym, Sym) or sym not in self.ends:
+                    continue
+                rest = self.ends_of(fact - expr(sym) * coefficient)[1]
+                if isinstance(rest, float):
+                    continue
+                lo, hi = self.ends[sym]
+                if coefficient > 0:
+                    self.learn(sym, (max(lo, -(rest // coefficient)), hi))
+                else:
+                    self.learn(sym, (lo, min(hi, rest // -coefficient)))
+
+    def ends_of(self, value: Expr) -> Ends:
+        """The interval of a sum of products, each symbol in its own."""
+        low: int | float = value.constant
+        high: int | float = value.constant
+        for monomial, coefficient in value.terms:
+            a, b = self._product(monomial)
+            if coefficient < 0:
+                a, b = b, a
+            low, high = low + coefficient * a, high + coefficient * b
+        return low, high
+
+    def _product(self, monomial: Monomial) -> Ends:
+        found = self._products.get(monomial)
+        if found is None:
+            found = 1, 1
+            for atom in dict.fromkeys(monomial):
+                found = times(found, _power(self._atom(atom), monomial.count(atom)))
+            self._products[monomial] = found
+        return found
+
+    def _atom(self, atom: Atom) -> Ends:
+        if atom in self.ends:
+            return self.ends[atom]
+        match atom:
+            case Sym():
+                return ANY
+            case FloorDiv():
+                return divided(self.ends_of(atom.num), self.ends_of(atom.den))
+            case Mod():
+                return remainder(self.ends_of(atom.num), self.ends_of(atom.den))
+            case Min() | Max():
+                return reduce(least if isinstance(atom, Min) else greatest, map(self.ends_of, atom.args))
+            case Xor():
+                return swizzled(self.ends_of(atom.value), atom.bits)
+            case _:
+                assert_never(atom)
+
+    def above(self, value: Expr) -> Expr | None:
+        """A polynomial of sizes that is at least `value`: each loop's symbol at its greatest. None where none is found.
+
+        c · p / d is at most ⌈c / d⌉ · p, where p is not negative.
+        """
+        total = expr(value.constant)
+        for monomial, coefficient in value.terms:
+            plain = all(self._atom(atom)[0] >= 0 for atom in monomial)
+            if plain and coefficient < 0:
+                continue  # what is subtracted is not negative, and may be left out
+            product, divisor = expr(1), 1
+            for atom in monomial:
+                top = self._top(atom) if plain or (coefficient > 0 and len(monomial) == 1) else self._size(atom)
+                if top is None:
+                    return None
+                product, divisor = product * (top[0] if plain else _positive(top[0])), divisor * top[1]
+            total = total + product * -(-abs(coefficient) // divisor)
+        return total
+
+    def coarse(self) -> Spans:
+        """The same with what is subtracted left out of polynomials: fewer terms, each of which a bound may have."""
+        return Spans(self.ends, {sym: (_positive(top), divisor) for sym, (top, divisor) in self.tops.items()}, self._products)
+
+    def top_of(self, value: Expr) -> Top | None:
+        """What is above a value, with its divisor: of ⌊x / d⌋ − c what is above x − c · d, by d."""
+        atom, divisor = (value - value.constant).as_atom, 1
+        if isinstance(atom, FloorDiv) and atom.den.is_constant and atom.den.constant > 0:
+            divisor = atom.den.constant
+            value = atom.num + value.constant * divisor
+        found = self.above(value)
+        return None if found is None else (found, divisor)
+
+    def _top(self, atom: Atom) -> Top | None:
+        """What one atom is at most."""
+        match atom:
+            case Sym():
+                return self._named(atom)
+            case FloorDiv() if atom.den.is_constant and atom.den.constant > 0:
+                found = self.above(atom.num)
+                return None if found is None else (found, atom.den.constant)
+            case FloorDiv() if self.ends_of(atom.num)[0] >= 0:
+                return self.top_of(atom.num)
+            case Mod() if self.ends_of(atom.den)[0] >= 1:
+                return self.top_of(atom.den - 1)
+            case Min():
+                found = [top for arg in atom.args if (top := self.top_of(arg)) is not None]
+                return min(found, key=_terms, default=None)
+            case _:
+                return self._size(atom)
+
+    def _named(self, sym: Sym) -> Top | None:
+        """What a symbol is at most: a small number, where there is one, rather than a polynomial."""
+        end = self.ends.get(sym, ANY)[1]
+        return (expr(int(end)), 1) if end < _SMALL else self.tops.get(sym)
+
+    def _size(self, atom: Atom) -> Top | None:
+        """A polynomial with no negative coefficient that is at least |atom|."""
+        match atom:
+            case Sym() if self.ends.get(atom, ANY)[0] >= 0 and (found := self._named(atom)) is not None:
+                return _positive(found[0]), found[1]
+            case Sym():
+                most = max(map(abs, self.ends.get(atom, ANY)))
+                return (expr(most), 1) if isinstance(most, int) else None
+            case FloorDiv(part, _) | Mod(_, part):  # neither is greater than that
+                return self._both(part)
+            case Min() | Max():
+                sizes = [self._both(arg) for arg in atom.args]
+                known = [size[0] for size in sizes if size is not None]
+                return (reduce(_either, known), 1) if len(known) == len(sizes) else None
+            case Xor():
+                size = self._both(atom.value)
+                return None if size is None else (size[0] + (1 << atom.bits), 1)
+            case _:
+                assert_never(atom)
+
+    def _both(self, part: Expr) -> Top | None:
+        up, down = self.above(part), self.above(-part)
+        return None if up is None or down is None else (_positive(up) + _positive(down), 1)
 
 
 def _power(base: Ends, count: int) -> Ends:
     """The interval of a number that is multiplied by itself; an even power is not negative."""
+    if count == 1:
+        return base
     found: Ends = 1, 1
     for _ in range(count):
         found = times(found, base)
@@ -94,130 +246,15 @@ def meet(a: Ends, b: Ends) -> Ends:
     return max(a[0], b[0]), min(a[1], b[1])
 
 
-def narrowed(known: dict[Sym | Atom, Ends], facts: Iterable[Expr]) -> dict[Sym | Atom, Ends]:
-    """The intervals of symbols where every one of `facts` is at least 0, by one symbol of each fact at a time."""
-    for fact in facts:
-        for monomial, coefficient in fact.terms:
-            sym = monomial[0]
-            if len(monomial) > 1 or not isinstance(sym, Sym) or sym not in known:
-                continue
-            rest = ends_of(fact - expr(sym) * coefficient, known)[1]
-            if isinstance(rest, float):
-                continue
-            lo, hi = known[sym]
-            if coefficient > 0:
-                known[sym] = max(lo, -(rest // coefficient)), hi
-            else:
-                known[sym] = lo, min(hi, rest // -coefficient)
-    return known
-
-
-Top: TypeAlias = tuple[Expr, int]
-"""A polynomial of sizes, and what it is divided by."""
-
-
-_SMALL = 2**16
-"""Below this a number says more than what it is made of."""
-
-
-def above(value: Expr, tops: Mapping[Sym, Top], known: Mapping[Sym | Atom, Ends]) -> Expr | None:
-    """A polynomial of sizes that is at least `value`: each loop's symbol at its greatest. None where none is found.
-
-    c · p / d is at most ⌈c / d⌉ · p, where p is not negative.
-    """
-    total = expr(value.constant)
-    for monomial, coefficient in value.terms:
-        plain = all(_atom(atom, known)[0] >= 0 for atom in monomial)
-        if plain and coefficient < 0:
-            continue  # what is subtracted is not negative, and may be left out
-        product, divisor = expr(1), 1
-        for atom in monomial:
-            top = _top(atom, tops, known) if plain or (coefficient > 0 and len(monomial) == 1) else _size(atom, tops, known)
-            if top is None:
-                return None
-            product, divisor = product * (top[0] if plain else _positive(top[0])), divisor * top[1]
-        total = total + product * -(-abs(coefficient) // divisor)
-    return total
-
-
-def coarse(tops: Mapping[Sym, Top]) -> dict[Sym, Top]:
-    """The same with what is subtracted left out: fewer terms, each of which a bound may have."""
-    return {sym: (_positive(top), divisor) for sym, (top, divisor) in tops.items()}
-
-
-def top_of(value: Expr, tops: Mapping[Sym, Top], known: Mapping[Sym | Atom, Ends]) -> Top | None:
-    """The same with its divisor: of ⌊x / d⌋ − c what is above x − c · d, by d."""
-    for monomial, coefficient in value.terms:
-        match monomial:
-            case (FloorDiv(num, den),) if coefficient == 1 and len(value.terms) == 1 and den.is_constant and den.constant > 0:
-                found = above(num + value.constant * den.constant, tops, known)
-                return None if found is None else (found, den.constant)
-            case _:
-                pass
-    found = above(value, tops, known)
-    return None if found is None else (found, 1)
-
-
-def _top(atom: Atom, tops: Mapping[Sym, Top], known: Mapping[Sym | Atom, Ends]) -> Top | None:
-    """What one atom is at most."""
-    match atom:
-        case Sym():
-            return _named(atom, tops, known)
-        case FloorDiv() if atom.den.is_constant and atom.den.constant > 0:
-            found = above(atom.num, tops, known)
-            return None if found is None else (found, atom.den.constant)
-        case FloorDiv() if ends_of(atom.num, known)[0] >= 0:
-            return top_of(atom.num, tops, known)
-        case Mod() if ends_of(atom.den, known)[0] >= 1:
-            return top_of(atom.den - 1, tops, known)
-        case Min():
-            found = [top for arg in atom.args if (top := top_of(arg, tops, known)) is not None]
-            return min(found, key=_terms, default=None)
-        case _:
-            return _size(atom, tops, known)
-
-
 def _terms(top: Top) -> int:
     """How many numbers a polynomial has, but 0; any of several will do, and short ones end best."""
     return len(top[0].terms) * 2 + (top[0].constant != 0)
-
-
-def _named(sym: Sym, tops: Mapping[Sym, Top], known: Mapping[Sym | Atom, Ends]) -> Top | None:
-    """What a symbol is at most: a small number, where there is one, rather than a polynomial."""
-    end = known.get(sym, ANY)[1]
-    return (expr(int(end)), 1) if end < _SMALL else tops.get(sym)
-
-
-def _size(atom: Atom, tops: Mapping[Sym, Top], known: Mapping[Sym | Atom, Ends]) -> Top | None:
-    """A polynomial with no negative coefficient that is at least |atom|."""
-    match atom:
-        case Sym() if known.get(atom, ANY)[0] >= 0 and (found := _named(atom, tops, known)) is not None:
-            return _positive(found[0]), found[1]
-        case Sym():
-            most = max(map(abs, known.get(atom, ANY)))
-            return (expr(most), 1) if isinstance(most, int) else None
-        case FloorDiv(part, _) | Mod(_, part):  # a quotient is no greater than what is divided, a remainder than what divides
-            return _both(part, tops, known)
-        case Min() | Max():
-            sizes = [_both(arg, tops, known) for arg in atom.args]
-            found = [size[0] for size in sizes if size is not None]
-            return (reduce(_either, found), 1) if len(found) == len(sizes) else None
-        case Xor():
-            size = _both(atom.value, tops, known)
-            return None if size is None else (size[0] + (1 << atom.bits), 1)
-        case _:
-            assert_never(atom)
 
 
 def _either(a: Expr, b: Expr) -> Expr:
     """A polynomial that neither of two with no negative coefficient exceeds: the greater coefficient of each monomial."""
     more = combination(max(b.constant - a.constant, 0), ((m, c) for m, c in (b - a).terms if c > 0))
     return a + more
-
-
-def _both(value: Expr, tops: Mapping[Sym, Top], known: Mapping[Sym | Atom, Ends]) -> Top | None:
-    up, down = above(value, tops, known), above(-value, tops, known)
-    return None if up is None or down is None else (_positive(up) + _positive(down), 1)
 
 
 def _positive(value: Expr) -> Expr:
@@ -244,28 +281,6 @@ def _is_plain(value: Expr) -> bool:
 
 def _is_positive(value: Expr) -> bool:
     return value.constant >= 0 and all(coefficient >= 0 for _, coefficient in value.terms)
-
-
-def _atom(atom: Atom, known: Mapping[Sym | Atom, Ends]) -> Ends:
-    if not isinstance(atom, Sym) and atom in known:
-        return known[atom]
-    match atom:
-        case Sym():
-            return known.get(atom, ANY)
-        case FloorDiv():
-            return divided(ends_of(atom.num, known), ends_of(atom.den, known))
-        case Mod():
-            return remainder(ends_of(atom.num, known), ends_of(atom.den, known))
-        case Min() | Max():
-            join = least if isinstance(atom, Min) else greatest
-            first, *rest = (ends_of(arg, known) for arg in atom.args)
-            for other in rest:
-                first = join(first, other)
-            return first
-        case Xor():
-            return swizzled(ends_of(atom.value, known), atom.bits)
-        case _:
-            assert_never(atom)
 
 
 def _floor(a: int | float, b: int | float) -> int | float:

@@ -208,7 +208,7 @@ def _fences(event: Event, reading: Reading) -> Iterator[End]:
 
 
 def _next(a: Site, b: Site) -> Iterator[Values]:
-    """The instances of `b` one of which is the next behind one of `a`: in this turn, in the next one, in those of outer loops."""
+    """The instances of `b` one of which is the next behind one of `a`: in this turn, in the next, in those of outer loops."""
     common = _common(a, b)
     if b.launch is not a.launch:
         return
