@@ -16,6 +16,7 @@ from texpr.affine.expr import Expr, Max, Number, Sym, children, expr
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
 from texpr.presburger.digits import in_digits
+from texpr.presburger.first import sample
 from texpr.presburger.formula import TRUE, And, Eq, Formula, Ge, Or, between, conj, differ, disj, leaves, mapped, rename, syms
 from texpr.presburger.omega import refuted
 from texpr.presburger.products import multiplied, without_divisions
@@ -164,13 +165,19 @@ def _witness(facts: list[Formula], premises: Formula) -> Point | None:
     if any(map(is_false, facts)) or (any(map(_has_product, facts)) and refuted((*facts, premises))):
         return None
     parted = in_digits(facts, premises) if any(map(_has_product, facts)) else None
-    found = Set.of((), relaxed(conj((*facts, premises)))).sample() if parted is None else _witness(list(flat(parted)), premises)
+    found = _sample(relaxed(conj((*facts, premises)))) if parted is None else _witness(list(flat(parted)), premises)
     if found is None:
         return None
     found = dict(found)
     for sym, value in reversed(solved):
         found[sym] = value.evaluate({s: found.get(s, 0) for s in value.syms()})
     return found
+
+
+def _sample(formula: Formula) -> Point | None:
+    """A point, by trying small numbers before the solver is asked."""
+    found = sample(formula)
+    return found if found is not None else Set.of((), formula).sample()
 
 
 @lru_cache(maxsize=1 << 14)

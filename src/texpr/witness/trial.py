@@ -17,6 +17,7 @@ from texpr.ir import kernel as k
 from texpr.ir.proof import Obligation, Verdict
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Level
+from texpr.presburger.first import Ends, Space, Unclear
 from texpr.presburger.formula import Eq, Formula, Ge, between, conj, disj, holds, negate, rename, syms
 from texpr.presburger.linear import NotAffine
 from texpr.presburger.omega import refuted
@@ -39,8 +40,11 @@ MOST = 12000
 LEAST = (1, 2, 20, 5, 40)
 """The least sizes that are tried: one of all, two, some, and several tiles. Each has its part of the questions."""
 
-FAR = expr(1 << 31)
+LAST = 1 << 31
 """More turns than there are."""
+
+_PLACES = tuple(Sym(f"place {at}") for at in range(64))
+"""Names for the subscripts of what is written."""
 
 WAYS = 6
 """How many elements of each result."""
@@ -101,6 +105,8 @@ class Side(Mutable):
     common: Common
     known: dict[tuple[object, ...], Made] = field(default_factory=dict[tuple[object, ...], "Made"])
     readers: dict[Term, str] = field(default_factory=dict["Term", str])
+    homes: dict[Home, Sequence[Writer]] = field(default_factory=dict["Home", Sequence["Writer"]])
+    spaces: dict[Writer, Space | None] = field(default_factory=dict["Writer", "Space | None"])
 
     def made(self, value: Value, stand: Stand, at: Numbers) -> Made:
         """What `value` is made of. Raises Undecided."""
@@ -182,28 +188,18 @@ class Side(Mutable):
     def last(self, home: Home, index: Sequence[int], stand: Stand, at: Numbers) -> tuple[Writer, Numbers] | None:
         """Who wrote a place last, before something at these coordinates. Raises Undecided."""
         own, end, best, latest = [at[s] for s in stand.whose(home)], _time(stand, at), None, tuple[int, ...]()
-        for writer in (each for each in self.writers if home_of(each.target) == home):
-            mark, names = writer.stand.whose(home), dict[Sym, Expr]()
-            for e in (e for e in writer.stand.time if not isinstance(e, int)):
-                for sym, sign in ((sym, e - sym is ZERO) for sym in e.syms()):
-                    name = expr(Sym(f"{sym.name}↓"))  # the nearest to 0 is the last
-                    names[sym] = FAR - name if sign else name
-            values = {**self.sizes, **names}
+        for writer in self.writing(home):
+            mark = writer.stand.whose(home)
             if isinstance(writer.target, Load) and writer.target.data:
                 raise Undecided("data says which element it is")
-            places = writer.target.index if isinstance(writer.target, Load) else ()
-            facts = [Eq(e.substitute(values) - n) for e, n in zip(places, index, strict=True)]
-            facts += [Eq(names[s] - n) for s, n in zip(mark, own, strict=True)]
-            facts += [rename(f, values) for f in writer.where]
-            facts.append(disj(_before([e if isinstance(e, int) else e.substitute(names) for e in writer.stand.time], end)))
             self.common.left -= 1
             if self.common.left < 0:
                 raise Undecided("too much for a trial")
-            if refuted(facts):
-                continue
-            if any(isinstance(sym, Number) for fact in facts for sym in syms(fact)):
-                raise Undecided("data says whether it is written")
-            if (found := self.first(facts, names)) is None:
+            try:
+                found = self.soon(writer, index, dict(zip(mark, own, strict=True)), end)
+            except Unclear:
+                found = self.late(writer, index, dict(zip(mark, own, strict=True)), end)
+            if found is None:
                 continue
             if _in_arms(writer.stand.site, stand.site, mark):
                 raise Undecided("arms of a branch, of which one may wait for the other")
@@ -211,11 +207,100 @@ class Side(Mutable):
                 best, latest = (writer, found), _time(writer.stand, found)
         return best
 
-    def first(self, facts: Sequence[Formula], names: Mapping[Sym, Expr]) -> Numbers | None:
-        """The first point, in the order of `names`. Raises Undecided."""
+    def writing(self, home: Home) -> Sequence[Writer]:
+        """What writes to a memory."""
+        if home not in self.homes:
+            self.homes[home] = [each for each in self.writers if home_of(each.target) == home]
+        return self.homes[home]
+
+    def soon(self, writer: Writer, index: Sequence[int], own: Numbers, end: Sequence[int]) -> Numbers | None:
+        """Where a writer is last at this place, in this copy of its memory, before this time. Raises Unclear."""
+        if writer not in self.spaces:
+            self.spaces[writer] = _space(writer, self.sizes)
+        space = self.spaces[writer]
+        if space is None:
+            raise Unclear
+        numbers = space.numbers
+        fixed = [(numbers[s], n) for s, n in own.items()]
+        ends = space.at([*fixed, *((numbers[_PLACES[at]], n) for at, n in enumerate(index))])
+        if ends is None:
+            return None
+        dims = list(zip(numbers, space.upward, *ends, strict=False))
+        if any(least < 0 if upward else most > LAST for _, upward, least, most in dims):
+            raise Unclear
+        for case in reversed([*_cases(writer.stand.time, end, numbers)]):  # what shares more of the time is later
+            found = _within(space, ends, case)
+            if found is not None:
+                return dict(zip(numbers, found, strict=False))
+        return None
+
+    def late(self, writer: Writer, index: Sequence[int], own: Numbers, end: Sequence[int]) -> Numbers | None:
+        """The same by a solver. Raises Undecided."""
+        names = dict[Sym, Expr]()
+        for sym, upward in _upward(writer.stand).items():
+            name = expr(Sym(f"{sym.name}↓"))  # the nearest to 0 is the last
+            names[sym] = name if upward else LAST - name
+        values = {**self.sizes, **names}
+        places = writer.target.index if isinstance(writer.target, Load) else ()
+        facts = [Eq(e.substitute(values) - n) for e, n in zip(places, index, strict=True)]
+        facts += [Eq(names[s] - n) for s, n in own.items()]
+        facts += [rename(f, values) for f in writer.where]
+        facts.append(disj(_before([e if isinstance(e, int) else e.substitute(names) for e in writer.stand.time], end)))
+        if refuted(facts):
+            return None
+        if any(isinstance(sym, Number) for fact in facts for sym in syms(fact)):
+            raise Undecided("data says whether it is written")
         dims = [next(iter(e.syms())) for e in names.values()]
         point = Set.of(dims, relaxed(conj(facts))).sample()
         return None if point is None else {s: e.evaluate(point) for s, e in names.items()}
+
+
+def _upward(stand: Stand) -> dict[Sym, bool]:
+    """The coordinates in a time, and whether the least value of one is the last."""
+    return {sym: e - sym is not ZERO for e in stand.time if not isinstance(e, int) for sym in e.syms()}
+
+
+def _space(writer: Writer, sizes: Numbers) -> Space | None:
+    """Where a writer is, and which places it has there."""
+    places = writer.target.index if isinstance(writer.target, Load) else ()
+    marks = _PLACES[: len(places)]
+    upward = _upward(writer.stand)
+    values = {sym: n for sym, n in sizes.items() if sym not in upward}
+    facts = [rename(f, values) for f in writer.where]
+    facts += [Eq(e.substitute(values) - mark) for e, mark in zip(places, marks, strict=True)]
+    return Space.of(upward, facts, marks)
+
+
+def _cases(
+    time: Sequence[int | Expr], end: Sequence[int], numbers: Mapping[Sym, int]
+) -> Iterator[tuple[tuple[int, int, bool], ...]]:
+    """`_before` with numbers: the coordinates that have one value, and the one that, at last, is before another."""
+    same: list[tuple[int, int, bool]] = []
+    for x, y in zip(time, end, strict=False):
+        if isinstance(x, int):
+            if x != y:
+                if x < y:
+                    yield tuple(same)
+                return
+            continue
+        sym = next(iter(x.syms()))
+        forward = x - sym is ZERO
+        yield (*same, (numbers[sym], y - 1 if forward else 1 - y, True))
+        same.append((numbers[sym], y if forward else -y, False))
+
+
+def _within(space: Space, ends: tuple[Ends, Ends], case: Sequence[tuple[int, int, bool]]) -> tuple[int, ...] | None:
+    """The first point of a case. Raises Unclear."""
+    least, most = ends[0].copy(), ends[1].copy()
+    for number, value, beyond in case:
+        upward = space.upward[number]
+        if not beyond or upward:
+            least[number] = max(least[number], value)
+        if not beyond or not upward:
+            most[number] = min(most[number], value)
+        if least[number] > most[number]:
+            return None
+    return space.first(least, most)
 
 
 def trials(asked: Question) -> Iterator[Obligation]:
