@@ -1,7 +1,7 @@
 """The first point of a system of comparisons, found by trying values in order.
 
-Where bounds leave each symbol few values this is much faster than a solver for sets. It is said of each symbol whether its least
-value or its greatest one comes first; the first point has the first value of the first symbol, then of the second, and so on.
+Where bounds leave each symbol few values this is much faster than a solver for sets. It is said of each symbol whether its
+least value or its greatest one comes first; the first point has the first value of the first symbol, then of the second, ….
 """
 
 from __future__ import annotations
@@ -10,17 +10,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from typing import TypeAlias
 
-from texpr.affine.expr import Sym
+from texpr.affine.expr import Sym, expr
 from texpr.presburger.clauses import Clause, clause
-from texpr.presburger.formula import Formula, conj, leaves, syms
+from texpr.presburger.formula import Eq, Formula, Ge, conj, holds, leaves, syms
 from texpr.presburger.linear import is_affine
+from texpr.presburger.omega import refuted
 from texpr.support.record import Record
 
 MOST_VALUES = 200
 """How many values one search tries."""
 
 MOST_SAMPLED = 60
-"""The same of a search among points that need not be there, or may be too far."""
+"""The same of a search among points that need not be there, or may be far."""
+
+MOST_REFUTED = 1 << 12
+"""How many values of a symbol are refuted at once."""
 
 MOST_STEPS = 2000
 """How many comparisons are looked at for one value: bounds that creep on for longer are for a solver."""
@@ -77,7 +81,7 @@ class Space(Record, eq=False):
         formula = conj(facts)
         if not all(value.syms() <= numbers.keys() and is_affine(value) for value in leaves(formula)):
             return None
-        told = _rows(clause(formula, True), numbers)
+        told = _settled(_rows(clause(formula, True), numbers))
         least, most = [-inf] * len(numbers), [inf] * len(numbers)
         try:
             empty = not _narrow(told, least, most, range(len(told.rows)))
@@ -99,21 +103,43 @@ class Space(Record, eq=False):
     def first(self, least: Ends, most: Ends, values: int = MOST_VALUES) -> tuple[int, ...] | None:
         """The values of the ordered symbols at the first point between these ends; None if there is none. Raises Unclear,
         after so many `values` at the latest."""
+        if self.empty or any(low > high for low, high in zip(least, most, strict=True)):
+            return None
         return _Search(self.upward, values).first(self.told, least.copy(), most.copy(), range(len(self.told.rows)))
 
 
 def sample(formula: Formula) -> dict[Sym, int] | None:
     """The point that `Set.sample` finds of a formula, every symbol of it free; None where there is none without negative
     values, or it is not soon found."""
-    space = Space.of(dict.fromkeys(sorted(syms(formula), key=lambda sym: sym.name), True), (formula,))
+    dims = sorted(syms(formula), key=lambda sym: sym.name)
+    space = Space.of(dict.fromkeys(dims, True), (formula,))
     if space is None or space.empty:
         return None
-    least = [max(0, end) for end in space.least[: len(space.upward)]] + space.least[len(space.upward) :]
+    least = [max(0, end) for end in space.least[: len(dims)]] + space.least[len(dims) :]
     try:
         found = space.first(least, space.most, MOST_SAMPLED)
     except Unclear:
-        return None
-    return None if found is None else dict(zip(space.numbers, found, strict=False))
+        return _refuting(formula, dims)
+    return None if found is None else dict(zip(dims, found, strict=True))
+
+
+def _refuting(formula: Formula, dims: Sequence[Sym]) -> dict[Sym, int] | None:
+    """The same, all values below one being refuted at once."""
+    facts: list[Formula] = [formula, *(Ge(expr(dim)) for dim in dims)]
+    found: dict[Sym, int] = {}
+    for dim in dims:
+        low, step = -1, 1  # there is none with values that are at most `low`
+        while refuted((*facts, Ge(low + step - expr(dim)))):
+            low, step = low + step, 2 * step
+            if step > MOST_REFUTED:
+                return None
+        while step > 1:
+            step //= 2
+            if refuted((*facts, Ge(low + step - expr(dim)))):
+                low += step
+        found[dim] = low + 1
+        facts.append(Eq(expr(dim) - found[dim]))
+    return found if holds(formula, found) else None
 
 
 class _Search:
@@ -169,6 +195,30 @@ def _rows(told: Clause, numbers: dict[Sym, int]) -> Rows:
             terms = [(numbers.setdefault(sym, len(numbers)), sign * factor) for sym, factor in row.terms.items()]
             found.append((sign * row.constant, tuple(terms)))
     return Rows.of(found, [tuple([_rows(part, numbers) for part in choice]) for choice in told.choices])
+
+
+def _settled(told: Rows) -> Rows:
+    """The same without alternatives that a comparison contradicts, term by term; one that is left of a choice is taken."""
+    while True:
+        known = {frozenset(terms): constant for constant, terms in sorted(told.rows, reverse=True)}
+        choices: list[tuple[Rows, ...]] = []
+        taken: list[Rows] = []
+        for choice in told.choices:
+            left = tuple([part for part in choice if not any(_is_against(row, known) for row in part.rows)])
+            if len(left) == 1:
+                taken += left
+            else:
+                choices.append(left)
+        if not taken:
+            return told if choices == [*told.choices] else Rows.of(told.rows, choices)
+        rows = (*told.rows, *(row for part in taken for row in part.rows))
+        told = Rows.of(rows, (*choices, *(choice for part in taken for choice in part.choices)))
+
+
+def _is_against(row: Row, known: Mapping[frozenset[tuple[int, int]], int]) -> bool:
+    """Whether one of the comparisons that are `known`, by their terms, says the opposite."""
+    constant = known.get(frozenset([(at, -factor) for at, factor in row[1]]))
+    return constant is not None and constant + row[0] < 0
 
 
 def _narrow(told: Rows, least: Ends, most: Ends, changed: Sequence[int]) -> bool:
