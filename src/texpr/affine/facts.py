@@ -44,7 +44,7 @@ def multiple_of(value: IntoExpr, divisor: int) -> Fact:
 class Known:
     """Ranges and facts together. Make one and ask it often: it remembers what it worked out."""
 
-    __slots__ = ("_divides", "_divisors", "_facts", "_fixed", "_intervals", "_proofs", "_ranges")
+    __slots__ = ("_divides", "_divisors", "_facts", "_failed", "_fixed", "_intervals", "_monomials", "_proofs", "_ranges")
 
     def __init__(self, ranges: Mapping[Sym, Range], facts: Iterable[Fact] = ()):
         self._ranges: dict[Sym, Interval] = {symbol: as_interval(ends) for symbol, ends in ranges.items()}
@@ -59,6 +59,8 @@ class Known:
         if self._divides:
             self._facts = tuple(dict.fromkeys((*self._facts, *map(self._without_exact_floors, self._facts))))
         self._intervals: dict[Expr, Interval] = {}
+        self._monomials: dict[Monomial, Interval] = {}
+        self._failed: dict[Expr, int] = {}
         self._proofs: dict[Expr, bool] = {}
 
     def _tighten(self, fact: Expr) -> None:
@@ -194,9 +196,12 @@ class Known:
         """value ≥ 0 follows from n · value − k · fact ≥ 0 with n > 0, k ≥ 0; each step cancels a term that may be negative."""
         if self.interval(value)[0] >= 0:
             return True
-        if depth == 0:
+        if depth <= self._failed.get(value, 0):  # the same facts in another order
             return False
-        return any(self._prove(rest, depth - 1) for rest in self._reductions(value))
+        if any(self._prove(rest, depth - 1) for rest in self._reductions(value)):
+            return True
+        self._failed[value] = depth
+        return False
 
     def _reductions(self, value: Expr) -> Iterator[Expr]:
         suspects = self._suspects(value)
@@ -213,10 +218,17 @@ class Known:
             for fact in self._facts:
                 for other, share in fact.terms:
                     rest = without(monomial, other) if share * coefficient > 0 else None
-                    if rest is None or monomial_interval(rest, self._ranges)[0] < 0:
+                    if rest is None or self._monomial(rest)[0] < 0:
                         continue
                     common = gcd(share, coefficient)
                     yield value * (abs(share) // common) - fact * term(rest, abs(coefficient) // common)
+
+    def _monomial(self, monomial: Monomial) -> Interval:
+        """The interval of a product of atoms."""
+        found = self._monomials.get(monomial)
+        if found is None:
+            found = self._monomials[monomial] = monomial_interval(monomial, self._ranges)
+        return found
 
     def _suspects(self, value: Expr) -> list[tuple[Monomial, int]]:
         """Terms that may be negative. One without any lower bound must go in every proof, so it alone is tried.
@@ -226,7 +238,7 @@ class Known:
         finite: list[tuple[Monomial, int]] = []
         endless: list[tuple[Monomial, int]] = []
         for monomial, coefficient in value.terms:
-            lo, hi = monomial_interval(monomial, self._ranges)
+            lo, hi = self._monomial(monomial)
             least = coefficient * (lo if coefficient > 0 else hi)
             if isinstance(least, float):
                 endless.append((monomial, coefficient))

@@ -14,7 +14,7 @@ sizes that a launcher checks (`Knowledge.products`), that an index of an element
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from operator import mul
 from typing import assert_never
 
@@ -55,7 +55,7 @@ class Knowledge(Record, dict=True):
     @cached_property
     def known(self) -> Known:
         """Ranges and facts together."""
-        return Known(self.ranges, self.facts)
+        return _known(tuple(self.ranges.items()), self.facts)
 
     @cached_property
     def _enough(self) -> int:
@@ -127,6 +127,12 @@ class Knowledge(Record, dict=True):
         fits = Width.INT.holds(ends) and (past is None or Width.INT.holds(past))
         above = None if top is None else magnitude(top, self.tops, self.known)
         return self.also({sym: ends}, facts, {sym: Width.INT if fits else Width.LONG}, {} if above is None else {sym: above})
+
+
+@lru_cache(maxsize=1 << 8)
+def _known(ranges: tuple[tuple[Sym, Range], ...], facts: tuple[Fact, ...]) -> Known:
+    """Who prints a place and who bounds it know the same, and ask the same."""
+    return Known(dict(ranges), facts)
 
 
 class Typed(Record):
