@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from texpr.backends.cuda.headers import headers as device_headers
-from texpr.emulator import Emulated, build, build_core, build_kernels, core_texts, headers
+from texpr.emulator import Emulated, build, build_core, build_kernels, compile, core_texts, headers
 from texpr.support.diagnostic import CompilerBug, Limitation, TexprError
 
 from .kernels import CASES, HEAD, SAXPY, SHIFT, result
@@ -24,6 +24,28 @@ def test_libraries_are_kept_by_content(work: Path) -> None:
     assert build_kernels(HEAD + SAXPY.source, device_headers(), work) == one
     assert build_kernels(HEAD + SAXPY.source, device_headers(), work, checked=False) != one
     assert not [path for path in work.iterdir() if path.is_dir()], "nothing half built is left"
+
+
+def test_another_version_of_a_compiler_makes_another_library(tmp_path: Path) -> None:
+    """Both are called alike; what is kept of one is not taken for the other's."""
+    compiler, made = tmp_path / "compiler", list[Path]()
+    for version in ("g++ 1", "g++ 2", "g++ 1"):
+        compiler.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo {version} || exec g++ "$@"\n')
+        compiler.chmod(0o755)
+        compile._version.cache_clear()  # pyright: ignore[reportPrivateUsage]
+        made.append(build_kernels(HEAD + SAXPY.source, device_headers(), tmp_path / "work", (str(compiler),)))
+    assert made[0] == made[2] != made[1]
+
+
+def test_a_precompiled_header_changes_no_library(tmp_path: Path) -> None:
+    first = build_kernels(HEAD + SHIFT.source, device_headers(), tmp_path)
+    assert not list(tmp_path.glob("*.gch")), "one kernel alone is compiled as soon without"
+    plain = build_kernels(HEAD + SAXPY.source, device_headers(), tmp_path / "alone")
+    made = build_kernels(HEAD + SAXPY.source, device_headers(), tmp_path)
+    assert made.name == plain.name and made.read_bytes() == plain.read_bytes() != first.read_bytes()
+    (header,) = tmp_path.glob("*.gch")
+    header.write_bytes(b"no header")
+    assert build_kernels(HEAD + SAXPY.source + "// again\n", device_headers(), tmp_path).read_bytes() == plain.read_bytes()
 
 
 def test_a_compiler_that_is_not_there(tmp_path: Path) -> None:

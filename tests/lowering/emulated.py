@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from functools import cache
+from functools import cache, lru_cache
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,12 @@ from texpr.support.record import Mutable, field
 Array = NDArray[Any]
 WORK = Path(__file__).parents[2] / ".cache" / "emulator"
 """Kernels by their content; `tests/conftest.py` bounds it."""
+
+
+@lru_cache(maxsize=8)
+def kernels_of(plan: k.Plan) -> str:
+    """The source of a plan, which is run in one order after the other."""
+    return print_kernels(plan)
 
 
 @cache
@@ -75,7 +81,7 @@ def run_plan(
         poison = np.frombuffer(b"\xa5" * numpy_dtype(buffer.dtype).itemsize, numpy_dtype(buffer.dtype))[0]
         arrays[buffer.name] = _placed(np.full(tuple(max(0, e) for e in shape_of(buffer, values)), poison))
     run = Run(arrays, values, seed, unwritten={b.name for b in fresh}, count=count, together=together)
-    emulated = module(text or print_kernels(plan))
+    emulated = module(text or kernels_of(plan))
     for step in plan.steps:
         _step(step, run, emulated)
     return run

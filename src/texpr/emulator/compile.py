@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shlex
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from texpr.emulator.sources import CORE, core_texts, headers
@@ -54,16 +57,17 @@ def image(library: Path) -> bytes:
 def _library(
     kind: str, source: str, texts: Mapping[str, str], flags: Sequence[str], directory: Path, compiler: Sequence[str]
 ) -> Path:
-    digest = hashlib.sha256("\0".join([*compiler, "", *flags]).encode())
-    for name in sorted(texts):
-        digest.update(f"\0{name}\0{len(texts[name])}\0{texts[name]}".encode())
-    built = directory / f"{kind}-{digest.hexdigest()[:24]}.so"
+    built = directory / f"{kind}-{_digest(texts, flags, compiler)}.so"
     if built.exists():
         return built
     directory.mkdir(parents=True, exist_ok=True)
+    header = _header(texts[source]) if kind == "kernels" else None
+    ready = None if header is None else _precompiled(header, source, texts, flags, directory, compiler)
     with tempfile.TemporaryDirectory(prefix=f"{kind}-", dir=directory) as folder:
-        for name, text in texts.items():
-            (Path(folder) / name).write_text(text, encoding="utf-8")
+        _write(texts, folder)
+        if ready is not None:
+            with suppress(OSError):  # without it, compiling takes twice as long
+                os.link(ready, Path(folder) / f"{header}.gch")
         made = Path(folder) / "made.so"
         words = [*compiler, *flags, "-I.", "-x", "c++", source, "-o", made.name, "-x", "none", "-ldl"]
         said = _run(words, folder)
@@ -73,10 +77,60 @@ def _library(
     return built
 
 
+def _header(text: str) -> str | None:
+    """The header that a text includes first of all, before which g++ takes a precompiled one."""
+    found = re.match(r'#include "([^"]+)"\n', text)
+    return None if found is None else found[1]
+
+
+def _precompiled(
+    header: str, source: str, texts: Mapping[str, str], flags: Sequence[str], directory: Path, compiler: Sequence[str]
+) -> Path | None:
+    """A header as g++ precompiles it, which takes as long as it saves with two kernels: so not for the first of a folder."""
+    others = {name: text for name, text in texts.items() if name != source}
+    built = directory / f"{Path(header).stem}-{_digest(others, flags, compiler)}.gch"
+    if built.exists():
+        return built
+    if header not in others or "clang" in _version(tuple(compiler)) or next(directory.glob("kernels-*.so"), None) is None:
+        return None
+    with tempfile.TemporaryDirectory(prefix="header-", dir=directory) as folder:
+        _write(others, folder)
+        if _run([*compiler, *flags, "-I.", "-x", "c++-header", header, "-o", "made.gch"], folder) is not None:
+            return None
+        os.replace(Path(folder) / "made.gch", built)
+    return built
+
+
+def _write(texts: Mapping[str, str], folder: str) -> None:
+    for name, text in texts.items():
+        (Path(folder) / name).write_text(text, encoding="utf-8")
+
+
+def _digest(texts: Mapping[str, str], flags: Sequence[str], compiler: Sequence[str]) -> str:
+    """Of all that a library is made of, and by."""
+    digest = hashlib.sha256("\0".join([*compiler, "", *flags, "", _version(tuple(compiler))]).encode())
+    for name in sorted(texts):
+        digest.update(f"\0{name}\0{len(texts[name])}\0{texts[name]}".encode())
+    return digest.hexdigest()[:24]
+
+
+@cache
+def _version(compiler: tuple[str, ...]) -> str:
+    """What a compiler says of itself: another one of the same name may make another library of the same text."""
+    done = _started([*compiler, "--version"], None)
+    return done.stdout + done.stderr
+
+
 def _run(words: Sequence[str], folder: str) -> str | None:
     """What the compiler said if it failed, else None."""
+    done = _started(words, folder)
+    return None if done.returncode == 0 else done.stderr + done.stdout
+
+
+def _started(words: Sequence[str], folder: str | None) -> subprocess.CompletedProcess[str]:
+    """A compiler that has ended. Raises `Limitation` E0571."""
     try:
-        done = subprocess.run(
+        return subprocess.run(
             words, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False, text=True,
             errors="replace",
         )  # fmt: skip
@@ -86,7 +140,6 @@ def _run(words: Sequence[str], folder: str) -> str | None:
         ) from reason
     except subprocess.TimeoutExpired as reason:
         raise limitation("E0571", None, f"{words[0]} took longer than {SECONDS} s and was stopped") from reason
-    return None if done.returncode == 0 else done.stderr + done.stdout
 
 
 def _refused(kind: str, words: Sequence[str], said: str) -> Exception:

@@ -14,7 +14,7 @@ A node fits where one of these shows it, asked in this order:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cached_property, lru_cache, reduce
+from functools import cached_property, reduce
 from math import inf
 from operator import add, mul
 from typing import TypeAlias
@@ -44,10 +44,8 @@ Polynomial: TypeAlias = tuple[Expr, int]
 """An expression of sizes that is at most a number, as launchers check it."""
 
 
-@lru_cache(maxsize=4)
 def overflows(plan: Plan) -> tuple[Obligation, ...]:
-    """An obligation for each kind of thing that a kernel computes, or the host. They rest on the plan alone, which is often
-    proved by one set of tags after the other."""
+    """An obligation for each kind of thing that a kernel computes, or the host."""
     places, groups = _Places(plan), dict[tuple[str, str], list[Computed]]()
     for each in computed(plan):
         groups.setdefault((each.kernel, each.what), []).append(each)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from itertools import chain, combinations_with_replacement, product
 from typing import TypeVarTuple, Unpack
 
@@ -62,13 +63,19 @@ def prove(asked: Question, plan: k.Plan, tags: Tags) -> Proof:
     prover.form(plan)
     prover.run()
     prover.interface(plan)
-    prover.found += overflows(plan)
+    prover.found += _overflows(plan)
     found = prover.found
     unknown = any(o.verdict is Verdict.UNDECIDED and o.what in ("is a statement", "each instance is done") for o in found)
     if asked.reading.strange or unknown:  # what seems wrong may be right by what is not understood
         verdicts = {Verdict.REFUSED: Verdict.UNDECIDED}
         found = [each._replace(verdict=verdicts.get(each.verdict, each.verdict)) for each in found]
     return Proof(plan.name, tuple(_told(plan)), tuple(found))
+
+
+@lru_cache(maxsize=4)
+def _overflows(plan: k.Plan) -> tuple[Obligation, ...]:
+    """They rest on the plan alone, which is often proved by one set of tags after the other."""
+    return overflows(plan)
 
 
 def _premises(plan: k.Plan, reading: Reading) -> Formula:
