@@ -70,31 +70,35 @@ class Thread(Mutable):
 
     def index(self, e: Expr, data: Mapping[Sym, int] | None = None) -> int:
         """An index expression, here and now."""
+        if e.is_constant:
+            return e.constant
         values = {**self.variables, **data} if data else self.variables
-        if any(values.get(sym) is UNDEFINED for sym in e.syms()):
-            raise Fault(f"{e} is an index, of what nothing wrote")
+        for sym in e.syms():
+            if values.get(sym) is UNDEFINED:
+                raise Fault(f"{e} is an index, of what nothing wrote")
         number = e.evaluate(values)
         assert isinstance(number, int)
         return number
 
     def value(self, value: Value) -> Any:
         """A value; memory that nothing wrote may only be passed on."""
-        match value:
-            case Literal(number):
-                return number
-            case Index(e):
-                return self.index(e)
-            case Ref(sym):
-                return self.variables[sym]
+        match value:  # attributes: patterns of them take half as long again
             case Load():
                 return self.load(value)
-            case Cast(arg, dtype):
-                number = self.defined(arg)
-                return float(number) if dtype.is_float else bool(number) if dtype.name == "bool" else int(number)
-            case Op("select", (condition, one, other)):
+            case Index():
+                return self.index(value.expr)
+            case Ref():
+                return self.variables[value.sym]
+            case Op() if value.name == "select":
+                condition, one, other = value.args
                 return self.value(one if self.defined(condition) else other)
-            case Op(name, args):
-                return wrapped(OPERATIONS[name](*(self.defined(a) for a in args)), value.dtype)
+            case Op():
+                return wrapped(OPERATIONS[value.name](*[self.defined(a) for a in value.args]), value.dtype)
+            case Literal():
+                return value.value
+            case Cast():
+                number, dtype = self.defined(value.arg), value.dtype
+                return float(number) if dtype.is_float else bool(number) if dtype.name == "bool" else int(number)
 
     def defined(self, value: Value) -> Any:
         """A value that is used."""
@@ -109,7 +113,7 @@ class Thread(Mutable):
         for sym, meaning in load.data:
             data[sym] = int(self.defined(_bound(meaning, data)))
         memory = self.machine.memory(load.buffer, self)
-        return memory, memory.at(tuple(self.index(e, data) for e in load.index))
+        return memory, memory.at(tuple([self.index(e, data) for e in load.index]))
 
     def at_once(self, first: Load, count: int) -> tuple[Load, ...]:
         """Elements that are moved at once: the width divides the address."""
@@ -300,7 +304,8 @@ class Machine:
 
     def memory(self, buffer: Buffer, thread: Thread) -> Memory:
         """Where `buffer` lives for `thread`."""
-        for found in (self.globals.get(buffer), thread.shared.get(buffer), thread.own.get(buffer)):
+        for held in (self.globals, thread.shared, thread.own):
+            found = held.get(buffer)
             if found is not None:
                 return found
         raise Fault(f"{buffer.name} is nowhere")

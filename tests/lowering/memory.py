@@ -73,14 +73,14 @@ class Memory(Mutable, dict=True):
 
     def at(self, element: Element) -> Element:
         """`element`, which must be there."""
-        if len(element) != len(self.shape) or any(not 0 <= e < s for e, s in zip(element, self.shape, strict=True)):
+        if len(element) != len(self.shape) or not all([0 <= e < s for e, s in zip(element, self.shape, strict=True)]):
             raise Fault(f"{self.name}{list(element)} is out of bounds {list(self.shape)}")
         return element
 
     def touch(self, element: Element, new: Touch, *, writes: bool) -> None:
         """Notes an access; an earlier one of which nothing says that it is over is a race."""
-        others = self.beside.get(element, ())
-        for memory, there in ((self, element), *others) if writes else ((self, element),):
+        touched = ((self, element), *self.beside.get(element, ())) if writes else ((self, element),)
+        for memory, there in touched:
             for kind in (memory.writes, memory.reads) if writes else (memory.writes,):
                 for old in kind.get(there, {}).values():
                     if not ordered(old, new) and not (old.atomic and new.atomic and memory is self):

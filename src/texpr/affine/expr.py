@@ -189,7 +189,7 @@ class Expr:
         total = self.constant
         for monomial, coefficient in self.terms:
             for atom in monomial:
-                coefficient *= _evaluate_atom(atom, values)
+                coefficient *= values[atom] if type(atom) is Sym else _evaluate_atom(atom, values)
             total += coefficient
         return total
 
