@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Generator
 from fnmatch import fnmatch
 from pathlib import Path
@@ -31,7 +32,11 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """One process, when its workers are done, forgets the kernels that were compiled first, where there are too many."""
+    """One process, when its workers are done, forgets the kernels that were compiled first, where there are too many.
+
+    What is left is no garbage to anybody: pytest searches all of it twice when it ends, which takes seconds.
+    """
+    gc.freeze()
     if not hasattr(session.config, "workerinput"):
         bound(CACHE, MOST)
 

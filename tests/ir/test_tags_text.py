@@ -35,9 +35,16 @@ def told(text: str, numbered: Numbered = ONE) -> str:
     return f"{found.span.line}: {found.message}"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(tags_of(NUMBERED))
 def test_parse_after_print_is_identity(tags: Tags) -> None:
+    assert again(tags) == tags
+
+
+@pytest.mark.long
+@settings(max_examples=400, deadline=None)
+@given(tags_of(NUMBERED))
+def test_parse_after_print_is_identity_of_many(tags: Tags) -> None:
     assert again(tags) == tags
 
 
@@ -124,9 +131,8 @@ def test_names_that_the_verifier_makes_cannot_be_said(mark: str) -> None:
     told(f"{HEAD}event 0 does 0 [{mark}] }}")
 
 
-@settings(max_examples=60, deadline=None)
-@given(tags_of(NUMBERED), st.randoms(use_true_random=False))
-def test_whatever_is_altered_is_other_tags_or_refused_with_its_place(tags: Tags, rng: random.Random) -> None:
+def only_others_or_refused(tags: Tags, rng: random.Random) -> None:
+    """What is altered in a text is other tags, or is refused with its place."""
     text = tags_text(tags, NUMBERED)
     for other in altered(text, rng):
         try:
@@ -135,3 +141,16 @@ def test_whatever_is_altered_is_other_tags_or_refused_with_its_place(tags: Tags,
             assert [d.code for d in why.diagnostics] == ["E0581"] and why.diagnostics[0].span is not None
         else:
             assert again(found) == found
+
+
+@settings(max_examples=20, deadline=None)
+@given(tags_of(NUMBERED), st.randoms(use_true_random=False))
+def test_whatever_is_altered_is_other_tags_or_refused_with_its_place(tags: Tags, rng: random.Random) -> None:
+    only_others_or_refused(tags, rng)
+
+
+@pytest.mark.long
+@settings(max_examples=200, deadline=None)
+@given(tags_of(NUMBERED), st.randoms(use_true_random=False))
+def test_whatever_is_altered_of_many_is_other_tags_or_refused(tags: Tags, rng: random.Random) -> None:
+    only_others_or_refused(tags, rng)
