@@ -9,11 +9,14 @@ import pytest
 from tests.lowering import native
 from tests.lowering.emulated import results, run_plan
 from tests.lowering.test_programs import arguments
+from tests.verifier.verdicts import open_of
 
 from texpr import driver
 from texpr.driver import Compiled
 from texpr.frontend import parse
 from texpr.interp import run as interpret
+from texpr.ir.kernel_parse import parse_plan
+from texpr.ir.kernel_text import plan_text
 from texpr.ir.proof import Verdict
 from texpr.ir.selection import AUTO, Selected
 from texpr.support.record import Record, field
@@ -116,6 +119,66 @@ fn f(x: f32[H, W, D]): f32[H - 2, W - 2, D - 2] where H >= 3, W >= 3, D >= 3 {
     return y
 }"""
 
+GRADIENT = """
+fn f(x: f32[n, C], w: f32[G]): f32[C]
+    where C % G == 0, G >= 1
+{
+    new y: f32[C]
+    par C |c| { y[c] = 0.0 }
+    par n |i| reduce(y) { par G |g| { par C / G |c| { y[g * (C / G) + c] += x[i, g * (C / G) + c] * w[g] } } }
+    return y
+}"""
+
+GRADIENT_OF_FIVE = """
+fn f(x: f32[n, C], const G: i32 = 5): f32[C]
+    where C % G == 0
+{
+    new y: f32[C]
+    par C |c| { y[c] = 0.0 }
+    par n |i| reduce(y) { par G |g| { par C / G |c| { y[g * (C / G) + c] += x[i, g * (C / G) + c] } } }
+    return y
+}"""
+
+GRADIENT_OF_FIVE_ROWS = """
+fn f(x: f32[n, 5, q]): f32[5 * q]
+{
+    new y: f32[5 * q]
+    par 5 * q |c| { y[c] = 0.0 }
+    par n |i| reduce(y) { par 5 |g| { par q |c| { y[g * q + c] += x[i, g, c] } } }
+    return y
+}"""
+
+MEANS = """
+fn f(x: f32[n, C], w: f32[G]): f32[G]
+    where C % G == 0, G >= 1
+{
+    new m: f32[G]
+    par G |g| { m[g] = 0.0 }
+    par n |i| reduce(m) { par G |g| { par C / G |c| reduce(m) { m[g] += x[i, g * (C / G) + c] * w[g] } } }
+    return m
+}"""
+
+GROUPS_OF_A_PRODUCT = """
+fn f(A: f32[M, K], B: f32[K, N], w: f32[G]): f32[M, N]
+    where N % G == 0, G >= 1
+{
+    new y: f32[M, N]
+    par M |i| {
+        new h: f32[N]
+        par N |j| {
+            h[j] = 0.0
+            par K |k| reduce(h) { h[j] += A[i, k] * B[k, j] }
+        }
+        par G |g| {
+            new s: f32
+            s = 0.0
+            par N / G |c| reduce(s) { s += h[g * (N / G) + c] }
+            par N / G |c| { y[i, g * (N / G) + c] = h[g * (N / G) + c] - s * w[g] }
+        }
+    }
+    return y
+}"""
+
 SHAPES = {
     "a local of fixed extent": Shape(LOCALS, ({"b": 3, "n": 0}, {"b": 2, "n": 5})),
     "scores into a local": Shape(SCORES, ({"b": 3, "n": 0}, {"b": 2, "n": 5})),
@@ -126,6 +189,14 @@ SHAPES = {
     "a size that is fixed, in a value": Shape(NORMED, ({"M": 3}, {"M": 0}), {"S": 128}),
     "extrema of cubes": Shape(CUBES, ({"H": 3, "W": 4, "D": 9}, {"H": 5, "W": 3, "D": 4})),
     "a triangle read at halves": Shape(HALVES, ({"n": 0}, {"n": 1}, {"n": 131})),
+    "a gradient of groups": Shape(GRADIENT, ({"n": 0, "C": 6, "G": 2}, {"n": 3, "C": 0, "G": 4}, {"n": 5, "C": 119, "G": 7})),
+    "a gradient of five groups": Shape(GRADIENT_OF_FIVE, ({"n": 0, "C": 5}, {"n": 3, "C": 0}, {"n": 5, "C": 215})),
+    "a gradient of five rows": Shape(GRADIENT_OF_FIVE_ROWS, ({"n": 0, "q": 1}, {"n": 3, "q": 0}, {"n": 5, "q": 43})),
+    "means of groups": Shape(MEANS, ({"n": 0, "C": 6, "G": 2}, {"n": 3, "C": 0, "G": 4}, {"n": 5, "C": 119, "G": 7})),
+    "groups of a product": Shape(
+        GROUPS_OF_A_PRODUCT,
+        ({"M": 2, "K": 0, "N": 6, "G": 3}, {"M": 3, "K": 4, "N": 0, "G": 1}, {"M": 5, "K": 7, "N": 51, "G": 3}),
+    ),
 }
 WAYS = [(name, way) for name in SHAPES for way in (AUTO, None)]
 
@@ -161,6 +232,22 @@ def test_it_runs_like_the_interpreter(name: str, way: Selected) -> None:
             assert run.reports == []
             for buffer, expected in want.items():
                 np.testing.assert_array_equal(results(on_gpu.function, run)[buffer], expected)
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("target", ["cpu", "sm_90a"])
+def test_a_sum_is_moved_to_its_own_group(target: str) -> None:
+    """Groups end where the promise says, and no element of another is taken for one's own."""
+    compiled = made("a gradient of five groups", target, None)
+    text = plan_text(compiled.plan)
+    assert not open_of(proved(compiled.function, parse_plan(text)))
+    rows = "g_point * (C / 5)" if target == "cpu" else "g * (C / 5)"
+    moved = [line for line in text.splitlines() if rows in line and ("] = y_own" in line or "= y[" in line)]
+    assert moved
+    for line in moved:
+        for wrong in ("0", rows.replace("(C / 5)", "((C + 5) / 5)"), rows.replace("(C / 5)", "5")):
+            other = text.replace(line, line.replace(rows, wrong))
+            assert open_of(proved(compiled.function, parse_plan(other))), wrong
 
 
 def test_a_loop_is_not_parted_by_what_it_reads() -> None:

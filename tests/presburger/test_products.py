@@ -8,11 +8,11 @@ from itertools import product
 import pytest
 
 from texpr.affine.expr import Expr, Sym, expr, maximum
-from texpr.presburger.formula import TRUE, Formula, Ge, between, compare, conj, differ, disj, holds, negate
+from texpr.presburger.formula import TRUE, Eq, Formula, Ge, between, compare, conj, differ, disj, holds, negate
 from texpr.presburger.products import multiplied, without_divisions
 from texpr.presburger.questions import witness
 
-M, N, A, B = (Sym(name) for name in "MNIJ")
+M, N, A, B, K = (Sym(name) for name in "MNIJK")
 SIZES = conj((Ge(expr(M)), Ge(expr(N) - 1)))
 
 
@@ -71,3 +71,24 @@ def test_what_is_not_so_has_a_point() -> None:
     assert witness((between(0, A, expr(M) + 1), between(0, B, N), Ge(expr(A) * N + B - expr(M) * N)), SIZES) is not None
     assert witness((between(0, B, expr(N) + 1), differ([(expr(A) * N + B) // N], [A])), conj((SIZES, Ge(expr(A))))) is not None
     assert witness((Ge(expr(M) * N - 5),), TRUE) is not None
+
+
+@pytest.mark.parametrize("rows", [5, M])
+def test_a_sum_is_written_out_where_it_is_divided(rows: int | Sym) -> None:
+    """Of e = i · N + j with 0 ≤ j < N, the digits of e are those of i and j; with a column too many, they are not."""
+    e, inside = Sym("element"), (between(0, A, rows), between(0, B, N))
+    flat = Eq(expr(A) * N + B - e)
+    digits = [(expr(e) // (4 * expr(N)), expr(A) // 4), ((expr(e) // N) % 4, expr(A) % 4), ((expr(e) % N) // 16, expr(B) // 16)]
+    assert witness((*inside, flat, differ(*zip(*digits, strict=True))), SIZES) is None
+    assert witness((between(0, A, rows), between(0, B, expr(N) + 1), flat, differ([expr(e) // N], [A])), SIZES) is not None
+
+
+def test_a_symbol_with_one_value_is_that_in_products() -> None:
+    """Of an axis with one point, 0 ≤ k < 1, nothing is left in a product; of one with two, it is."""
+    row = expr(A) + 8 * expr(K)
+    facts = (between(0, A, 256), Ge(4 - row), between(0, B, N))
+    outside = negate(between(0, expr(A) * N + B, 5 * expr(N)))
+    assert witness((between(0, K, 1), *facts, outside), SIZES) is None
+    found = witness((between(0, K, 1), Ge(4 - row + 1), *facts[::2], outside), SIZES)
+    assert found is not None
+    assert (found[K], found[A]) == (0, 5)

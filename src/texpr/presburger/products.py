@@ -16,10 +16,14 @@ from itertools import islice
 from math import prod
 
 from texpr.affine.expr import ZERO, Atom, Expr, FloorDiv, Max, Min, Mod, Monomial, Sym, children, expr, rebuilt, term, without
+from texpr.affine.facts import Known
+from texpr.affine.simplify import Simplifier
 from texpr.presburger.formula import And, Eq, Formula, Ge, Or, conj, disj, leaves, mapped
 from texpr.presburger.linear import taken_apart
 from texpr.presburger.omega import refuted
 from texpr.support.record import Mutable, field
+
+_PLAIN = Simplifier(Known({}))
 
 MOST = 64
 """Products of facts that are added to a question."""
@@ -30,7 +34,7 @@ def without_divisions(facts: Sequence[Formula], premises: Formula) -> list[Formu
     if not any(map(_divides, (e for fact in facts for e in leaves(fact)))):
         return list(facts)
     taken = _Taken(facts, premises)
-    found = [mapped(fact, taken.apart) for fact in facts]
+    found = [mapped(fact, lambda value: _plainly(taken.apart(value))) for fact in facts]
     return [*found, *taken.said]
 
 
@@ -65,14 +69,24 @@ class _Taken(Mutable):
         num, den = parts
         monomial, scale = den.terms[0] if len(den.terms) == 1 and not den.constant else ((), 0)
         if scale > 1:  # the quotient by n has a name, that of ⌊x / n⌋ by a number is not again written as of x by a product
-            name = expr(Sym(f"⟪{num // term(monomial)}⟫"))
-            self.said += (Ge(name - num // term(monomial)), Ge(num // term(monomial) - name))
+            inner = self.apart(num // term(monomial))
+            name = expr(Sym(f"⟪{inner}⟫")) if _divides(inner) else inner
+            self.said += (Ge(name - inner), Ge(inner - name)) if name is not inner else ()
             return name // scale if isinstance(atom, FloorDiv) else num - den * (name // scale)
         whole, rest = parted(num, monomial) if scale else (ZERO, num)
         small = self.shown(rest) and self.shown(den - rest - 1)
         if isinstance(atom, Mod):
             return rest if small else rest % den
         return whole if small else whole + rest // den
+
+
+def _plainly(value: Expr) -> Expr:
+    """`value` simplified, with what an unknown divides as it stands: so digits of one number, each times a quotient, are that."""
+    kept = {atom: Sym(f"⟪{term((atom,))}⟫") for m, _ in value.terms for atom in m if _divides(term((atom,)))}
+    total = expr(value.constant)
+    for monomial, coefficient in value.terms:
+        total = total + prod((term((kept.get(atom, atom),)) for atom in monomial), start=expr(coefficient))
+    return _PLAIN(total).substitute({name: term((atom,)) for atom, name in kept.items()})
 
 
 def parted(value: Expr, factor: Monomial) -> tuple[Expr, Expr]:

@@ -12,16 +12,16 @@ from contextlib import suppress
 from functools import lru_cache
 from itertools import combinations
 
-from texpr.affine.expr import Expr, Max, Number, Sym, children, expr
+from texpr.affine.expr import Expr, Max, Number, Sym, children, expr, term
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
-from texpr.presburger.digits import in_digits
+from texpr.presburger.digits import in_digits, in_rows
 from texpr.presburger.first import sample
 from texpr.presburger.formula import TRUE, And, Eq, Formula, Ge, Or, between, conj, differ, disj, leaves, mapped, rename, syms
 from texpr.presburger.omega import refuted
 from texpr.presburger.products import multiplied, without_divisions
 from texpr.presburger.raw import Undecided
-from texpr.presburger.relaxed import divisions, eliminated, flat, relaxed
+from texpr.presburger.relaxed import divisions, divisions_of, eliminated, flat, relaxed
 from texpr.presburger.sets import Set
 from texpr.support.limits import LARGEST_INT
 
@@ -118,6 +118,32 @@ def _greater(value: Expr) -> tuple[tuple[Sym, int], ...]:
 
 
 def _single(facts: list[Formula], premises: Formula) -> Point | None:
+    """A point with `facts`. What an unknown divides is written out first by what it is the sum of, as an equation says: of
+    e = d · p + q, e / d is p, where the quotient by an unknown would be one itself."""
+    sizes, solved = syms(premises), list[tuple[Sym, Expr]]()
+    fixed = {s: e for s, e in _fixed(facts).items() if s not in sizes} if any(map(_has_product, facts)) else {}
+    left = [rename(fact, fixed) for fact in facts] if fixed else facts
+    if any(map(divisions_of, left)):
+        left = in_rows(left, premises)
+        left, solved = eliminated(left, lambda sym: sym not in sizes, as_sums=True)
+    found = _with_products(left, premises)
+    return None if found is None else {**_completed(found, solved), **{sym: e.constant for sym, e in fixed.items()}}
+
+
+def _fixed(facts: Iterable[Formula]) -> dict[Sym, Expr]:
+    """The symbols to which bounds leave one value, as the coordinate of an axis with one point."""
+    lows, highs = dict[Sym, int](), dict[Sym, int]()
+    for value in (fact.expr for fact in facts if isinstance(fact, Ge) and len(fact.expr.terms) == 1):
+        ((monomial, by),) = value.terms
+        sym, least, most = term(monomial).as_sym, -(value.constant // by), value.constant // -by
+        if sym is not None and by > 0:
+            lows[sym] = max(lows.get(sym, least), least)
+        elif sym is not None:
+            highs[sym] = min(highs.get(sym, most), most)
+    return {sym: expr(low) for sym, low in lows.items() if highs.get(sym) == low}
+
+
+def _with_products(facts: list[Formula], premises: Formula) -> Point | None:
     plain = without_divisions(facts, premises)
     try:
         found = _witness([*multiplied(plain, premises), *divisions(plain)], premises)
@@ -166,9 +192,12 @@ def _witness(facts: list[Formula], premises: Formula) -> Point | None:
         return None
     parted = in_digits(facts, premises) if any(map(_has_product, facts)) else None
     found = _sample(relaxed(conj((*facts, premises)))) if parted is None else _witness(list(flat(parted)), premises)
-    if found is None:
-        return None
-    found = dict(found)
+    return None if found is None else _completed(found, solved)
+
+
+def _completed(point: Point, solved: Sequence[tuple[Sym, Expr]]) -> Point:
+    """A point with the symbols that were solved, each over later ones."""
+    found = dict(point)
     for sym, value in reversed(solved):
         found[sym] = value.evaluate({s: found.get(s, 0) for s in value.syms()})
     return found

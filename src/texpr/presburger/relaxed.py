@@ -56,7 +56,7 @@ def divisions(facts: Iterable[Formula]) -> list[Formula]:
     """What holds of quotients and remainders by what is no number, wherever that is positive: x = d · ⌊x / d⌋ + x mod d, the
     remainder is below d, a quotient of what is not negative is not, and one that is not below n gives d · n ≤ x."""
     facts = list(facts)
-    found = dict.fromkeys([each for fact in facts for each in _divisions(fact)])
+    found = dict.fromkeys([each for fact in facts for each in divisions_of(fact)])
     if not found:
         return []
     every = [*(e for fact in facts for e in leaves(fact)), *(den for _, den in found)]
@@ -103,7 +103,7 @@ def _products(value: Expr) -> tuple[Monomial, ...]:
 
 
 @lru_cache(maxsize=1 << 14)
-def _divisions(fact: Formula) -> tuple[tuple[Expr, Expr], ...]:
+def divisions_of(fact: Formula) -> tuple[tuple[Expr, Expr], ...]:
     """The divisions in a formula by what is no number."""
     return tuple(dict.fromkeys([each for value in leaves(fact) for each in _divided(value)]))
 
@@ -136,16 +136,18 @@ def _flat(formula: And) -> tuple[Formula, ...]:
     return tuple(flat(formula.parts))
 
 
-def eliminated(facts: list[Formula], may: Callable[[Sym], bool]) -> tuple[list[Formula], list[tuple[Sym, Expr]]]:
+def eliminated(
+    facts: list[Formula], may: Callable[[Sym], bool], *, as_sums: bool = False
+) -> tuple[list[Formula], list[tuple[Sym, Expr]]]:
     """`facts` without symbols that an equation among them defines by others, and what those are, each over later ones.
 
-    Products of symbols become comparable by it: i = i' makes i * n and i' * n the same.
+    Products of symbols become comparable by it: i = i' makes i * n and i' * n the same. `as_sums`: none as a difference.
     """
     solved: list[tuple[Sym, Expr]] = []
     at = 0
     while at < len(facts):
         fact = facts[at]
-        found = defined(fact.expr, may) if isinstance(fact, Eq) else None
+        found = defined(fact.expr, may, as_sums=as_sums) if isinstance(fact, Eq) else None
         if found is None:
             at += 1
             continue
@@ -160,12 +162,12 @@ def eliminated(facts: list[Formula], may: Callable[[Sym], bool]) -> tuple[list[F
 _ZERO = Eq(expr(0))
 
 
-def defined(value: Expr, may: Callable[[Sym], bool]) -> tuple[Sym, Expr] | None:
+def defined(value: Expr, may: Callable[[Sym], bool], *, as_sums: bool = False) -> tuple[Sym, Expr] | None:
     """A symbol that `value` = 0 defines by others, and as what; None where there is none that `may` be."""
     for monomial, coefficient in value.terms:
         (atom, *more) = monomial
         if coefficient in (1, -1) and not more and isinstance(atom, Sym) and may(atom):
             rest = (value - term(monomial, coefficient)) * -coefficient
-            if atom not in rest.syms():
+            if atom not in rest.syms() and not (as_sums and any(c < 0 for _, c in rest.terms)):
                 return atom, rest
     return None

@@ -326,7 +326,7 @@ def _solve_digits(difference: Expr, unknown: Mapping[Sym, Sym], extents: Mapping
 def _solve_rows(difference: Expr, inside: Collection[Sym], unknown: Mapping[Sym, Sym], found: dict[Sym, Expr]) -> None:
     """Of i · n + j = a · n + b, i = a and j = b: likely, where n is how long a row is."""
     rows = (m for m, _ in difference.terms if len(m) == 2 and len({*m} & {*inside}) == 1)
-    for radix in dict.fromkeys(a for m in rows for a in m if isinstance(a, Sym) and a not in inside):
+    for radix in dict.fromkeys(a for m in rows for a in m if isinstance(a, Sym | FloorDiv) and a not in inside):
         parts = parted(difference, (radix,))
         if not any({*inside} <= part.syms() for part in parts):
             for part in parts:

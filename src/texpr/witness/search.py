@@ -424,14 +424,14 @@ class _Search(Mutable):
     def kept(self, buffer: Buffer) -> Sequence[Buffer | Sym]:
         """The program's memory that may be in `buffer`: itself, where there is one copy of it; what statements keep there, or
         what has its name."""
+        named = [stored for stored in self.asked.program.scopes if stored.name == buffer.name]
         if buffer not in self.asked.reading.spaces:
             copied = self.copied.get(buffer)
-            if copied is None:
-                return (buffer,) if buffer in self.asked.program.scopes else ()
-            return (copied.stored,)
+            return (
+                (buffer,) if copied is None and buffer in self.asked.program.scopes else (copied.stored,) if copied else named
+            )
         if self.asked.reading.spaces[buffer] not in (Space.SHARED, Space.LANES):
             return ()
-        named = [stored for stored in self.asked.program.scopes if stored.name == buffer.name]
         return [*(m.action.stored for m in self.matches.values() if home_of(m.event.target) is buffer), *named]
 
     def outer(
