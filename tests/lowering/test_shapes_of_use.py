@@ -179,6 +179,38 @@ fn f(A: f32[M, K], B: f32[K, N], w: f32[G]): f32[M, N]
     return y
 }"""
 
+FLATTENED = """
+fn f(x: f32[B, C, H, W]): f32[B, C * H * W] {
+    new y: f32[B, C, H, W]
+    par B, C, H, W |b, c, h, w| { y[b, c, h, w] = x[b, c, h, w] * 2.0 }
+    let z = reshape(y, (B, C * H * W))
+    new o: f32[B, C * H * W]
+    par B, C * H * W |b, k| { o[b, k] = z[b, k] + 1.0 }
+    return o
+}"""
+
+WRITTEN_FLAT = """
+fn f(x: f32[B, C, D, H, W]): f32[B, C * D * H * W] {
+    new t: f32[B, C, D, H, W]
+    let z = reshape(t, (B, C * D * H * W))
+    let v = reshape(x, (B, C * D * H * W))
+    par B, C * D * H * W |b, k| { z[b, k] = v[b, k] + 1.0 }
+    new y: f32[B, C * D * H * W]
+    par B, C * D * H * W |b, k| { y[b, k] = z[b, k] * 2.0 }
+    return y
+}"""
+
+IN_PLANES = """
+fn f(x: f32[B, C, D, H, W]): f32[B, C * D, H * W] {
+    new t: f32[B, C, D, H, W]
+    let z = reshape(t, (B, C * D, H * W))
+    let v = reshape(x, (B, C * D, H * W))
+    par B, C * D, H * W |b, k, l| { z[b, k, l] = v[b, k, l] + 1.0 }
+    new y: f32[B, C * D, H * W]
+    par B, C * D, H * W |b, k, l| { y[b, k, l] = z[b, k, l] * 2.0 }
+    return y
+}"""
+
 SHAPES = {
     "a local of fixed extent": Shape(LOCALS, ({"b": 3, "n": 0}, {"b": 2, "n": 5})),
     "scores into a local": Shape(SCORES, ({"b": 3, "n": 0}, {"b": 2, "n": 5})),
@@ -189,6 +221,11 @@ SHAPES = {
     "a size that is fixed, in a value": Shape(NORMED, ({"M": 3}, {"M": 0}), {"S": 128}),
     "extrema of cubes": Shape(CUBES, ({"H": 3, "W": 4, "D": 9}, {"H": 5, "W": 3, "D": 4})),
     "a triangle read at halves": Shape(HALVES, ({"n": 0}, {"n": 1}, {"n": 131})),
+    "flattened": Shape(
+        FLATTENED, ({"B": 2, "C": 3, "H": 5, "W": 7}, {"B": 1, "C": 2, "H": 0, "W": 3}, {"B": 0, "C": 1, "H": 1, "W": 1})
+    ),
+    "written flat": Shape(WRITTEN_FLAT, ({"B": 2, "C": 9, "D": 3, "H": 5, "W": 2}, {"B": 1, "C": 2, "D": 0, "H": 2, "W": 3})),
+    "in planes": Shape(IN_PLANES, ({"B": 2, "C": 9, "D": 3, "H": 5, "W": 7}, {"B": 1, "C": 2, "D": 2, "H": 0, "W": 3})),
     "a gradient of groups": Shape(GRADIENT, ({"n": 0, "C": 6, "G": 2}, {"n": 3, "C": 0, "G": 4}, {"n": 5, "C": 119, "G": 7})),
     "a gradient of five groups": Shape(GRADIENT_OF_FIVE, ({"n": 0, "C": 5}, {"n": 3, "C": 0}, {"n": 5, "C": 215})),
     "a gradient of five rows": Shape(GRADIENT_OF_FIVE_ROWS, ({"n": 0, "q": 1}, {"n": 3, "q": 0}, {"n": 5, "q": 43})),
@@ -248,6 +285,18 @@ def test_a_sum_is_moved_to_its_own_group(target: str) -> None:
         for wrong in ("0", rows.replace("(C / 5)", "((C + 5) / 5)"), rows.replace("(C / 5)", "5")):
             other = text.replace(line, line.replace(rows, wrong))
             assert open_of(proved(compiled.function, parse_plan(other))), wrong
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize(("right", "wrong"), [("k_0 / W", "k_0 / H"), ("% D", "% H"), ("k_0 % W", "0"), ("k_1 + k_0", "k_1")])
+def test_an_element_in_another_shape_is_its_own(right: str, wrong: str) -> None:
+    compiled = made("written flat", "sm_90a", None)
+    text = plan_text(compiled.plan)
+    lines = [line for line in text.splitlines() if right in line]
+    assert lines
+    for line in lines:
+        other = text.replace(line, line.replace(right, wrong, 1))
+        assert open_of(proved(compiled.function, parse_plan(other)))
 
 
 def test_a_loop_is_not_parted_by_what_it_reads() -> None:

@@ -22,6 +22,7 @@ def values(random: random.Random) -> Expr:
         expr(A), expr(B), expr(M), expr(N), expr(A) * N, expr(B) * M, expr(M) * N, (expr(A) * N + B) // N,
         (expr(A) * N + B) % N,
         expr(A) * (expr(M) // 2), (expr(M) // 2) * N,
+        (expr(B) % (expr(N) * N)) // N, (expr(B) % (expr(N) * N)) % N, (expr(A) // N) % N,
         expr(A) // (2 * expr(N)), expr(B) % (3 * expr(N)), maximum(expr(M) * N, 1),
     )  # fmt: skip
     return sum((random.choice(parts) * random.choice((-2, -1, 1, 1, 2)) for _ in range(3)), expr(random.randint(-3, 3)))
@@ -92,3 +93,28 @@ def test_a_symbol_with_one_value_is_that_in_products() -> None:
     found = witness((between(0, K, 1), Ge(4 - row + 1), *facts[::2], outside), SIZES)
     assert found is not None
     assert (found[K], found[A]) == (0, 5)
+
+
+def test_equal_digits_are_of_equal_numbers() -> None:
+    """Of k < M · N · K, the quotient by N · K and the remainders below say what k is; without one of them, they do not."""
+    one, two, sizes = Sym("one"), Sym("two"), conj((SIZES, Ge(expr(K))))
+    inside = [between(0, s, expr(M) * N * K) for s in (one, two)]
+    digits = [(expr(s) // (expr(N) * K), expr(s) // K % N, expr(s) % K) for s in (one, two)]
+    same = [Eq(x - y) for x, y in zip(*digits, strict=True)]
+    assert witness((*inside, *same, differ([one], [two])), sizes) is None
+    for at in range(3):
+        left = [fact for number, fact in enumerate(same) if number != at]
+        some = [Eq(expr(M) - 3), Eq(expr(N) - 2), Eq(expr(K) - 2)]  # products of sizes that are open may be undecided
+        assert witness((*inside, *left, differ([one], [two]), *some), sizes) is not None
+
+
+def test_digits_of_a_remainder_are_digits_of_the_number() -> None:
+    """(k mod (N · K)) / K is (k / K) mod N, and below N; below N · K, so is k / K. By N it is something else."""
+    k, sizes = Sym("one"), conj((SIZES, Ge(expr(K))))
+    inside, row = between(0, k, expr(M) * N * K), expr(k) % (expr(N) * K)
+    assert witness((inside, differ([row // K, row % K], [expr(k) // K % N, expr(k) % K])), sizes) is None
+    assert witness((inside, negate(between(0, row, expr(N) * K))), sizes) is None
+    assert witness((between(0, k, expr(N) * K), differ([expr(k) // K % N], [expr(k) // K])), sizes) is None
+    some = [Eq(expr(M) - 3), Eq(expr(N) - 2), Eq(expr(K) - 3)]
+    assert witness((inside, differ([row // N], [expr(k) // K % N]), *some), sizes) is not None
+    assert witness((inside, differ([expr(k) // K % N], [expr(k) // K]), *some), sizes) is not None

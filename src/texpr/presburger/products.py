@@ -3,9 +3,12 @@
 Elimination takes each product for an unknown of its own. So what follows from a product of two facts is said beside them:
 
     s ≥ 0 and e ≥ 0   ⊢   s · e ≥ 0, and s · e ≥ e where s > 0
+    s ≥ 0, s · e > 0  ⊢   s > 0
     d > 0             ⊢   ⌊(d · p + q) / d⌋ = p + ⌊q / d⌋  and  (d · p + q) mod d = q mod d
     0 ≤ q < d         ⊢   ⌊q / d⌋ = 0  and  q mod d = q
+    0 ≤ x < c · d     ⊢   0 ≤ ⌊x / d⌋ < c, where d > 0
     d > 0, c > 0      ⊢   ⌊x / (c · d)⌋ = ⌊⌊x / d⌋ / c⌋
+    d > 0, c > 0      ⊢   ⌊(x mod (c · d)) / d⌋ = ⌊x / d⌋ mod c  and  (x mod (c · d)) mod d = x mod d
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from texpr.affine.simplify import Simplifier
 from texpr.presburger.formula import And, Eq, Formula, Ge, Or, conj, disj, leaves, mapped
 from texpr.presburger.linear import taken_apart
 from texpr.presburger.omega import refuted
+from texpr.presburger.relaxed import products_in
 from texpr.support.record import Mutable, field
 
 _PLAIN = Simplifier(Known({}))
@@ -50,6 +54,27 @@ class _Taken(Mutable):
             self.known[value] = refuted((*self.facts, self.premises, Ge(-value - 1)))
         return self.known[value]
 
+    def digit(self, atom: FloorDiv | Mod, num: Expr, den: Expr) -> Expr | None:
+        """What `atom` is where `num` is a remainder by a multiple of `den`: a digit of what that is the remainder of."""
+        inner = num.as_atom
+        if not isinstance(inner, Mod) or any(len(e.terms) != 1 or e is not term(e.terms[0][0]) for e in (den, inner.den)):
+            return None
+        above = without(inner.den.terms[0][0], den.terms[0][0])
+        if above is None or not is_positive(term(above), self.facts, self.premises):
+            return None
+        return inner.num % den if isinstance(atom, Mod) else inner.num // den % term(above)
+
+    def is_digit(self, value: Expr, end: Expr) -> bool:
+        """Whether 0 ≤ `value` < `end`; of ⌊x / d⌋ that is 0 ≤ x < d · `end`."""
+        if self.shown(value) and self.shown(end - value - 1):
+            return True
+        atom = value.as_atom
+        if isinstance(atom, Mod) and atom.den is end:
+            return is_positive(end, self.facts, self.premises)
+        if not isinstance(atom, FloorDiv) or not self.shown(atom.num) or not self.shown(atom.den * end - atom.num - 1):
+            return False
+        return is_positive(atom.den, self.facts, self.premises)
+
     def apart(self, value: Expr) -> Expr:
         """`value` with its quotients and remainders taken apart."""
         if not _divides(value):
@@ -64,9 +89,13 @@ class _Taken(Mutable):
         if isinstance(atom, Sym):
             return expr(atom)
         parts = tuple(map(self.apart, children(atom)))
-        if not isinstance(atom, FloorDiv | Mod) or parts[1].is_constant or not self.shown(parts[1] - 1):
+        if not isinstance(atom, FloorDiv | Mod) or parts[1].is_constant or not is_positive(parts[1], self.facts, self.premises):
             return rebuilt(atom, parts)
         num, den = parts
+        if not self.shown(den - 1):
+            self.said.append(Ge(den - 1))
+        if (digit := self.digit(atom, num, den)) is not None:
+            return self.apart(digit)
         monomial, scale = den.terms[0] if len(den.terms) == 1 and not den.constant else ((), 0)
         if scale > 1:  # the quotient by n has a name, that of ⌊x / n⌋ by a number is not again written as of x by a product
             inner = self.apart(num // term(monomial))
@@ -74,14 +103,26 @@ class _Taken(Mutable):
             self.said += (Ge(name - inner), Ge(inner - name)) if name is not inner else ()
             return name // scale if isinstance(atom, FloorDiv) else num - den * (name // scale)
         whole, rest = parted(num, monomial) if scale else (ZERO, num)
-        small = self.shown(rest) and self.shown(den - rest - 1)
+        small = self.is_digit(rest, den)
         if isinstance(atom, Mod):
             return rest if small else rest % den
         return whole if small else whole + rest // den
 
 
+def is_positive(value: Expr, facts: Sequence[Formula], premises: Formula) -> bool:
+    """Whether `value` is above 0 where `facts` hold: as it is, or as a factor that is not negative of a product that is."""
+    every = (*map(_without_extrema, facts), premises)
+    if refuted((*every, Ge(-value))):
+        return True
+    ((factor, by), *more) = value.terms or (((), 0),)
+    if more or value.constant or by < 1 or not all(refuted((*every, Ge(-term((atom,)) - 1))) for atom in factor):
+        return False
+    products = dict.fromkeys(m for fact in facts for e in leaves(fact) for m in products_in(e))
+    return any(without(m, factor) is not None and refuted((*every, Ge(-term(m)))) for m in products)
+
+
 def _plainly(value: Expr) -> Expr:
-    """`value` simplified, with what an unknown divides as it stands: so digits of one number, each times a quotient, are that."""
+    """`value` simplified, with what an unknown divides as it stands: digits of one number add up, times a quotient, too."""
     kept = {atom: Sym(f"⟪{term((atom,))}⟫") for m, _ in value.terms for atom in m if _divides(term((atom,)))}
     total = expr(value.constant)
     for monomial, coefficient in value.terms:
@@ -114,11 +155,12 @@ def multiplied(facts: Sequence[Formula], premises: Formula) -> list[Formula]:
     facts = [*map(_without_extrema, facts)]
     every = dict.fromkeys(m for fact in facts for e in leaves(fact) for m, _ in e.terms if len(m) > 1)
     atoms = dict.fromkeys(a for m in every for a in m if isinstance(a, Sym | FloorDiv))
-    sizes = [a for a in atoms if refuted((premises, Ge(-term((a,)) - 1)))]
-    if not sizes:
+    single = [a for a in atoms if refuted((premises, Ge(-term((a,)) - 1)))]
+    if not single:
         return facts
-    beside = dict.fromkeys(rest for size in sizes for m in every if (rest := without(m, (size,))) is not None)
-    numbers = [term((size,)) for size in sizes]
+    sizes: list[Monomial] = [*((a,) for a in single), *(m for m in every if {*m} <= {*single})]  # as H · W times one of C
+    beside = dict.fromkeys(rest for size in sizes for m in every if (rest := without(m, size)))
+    numbers = [term(size) for size in sizes]
     factors = [each - refuted((*facts, premises, Ge(-each))) for each in numbers]  # less 1, where that is not negative
     plain = [Ge(e) for e in map(term, beside) if refuted((*facts, premises, Ge(-e - 1)))]
 

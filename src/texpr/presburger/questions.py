@@ -15,7 +15,7 @@ from itertools import combinations
 from texpr.affine.expr import Expr, Max, Number, Sym, children, expr, term
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
-from texpr.presburger.digits import in_digits, in_rows
+from texpr.presburger.digits import in_digits, in_rows, with_wholes
 from texpr.presburger.first import sample
 from texpr.presburger.formula import TRUE, And, Eq, Formula, Ge, Or, between, conj, differ, disj, leaves, mapped, rename, syms
 from texpr.presburger.omega import refuted
@@ -144,7 +144,7 @@ def _fixed(facts: Iterable[Formula]) -> dict[Sym, Expr]:
 
 
 def _with_products(facts: list[Formula], premises: Formula) -> Point | None:
-    plain = without_divisions(facts, premises)
+    plain = with_wholes(without_divisions(facts, premises), premises)
     try:
         found = _witness([*multiplied(plain, premises), *divisions(plain)], premises)
     except Undecided:

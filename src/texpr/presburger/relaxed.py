@@ -60,14 +60,14 @@ def divisions(facts: Iterable[Formula]) -> list[Formula]:
     if not found:
         return []
     every = [*(e for fact in facts for e in leaves(fact)), *(den for _, den in found)]
-    products = dict.fromkeys(m for e in every for m in _products(e))
+    products = dict.fromkeys(m for e in every for m in products_in(e))
     said: list[Formula] = []
     for num, den in found:
         quotient, rest = num // den, num % den
         some = [Ge(rest), Ge(den - rest - 1), Eq(den * quotient + rest - num), disj((Ge(-num - 1), Ge(quotient)))]
-        factor = den.as_atom
-        for monomial in products if factor is not None else ():
-            left = without(monomial, (factor,)) if factor is not None else None
+        factor = den.terms[0][0] if len(den.terms) == 1 and den is term(den.terms[0][0]) else ()
+        for monomial in products if factor else ():
+            left = without(monomial, factor)
             if left is not None:
                 some.append(disj((Ge(term(left) - quotient - 1), Ge(num - den * term(left)))))
         for number in _compared(quotient, every):  # it is below a number where what is divided is below as many divisors
@@ -96,10 +96,10 @@ def _compared(value: Expr, every: Sequence[Expr]) -> list[int]:
 
 
 @lru_cache(maxsize=1 << 14)
-def _products(value: Expr) -> tuple[Monomial, ...]:
+def products_in(value: Expr) -> tuple[Monomial, ...]:
     """The products in an expression, those in what is divided by a number, or is the least of something, too."""
     inner = (part for m, _ in value.terms for atom in m if not isinstance(atom, Sym) for part in children(atom))
-    return (*(m for m, _ in value.terms if len(m) > 1), *(m for part in inner for m in _products(part)))
+    return (*(m for m, _ in value.terms if len(m) > 1), *(m for part in inner for m in products_in(part)))
 
 
 @lru_cache(maxsize=1 << 14)

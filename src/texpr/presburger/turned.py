@@ -100,14 +100,15 @@ def take(
 ) -> None:
     """Reads atoms off `value` = `given`, where each term's coefficient is a multiple of the one before.
 
-    A size is a radix like a number: n · p + q = x says p = ⌊x / n⌋ and q = x mod n.
+    A size is a radix like a number: n · p + q = x says p = ⌊x / n⌋ and q = x mod n. So is a product of sizes.
     """
     products = [m for m, _ in value.terms if len(m) > 1]
     common = (a for a in products[0] if all(a in m for m in products)) if products else ()
-    for radix in (a for a in common if isinstance(a, Sym | FloorDiv) and term((a,)).syms().isdisjoint(unknown)):
-        row, column = parted(value, (radix,))
-        take(row, given // term((radix,)), known, digits, ends, unknown)
-        take(column, given % term((radix,)), known, digits, ends, unknown)
+    sizes = (a for a in common if isinstance(a, Sym | FloorDiv) and term((a,)).syms().isdisjoint(unknown))
+    if radix := tuple(dict.fromkeys(sizes)):
+        row, column = parted(value, radix)
+        take(row, given // term(radix), known, digits, ends, unknown)
+        take(column, given % term(radix), known, digits, ends, unknown)
         return
     terms = sorted(((c, m[0]) for m, c in value.terms if len(m) == 1), key=lambda t: t[0])
     if len(terms) != len(value.terms) or any(c <= 0 for c, _ in terms):

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TypeAlias
 
-from texpr.affine.expr import ONE, Expr, FloorDiv, Mod, Number, Sym, expr
+from texpr.affine.expr import ONE, Expr, Number, Sym, expr
 from texpr.affine.interned import interned
-from texpr.presburger.formula import Eq, Formula, Ge, between, compare, disj, rename, syms
+from texpr.presburger.digits import whole_of
+from texpr.presburger.formula import Eq, Formula, between, compare, disj, rename, syms
 from texpr.presburger.omega import refuted
 from texpr.presburger.questions import witness
 from texpr.presburger.raw import Undecided
 from texpr.presburger.relaxed import divisions
 from texpr.reading.events import Site
-
-Pair: TypeAlias = tuple[Expr, Expr]
 
 PLACE, COPY, ELEMENT, THREAD = range(4)
 """What an access says: its place in memory, which copy of the program's memory that is, the element of it, who does it."""
@@ -66,7 +64,7 @@ def follows(a: Address, b: Address, given: tuple[int, ...], wanted: int, premise
         {s: expr(s if s in plain else Sym(f"{s.name}{mark}")) for s in each.dims} for each, mark in ((a, "◁"), (b, "▷"))
     )
     facts = [*(rename(f, left) for f in a.facts), *(rename(f, right) for f in b.facts)]
-    facts += [Eq(x.substitute(left) - y.substitute(right)) for x, y in (*same, *_parted(same, premises))]
+    facts += [Eq(x.substitute(left) - y.substitute(right)) for x, y in (*same, *whole_of(same, a.facts, b.facts, premises))]
     op = "<" if a is b else "!="  # of one address, which comes first is no matter
     apart = disj(compare(op, x.substitute(left), y.substitute(right)) for x, y in asked)
     if refuted((*facts, apart, premises)):
@@ -75,27 +73,3 @@ def follows(a: Address, b: Address, given: tuple[int, ...], wanted: int, premise
         return bool(divisions((*facts, apart))) and witness((*facts, apart), premises) is None
     except Undecided:
         return False
-
-
-def _parted(same: Sequence[Pair], premises: Formula) -> list[Pair]:
-    """What is equal since its quotient and remainder are: n by n / d and n % d. Of n = m / f the quotient is m / (f · d)."""
-    every = list(same)
-    for one, other in every:  # which grows by what is found
-        for left, right in every:
-            over, under = left.as_atom, right.as_atom
-            if not isinstance(over, Mod) or not isinstance(under, Mod) or over.den is not under.den:
-                continue
-            whole = over.num, under.num
-            if whole not in every and _is_quotient(one, over, premises) and _is_quotient(other, under, premises):
-                every.append(whole)
-    return every[len(same) :]
-
-
-def _is_quotient(value: Expr, rest: Mod, premises: Formula) -> bool:
-    """Whether `value` is the quotient to a remainder. No divisor is 0, and of two none is negative."""
-    inner = rest.num.as_atom
-    if value is rest.num // rest.den:
-        return refuted((Eq(rest.den), premises))
-    if isinstance(inner, FloorDiv) and value is inner.num // (inner.den * rest.den):
-        return all(refuted((Ge(-den), premises)) for den in (inner.den, rest.den))
-    return False

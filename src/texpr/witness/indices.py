@@ -124,6 +124,7 @@ def solutions(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[M
     yield from _counted(pairing, wanted, turns)
     yield from _along(pairing, wanted, turns)
     yield from _guarded(pairing, wanted, turns)
+    yield from _reshaped(pairing, wanted, turns)
 
 
 def _boxed(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapping[Sym, Expr]]:
@@ -250,6 +251,20 @@ def _guarded(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[Ma
     used = {sym for e in rest.values() for sym in e.syms()} if rest is not None else set[Sym]()
     if rest is not None and not any(e.syms() & used for e in said.values()):
         yield {**rest, **said}
+
+
+def _reshaped(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapping[Sym, Expr]]:
+    """Where quotients and remainders alone name an index, as of an array that is read in another shape: i / n = a and
+    i % m = x % m say i = n · a + x, if all of i below n is x."""
+    pairs = [(meant.as_atom, given) for meant, given in (*pairing.equations, *pairing.hints)]
+    for loop in pairing.action.spot.loops:
+        own = [(atom, given) for atom, given in pairs if isinstance(atom, FloorDiv | Mod) and atom.num.as_sym == loop.sym]
+        digits = [(atom.den, given.as_atom) for atom, given in own if isinstance(atom, Mod)]
+        below = dict.fromkeys(x.num for den, x in digits if isinstance(x, Mod) and x.den is den)
+        rest = solve(pairing, [sym for sym in wanted if sym != loop.sym], None, turns) if below else None
+        for atom, given in own if rest is not None else ():
+            if isinstance(atom, FloorDiv):
+                yield from ({**(rest or {}), loop.sym: atom.den * given + x} for x in below)
 
 
 def _begun(site: Site, used: Collection[Sym]) -> Expr:
