@@ -151,3 +151,14 @@ def test_writes_through_views() -> None:
     wanted = np.zeros((6, 2), np.int32)
     wanted[:, 1] = np.arange(6)
     np.testing.assert_array_equal(found["B"], wanted.reshape(3, 4))
+
+
+def test_a_view_that_is_reshaped_again_is_reshaped_once() -> None:
+    """However often: its index does not grow, and back in its own shape it is what it was."""
+    text = "fn f(x: i32[a, b, c]): i32[a, b, c] {\n    new y: i32[a, b, c]\n    let r0 = x\n"
+    for at in range(40):
+        text += f"    let r{at + 1} = reshape(r{at}, {('(c, b, a)', '(b, a * c)', '(a, b, c)')[at % 3]})\n"
+    text += "    par c, b, a |i, j, k| { y[k, j, i] = r40[i, j, k] }\n    return y\n}\n"
+    (function,) = parse(text).functions
+    x = np.arange(2 * 3 * 5, dtype=np.int32).reshape(2, 3, 5)
+    np.testing.assert_array_equal(run(function, {"x": x})["y"], x.reshape(5, 3, 2).transpose())

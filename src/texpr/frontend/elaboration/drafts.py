@@ -32,11 +32,15 @@ class Real(Record):
 
 
 class Open(Record):
-    """An operation whose operands have no type yet (the condition of a `select` has one). `height` counts operators."""
+    """An operation whose operands have no type yet (the condition of a `select` has one).
+
+    `height` counts operators one inside the other, `size` all, each as often as it is written.
+    """
 
     op: str
     args: tuple[Draft, ...]
     height: int
+    size: int
     span: Span = NOWHERE
 
 
@@ -59,6 +63,11 @@ Draft: TypeAlias = Affine | Real | Open | Typed
 def height(draft: Draft) -> int:
     """How deep the value will be."""
     return draft.height if isinstance(draft, Open | Typed) else 0
+
+
+def size(draft: Draft) -> int:
+    """How many operators without a type the value will have."""
+    return draft.size if isinstance(draft, Open) else 0
 
 
 def affine_of(draft: Draft) -> Expr | None:

@@ -15,6 +15,7 @@ from texpr.frontend.elaboration.context import Context
 from texpr.frontend.elaboration.drafts import Affine, Draft, Real, Typed, affine_of, height, natural
 from texpr.frontend.elaboration.typing import (
     COMPARISONS,
+    MAX_NODES,
     Operand,
     apply,
     choose,
@@ -67,7 +68,6 @@ UNKNOWN_INDEX = "an index is named by its loop, a size by the shape of a paramet
 """What helps where an index expression has a name that is none."""
 _INFIX = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod"}
 _MAX_TERMS = 512
-_MAX_NODES = 4096
 _MAX_DEGREE = 32
 _MAX_CONSTANT = 2**127
 _MOST_BITS = 64
@@ -145,9 +145,7 @@ def _binary(ctx: Context, e: Binary) -> Draft:
 def arithmetic(op: str, a: Expr, b: Expr, span: Span) -> Expr:
     """`a op b` on index expressions, kept within bounds that no sensible program meets."""
     written = nodes(a) * (len(b.terms) + 1) + nodes(b) * (len(a.terms) + 1) if op == "*" else nodes(a) + nodes(b)
-    if written > _MAX_NODES:
-        message = f"this index expression has more than {_MAX_NODES} parts once `let`s are put in"
-        raise error("E0317", span, message, help="keep a part in an array of integers, and read that")
+    _bounded(written, span)
     match op:
         case "+":
             result = a + b
@@ -167,6 +165,13 @@ def arithmetic(op: str, a: Expr, b: Expr, span: Span) -> Expr:
     if abs(result.constant) > _MAX_CONSTANT:
         raise error("E0317", span, "this number does not fit 128 bits")
     return result
+
+
+def _bounded(written: int, span: Span) -> None:
+    """Refuses an index expression that is written with too many parts."""
+    if written > MAX_NODES:
+        message = f"this index expression has more than {MAX_NODES} parts once `let`s are put in"
+        raise error("E0317", span, message, help="keep a part in an array of integers, and read that")
 
 
 def _power(left: Operand, right: Operand, span: Span) -> Draft:
@@ -233,6 +238,7 @@ def _operation(ctx: Context, e: Call) -> Draft:
         return _extremum(name, operands, e.span)
     _count_args(e, OPS[name].arity)
     exact = affine_of(operands[0].draft) if name == "abs" else None
+    _bounded(0 if exact is None else 2 * nodes(exact), e.span)
     return apply(name, operands, e.span, None if exact is None else maximum(exact, -exact))
 
 
@@ -241,6 +247,7 @@ def _extremum(name: str, operands: Sequence[Operand], span: Span) -> Draft:
     total = operands[0]
     for other in operands[1:]:
         a, b = affine_of(total.draft), affine_of(other.draft)
+        _bounded(sum(nodes(each) for each in (a, b) if each is not None), span)
         exact = fold(a, b) if a is not None and b is not None else None
         total = Operand(apply(name, (total, other), span, exact), span)
     return total.draft
@@ -279,6 +286,7 @@ def _swizzled(e: Call, value: Expr, mask: Expr, bits: Expr) -> Expr:
     if not (bits.is_constant and 0 <= bits.constant < _MOST_BITS):
         help = f"`{SWIZZLE}(i, mask, 3)` moves the low 3 bits of i by those of mask"
         raise error("E0316", e.args[2].span, f"how many bits are swizzled is a number below {_MOST_BITS}", help=help)
+    _bounded(nodes(value) + nodes(mask), e.span)
     return xor(value, mask, bits.constant)
 
 
@@ -316,7 +324,7 @@ def view(ctx: Context, e: Exp) -> View:
     """`e` as a view; an element is a view of rank 0."""
     if isinstance(e, Subscript):
         base, items, data = subscript_parts(ctx, e)
-        return views.slice_view(base, items, data.entries)
+        return views.slice_view(base, items, data.entries, e.span)
     found = value(ctx, e)
     if not isinstance(found, View):
         raise error("E0321", e.span, "expected an array, found a number", help="`new v: T[n]` makes an array")
@@ -354,7 +362,7 @@ def _subscript(ctx: Context, e: Subscript) -> Draft | View:
         base, items, data = subscript_parts(ctx, e)
     exact = [item for item in items if isinstance(item, Expr)]
     if len(exact) < len(items):
-        return views.slice_view(base, items, data.entries)
+        return views.slice_view(base, items, data.entries, e.span)
     found = views.read(base, exact, data.entries, e.span)
     return Typed(found, None, len(base.paddings) + data.height)
 
@@ -365,7 +373,7 @@ def _view_call(ctx: Context, e: Call) -> View:
     base = view(ctx, e.args[0])
     match e.name.name:
         case "transpose":
-            return views.transpose(base, _order(ctx, e, base.rank))
+            return views.transpose(base, _order(ctx, e, base.rank), e.span)
         case "reshape":
             shape = tuple(plain_index(ctx, a, "a shape") for a in _spread(e.args[1:]))
             if len(shape) > views.MAX_RANK:
@@ -409,4 +417,4 @@ def _pad(ctx: Context, e: Call, base: View) -> View:
                     "E0309", part.span, f"a width of `pad` is {width.constant}, less than 0", help="take a slice instead"
                 )
     fill = settle(operand(ctx, e.args[3]), base.dtype)
-    return views.pad(base, sides[0], sides[1], fill)
+    return views.pad(base, sides[0], sides[1], fill, e.span)

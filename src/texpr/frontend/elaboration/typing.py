@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from texpr.affine.expr import Expr
-from texpr.frontend.elaboration.drafts import Affine, Draft, Open, Real, Typed, affine_of, height, index_value, natural
+from texpr.frontend.elaboration.drafts import Affine, Draft, Open, Real, Typed, affine_of, height, index_value, natural, size
 from texpr.frontend.tree import Ident
 from texpr.ir.ops import OPS, OpInfo
 from texpr.ir.types import BF16, BOOL, DTYPES, F8E4M3, F8E5M2, F16, F32, F64, I64, TF32, DType, Kind
@@ -18,6 +18,9 @@ from texpr.support.span import Span
 
 MAX_HEIGHT = 200
 """Of a value, operators counted along the longest path."""
+
+MAX_NODES = 4096
+"""Parts of an index expression, or of a value that has no type yet, each as often as it is written."""
 
 # Exponent and fraction bits, and the largest finite number. OCP 8-bit formats: Open Compute Project, OFP8 rev. 1.0.
 _FLOATS: dict[DType, tuple[int, int, float]] = {
@@ -186,10 +189,19 @@ def apply(name: str, operands: Sequence[Operand], span: Span, exact: Expr | None
         return _test(info, operands, span, rise)
     dtype = meet(operands)
     if dtype is None:
-        return Open(name, tuple(o.draft for o in operands), rise, span)
+        return _open(name, operands, rise, span)
     _check_takes(info, dtype, span)
     value = Op(name, tuple(settle(o, dtype) for o in operands), dtype, span)
     return Typed(value, exact if dtype.is_integer else None, rise)
+
+
+def _open(name: str, operands: Sequence[Operand], rise: int, span: Span) -> Open:
+    """An operation whose operands have no type yet, which each use of it writes out."""
+    whole = 1 + sum(size(o.draft) for o in operands)
+    if whole > MAX_NODES:
+        message = f"a value of more than {MAX_NODES} parts once `let`s are put in"
+        raise error("E0317", span, message, help="give a part its type, as in `i64(…)`, so that it is computed once")
+    return Open(name, tuple(o.draft for o in operands), rise, whole, span)
 
 
 def _test(info: OpInfo, operands: Sequence[Operand], span: Span, rise: int) -> Typed:
@@ -220,7 +232,7 @@ def choose(condition: Operand, then: Operand, orelse: Operand, span: Span) -> Dr
         raise error("E0317", span, f"a value of more than {MAX_HEIGHT} levels", help="name parts of it with `let`")
     dtype = meet((then, orelse))
     if dtype is None:
-        return Open("select", (condition.draft, then.draft, orelse.draft), rise, span)
+        return _open("select", (condition, then, orelse), rise, span)
     return Typed(Op("select", (test, settle(then, dtype), settle(orelse, dtype)), dtype, span), None, rise)
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from texpr.affine.expr import ONE, ZERO, Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, children, expr, maximum, minimum, xor
-from texpr.frontend.elaboration.typing import truth
+from texpr.affine.measure import nodes, replaced
+from texpr.frontend.elaboration.typing import MAX_NODES, truth
 from texpr.ir.types import BOOL, I64, DType
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Value
 from texpr.support.diagnostic import TexprError, error
@@ -39,13 +40,17 @@ class Padding(Record):
 
 
 class View(Record):
-    """`buffer` seen as `shape`; `paddings` from the outermost in; `data` gives symbols of the maps their meaning."""
+    """`buffer` seen as `shape`; `paddings` from the outermost in; `data` gives symbols of the maps their meaning.
+
+    `origin`: what this is a `reshape` of, if it is one.
+    """
 
     buffer: Buffer
     shape: tuple[Expr, ...]
     index: tuple[Expr, ...]
     data: Data = ()
     paddings: tuple[Padding, ...] = ()
+    origin: View | None = None
 
     @property
     def rank(self) -> int:
@@ -70,7 +75,7 @@ def whole(buffer: Buffer) -> View:
 
 def element(view: View, index: Sequence[Expr], data: Data, span: Span) -> Load:
     """The element of the buffer that the view shows at `index`, paddings aside; used symbols of `data` go with it."""
-    place = tuple(index) if view.whole else tuple(e.substitute(dict(zip(FORMALS, index, strict=False))) for e in view.index)
+    place = tuple(index) if view.whole else _put(view.index, dict(zip(FORMALS, index, strict=False)), span)
     every = view.data + data
     if not every:
         return Load(view.buffer, place, (), span)
@@ -85,7 +90,7 @@ def read(view: View, index: Sequence[Expr], data: Data, span: Span) -> Value:
     for padding in reversed(view.paddings):
         tests: list[Value] = []
         for bound in padding.bounds:
-            at = bound.expr.substitute(mapping)
+            (at,) = _put((bound.expr,), mapping, span)
             if bound.below:
                 tests.append(_test("ge", at, ZERO, view.data + data, span))
             if bound.above:
@@ -171,7 +176,7 @@ class Range(Record):
     length: Expr
 
 
-def slice_view(view: View, items: Sequence[Expr | Range], data: Data) -> View:
+def slice_view(view: View, items: Sequence[Expr | Range], data: Data, span: Span) -> View:
     """The part of a view at `items`, one a dimension: an index drops its dimension, a range keeps it."""
     shape: list[Expr] = []
     mapping: dict[Sym, Expr] = {}
@@ -181,26 +186,34 @@ def slice_view(view: View, items: Sequence[Expr | Range], data: Data) -> View:
             shape.append(item.length)
         else:
             mapping[formal] = item
-    return _remap(view, tuple(shape), mapping, data)
+    return _remap(view, tuple(shape), mapping, data, span)
 
 
-def transpose(view: View, order: Sequence[int]) -> View:
+def transpose(view: View, order: Sequence[int], span: Span) -> View:
     """The view whose dimension k is dimension `order[k]` of `view`."""
     mapping = {FORMALS[old]: expr(FORMALS[new]) for new, old in enumerate(order)}
-    return _remap(view, tuple(view.shape[old] for old in order), mapping, ())
+    return _remap(view, tuple(view.shape[old] for old in order), mapping, (), span)
 
 
-def _remap(view: View, shape: tuple[Expr, ...], mapping: dict[Sym, Expr], data: Data) -> View:
-    paddings = tuple(
-        replace(p, bounds=tuple(replace(b, expr=b.expr.substitute(mapping)) for b in p.bounds)) for p in view.paddings
-    )
-    return View(view.buffer, shape, tuple(e.substitute(mapping) for e in view.index), view.data + data, paddings)
+def _remap(view: View, shape: tuple[Expr, ...], mapping: dict[Sym, Expr], data: Data, span: Span) -> View:
+    paddings = [[replace(b, expr=_put((b.expr,), mapping, span)[0]) for b in p.bounds] for p in view.paddings]
+    around = tuple(replace(p, bounds=tuple(bounds)) for p, bounds in zip(view.paddings, paddings, strict=True))
+    return View(view.buffer, shape, _put(view.index, mapping, span), view.data + data, around)
 
 
-def pad(view: View, lo: Sequence[Expr], hi: Sequence[Expr], fill: Value) -> View:
+def _put(index: Sequence[Expr], mapping: dict[Sym, Expr], span: Span) -> tuple[Expr, ...]:
+    """`index` with symbols replaced, where that does not become too large."""
+    parts = {sym: nodes(value) for sym, value in mapping.items()}
+    if any(replaced(e, parts) > MAX_NODES for e in index):
+        message = f"this view's index has more than {MAX_NODES} parts"
+        raise error("E0317", span, message, help="copy a view on the way to an array, and go on from that")
+    return tuple(e.substitute(mapping) for e in index)
+
+
+def pad(view: View, lo: Sequence[Expr], hi: Sequence[Expr], fill: Value, span: Span) -> View:
     """The view with `lo` more elements before and `hi` after each dimension, which read `fill`."""
     mapping = {FORMALS[k]: FORMALS[k] - before for k, before in enumerate(lo)}
-    inner = _remap(view, tuple(s + b + a for s, b, a in zip(view.shape, lo, hi, strict=True)), mapping, ())
+    inner = _remap(view, tuple(s + b + a for s, b, a in zip(view.shape, lo, hi, strict=True)), mapping, (), span)
     bounds = tuple(
         Bound(FORMALS[k] - before, view.shape[k], before is not ZERO, after is not ZERO)
         for k, (before, after) in enumerate(zip(lo, hi, strict=True))
@@ -213,8 +226,11 @@ def reshape(view: View, shape: tuple[Expr, ...], equal: Callable[[Expr, Expr], b
     """The elements in row-major order, seen as `shape`. `equal` decides whether two counts are the same.
 
     Dimensions are grouped from the left so that a group's counts agree; a group of one dimension on each side stays as it is,
-    in the others the index is flattened by the new extents and taken apart by the old.
+    in the others the index is flattened by the new extents and taken apart by the old. What is reshaped again is reshaped once.
     """
+    view = view.origin or view
+    if shape == view.shape:
+        return view
     if not equal(_product(view.shape), _product(shape)):
         raise _count_differs(_product(view.shape), _product(shape), span)
     # Dimensions of extent 1 hold the index 0 and take no part.
@@ -232,7 +248,7 @@ def reshape(view: View, shape: tuple[Expr, ...], equal: Callable[[Expr, Expr], b
         for place, k in enumerate(before):
             part = flat // _product(view.shape[j] for j in before[place + 1 :])
             mapping[FORMALS[k]] = part % view.shape[k] if place > 0 else part
-    return _remap(view, shape, mapping, ())
+    return replace(_remap(view, shape, mapping, (), span), origin=view)
 
 
 def _groups(old: list[Expr], new: list[Expr], equal: Callable[[Expr, Expr], bool]) -> list[tuple[range, range]]:
