@@ -211,6 +211,14 @@ fn f(x: f32[B, C, D, H, W]): f32[B, C * D, H * W] {
     return y
 }"""
 
+TURNS = """
+fn f(x: f32[n], w: f32[m]): f32[n] {
+    new y: f32[n]
+    par n |i| { y[i] = x[i] }
+    seq n - m * m |t| { par n |i| { y[i] = y[i] * 0.5 + x[i] } }
+    return y
+}"""
+
 SHAPES = {
     "a local of fixed extent": Shape(LOCALS, ({"b": 3, "n": 0}, {"b": 2, "n": 5})),
     "scores into a local": Shape(SCORES, ({"b": 3, "n": 0}, {"b": 2, "n": 5})),
@@ -221,6 +229,7 @@ SHAPES = {
     "a size that is fixed, in a value": Shape(NORMED, ({"M": 3}, {"M": 0}), {"S": 128}),
     "extrema of cubes": Shape(CUBES, ({"H": 3, "W": 4, "D": 9}, {"H": 5, "W": 3, "D": 4})),
     "a triangle read at halves": Shape(HALVES, ({"n": 0}, {"n": 1}, {"n": 131})),
+    "no turns, or some": Shape(TURNS, ({"n": 9, "m": 2}, {"n": 5, "m": 70000}, {"n": 0, "m": 1})),
     "flattened": Shape(
         FLATTENED, ({"B": 2, "C": 3, "H": 5, "W": 7}, {"B": 1, "C": 2, "H": 0, "W": 3}, {"B": 0, "C": 1, "H": 1, "W": 1})
     ),

@@ -14,6 +14,8 @@ from texpr.backends.cpu import print_cpu
 from texpr.driver import lower, parse
 from texpr.ir import arithmetic
 from texpr.ir.kernel import Plan
+from texpr.ir.kernel_parse import parse_plan
+from texpr.ir.kernel_text import plan_text
 from texpr.ir.program import Compare
 from texpr.ir.proof import Obligation, Verdict
 from texpr.support.limits import LARGEST_SIZE, MOST_INDEX, Width
@@ -96,6 +98,40 @@ def test_no_promise_that_is_not_made() -> None:
     plan = plan_of(DATA["rows"].format("i64"), "cpu")
     assert plan.assumes and open_of(plan) == []
     assert [each for each in overflows(replace(plan, assumes=())) if each.verdict is not Verdict.PROVED]
+
+
+KEPT = """
+fn f(x: f32[n], data: i64[1]): f32
+    assume data in 0..n
+{
+    new s: f32 = 0.0
+    let t = data[0]
+    par t |i| reduce(s) { s += x[i] }
+    return s
+}"""
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("wrong", ["(data[0] + 1:i64)", "-9223372036854775808:i64", "t_1[]"])
+def test_data_that_one_launch_keeps_for_another_are_what_is_promised(wrong: str) -> None:
+    """Where nothing else is kept there: else the variable of a loop up to them may leave its type."""
+    assert open_of(plan_of(KEPT, "cpu")) == []
+    text = plan_text(plan_of(KEPT, "sm_90a"))
+    assert text.count("t_1[] = data[0]") == 1
+    assert open_of(parse_plan(text)) == []
+    assert open_of(parse_plan(text.replace("t_1[] = data[0]", f"t_1[] = {wrong}")))
+    assert open_of(parse_plan(text.replace("t_1[] = data[0]", f"t_1[] = data[0]\n t_1[] = {wrong}")))
+
+
+@pytest.mark.parametrize("target", ["cpu", "sm_90a"])
+def test_no_turns_are_no_reason_to_bound_sizes(target: str) -> None:
+    """Below 0 a loop of the host turns as little as at 0, however far; one that turns too often is bounded still."""
+    text = BELOW["host loop"].replace("seq n * n", "seq {}").replace("y[n - 1 - i]", "y[i]").replace("n])", "n], w: i8[m])")
+    plan = plan_of(text.replace("{}", "n - m * m"), target)
+    assert (plan.bounds, open_of(plan)) == ((), [])
+    plan = plan_of(text.replace("{}", "m * m - n"), target)
+    assert plan.bounds and open_of(plan) == []
+    assert open_of(replace(plan, bounds=()))
 
 
 @pytest.mark.parametrize("target", ["cpu", "sm_90a"])

@@ -76,8 +76,9 @@ class Computed(Record):
 
     `what` it is, for people; `around`: what encloses it, outermost first; `here`: what printers know there. `most`: the
     greatest value that is of use, for one that is passed on as an `int`, or says how often a loop turns; None where its width
-    alone bounds it. `load`: the element whose place it is, in bounds wherever that is computed; None for what is no such place.
-    `checked`: what the plan asks of sizes has been looked at before, not their bounds alone.
+    alone bounds it. `turns`: whether it says how often a loop of the host turns, so that one below 0 is as good as 0. `load`:
+    the element whose place it is, in bounds wherever that is computed; None for what is no such place. `checked`: what the
+    plan asks of sizes has been looked at before, not their bounds alone.
     """
 
     tree: Typed
@@ -89,6 +90,7 @@ class Computed(Record):
     most: int | None = None
     load: Load | None = None
     checked: bool = True
+    turns: bool = False
 
 
 def computed(plan: k.Plan) -> Iterator[Computed]:
@@ -149,7 +151,8 @@ def _step(step: k.HostStep, plan: k.Plan, here: Knowledge, around: tuple[Around,
                 for value in (map.offset * map.buffer.dtype.bytes, *map.sizes, *map.strides):
                     yield Computed(typed(value, here), f"the map {map.name}", kernel.span, around, here)
         case k.HostLoop():
-            yield Computed(typed(step.extent, here), f"the loop {step.sym}", plan.span, around, here, most=LARGEST_SIZE)
+            what = f"the loop {step.sym}"
+            yield Computed(typed(step.extent, here), what, plan.span, around, here, most=LARGEST_SIZE, turns=True)
             inner = host_loop(step.sym, step.extent, here)
             for each in step.steps:
                 yield from _step(each, plan, inner, (*around, Turn(step.sym, ZERO, step.extent)))
@@ -173,7 +176,7 @@ def _together(loop: k.HostLoop, plan: k.Plan) -> Iterator[Computed]:
                 extents = [axis.extent for axis in grid(inner).values()]
                 yield from (said(extent, "blocks") for extent in (*extents, reduce(mul, extents, ONE)))
             case k.HostLoop():
-                yield said(step.extent, f"the loop {step.sym}", LARGEST_SIZE)
+                yield replace(said(step.extent, f"the loop {step.sym}", LARGEST_SIZE), turns=True)
                 within = host_loop(step.sym, step.extent, here)
                 for each in step.steps:
                     yield from visit(each, within, (*around, Turn(step.sym, ZERO, step.extent)))

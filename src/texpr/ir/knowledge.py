@@ -15,7 +15,7 @@ from texpr.affine.facts import Fact
 from texpr.affine.magnitude import magnitude
 from texpr.affine.ranges import Range, bounds
 from texpr.affine.typed import Knowledge
-from texpr.ir.kernel import Axis, For, Kernel, Plan
+from texpr.ir.kernel import Axis, For, Kernel, Plan, Store, kernels, memory, walk
 from texpr.ir.program import Compare, InRange
 from texpr.ir.types import DType, Kind
 from texpr.ir.value import Buffer, Index, Load, Op, Value
@@ -95,13 +95,31 @@ def kernel_knowledge(kernel: Kernel, plan: Plan) -> Knowledge:
     shared_out = [_iterations(axis.extent) for axis in kernel.axes if axis.level is Level.GRID]
     grids = [(whole, (LAST_BLOCK + 2) * each - 1) for whole, each in shared_out if _is_long(whole, ranges)]
     tops = {size: (expr(LARGEST_SIZE), 1) for size in kernel.sizes} | {size: (expr(size), 1) for size in plan.sizes}
-    promises = {a.buffer.name: (a.lo, a.hi) for a in plan.assumes if isinstance(a, InRange) and a.buffer.role == "input"}
     here = Knowledge(
-        ranges, size_facts(plan.requires), products=(*checked_products(plan), *grids), tops=tops, promises=promises
+        ranges,
+        size_facts(plan.requires),
+        products=(*checked_products(plan), *grids),
+        tops=tops,
+        promises={b.name: ends for b, ends in promised(plan).items()},
     )
     for size in kernel.sizes:
         here = here.integer(size, ranges.get(size, _COUNTED))
     return here
+
+
+def promised(plan: Plan) -> dict[Buffer, tuple[Expr, Expr]]:
+    """The ranges that are promised of arrays: of inputs, and of workspace in which nothing but their elements is kept."""
+    found = {a.buffer: (a.lo, a.hi) for a in plan.assumes if isinstance(a, InRange) and a.buffer.role == "input"}
+    kept = [buffer for buffer in plan.workspace if found and buffer.dtype.is_integer]
+    bodies = [kernel.body for kernel in kernels(plan.steps)] if kept else []
+    writes = [load.buffer for body in bodies for load in memory(body)[1]]
+    stores = [stmt for body in bodies for stmt in walk(body) if isinstance(stmt, Store)]
+    for buffer in kept:
+        own = [stmt.value for stmt in stores if stmt.target.buffer == buffer]
+        said = {None if source is None else found.get(source) for source in map(source_of, own)}
+        if len(own) == writes.count(buffer) and len(said) == 1 and (whole := said.pop()) is not None:
+            found[buffer] = whole
+    return found
 
 
 def axis_knowledge(axis: Axis, here: Knowledge) -> Knowledge:

@@ -38,15 +38,16 @@ def _missing(plan: Plan) -> Iterator[Compare]:
     for found in computed(plan):
         for node in found.tree.nodes():
             whole = node is found.tree and found.most is not None
-            if not node.fits or (whole and not _below(node.ends, found.most)):
+            if not node.fits or (whole and not _below(node.ends, found)):
                 yield _bound(node, found, found.most if whole else None)
 
 
-def _below(ends: Range, most: int | None) -> bool:
+def _below(ends: Range, found: Computed) -> bool:
     """Whether what is passed on as an `int` is one, and a loop has no more turns than are of use."""
-    if most is None:
+    if found.most is None:
         return True
-    return ends[1] is not None and ends[1] <= most and (most > LARGEST_INT or Width.INT.holds(ends))
+    as_int = found.most <= LARGEST_INT and not found.turns
+    return ends[1] is not None and ends[1] <= found.most and (not as_int or Width.INT.holds(ends))
 
 
 def _bound(node: Typed, found: Computed, most: int | None) -> Compare:

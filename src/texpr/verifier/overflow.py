@@ -23,7 +23,8 @@ from texpr.affine.expr import Expr, FloorDiv, Min, Sym, Xor, expr, maximum, mini
 from texpr.affine.typed import Typed, joined
 from texpr.ir.arithmetic import Around, Computed, Datum, Named, Test, Turn, computed
 from texpr.ir.kernel import HostStep, Plan, kernels
-from texpr.ir.program import Compare, InRange
+from texpr.ir.knowledge import promised
+from texpr.ir.program import Compare
 from texpr.ir.proof import Obligation, Verdict
 from texpr.ir.types import Kind
 from texpr.ir.value import Index, Op, Value, conjuncts
@@ -60,7 +61,7 @@ def _obligation(kernel: str, group: list[Computed], places: _Places) -> Obligati
         for node in each.tree.nodes():
             count += 1
             try:
-                ways.add(here.shown(node, each.most if node is each.tree else None))
+                ways.add(here.shown(node, each.most if node is each.tree else None, each.turns))
             except _Open as why:
                 return Obligation(kernel, "no overflow", about, why.verdict, str(why), each.span)
     how = f"{count} integers, by {', '.join(sorted(ways))}"
@@ -85,6 +86,7 @@ class _Places:
     def __init__(self, plan: Plan):
         self.plan = plan
         self.numbers = frozenset(_numbers(plan.steps))
+        self.ranges = promised(plan)
         self.found: dict[tuple[tuple[Around, ...], bool], _Known] = {}
 
     def at(self, computed: Computed) -> _Here:
@@ -121,12 +123,12 @@ class _Places:
         return _Known(spans, tuple(bounds), tuple(given))
 
     def _promised(self, datum: Datum, spans: Spans, given: list[Formula]) -> None:
-        """What is promised of each element of an array that nothing writes."""
-        for promise in self.plan.assumes:
-            if isinstance(promise, InRange) and promise.buffer == datum.source and promise.buffer.role == "input":
-                spans.narrow([expr(datum.sym) - promise.lo, promise.hi - 1 - datum.sym])
-                given += [Ge(expr(datum.sym) - promise.lo), Ge(promise.hi - 1 - datum.sym)]
-                spans.learn(datum.sym, spans.ends[datum.sym], spans.top_of(promise.hi - 1))
+        """What is promised of each element of an array that nothing writes, or in which only such elements are kept."""
+        if datum.source is not None and (promise := self.ranges.get(datum.source)) is not None:
+            lo, hi = promise
+            spans.narrow([expr(datum.sym) - lo, hi - 1 - datum.sym])
+            given += [Ge(expr(datum.sym) - lo), Ge(hi - 1 - datum.sym)]
+            spans.learn(datum.sym, spans.ends[datum.sym], spans.top_of(hi - 1))
 
 
 class _Known(Record, eq=False, dict=True):
@@ -153,11 +155,14 @@ class _Here(Record, eq=False):
     known: _Known
     targets: tuple[tuple[Expr, Expr], ...]
 
-    def shown(self, node: Typed, most: int | None) -> str:
-        """By which of the ways a node fits its width. Raises `_Open`."""
+    def shown(self, node: Typed, most: int | None, turns: bool = False) -> str:
+        """By which of the ways a node fits its width, or that of an `int` that it is passed on as. Raises `_Open`.
+
+        `turns`: it is not, but says how often a loop turns, whose variable it is compared with.
+        """
         self._meaning(node)
         highest = node.width.most if most is None else min(node.width.most, most)
-        lowest = -(1 << (Width.INT if most is not None and most <= LARGEST_INT else node.width).value)
+        lowest = -(1 << (Width.INT if most is not None and most <= LARGEST_INT and not turns else node.width).value)
         if node.op == "product":  # of extents, all greater than 0
             lowest = -inf
         if node.op in ("/", "%", "^"):
@@ -181,7 +186,7 @@ class _Here(Record, eq=False):
             if lowest <= ends[0] and ends[1] <= highest:
                 return "bounds on sizes"
         if self._signs(node.value):
-            return self.shown(node, most)
+            return self.shown(node, most, turns)
         told = f"{node.value} fits {highest.bit_length()} bits"
         under = [] if isinstance(lowest, float) else [Ge(lowest - 1 - node.value)]
         self._none(disj((Ge(node.value - highest - 1), *under)), told)

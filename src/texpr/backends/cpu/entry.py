@@ -195,7 +195,7 @@ def _step(step: HostStep, plan: Plan, scope: Scope) -> Iterator[str]:
 
 
 def _host_loop(loop: HostLoop, plan: Plan, scope: Scope) -> Iterator[str]:
-    extent = typed(loop.extent, scope.here).narrowed_to(Width.INT)  # which a bound on sizes has made sure of
+    extent = typed(loop.extent, scope.here)  # at most an `int`, which a bound on sizes has made sure of, or far below 0
     inner, variable = scope.inner().known_as(loop.sym, host_loop(loop.sym, loop.extent, scope.here))
     end = integer_text(extent, scope).at(Binds.SHIFT)
     yield f"for (int {variable.text} = 0; {variable.text} < {end}; ++{variable.text}) {{"
