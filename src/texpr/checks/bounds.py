@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from texpr.affine.expr import ZERO, Expr, FloorDiv, children, expr
-from texpr.checks.offers import fixed, promised, where
+from texpr.checks.offers import fixed, promised, where, wider
 from texpr.checks.subject import Subject, Witness, hidden_text, place, text, value_at, written
 from texpr.ir import program as ir
 from texpr.ir.program import InRange
@@ -96,6 +96,7 @@ def _out_of_bounds(subject: Subject, access: Access, position: int, witness: Wit
 def _offers(subject: Subject, access: Access, witness: Witness | None = None) -> Iterator[Offer]:
     """Promises with which an index may be in bounds: that sizes are not 0, as in a witness, and that divisors divide."""
     function = subject.function
+    yield from wider(function, {each.source.buffer for each in access.hidden if each.source is not None})
     named = [value for pair in zip(access.load.index, access.buffer.shape, strict=True) for value in pair]
     named += [loop.extent for loop in access.instance.loops]
     sizes = [size for size in function.sizes if any(size in value.syms() for value in named)]

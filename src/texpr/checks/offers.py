@@ -6,13 +6,17 @@ rule no longer finds the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 
 from texpr.affine.expr import Expr, Sym, expr
-from texpr.ir.program import Assume, Compare, Function, Par, Seq, Stmt, blocks
+from texpr.ir import program
+from texpr.ir.program import Assume, Compare, Function, Par, Seq, Stmt, blocks, walk
 from texpr.ir.promises import assume_text
-from texpr.ir.rewrite import specialize
-from texpr.ir.value import Buffer
+from texpr.ir.rewrite import Rewriter, map_value, specialize
+from texpr.ir.types import I64
+from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
+from texpr.ir.value import walk as walk_value
 from texpr.presburger.formula import compare, holds
 from texpr.support.diagnostic import Clause, Diagnostic, Edit, Offer, Proposal
 from texpr.support.record import replace
@@ -60,6 +64,53 @@ def in_order(loop: Par, help: str) -> Iterator[Offer]:
             return Seq(s.sym, s.extent, s.body, s.reduce, s.label, s.directives, s.span)
 
         yield Offer(Proposal(help, edit), lambda given: _changed(given, loop, seq))
+
+
+def wider(function: Function, tables: Collection[Buffer]) -> Iterator[Offer]:
+    """The offers to compute in 64 bits what a comparison adds to an element of `tables`, of a type that may wrap."""
+    values = [each for stmt in walk(function.body) for value in program.values(stmt) for each in walk_value(value)]
+    lets = {stmt.sym: stmt.value for stmt in walk(function.body) if isinstance(stmt, program.Let)}
+    for test in (each for each in values if isinstance(each, Op) and each.name in COMPARED):
+        leaves = [each for each in walk_value(test) if not isinstance(each, Op)]
+        data = [each for each in leaves if not isinstance(each, Index | Literal)]
+        read = lets.get(data[0].sym) if len(data) == 1 and isinstance(data[0], Ref) else None
+        if isinstance(read, Load) and read.buffer in tables and read.dtype.bits < I64.bits and len(leaves) > 2:
+            new = Op(test.name, tuple(map(_widened, test.args)), test.dtype, test.span)
+            place = _only(read.span.text, test.span)
+            if place is not None:
+                proposal = Proposal("compute it in 64 bits, `i64(…)`: a sum wraps", Edit("i64(…)", place))
+                yield Offer(proposal, partial(_with, test, new))
+
+
+def _only(text: str, span: Span) -> Span | None:
+    """Where `text` stands in a part of a program, if it does once."""
+    if not text or span is NOWHERE or span.text.count(text) != 1:
+        return None
+    start = span.start + span.text.index(text)
+    return Span(span.source, start, start + len(text))
+
+
+COMPARED = ("lt", "le", "gt", "ge", "eq", "ne")
+"""Comparisons, of operands of one type."""
+
+
+def _widened(value: Value) -> Value:
+    """`value`, of an element of an array, numbers and indices, in 64 bits."""
+    match value:
+        case Op(name, args):
+            return Op(name, tuple(map(_widened, args)), I64, value.span)
+        case Index(number):
+            return Index(number, I64, value.span)
+        case Literal(number):
+            return Literal(number, I64)
+        case _:
+            return Cast(value, I64)
+
+
+def _with(old: Value, new: Value, given: Function) -> Function:
+    """`given` with `new` for a value."""
+    rewriter = Rewriter(value=lambda value: map_value(value, lambda each: new if each == old else None))
+    return replace(given, body=rewriter.block(given.body))
 
 
 _SIZES_FIXED = Edit("…")
