@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.lowering.tiled import MATMUL, multiplying
 from tests.schedule.laid import integers, laid, refusal, wrong
+from tests.verifier.verdicts import open_of
 
 from texpr.emulator import LOCKSTEP
 from texpr.explain.layout import layout
@@ -14,6 +15,7 @@ from texpr.ir import text
 from texpr.isa.registry import resolve
 from texpr.schedule.apply import apply_schedule
 from texpr.schedule.overrun import Holes
+from texpr.witness import proved
 
 SIZES = [(19, 20, 36), (3, 0, 4), (16, 4, 32), (5, 12, 40)]
 
@@ -138,6 +140,15 @@ def test_what_consumers_need_is_derived(step: int, via: str) -> None:
     made = laid(ROWSUM, STRIDED.format(step, via))
     assert "= 0\n" in text.print_function(made.function)
     for m, k in ((37, 36), (16, 4), (5, 8), (1, 4), (0, 4)):
+        assert wrong(made, {"A": integers(m, k) + 7}, {"M": m, "K": k}, (None, 0)) is None, (m, k)
+
+
+@pytest.mark.parametrize("fill", ["", ", fill=zero", ", fill=nan", ", fill=weak"])
+def test_a_hole_that_is_data_is_read_by_nobody_without_unguard(fill: str) -> None:
+    """Level 3: the tile holds rows of the next one there, whatever is said of fills; and readers keep their guard."""
+    made = laid(ROWSUM, STRIDED.format(3, f"tma{fill}").removesuffix("  unguard(t)"))
+    assert open_of(proved(made.function, made.plan)) == []
+    for m, k in ((37, 36), (16, 4), (5, 8), (0, 4)):
         assert wrong(made, {"A": integers(m, k) + 7}, {"M": m, "K": k}, (None, 0)) is None, (m, k)
 
 
