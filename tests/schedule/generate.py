@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from tests.schedule.fitting import Fitting
+
 from texpr.affine.expr import Expr, expr
 from texpr.ir import program as ir
 from texpr.ir.uses import loads
@@ -104,6 +106,11 @@ class Drawer:
             if self.random.random() < 0.7
         ]
         return [*found, *binds, *stages] if self.random.random() < 0.5 else [*found, *stages, *binds]
+
+    def fitting(self, state: State) -> Iterator[ir.Directive]:
+        """Directives for a path of loops by which engines copy, in rings and clusters."""
+        path = self._path(state)
+        return Fitting(self.random, self._fresh, path).directives() if path else iter(())
 
     def _dims(self) -> list[str]:
         return self.random.sample("xyz", 3)

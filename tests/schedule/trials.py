@@ -30,6 +30,12 @@ from texpr.support.diagnostic import Limitation, TexprError
 from texpr.support.record import Mutable, field, replace
 
 
+FIT = 0.75
+"""How many of the trials with engines begin with directives that fit each other; the others are drawn one by one."""
+ALIGNED_FROM = 0.3
+"""From which number on, of 0 to 1, a trial with engines has a program whose arrays engines may copy."""
+
+
 @cache
 def subjects() -> tuple[Subject, ...]:
     """The programs that are always the same."""
@@ -83,14 +89,17 @@ def draw(seed: int, target: str = "sm_90a", engines: bool = False) -> Trial:
     numbers = random.Random(seed)
     kind = numbers.random()
     subject = generated(numbers.randrange(400)) if kind < 0.25 else numbers.choice(subjects())
-    if engines and kind >= 0.5:
+    if engines and kind >= ALIGNED_FROM:
         subject = numbers.choice(aligned())
     if numbers.random() < 0.4:
         subject = subject.fixed(numbers.choice(subject.runs[-2:]))
     trial = Trial(seed, subject, target)
     drawer = Drawer(numbers, engines=engines)
     state = start(subject.function, resolve(target))
-    if numbers.random() < (0.7 if engines else 0.4) and target != "cpu":
+    if engines and numbers.random() < FIT:
+        for directive in drawer.fitting(state):
+            state = _tried(trial, state, directive)
+    elif numbers.random() < 0.4 and target != "cpu":
         for directive in drawer.tiling(state):
             state = _tried(trial, state, directive)
     for kind in drawer.phases():
