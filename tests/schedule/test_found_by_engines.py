@@ -73,3 +73,50 @@ def test_copies_of_two_parted_loops_are_no_ring(stages: int, planes: str) -> Non
     with pytest.raises(TexprError, match="is not a function of the loops around") as refused:
         laid(PLANES.replace("K", planes), PARTED.format(stages=stages))
     assert refused.value.diagnostics[0].code == "E0916"
+
+
+SUMS = """
+fn sums(x: i32[m, k] align(16)): i32[k]
+    where k % 4 == 0
+{
+    new y: i32[k]
+    par k |j| {
+        new s: i32 = 0
+        seq m |i| reduce(s) { s += x[i, j] }
+        y[j] = s
+    }
+    return y
+}"""
+RUNS = """split(j, {wide}) -> (b, t)  split(i, 2) -> (o, p)  reorder(b, o, t, p)  bind(b, grid.x)  cluster(b, {blocks})
+    stage(x, at=o, in=shared, via={via}) -> xs  bind(t, block.x)"""
+
+
+@pytest.mark.parametrize("via", ["bulk", "tma"])
+@pytest.mark.parametrize("blocks", [2, 4])
+@pytest.mark.parametrize("columns", ["k", "36"])
+@pytest.mark.parametrize("wide", [4, 32])
+def test_blocks_that_fill_up_a_cluster_copy_no_runs(wide: int, columns: str, blocks: int, via: str) -> None:
+    """Where their run would lie there is nothing of the tensor; they asked for less than no bytes, and waited for ever."""
+    text = SUMS if columns == "k" else SUMS.replace("[m, k]", "[m, 36]").replace("[k]", "[36]").replace("par k", "par 36")
+    made = laid(text.replace("where k % 4 == 0", "" if columns == "36" else "where k % 4 == 0"), RUNS.format(**locals()))
+    for k in (36,) if columns == "36" else (0, 4, 8, 36):
+        x = np.arange(3 * k, dtype=np.int32).reshape(3, k)
+        assert wrong(made, {"x": x}, {}, (None, 0)) is None, k
+
+
+@pytest.mark.parametrize("via", ["tma", "bulk"])
+def test_a_tile_of_an_engine_stays_in_shared_memory(via: str) -> None:
+    """It was a bug of the compiler, said the verifier of kernels."""
+    with pytest.raises(TexprError, match="copies between global and shared memory alone") as refused:
+        laid(TURNED, f"split(i, 4) -> (b, t)  stage(x, at=b, in=shared, via={via}) -> xs  place(xs, workspace)")
+    assert refused.value.diagnostics[0].code == "E0913"
+
+
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_a_sum_in_the_workspace_is_proved(blocks: int) -> None:
+    """Its store was taken for that of the result, and a register for one that others copy to. The proof is `tests/proofs.py`."""
+    cluster = f"cluster(b, {blocks})" if blocks > 1 else ""
+    words = f"""split(j, 4) -> (b, t)  split(i, 2) -> (o, p)  reorder(b, o, t, p)  bind(b, grid.x)  {cluster}
+        stage(x, at=o, in=shared, via=tma, fill=zero) -> xs  place(s, workspace)"""
+    made = laid(SUMS, words)
+    assert wrong(made, {"x": np.arange(60, dtype=np.int32).reshape(5, 12)}, {}, (None, 0)) is None

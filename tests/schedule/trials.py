@@ -35,6 +35,9 @@ FIT = 0.75
 ALIGNED_FROM = 0.3
 """From which number on, of 0 to 1, a trial with engines has a program whose arrays engines may copy."""
 
+REFUSED_LATE = ("unguard", "pipeline", "place", "stage", "bind", "distribute", "reorder", "split")
+"""What lowering, or the program laid out as a whole, may refuse: holes that later directives made, a ring that none fills any more."""
+
 
 @cache
 def subjects() -> tuple[Subject, ...]:
@@ -132,16 +135,16 @@ class Made(Mutable, dict=True):
 
 
 def make(trial: Trial) -> Made:
-    """The trial, lowered; where lowering refuses, with the last `place`, `stage` or `bind` dropped, and so on."""
-    function = laid_out(trial.state()).function
-    program_verify.verify_function(function)
+    """The trial, lowered; where lowering refuses, with the last of such directives dropped, and so on."""
     try:
+        function = laid_out(trial.state()).function
+        program_verify.verify_function(function)
         plan, _ = lower(function, resolve(trial.target), {})
     except (TexprError, Limitation) as problem:
         trial.unlowered.append(problem.diagnostics[0].code)
-        at = [d for d in trial.applied if d.name in ("place", "stage", "bind", "distribute", "reorder", "split")]
+        at = [d for d in trial.applied if d.name in REFUSED_LATE]
         if not at:
-            return Made(trial, function, None)
+            return Made(trial, trial.subject.function, None)
         unlowered = trial.unlowered
         kept = trial.without(at[-1:])
         trial.applied, trial.unlowered = kept.applied, unlowered

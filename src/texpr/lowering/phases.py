@@ -92,6 +92,7 @@ class Tensors(Mutable):
             reason = "copies of the tensor memory accelerator are not for what blocks of a cluster share"
             raise limitation("E0918", next(iter(steps.values())).span, reason, help="stage it by via=ld")
         for leaf, step in steps.items():
+            _require_shared(step, places)
             if step.among:
                 corner = step.at(step.seen, tuple(0 for _ in step.loops)).index
                 cluster.require_same(corner, step.among, needs.around(leaf.stmt), step.span)
@@ -287,6 +288,14 @@ class Tensors(Mutable):
     def finish(self) -> tuple[k.Stmt, ...]:
         """What one thread does after all else: what it stored has arrived."""
         return (k.WaitBulk(0),) if self.stores else ()
+
+
+def _require_shared(step: Step, places: Mapping[Buffer, Place]) -> None:
+    """Refuses a tile that the schedule placed where the engine does not copy to: E0913."""
+    place = places.get(step.tile.buffer)
+    if place is not None and place.space is not k.Space.SHARED:
+        reason = f"`{step.tile.buffer.name}` is copied by an engine, which copies between global and shared memory alone"
+        raise limitation("E0913", step.tile.buffer.span, reason, help="leave `place` out, or stage it by via=ld")
 
 
 def _last_beside(leaf: Leaf, nodes: tuple[Node, ...]) -> Leaf:

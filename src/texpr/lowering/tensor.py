@@ -160,7 +160,7 @@ class Maps(Mutable):
         Of a load that fills nothing: that the tensor has elements, and, if it saves, that what it would copy is no hole.
         """
         if step.in_runs:
-            return self.clipped(step).asked
+            return (*self.clipped(step).asked, *self._own(step))
         if step not in self._asked:
             facts = self.facts(step.leaf.stmt)
             inside = known(facts)
@@ -176,6 +176,11 @@ class Maps(Mutable):
                 raise _parted(step, found.within)
             self._asked[step] = (*empty, *found.predicates)
         return self._asked[step]
+
+    def _own(self, step: Step) -> tuple[Value, ...]:
+        """That a block has iterations. One that only fills up a cluster has no part of the tensor, and the engine does not look
+        where a run lies. What is stored is left out there as all statements are."""
+        return () if step.stores or self.cluster.runs is None else (self.cluster.runs,)
 
     def _sizes(self, step: Step) -> tuple[Expr, ...]:
         """The sizes of the tensor as the engine has it."""

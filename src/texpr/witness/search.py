@@ -141,7 +141,7 @@ class _Search(Mutable):
             every = own if let is None else [let]
         if isinstance(event.target, Load) and event.target.buffer in self.stored:
             every = [a for a in every if a.stored == event.target.buffer]
-        elif isinstance(event.target, Load) and (event.engine or event.target.buffer in reading.spaces):
+        elif isinstance(event.target, Load):  # memory of a kernel, or workspace of another shape than in the program
             every = [a for a in every if a.stored.name == event.target.buffer.name] or every
         name = event.target.buffer.name if isinstance(event.target, Load) else reading.variables[event.target.sym].name.name
         first = isinstance(event.stmt, k.Declare) and isinstance(event.value, Literal)  # perhaps of what is assigned later
@@ -389,7 +389,8 @@ class _Search(Mutable):
 
     def passed_on(self, event: Event, source: Load | Ref, anchors: Sequence[Match]) -> Moved | None:
         """`event` as a copy of what one register keeps to another one, which updates it next, or from one that did so last."""
-        place = {each: at for at, each in enumerate(self.asked.reading.events)}
+        events = self.asked.reading.events  # a match may have a narrower one: without blocks that do nothing
+        place = {self.matches[e].event if e in self.matches else e: at for at, e in enumerate(events)}
         for side, home, other in ((-1, home_of(event.target), home_of(source)), (1, home_of(source), home_of(event.target))):
             for match in (m for m in anchors if home_of(m.event.target) == home and (place[m.event] - place[event]) * side < 0):
                 loops, known = indices(match.action.spot), set(event.site.dims)
