@@ -120,3 +120,69 @@ def test_a_sum_in_the_workspace_is_proved(blocks: int) -> None:
         stage(x, at=o, in=shared, via=tma, fill=zero) -> xs  place(s, workspace)"""
     made = laid(SUMS, words)
     assert wrong(made, {"x": np.arange(60, dtype=np.int32).reshape(5, 12)}, {}, (None, 0)) is None
+
+
+@pytest.mark.parametrize("columns", ["m", "4"])
+@pytest.mark.parametrize("blocks", [2, 4])
+def test_blocks_that_fill_up_a_cluster_load_nothing_that_others_store(blocks: int, columns: str) -> None:
+    """Their boxes were outside of the rows, which is inside of the next ones where the tensor was taken for one row."""
+    text = f"""
+    fn rows(inout a: i32[n, {columns}] align(16)){"where m % 4 == 0" if columns == "m" else ""} {{
+        par n |i| {{ par {columns} |j| {{ a[i, j] = a[i, j] * 2 + i32(j) }} }}
+    }}"""
+    words = f"""split(i, 1) -> (b, t)  split(j, 4) -> (c, u)  reorder(b, c, t, u)  bind(b, grid.y)  bind(c, grid.z)
+        cluster(c, {blocks})  stage(a, at=c, in=shared, via=tma) -> tile"""
+    for m in (4, 12) if columns == "m" else (int(columns),):
+        a = np.arange(4 * m, dtype=np.int32).reshape(4, m)
+        assert wrong(laid(text, words), {"a": a}, {}, (None, 0)) is None
+
+
+UNUSED = """
+fn unused(x: i32[40], q: i32[8] align(16)): i32[40] {
+    new p: i32[40]
+    par 40 |i| {
+        new v: i32 = 1
+        seq 6 |e| reduce(v) { v min= USE }
+        p[i] = x[i] + v
+    }
+    return p
+}"""
+
+
+@pytest.mark.parametrize("use", ["select(i >= 40, q[e], i)", "select(e >= 6, q[e], i)", "q[e]"])
+@pytest.mark.parametrize("factor", [1, 2, 4])
+@pytest.mark.parametrize("via", ["tma, fill=zero", "bulk", "tma"])
+def test_a_copy_that_nobody_uses_has_phases_all_the_same(via: str, factor: int, use: str) -> None:
+    """One thread began its next phase before all had seen the last one, for which some then waited for ever."""
+    words = f"split(i, 64) -> (b, t)  split(e, {factor}) -> (o, f)  reorder(b, o, t, f)  stage(q, at=o, in=shared, via={via}) -> qs"
+    if factor < 4:
+        with pytest.raises(TexprError, match="16"):
+            laid(UNUSED.replace("USE", use), words)
+        return
+    made = laid(UNUSED.replace("USE", use), words)
+    assert wrong(made, {"x": np.arange(40, dtype=np.int32), "q": np.arange(-3, 5, dtype=np.int32)}, {}) is None
+
+
+FLAT = """
+fn flat(x: i32[n, m] align(16)): i32[m, n]
+    where m % 4 == 0, n % 4 == 0
+{
+    new y: i32[m, n]
+    par n |i| { par m |j| { y[j, i] = x[i, j] } }
+    return y
+}"""
+
+
+@pytest.mark.parametrize("via", ["ld", "cp_async", "tma"])
+@pytest.mark.parametrize("columns", [4, 6, 8])
+def test_arrays_of_two_arms_need_no_order(columns: int, via: str) -> None:
+    """They share bytes, and one pass runs one arm: between the two there was no place for a wait."""
+    words = f"""split(i, 8) -> (b, t)  split(b, 8) -> (g, o)  split(j, {columns}) -> (c, u)  reorder(g, c, o, t, u)
+        stage(x, at=o, in=shared, via={via}) -> xs  partition(c)"""
+    if via == "tma" and columns == 6:
+        with pytest.raises(TexprError, match="E0916"):
+            laid(FLAT, words)
+        return
+    for n, m in ((0, 4), (4, 12), (64, 8), (68, 12)):
+        x = np.arange(n * m, dtype=np.int32).reshape(n, m)
+        assert wrong(laid(FLAT, words), {"x": x}, {}, (None, 0, 1)) is None

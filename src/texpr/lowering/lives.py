@@ -132,9 +132,10 @@ class Lives(Mutable, dict=True):
                             yield Turn(source.leaf, sink.leaf, carrier, _covered(source, sink, carrier))
 
     def _carriers(self, source: End, sink: End) -> Iterator[ir.Seq | None]:
-        if source.order < sink.order:
+        first, second = self.around[source.leaf], self.around[sink.leaf]
+        if source.order < sink.order and not first.excludes(second):
             yield None
-        loops = zip(self.around[source.leaf].loops, self.around[sink.leaf].loops, strict=False)
+        loops = zip(first.loops, second.loops, strict=False)
         yield from (a for a, b in loops if a is b)
 
     @property

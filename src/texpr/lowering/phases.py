@@ -97,7 +97,8 @@ class Tensors(Mutable):
                 corner = step.at(step.seen, tuple(0 for _ in step.loops)).index
                 cluster.require_same(corner, step.among, needs.around(leaf.stmt), step.span)
                 cluster.require_alike(around(nodes, leaf), f"copy `{step.tensor.buffer.name}`", step.span)
-        maps = Maps(places, names, needs.around, needs.model.params, cluster)
+        stored = {step.tensor.buffer for step in steps.values() if step.stores}
+        maps = Maps(places, names, needs.around, needs.model.params, cluster, stored)
         return cls(steps, maps, k.Level.WARP if threads <= WARP else k.Level.BLOCK, needs.model.given)
 
     @property
@@ -124,7 +125,7 @@ class Tensors(Mutable):
             sinks = [m.sink for m in mine if m.carrier is None]
             later = [m for m in mine if not sinks and m.carrier is not None and m.covered.kind == "RAW"]
             level = k.Level.CLUSTER if leaf in self.shared else self.team
-            if loops and sinks:
+            if loops and not later:  # where nobody uses what came, all wait for it behind the last step of its list
                 inside = frozenset(leaves(loops[-1].body))
                 waited = next((sink for sink in sinks if sink in inside), None) or _last_beside(leaf, nodes)
                 carrier = loops[-1].stmt

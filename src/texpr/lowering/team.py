@@ -208,21 +208,29 @@ def thread_of(nest: Nest, loops: tuple[ir.Loop, ...]) -> Expr:
 
 
 class Around(Record):
-    """Where a step lies: in which loops of the team, outermost first, and in which list."""
+    """Where a step lies: in which loops of the team, outermost first, in which list, and in which arms of which branches."""
 
     loops: tuple[ir.Seq, ...]
     list: int
+    arms: tuple[tuple[ir.If, bool], ...] = ()
+
+    def excludes(self, other: Around) -> bool:
+        """Whether the two lie in different arms of a branch, of which one pass runs one."""
+        return any((stmt, not arm) in other.arms for stmt, arm in self.arms)
 
 
-def surroundings(nodes: tuple[Node, ...], loops: tuple[ir.Seq, ...] = ()) -> dict[Leaf, Around]:
+def surroundings(
+    nodes: tuple[Node, ...], loops: tuple[ir.Seq, ...] = (), arms: tuple[tuple[ir.If, bool], ...] = ()
+) -> dict[Leaf, Around]:
     """For each leaf the team's loops around it, outermost first, and the list it is a step of."""
     found: dict[Leaf, Around] = {}
     for node in nodes:
         match node:
             case Leaf():
-                found[node] = Around(loops, id(nodes))
+                found[node] = Around(loops, id(nodes), arms)
             case Loop(stmt, body):
-                found |= surroundings(body, (*loops, stmt))
-            case Branch():
-                found |= surroundings(node.then, loops) | surroundings(node.orelse, loops)
+                found |= surroundings(body, (*loops, stmt), arms)
+            case Branch(stmt):
+                found |= surroundings(node.then, loops, (*arms, (stmt, True)))
+                found |= surroundings(node.orelse, loops, (*arms, (stmt, False)))
     return found

@@ -76,13 +76,17 @@ def _dims(
 
 
 class Maps(Mutable):
-    """The maps of a kernel, made as copies ask for them. `facts`: what is not negative where a copy begins; `sizes`: of all."""
+    """The maps of a kernel, made as copies ask for them. `facts`: what is not negative where a copy begins; `sizes`: of all.
+
+    `stored`: the tensors that copies of the kernel store.
+    """
 
     places: Mapping[Buffer, Place]
     names: Names
     facts: Callable[[ir.Stmt], tuple[Expr, ...]]
     sizes: Collection[Sym] = ()
     cluster: Cluster = field(default_factory=Cluster)
+    stored: Collection[Buffer] = ()
     found: list[k.TensorMap] = field(default_factory=list[k.TensorMap])
     _planned: dict[Step, Planned] = field(default_factory=dict[Step, Planned])
     _clipped: dict[Step, Clipped] = field(default_factory=dict[Step, Clipped])
@@ -174,13 +178,18 @@ class Maps(Mutable):
             found = self._holes(step, facts) if exact or step.saves else Asked(())
             if found.within is not None and exact:
                 raise _parted(step, found.within)
-            self._asked[step] = (*empty, *found.predicates)
+            self._asked[step] = (*empty, *found.predicates, *self._own(step))
         return self._asked[step]
 
     def _own(self, step: Step) -> tuple[Value, ...]:
-        """That a block has iterations. One that only fills up a cluster has no part of the tensor, and the engine does not look
-        where a run lies. What is stored is left out there as all statements are."""
-        return () if step.stores or self.cluster.runs is None else (self.cluster.runs,)
+        """That a block has iterations, where that is to be asked: for copies of runs, and of what others store meanwhile.
+
+        One that only fills up a cluster has no part of the tensor: its boxes lie outside, or are what another block has, and where
+        a run lies the engine does not look. What is stored is left out there as all statements are.
+        """
+        if step.stores or self.cluster.runs is None or not (step.in_runs or step.tensor.buffer in self.stored):
+            return ()
+        return (self.cluster.runs,)
 
     def _sizes(self, step: Step) -> tuple[Expr, ...]:
         """The sizes of the tensor as the engine has it."""
