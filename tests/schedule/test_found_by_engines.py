@@ -186,3 +186,23 @@ def test_arrays_of_two_arms_need_no_order(columns: int, via: str) -> None:
     for n, m in ((0, 4), (4, 12), (64, 8), (68, 12)):
         x = np.arange(n * m, dtype=np.int32).reshape(n, m)
         assert wrong(laid(FLAT, words), {"x": x}, {}, (None, 0, 1)) is None
+
+
+ROWS = """
+fn rows(inout a: i32[n, m] align(16), g: i32[m] align(16))
+    where m % 4 == 0
+{
+    par n |i| { seq 6 |q| { par m |j| { a[i, j] = a[i, j] * 2 + g[j] + i32(q) } } }
+}"""
+
+
+@pytest.mark.parametrize("level", ["warp", "block.x", "lane"])
+@pytest.mark.parametrize("via", ["tma", "bulk"])
+@pytest.mark.parametrize("stages", [2, 3, 4])
+def test_a_use_in_a_loop_of_all_threads_waits_under_its_test(stages: int, via: str, level: str) -> None:
+    """Mapping makes the test around such a loop anew, which was then taken for one around what is inside of it."""
+    words = f"""split(i, 2) -> (b, t)  split(j, 32) -> (c, u)  split(q, 2) -> (o, s)
+        reorder(b, c, o, t, u, s)  stage(g, at=o, in=shared, via={via}) -> gs  pipeline(o, stages={stages})  bind(u, {level})"""
+    made = laid(ROWS, words)
+    arrays = {"a": np.arange(24, dtype=np.int32).reshape(3, 8), "g": np.arange(-4, 4, dtype=np.int32)}
+    assert wrong(made, arrays, {}, (None, 0, 1)) is None

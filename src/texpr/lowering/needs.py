@@ -79,15 +79,18 @@ class Needs(Mutable):
     def around(self, par: ir.Stmt) -> tuple[Expr, ...]:
         """What is not negative where `par` begins: nothing of its loops, nor what is tested inside of them."""
         within, path = self._path(par)
+        # mapping makes loops and tests anew around those that it runs in order: their indices and conditions stay
+        loops = {s.sym for s in within if isinstance(s, ir.Par | ir.Seq)}
+        tests = {id(s.condition) for s in within if isinstance(s, ir.If)}
         facts = [*self.model.given]
         for ancestor in path:
             match ancestor:
-                case ir.Par() | ir.Seq() if ancestor not in within:
+                case ir.Par() | ir.Seq() if ancestor.sym not in loops:
                     facts += in_loop(ancestor.sym, ancestor.extent)
-                case Side() if ancestor.stmt not in within:
+                case Side() if id(ancestor.stmt.condition) not in tests:
                     facts += unfloored(facts_of([condition(ancestor.stmt.condition, holds=ancestor.taken).formula]))
                 case _:
-                    pass
+                    break  # what is inside of `par`, and all that follows
         return tuple(facts)
 
     def running(self, nest: Nest, nodes: tuple[Node, ...]) -> frozenset[ir.Seq]:
