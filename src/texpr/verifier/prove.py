@@ -174,6 +174,7 @@ class _Prover(Mutable):
             self.sums.take(tagged, self.matches)
             for told, question, args in self.sums.questions(tagged):
                 self.ask(told, question, *args)
+            self.matches |= self.sums.narrowed()
             parted += self.sums.touched()
         except Wrong as why:
             self.say(Told("", "a sum in parts", "", "", NOWHERE), Verdict.REFUSED, str(why))

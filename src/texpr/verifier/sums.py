@@ -93,7 +93,8 @@ Holding: TypeAlias = tuple[tuple[Formula, ...], tuple[Share, ...]]
 class Sums(Mutable):
     """The parts of a plan, as its tags say, and what is made of them.
 
-    `made`: finals as all turns of the loops that they sum up.
+    `made`: finals as all turns of the loops that they sum up. `spare`: of leaves that all threads do alike, each for itself, what
+    holds of those whose sums are taken.
     """
 
     flow: Flow
@@ -105,6 +106,7 @@ class Sums(Mutable):
     found: dict[object, Holding] = field(default_factory=dict["object", "Holding"])
     doubts: list[Doubt] = field(default_factory=list["Doubt"])
     made: list[Match] = field(default_factory=list[Match])
+    spare: dict[Event, tuple[Formula, ...]] = field(default_factory=dict[Event, "tuple[Formula, ...]"])
 
     def take(self, tagged: Mapping[Event, Tag | None], matches: Mapping[Event, Match]) -> None:
         """Takes what tags say of parts. Raises Wrong where it cannot be so."""
@@ -254,11 +256,30 @@ class Sums(Mutable):
             into = [e for e, found in ways.items() if any(leaf in share.pile for share, _ in found)]
             if not into or (into[0] in stores and len(into) > 1):
                 raise Wrong(f"what {home_of(leaf.target).name} takes is lost")
+            self.spare[leaf] = self.taking(leaf, ways)
             finals = dict.fromkeys(f.event for f in self.made if any(f.action is m.action for m in matches))
             for event in into if into[0] in stores else finals:
                 self.doubts += self.exactly(leaf, event, [way for share, way in ways[event] if leaf in share.pile])
         for event, what, facts in dict.fromkeys(self.doubts):
             yield Told.of(event, what, "for all sizes"), witness, (facts, self.flow.premises)
+
+    def taking(self, leaf: Event, ways: Mapping[Event, Sequence[tuple[Share, Formula]]]) -> tuple[Formula, ...]:
+        """What must hold of a thread for anyone to take what it sums by `leaf` in a register: of one that all threads do alike."""
+        launch, threads = leaf.site.launch, {*leaf.site.launch.threads}
+        taken = [(e, share) for e, found in ways.items() for share, _ in found if leaf in share.pile]
+        own = all(e.site.launch is launch and s.thread is launch.thread and s.lanes == {0} and not s.own for e, s in taken)
+        alike = all(e.syms().isdisjoint(threads) for m in self.leaves[leaf] for e in m.indices.values())
+        if not own or not alike or self.flow.space(home_of(leaf.target)) is not Space.LOCAL:
+            return ()
+        asked = [{f for f in flat(e.site.where) if syms(f) and syms(f) <= threads} for e, _ in taken]
+        return tuple(f for f in dict.fromkeys(flat(taken[0][0].site.where)) if all(f in each for each in asked))
+
+    def narrowed(self) -> Iterator[tuple[Event, Match]]:
+        """The leaves of threads whose sums are taken: what others sum is nobody's."""
+        for leaf, facts in self.spare.items():
+            for match in self.leaves[leaf] if facts else ():
+                site = match.event.site
+                yield leaf, replace(match, event=replace(match.event, site=replace(site, domain=(*site.domain, *facts))))
 
     def way(self, share: Share, event: Event) -> Formula:
         """When the place that a leaf updates is in a share of what `event` makes. Raises Wrong."""
@@ -298,7 +319,10 @@ class Sums(Mutable):
         shape = leaf.target.buffer.shape if isinstance(leaf.target, Load) else ()
         both = [rename(f, sides.a) for f in leaf.site.where if not syms(f) & rest]
         both += [between(0, s, n) for s, n in zip(ELEMENTS, shape, strict=False)]
-        yield event, "no update is lost", (*both, *here, alike, negate(ways))
+        spare = [rename(f, sides.a) for f in self.spare[leaf]]
+        if spare:
+            yield event, "no update of a spare thread", (*both, *here, ways, negate(conj(spare)))
+        yield event, "no update is lost", (*both, *spare, *here, alike, negate(ways))
         yield event, "no update of another element", (*both, *here, ways, negate(alike))
         for one, two in combinations(each, 2) if self.leaves[leaf][0].action.update not in EXACTLY_ONCE_FREE else ():
             yield event, "no update is taken twice", (*here, one, two)
