@@ -70,9 +70,15 @@ def test_a_parted_loop_copies_what_the_next_loop_uses(stages: int, planes: int) 
 @pytest.mark.parametrize("stages", [2, 3, 4])
 def test_copies_of_two_parted_loops_are_no_ring(stages: int, planes: str) -> None:
     """What the second loop uses first was copied by the first one, what it uses later by itself."""
-    with pytest.raises(TexprError, match="is not a function of the loops around") as refused:
-        laid(PLANES.replace("K", planes), PARTED.format(stages=stages))
+    text, words = PLANES.replace("K", planes), PARTED.format(stages=stages)
+    why = "loops over `o` and `o_1` copy it in turn, and one uses what another" if planes != "K" else "is not the number of its slot"
+    with pytest.raises(TexprError, match=why) as refused:
+        laid(text, words)
     assert refused.value.diagnostics[0].code == "E0916"
+    assert refused.value.diagnostics[0].help == "stage it by via=cp_async"
+    made = laid(text, words.replace("tma", "cp_async"))
+    for count in (1, 2, 9) if planes == "K" else (int(planes),):
+        assert wrong(made, {"x": np.arange(count * 96, dtype=np.int32).reshape(count, 8, 12)}, {}, (None, 0)) is None
 
 
 SUMS = """
@@ -206,3 +212,20 @@ def test_a_use_in_a_loop_of_all_threads_waits_under_its_test(stages: int, via: s
     made = laid(ROWS, words)
     arrays = {"a": np.arange(24, dtype=np.int32).reshape(3, 8), "g": np.arange(-4, 4, dtype=np.int32)}
     assert wrong(made, arrays, {}, (None, 0, 1)) is None
+
+
+@pytest.mark.parametrize(("columns", "via", "fits"), [(4, "tma", False), (4, "bulk", True), (32, "tma", True), (64, "bulk", True)])
+def test_tiles_of_a_distributed_loop_begin_as_the_engine_needs_it(columns: int, via: str, fits: bool) -> None:
+    """Each of its iterations has a tile then, one behind the other in memory."""
+    text = f"""
+    fn rows(inout a: i32[4, {columns}] align(16), g: i32[{columns}] align(16)) {{
+        par 4 |i| {{ seq 2 |t| {{ par {columns} |j| {{ a[i, j] = a[i, j] * 2 + g[j] + i32(t) }} }} }}
+    }}"""
+    words = f"split(t, 1) -> (o, s)  stage(g, at=o, in=shared, via={via}) -> gs  distribute(o)"
+    if not fits:
+        with pytest.raises(TexprError, match="tiles of `gs` need not begin at multiples of 128 bytes") as refused:
+            laid(text, words)
+        assert refused.value.diagnostics[0].code == "E0916"
+        words = words.replace(via, "ld")
+    arrays = {"a": np.arange(4 * columns, dtype=np.int32).reshape(4, columns), "g": np.arange(columns, dtype=np.int32)}
+    assert wrong(laid(text, words), arrays, {}, (None, 0)) is None

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
 from texpr.affine.expr import ZERO, Expr, expr
+from texpr.affine.facts import Known
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.types import U64
@@ -36,6 +37,7 @@ from texpr.relation.facts import known
 from texpr.schedule.marks import TENSOR, mark
 from texpr.support.diagnostic import limitation
 from texpr.support.record import Mutable, Record, field, replace
+from texpr.tma.swizzle import CHUNK
 
 
 class _Group(Record, eq=False):
@@ -92,7 +94,7 @@ class Tensors(Mutable):
             reason = "copies of the tensor memory accelerator are not for what blocks of a cluster share"
             raise limitation("E0918", next(iter(steps.values())).span, reason, help="stage it by via=ld")
         for leaf, step in steps.items():
-            _require_shared(step, places)
+            _require_shared(step, places, known(needs.around(leaf.stmt)))
             if step.among:
                 corner = step.at(step.seen, tuple(0 for _ in step.loops)).index
                 cluster.require_same(corner, step.among, needs.around(leaf.stmt), step.span)
@@ -188,14 +190,23 @@ class Tensors(Mutable):
         mine = [m for m in meetings if m.source in leaves_of and m.sink not in leaves_of and m.carrier is not None]
         uses = [m for m in mine if m.covered.kind == "RAW"]
         body = next(steps for steps in lists(nodes) if steps.loop is not None and steps.loop.sym == own.sym)
-        numbers = {id(steps.nodes): steps.number for steps in lists(nodes)}
+        numbers, why = {id(steps.nodes): steps.number for steps in lists(nodes)}, self._unfilled(group.members[0], nodes)
         latest = {m: own.latest(group.members[0], m.distance) for m in mine if m in uses}
         for distance in sorted(set(latest.values())):
             turn = expr(own.sym) - distance
             sinks = frozenset(m.sink for m, d in latest.items() if d == distance)
             covers = tuple(dict.fromkeys(m.covered for m, d in latest.items() if d == distance))
-            for list, gap in reached(group.members[0], body.nodes, sinks, partial(self._was_filled, own, turn)):
+            for list, gap in reached(group.members[0], body.nodes, sinks, partial(self._was_filled, own, turn), why):
                 self._wait_at((numbers[id(list)], gap), group, own.phase.at(own.sym, turn), covers)
+
+    def _unfilled(self, step: Step, nodes: tuple[Node, ...]) -> str:
+        """Why a turn may use what was not copied in its loop."""
+        alike = [leaf for leaf, other in self.loads.items() if other.tile.buffer is step.tile.buffer]
+        loops = ([node.stmt.sym.base for node in around(nodes, leaf) if isinstance(node, Loop)] for leaf in alike)
+        found = [f"`{name}`" for name in dict.fromkeys(inner[-1] for inner in loops if inner)]
+        if len(found) < 2:
+            return "it is used where it may not have been copied before"
+        return f"loops over {' and '.join(found)} copy it in turn, and one uses what another one copied"
 
     def _was_filled(self, own: Ring, turn: Expr, node: Node) -> bool:
         return own.was_filled(turn, known(self.maps.facts(node.stmt)))
@@ -291,12 +302,18 @@ class Tensors(Mutable):
         return (k.WaitBulk(0),) if self.stores else ()
 
 
-def _require_shared(step: Step, places: Mapping[Buffer, Place]) -> None:
-    """Refuses a tile that the schedule placed where the engine does not copy to: E0913."""
-    place = places.get(step.tile.buffer)
-    if place is not None and place.space is not k.Space.SHARED:
-        reason = f"`{step.tile.buffer.name}` is copied by an engine, which copies between global and shared memory alone"
-        raise limitation("E0913", step.tile.buffer.span, reason, help="leave `place` out, or stage it by via=ld")
+def _require_shared(step: Step, places: Mapping[Buffer, Place], here: Known) -> None:
+    """Refuses tiles that other directives moved to where the engine does not copy: E0913, or E0916 where they do not begin so."""
+    tile = step.at(step.tile, tuple(0 for _ in step.loops))
+    place = places.get(tile.buffer)
+    if place is None or place.space is not k.Space.SHARED:
+        reason = f"`{tile.buffer.name}` is copied by an engine, which copies between global and shared memory alone"
+        raise limitation("E0913", step.span, reason, help="stage it by via=ld, or leave it in shared memory")
+    begin = k.offset(Load(place.buffer, place.index(tile.index))) * place.buffer.dtype.bytes
+    align = CHUNK if step.in_runs else step.align
+    if not here.multiple(begin, align):
+        reason = f"tiles of `{tile.buffer.name}` need not begin at multiples of {align} bytes: {begin} bytes"
+        raise limitation("E0916", step.span, reason, help="stage it by via=ld, or at a loop that is left whole")
 
 
 def _last_beside(leaf: Leaf, nodes: tuple[Node, ...]) -> Leaf:

@@ -150,11 +150,11 @@ def holding(branch: Branch, leaf: Leaf, said: Collection[Sym]) -> Iterator[Expr 
 
 
 def reached(
-    step: Step, here: tuple[Node, ...], sinks: frozenset[Leaf], is_filled: Callable[[Node], bool]
+    step: Step, here: tuple[Node, ...], sinks: frozenset[Leaf], is_filled: Callable[[Node], bool], why: str
 ) -> Iterator[tuple[tuple[Node, ...], int]]:
     """The lists at or below `here`, and gaps in them, that come before `sinks` and where what these use was surely copied.
 
-    Refuses sinks that may run in turns for which there was no copy.
+    Refuses sinks that may run in turns for which there was no copy: `why` they may.
     """
     found = [at for at, node in enumerate(here) if not sinks.isdisjoint(leaves((node,)))]
     if found and is_filled(here[found[0]]):
@@ -163,12 +163,12 @@ def reached(
     for node in (here[at] for at in found):
         match node:
             case Leaf():
-                raise uncounted(step, "it is used where it may not have been copied before")
+                raise uncounted(step, why)
             case Loop(_, body):
-                yield from reached(step, body, sinks, is_filled)
+                yield from reached(step, body, sinks, is_filled, why)
             case Branch():
-                yield from reached(step, node.then, sinks, is_filled)
-                yield from reached(step, node.orelse, sinks, is_filled)
+                yield from reached(step, node.then, sinks, is_filled, why)
+                yield from reached(step, node.orelse, sinks, is_filled, why)
 
 
 def _narrowed(bound: Expr, turn: Expr, first: Expr, end: Expr, inside: Known) -> tuple[Expr, Expr] | None:
