@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+from tests.trapping import TRAPPING
+
 from texpr.toolchain import HostCompiler, find_host, this_machine
 from texpr.toolchain.host import BASELINE, FLAGS
 
@@ -31,7 +33,7 @@ def _march() -> tuple[str, ...]:
 
 
 def build(
-    folder: Path, sources: Mapping[str, str], *, flags: Sequence[str] = ("-fopenmp-simd",), warn: bool = True
+    folder: Path, sources: Mapping[str, str], *, flags: Sequence[str] = ("-fopenmp-simd", *TRAPPING), warn: bool = True
 ) -> tuple[Path, str]:
     """A shared library of the `.cpp` and `.c` among `sources`, the rest being headers; and what the compiler said."""
     folder.mkdir(exist_ok=True)

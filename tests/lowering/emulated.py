@@ -13,10 +13,12 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 from tests.emulator.tensors import encoded, registered
+from tests.trapping import TRAPPING
 
 from texpr.affine.expr import Sym
 from texpr.backends.cuda.headers import headers
 from texpr.backends.cuda.printer import print_kernels
+from texpr.emulator.compile import COMPILER
 from texpr.emulator.harness import Emulated, build
 from texpr.emulator.report import Report
 from texpr.interp.arguments import bind, shape_of
@@ -42,7 +44,7 @@ def kernels_of(plan: k.Plan) -> str:
 
 @cache
 def module(text: str) -> Emulated:
-    return build(text, headers(), WORK)
+    return build(text, headers(), WORK, (*COMPILER, *TRAPPING))
 
 
 class Run(Mutable, dict=True):

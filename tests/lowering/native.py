@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.trapping import TRAPPING
 
 from texpr.backends.c.names import identifier
 from texpr.backends.cpu import headers, print_cpu
@@ -25,7 +26,7 @@ def library(plans: Sequence[Plan]) -> ctypes.CDLL:
     """One library with every plan."""
     text = "\n".join(print_cpu(plan) for plan in plans)
     tools = Toolchain(this_machine())
-    return ctypes.CDLL(str(tools.loadable("plans", {"plans.cpp": text}, headers(), flags=("-O1",), openmp=True)))
+    return ctypes.CDLL(str(tools.loadable("plans", {"plans.cpp": text}, headers(), flags=("-O1", *TRAPPING), openmp=True)))
 
 
 def call(
