@@ -97,7 +97,9 @@ class Fitting(Mutable):
         return [frozenset(load.index[-1].syms()) for load in self._accesses() if load.index]
 
     def _copies(self, blocks: Sequence[str], clustered: str | None, filled: bool) -> Iterator[ir.Directive]:
-        written = {target.buffer for stmt in ir.walk(self.path[-1].body) if isinstance(stmt, ir.Bind) for target in stmt.targets}
+        written = {
+            target.buffer for stmt in ir.walk(self.path[-1].body) if isinstance(stmt, ir.Bind) for target in stmt.targets
+        }
         steps = [p.step for p in self.parts if p.step is not None]
         for buffer in dict.fromkeys(load.buffer for load in self._accesses()):
             if not self._chance(0.4 if buffer in written else 0.9) or not buffer.rank:

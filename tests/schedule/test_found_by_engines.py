@@ -71,7 +71,11 @@ def test_a_parted_loop_copies_what_the_next_loop_uses(stages: int, planes: int) 
 def test_copies_of_two_parted_loops_are_no_ring(stages: int, planes: str) -> None:
     """What the second loop uses first was copied by the first one, what it uses later by itself."""
     text, words = PLANES.replace("K", planes), PARTED.format(stages=stages)
-    why = "loops over `o` and `o_1` copy it in turn, and one uses what another" if planes != "K" else "is not the number of its slot"
+    why = (
+        "loops over `o` and `o_1` copy it in turn, and one uses what another"
+        if planes != "K"
+        else "is not the number of its slot"
+    )
     with pytest.raises(TexprError, match=why) as refused:
         laid(text, words)
     assert refused.value.diagnostics[0].code == "E0916"
@@ -160,7 +164,9 @@ fn unused(x: i32[40], q: i32[8] align(16)): i32[40] {
 @pytest.mark.parametrize("via", ["tma, fill=zero", "bulk", "tma"])
 def test_a_copy_that_nobody_uses_has_phases_all_the_same(via: str, factor: int, use: str) -> None:
     """One thread began its next phase before all had seen the last one, for which some then waited for ever."""
-    words = f"split(i, 64) -> (b, t)  split(e, {factor}) -> (o, f)  reorder(b, o, t, f)  stage(q, at=o, in=shared, via={via}) -> qs"
+    words = (
+        f"split(i, 64) -> (b, t)  split(e, {factor}) -> (o, f)  reorder(b, o, t, f)  stage(q, at=o, in=shared, via={via}) -> qs"
+    )
     if factor < 4:
         with pytest.raises(TexprError, match="16"):
             laid(UNUSED.replace("USE", use), words)
@@ -214,7 +220,9 @@ def test_a_use_in_a_loop_of_all_threads_waits_under_its_test(stages: int, via: s
     assert wrong(made, arrays, {}, (None, 0, 1)) is None
 
 
-@pytest.mark.parametrize(("columns", "via", "fits"), [(4, "tma", False), (4, "bulk", True), (32, "tma", True), (64, "bulk", True)])
+@pytest.mark.parametrize(
+    ("columns", "via", "fits"), [(4, "tma", False), (4, "bulk", True), (32, "tma", True), (64, "bulk", True)]
+)
 def test_tiles_of_a_distributed_loop_begin_as_the_engine_needs_it(columns: int, via: str, fits: bool) -> None:
     """Each of its iterations has a tile then, one behind the other in memory."""
     text = f"""

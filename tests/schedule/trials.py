@@ -36,7 +36,7 @@ ALIGNED_FROM = 0.3
 """From which number on, of 0 to 1, a trial with engines has a program whose arrays engines may copy."""
 
 REFUSED_LATE = ("unguard", "pipeline", "place", "stage", "bind", "distribute", "reorder", "split")
-"""What lowering, or the program laid out as a whole, may refuse: holes that later directives made, a ring that is not filled."""
+"""What lowering, or the program as a whole, may refuse: holes that later directives made, a ring that is not filled."""
 
 
 @cache
