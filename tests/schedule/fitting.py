@@ -1,4 +1,4 @@
-"""Directives for engines that fit each other: what is tiled is what is copied, what is copied is what a ring or a cluster is of.
+"""Directives for engines that fit each other: what is tiled is copied, and what is copied is in a ring or for a cluster.
 
 Drawn ones by one, copies by engines are nearly always refused: their rows are no whole chunks, or a ring has nothing to copy.
 """
@@ -15,13 +15,13 @@ from texpr.ir.value import Buffer, Load
 from texpr.support.record import Mutable, field
 
 WIDE = (4, 4, 8, 8, 16, 32, 6)
-"""What loops along rows are split by: whole chunks of 16 bytes for the elements of 4 bytes that the subjects have, most of them."""
+"""What loops along rows are split by: mostly whole chunks of 16 bytes, for elements of 4 bytes, as the subjects have."""
 NARROW = (1, 2, 2, 3, 4, 4, 8)
 """What other loops are split by."""
 
 
 class Parts(Mutable):
-    """Names of the loops that one loop was split into: `block` around `thread`, and between them `step`, which runs in order."""
+    """Names of the loops that one was split into: `block` around `thread`, and between them `step`, which runs in order."""
 
     loop: ir.Loop
     block: str | None

@@ -124,7 +124,7 @@ def test_a_tile_of_an_engine_stays_in_shared_memory(via: str) -> None:
 
 @pytest.mark.parametrize("blocks", [1, 2])
 def test_a_sum_in_the_workspace_is_proved(blocks: int) -> None:
-    """Its store was taken for that of the result, and a register for one that others copy to. The proof is `tests/proofs.py`."""
+    """Its store was taken for that of the result. `tests/proofs.py` has the proof."""
     cluster = f"cluster(b, {blocks})" if blocks > 1 else ""
     words = f"""split(j, 4) -> (b, t)  split(i, 2) -> (o, p)  reorder(b, o, t, p)  bind(b, grid.x)  {cluster}
         stage(x, at=o, in=shared, via=tma, fill=zero) -> xs  place(s, workspace)"""

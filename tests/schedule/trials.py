@@ -29,7 +29,6 @@ from texpr.schedule.state import State
 from texpr.support.diagnostic import Limitation, TexprError
 from texpr.support.record import Mutable, field, replace
 
-
 FIT = 0.75
 """How many of the trials with engines begin with directives that fit each other; the others are drawn one by one."""
 ALIGNED_FROM = 0.3

@@ -303,7 +303,7 @@ class Tensors(Mutable):
 
 
 def _require_shared(step: Step, places: Mapping[Buffer, Place], here: Known) -> None:
-    """Refuses tiles that other directives moved to where the engine does not copy: E0913, or E0916 where they do not begin so."""
+    """Refuses tiles that other directives moved to where the engine does not copy: E0913, E0916 where they begin elsewhere."""
     tile = step.at(step.tile, tuple(0 for _ in step.loops))
     place = places.get(tile.buffer)
     if place is None or place.space is not k.Space.SHARED:

@@ -184,8 +184,8 @@ class Maps(Mutable):
     def _own(self, step: Step) -> tuple[Value, ...]:
         """That a block has iterations, where that is to be asked: for copies of runs, and of what others store meanwhile.
 
-        One that only fills up a cluster has no part of the tensor: its boxes lie outside, or are what another block has, and where
-        a run lies the engine does not look. What is stored is left out there as all statements are.
+        One that only fills up a cluster has no part of the tensor: its boxes lie outside, or are what another block has, and
+        where a run lies the engine does not look. What is stored is left out there as all statements are.
         """
         if step.stores or self.cluster.runs is None or not (step.in_runs or step.tensor.buffer in self.stored):
             return ()

@@ -93,8 +93,8 @@ Holding: TypeAlias = tuple[tuple[Formula, ...], tuple[Share, ...]]
 class Sums(Mutable):
     """The parts of a plan, as its tags say, and what is made of them.
 
-    `made`: finals as all turns of the loops that they sum up. `spare`: of leaves that all threads do alike, each for itself, what
-    holds of those whose sums are taken.
+    `made`: finals as all turns of the loops that they sum up. `spare`: of leaves that all threads do alike, each for itself,
+    what holds of those whose sums are taken.
     """
 
     flow: Flow
@@ -264,10 +264,11 @@ class Sums(Mutable):
             yield Told.of(event, what, "for all sizes"), witness, (facts, self.flow.premises)
 
     def taking(self, leaf: Event, ways: Mapping[Event, Sequence[tuple[Share, Formula]]]) -> tuple[Formula, ...]:
-        """What must hold of a thread for anyone to take what it sums by `leaf` in a register: of one that all threads do alike."""
+        """What must hold of a thread for its sum by `leaf`, which all threads do alike, each in a register, to be taken."""
         launch, threads = leaf.site.launch, {*leaf.site.launch.threads}
         taken = [(e, share) for e, found in ways.items() for share, _ in found if leaf in share.pile]
-        own = all(e.site.launch is launch and s.thread is launch.thread and s.lanes == {0} and not s.own for e, s in taken)
+        lane = frozenset({0})
+        own = all(e.site.launch is launch and s.thread is launch.thread and s.lanes == lane and not s.own for e, s in taken)
         alike = all(e.syms().isdisjoint(threads) for m in self.leaves[leaf] for e in m.indices.values())
         if not own or not alike or self.flow.space(home_of(leaf.target)) is not Space.LOCAL:
             return ()
