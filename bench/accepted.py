@@ -20,9 +20,9 @@ TARGETS = ("cpu", "sm_90a")
 
 HEAD = """# What is accepted
 
-Programs of the gallery, those with schedules, and kernels of users, as `texpr build` takes them. `yes`: built for every size up
-to 2³¹ − 2¹⁶. A bound is what a launcher asks of sizes besides, so that index arithmetic fits 64 bits; sizes beyond it are refused
-with a status, and no memory of today holds arrays of them. `python bench/accepted.py` writes this page.
+Programs of the gallery, those with schedules, and kernels of users, as `texpr build` takes them. `yes`: built for every size
+up to 2³¹ − 2¹⁶. A bound is what a launcher asks of sizes besides, so that index arithmetic fits 64 bits; sizes beyond it are
+refused with a status, and no memory of today holds arrays of them. `python bench/accepted.py` writes this page.
 """
 
 
