@@ -23,7 +23,8 @@ def steps(work: FunctionType, *arguments: Sequence[str | int], first: Sequence[s
     """The steps of `work` with each of these arguments, what is loaded by it with the `first` ones not counted."""
     module = ".".join(Path(work.__code__.co_filename).relative_to(ROOT).with_suffix("").parts)
     command = [sys.executable, "-m", "tests.steps", module, work.__qualname__, json.dumps((first, *arguments))]
-    environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "examples", ROOT / "src")))}
+    path = os.pathsep.join(map(str, (ROOT, ROOT / "examples", ROOT / "src")))
+    environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": path}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
