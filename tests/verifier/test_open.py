@@ -221,7 +221,7 @@ fn f(A: f32[M, K], x: f32[K]): f32[M] {
 
 WRONG = {
     "a sum without its warps": (CLUSTER, "        s_own_all = s_own_warps[0]", "        s_own_all = s_own_warps[1]"),
-    "a sum of blocks too far": (INDEX, "min(-a_block + 4, 1)", "1"),
+    "a block that sums nothing": (INDEX, "min(-a_block + 4, 1)", "min(-a_block + 3, 1)"),
     "a register of something else": (STAGED, "let sr: i32 = s[]", "let sr: i32 = a[]"),
     "a digit of another size": (BY_SIZE, "y[M * x_1 + x_0]", "y[N * x_1 + x_0]"),
     "a column too far": (BY_SIZE, "y[M * x_1 + x_0]", "y[M * x_1 + x_0 + 1]"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 
@@ -83,11 +84,12 @@ DATA = {
 
 
 @pytest.mark.parametrize("target", ["cpu", "sm_90a"])
-@pytest.mark.parametrize("dtype", ["i8", "i32", "i64", "u32", "u64"])
-@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [each for each in product(DATA, ("i8", "i32", "i64", "u32", "u64")) if each != ("square", "u64")],
+)
 def test_data_are_as_large_as_is_promised_or_computed_wider(name: str, dtype: str, target: str) -> None:
-    if (name, dtype) == ("square", "u64"):
-        pytest.skip("128 bits do not hold the square of 64 without a sign")
+    """But for the square of 64 bits without a sign, which 128 with one do not hold."""
     plan = plan_of(DATA[name].format(dtype), target)
     assert open_of(plan) == []
 

@@ -29,6 +29,9 @@ MOST_REFUTED = 1 << 12
 MOST_STEPS = 2000
 """How many comparisons are looked at for one value: bounds that creep on for longer are for a solver."""
 
+FARTHEST = 1 << 256
+"""The greatest value that is of use: bounds of products of unknowns can run away."""
+
 Row: TypeAlias = tuple[int, tuple[tuple[int, int], ...]]
 """constant + Σ coefficient · symbol ≥ 0, symbols by their numbers."""
 
@@ -252,6 +255,8 @@ def _narrow(told: Rows, least: Ends, most: Ends, changed: Sequence[int]) -> bool
                 most[at] = end
             if least[at] > most[at]:
                 return False
+            if not -FARTHEST <= end <= FARTHEST:
+                raise Unclear
             for other in near.get(at, ()):
                 if other != place and other not in waiting:
                     waiting.add(other)
