@@ -6,7 +6,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 ON_DEVICE := bench/tma.py bench/gallery.py
 SOURCES := src tests examples docs/figures .ci $(wildcard bench)
 
-.PHONY: help run test check long proofs bench device lock format clean
+.PHONY: help run test check long proofs snapshot bench device lock format clean
 
 help:                    ## this list
 	@sed -n 's/^\([a-z]*\):[^#]*## */\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -35,6 +35,10 @@ long: .venv/.dev         ## the long suite
 
 proofs: .venv/.dev       ## proves every plan that the short tests make (1 hour)
 	$(PYTEST) -p tests.proofs -m "not long" tests
+
+snapshot: .venv/.dev     ## what the compiler makes of every example, compared with what is kept, by two orders of hashing
+	@PYTHONHASHSEED=0 $(BIN)/python -m tests.snapshot
+	@PYTHONHASHSEED=1 $(BIN)/python -m tests.snapshot
 
 bench: .venv/.dev        ## measurements: compile time, emulator rate, CPU code against NumPy and Numba
 	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements-bench.lock

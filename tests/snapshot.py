@@ -104,7 +104,8 @@ def verdicts(name: str, target: str) -> Made:
 
 
 def _said(why: TexprError | CompilerBug) -> str:
-    return "\n".join(map(render, why.diagnostics)) if isinstance(why, TexprError) else f"a bug of the compiler: {why}"
+    text = "\n".join(map(render, why.diagnostics)) if isinstance(why, TexprError) else f"a bug of the compiler: {why}"
+    return text.replace(f"{ROOT}/", "")
 
 
 def _texts(synchronises: dict[str, int] | None = None, **texts: str) -> Entry:
