@@ -25,10 +25,11 @@ from texpr.domain.contiguity import Memory
 from texpr.interp.dtypes import numpy_dtype
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.marked import mark
+from texpr.ir.marks import Tensor
 from texpr.ir.tensor_map import element
 from texpr.ir.types import DTYPES, DType
 from texpr.ir.value import Index, Load, Op, Value
-from texpr.schedule.marks import TENSOR, mark
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import Record, replace
 from texpr.tma.elements import Fill
@@ -163,7 +164,7 @@ def _values(loops: tuple[ir.Loop, ...], at: dict[Sym, int]) -> Iterator[dict[Sym
 
 def copies(body: tuple[ir.Stmt, ...], around: tuple[ir.Loop, ...] = ()) -> Iterator[Staged]:
     for stmt in body:
-        if isinstance(stmt, ir.Par | ir.Seq) and mark(stmt, TENSOR):
+        if isinstance(stmt, ir.Par | ir.Seq) and mark(stmt, Tensor):
             loops, inner = [stmt], stmt.body
             while isinstance(inner[0], ir.Par):
                 loops.append(inner[0])

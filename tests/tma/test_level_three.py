@@ -19,12 +19,12 @@ from texpr.domain.contiguity import Memory
 from texpr.domain.correctness import Strong
 from texpr.frontend import parse
 from texpr.ir import program as ir
+from texpr.ir.rewrite import with_blocks
 from texpr.ir.types import BOOL, I64
 from texpr.ir.value import Index, Op
 from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower
 from texpr.schedule.apply import apply_schedule
-from texpr.schedule.tree import with_blocks
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import replace
 from texpr.tma.correctness import lower_load, lower_store

@@ -11,6 +11,7 @@ from texpr.backends.c.names import identifier
 from texpr.frontend import parse
 from texpr.ir import kernel as k
 from texpr.ir.kernel_text import stmt_text
+from texpr.ir.marked import read as read_marks
 from texpr.ir.program import Combiner, Function
 from texpr.ir.program import Program as File
 from texpr.ir.proof import UNPROVED, Proof, Verdict, proof_text
@@ -138,4 +139,4 @@ def _print(function: Function) -> str:
 
 
 def _parsed(text: str) -> Function:
-    return parse(text).functions[0]
+    return read_marks(parse(text).functions[0])

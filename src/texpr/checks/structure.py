@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from texpr.checks.subject import Subject, place, statement, written
-from texpr.ir.program import Bind, Function, Injective, InRange, Loop, Monotone, New, Par, Seq, Stmt, blocks, walk
+from texpr.ir.program import Bind, Directive, Function, Injective, InRange, Loop, Monotone, New, Par, Seq, Stmt, blocks, walk
 from texpr.ir.value import Buffer
 from texpr.relation.dependence import commute
 from texpr.relation.model import Access
@@ -113,7 +113,7 @@ def _fully_par(loop: Par, outer: Par | None) -> Iterator[Diagnostic]:
         )
         return
     for directive in loop.directives:
-        if directive.name != "align":
+        if not isinstance(directive, Directive) or directive.name != "align":
             continue
         align = directive.args[0].value if len(directive.args) == 1 else None
         if not isinstance(align, int) or align < 1:

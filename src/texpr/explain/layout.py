@@ -11,9 +11,10 @@ from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transform import Transform
 from texpr.ir import program as ir
+from texpr.ir.marked import mark
+from texpr.ir.marks import Unguard
 from texpr.ir.uses import loads
 from texpr.relation.facts import known
-from texpr.schedule.marks import UNGUARD, mark
 from texpr.schedule.materialise import Guarded, Materialised, given
 from texpr.schedule.state import Staged
 
@@ -44,7 +45,7 @@ def layout(made: Materialised) -> Data:
 
 def _needed(staged: Staged, function: ir.Function) -> str:
     """What consumers ask of holes: of those that run over holes, their fill."""
-    loops = (s for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq) and mark(s, UNGUARD))
+    loops = (s for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq) and mark(s, Unguard))
     for loop in loops:
         if any(load.buffer.name == staged.name for s in ir.walk(loop.body) for load in loads(s)):
             return f"strong({staged.fill}): holes of {loop.sym.base} compute, too"

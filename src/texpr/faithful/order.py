@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from texpr.faithful.accesses import Home, Named, same
+from texpr.ir.marks import Tensor
 from texpr.presburger.digits import in_rows
 from texpr.presburger.formula import FALSE, And, Formula, compare, conj, differ, disj, negate
 from texpr.presburger.omega import refuted
@@ -44,7 +45,7 @@ def meeting(a: Named, b: Named, home: Home, premises: Formula) -> Point | None:
 
 def _is_joined(each: Named) -> bool:
     """Whether an update joins a part, and is one that the engine makes."""
-    engine = any(mark.name == "tma" for loop in each.access.action.spot.loops for mark in loop.directives)
+    engine = any(isinstance(mark, Tensor) for loop in each.access.action.spot.loops for mark in loop.directives)
     return each.access.is_update and engine and not each.access.action.stmt.instance
 
 

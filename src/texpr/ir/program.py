@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym, expr
+from texpr.ir.marks import Mark
 from texpr.ir.types import DType
 from texpr.ir.value import Buffer, Load, Value
 from texpr.support.record import Record
@@ -110,6 +111,10 @@ class Directive(Record):
         return f"{self.name}({', '.join(map(repr, self.args))}){made}"
 
 
+Pragma: TypeAlias = Directive | Mark
+"""What a loop or a function says beside what it computes: as it is written, or for whom a schedule laid it out."""
+
+
 class Schedule(Record):
     """`schedule function "name" for target { directives }`: how one function is laid out on a machine.
 
@@ -157,7 +162,7 @@ class Par(Record, eq=False):
     body: tuple[Stmt, ...]
     reduce: tuple[Buffer, ...] = ()
     label: str | None = None
-    directives: tuple[Directive, ...] = ()
+    directives: tuple[Pragma, ...] = ()
     fully: bool = False
     span: Span = NOWHERE
 
@@ -170,7 +175,7 @@ class Seq(Record, eq=False):
     body: tuple[Stmt, ...]
     reduce: tuple[Buffer, ...] = ()
     label: str | None = None
-    directives: tuple[Directive, ...] = ()
+    directives: tuple[Pragma, ...] = ()
     span: Span = NOWHERE
 
 
@@ -260,7 +265,7 @@ class Function(Record, eq=False):
     consts: tuple[tuple[Sym, int | None], ...] = ()
     where: tuple[Compare, ...] = ()
     assumes: tuple[Assume, ...] = ()
-    directives: tuple[Directive, ...] = ()
+    directives: tuple[Pragma, ...] = ()
     schedules: tuple[Schedule, ...] = ()
     span: Span = NOWHERE
 

@@ -182,3 +182,20 @@ def specialize_schedule(schedule: ir.Schedule, sizes: Mapping[Sym, int]) -> ir.S
                 return old
 
     return replace(schedule, directives=tuple(replace(d, args=arguments(d.args)) for d in schedule.directives))
+
+
+def with_blocks(stmt: ir.Stmt, blocks: tuple[tuple[ir.Stmt, ...], ...]) -> ir.Stmt:
+    """`stmt` with other statements below it; the same object where they are the same."""
+    if all(_same(a, b) for a, b in zip(ir.blocks(stmt), blocks, strict=True)):
+        return stmt
+    match stmt:
+        case ir.Par() | ir.Seq() | ir.Instruction():
+            return replace(stmt, body=blocks[0])
+        case ir.If():
+            return replace(stmt, then=blocks[0], orelse=blocks[1])
+        case _:
+            raise AssertionError("a statement without blocks has none to replace")
+
+
+def _same(one: tuple[ir.Stmt, ...], other: tuple[ir.Stmt, ...]) -> bool:
+    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))

@@ -30,6 +30,7 @@ from texpr.ir.program import (
     Monotone,
     New,
     Par,
+    Pragma,
     Program,
     Schedule,
     Seq,
@@ -160,8 +161,9 @@ def print_directive(directive: Directive, sizes: frozenset[str] = frozenset()) -
     return f"{directive.name}({_arguments(directive.args, '=', sizes)}){arrow}"
 
 
-def _directive(pragma: Directive) -> str:
-    return f"#{pragma.name}" + (f"({_arguments(pragma.args, '=', frozenset())})" if pragma.args else "")
+def _directive(pragma: Pragma) -> str:
+    args = pragma.args if isinstance(pragma, Directive) else tuple(map(Argument, pragma.words))
+    return f"#{pragma.name}" + (f"({_arguments(args, '=', frozenset())})" if args else "")
 
 
 def _arguments(args: Iterable[Argument], separator: str, sizes: Set[str]) -> str:

@@ -18,6 +18,8 @@ from itertools import pairwise
 
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.marked import mark
+from texpr.ir.marks import Async, Vector
 from texpr.ir.transfer_verify import COPY_BYTES
 from texpr.ir.value import Buffer
 from texpr.isa.cuda import ASYNC_COPY
@@ -28,7 +30,6 @@ from texpr.lowering.needs import Meeting
 from texpr.lowering.places import Place
 from texpr.lowering.team import Branch, Leaf, Loop, Node, Team, Who, below, leaves
 from texpr.mapping.bands import band
-from texpr.schedule.marks import ASYNC, VECTOR, mark
 from texpr.support.diagnostic import error
 from texpr.support.record import Mutable, Record, field
 
@@ -44,7 +45,7 @@ def copying_leaves(team: Team, places: Mapping[Buffer, Place], target: Target) -
 def _starts_copies(leaf: Leaf, places: Mapping[Buffer, Place], target: Target) -> bool:
     if leaf.who is not Who.SPREAD or not isinstance(leaf.stmt, ir.Par) or ASYNC_COPY not in target.features:
         return False
-    asked = next((found for par in band(leaf.stmt)[0] if (found := mark(par, ASYNC))), None)
+    asked = next((found for par in band(leaf.stmt)[0] if (found := mark(par, Async))), None)
     if asked is None:
         return False
     copies = tuple(_copies((leaf.stmt,), places, 1))
@@ -63,7 +64,7 @@ def _copies(body: tuple[ir.Stmt, ...], places: Mapping[Buffer, Place], width: in
     for stmt in body:
         if isinstance(stmt, ir.Bind) and is_copy(stmt, places):
             yield stmt, width
-        inner = stmt.extent.constant if isinstance(stmt, ir.Par | ir.Seq) and mark(stmt, VECTOR) else width
+        inner = stmt.extent.constant if isinstance(stmt, ir.Par | ir.Seq) and mark(stmt, Vector) else width
         for block in ir.blocks(stmt):
             yield from _copies(block, places, inner)
 

@@ -14,6 +14,8 @@ from texpr.affine.expr import ONE, ZERO, Expr, Sym, maximum, minimum
 from texpr.affine.facts import Known
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.marked import is_atomic, mark
+from texpr.ir.marks import Unroll, Vector
 from texpr.ir.rewrite import replace_loads
 from texpr.ir.transfer_verify import COPY_BYTES
 from texpr.ir.types import BOOL, I32
@@ -24,9 +26,7 @@ from texpr.lowering.copies import filled_with_zero, is_copy
 from texpr.lowering.names import Names
 from texpr.lowering.owners import Dealt, Frame, Seen
 from texpr.lowering.places import Place
-from texpr.mapping.reductions import is_atomic
 from texpr.relation.facts import in_loop, known
-from texpr.schedule.marks import UNROLL, VECTOR, mark
 from texpr.support.diagnostic import limitation
 from texpr.support.record import Mutable, field, replace
 
@@ -108,7 +108,7 @@ class Emitter(Mutable, dict=True):
         match stmt:
             case ir.Par() if stmt.reduce and self.reduce is not None and not is_atomic(stmt):
                 yield from self.reduce(self, stmt)
-            case ir.Par() | ir.Seq() if self.vector is not None and mark(stmt, VECTOR):
+            case ir.Par() | ir.Seq() if self.vector is not None and mark(stmt, Vector):
                 yield from self.vector(self, stmt)
             case ir.Par() | ir.Seq():
                 yield self.loop(stmt)
@@ -162,7 +162,7 @@ class Emitter(Mutable, dict=True):
         if factor is None and self.simd and free:
             kind = "simd"
         elif kind == "serial" and loop.extent.is_constant and loop.extent.constant <= MOST_UNROLLED:
-            kind = "unroll" if mark(loop, VECTOR) or self._indexes_own(loop) else kind
+            kind = "unroll" if mark(loop, Vector) or self._indexes_own(loop) else kind
         return k.For(loop.sym, ZERO, loop.extent, body, ONE, kind, span=loop.span, factor=factor or 0)
 
     def _assigns_shared(self, loop: ir.Loop) -> bool:
@@ -280,12 +280,10 @@ def _is_small(place: Place) -> bool:
 def unrolling(loop: ir.Loop) -> int | None:
     """How many iterations are to stand in one turn of `loop`, 0 for all of them; None where nothing was asked, or where all
     were asked of a loop that was cut into parts since."""
-    asked = mark(loop, UNROLL)
+    asked = mark(loop, Unroll)
     if asked is None:
         return None
-    factor = asked.args[0].value if asked.args else 0
-    assert isinstance(factor, int)
-    return factor if factor or loop.extent.is_constant else None
+    return asked.factor or (0 if loop.extent.is_constant else None)
 
 
 def assign(target: Load | Ref, value: Value, bind: ir.Bind, fused: bool = False) -> k.Stmt:

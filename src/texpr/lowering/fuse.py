@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import program as ir
+from texpr.ir.marked import is_atomic
 from texpr.ir.rewrite import Rewriter, replace_loads, substitute_block
 from texpr.ir.uses import loads
 from texpr.ir.value import Buffer, Load
 from texpr.mapping.bands import band, rebuild
-from texpr.mapping.reductions import is_atomic
 from texpr.presburger.formula import Formula, compare, conj, disj, equal, rename
 from texpr.presburger.maps import left, right
 from texpr.presburger.points import Points

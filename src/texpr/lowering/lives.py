@@ -14,6 +14,8 @@ from heapq import heapify, heappop, heappush
 
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.marked import mark
+from texpr.ir.marks import Tensor
 from texpr.ir.value import Buffer
 from texpr.lowering.barriers import Need
 from texpr.lowering.conflict import WARP, Conflict, End
@@ -21,7 +23,6 @@ from texpr.lowering.emit import atomic_binds
 from texpr.lowering.needs import Meeting, Needs
 from texpr.lowering.team import Around, Leaf, Team, leaves, surroundings
 from texpr.mapping.nest import Nest
-from texpr.schedule.marks import TENSOR, mark
 from texpr.support.record import Mutable, Record, field
 
 
@@ -68,7 +69,7 @@ class Lives(Mutable, dict=True):
     def alone(self) -> frozenset[Buffer]:
         """What shares with none."""
         atomics = atomic_binds(tuple(m.loop for m in self.nest.grid), self.nest.body)
-        boxes = {leaf for leaf in leaves(self.team.nodes) if isinstance(leaf.stmt, ir.Par | ir.Seq) and mark(leaf.stmt, TENSOR)}
+        boxes = {leaf for leaf in leaves(self.team.nodes) if isinstance(leaf.stmt, ir.Par | ir.Seq) and mark(leaf.stmt, Tensor)}
         return frozenset(
             buffer
             for buffer, ends in self.ends.items()

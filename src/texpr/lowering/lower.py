@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from texpr.affine.expr import Expr, Sym
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.marked import mark
+from texpr.ir.marks import LaunchBounds, Together
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
 from texpr.lowering.bounded import bounded
@@ -31,7 +33,6 @@ from texpr.mapping.fully import at_once
 from texpr.mapping.reductions import BLOCK_CHUNK, CORE_CHUNK, FEW, PART, arrange
 from texpr.mapping.streams import representatives
 from texpr.relation.collect import model
-from texpr.schedule.marks import BLOCKS, TOGETHER, mark
 from texpr.support.record import Mutable, field, replace
 
 
@@ -82,7 +83,7 @@ class _Lowering(Mutable):
     workspace: list[Buffer] = field(default_factory=list[Buffer])
     notes: list[Notes] = field(default_factory=list[Notes])
     loops: tuple[Sym, ...] = ()
-    together: dict[Sym, ir.Directive] = field(default_factory=dict[Sym, ir.Directive])
+    together: dict[Sym, Together] = field(default_factory=dict[Sym, Together])
 
     def steps(self, items: tuple[Item, ...]) -> Iterator[k.HostStep]:
         """Host steps of `items`, in order."""
@@ -91,7 +92,7 @@ class _Lowering(Mutable):
                 case Piece(body):
                     yield k.Launch(self._kernel(body))
                 case Repeat(stmt, inner):
-                    outer, wish = self.loops, mark(stmt, TOGETHER)
+                    outer, wish = self.loops, mark(stmt, Together)
                     if wish is not None:
                         self.together[stmt.sym] = wish
                     self.loops = (*outer, stmt.sym)
@@ -146,9 +147,8 @@ class _Lowering(Mutable):
     @property
     def min_blocks(self) -> int:
         """Blocks of a multiprocessor that a schedule asks for."""
-        asked = next((d.args[0].value for d in self.function.directives if d.name == BLOCKS), 0)
-        assert isinstance(asked, int)
-        return asked
+        asked = mark(self.function, LaunchBounds)
+        return 0 if asked is None else asked.blocks
 
 
 def _stored(lowered: Lowered) -> frozenset[str]:

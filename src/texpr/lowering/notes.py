@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.marked import is_atomic
 from texpr.isa.levels import Space
 from texpr.lowering.arena import Arena
 from texpr.lowering.barriers import Proof
 from texpr.lowering.placement import Placement, count
 from texpr.mapping.nest import LoopMap, Nest, Role, Solved
-from texpr.mapping.reductions import is_atomic
 from texpr.support.record import Record
 from texpr.tma.model import Copy
 

@@ -19,6 +19,8 @@ from texpr.affine.expr import ZERO, Expr, expr
 from texpr.affine.facts import Known
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.marked import mark
+from texpr.ir.marks import Tensor
 from texpr.ir.types import U64
 from texpr.ir.value import Buffer, Load, conjunction
 from texpr.lowering.barriers import Gap, Need, lists
@@ -34,7 +36,6 @@ from texpr.lowering.tensor import Maps
 from texpr.lowering.turns import Phase, Ring, around, completed, reached, ring
 from texpr.mapping.nest import Nest
 from texpr.relation.facts import known
-from texpr.schedule.marks import TENSOR, mark
 from texpr.support.diagnostic import limitation
 from texpr.support.record import Mutable, Record, field, replace
 from texpr.tma.swizzle import CHUNK
@@ -86,7 +87,7 @@ class Tensors(Mutable):
         cluster: Cluster,
     ) -> Tensors:
         """Those among the steps of a team of `threads`, of which so many are a `block`."""
-        shared = (each.loop for each in lists(nodes) if each.loop is not None and mark(each.loop, TENSOR))
+        shared = (each.loop for each in lists(nodes) if each.loop is not None and mark(each.loop, Tensor))
         if (loop := next(shared, None)) is not None:
             raise changed(loop)
         steps = {leaf: found for leaf in leaves(nodes) if (found := step_of(leaf, places, needs.around))}

@@ -11,6 +11,8 @@ from itertools import product
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.ir import program as ir
+from texpr.ir.marked import mark
+from texpr.ir.marks import Async, Tensor, Vector
 from texpr.ir.value import Buffer
 from texpr.lowering.barriers import OPEN
 from texpr.lowering.conflict import WARP, End
@@ -27,7 +29,6 @@ from texpr.presburger.points import Points
 from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
 from texpr.relation.dependence import meeting_formula
-from texpr.schedule.marks import ASYNC, TENSOR, VECTOR, mark
 from texpr.support.diagnostic import Note
 from texpr.support.record import Mutable, field
 
@@ -71,7 +72,7 @@ class Shuffles(Mutable):
         if end.thread is None and end.access.writes:
             raise Unfit("all threads write it", Note("here", span))
         loops = [end.leaf.stmt, *end.access.instance.loops]
-        asked = (VECTOR, TENSOR, ASYNC)
+        asked = (Vector, Tensor, Async)
         if any(mark(loop, each) for loop in loops if isinstance(loop, ir.Par | ir.Seq) for each in asked):
             raise Unfit("its elements are moved several at once, or while threads go on", Note("here", span))
         if stmt in self.atomics or any(isinstance(each, ir.Instruction) for each in end.access.instance.path):

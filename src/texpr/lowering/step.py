@@ -11,6 +11,8 @@ from texpr.affine.expr import Expr, Sym, expr
 from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.marked import mark
+from texpr.ir.marks import Multicast, Saves, Tensor
 from texpr.ir.tensor_map import combined_as
 from texpr.ir.value import Buffer, Load
 from texpr.lowering.holes import Tested, tested
@@ -19,7 +21,6 @@ from texpr.lowering.team import Leaf
 from texpr.mapping.bands import band
 from texpr.relation.facts import in_loop, known
 from texpr.schedule.columns import Window
-from texpr.schedule.marks import MULTICAST, SAVES, TENSOR, mark
 from texpr.schedule.rows import GROUP, table_of
 from texpr.schedule.tensor import Boxes
 from texpr.schedule.views import View
@@ -94,7 +95,7 @@ class Step(Record, eq=False):
 
 
 class _Read(Record):
-    """A step as its loops and its mark say it: `numbers` are the mark's, `words` are beside them, `view` is what ends it."""
+    """A step as its loops and its mark say it."""
 
     leaf: Leaf
     tested: Tested
@@ -105,9 +106,7 @@ class _Read(Record):
     reduce: str | None
     saves: bool
     among: tuple[str, ...]
-    words: frozenset[str]
-    numbers: tuple[int, ...]
-    view: View
+    mark: Tensor
 
     @property
     def syms(self) -> tuple[Sym, ...]:
@@ -123,19 +122,19 @@ def step_of(leaf: Leaf, places: Mapping[Buffer, Place], facts: Callable[[ir.Stmt
 
     `facts`: what is not negative where a statement runs.
     """
-    wanted = mark(leaf.stmt, TENSOR) if isinstance(leaf.stmt, ir.Par | ir.Seq) else None
+    wanted = mark(leaf.stmt, Tensor) if isinstance(leaf.stmt, ir.Par | ir.Seq) else None
     if wanted is None or not isinstance(leaf.stmt, ir.Par | ir.Seq):
         return None
     if isinstance(leaf.stmt, ir.Seq):
         raise changed(leaf.stmt)
     read = _read(leaf, leaf.stmt, wanted, places)
     plain = len(read.loops) == 2 and not read.saves
-    if "im2col" in read.words:
+    if wanted.form == "im2col":
         made = _of_columns(read) if plain and read.reduce is None and not read.stores else None
-    elif read.words & {"gather4", "scatter4"}:
+    elif wanted.form in ("gather4", "scatter4"):
         made = _of_rows(read) if plain and read.reduce is None and is_of_rows(read.tensor, read.loops) else None
-    elif "bulk" in read.words and len(read.loops) == 2 and is_of_rows(read.tensor, read.loops):
-        boxes = Boxes(read.extents, read.numbers[1:], read.tensor.dtype.bytes)
+    elif wanted.form == "bulk" and len(read.loops) == 2 and is_of_rows(read.tensor, read.loops):
+        boxes = Boxes(read.extents, wanted.box, read.tensor.dtype.bytes)
         made = _made(read, read.tensor, read.syms, boxes)
     else:
         made = _of_boxes(read, facts)
@@ -144,14 +143,12 @@ def step_of(leaf: Leaf, places: Mapping[Buffer, Place], facts: Callable[[ir.Stmt
     return made
 
 
-def _read(leaf: Leaf, stmt: ir.Par, wanted: ir.Directive, places: Mapping[Buffer, Place]) -> _Read:
+def _read(leaf: Leaf, stmt: ir.Par, wanted: Tensor, places: Mapping[Buffer, Place]) -> _Read:
     """Raises Limitation where it is no copy of elements any more, in loops that are as they were made."""
     loops, body = band(stmt)
-    words = [a.value for a in wanted.args]
-    cut = words.index("view") if "view" in words else len(words)
     found = tested(body)
     bind = None if found is None else found.bind
-    saves, shares = mark(stmt, SAVES), mark(stmt, MULTICAST)
+    saves, shares = mark(stmt, Saves), mark(stmt, Multicast)
     marks = {stmt: tuple(each for each in (wanted, saves, shares) if each is not None)}
     plain = all(loop.directives == marks.get(loop, ()) and loop.extent.is_constant for loop in loops)
     source = None if bind is None else bind.values[0]
@@ -164,44 +161,41 @@ def _read(leaf: Leaf, stmt: ir.Par, wanted: ir.Directive, places: Mapping[Buffer
     reduce = bind.update
     if not (reduce is None or (stores and isinstance(reduce, str) and combined_as(reduce, tensor.dtype))):
         raise changed(stmt)
-    among = () if shares is None else tuple(str(a.value) for a in shares.args)
-    numbers = tuple(word for word in words[:cut] if isinstance(word, int))
-    named = frozenset(word for word in words[:cut] if isinstance(word, str))
-    view = View.read([word for word in words[cut:] if isinstance(word, int)])
-    return _Read(leaf, found, loops, tile, tensor, stores, reduce, saves is not None, among, named, numbers, view)
+    among = () if shares is None else shares.dimensions
+    return _Read(leaf, found, loops, tile, tensor, stores, reduce, saves is not None, among, wanted)
 
 
 def _made(read: _Read, seen: Load, syms: tuple[Sym | None, ...], boxes: Boxes) -> Step:
     return Step(
         read.leaf, read.tested, read.tile, read.tensor, seen, read.stores, syms, boxes, read.saves, read.reduce, read.among,
-        in_runs="bulk" in read.words,
+        in_runs=read.mark.form == "bulk",
     )  # fmt: skip
 
 
 def _of_columns(read: _Read) -> Step:
-    swizzle, pixels, channels, *corners = read.numbers
-    boxes = Boxes(read.extents, (pixels, channels), read.tensor.dtype.bytes, Swizzle(swizzle))
-    return replace(_made(read, read.tensor, read.syms, boxes), window=window_of(corners))
+    boxes = Boxes(read.extents, read.mark.box, read.tensor.dtype.bytes, Swizzle(read.mark.swizzle))
+    return replace(_made(read, read.tensor, read.syms, boxes), window=window_of(read.mark.window))
 
 
 def _of_rows(read: _Read) -> Step:
-    (rows, columns), (swizzle, *box) = read.extents, read.numbers
-    boxes = Boxes((-(-rows // GROUP) * GROUP, columns), tuple(box), read.tensor.dtype.bytes, Swizzle(swizzle))
+    rows, columns = read.extents
+    swizzle = Swizzle(read.mark.swizzle)
+    boxes = Boxes((-(-rows // GROUP) * GROUP, columns), read.mark.box, read.tensor.dtype.bytes, swizzle)
     return replace(_made(read, read.tensor, read.syms, boxes), by_rows=True)
 
 
 def _of_boxes(read: _Read, facts: Callable[[ir.Stmt], tuple[Expr, ...]]) -> Step | None:
     """Boxes, or runs; None where an index does not go with the loop along it by a constant step, in runs by 1."""
-    loops, (swizzle, *box) = read.loops, read.numbers
-    seen = _seen(read.tensor, read.view, loops, facts(read.leaf.stmt))
+    loops, box = read.loops, read.mark.box
+    seen = _seen(read.tensor, View.read(read.mark.view), loops, facts(read.leaf.stmt))
     along = tuple(next((loop for loop in loops if loop.sym in e.syms()), None) for e in seen.index)
     extent = tuple(1 if loop is None else loop.extent.constant for loop in along)
     if len(box) != len(extent) or sum(loop is not None for loop in along) != len(loops):
         return None
     steps = tuple(1 if loop is None else step_along(e, loop.sym) for e, loop in zip(seen.index, along, strict=True))
-    if 0 in steps or ("bulk" in read.words and any(step > 1 for step in steps)):
+    if 0 in steps or (read.mark.form == "bulk" and any(step > 1 for step in steps)):
         return None
-    boxes = Boxes(extent, tuple(box), read.tensor.dtype.bytes, Swizzle(swizzle), steps)
+    boxes = Boxes(extent, box, read.tensor.dtype.bytes, Swizzle(read.mark.swizzle), steps)
     return _made(read, seen, tuple(None if loop is None else loop.sym for loop in along), boxes)
 
 

@@ -19,10 +19,11 @@ from typing import TypeAlias
 
 from texpr.affine.expr import ZERO, Expr, Sym
 from texpr.ir import program as ir
+from texpr.ir.marked import mark
+from texpr.ir.marks import Tensor, Vector
 from texpr.ir.value import Buffer, Load, Ref, walk
 from texpr.mapping.nest import Nest, Role
 from texpr.mapping.reductions import Accumulator, accumulators
-from texpr.schedule.marks import TENSOR, VECTOR, mark
 from texpr.support.record import Record, field
 
 
@@ -134,11 +135,11 @@ def build(nest: Nest, decide: dict[ir.If, Sym]) -> Team:
 def _nodes(body: tuple[ir.Stmt, ...], nest: Nest, copies: frozenset[Buffer], decide: dict[ir.If, Sym]) -> Iterator[Node]:
     for stmt in body:
         match stmt:
-            case ir.Par() if mark(stmt, TENSOR):
+            case ir.Par() if mark(stmt, Tensor):
                 yield Leaf(Who.LEADER, stmt)
             case ir.Par():
                 yield from _par(stmt, nest, copies)
-            case ir.Seq() if mark(stmt, VECTOR) and (who := _who(stmt, copies)) is not None:
+            case ir.Seq() if mark(stmt, Vector) and (who := _who(stmt, copies)) is not None:
                 yield Leaf(who, stmt)
             case ir.Seq():
                 yield Loop(stmt, tuple(_nodes(stmt.body, nest, copies, decide)))

@@ -12,17 +12,16 @@ from collections.abc import Mapping
 
 from texpr.affine.expr import Sym
 from texpr.ir import kernel as k
-from texpr.ir import program as ir
+from texpr.ir.marks import Together
 from texpr.ir.together import meeting, together, why_apart
 from texpr.ir.value import Buffer
 from texpr.lowering.names import Names
-from texpr.schedule.marks import OFF
 from texpr.support.diagnostic import limitation
 from texpr.support.record import Record, replace
 
 
 def gather(
-    name: str, steps: tuple[k.HostStep, ...], names: Names, asked: Mapping[Sym, ir.Directive], shared: int
+    name: str, steps: tuple[k.HostStep, ...], names: Names, asked: Mapping[Sym, Together], shared: int
 ) -> tuple[tuple[k.HostStep, ...], tuple[Buffer, ...]]:
     """`steps` of the function `name` with every loop marked that one launch may run, and the memory which that takes.
 
@@ -37,7 +36,7 @@ def gather(
 class _Gathering(Record):
     name: str
     names: Names
-    asked: Mapping[Sym, ir.Directive]
+    asked: Mapping[Sym, Together]
     shared: int
 
     def step(self, step: k.HostStep) -> k.HostStep:
@@ -53,8 +52,8 @@ class _Gathering(Record):
     def wanted(self, loop: k.HostLoop) -> bool:
         asked, why = self.asked.get(loop.sym), why_apart(loop, self.shared)
         if asked is None or why is None:
-            return why is None and (asked is None or asked.args[0].value != OFF)
-        if asked.args[0].value != OFF:
+            return why is None and (asked is None or asked.on)
+        if asked.on:
             reason = f"the steps of `{loop.sym.base}` cannot be one launch: {why}"
             raise limitation("E0918", asked.span, reason, help="leave it out, and each step is a launch")
         return False

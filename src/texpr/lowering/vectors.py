@@ -18,13 +18,14 @@ from collections.abc import Iterator
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.marked import mark
+from texpr.ir.marks import Vector
 from texpr.ir.rewrite import map_value, substitute_load, substitute_value
 from texpr.ir.updates import combine
 from texpr.ir.value import Buffer, Literal, Load, Ref, Value, conjunction
 from texpr.lowering.copies import filled_with_zero, is_copy
 from texpr.lowering.emit import Emitter
 from texpr.lowering.places import Place
-from texpr.schedule.marks import VECTOR, mark
 from texpr.schedule.vectors import Lanes, Obstacle, maybe_read, reads
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import Mutable, field, replace
@@ -229,5 +230,5 @@ class _Vector(Mutable):
 
     def _refusal(self, obstacle: Obstacle) -> TexprError:
         loop = self.lanes.loop
-        asked = mark(loop, VECTOR)
+        asked = mark(loop, Vector)
         return obstacle.refusal(loop.span if asked is None else asked.span, loop)

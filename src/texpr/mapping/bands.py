@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from texpr.affine.expr import Atom, Sym, children
 from texpr.ir import program as ir
+from texpr.ir.marked import level_of
 from texpr.ir.value import Load
-from texpr.schedule.marks import level_of
 from texpr.support.record import replace
 
 

@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator, Mapping
 from math import prod
 
 from texpr.ir import program as ir
+from texpr.ir.marked import asked_at, level_of, mark
+from texpr.ir.marks import Bind, Unroll, Vector
+from texpr.ir.rewrite import with_blocks
 from texpr.isa.target import Target
 from texpr.mapping.bands import band
 from texpr.mapping.nest import LoopMap, Role, one_digit
 from texpr.schedule.cluster import blocks
-from texpr.schedule.marks import BIND, BLOCK, CLUSTERS, UNROLL, VECTOR, asked_at, level_of, mark
-from texpr.schedule.tree import with_blocks
+from texpr.schedule.levels import BLOCK, CLUSTERS
 from texpr.support.diagnostic import Note, error
 from texpr.support.record import Record
 
@@ -53,7 +55,7 @@ def require_outside(body: tuple[ir.Stmt, ...]) -> None:
         if isinstance(stmt, ir.Par) and level is not None and level.startswith(("grid", "core")):
             reason = f"`{stmt.sym.base}` is bound to `{level}`, and is not outermost any more"
             raise error(
-                "E0905", asked_at(stmt, BIND), reason, help=f"reorder so that `{stmt.sym.base}` is outside of all others"
+                "E0905", asked_at(stmt, Bind), reason, help=f"reorder so that `{stmt.sym.base}` is outside of all others"
             )
 
 
@@ -101,11 +103,11 @@ def widths(body: tuple[ir.Stmt, ...], target: Target) -> Widths:
     if last is not None and made.threads > target.max_threads:
         listed = " · ".join(f"{level} {width}" for level, width in found.items() if level not in CLUSTERS)
         reason = f"{listed} are {made.threads} threads, and a block of {target.name} has {target.max_threads} at most"
-        raise error("E0910", asked_at(last, BIND), reason, help="split these loops by smaller factors")
+        raise error("E0910", asked_at(last, Bind), reason, help="split these loops by smaller factors")
     if last is not None and made.blocks > target.max_cluster:
         listed = " · ".join(f"{level} {width}" for level, width in found.items() if level in CLUSTERS)
         reason = f"{listed} are {made.blocks} blocks, and every {target.name} takes {target.max_cluster} in a cluster"
-        raise error("E0910", asked_at(last, BIND), reason, help="split these loops by smaller factors; more is not portable")
+        raise error("E0910", asked_at(last, Bind), reason, help="split these loops by smaller factors; more is not portable")
     return made
 
 
@@ -116,7 +118,7 @@ def is_asked(loop: ir.Par) -> bool:
 
 def is_own(par: ir.Par) -> bool:
     """Whether a schedule gave `par` to the thread that meets it: unrolled, or as a vector."""
-    return mark(par, UNROLL) is not None or mark(par, VECTOR) is not None
+    return mark(par, Unroll) is not None or mark(par, Vector) is not None
 
 
 def makes_shared(body: tuple[ir.Stmt, ...]) -> bool:
@@ -169,7 +171,7 @@ def _require_none(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> None:
             reason = f"`{inner}` and `{outer}` are both bound, but `{inner}` is not directly inside `{outer}`"
             note = Note(f"`{outer}` is this loop", loops[-1].span)
             help = f"reorder so that they are neighbours, or distribute `{outer}`"
-            raise error("E0905", asked_at(stmt, BIND), reason, note, help=help)
+            raise error("E0905", asked_at(stmt, Bind), reason, note, help=help)
 
 
 def bound_maps(loops: tuple[ir.Par, ...], asked: Widths) -> Iterator[LoopMap]:

@@ -14,13 +14,13 @@ from math import prod
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
+from texpr.ir.marked import is_atomic, mark
+from texpr.ir.marks import Tensor
 from texpr.ir.uses import loads
 from texpr.ir.value import Buffer
 from texpr.mapping.nest import LoopMap, Role, Solved
-from texpr.mapping.reductions import is_atomic
 from texpr.mapping.sigma import by_solving
 from texpr.mapping.streams import WORD
-from texpr.schedule.marks import TENSOR, mark
 from texpr.support.record import Mutable, Record, field
 
 LANES = 32
@@ -110,7 +110,7 @@ class Dealer(Mutable, dict=True):
     def _is_solvable(self, band: Band) -> bool:
         """Not of a team that is no power of two of whole warps, as a schedule may bind, nor what is one copy of an engine."""
         threads = band.threads
-        return threads % LANES == 0 and threads & (threads - 1) == 0 and not mark(band.loops[0], TENSOR)
+        return threads % LANES == 0 and threads & (threads - 1) == 0 and not mark(band.loops[0], Tensor)
 
     def _of_team(self, band: Band) -> frozenset[Buffer]:
         """The arrays of the team among what a band touches."""

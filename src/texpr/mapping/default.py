@@ -14,6 +14,7 @@ from math import prod
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
+from texpr.ir.marked import is_atomic, level_of
 from texpr.ir.uses import loads
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
@@ -34,9 +35,8 @@ from texpr.mapping.bound import (
 from texpr.mapping.dealt import LANES, Band, Dealer, role_of
 from texpr.mapping.distribute import distributes
 from texpr.mapping.nest import LoopMap, Nest, Role, Solved, one_digit
-from texpr.mapping.reductions import is_atomic
 from texpr.mapping.sigma import by_solving
-from texpr.schedule.marks import CLUSTERS, level_of
+from texpr.schedule.levels import CLUSTERS
 from texpr.support.diagnostic import error
 from texpr.support.record import Record, replace
 

@@ -10,10 +10,12 @@ is refused.
 from __future__ import annotations
 
 from texpr.ir import program as ir
+from texpr.ir.marked import level_of, marked, pragma
+from texpr.ir.marks import Bind
+from texpr.ir.rewrite import with_blocks
 from texpr.isa.levels import Level
 from texpr.isa.target import Target
-from texpr.schedule.marks import BIND, level_of, mark, marked
-from texpr.schedule.tree import Body, with_blocks
+from texpr.schedule.tree import Body
 from texpr.support.diagnostic import error
 from texpr.support.record import replace
 
@@ -29,17 +31,17 @@ def _block(body: Body, target: Target) -> Body:
     for stmt in body:
         made = with_blocks(stmt, tuple(_block(block, target) for block in ir.blocks(stmt)))
         if isinstance(made, ir.Par) and made.fully and level_of(made) is None:
-            made = marked(made, BIND, _level(made, target), span=made.span)
+            made = marked(made, Bind(_level(made, target), span=made.span))
         found.append(made)
     return tuple(found)
 
 
 def _level(loop: ir.Par, target: Target) -> str:
     number, asked = loop.extent.constant, f"`fully par` over `{loop.sym.base}` runs {loop.extent} iterations at once"
-    if (grid := mark(loop, "grid")) is not None:
+    if (grid := pragma(loop, "grid")) is not None:
         reason = f"blocks of a grid need not run at once, and a `fully par` over `{loop.sym.base}` asks for that"
         raise error("E0910", grid.span, reason, help="write #block, or make it a `par`")
-    if (cluster := mark(loop, "cluster")) is not None:
+    if (cluster := pragma(loop, "cluster")) is not None:
         most = target.max_cluster if Level.CLUSTER in target.levels else 0
         if number > most:
             reason = f"a {asked}, and a cluster of {target.name} has {most} blocks at most"

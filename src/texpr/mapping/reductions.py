@@ -20,6 +20,8 @@ from math import inf, prod
 
 from texpr.affine.expr import Expr, Sym
 from texpr.ir import program as ir
+from texpr.ir.marked import asked_at, atomic, is_atomic, level_of, mark
+from texpr.ir.marks import Bind, Tensor
 from texpr.ir.updates import may_meet
 from texpr.ir.uses import bound, loads, symbols, used, written
 from texpr.ir.value import Buffer, Load
@@ -29,7 +31,6 @@ from texpr.mapping.bound import is_asked, is_own
 from texpr.mapping.parts import Accumulator, accumulators, split
 from texpr.mapping.reached import Around, lines, outermost, where_reached
 from texpr.schedule.combining import combined_by_engine
-from texpr.schedule.marks import BIND, TENSOR, asked_at, level_of, mark
 from texpr.support.diagnostic import limitation
 from texpr.support.record import replace
 
@@ -45,11 +46,6 @@ ENOUGH = 128
 
 PART, THREADS_ENOUGH = 128, 1 << 17
 """Iterations of a part of a sum that a GPU's thread makes, and threads that need no more beside them."""
-
-
-def is_atomic(loop: ir.Loop) -> bool:
-    """Whether updates of the loop's reduce buffers are atomic."""
-    return any(d.name == "atomic" for d in loop.directives)
 
 
 def arrange(function: ir.Function, chunk: int = BLOCK_CHUNK, few: int = 0, rows: int = 0) -> ir.Function:
@@ -215,7 +211,7 @@ class _Arranger:
     ) -> tuple[ir.Stmt, ...]:
         """Iterations meet in elements that depend on the reduced index: atomics, or in order."""
         if all(_may_be_atomic(a, reducing, body) for a in found):
-            return rebuild(plain, rebuild(tuple(map(_atomic, reducing)), serial(body)))
+            return rebuild(plain, rebuild(tuple(map(atomic, reducing)), serial(body)))
         if plain and _stay_apart(plain, reducing, body):
             return rebuild(plain, rebuild(_as_seq(reducing), serial(body)))
         return rebuild(_as_seq(reducing), below(rebuild(plain, body)))
@@ -275,7 +271,7 @@ def _in_place(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> tuple[ir.
     _, reducing = _parted(loops)
     found = accumulators(body, _buffers(reducing))
     if not _invariant(found, reducing, body) and all(_may_be_atomic(a, reducing, body) for a in found):
-        return rebuild(tuple(_atomic(p) if p.reduce else p for p in loops), serial(body))
+        return rebuild(tuple(atomic(p) if p.reduce else p for p in loops), serial(body))
     return rebuild(tuple(_as_seq((p,))[0] if p.reduce else p for p in loops), serial(body))
 
 
@@ -291,10 +287,6 @@ def _told_apart(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> tuple[i
         return all(places.values())
 
     return tuple(replace(p, reduce=()) if p.reduce and not is_asked(p) and never_meets(p) else p for p in loops)
-
-
-def _atomic(loop: ir.Par) -> ir.Par:
-    return replace(loop, directives=(*loop.directives, ir.Directive("atomic")))
 
 
 def _parted(loops: tuple[ir.Par, ...]) -> tuple[tuple[ir.Par, ...], tuple[ir.Par, ...]]:
@@ -344,7 +336,7 @@ def _may_be_atomic(accumulator: Accumulator, reducing: tuple[ir.Par, ...], body:
 
 def _is_engine_s(accumulator: Accumulator, body: tuple[ir.Stmt, ...]) -> bool:
     """Whether the tensor memory accelerator makes every such update, which combines more types than threads do."""
-    copies = [s for s in ir.walk(body) if isinstance(s, ir.Par) and mark(s, TENSOR)]
+    copies = [s for s in ir.walk(body) if isinstance(s, ir.Par) and mark(s, Tensor)]
     inside = {id(s) for copy in copies for s in ir.walk(copy.body)}
     binds = (s for s in ir.walk(body) if isinstance(s, ir.Bind) and s.targets[0].buffer is accumulator.targets[0].buffer)
     return all(id(s) in inside for s in binds)
@@ -389,7 +381,7 @@ def _as_seq(loops: tuple[ir.Par, ...]) -> tuple[ir.Seq, ...]:
             combined_by_engine(a.update, a.targets[0].dtype) for a in accumulators(bound.body, frozenset(bound.reduce))
         )
         help = "stage what they meet in by via=tma, or leave the loop unbound" if staged else "leave the loop unbound"
-        raise limitation("E0909", asked_at(bound, BIND), reason, help=help)
+        raise limitation("E0909", asked_at(bound, Bind), reason, help=help)
     return tuple(
         ir.Seq(p.sym, p.extent, p.body, reduce=p.reduce, label=p.label, directives=p.directives, span=p.span) for p in loops
     )

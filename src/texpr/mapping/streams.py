@@ -20,11 +20,12 @@ from texpr.affine.facts import Fact, Known
 from texpr.affine.linear import coefficients
 from texpr.affine.simplify import Simplifier
 from texpr.ir import program as ir
+from texpr.ir.marked import mark
+from texpr.ir.marks import Vector
 from texpr.ir.uses import loads, used
 from texpr.ir.value import Buffer, Load, walk
 from texpr.mapping.operations import addressed
 from texpr.mapping.radices import chain, divisors
-from texpr.schedule.marks import VECTOR, mark
 from texpr.support.record import Mutable, Record, field, replace
 
 OPEN = 4099
@@ -260,7 +261,7 @@ class _Builder(Mutable):
                     stream = self.stream(load, kind, inner)
                     self.found[stream] = self.found.get(stream, 0) + 1
             if isinstance(stmt, ir.Par | ir.Seq):
-                if mark(stmt, VECTOR):
+                if mark(stmt, Vector):
                     self.lanes[stmt.sym] = stmt.extent.constant
                 self.visit(stmt.body, (*inner, _trips(stmt)))
             else:

@@ -6,9 +6,9 @@ from difflib import get_close_matches
 
 from texpr.ir import program as ir
 from texpr.ir.instances import numbered
+from texpr.ir.marks import LaunchBounds
 from texpr.isa.target import Target
 from texpr.schedule.call import Call
-from texpr.schedule.marks import BLOCKS
 from texpr.schedule.materialise import Materialised, materialise
 from texpr.schedule.partition import partitioned
 from texpr.schedule.pragmas import in_place
@@ -74,6 +74,5 @@ def laid_out(state: State) -> Materialised:
     made = materialise(state)
     function = partitioned(pipelined(made.function))
     if state.min_blocks:
-        bounds = ir.Directive(BLOCKS, (ir.Argument(state.min_blocks),))
-        function = replace(function, directives=(*function.directives, bounds))
+        function = replace(function, directives=(*function.directives, LaunchBounds(state.min_blocks)))
     return replace(made, function=function)

@@ -19,7 +19,6 @@ from texpr.ir.selection import AUTO, NONE
 from texpr.ir.text import print_directive, print_function, print_schedule
 from texpr.isa.registry import resolve
 from texpr.schedule.apply import follow, laid_out, start
-from texpr.schedule.marks import OFF
 from texpr.schedule.state import State
 from texpr.support.diagnostic import CompilerBug, Limitation, Note, TexprError
 from texpr.support.expect import expect
@@ -161,7 +160,7 @@ class Schedule:
 
     def partition(self, loop: str, on: bool = True) -> Schedule:
         """Iterations whose predicates all hold, parted from the rest; or a loop kept whole that would be parted unasked."""
-        return self._and("partition", (loop, None if on else OFF), {}, ())
+        return self._and("partition", (loop, None if on else "off"), {}, ())
 
     def unguard(self, loop: str) -> Schedule:
         """A loop whose holes compute as well, on the fills of staged buffers."""
@@ -169,7 +168,7 @@ class Schedule:
 
     def together(self, loop: str, on: bool = True) -> Schedule:
         """All steps of a loop of the host in one launch, where the device holds its blocks at once; or never."""
-        return self._and("together", (loop, None if on else OFF), {}, ())
+        return self._and("together", (loop, None if on else "off"), {}, ())
 
     def launch_bounds(self, blocks: int) -> Schedule:
         """How many blocks a multiprocessor should hold."""

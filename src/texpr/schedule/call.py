@@ -8,9 +8,10 @@ from difflib import get_close_matches
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.frontend.tokens import is_name
 from texpr.ir import program as ir
+from texpr.ir.marked import mark
+from texpr.ir.marks import Tensor
 from texpr.ir.value import Buffer
 from texpr.isa.levels import Level
-from texpr.schedule.marks import TENSOR, mark
 from texpr.schedule.state import State
 from texpr.schedule.tree import called, exactly, loops, path_to
 from texpr.support.diagnostic import Edit, Note, Proposal, TexprError, error
@@ -133,7 +134,7 @@ class Call(Record):
     def _require_not_copied(self, loop: ir.Loop, argument: ir.Argument) -> None:
         """The loops of a copy that the engine makes are not run by threads."""
         path = path_to(self.state.function.body, loop) or ()
-        if any(isinstance(step, ir.Par) and mark(step, TENSOR) for step in path):
+        if any(isinstance(step, ir.Par) and mark(step, Tensor) for step in path):
             reason = f"the tensor memory accelerator runs the loop over `{loop.sym.base}`, which must stay as `stage` made it"
             raise self.refuse("E0916", reason, at=argument, help="`box=` and `swizzle=` of `stage` shape such a copy")
 

@@ -14,6 +14,8 @@ from math import prod
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import program as ir
+from texpr.ir.marked import level_of, mark
+from texpr.ir.marks import Cluster
 from texpr.presburger.formula import Formula, Ge, compare, conj, differ, syms
 from texpr.presburger.linear import NotAffine
 from texpr.presburger.maps import left, right
@@ -21,7 +23,6 @@ from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
 from texpr.relation.facts import in_loop
 from texpr.schedule.call import Call
-from texpr.schedule.marks import CLUSTER, level_of, mark
 from texpr.schedule.materialise import given
 from texpr.schedule.state import State
 from texpr.support.record import Record
@@ -29,10 +30,8 @@ from texpr.support.record import Record
 
 def blocks(loop: ir.Loop) -> int:
     """How many blocks of a cluster lie along `loop`; 1 where it has none."""
-    found = mark(loop, CLUSTER)
-    count = 1 if found is None else found.args[0].value
-    assert isinstance(count, int)
-    return count
+    found = mark(loop, Cluster)
+    return 1 if found is None else found.blocks
 
 
 def dimension(loop: ir.Loop) -> str:

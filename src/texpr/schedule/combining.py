@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from texpr.ir import program as ir
+from texpr.ir.marked import is_atomic
 from texpr.ir.tensor_map import combined_as
 from texpr.ir.types import DType
 from texpr.ir.updates import identity
 from texpr.ir.value import Literal
-from texpr.schedule.pragmas import ATOMIC
 from texpr.schedule.region import Use, varying
 from texpr.schedule.state import State
 
@@ -62,7 +62,7 @@ def operation(state: State, uses: Sequence[Use], flushes: bool = False) -> str:
 def _meets_by_atomics(use: Use) -> bool:
     """Whether a loop around says that updates of the buffer may meet by atomics."""
     around = (*use.outer, *use.inner)
-    return any(use.load.buffer in loop.reduce and any(d.name == ATOMIC for d in loop.directives) for loop in around)
+    return any(use.load.buffer in loop.reduce and is_atomic(loop) for loop in around)
 
 
 def neutral(op: str, dtype: DType) -> Literal:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
-from texpr.ir.rewrite import Rewriter, map_value, replace_loads, substitute_block
+from texpr.ir.rewrite import Rewriter, map_value, replace_loads, substitute_block, with_blocks
 from texpr.ir.value import Buffer, Load, Ref, Value
-from texpr.schedule.tree import Body, with_blocks
+from texpr.schedule.tree import Body
 from texpr.support.record import replace
 
 

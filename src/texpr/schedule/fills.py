@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from texpr.ir import program as ir
+from texpr.ir.rewrite import with_blocks
 from texpr.ir.updates import neutral
 from texpr.ir.uses import loads
 from texpr.ir.value import Cast, Literal, Load
 from texpr.schedule.state import Staged, State
-from texpr.schedule.tree import Body, with_blocks
+from texpr.schedule.tree import Body
 from texpr.support.record import replace
 from texpr.tma.correctness import fill_of
 from texpr.tma.elements import Fill

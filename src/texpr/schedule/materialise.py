@@ -21,12 +21,13 @@ from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import Side
 from texpr.domain.predicates import Predicates, predicates
 from texpr.ir import program as ir
+from texpr.ir.marked import level_of, mark, unmarked
+from texpr.ir.marks import Unguard, Unroll, Vector
 from texpr.ir.rewrite import Rewriter, replace_loads, substitute_value
 from texpr.ir.types import BOOL, I64
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Value, conjunction
 from texpr.presburger.formula import Formula, Ge, compare, conj, disj, negate
 from texpr.relation.facts import facts_of, in_loop, known
-from texpr.schedule.marks import UNGUARD, UNROLL, VECTOR, level_of, mark, unmarked
 from texpr.schedule.overrun import Filling, Holes, Matters, fillings
 from texpr.schedule.state import State
 from texpr.schedule.tree import Body
@@ -203,7 +204,7 @@ class _Maker(Mutable):
 
     def _free(self, body: Body, path: Path, needs: _Needs) -> frozenset[_Need]:
         """Comparisons of a loop that runs over holes, which are not made: what holes compute is proved to change nothing."""
-        asked = {loop.sym: found for loop in path if (found := mark(loop, UNGUARD))}
+        asked = {loop.sym: found for loop in path if (found := mark(loop, Unguard))}
         free = frozenset(n for n in needs if not n.syms.isdisjoint(asked))
         statements = [s for s in body if not isinstance(s, ir.Par | ir.Seq | ir.New)]
         if not free or not statements:
@@ -262,7 +263,7 @@ class _Maker(Mutable):
             outside = {n: None for n in (every or [{}])[0] if loop.sym not in n.syms and all(n in m for m in every)}
         reduce = tuple(dict.fromkeys(map(self._buffer, loop.reduce)))
         extent = self._around(path).index(loop.extent)
-        bare = unmarked(loop, UNGUARD)
+        bare = unmarked(loop, Unguard)
         return _Entry(replace(bare, extent=extent, body=_wrapped(inner, outside), reduce=reduce), outside)
 
     def _around(self, path: Path) -> _Around:
@@ -337,6 +338,6 @@ def _wrapped(entries: Sequence[_Entry], done: _Needs) -> Body:
 
 def _may_be_inside(loop: ir.Loop, path: Path) -> bool:
     """Whether a predicate may stand outside `loop`: not where that would part a band of loops that become threads."""
-    if isinstance(loop, ir.Seq) or mark(loop, UNROLL) or mark(loop, VECTOR):
+    if isinstance(loop, ir.Seq) or mark(loop, Unroll) or mark(loop, Vector):
         return True
     return level_of(loop) is None and any((level_of(p) or "").startswith(("block", "warp", "lane")) for p in path)

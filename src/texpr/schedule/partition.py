@@ -22,14 +22,15 @@ from itertools import count
 from texpr.affine.expr import ONE, ZERO, Expr, Min, Sym, combination, expr, maximum, minimum, term
 from texpr.affine.ranges import bounds
 from texpr.ir import program as ir
-from texpr.ir.rewrite import substitute_block
+from texpr.ir.marked import level_of, mark, unmarked
+from texpr.ir.marks import Partition, Unroll, Vector
+from texpr.ir.rewrite import substitute_block, with_blocks
 from texpr.ir.types import BOOL, I64
 from texpr.ir.value import Index, Op, Value, conjunction, conjuncts
 from texpr.relation.facts import in_loop, known
 from texpr.schedule.copies import copied
-from texpr.schedule.marks import OFF, PARTITION, UNROLL, VECTOR, level_of, mark
 from texpr.schedule.materialise import given
-from texpr.schedule.tree import Body, with_blocks
+from texpr.schedule.tree import Body
 from texpr.support.record import Mutable, Record, replace
 
 LEAST_TRIPS, MOST_COPIED = 4, 256
@@ -61,9 +62,9 @@ class _Parter(Mutable):
             path = (*around, stmt) if isinstance(stmt, ir.Par | ir.Seq) else around
             made = with_blocks(stmt, tuple(self.block(block, path) for block in ir.blocks(stmt)))
             if isinstance(made, ir.Par | ir.Seq):
-                asked = mark(made, PARTITION)
-                made = replace(made, directives=tuple(d for d in made.directives if d.name != PARTITION)) if asked else made
-                wanted = _pays(made, around) if asked is None else asked.args[0].value != OFF
+                asked = mark(made, Partition)
+                made = unmarked(made, Partition) if asked else made
+                wanted = _pays(made, around) if asked is None else asked.on
                 found.extend(self._part(made, around) if wanted else (made,))
             else:
                 found.append(made)
@@ -87,7 +88,7 @@ class _Parter(Mutable):
     def _reach(self, loop: ir.Par, tests: Sequence[_Test], inner: Mapping[Sym, Expr], around: tuple[ir.Loop, ...]) -> Expr:
         """The extent of `loop` without iterations at its end that do nothing, where that is no level's to share out, and where
         its iterations need not have a fixed number, as lanes of a vector and what is written out have."""
-        written = mark(loop, VECTOR) is not None or mark(loop, UNROLL) is not None
+        written = mark(loop, Vector) is not None or mark(loop, Unroll) is not None
         if written or level_of(loop) is not None or not loop.extent.is_constant or loop.fully:
             return loop.extent
         for test in tests:
@@ -158,8 +159,8 @@ def _pays(loop: ir.Loop, around: tuple[ir.Loop, ...]) -> bool:
 
 def _is_unrolled(loop: ir.Loop) -> bool:
     """Whether all iterations of `loop` are written out, so that their number must stay."""
-    found = mark(loop, UNROLL)
-    return found is not None and not found.args
+    found = mark(loop, Unroll)
+    return found is not None and found.factor is None
 
 
 def _tests(body: Body) -> Iterator[_Test]:

@@ -13,22 +13,21 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from texpr.ir import program as ir
+from texpr.ir.marked import ATOMIC
+from texpr.ir.rewrite import with_blocks
 from texpr.isa.target import Target
-from texpr.schedule.marks import BLOCK, CLUSTERS, GRID, TOGETHER, WARPS, levels
-from texpr.schedule.tree import Body, exactly, with_blocks
+from texpr.schedule.levels import BLOCK, CLUSTERS, GRID, WARPS, levels
+from texpr.schedule.tree import Body, exactly
 from texpr.support.diagnostic import error
 from texpr.support.record import replace
 
-IN_PLACE = ("bind", "unroll", "vectorize", "partition", TOGETHER)
+IN_PLACE = ("bind", "unroll", "vectorize", "partition", "together")
 """Directives on one loop that a pragma of that name is."""
 
 LEVELS = ("grid", "cluster", "block")
 
 ALIGN = "align"
 """What a `fully par` says of the lane that its first iteration runs on."""
-
-ATOMIC = "atomic"
-"""What a `reduce` says that mapping is to do by atomic updates."""
 
 
 def in_place(function: ir.Function, target: Target) -> tuple[ir.Function, tuple[ir.Directive, ...]]:
@@ -40,7 +39,7 @@ def in_place(function: ir.Function, target: Target) -> tuple[ir.Function, tuple[
     known = levels(target)
     every = _directives(function.body, function.body)
     found = tuple(d for d in every if d.name != "bind" or len(d.args) != 2 or d.args[1].value in known or not _level(d))
-    found = tuple(d for d in found if d.name != TOGETHER or target.is_gpu)
+    found = tuple(d for d in found if d.name != "together" or target.is_gpu)
     return replace(function, body=_bare(function.body)), found
 
 
@@ -48,7 +47,8 @@ def _directives(body: Body, whole: Body) -> Iterator[ir.Directive]:
     for stmt in body:
         if isinstance(stmt, ir.Par | ir.Seq):
             for pragma in stmt.directives:
-                yield from _directive(stmt, pragma, whole)
+                if isinstance(pragma, ir.Directive):
+                    yield from _directive(stmt, pragma, whole)
         for block in ir.blocks(stmt):
             yield from _directives(block, whole)
 

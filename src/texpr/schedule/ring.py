@@ -23,7 +23,9 @@ from texpr.affine.expr import Expr, expr
 from texpr.affine.simplify import Simplifier
 from texpr.checks.subject import Subject
 from texpr.ir import program as ir
-from texpr.ir.rewrite import Rewriter, replace_loads, substitute_block
+from texpr.ir.marked import mark, unmarked
+from texpr.ir.marks import Pipeline, Tensor
+from texpr.ir.rewrite import Rewriter, replace_loads, substitute_block, with_blocks
 from texpr.ir.types import BOOL, I64
 from texpr.ir.uses import loads
 from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value, walk
@@ -32,10 +34,9 @@ from texpr.presburger.maps import left, right
 from texpr.presburger.raw import Undecided
 from texpr.relation.dependence import Dependence, candidates, comparable, extended_syms
 from texpr.relation.facts import in_loop, known
-from texpr.schedule.marks import PIPELINE, TENSOR, mark, unmarked
 from texpr.schedule.materialise import given
 from texpr.schedule.order import conflict, undecided
-from texpr.schedule.tree import Body, loops, path_to, replaced, with_blocks
+from texpr.schedule.tree import Body, loops, path_to, replaced
 from texpr.support.diagnostic import Limitation, Note, TexprError, error
 from texpr.support.record import Record, replace
 from texpr.support.span import Span
@@ -63,7 +64,7 @@ def pipelined(function: ir.Function) -> ir.Function:
     Raises TexprError with the directive's span where that is no longer what the loop computes, Limitation where undecided.
     """
     while True:
-        asked = [loop for loop in loops(function.body) if mark(loop, PIPELINE)]
+        asked = [loop for loop in loops(function.body) if mark(loop, Pipeline)]
         if not asked:
             return function
         function = _pipelined(function, asked[-1])
@@ -107,13 +108,12 @@ def _reads(step: ir.Stmt, buffer: Buffer) -> bool:
 
 
 def _pipelined(function: ir.Function, loop: ir.Loop) -> ir.Function:
-    asked = mark(loop, PIPELINE)
+    asked = mark(loop, Pipeline)
     assert asked is not None
-    stages, *names = (a.value for a in asked.args)
-    assert isinstance(stages, int)
-    parts = _parted(loop, tuple(map(str, names)), asked.span)
+    stages = asked.stages
+    parts = _parted(loop, asked.buffers, asked.span)
     if loop.extent.is_constant and loop.extent.constant <= 0:  # nothing to come early
-        return replace(function, body=replaced(function.body, loop, lambda _: (unmarked(loop, PIPELINE),)))
+        return replace(function, body=replaced(function.body, loop, lambda _: (unmarked(loop, Pipeline),)))
     _require_early(function, loop, parts, stages - 1, asked.span)
     outer = [each for each in path_to(function.body, loop) or () if isinstance(each, ir.Par | ir.Seq) and each is not loop]
     around = [fact for each in outer for fact in in_loop(each.sym, each.extent)]
@@ -206,11 +206,9 @@ def _require(subject: Subject, found: Dependence, near: Formula, span: Span, hel
 def _begin(loop: ir.Loop, buffer: Buffer) -> int:
     """Bytes of which a slot must begin at a multiple: what copies into it ask."""
     for stmt in ir.walk(loop.body):
-        asked = mark(stmt, TENSOR) if isinstance(stmt, ir.Par | ir.Seq) else None
+        asked = mark(stmt, Tensor) if isinstance(stmt, ir.Par | ir.Seq) else None
         if asked is not None and buffer in _written(stmt):
-            span = asked.args[0].value
-            assert isinstance(span, int)
-            return Swizzle(span).period
+            return Swizzle(asked.swizzle).period
     return CHUNK
 
 
@@ -236,7 +234,7 @@ def _turned(loop: ir.Loop, parts: _Parts, rings: Mapping[Buffer, Buffer], stages
         ir.If(_compared("lt", turn, loop.extent), fills, span=loop.span),
         ir.If(_compared("ge", turn, expr(ahead)), rest, span=loop.span),
     )
-    plain = unmarked(loop, PIPELINE)
+    plain = unmarked(loop, Pipeline)
     return ir.Seq(loop.sym, loop.extent + ahead, body, loop.reduce, loop.label, plain.directives, loop.span)
 
 

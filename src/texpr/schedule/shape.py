@@ -5,9 +5,9 @@ from __future__ import annotations
 from texpr.affine.expr import Expr
 from texpr.affine.facts import Known
 from texpr.ir import program as ir
+from texpr.ir.marks import Async, Bind, Pipeline, Unroll, Vector
 from texpr.relation.facts import known
 from texpr.schedule.call import Call
-from texpr.schedule.marks import ASYNC, BIND, PIPELINE, UNROLL, VECTOR
 from texpr.schedule.materialise import given
 
 
@@ -18,7 +18,7 @@ def free_loop(call: Call, argument: ir.Argument, *, copying: bool = False) -> ir
         reason = f"the loop over `{loop.sym.base}` is `fully par`: its iterations are lanes already"
         raise call.refuse("E0905", reason, at=argument)
     for directive in loop.directives:
-        if directive.name in (BIND, UNROLL, VECTOR, PIPELINE, *(() if copying else (ASYNC,))):
+        if isinstance(directive, Bind | Unroll | Vector | Pipeline) or (isinstance(directive, Async) and not copying):
             reason = f"`{loop.sym.base}` has been given to `{directive.name}` already, so its shape must stay"
             raise call.refuse("E0905", reason, at=argument, help=f"put this directive before `{directive.name}`")
     return loop

@@ -16,10 +16,11 @@ from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transform import Transform
 from texpr.ir import program as ir
+from texpr.ir.rewrite import with_blocks
 from texpr.ir.uses import loads
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
-from texpr.schedule.tree import Body, below, loops, replaced, with_blocks
+from texpr.schedule.tree import Body, below, loops, replaced
 from texpr.support.record import Record, field, replace
 
 

@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from texpr.ir import program as ir
+from texpr.ir.marked import marked
+from texpr.ir.marks import Saves, Tensor
 from texpr.ir.value import Buffer, Literal
 from texpr.relation.facts import known
 from texpr.schedule.call import Call
 from texpr.schedule.combining import are_updates, neutral, operation
 from texpr.schedule.engine import boxes_asked, require_load, require_store, swizzle_asked, with_memory
-from texpr.schedule.marks import SAVES, TENSOR, marked
 from texpr.schedule.region import Box, NoBox, Use, inside, is_met_again
 from texpr.schedule.results import with_results
 from texpr.schedule.rows import Rows, by_name, is_injective, require_rows, rows, table_of
@@ -75,10 +76,10 @@ def _boxes(call: Call, staging: Staging, region: Box) -> _Way:
 def _runs(call: Call, staging: Staging, region: Box) -> _Way:
     """Runs without a map."""
     require_runs(call, staging.buffer, region, known(inside(staging.state, staging.outer)))
-    words = (0, *region.extent, "bulk")
+    made = Tensor(0, region.extent, "bulk", span=call.directive.span)
     return _Way(
         region,
-        lambda loop: marked(loop, TENSOR, *words, span=call.directive.span),
+        lambda loop: marked(loop, made),
         lambda: None,
         lambda state: _chunked(state, staging.buffer),
     )
@@ -135,13 +136,13 @@ def _by_rows(call: Call, staging: Staging) -> State:
     else:
         require_rows(call, found, promised, stored=True)
     shape = (found.count, found.width) if in_runs else found.boxes.extent
-    words = (0, *shape, "bulk") if in_runs else (found.boxes.swizzle.span, *found.boxes.box, "scatter4")
+    boxed = Tensor(0, shape, "bulk") if in_runs else Tensor(found.boxes.swizzle.span, found.boxes.box, "scatter4")
     every = [copy_loops(call, f"{staging.name}{part}", 2) for part in ("", "_out")]
     loops = [dict(zip(each, (found.count, shape[1]), strict=True)) for each in every]
     targets = [found.at(*each) for each in every]
 
     def mark(loop: ir.Par) -> ir.Par:
-        return marked(loop, TENSOR, *words, span=call.directive.span)
+        return marked(loop, replace(boxed, span=call.directive.span))
 
     made, use = staging.to_rows(targets[1:], loops[1:], shape, found.where, mark)
     if joins is not None:
@@ -209,9 +210,9 @@ def _require_apart(call: Call, staging: Staging, found: Rows) -> None:
 
 def by_tma(call: Call, staging: Staging, loop: ir.Par, boxes: Boxes) -> ir.Par:
     """The outermost loop of a copy of boxes, marked as one."""
-    view = ("view", *staging.view.words) if isinstance(staging.view, View) and not staging.view.is_plain else ()
-    loop = marked(loop, TENSOR, boxes.swizzle.span, *boxes.box, *view, span=call.directive.span)
+    view = staging.view.words if isinstance(staging.view, View) and not staging.view.is_plain else ()
+    loop = marked(loop, Tensor(boxes.swizzle.span, boxes.box, view=view, span=call.directive.span))
     saves = call.key("save_traffic")
     if saves is None or call.word(saves, ("true", "false")) == "false":
         return loop
-    return marked(loop, SAVES, span=call.directive.span)
+    return marked(loop, Saves(span=call.directive.span))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from texpr.ir import program as ir
-from texpr.support.record import replace
+from texpr.ir.rewrite import with_blocks
 
 Body = tuple[ir.Stmt, ...]
 
@@ -42,23 +42,6 @@ def _replaced(body: Body, path: tuple[ir.Stmt, ...], change: Callable[[ir.Stmt],
         return tuple(new for stmt in body for new in (change(stmt) if stmt is here else (stmt,)))
     blocks = [_replaced(b, tuple(rest), change) if any(s is rest[0] for s in b) else b for b in ir.blocks(here)]
     return tuple(with_blocks(stmt, tuple(blocks)) if stmt is here else stmt for stmt in body)
-
-
-def with_blocks(stmt: ir.Stmt, blocks: tuple[Body, ...]) -> ir.Stmt:
-    """`stmt` with other statements below it; the same object where they are the same."""
-    if all(_same(a, b) for a, b in zip(ir.blocks(stmt), blocks, strict=True)):
-        return stmt
-    match stmt:
-        case ir.Par() | ir.Seq() | ir.Instruction():
-            return replace(stmt, body=blocks[0])
-        case ir.If():
-            return replace(stmt, then=blocks[0], orelse=blocks[1])
-        case _:
-            raise AssertionError("a statement without blocks has none to replace")
-
-
-def _same(one: Body, other: Body) -> bool:
-    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
 
 
 def loops(body: Body) -> tuple[ir.Loop, ...]:

@@ -12,23 +12,11 @@ from __future__ import annotations
 from typing import TypeGuard
 
 from texpr.ir import program as ir
+from texpr.ir.marked import atomic, is_atomic, level_of, mark, marked, unmarked
+from texpr.ir.marks import Bind, Unroll, Vector
 from texpr.ir.updates import may_meet
 from texpr.schedule.call import Call, Rule
-from texpr.schedule.marks import (
-    AUTO,
-    BIND,
-    BLOCK,
-    CLUSTERS,
-    GRID,
-    UNROLL,
-    VECTOR,
-    WARPS,
-    level_of,
-    levels,
-    mark,
-    marked,
-    unmarked,
-)
+from texpr.schedule.levels import AUTO, BLOCK, CLUSTERS, GRID, WARPS, levels
 from texpr.schedule.state import State
 from texpr.schedule.tree import loops, path_to
 from texpr.support.diagnostic import Note
@@ -41,7 +29,7 @@ def _apply(call: Call) -> State:
     level = call.word(call.plain[1], what="the name of a level")
     known = levels(call.state.target)
     if level == AUTO:
-        return call.state.changed(loop, lambda copy: unmarked(copy, BIND))
+        return call.state.changed(loop, lambda copy: unmarked(copy, Bind))
     if level not in known:
         reason = f"{call.state.target.name} has no level `{level}`"
         raise call.refuse("E0908", reason, at=call.plain[1], help=f"its levels are {', '.join((*known, AUTO))}")
@@ -60,8 +48,8 @@ def _apply(call: Call) -> State:
         _require_outermost(call, loop)
 
     def bound(copy: ir.Loop) -> ir.Loop:
-        found = marked(copy, BIND, level, span=call.directive.span)
-        return marked(found, "atomic") if _meets(copy, level) else found
+        found = marked(copy, Bind(level, span=call.directive.span))
+        return atomic(found) if _meets(copy, level) else found
 
     return call.state.changed(loop, bound)
 
@@ -79,14 +67,14 @@ def _require_par(call: Call, loop: ir.Loop) -> None:
     if loop.reduce or loop.fully:
         kind = "meet in a `reduce`" if loop.reduce else "are lanes already (`fully par`)"
         raise call.refuse("E0909", f"the iterations of `{name}` {kind}; they are mapped by the compiler")
-    for other in (UNROLL, VECTOR):
+    for other in (Unroll, Vector):
         if mark(loop, other):
-            raise call.refuse("E0908", f"`{name}` is given to `{other}` already", at=call.plain[0])
+            raise call.refuse("E0908", f"`{name}` is given to `{other.NAME}` already", at=call.plain[0])
 
 
 def _require_any_order(call: Call, loop: ir.Par) -> None:
     """Iterations that meet may go to blocks where their updates may come in any order."""
-    asked = mark(loop, "atomic") is not None
+    asked = is_atomic(loop)
     for stmt in ir.walk(loop.body):
         if isinstance(stmt, ir.Bind) and stmt.update is not None and stmt.targets[0].buffer in loop.reduce:
             target = stmt.targets[0]
@@ -99,7 +87,7 @@ def _require_any_order(call: Call, loop: ir.Par) -> None:
 
 def _require_unbound(call: Call, loop: ir.Loop) -> None:
     """The loop has no level yet, neither by its own name nor by that of a copy."""
-    if mark(loop, BIND) is None:
+    if mark(loop, Bind) is None:
         return
     copies = ", ".join(f"`{copy.sym.base}`" for copy in call.state.copies(loop) if copy is not loop)
     reason = f"`{loop.sym.base}` is bound to `{level_of(loop)}` already" + (

@@ -10,10 +10,11 @@ from __future__ import annotations
 from math import prod
 
 from texpr.ir import program as ir
+from texpr.ir.marked import mark, marked
+from texpr.ir.marks import Cluster
 from texpr.isa.levels import Level
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.cluster import blocks, dimension
-from texpr.schedule.marks import CLUSTER, mark, marked
 from texpr.schedule.state import State
 from texpr.schedule.tree import loops, path_to
 from texpr.support.diagnostic import Note
@@ -31,11 +32,11 @@ def _apply(call: Call) -> State:
     if not dimension(loop):
         reason = f"`{name}` is not bound to the grid, so there are no blocks along it"
         raise call.refuse("E0918", reason, at=call.plain[0], help=f"say before: bind({name}, grid.x)")
-    if mark(loop, CLUSTER):
+    if mark(loop, Cluster):
         raise call.refuse("E0908", f"`{name}` has clusters of {blocks(loop)} blocks already", at=call.plain[0])
     for copy in call.state.copies(loop):
         _require_room(call, copy, count)
-    return call.state.changed(loop, lambda copy: marked(copy, CLUSTER, count, span=call.directive.span))
+    return call.state.changed(loop, lambda copy: marked(copy, Cluster(count, span=call.directive.span)))
 
 
 def _require_room(call: Call, loop: ir.Loop, count: int) -> None:

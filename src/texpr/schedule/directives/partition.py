@@ -8,8 +8,9 @@ thread are parted unasked where that pays; `partition(ki, off)` keeps one whole.
 
 from __future__ import annotations
 
+from texpr.ir.marked import marked
+from texpr.ir.marks import Partition
 from texpr.schedule.call import Call, Rule
-from texpr.schedule.marks import OFF, PARTITION, marked
 from texpr.schedule.state import State
 
 
@@ -17,8 +18,8 @@ def _apply(call: Call) -> State:
     call.expect(1, 2)
     call.no_results()
     loop = call.loop(call.plain[0])
-    wanted = call.word(call.plain[1], ("on", OFF)) if len(call.plain) > 1 else "on"
-    return call.state.changed(loop, lambda copy: marked(copy, PARTITION, wanted))
+    wanted = call.word(call.plain[1], ("on", "off")) if len(call.plain) > 1 else "on"
+    return call.state.changed(loop, lambda copy: marked(copy, Partition(wanted == "on")))
 
 
 RULE = Rule("partition", "partition(LOOP, on|off)", _apply)

@@ -12,8 +12,9 @@ between writes; or refused (`texpr.schedule.ring`). It is made when the schedule
 from __future__ import annotations
 
 from texpr.ir import program as ir
+from texpr.ir.marked import level_of, mark, marked
+from texpr.ir.marks import Pipeline
 from texpr.schedule.call import Call, Rule
-from texpr.schedule.marks import PIPELINE, level_of, mark, marked
 from texpr.schedule.materialise import materialise
 from texpr.schedule.ring import fills_of, pipelined
 from texpr.schedule.shape import free_loop
@@ -37,7 +38,7 @@ def _apply(call: Call) -> State:
     _require_in_order(call, call.loop(call.plain[0]))
     loop = free_loop(call, call.plain[0])
     names = _named(call, loop) if len(call.plain) > 1 else _staged(call, loop)
-    made = marked(loop, PIPELINE, stages, *names, span=call.directive.span)
+    made = marked(loop, Pipeline(stages, names, span=call.directive.span))
     state = call.state.with_body(replaced(call.state.function.body, loop, lambda _: (made,)))
     pipelined(materialise(state.alone(made)).function)
     return state.with_ring(names, stages)
@@ -49,7 +50,7 @@ def _require_in_order(call: Call, loop: ir.Loop) -> None:
         shared = f"shared out over `{level}`" if level else "lanes (`fully par`)"
         reason = f"the iterations of `{loop.sym.base}` are {shared}, so none comes before another"
         raise call.refuse("E0909", reason, at=call.plain[0], help="pipeline a `seq`, or a `par` that is bound to nothing")
-    if mark(loop, PIPELINE):
+    if mark(loop, Pipeline):
         help = f"name all that it copies ahead in one: pipeline({loop.sym.base}, BUFFER, BUFFER, stages=N)"
         raise call.refuse("E0905", f"`{loop.sym.base}` is pipelined already", at=call.plain[0], help=help)
 

@@ -11,9 +11,10 @@ from texpr.affine.expr import Expr
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transforms.split import Split
 from texpr.ir import program as ir
+from texpr.ir.marked import unmarked
+from texpr.ir.marks import Async
 from texpr.schedule.allocation import on_allocation
 from texpr.schedule.call import Call, Rule
-from texpr.schedule.marks import ASYNC, unmarked
 from texpr.schedule.shape import free_loop, positive
 from texpr.schedule.state import State
 from texpr.schedule.tree import replaced
@@ -41,7 +42,7 @@ def halves(call: Call, loop: ir.Loop, factor: Expr, parts: bool = False) -> tupl
     other = (whole.extent + (factor - 1)) // factor
     outer, inner = (factor, other) if parts else (other, factor)
     split = Split(whole, IterDomain(first, outer), IterDomain(second, inner))
-    below = unmarked(replace(loop, sym=second, extent=inner, label=None), ASYNC)
+    below = unmarked(replace(loop, sym=second, extent=inner, label=None), Async)
     made = replace(loop, sym=first, extent=outer, body=(below,))
     return state.with_transform(split).with_body(replaced(state.function.body, loop, lambda _: (made,))), below
 

@@ -21,6 +21,8 @@ from __future__ import annotations
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
+from texpr.ir.marked import marked
+from texpr.ir.marks import Async, Multicast, Tensor
 from texpr.ir.value import Buffer, Literal
 from texpr.relation.facts import known
 from texpr.schedule.call import Call, Rule
@@ -35,7 +37,6 @@ from texpr.schedule.engine import (
     with_memory,
 )
 from texpr.schedule.flat import in_rows
-from texpr.schedule.marks import ASYNC, MULTICAST, TENSOR, marked
 from texpr.schedule.region import Box, NoBox, are_apart, inside, told_apart, uses
 from texpr.schedule.rows import require_rows, require_target, rows
 from texpr.schedule.runs import require_named_runs, require_runs
@@ -135,7 +136,7 @@ def _staged(call: Call) -> State:
     if via == "bulk":
         return defined(call, staging, found[0], _by_runs(call, staging, region, names))
     state = staging.from_box(
-        region, names, fill, lambda loop: marked(loop, ASYNC, span=call.directive.span) if via == "cp_async" else loop
+        region, names, fill, lambda loop: marked(loop, Async(span=call.directive.span)) if via == "cp_async" else loop
     )
     return defined(call, staging, found[0], state)
 
@@ -158,8 +159,8 @@ def _by_runs(call: Call, staging: Staging, region: Box, names: tuple[Sym, ...]) 
     """Rows copied by the engine without a map."""
     promised = known(inside(staging.state, staging.outer))
     require_runs(call, staging.buffer, region, promised)
-    words = (0, *region.extent, "bulk")
-    return staging.from_box(region, names, None, lambda loop: marked(loop, TENSOR, *words, span=call.directive.span))
+    made = Tensor(0, region.extent, "bulk", span=call.directive.span)
+    return staging.from_box(region, names, None, lambda loop: marked(loop, made))
 
 
 def _by_columns(call: Call, staging: Staging, fill: Literal | None) -> State:
@@ -177,10 +178,10 @@ def _by_columns(call: Call, staging: Staging, fill: Literal | None) -> State:
     boxes = columns_shared(staging.buffer, found, boxes, promised, many(among))
     loops = dict(zip(found.syms, zip(copy_loops(call, staging.name, 2), found.extent, strict=True), strict=True))
     corners = (n for corner, step in zip(found.window.corners, found.window.steps, strict=True) for n in (*corner, step))
-    words = (boxes.swizzle.span, *boxes.box, "im2col", *corners)
+    made = Tensor(boxes.swizzle.span, boxes.box, "im2col", tuple(corners), span=call.directive.span)
 
     def mark(loop: ir.Par) -> ir.Par:
-        return _multicast(call, marked(loop, TENSOR, *words, span=call.directive.span), among)
+        return _multicast(call, marked(loop, made), among)
 
     state = staging.from_column(found.column.index, found.place, loops, fill, mark)
     return with_memory(defined(call, staging, like, state), staging.name, boxes)
@@ -199,17 +200,17 @@ def _by_rows(call: Call, staging: Staging, fill: Literal | None) -> State:
         require_rows(call, found, promised)
     row, column = copy_loops(call, staging.name, 2)
     extents = (found.count, found.width) if in_runs else found.boxes.extent
-    words = (0, *extents, "bulk") if in_runs else (found.boxes.swizzle.span, *found.boxes.box, "gather4")
+    made = Tensor(0, extents, "bulk") if in_runs else Tensor(found.boxes.swizzle.span, found.boxes.box, "gather4")
     loops = dict(zip((row, column), extents, strict=True))
     state = staging.from_rows(
-        found.at(row, column), loops, found.where, fill, lambda loop: marked(loop, TENSOR, *words, span=call.directive.span)
+        found.at(row, column), loops, found.where, fill, lambda loop: marked(loop, replace(made, span=call.directive.span))
     )
     state = defined(call, staging, staging.uses[0], state)
     return state if in_runs else with_memory(state, staging.name, found.memory)
 
 
 def _multicast(call: Call, loop: ir.Par, among: tuple[ir.Loop, ...]) -> ir.Par:
-    return marked(loop, MULTICAST, *map(dimension, among), span=call.directive.span) if among else loop
+    return marked(loop, Multicast(tuple(map(dimension, among)), span=call.directive.span)) if among else loop
 
 
 def _require_words_of_via(call: Call, buffer: Buffer, via: str) -> None:

@@ -8,8 +8,9 @@ told where they can not (`texpr.lowering.together`).
 from __future__ import annotations
 
 from texpr.ir import program as ir
+from texpr.ir.marked import marked
+from texpr.ir.marks import Together
 from texpr.schedule.call import Call, Rule
-from texpr.schedule.marks import OFF, TOGETHER, marked
 from texpr.schedule.state import State
 from texpr.schedule.tree import path_to
 
@@ -19,7 +20,7 @@ def _apply(call: Call) -> State:
     call.no_results()
     subject, *more = call.plain
     loop, target = call.loop(subject), call.state.target
-    wanted = call.word(more[0], ("on", OFF)) if more else "on"
+    wanted = call.word(more[0], ("on", "off")) if more else "on"
     name = loop.sym.base
     if not target.is_gpu:
         raise call.refuse("E0908", f"{target.name} launches nothing", help="leave it out")
@@ -31,7 +32,7 @@ def _apply(call: Call) -> State:
         )
         reason = f"`{name}` is no loop of the host: {why}"
         raise call.refuse("E0918", reason, at=subject, help="name a `seq` outside of every `par`, with a `par` in it")
-    return call.state.changed(loop, lambda copy: marked(copy, TOGETHER, wanted, span=call.directive.span))
+    return call.state.changed(loop, lambda copy: marked(copy, Together(wanted == "on", span=call.directive.span)))
 
 
 RULE = Rule("together", "together(LOOP, on|off)", _apply)

@@ -9,9 +9,10 @@ from now on. Refused where a hole could matter.
 
 from __future__ import annotations
 
+from texpr.ir.marked import marked
+from texpr.ir.marks import Unguard
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.fills import derived
-from texpr.schedule.marks import UNGUARD, marked
 from texpr.schedule.materialise import materialise
 from texpr.schedule.state import State
 
@@ -20,7 +21,7 @@ def _apply(call: Call) -> State:
     call.expect(1)
     call.no_results()
     loop = call.loop(call.plain[0])
-    state = derived(call.state, loop).changed(loop, lambda copy: marked(copy, UNGUARD, span=call.directive.span))
+    state = derived(call.state, loop).changed(loop, lambda copy: marked(copy, Unguard(span=call.directive.span)))
     materialise(state)  # which proves it, or refuses
     return state
 

@@ -7,8 +7,9 @@ What a thread keeps in an array that only unrolled loops index lives in its regi
 
 from __future__ import annotations
 
+from texpr.ir.marked import marked
+from texpr.ir.marks import Unroll
 from texpr.schedule.call import Call, Rule
-from texpr.schedule.marks import UNROLL, marked
 from texpr.schedule.shape import free_loop
 from texpr.schedule.state import State
 from texpr.schedule.tree import replaced
@@ -21,13 +22,13 @@ def _apply(call: Call) -> State:
     call.expect(1, 2)
     call.no_results()
     loop = free_loop(call, call.plain[0])
-    factor = [call.number(argument, 2) for argument in call.plain[1:]]
+    factor = next((call.number(argument, 2) for argument in call.plain[1:]), None)
     extent = loop.extent
-    if not factor and not (extent.is_constant and extent.constant <= MOST):
+    if factor is None and not (extent.is_constant and extent.constant <= MOST):
         size = f"{extent} iterations are too many" if extent.is_constant else f"its extent, {extent}, is not a constant"
         reason = f"`{loop.sym.base}` cannot be unrolled wholly: {size}"
         raise call.refuse("E0905", reason, at=call.plain[0], help=f"unroll a part: unroll({loop.sym.base}, 4)")
-    made = marked(loop, UNROLL, *factor, span=call.directive.span)
+    made = marked(loop, Unroll(factor, span=call.directive.span))
     return call.state.with_body(replaced(call.state.function.body, loop, lambda _: (made,)))
 
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 from texpr.affine.expr import expr
 from texpr.affine.facts import Known
 from texpr.ir import program as ir
+from texpr.ir.marked import marked
+from texpr.ir.marks import Vector
 from texpr.relation.collect import model
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.directives.split import halves
-from texpr.schedule.marks import VECTOR, marked
 from texpr.schedule.materialise import materialise
 from texpr.schedule.results import with_results
 from texpr.schedule.shape import free_loop
@@ -39,7 +40,7 @@ def _apply(call: Call) -> State:
         help = f"split it: vectorize({call.plain[0].value}, 4) -> (…)"
         reason = f"`{loop.sym.base}` has {loop.extent} iterations, and a vector has 2 to {MOST} lanes"
         raise call.refuse("E0911", reason, at=call.plain[-1], help=help)
-    made = marked(loop, VECTOR, span=call.directive.span)
+    made = marked(loop, Vector(span=call.directive.span))
     state = state.with_body(replaced(state.function.body, loop, lambda _: (made,)))
     return state if state.target.family == "cpu" else _aligned(call, state, made)
 
