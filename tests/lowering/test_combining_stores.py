@@ -15,6 +15,7 @@ from tests.schedule.laid import Laid, binary, integers, laid, lowered, refusal, 
 from texpr.frontend import parse
 from texpr.interp import run as interpret
 from texpr.ir import kernel as k
+from texpr.ir.marked import read
 from texpr.support.diagnostic import Limitation
 from texpr.support.record import replace
 
@@ -244,7 +245,7 @@ def test_marks_without_a_proof_are_refused() -> None:
     text = (
         f"fn f(A: f32[n, 64], inout B: f32[n, 64] align(16)) {{ {body} par 64 |k| #tma(0, 1, 64) {{ B[i, k] *= s[0, k] }} }} }}"
     )
-    (function,) = parse(text, "t.te").functions
+    function = read(parse(text, "t.te").functions[0])
     with pytest.raises(Limitation, match="which another directive has changed"):
         lowered(function, function)
 
