@@ -126,6 +126,16 @@ def test_data_that_one_launch_keeps_for_another_are_what_is_promised(wrong: str)
 
 
 @pytest.mark.parametrize("target", ["cpu", "sm_90a"])
+def test_a_factor_that_is_never_negative_is_no_larger_for_what_is_subtracted(target: str) -> None:
+    text = """fn f(x: i8[k], w: i8[n, z], v: i8[m, z]): i8[k] { new y: i8[k]
+    par k |i| { y[i] = x[(2147483647 * i * n * n * min(2147483647 - i, m - n)) % k] }
+    return y }"""
+    plan = plan_of(text, target)
+    assert open_of(plan) == []
+    assert not plan.bounds or open_of(replace(plan, bounds=()))
+
+
+@pytest.mark.parametrize("target", ["cpu", "sm_90a"])
 def test_no_turns_are_no_reason_to_bound_sizes(target: str) -> None:
     """Below 0 a loop of the host turns as little as at 0, however far; one that turns too often is bounded still."""
     text = BELOW["host loop"].replace("seq n * n", "seq {}").replace("y[n - 1 - i]", "y[i]").replace("n])", "n], w: i8[m])")

@@ -175,7 +175,8 @@ class Spans(Mutable):
                 assert_never(atom)
 
     def _both(self, part: Expr) -> Top | None:
-        up, down = self.above(part), self.above(-part)
+        low, high = self.ends_of(part)  # of what is never negative, or never positive, one side is enough
+        up, down = (expr(0) if high <= 0 else self.above(part)), (expr(0) if low >= 0 else self.above(-part))
         return None if up is None or down is None else (_positive(up) + _positive(down), 1)
 
 
