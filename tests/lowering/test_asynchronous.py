@@ -13,7 +13,6 @@ from tests.schedule.laid import Laid, binary, counts, integers, laid, lowered, r
 
 from texpr.frontend import parse
 from texpr.ir import kernel as k
-from texpr.ir.marked import read
 from texpr.support.diagnostic import TexprError
 
 MATMUL = """
@@ -76,7 +75,7 @@ fn f(x: f32[n] align(16)): f32[(n + 31) / 32, 32] {
 @pytest.mark.parametrize(("fill", "is_copied"), [("0.0", True), ("-0.0", False), ("nan", False), ("2.0", False)])
 def test_holes_hold_just_what_is_asked(fill: str, is_copied: bool) -> None:
     """An asynchronous copy fills with zero alone, which -0 is not: one over it is another infinity."""
-    function = read(parse(NEGATIVE.replace("FILL", fill), "t.te").functions[0])
+    (function,) = parse(NEGATIVE.replace("FILL", fill), "t.te").functions
     made = lowered(function, function)
     assert any(isinstance(s, k.CopyAsync) and s.when is not None for s in made.statements) == is_copied
     x = np.arange(1, 41, dtype=np.float32)
@@ -134,7 +133,7 @@ PAST = RING.replace("if k + 2 < n { ", "").replace("x[k + 2, 2 * t + v] } } }", 
 
 def pragmas(text: str) -> Laid:
     """The only function of `text`, whose loops carry the marks that schedules write."""
-    function = read(parse(text, "t.te").functions[0])
+    (function,) = parse(text, "t.te").functions
     return lowered(function, function)
 
 
@@ -253,7 +252,7 @@ def test_copies_in_a_loop_or_a_branch_are_met_after_it() -> None:
 
 
 def test_on_a_cpu_copies_are_ordinary() -> None:
-    function = read(parse(re.sub(r"#bind\(.*?\) ", "", RING), "t.te").functions[0])
+    (function,) = parse(re.sub(r"#bind\(.*?\) ", "", RING), "t.te").functions
     made = lowered(function, function, "cpu")
     assert not any(isinstance(s, k.CopyAsync | k.CommitAsync | k.WaitAsync) for s in made.statements)
 

@@ -15,7 +15,6 @@ from tests.schedule.laid import Laid, binary, integers, laid, lowered, refusal, 
 from texpr.frontend import parse
 from texpr.interp import run as interpret
 from texpr.ir import kernel as k
-from texpr.ir.marked import read
 from texpr.support.diagnostic import Limitation
 from texpr.support.record import replace
 
@@ -245,7 +244,7 @@ def test_marks_without_a_proof_are_refused() -> None:
     text = (
         f"fn f(A: f32[n, 64], inout B: f32[n, 64] align(16)) {{ {body} par 64 |k| #tma(0, 1, 64) {{ B[i, k] *= s[0, k] }} }} }}"
     )
-    function = read(parse(text, "t.te").functions[0])
+    (function,) = parse(text, "t.te").functions
     with pytest.raises(Limitation, match="which another directive has changed"):
         lowered(function, function)
 

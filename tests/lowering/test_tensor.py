@@ -18,7 +18,6 @@ from texpr.emulator import LOCKSTEP
 from texpr.frontend import parse
 from texpr.interp import run as interpret
 from texpr.ir import kernel as k
-from texpr.ir.marked import read
 from texpr.isa.registry import resolve
 from texpr.schedule.apply import apply_schedule
 from texpr.support.diagnostic import TexprError
@@ -316,7 +315,7 @@ def marked(body: str) -> str:
     """What is said of loops that carry the mark of a copy without a schedule having proved it."""
     head = "fn f(A: f32[n, 64] align(16)): (f32[n, 64], f32[n, 64]) { new B: f32[n, 64] new C: f32[n, 64]"
     text = f"{head}\n{body}\nreturn (B, C) }}"
-    function = read(parse(text, "t.te").functions[0])
+    (function,) = parse(text, "t.te").functions
     with pytest.raises(TexprError) as found:
         lowered(function, function)
     return str(found.value)

@@ -19,6 +19,7 @@ from texpr.interp import run as interpret
 from texpr.ir import kernel as k
 from texpr.ir import kernel_verify, program_verify
 from texpr.ir import program as ir
+from texpr.ir.marked import read
 from texpr.ir.program import Function
 from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower
@@ -63,7 +64,8 @@ def laid(text: str, directives: str = "", target: str = "sm_90a") -> Laid:
 
 
 def lowered(original: Function, function: Function, target: str = "sm_90a") -> Laid:
-    """`function`, which means what `original` does, as a plan; both forms are verified."""
+    """`function`, which means what `original` does, as a plan; both forms are verified. Its text may have marks."""
+    function = read(function)
     program_verify.verify_function(function)
     plan, _ = lower(function, resolve(target), {})
     kernel_verify.verify(plan)

@@ -12,7 +12,6 @@ from texpr.frontend import parse
 from texpr.ir import kernel as k
 from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_text import plan_text
-from texpr.ir.marked import read
 from texpr.ir.tags import Moved, Statement
 from texpr.isa.levels import Space
 from texpr.support.record import replace
@@ -266,7 +265,7 @@ OWN_TEST = "(z[i] > 0:i32)", "(z[max(i - thread, 0)] > 0:i32)"
 
 def is_laid_right(program: str, schedule: str, *changes: tuple[str, str]) -> bool:
     """The same of a plan under a schedule, or as pragmas say; lines are told by how they begin."""
-    function = read(parse(program, "t.te").functions[0])
+    (function,) = parse(program, "t.te").functions
     made = laid(program, schedule) if schedule else lowered(function, function)
     lines = [line.split("  -- line")[0] for line in plan_text(made.plan).splitlines()]
     text = "\n".join(line.split(" covers ")[0] for line in lines)
