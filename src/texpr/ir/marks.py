@@ -60,10 +60,8 @@ class Bind(Mark):
         return cls(words[0]) if len(words) == 1 and isinstance(words[0], str) else None
 
 
-class Cluster(Mark):
-    """`#cluster(2)`: how many blocks of a cluster lie along a loop of the grid."""
-
-    NAME = "cluster"
+class Blocks(Mark):
+    """A mark that is a number of blocks."""
 
     blocks: int
 
@@ -76,6 +74,18 @@ class Cluster(Mark):
     def read(cls, words: Sequence[Word]) -> Self | None:
         """One number."""
         return cls(words[0]) if len(words) == 1 and isinstance(words[0], int) else None
+
+
+class Cluster(Blocks):
+    """`#cluster(2)`: how many blocks of a cluster lie along a loop of the grid."""
+
+    NAME = "cluster"
+
+
+class LaunchBounds(Blocks):
+    """`#launch_bounds(2)`, of a function: blocks that a multiprocessor should hold."""
+
+    NAME = "launch_bounds"
 
 
 class Unroll(Mark):
@@ -223,24 +233,6 @@ class Tensor(Mark):
         if left or not isinstance(swizzle, int) or not isinstance(form, str):
             return None
         return cls(swizzle, tuple(int(extent) for extent in box), form, window, view)
-
-
-class LaunchBounds(Mark):
-    """`#launch_bounds(2)`, of a function: blocks that a multiprocessor should hold."""
-
-    NAME = "launch_bounds"
-
-    blocks: int
-
-    @property
-    def words(self) -> tuple[Word, ...]:
-        """The number."""
-        return (self.blocks,)
-
-    @classmethod
-    def read(cls, words: Sequence[Word]) -> Self | None:
-        """One number."""
-        return cls(words[0]) if len(words) == 1 and isinstance(words[0], int) else None
 
 
 MARKS: dict[str, type[Mark]] = {

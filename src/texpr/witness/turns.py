@@ -61,7 +61,7 @@ class _Turns:
         if isinstance(signal.stmt, k.BarrierInit):
             steps = ((at, stmt, site) for at, (stmt, site) in enumerate(self.reading.steps))
             known = [
-                (at, _shifts(signal.site, site))
+                (at, next(_next(signal.site, site), None))
                 for at, stmt, site in steps
                 if isinstance(stmt, k.Fence) and stmt.kind == "init"
             ]
@@ -264,14 +264,6 @@ def _entered(
     outer = (Instance(at, _at(reading.steps[at][1], {})) for at in before)
     inner = (Instance(at, _at(reading.steps[at][1], turn(which))) for which, at in ended)
     return End(Instance(number, _at(wait, turn(turns))), (*outer, *inner))
-
-
-def _shifts(a: Site, b: Site) -> Values | None:
-    """The next instance of `b` behind one of `a`; None where it is none."""
-    common = _common(a, b)
-    if b.launch is not a.launch or not (common or _precedes(a, b)):
-        return None
-    return {**_first(b, common), **_shifted(common, 0 if _precedes(a, b) else 1)}
 
 
 def _common(a: Site, b: Site) -> tuple[k.For, ...]:
