@@ -268,28 +268,36 @@ def test_few_schedules_are_refused() -> None:
 
 
 PLANTED: dict[str, tuple[str, object]] = {
-    "all are protected": ("correctness._protected", lambda copy, below, alone, context: frozenset(copy.graph.domains())),
-    "nothing makes holes": ("correctness._opened", lambda transform, context: iter(())),
-    "every box is alone": ("correctness._alone", lambda copy, context: {part.root: None for part in _boxed_parts(copy)}),
-    "every split is a view": ("boxing.Context.divides", lambda self, n, value: True),
-    "room does not move coordinates": ("boxing.Views._resize", lambda self, resize, context: _without_shift(self, resize)),
-    "the tile always fits": ("tile._swizzle", lambda order, index, place, size: Swizzle.NONE),
+    "all are protected": ("tma.correctness._protected", lambda copy, below, alone, context: frozenset(copy.graph.domains())),
+    "splits make no holes": ("domain.transforms.split.Split.holes", lambda self, proofs: iter(())),
+    "resizes make no holes": ("domain.transforms.resize.Resize.holes", lambda self, proofs: iter(())),
+    "a remainder is out with the whole": (
+        "domain.transforms.split.Split.outside",
+        lambda self, known: ((self.input, self.inner),),
+    ),
+    "every box is alone": ("tma.correctness._alone", lambda copy, context: {part.root: None for part in _boxed_parts(copy)}),
+    "every split is a view": ("tma.boxing.Context.divides", lambda self, n, value: True),
+    "room does not move coordinates": (
+        "tma.boxing.Views.shift",
+        lambda self, before, left, right, after: _without_shift(self, before, after),
+    ),
+    "the tile always fits": ("tma.tile._swizzle", lambda order, index, place, size: Swizzle.NONE),
 }
-"""Each with what it replaces in the room."""
+"""Each with what it replaces."""
 
 
 def _boxed_parts(copy: Copy) -> list[Part]:
     return [part for dimension in copy.dimensions for part in dimension.parts if part.root is not None]
 
 
-def _without_shift(views: Views, resize: Resize) -> None:
-    part = views.open.pop(resize.input)
-    views.open[resize.output] = Part(resize.output, part.size, part.stride)
+def _without_shift(views: Views, before: IterDomain, after: IterDomain) -> None:
+    part = views.open.pop(before)
+    views.open[after] = Part(after, part.size, part.stride)
 
 
 @pytest.mark.parametrize("bug", PLANTED)
 def test_a_planted_bug_is_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     target, wrong = PLANTED[bug]
-    monkeypatch.setattr(f"texpr.tma.{target}", wrong)
+    monkeypatch.setattr(f"texpr.{target}", wrong)
     with pytest.raises((AssertionError, IndexError)):
         check_loads(SHORT)

@@ -11,7 +11,6 @@ from texpr.affine.simplify import Simplifier
 from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import Bound, Implication, IterDomain, divisor
 from texpr.domain.transform import Transform
-from texpr.domain.transforms.split import Split
 
 
 class Context:
@@ -93,12 +92,9 @@ class Context:
         rest = self.simple(value % n)
         return rest is ZERO or (self.known.positive(n) and self.known.nonnegative(-rest))
 
-    def leaves_no_room(self, split: Split) -> bool:
-        """Whether the outputs of a split count its input and no more, at all sizes, by proof."""
-        whole = split.input.extent
-        if any(self.divides(factor, whole) for factor in split.factors):
-            return True
-        return self.simple(split.outer.extent * split.inner.extent - whole) is ZERO
+    def is_zero(self, value: Expr) -> bool:
+        """Whether `value` is 0 at all sizes, by proof."""
+        return self.simple(value) is ZERO
 
     def _nonnegative(self, value: Expr) -> bool:
         if self.known.nonnegative(value):

@@ -2,9 +2,10 @@
 
     each transform keeps every index?  ─ no proof ─▶  isl, where all is affine  ─▶  every point, where they are few
 
-Splits, merges, swizzles and growing resizes keep every index: `down` takes it to a place in bounds, from which `up` leads back.
-A resize by a negative expand leaves indices out, unless they are holes; an XOR needs whole blocks; a permutation that a user
-gives may be none. Where only resizes leave out, an index is dropped where its way down leaves their bounds.
+A transform keeps every index where `down` takes each to a place in bounds, from which `up` leads back. Some do by their kind;
+of others that is proved, for a resize by a negative expand leaves indices out, unless they are holes; an XOR needs whole
+blocks; a permutation that a user gives may be none. Where those that leave out are undone at every index, as resizes are, an
+index is dropped where its way down leaves their bounds.
 """
 
 from __future__ import annotations
@@ -21,10 +22,6 @@ from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import high, low
 from texpr.domain.predicates import predicates
 from texpr.domain.transform import Transform
-from texpr.domain.transforms.merge import Merge
-from texpr.domain.transforms.resize import Resize
-from texpr.domain.transforms.split import Split
-from texpr.domain.transforms.swizzle import Shift, Swizzle
 from texpr.domain.trial import points, trial_sizes
 from texpr.presburger.formula import Ge, between, conj, equal, negate
 from texpr.presburger.linear import NotAffine
@@ -81,49 +78,51 @@ def coverage(graph: DomainGraph, known: Known | None = None) -> Coverage:
         return Coverage(_NEVER, _NEVER)
     visits = _Visits(graph, context, outside)
     try:
-        crops = [transform for transform in loose if isinstance(transform, Resize)]
-        return visits.left_out(crops) if len(crops) == len(loose) else visits.exactly()
+        return visits.left_out(loose) if all(each.undoes for each in loose) else visits.exactly()
     except (NotAffine, Undecided):
         return visits.by_trial()
 
 
-def permutes(swizzle: Swizzle, known: Known | None = None) -> Finding:
-    """Where (outer, inner), in bounds, the two directions of a swizzle are not inverse permutations of 0..extent, if anywhere.
+def keeps(transform: Transform, known: Known | None = None) -> Finding:
+    """An index of the inputs, in bounds, that has no place of its own among those of the outputs, if there is any.
 
-    It is enough that `down` stays in bounds and `up` undoes it: the set is finite.
+    It is enough that `down` stays in bounds and `up` undoes it: then no two go to one place.
     """
     known = known or Known({})
-    outer, inner = swizzle.outer, swizzle.inner
-    if isinstance(swizzle.permutation, Shift):
-        return _NEVER  # (i + o) mod n and (i − o) mod n, at every n
-    place = swizzle.down((expr(outer.sym), expr(inner.sym)))
-    back = swizzle.up(place)[1]
-    sizes = known.also([Fact(0, outer.extent, None), Fact(0, inner.extent, None)])
-    nest = sizes.also([Fact(0, d.sym, d.extent) for d in (outer, inner)], {d.sym: (0, None) for d in (outer, inner)})
-    simple = Simplifier(nest)
-    ends = simple(place[1]), simple(inner.extent - 1 - place[1])
-    if all(map(nest.nonnegative, ends)) and simple(back) is expr(inner.sym):
+    if transform.keeps(known):
         return _NEVER
-    right = conj([between(0, place[1], inner.extent), equal([back], [inner.sym])])
-    try:
-        loops = [between(0, d.sym, d.extent) for d in (outer, inner)]
-        found = Set.of((outer.sym, inner.sym), conj([*loops, *map(Ge, sizes.nonnegatives()), negate(right)])).sample()
-        return _NEVER if found is None else _witness((outer.sym, inner.sym), _only(found, (*place, back, *_extents(swizzle))))
-    except (NotAffine, Undecided):
-        return _permutes_by_trial(swizzle, place[1], back, sizes)
-
-
-def _permutes_by_trial(swizzle: Swizzle, place: Expr, back: Expr, known: Known) -> Finding:
-    domains = swizzle.inputs
+    domains = transform.inputs
     names = tuple(d.sym for d in domains)
-    used = (place, back, *_extents(swizzle))
+    place = transform.down(tuple(map(expr, names)))
+    back = transform.up(place)
+    sizes = known.also([Fact(0, d.extent, None) for d in domains])
+    nest = sizes.also([Fact(0, d.sym, d.extent) for d in domains], {d.sym: (0, None) for d in domains})
+    simple = Simplifier(nest)
+    bounds = [side(d).margin(at) for d, at in zip(transform.outputs, place, strict=True) for side in (low, high)]
+    same = all(simple(value) is expr(name) for value, name in zip(back, names, strict=True))
+    if same and all(nest.nonnegative(simple(each)) for each in bounds):
+        return _NEVER
+    right = conj([*map(Ge, bounds), equal(back, names)])
+    try:
+        loops = [between(0, d.sym, d.extent) for d in domains]
+        found = Set.of(names, conj([*loops, *map(Ge, sizes.nonnegatives()), negate(right)])).sample()
+        return _NEVER if found is None else _witness(names, _only(found, (*place, *back, *_extents(transform))))
+    except (NotAffine, Undecided):
+        return _keeps_by_trial(transform, place, back, sizes)
+
+
+def _keeps_by_trial(transform: Transform, place: Sequence[Expr], back: Sequence[Expr], known: Known) -> Finding:
+    domains = transform.inputs
+    names = tuple(d.sym for d in domains)
+    used = (*place, *back, *_extents(transform))
     verdict = _OPEN if _are_free(used, names) else _NEVER
     for sizes in trial_sizes(used, names, known):
         tried = points(domains, sizes)
         verdict = _OPEN if tried is None else verdict
         for at in tried or ():
-            inside = 0 <= place.evaluate(at) < swizzle.inner.extent.evaluate(at)
-            if not inside or back.evaluate(at) != at[swizzle.inner.sym]:
+            ends = zip(place, transform.outputs, strict=True)
+            inside = all(0 <= each.evaluate(at) < domain.extent.evaluate(at) for each, domain in ends)
+            if not inside or any(value.evaluate(at) != at[name] for value, name in zip(back, names, strict=True)):
                 return _witness(names, at)
     return verdict
 
@@ -135,19 +134,11 @@ def _are_free(values: Iterable[Expr], loops: Iterable[Sym]) -> bool:
 
 def _keeps(transform: Transform, known: Known) -> bool:
     """Whether `transform` is proved to keep every index that is in bounds, and to take no two to one place."""
-    match transform:
-        case Split() | Merge():
-            return True
-        case Resize():
-            return known.nonnegative(transform.left) and known.nonnegative(transform.right)
-        case Swizzle():
-            return permutes(transform, known).verdict is Verdict.NEVER
-        case _:
-            return False
+    return keeps(transform, known).verdict is Verdict.NEVER if not transform.undoes else transform.keeps(known)
 
 
-def _extents(swizzle: Swizzle) -> tuple[Expr, ...]:
-    return tuple(domain.extent for domain in swizzle.inputs)
+def _extents(transform: Transform) -> tuple[Expr, ...]:
+    return tuple(domain.extent for domain in (*transform.inputs, *transform.outputs))
 
 
 def _only(found: Mapping[Sym, int], values: Iterable[Expr]) -> dict[Sym, int]:
@@ -173,11 +164,12 @@ class _Visits:
         self._values = [context.index(name) for name in self._logical]
         self._margins = [each.margin for each in predicates(graph, known).kept]
 
-    def left_out(self, crops: Sequence[Resize]) -> Coverage:
+    def left_out(self, crops: Sequence[Transform]) -> Coverage:
         """Where all else keeps every index: those that `crops` leave out, by isl. Raises NotAffine, Undecided."""
         below = self._graph.below({name: name for name in self._logical})
         inside = Context(DomainGraph(self._graph.logical, (), self._graph.logical), self._known)
-        margins = [inside.simple(side(crop.output).margin(below[crop.output.sym])) for crop in crops for side in (low, high)]
+        outputs = [output for crop in crops for output in crop.outputs]
+        margins = [inside.simple(side(each).margin(below[each.sym])) for each in outputs for side in (low, high)]
         box = [between(0, d.sym, d.extent) for d in self._graph.logical]
         kept = conj([*map(Ge, self._known.nonnegatives()), *box])
         for margin in margins:

@@ -126,8 +126,8 @@ class DomainGraph(Record):
 
         Whoever splits by a symbolic factor proves it positive, or has it checked before anything runs.
         """
-        factors = [each for t in self.transforms if isinstance(t, Split) for each in t.factors[:1]]
-        return (*(d.extent for d in self.logical), *(each - 1 for each in factors))
+        positive = [each for transform in self.transforms for each in transform.positive]
+        return (*(d.extent for d in self.logical), *(each - 1 for each in positive))
 
     def indices(self, given: Mapping[Sym, IntoExpr] | None = None) -> dict[Sym, Expr]:
         """The index of every IterDomain that those in `given` determine (all, from the leaves, by default).

@@ -213,7 +213,7 @@ def running(graph: DomainGraph) -> Iterator[Expr]:
     """What is not negative where the loops over a graph's leaves run, in holes, too: nothing that they came of is empty."""
     some = {leaf.sym for leaf in graph.leaves}
     for transform in reversed(graph.transforms):
-        if isinstance(transform, Split | Merge) and all(d.sym in some for d in transform.outputs):
+        if transform.fills and all(d.sym in some for d in transform.outputs):
             some |= {d.sym for d in transform.inputs}
     indices = graph.indices()
     for leaf in graph.leaves:

@@ -22,10 +22,7 @@ from texpr.domain.contiguity import Memory
 from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transform import Transform
-from texpr.domain.transforms.merge import Merge
-from texpr.domain.transforms.resize import Resize
 from texpr.domain.transforms.split import Split
-from texpr.domain.transforms.swizzle import Swizzle
 from texpr.support.record import Mutable, Record, field, replace
 
 MOST_BOX = 256
@@ -73,44 +70,76 @@ class Part(Record):
     counted: IterDomain | None = None
 
 
-class Boxed(Record):
-    """What lies within boxes. `inside`: IterDomains of the tile, and boxes that are strided; `strided`: those, and their split.
+class Stride(Record):
+    """A striding split of a box: `outer` is in the tile, and `inner` counts where in the box the tile begins."""
 
-    `above`: IterDomains that are `inside`, or have such below them. `merged`: what is inside a merge that is strided, and that.
+    outer: IterDomain
+    inner: IterDomain
+
+
+class Boxed(Mutable):
+    """What lies within boxes, as transforms tell it. `inside`: IterDomains of the tile, and boxes that are strided; `strided`:
+    those, and their split.
+
+    `above`: IterDomains that are `inside`, or have such below them. `merged`: what is inside a merge that is strided, and that;
+    `parts`: of each merge inside, what it merges. `factors`: what somebody chose the extent of.
     """
 
-    inside: frozenset[IterDomain]
-    above: frozenset[IterDomain]
-    strided: dict[IterDomain, Split]
-    merged: dict[IterDomain, IterDomain]
+    inside: set[IterDomain]
+    above: set[IterDomain]
+    factors: frozenset[IterDomain]
+    strided: dict[IterDomain, Stride] = field(default_factory=dict[IterDomain, Stride])
+    merged: dict[IterDomain, IterDomain] = field(default_factory=dict[IterDomain, IterDomain])
+    parts: dict[IterDomain, tuple[IterDomain, ...]] = field(default_factory=dict[IterDomain, tuple[IterDomain, ...]])
+
+    def whole(self, *domains: IterDomain) -> bool:
+        """Whether all of `domains` are within the tile, and nothing of them is skipped."""
+        return all(d in self.inside and d not in self.strided and d not in self.merged for d in domains)
+
+    def is_factor(self, domain: IterDomain) -> bool:
+        """Whether `domain` may be the box that a split cut."""
+        return domain in self.factors
+
+    def enclose(self, *domains: IterDomain) -> None:
+        """They lie within the tile."""
+        self.inside |= set(domains)
+
+    def enclose_parts(self, merged: IterDomain, *domains: IterDomain) -> None:
+        """They do where `merged` does, and are strided where that is."""
+        if merged not in self.inside:
+            return
+        self.inside |= set(domains)
+        self.parts[merged] = domains
+        strided = merged if merged in self.strided else self.merged.get(merged)
+        if strided is not None:
+            self.merged |= dict.fromkeys(domains, strided)
+
+    def enclose_every(self, whole: IterDomain, outer: IterDomain, inner: IterDomain) -> bool:
+        """A striding split, where it is one."""
+        if not self.whole(outer) or inner in self.above:
+            return False
+        if _may_stride(whole, inner):
+            self.strided[whole] = Stride(outer, inner)
+            self.inside.add(whole)
+        return True
+
+    def in_order(self, whole: IterDomain) -> list[IterDomain]:
+        """What `whole` is merged of, and what that is, the outermost first."""
+        if whole not in self.parts:
+            return [whole]
+        first, *rest = self.parts[whole]
+        return [*self.in_order(first), whole, *(domain for each in rest for domain in self.in_order(each))]
 
 
 def boxed(graph: DomainGraph, bulk: Iterable[IterDomain]) -> Boxed:
     """The IterDomains from which only bulk leaves follow, striding splits aside."""
-    inside, above = set(bulk), set(bulk)
-    strided: dict[IterDomain, Split] = {}
-    merged: dict[IterDomain, IterDomain] = {}
-    cut = {t.inner for t in graph.transforms if isinstance(t, Split)}
+    leaves = set(bulk)
+    found = Boxed(leaves, set(leaves), frozenset(d for t in graph.transforms for d in t.factors))
     for transform in reversed(graph.transforms):
-        whole_tiles = inside - strided.keys() - merged.keys()
-        match transform:
-            case Split(input_, outer, inner) if outer in whole_tiles and inner not in above:
-                if _may_stride(input_, inner):
-                    strided[input_] = transform
-                    inside.add(input_)
-            case Resize(input_) if input_ not in cut:
-                pass  # room around the tensor, not around a tile
-            case Merge(output=whole) if whole in inside:
-                inside |= set(transform.inputs)
-                if (strided_whole := whole if whole in strided else merged.get(whole)) is not None:
-                    merged |= dict.fromkeys(transform.inputs, strided_whole)
-            case _ if all(d in whole_tiles for d in transform.outputs):
-                inside |= set(transform.inputs)
-            case _:
-                pass
-        if any(output in above for output in transform.outputs):
-            above |= set(transform.inputs)
-    return Boxed(frozenset(inside), frozenset(above), strided, merged)
+        transform.enclosed(found)
+        if any(output in found.above for output in transform.outputs):
+            found.above |= set(transform.inputs)
+    return found
 
 
 def _may_stride(box: IterDomain, stride: IterDomain) -> bool:
@@ -123,7 +152,7 @@ class Views(Mutable):
     """Goes from the tensor down to the TMA domain: `open` are the IterDomains reached, with what is known of their memory."""
 
     graph: DomainGraph
-    known: Known
+    context: Context
     boxes: Boxed
     open: dict[IterDomain, Part]
     roles: dict[str, set[Role]] = field(default_factory=dict[str, "set[Role]"])
@@ -136,11 +165,10 @@ class Views(Mutable):
             if stride is None:
                 raise Refused(domain, "its stride is not known", "give the stride of each dimension")
             found[domain] = Part(domain, domain.extent, stride)
-        return cls(memory.graph, known, boxes, found)
+        return cls(memory.graph, Context(memory.graph, known), boxes, found)
 
     def parts(self) -> tuple[Part, ...]:
         """The TMA domain, in the order of the tensor, outermost first. Raises Refused."""
-        context = Context(self.graph, self.known)
         for transform in self.graph.transforms:
             if not any(domain in self.open for domain in transform.inputs):
                 continue
@@ -148,38 +176,26 @@ class Views(Mutable):
                 continue  # a box
             if not any(d in self.boxes.above for d in transform.inputs):
                 continue  # coordinates alone
-            self._step(transform, context)
-        self._finish(context)
+            transform.viewed(self)
+        self._finish()
         return tuple(self.open.values())
 
-    def _step(self, transform: Transform, context: Context) -> None:
-        """A transform above a box: then all of its inputs are, and have been reached."""
-        match transform:
-            case Split():
-                self._split(transform, context)
-            case Merge(outer, inner, merged):
-                self._merge(outer, inner, merged, context)
-            case Resize():
-                self._resize(transform, context)
-            case Swizzle(outer=outer):
-                raise Refused(outer, "a swizzle between the tensor and the box", "swizzle the tile, or its coordinates")
-            case _:
-                raise Refused(
-                    transform.inputs[0], f"a {transform.title} between the tensor and the box", "box the tensor itself"
-                )
+    def refuse(self, domain: IterDomain, reason: str, helps: str) -> None:
+        """Raises Refused."""
+        raise Refused(domain, reason, helps)
 
-    def _split(self, cut: Split, context: Context) -> None:
-        whole, outer, inner = cut.input, cut.outer, cut.inner
+    def divide(self, transform: Transform, whole: IterDomain, outer: IterDomain, inner: IterDomain) -> None:
+        """A boxing split, or a view by a divisor. Raises Refused."""
         part = self.open[whole]
         if inner in self.boxes.inside and outer not in self.boxes.above:
-            self._partition(part, outer, inner, context)
+            self._partition(part, outer, inner)
         elif part.size is not whole.extent:
             raise Refused(whole, "a view of what has room around it", "box it by one split")
-        elif not context.divides(inner.extent, whole.extent):
+        elif not self.context.divides(inner.extent, whole.extent):
             raise Refused(
                 whole, f"a view needs a split that divides: {whole.extent} by {inner.extent}", "choose a divisor, or box here"
             )
-        elif not context.leaves_no_room(cut):
+        elif any(transform.holes(self.context)):
             reason = f"a view needs a split that covers: {outer.extent} times {inner.extent} is not seen to be {whole.extent}"
             raise Refused(whole, reason, f"let the split count {whole.extent} and no more, or box here")
         else:
@@ -187,19 +203,19 @@ class Views(Mutable):
             first = Part(outer, outer.extent, part.stride * factor, skipped=part.skipped)
             self._replace(whole, first, Part(inner, inner.extent, part.stride))
 
-    def _partition(self, part: Part, outer: IterDomain, inner: IterDomain, context: Context) -> None:
+    def _partition(self, part: Part, outer: IterDomain, inner: IterDomain) -> None:
         """A boxing split. `part.coordinate` is what the index of the whole is less than the tensor's."""
         self._note(part.domain, Role.PARTITIONED)
         self._note(outer, Role.COORDINATE)
-        self._box(part, inner, context.index(outer.sym) * inner.extent + part.coordinate, context, outer)
+        self._box(part, inner, self.context.index(outer.sym) * inner.extent + part.coordinate, outer)
 
-    def _box(self, part: Part, box: IterDomain, coordinate: Expr, context: Context, counted: IterDomain | None = None) -> None:
+    def _box(self, part: Part, box: IterDomain, coordinate: Expr, counted: IterDomain | None = None) -> None:
         """`coordinate`: of the box; where it is strided, the tile begins so much behind it as the index of the stride says."""
         split = self.boxes.strided.get(box)
         self._note(box, Role.BOX)
         if split is not None:
             moved = -((-box.extent) // split.inner.extent)
-            if context.simple(split.outer.extent - moved) is not ZERO:
+            if not self.context.is_zero(split.outer.extent - moved):
                 reason = f"the engine moves {moved} elements of the box {box}, and the tile has room for {split.outer.extent}"
                 raise Refused(split.outer, reason, f"let the split of {box} have {moved} steps of {split.inner.extent}")
             self._note(split.outer, Role.TILE)
@@ -208,13 +224,15 @@ class Views(Mutable):
             part,
             box=box.extent,
             element_stride=ONE if split is None else split.inner.extent,
-            coordinate=coordinate + (ZERO if split is None else context.index(split.inner.sym)),
+            coordinate=coordinate + (ZERO if split is None else self.context.index(split.inner.sym)),
             root=box,
             first=part.coordinate,
             counted=counted,
         )
 
-    def _merge(self, outer: IterDomain, inner: IterDomain, merged: IterDomain, context: Context) -> None:
+    def join(self, outer: IterDomain, inner: IterDomain, merged: IterDomain) -> None:
+        """One dimension where they are contiguous, or a box over both. Raises Refused."""
+        context = self.context
         first, second = self.open[outer], self.open[inner]
         if first.size is not outer.extent or second.size is not inner.extent:
             raise Refused(merged, "a view of what has room around it", "box before the merge")
@@ -226,12 +244,12 @@ class Views(Mutable):
             self._replace(outer, Part(merged, merged.extent, first.stride, skipped=skipped))
             del self.open[inner]
         else:
-            self._box_over_merge(first, second, merged, context)
+            self._box_over_merge(first, second, merged)
 
-    def _box_over_merge(self, first: Part, second: Part, merged: IterDomain, context: Context) -> None:
+    def _box_over_merge(self, first: Part, second: Part, merged: IterDomain) -> None:
         """A box over discontiguous IterDomains: where the factor divides the inner extent, it is a box of the inner one."""
         cut = next((t for t in self.graph.transforms if isinstance(t, Split) and t.input == merged), None)
-        inner = second.domain
+        context, inner = self.context, second.domain
         apart = f"{first.domain} and {inner} are not contiguous"
         if cut is None or cut.inner not in self.boxes.inside or cut.outer in self.boxes.above:
             raise Refused(merged, f"{apart}, and no split boxes their merge", "leave them apart, or make the tensor contiguous")
@@ -243,32 +261,34 @@ class Views(Mutable):
         self._note(inner, Role.PARTITIONED)
         self._note(cut.outer, Role.COORDINATE)
         self.open[first.domain] = replace(first, coordinate=context.simple(start // inner.extent))
-        self._box(second, cut.inner, context.simple(start % inner.extent), context)
+        self._box(second, cut.inner, context.simple(start % inner.extent))
 
-    def _resize(self, resize: Resize, context: Context) -> None:
+    def shift(self, before: IterDomain, left: Expr, right: Expr, after: IterDomain) -> None:
         """Room around the tensor moves coordinates; what a negative expand leaves out is left out of the tensor."""
-        part = self.open[resize.input]
-        if part.size is not resize.input.extent:
-            raise Refused(resize.input, "room around what has room around it", "resize once")
-        known = context.known
+        part = self.open[before]
+        if part.size is not before.extent:
+            raise Refused(before, "room around what has room around it", "resize once")
+        known = self.context.known
         cut: list[Expr] = []
-        for expand in (resize.left, resize.right):
+        for expand in (left, right):
             if not known.nonnegative(expand) and not known.nonnegative(-expand):
-                raise Refused(resize.input, f"whether {expand} makes room or cuts is not known", "give its sign")
+                raise Refused(before, f"whether {expand} makes room or cuts is not known", "give its sign")
             cut.append(ZERO if known.nonnegative(expand) else -expand)
-        size, shift = part.size - cut[0] - cut[1], -(resize.left + cut[0])
+        size, moved = part.size - cut[0] - cut[1], -(left + cut[0])
         skipped = part.skipped + part.stride * cut[0]
-        self._replace(resize.input, Part(resize.output, size, part.stride, coordinate=shift, skipped=skipped))
+        self._replace(before, Part(after, size, part.stride, coordinate=moved, skipped=skipped))
 
-    def _finish(self, context: Context) -> None:
+    def _finish(self) -> None:
         """What is left open is a box as a whole, partitioned already, or a coordinate."""
         for domain, part in tuple(self.open.items()):
             if domain in self.boxes.inside:
                 self._note(domain, Role.PARTITIONED)
-                self._box(part, domain, part.coordinate, context)
+                self._box(part, domain, part.coordinate)
             elif domain not in self.boxes.above:
                 self._note(domain, Role.COORDINATE)
-                self.open[domain] = replace(part, coordinate=context.index(domain.sym) + part.coordinate, first=part.coordinate)
+                self.open[domain] = replace(
+                    part, coordinate=self.context.index(domain.sym) + part.coordinate, first=part.coordinate
+                )
 
     def _replace(self, domain: IterDomain, *parts: Part) -> None:
         """`parts` in the place of an IterDomain, so that the order of the tensor is kept."""

@@ -14,13 +14,9 @@ from texpr.affine.expr import ONE, Expr
 from texpr.domain.context import Context
 from texpr.domain.correctness import Number, Requirement, Weak, same_fill
 from texpr.domain.implied import Hypotheses
-from texpr.domain.iterdomain import Bound, IterDomain, high, low
+from texpr.domain.iterdomain import Bound, IterDomain, low
 from texpr.domain.predicates import Predicate
 from texpr.domain.transform import Transform
-from texpr.domain.transforms.merge import Merge
-from texpr.domain.transforms.resize import Resize
-from texpr.domain.transforms.split import Split
-from texpr.domain.transforms.swizzle import Shift, Swizzle, Xor
 from texpr.presburger.formula import Eq
 from texpr.support.record import Record
 from texpr.tma.elements import Fill
@@ -99,7 +95,7 @@ def analysis(copy: Copy) -> Analysis:
     room = any(part.size is not part.domain.extent for each in copy.dimensions for part in each.parts)
     has_holes = room or copy.tile.holes > 0
     for transform in below:
-        for bound in _opened(transform, context):
+        for bound in transform.holes(context):
             if context.known.nonnegative(context.margin(bound)):
                 continue
             has_holes = True
@@ -149,18 +145,7 @@ def _protected(
     """Definition 1."""
     found = {dimension.tested for dimension in copy.dimensions} | set(alone)
     for transform in below:
-        match transform:
-            case Split(whole, outer) if whole in found:
-                found.add(outer)
-            case Merge(outer, _, merged) if outer in found:
-                found.add(merged)
-            case Resize(before, left, right, after) if before in found:
-                if context.known.nonnegative(left) and context.known.nonnegative(right):
-                    found.add(after)
-            case Swizzle(outer=outer, outer_output=after) if outer in found:
-                found.add(after)
-            case _:
-                pass
+        found |= {inner for outer, inner in transform.outside(context.known) if outer in found}
     return frozenset(found)
 
 
@@ -172,26 +157,6 @@ def _alone(copy: Copy, context: Context) -> dict[IterDomain, IterDomain | None]:
         for part in single
         if part.root is not None and context.known.nonnegative(part.first + part.box - part.size)
     }
-
-
-def _opened(transform: Transform, context: Context) -> Iterator[Bound]:
-    """Bounds of inputs that may fail although those of the outputs hold: where a transform makes holes."""
-    match transform:
-        case Split(whole):
-            if not context.leaves_no_room(transform):
-                yield high(whole)
-        case Resize(before, left, right):
-            if not context.known.nonnegative(-left):
-                yield low(before)
-            if not context.known.nonnegative(-right):
-                yield high(before)
-        case Merge() | Swizzle(permutation=Shift()):
-            pass
-        case Swizzle(inner=inner, permutation=Xor(bits)):
-            if not context.known.multiple(inner.extent, 1 << bits):
-                yield high(inner)
-        case _:
-            yield from (side(domain) for domain in transform.inputs for side in (low, high))
 
 
 def lower_load(copy: Copy, required: Requirement) -> Plain | Redirected | Refusal:

@@ -18,7 +18,6 @@ from texpr.domain.context import Context
 from texpr.domain.contiguity import Memory
 from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import IterDomain
-from texpr.domain.transforms.merge import Merge
 from texpr.domain.validity import NOTHING
 from texpr.support.record import Record
 from texpr.tma.boxing import MOST_BOX, Boxed, Part, Refused, Role, Views, boxed
@@ -151,12 +150,6 @@ def _outer(graph: DomainGraph, bulk: list[IterDomain], allocated: Collection[str
     return [leaf for leaf in kept if leaf not in bulk]
 
 
-def _merged(graph: DomainGraph, whole: IterDomain) -> list[IterDomain]:
-    """What `whole` is merged of, and what that is, the outermost first."""
-    made = next((t for t in graph.transforms if isinstance(t, Merge) and t.output == whole), None)
-    return [whole] if made is None else [*_merged(graph, made.outer), whole, *_merged(graph, made.inner)]
-
-
 class _Dimensions:
     """Chooses the dimensions: in the order of the tile, those without a box outside; neighbours that composite are one."""
 
@@ -166,7 +159,7 @@ class _Dimensions:
         order = {top: at for at, top in enumerate(laid.order)}
         found = [self._single(part) for part in reversed(parts) if part.root not in boxes.merged]
         for whole in boxes.strided:
-            place = {domain: at for at, domain in enumerate(_merged(context.graph, whole))}
+            place = {domain: at for at, domain in enumerate(boxes.in_order(whole))}
             members = [part for part in parts if part.root is not None and boxes.merged.get(part.root) == whole]
             members.sort(key=lambda part: place[part.root or whole])
             found += [self._strided(whole, members)] if members else []

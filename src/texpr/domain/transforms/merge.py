@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from texpr.affine.expr import Expr
-from texpr.domain.iterdomain import Implication, IterDomain, divisor, high, low
-from texpr.domain.transform import Transform
+from texpr.affine.facts import Known
+from texpr.domain.iterdomain import Bound, Implication, IterDomain, divisor, high, low
+from texpr.domain.terms import Merged, Term
+from texpr.domain.transform import Boxes, Proofs, Transform, Views
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +69,37 @@ class Merge(Transform):
                 premises=(inner.extent,),
             ),
         )
+
+    def keeps(self, known: Known) -> bool:
+        """Always."""
+        return True
+
+    def terms(self, of: tuple[Term, ...]) -> tuple[Term, ...]:
+        """One that is merged."""
+        return (Merged(*of),)
+
+    @property
+    def keeps_order(self) -> bool:
+        """It does."""
+        return True
+
+    def holes(self, proofs: Proofs) -> Iterator[Bound]:
+        """None."""
+        yield from ()
+
+    def outside(self, known: Known) -> tuple[tuple[IterDomain, IterDomain], ...]:
+        """The outer index is out of bounds where the merged one is."""
+        return ((self.outer, self.output),)
+
+    @property
+    def fills(self) -> bool:
+        """A product is positive where its factors are."""
+        return True
+
+    def enclosed(self, boxes: Boxes) -> None:
+        """Both, where what they are merged to is, strided or not."""
+        boxes.enclose_parts(self.output, self.outer, self.inner)
+
+    def viewed(self, views: Views) -> None:
+        """As one."""
+        views.join(self.outer, self.inner, self.output)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from texpr.affine.expr import Expr
-from texpr.domain.iterdomain import Implication, IterDomain, high, low
-from texpr.domain.transform import Transform
+from texpr.affine.facts import Known
+from texpr.domain.iterdomain import Bound, Implication, IterDomain, high, low
+from texpr.domain.transform import Boxes, Proofs, Transform, Views
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +54,42 @@ class Resize(Transform):
             Implication("Theorem 3, converse", frozenset((high(after),)), high(before), premises=(-self.right,)),
             Implication("Theorem 3, lower converse", frozenset((low(after),)), low(before), premises=(-self.left,)),
         )
+
+    def keeps(self, known: Known) -> bool:
+        """Where it leaves nothing out."""
+        return known.nonnegative(self.left) and known.nonnegative(self.right)
+
+    @property
+    def undoes(self) -> bool:
+        """A shift back."""
+        return True
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """Both expands."""
+        return (Resize, self.left, self.right)
+
+    @property
+    def keeps_order(self) -> bool:
+        """It does."""
+        return True
+
+    def holes(self, proofs: Proofs) -> Iterator[Bound]:
+        """On each side on which it makes room."""
+        if not proofs.known.nonnegative(-self.left):
+            yield low(self.input)
+        if not proofs.known.nonnegative(-self.right):
+            yield high(self.input)
+
+    def outside(self, known: Known) -> tuple[tuple[IterDomain, IterDomain], ...]:
+        """What is out of the bounds after it was before, where nothing is left out."""
+        return ((self.input, self.output),) if self.keeps(known) else ()
+
+    def enclosed(self, boxes: Boxes) -> None:
+        """Room around a tile is within it; room around the tensor is not."""
+        if boxes.is_factor(self.input):
+            Transform.enclosed(self, boxes)  # a record with slots has no zero-argument `super`
+
+    def viewed(self, views: Views) -> None:
+        """From further left."""
+        views.shift(self.input, self.left, self.right, self.output)

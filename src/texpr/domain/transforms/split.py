@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from texpr.affine.expr import ZERO, Expr
-from texpr.domain.iterdomain import Implication, IterDomain, divisor, high, low
-from texpr.domain.transform import Transform
+from texpr.affine.facts import Known
+from texpr.domain.iterdomain import Bound, Implication, IterDomain, divisor, high, low
+from texpr.domain.terms import Part, Term
+from texpr.domain.transform import Boxes, Proofs, Transform, Views
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +59,67 @@ class Split(Transform):
             Implication("Theorem 1, lower half", frozenset((low(whole), high(inner))), low(outer), premises=size),
             Implication("Split: no holes below", frozenset((low(outer), low(inner))), low(whole), premises=size),
             Implication("Split: divisible", both, high(whole), premises=(whole.extent - outer.extent * inner.extent, *size)),
-            *(Implication("Split: divisible", both, high(whole), size, ((n, whole.extent),)) for n in self.factors),
+            *(Implication("Split: divisible", both, high(whole), size, ((n, whole.extent),)) for n in self._divisors),
         )
 
     @property
-    def factors(self) -> tuple[Expr, ...]:
+    def positive(self) -> tuple[Expr, ...]:
+        """What the input was divided by."""
+        return self._divisors[:1]
+
+    @property
+    def factors(self) -> tuple[IterDomain, ...]:
+        """The inner one, as boxes are cut by it."""
+        return (self.inner,)
+
+    def keeps(self, known: Known) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """Both extents."""
+        return (Split, self.outer.extent, self.inner.extent)
+
+    def terms(self, of: tuple[Term, ...]) -> tuple[Term, ...]:
+        """Parts, where the outer extent follows from the inner one."""
+        if self.inner.extent not in self._divisors:
+            return Transform.terms(self, of)
+        return (Part(of[0], self.inner.extent, True), Part(of[0], self.inner.extent, False))
+
+    @property
+    def keeps_order(self) -> bool:
+        """It does."""
+        return True
+
+    def holes(self, proofs: Proofs) -> Iterator[Bound]:
+        """At the end, unless the outputs are proved to count the input and no more."""
+        whole = self.input.extent
+        if any(proofs.divides(factor, whole) for factor in self._divisors):
+            return
+        if not proofs.is_zero(self.outer.extent * self.inner.extent - whole):
+            yield high(self.input)
+
+    def outside(self, known: Known) -> tuple[tuple[IterDomain, IterDomain], ...]:
+        """The whole is out of bounds where its quotient is."""
+        return ((self.input, self.outer),)
+
+    @property
+    def fills(self) -> bool:
+        """Nothing is divided into nothing."""
+        return True
+
+    def enclosed(self, boxes: Boxes) -> None:
+        """The whole where both are; and where `outer` is, with a stride, if engines can stride so."""
+        if not boxes.enclose_every(self.input, self.outer, self.inner):
+            Transform.enclosed(self, boxes)
+
+    def viewed(self, views: Views) -> None:
+        """As two."""
+        views.divide(self, self.input, self.outer, self.inner)
+
+    @property
+    def _divisors(self) -> tuple[Expr, ...]:
         """The extents by which the input's was divided, rounded up, to give the other (both, where both ways agree)."""
         whole, sizes = self.input.extent, (self.inner.extent, self.outer.extent)
         pairs = zip(sizes, reversed(sizes), strict=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from texpr.affine.expr import Expr, Sym, expr, xor
-from texpr.domain.iterdomain import Implication, IterDomain, divisor, high, low
-from texpr.domain.transform import Transform
+from texpr.affine.facts import Known
+from texpr.domain.iterdomain import Bound, Implication, IterDomain, divisor, high, low
+from texpr.domain.transform import Proofs, Transform, Views
 
 
 class Permutation(ABC):
@@ -31,6 +33,15 @@ class Permutation(ABC):
     def implications(self, before: IterDomain, after: IterDomain) -> tuple[Implication, ...]:
         """What bounds of the inner IterDomain imply across the swizzle; nothing, if nothing is known."""
         return ()
+
+    @property
+    def is_total(self) -> bool:
+        """Whether it permutes every extent."""
+        return False
+
+    def holes(self, inner: IterDomain, proofs: Proofs) -> Iterator[Bound]:
+        """Bounds of the inner IterDomain that may fail where those of its image hold."""
+        yield from (low(inner), high(inner))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +72,11 @@ class Xor(Permutation):
             for one, other in ((before, after), (after, before))
         )
 
+    def holes(self, inner: IterDomain, proofs: Proofs) -> Iterator[Bound]:
+        """In the last block, where it is not whole."""
+        if not proofs.known.multiple(inner.extent, 1 << self.bits):
+            yield high(inner)
+
 
 @dataclass(frozen=True, slots=True)
 class Shift(Permutation):
@@ -86,6 +102,15 @@ class Shift(Permutation):
             Implication("Swizzle: a remainder is in bounds", frozenset(), high(before), premises=(before.extent - 1,)),
             Implication("Swizzle: a remainder is in bounds", frozenset((low(after), high(after))), high(before)),
         )
+
+    @property
+    def is_total(self) -> bool:
+        """(i + o) mod n and (i - o) mod n are inverses at every n."""
+        return True
+
+    def holes(self, inner: IterDomain, proofs: Proofs) -> Iterator[Bound]:
+        """None: what is shifted is a remainder."""
+        yield from ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,3 +183,24 @@ class Swizzle(Transform):
             for one, other in ((before, after), (after, before))
         )
         return (*outer, *self.permutation.implications(self.inner, self.inner_output))
+
+    def keeps(self, known: Known) -> bool:
+        """Where the permutation is one at every extent."""
+        return self.permutation.is_total
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """The permutation."""
+        return (Swizzle, self.permutation)
+
+    def holes(self, proofs: Proofs) -> Iterator[Bound]:
+        """Those of the permutation: the outer index stays."""
+        return self.permutation.holes(self.inner, proofs)
+
+    def outside(self, known: Known) -> tuple[tuple[IterDomain, IterDomain], ...]:
+        """The outer index stays."""
+        return ((self.outer, self.outer_output),)
+
+    def viewed(self, views: Views) -> None:
+        """Raises Refused: what is swizzled has no strides."""
+        views.refuse(self.outer, "a swizzle between the tensor and the box", "swizzle the tile, or its coordinates")
