@@ -142,14 +142,14 @@ def saxpy(on: str = "cuda") -> Plan:
     b, t, i = syms("b t i")
 
     def one(place: IntoExpr) -> Store:
-        return Store(at(z, place), op("add", op("mul", at(a), at(x, place)), at(y, place)), line(2))
+        return Store(at(z, place), op("add", op("mul", at(a), at(x, place)), at(y, place)), span=line(2))
 
     if on == "cpu":
         start = expr(b) * 4096
         body: list[Stmt] = [count(i, minimum(N, start + 4096), one(i), lo=start, kind="simd", span=line(2))]
         made = kernel("saxpy_0", [core(b, (N + 4095) // 4096)], [a, x, y, z], body, sizes="N", span=line(2))
     else:
-        place = Declare(i, I32, Index(expr(b) * 256 + t, I32), line(2))
+        place = Declare(i, I32, Index(expr(b) * 256 + t, I32), span=line(2))
         body = [place, If(below(i, N), (one(i),), span=line(2))]
         made = kernel("saxpy_0", [grid(b, (N + 255) // 256), block(t, 256)], [a, x, y, z], body, sizes="N", span=line(2))
     return plan("saxpy", [a, x, y, z], made, sizes="N", span=line(2))
@@ -164,9 +164,9 @@ def transpose() -> Plan:
     i2, j2 = expr(bi) * 16 + tj, expr(bj) * 16 + ti
     wait = Barrier(Level.BLOCK, (Covered("RAW", "tile", line(4), line(5)),), span=line(4))
     body: list[Stmt] = [
-        If(op("and", below(i, M), below(j, N)), (Store(at(tile.buffer, ti, tj), at(A, i, j), line(4)),), span=line(4)),
+        If(op("and", below(i, M), below(j, N)), (Store(at(tile.buffer, ti, tj), at(A, i, j), span=line(4)),), span=line(4)),
         wait,
-        If(op("and", below(i2, M), below(j2, N)), (Store(at(B, j2, i2), at(tile.buffer, tj, ti), line(5)),), span=line(5)),
+        If(op("and", below(i2, M), below(j2, N)), (Store(at(B, j2, i2), at(tile.buffer, tj, ti), span=line(5)),), span=line(5)),
     ]
     axes = [grid(bj, (N + 15) // 16), grid(bi, (M + 15) // 16, "y"), block(tj, 16), block(ti, 16, "y")]
     made = kernel("transpose_0", axes, [A, B], body, sizes="M N", arrays=(tile,), span=line(3))
@@ -178,25 +178,27 @@ def rows(on: str = "cuda") -> Plan:
     A, s = array("A", F32, M, N), array("s", F32, M, role="result")
     i, j, t, w, acc, total = syms("i j t w acc total")
     ref = Ref(acc, F32)
-    start = Declare(acc, F32, Literal(0, F32), line(8))
-    add = Assign(acc, op("add", ref, at(A, i, j)), line(8))
+    start = Declare(acc, F32, Literal(0, F32), span=line(8))
+    add = Assign(acc, op("add", ref, at(A, i, j)), span=line(8))
     if on == "cpu":
         loop = count(j, N, add, kind="simd", reductions=((acc, "add"),), span=line(8))
-        made = kernel("rows_0", [core(i, M)], [A, s], [start, loop, Store(at(s, i), ref, line(8))], sizes="M N", span=line(7))
+        made = kernel(
+            "rows_0", [core(i, M)], [A, s], [start, loop, Store(at(s, i), ref, span=line(8))], sizes="M N", span=line(7)
+        )
         return plan("rows", [A, s], made, sizes="M N", span=line(7))
     warps = Array(array("warps", F32, 4, role="local"), Space.SHARED)
     other = Sym("other")
     body: list[Stmt] = [start, For(j, expr(t), N, (add,), expr(128), span=line(8))]
     for mask in (16, 8, 4, 2, 1):
         moved = Sym(f"{other.name}'{mask}")
-        body += [Exchange(moved, ref, mask, span=line(8)), Assign(acc, op("add", ref, Ref(moved, F32)), line(8))]
+        body += [Exchange(moved, ref, mask, span=line(8)), Assign(acc, op("add", ref, Ref(moved, F32)), span=line(8))]
     first = op("eq", Index(expr(t) % 32, I32), Index(ZERO, I32))
     body += [
-        If(first, (Store(at(warps.buffer, expr(t) // 32), ref, line(8)),), span=line(8)),
+        If(first, (Store(at(warps.buffer, expr(t) // 32), ref, span=line(8)),), span=line(8)),
         Barrier(Level.BLOCK, (Covered("RAW", "partial sums", line(8), line(8)),), span=line(8)),
-        Declare(total, F32, Literal(0.0, F32), line(8)),
-        count(w, 4, Assign(total, op("add", Ref(total, F32), at(warps.buffer, w)), line(8)), kind="unroll", span=line(8)),
-        If(op("eq", Index(expr(t), I32), Index(ZERO, I32)), (Store(at(s, i), Ref(total, F32), line(8)),), span=line(8)),
+        Declare(total, F32, Literal(0.0, F32), span=line(8)),
+        count(w, 4, Assign(total, op("add", Ref(total, F32), at(warps.buffer, w)), span=line(8)), kind="unroll", span=line(8)),
+        If(op("eq", Index(expr(t), I32), Index(ZERO, I32)), (Store(at(s, i), Ref(total, F32), span=line(8)),), span=line(8)),
     ]
     made = kernel("rows_0", [grid(i, M), block(t, 128)], [A, s], body, sizes="M N", arrays=(warps,), span=line(7))
     return plan("rows", [A, s], made, sizes="M N", span=line(7))
@@ -227,11 +229,11 @@ def matmul(dtype: DType, on: str = "cuda") -> Plan:
 
     if on == "cuda":
         i, j = expr(bi) * 8 + ti, expr(bj) * 32 + tj
-        step = Assign(acc, op("add", Ref(acc, F32), product(i, j)), line(12))
+        step = Assign(acc, op("add", Ref(acc, F32), product(i, j)), span=line(12))
         whole = (
-            Declare(acc, F32, Literal(0, F32), line(12)),
+            Declare(acc, F32, Literal(0, F32), span=line(12)),
             count(k, K, step, span=line(12)),
-            Store(at(C, i, j), Ref(acc, F32), line(12)),
+            Store(at(C, i, j), Ref(acc, F32), span=line(12)),
         )
         body: list[Stmt] = [If(op("and", below(i, M), below(j, N)), whole, span=line(12))]
         axes = [grid(bj, (N + 31) // 32), grid(bi, (M + 7) // 8, "y"), block(tj, 32), block(ti, 8, "y")]
@@ -245,9 +247,9 @@ def matmul(dtype: DType, on: str = "cuda") -> Plan:
         return count(ti, 4, count(tj, 16, *body, kind="simd", span=line(12)), kind="unroll", span=line(12))
 
     body = [
-        each(Store(kept, Literal(0, F32), line(12))),
-        count(k, K, each(Store(kept, op("add", kept, product(i, j)), line(12))), span=line(12)),
-        each(Store(at(C, i, j), kept, line(12))),
+        each(Store(kept, Literal(0, F32), span=line(12))),
+        count(k, K, each(Store(kept, op("add", kept, product(i, j)), span=line(12))), span=line(12)),
+        each(Store(at(C, i, j), kept, span=line(12))),
     ]
     made = kernel(
         "matmul_0", [core(bi, M // 4), core(bj, N // 16)], [A, B, C], body, sizes="M N K", arrays=(tile,), span=line(11)

@@ -198,7 +198,9 @@ def test_hostile_names_and_lines_stay_inside() -> None:
     x = plans.array("threadIdx", F32, 4, role="inout")
     other = plans.array("int", F32, 4, role="inout")
     i = Sym("NULL")
-    store = [Store(plans.at(b, i), Literal(1, F32), plans.Span(source, n, n + 1)) for b, n in ((x, 0), (other, 4), (x, 15))]
+    store = [
+        Store(plans.at(b, i), Literal(1, F32), span=plans.Span(source, n, n + 1)) for b, n in ((x, 0), (other, 4), (x, 15))
+    ]
     always = If(plans.op("lt", Index(expr(i), I32), Index(expr(4), I32)), tuple(store), span=span)
     plan = plans.plan("f", [x, other], plans.kernel("k", [plans.block(i, 4)], [x, other], [always], span=span), span=span)
     text = print_kernels(plan)

@@ -89,7 +89,7 @@ def _operands(stmt: k.Stmt) -> Iterator[Value]:
         case k.LoadVector():
             yield stmt.source
         case k.StoreVector():
-            yield from (stmt.target, *stmt.values)
+            yield from (stmt.target, *stmt.stored)
         case k.CopyAsync():
             yield from (stmt.target, stmt.source)
         case _:

@@ -117,7 +117,7 @@ class Engine(Mutable):
             raise Fault(f"{load.buffer.name} is used before it is made")
         return found
 
-    def step(self, thread: Thread, stmt: k.Transfer) -> bool:
+    def step(self, thread: Thread, stmt: k.Operation) -> bool:
         """One statement; False where the thread has to wait."""
         match stmt:
             case k.BarrierInit():

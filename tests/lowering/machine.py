@@ -31,7 +31,7 @@ from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Level, Space
 from texpr.support.record import Mutable, Record, field, replace
 
-Stop = k.Barrier | k.Exchange | k.Shuffle | k.Transfer
+Stop = k.Operation
 """What a thread waits at: for others, or at a wait for a phase."""
 
 Place = tuple[Memory, Element]
@@ -118,7 +118,7 @@ class Thread(Mutable):
     def at_once(self, first: Load, count: int) -> tuple[Load, ...]:
         """Elements that are moved at once: the width divides the address."""
         _, element = self.place(first)
-        if k.offset(replace(first, index=tuple(map(expr, element)))).evaluate(self.machine.sizes) % count:
+        if replace(first, index=tuple(map(expr, element))).offset.evaluate(self.machine.sizes) % count:
             raise Fault(f"{first.buffer.name}{list(element)} is no multiple of {count} elements")
         return k.consecutive(first, count)
 
@@ -180,7 +180,7 @@ class Thread(Mutable):
                     for sym, element in zip(stmt.targets, self.at_once(stmt.source, len(stmt.targets)), strict=True):
                         self.variables[sym] = self.load(element)
                 case k.StoreVector():
-                    numbers = [self.defined(value) for value in stmt.values]
+                    numbers = [self.defined(value) for value in stmt.stored]
                     for element, number in zip(self.at_once(stmt.target, len(numbers)), numbers, strict=True):
                         self.store(element, number)
                 case k.CopyAsync():
@@ -454,7 +454,7 @@ def _groups(stopped: Mapping[int, Stop], threads: int, block: int) -> Iterator[l
     """The threads that must come together at the stops of some: the cluster, the block, or lanes of a warp."""
     seen: set[tuple[int, int]] = set()
     for number, stop in list(stopped.items()):
-        if isinstance(stop, k.Transfer):
+        if stop.meets is None:
             continue
         lanes = stop.lanes if isinstance(stop, k.Barrier) else 32
         width, base, most = lanes, number // block * block, block

@@ -266,7 +266,7 @@ def _load(copy: k.CopyTensor, map: k.TensorMap, case: Case, at: Mapping[Sym, int
     kind = element(map.buffer.dtype)
     tma(
         [e.evaluate(at) for e in copy.at],
-        Address(room, k.offset(copy.target).evaluate(at) * case.dtype.bytes),
+        Address(room, copy.target.offset.evaluate(at) * case.dtype.bytes),
         ga=Address(case.arrays["x"].reshape(-1).view(np.uint8), map.offset.evaluate(at) * case.dtype.bytes),
         gs=[e.evaluate(at) for e in map.sizes],
         bs=list(map.box),

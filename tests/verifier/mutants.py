@@ -79,7 +79,7 @@ def _mapped(stmt: k.Stmt, leaf: Callable[[Value], Value | None]) -> k.Stmt:
         case k.LoadVector() | k.Shuffle():
             return replace(stmt, source=map_value(stmt.source, leaf))
         case k.StoreVector():
-            return replace(stmt, target=map_value(stmt.target, leaf), values=tuple(map_value(v, leaf) for v in stmt.values))
+            return replace(stmt, target=map_value(stmt.target, leaf), stored=tuple(map_value(v, leaf) for v in stmt.stored))
         case k.CopyAsync():
             return replace(stmt, target=map_value(stmt.target, leaf), source=map_value(stmt.source, leaf))
         case _:
@@ -163,7 +163,7 @@ def _of_stmt(stmt: k.Stmt) -> Iterator[tuple[str, Body]]:
                 yield f"vector: {name}", (replace(stmt, source=value),)
             yield "lanes of a vector turned round", (replace(stmt, targets=stmt.targets[::-1]),)
         case k.StoreVector():
-            yield "lanes of a vector turned round", (replace(stmt, values=stmt.values[::-1]),)
+            yield "lanes of a vector turned round", (replace(stmt, stored=stmt.stored[::-1]),)
             for name, value in _of_value(stmt.target):
                 yield f"to {name}", (replace(stmt, target=value),)
         case _:

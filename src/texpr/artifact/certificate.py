@@ -59,7 +59,7 @@ def numbered(asked: Question) -> Numbered:
         program.function.name,
         tuple(f"{_place(event.target)}, line {event.span.line}" for event in reading.events),
         tuple(f"{_place(action.target)}, line {action.span.line} of the program" for action in program.actions),
-        tuple(_text(stmt) for stmt, _ in reading.steps),
+        tuple(_text(step.stmt) for step in reading.steps),
         tuple(_text(signal.stmt) for signal in reading.signals),
         _combiners(program),
     )

@@ -1,8 +1,8 @@
 """What each operation and conversion computes, on arrays of NumPy's storage types; the scalar meaning of the language.
 
 Operations on f16, bf16, f8 and tf32 compute in f32 and round once to the type (for `fma`: the fused f32 operation, then the
-type). Functions that `texpr.ir.ops` does not call exact are evaluated in f64 and rounded to f32, so that this reference is
-within half a unit in the last place, and a hair, of the true value.
+type). Functions that `texpr.ir.operators` does not call exact are evaluated in f64 and rounded to f32, so that this reference
+is within half a unit in the last place, and a hair, of the true value.
 """
 
 from __future__ import annotations

@@ -232,15 +232,11 @@ class _Kernel:
                     yield from self.value(value, stmt.span, here, around)
                     here = here.integer(stmt.sym, here.bounds(value.expr), top=value.expr)
                     around = (*around, Named(stmt.sym, value.expr))
-                case k.Declare():
-                    yield from self.value(stmt.value, stmt.span, here, around)
-                    if self._is_number(stmt.dtype, stmt.sym):
-                        here, around = _datum(stmt.sym, stmt.dtype, source_of(stmt.value), here, around)
                 case _:
                     yield from self.leaf(stmt, here, around)
-                    if isinstance(stmt, k.LoadVector) and stmt.source.dtype.is_integer:
-                        for sym in (sym for sym in stmt.targets if sym not in self.assigned):
-                            here, around = _datum(sym, stmt.source.dtype, stmt.source.buffer, here, around)
+                    for new in stmt.bound:
+                        if new.value is not None and self._is_number(new.dtype, new.sym):
+                            here, around = _datum(new.sym, new.dtype, source_of(new.value), here, around)
 
     def loop(self, loop: k.For, here: Knowledge, around: tuple[Around, ...]) -> Iterator[Computed]:
         """The ends of a loop, its variable with the value that ends it, and its body."""
@@ -257,11 +253,11 @@ class _Kernel:
             yield from self.element(first, each.span, inner, within, inside=inside)
         yield from self.block(loop.body, inner, within)
 
-    def leaf(self, stmt: k.Leaf, here: Knowledge, around: tuple[Around, ...]) -> Iterator[Computed]:
+    def leaf(self, stmt: k.Operation, here: Knowledge, around: tuple[Around, ...]) -> Iterator[Computed]:
         """A statement with none below it. What a copy may leave out by its condition need not be in bounds."""
         for value in k.values(stmt):
-            if isinstance(stmt, k.CopyAsync) and stmt.when is not None and value is stmt.source:
-                yield from self.element(stmt.source, stmt.span, here, around, inside=False)
+            if isinstance(value, Load) and any(value is each for each in stmt.perhaps_outside):
+                yield from self.element(value, stmt.span, here, around, inside=False)
             else:
                 yield from self.value(value, stmt.span, here, around)
         for each in k.exprs(stmt):

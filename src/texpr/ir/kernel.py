@@ -3,10 +3,7 @@
     plan      = parameters, checks, workspace, host steps
     host step = Launch kernel on grid | HostLoop sym < extent {step} | HostIf condition {step} {step}
     kernel    = axes, arrays, body; run once by each point of its axes
-    stmt      = For sym lo..hi step {stmt} | If value {stmt} {stmt} | Declare var = value | Assign var = value
-              | Store buffer[index] = value | Atomic buffer[index] op= value | Barrier level | Exchange var from lanes
-              | Shuffle var = element of a lane
-              | a transfer of several elements at once, or a wait for one (`texpr.ir.transfer`, whose names are here too)
+    stmt      = For sym lo..hi step {stmt} | If value {stmt} {stmt} | an operation of `texpr.ir.ops`, whose names are here too
 
 Values are those of `ir.value`: a `Load` names a parameter or an array of the kernel, a `Ref` a variable, and an axis' symbol
 is an ordinary index symbol. Index expressions of loads and stores are per dimension; printers linearise them with the
@@ -18,35 +15,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from texpr.affine.expr import ZERO, Expr, Sym
+from texpr.affine.expr import Expr, Sym
+from texpr.ir.covered import Covered
+from texpr.ir.form import consecutive
+from texpr.ir.maps import TensorMap
+from texpr.ir.operation import Operation
+from texpr.ir.ops.copies import CommitAsync, CopyAsync, WaitAsync
+from texpr.ir.ops.fences import Fence
+from texpr.ir.ops.lanes import Exchange, Shuffle
+from texpr.ir.ops.meeting import Barrier
+from texpr.ir.ops.memory import Atomic, Store
+from texpr.ir.ops.phases import BarrierArrive, BarrierExpect, BarrierInit, BarrierWait
+from texpr.ir.ops.registers import Assign, Declare
+from texpr.ir.ops.runs import CommitBulk, CopyBulk, WaitBulk
+from texpr.ir.ops.tiles import CopyTensor, PrefetchMap, StoreTensor
+from texpr.ir.ops.vectors import LoadVector, StoreVector
 from texpr.ir.program import Assume, Compare
-from texpr.ir.transfer import (
-    BarrierArrive,
-    BarrierExpect,
-    BarrierInit,
-    BarrierWait,
-    CommitAsync,
-    CommitBulk,
-    CopyAsync,
-    CopyBulk,
-    CopyTensor,
-    Covered,
-    Fence,
-    LoadVector,
-    PrefetchMap,
-    StoreTensor,
-    StoreVector,
-    TensorMap,
-    Transfer,
-    WaitAsync,
-    WaitBulk,
-    consecutive,
-    offset,
-    transfer_exprs,
-    transfer_values,
-    transferred,
-)
-from texpr.ir.types import DType
 from texpr.ir.value import Buffer, Index, Load, Ref, Value, operands
 from texpr.ir.value import walk as value_walk
 from texpr.isa.levels import Level, Space
@@ -56,9 +40,9 @@ from texpr.support.span import NOWHERE, Span
 __all__ = [
     "Array", "Assign", "Atomic", "Axis", "Barrier", "BarrierArrive", "BarrierExpect", "BarrierInit", "BarrierWait",
     "CommitAsync", "CommitBulk", "CopyAsync", "CopyBulk", "CopyTensor", "Covered", "Declare", "Exchange", "Fence", "For",
-    "HostIf", "HostLoop", "HostStep", "If", "Kernel", "Launch", "Leaf", "Level", "LoadVector", "Plan", "PrefetchMap",
-    "Shuffle", "Space", "Stmt", "Store", "StoreTensor", "StoreVector", "TensorMap", "Together", "Transfer", "WaitAsync",
-    "WaitBulk", "blocks", "consecutive", "exprs", "kernels", "memory", "offset", "symbols", "value_symbols", "values", "walk",
+    "HostIf", "HostLoop", "HostStep", "If", "Kernel", "Launch", "Level", "LoadVector", "Operation", "Plan", "PrefetchMap",
+    "Shuffle", "Space", "Stmt", "Store", "StoreTensor", "StoreVector", "TensorMap", "Together", "WaitAsync",
+    "WaitBulk", "blocks", "consecutive", "exprs", "kernels", "memory", "symbols", "value_symbols", "values", "walk",
 ]  # fmt: skip
 
 
@@ -87,7 +71,7 @@ class Array(Record, eq=False):
     each. A block writes to its own part alone, and reads all.
 
     `align`: bytes of which its address is a multiple, a power of two up to 1024. `barrier`: its elements, u64 in shared memory,
-    are no numbers but barriers of `texpr.ir.transfer`.
+    are no numbers but barriers of `texpr.ir.ops.phases`.
 
     `at`: in shared memory, how many bytes after the start of the block's shared memory it begins; None: where no other array
     lies. Of a kernel all shared arrays have one, or none. Two arrays whose bytes at..at + size meet *share* these: to write an
@@ -135,96 +119,8 @@ class If(Record, eq=False):
     span: Span = NOWHERE
 
 
-class Declare(Record, eq=False):
-    """A new register variable, with its first value. Constant unless an `Assign` or `Exchange` names it."""
-
-    sym: Sym
-    dtype: DType
-    value: Value
-    span: Span = NOWHERE
-
-
-class Assign(Record, eq=False):
-    """A declared variable gets a new value. `fused` as in `Store`."""
-
-    sym: Sym
-    value: Value
-    span: Span = NOWHERE
-    fused: bool = False
-
-
-class Store(Record, eq=False):
-    """`target = value`, in memory.
-
-    `fused`: `value` is x ± a · b, and the product need not be rounded before it is added: a machine may do both at once.
-    """
-
-    target: Load
-    value: Value
-    span: Span = NOWHERE
-    fused: bool = False
-
-
-class Atomic(Record, eq=False):
-    """`target = op(target, value)` as one indivisible, relaxed operation at `scope`; `op` add, min, max, and, or."""
-
-    target: Load
-    op: str
-    value: Value
-    scope: Level = Level.GRID
-    span: Span = NOWHERE
-
-
-class Barrier(Record, eq=False):
-    """All threads of `level` (WARP, BLOCK or CLUSTER) arrive and see each other's writes. `covers` lists why it is there.
-
-    `lanes`: with WARP, how many consecutive lanes take part (a power of two, 32 for the whole warp). `part`: with BLOCK, how
-    many consecutive threads meet on their own (whole warps; a half, a quarter or an eighth of the block), 0 for all of them.
-    """
-
-    level: Level
-    covers: tuple[Covered, ...] = ()
-    lanes: int = 32
-    span: Span = NOWHERE
-    part: int = 0
-
-    @property
-    def whole(self) -> bool:
-        """Whether it joins all threads of a block, or more."""
-        return self.level is not Level.WARP and not self.part
-
-
-class Exchange(Record, eq=False):
-    """`target = value of source in lane (lane ^ mask >> shift)` within groups of `width` lanes.
-
-    All lanes of the warp take part. `target` is declared by this statement.
-    """
-
-    target: Sym
-    source: Ref
-    mask: int
-    width: int = 32
-    span: Span = NOWHERE
-    shift: Expr = ZERO
-
-
-class Shuffle(Record, eq=False):
-    """`target = source as the thread in `lane` of the warp has it`; all lanes of the warp take part.
-
-    `source` is an element of an array in LANES, the same one in all of them when loops are unrolled. `lane` counts modulo 32;
-    what a lane gets that does not exist is of no use. `target` is declared by this statement.
-    """
-
-    target: Sym
-    source: Load
-    lane: Expr
-    span: Span = NOWHERE
-
-
-Leaf: TypeAlias = Declare | Assign | Store | Atomic | Barrier | Exchange | Shuffle | Transfer
-"""A statement with none below it."""
-
-Stmt: TypeAlias = For | If | Leaf
+Stmt: TypeAlias = For | If | Operation
+"""An operation has no statements below it."""
 
 
 class Kernel(Record, eq=False):
@@ -365,18 +261,12 @@ def walk(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
 def values(stmt: Stmt) -> tuple[Value, ...]:
     """The values that `stmt` itself holds (not those of statements below it), the element that it writes among them."""
     match stmt:
+        case For():
+            return ()
         case If():
             return (stmt.condition,)
-        case Declare() | Assign():
-            return (stmt.value,)
-        case Store() | Atomic():
-            return (stmt.target, stmt.value)
-        case Exchange() | Shuffle():
-            return (stmt.source,)
-        case For() | Barrier():
-            return ()
         case _:
-            return transfer_values(stmt)
+            return stmt.values
 
 
 def exprs(stmt: Stmt) -> tuple[Expr, ...]:
@@ -384,14 +274,10 @@ def exprs(stmt: Stmt) -> tuple[Expr, ...]:
     match stmt:
         case For():
             return (stmt.lo, stmt.hi, stmt.step)
-        case Shuffle():
-            return (stmt.lane,)
-        case Exchange():
-            return (stmt.shift,)
-        case If() | Declare() | Assign() | Store() | Atomic() | Barrier():
+        case If():
             return ()
         case _:
-            return transfer_exprs(stmt)
+            return stmt.exprs
 
 
 def symbols(body: tuple[Stmt, ...]) -> frozenset[Sym]:
@@ -429,27 +315,11 @@ def memory(body: tuple[Stmt, ...]) -> tuple[tuple[Load, ...], tuple[Load, ...]]:
     read: list[Load] = []
     written: list[Load] = []
     for stmt in walk(body):
-        match stmt:
-            case Store():
-                written.append(stmt.target)
-            case Atomic():
-                written.append(stmt.target)
-                read.append(stmt.target)
-            case For() | If() | Declare() | Assign() | Barrier() | Exchange() | Shuffle():
-                pass
-            case _:
-                moved, made = transferred(stmt)
-                read.extend(moved[1:])  # the first is among its values
-                written.extend(made)
-        read.extend(node for value in _read(stmt) for node in value_walk(value) if isinstance(node, Load))
+        computed = values(stmt)
+        if isinstance(stmt, Operation):
+            written += stmt.writes
+            read += (*stmt.reads, *stmt.barriers)
+            named = (meaning for each in stmt.operands for _, meaning in each.first.data)
+            computed = (*stmt.computed, *named)
+        read.extend(node for value in computed for node in value_walk(value) if isinstance(node, Load))
     return tuple(read), tuple(written)
-
-
-def _read(stmt: Stmt) -> tuple[Value, ...]:
-    """The values that `stmt` computes: of an element that it writes, the meanings of its indices alone."""
-    match stmt:
-        case Store() | Atomic() | StoreVector() | CopyAsync() | CopyTensor() | CopyBulk():
-            _, *others = values(stmt)
-            return (*others, *(meaning for _, meaning in stmt.target.data))
-        case _:
-            return values(stmt)

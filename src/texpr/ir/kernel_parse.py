@@ -9,13 +9,13 @@ from typing import TypeVar
 from texpr.affine.expr import ONE, ZERO, Sym
 from texpr.ir import kernel as k
 from texpr.ir.kernel_text import USUAL_ROLE
+from texpr.ir.operation_text import read_operation
 from texpr.ir.program import Assume, Compare, Injective, InRange, Monotone
 from texpr.ir.scanner import Scanner
 from texpr.ir.shared import USUAL_ALIGNMENT
 from texpr.ir.structure import same
-from texpr.ir.transfer_parse import TransferParser, covers, named, option
-from texpr.ir.value import Buffer, Load
-from texpr.ir.value_parse import ValueParser, dtype, index, index_list, integer_list, separated
+from texpr.ir.value import Buffer
+from texpr.ir.value_parse import ValueParser, dtype, index, index_list, integer_list, named, separated
 
 _Item = TypeVar("_Item")
 _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
@@ -181,7 +181,6 @@ class _KernelParser:
         self.scan = scan
         self.outside = outside
         self.values = ValueParser(scan, {}, {})
-        self.transfers = TransferParser(self.values)
 
     def kernel(self) -> k.Kernel:
         scan, start = self.scan, self.scan.next.start
@@ -297,32 +296,14 @@ class _KernelParser:
 
     def _stmt(self) -> k.Stmt:
         """A word followed by `=` or `[` is a name, whatever the word."""
-        scan = self.scan
-        if scan.second.text == "=":
-            return self._assign()
-        if scan.second.text == "[":
-            return self._store()
-        match scan.next.text:
-            case "for":
+        named = self.scan.second.text in ("=", "[")
+        match self.scan.next.text:
+            case "for" if not named:
                 return self._for()
-            case "if":
+            case "if" if not named:
                 return self._if()
-            case "let":
-                return self._declare()
-            case "fused":
-                scan.take()
-                return self._assign(fused=True) if scan.second.text == "=" else self._store(fused=True)
-            case "atomic":
-                return self._atomic()
-            case "barrier":
-                return self._barrier()
-            case "exchange":
-                return self._exchange()
-            case "shuffle":
-                return self._shuffle()
-            case other:
-                found = self.transfers.statement(other)
-                return scan.fail(f"`{other}` begins no statement") if found is None else found
+            case _:
+                return read_operation(self.values)
 
     def _for(self) -> k.For:
         scan, start = self.scan, self.scan.take().start
@@ -350,63 +331,3 @@ class _KernelParser:
         span = scan.span(start)
         then = self._block()
         return k.If(condition, then, self._block() if scan.accept("else") else (), uniform, span)
-
-    def _declare(self) -> k.Declare:
-        scan, start = self.scan, self.scan.take().start
-        symbol = named(scan)
-        scan.expect(":")
-        of = dtype(scan)
-        scan.expect("=")
-        value = self.values.value()
-        self.values.types[symbol] = of
-        return k.Declare(symbol, of, value, scan.span(start))
-
-    def _assign(self, *, fused: bool = False) -> k.Assign:
-        start = self.scan.next.start
-        symbol = named(self.scan)
-        self.scan.expect("=")
-        return k.Assign(symbol, self.values.value(), self.scan.span(start), fused)
-
-    def _store(self, *, fused: bool = False) -> k.Store:
-        start = self.scan.next.start
-        target: Load = self.values.element()
-        self.scan.expect("=")
-        return k.Store(target, self.values.value(), self.scan.span(start), fused)
-
-    def _atomic(self) -> k.Atomic:
-        scan, start = self.scan, self.scan.take().start
-        target = self.values.element()
-        op = scan.name("an operation")
-        scan.expect("=")
-        value = self.values.value()
-        scope = self._level() if option(scan, "at") else k.Level.GRID
-        return k.Atomic(target, op, value, scope, scan.span(start))
-
-    def _barrier(self) -> k.Barrier:
-        scan, start = self.scan, self.scan.take().start
-        level = self._level()
-        lanes = scan.integer() if option(scan, "lanes") else 32
-        part = scan.integer() if option(scan, "part") else 0
-        return k.Barrier(level, covers(scan), lanes, scan.span(start), part)
-
-    def _exchange(self) -> k.Exchange:
-        scan, start = self.scan, self.scan.take().start
-        target = named(scan)
-        scan.expect("=")
-        source = self.values.ref()
-        scan.expect("^")
-        mask = scan.integer()
-        shift = index(scan) if option(scan, "shift") else ZERO
-        width = scan.integer() if option(scan, "width") else 32
-        self.values.types[target] = source.dtype
-        return k.Exchange(target, source, mask, width, scan.span(start), shift)
-
-    def _shuffle(self) -> k.Shuffle:
-        scan, start = self.scan, self.scan.take().start
-        target = named(scan)
-        scan.expect("=")
-        source = self.values.element()
-        scan.expect("lane")
-        lane = index(scan)
-        self.values.types[target] = source.dtype
-        return k.Shuffle(target, source, lane, scan.span(start))

@@ -52,10 +52,10 @@ from typing import assert_never
 
 from texpr.affine.expr import ONE, ZERO, Sym
 from texpr.ir import kernel as k
+from texpr.ir.operation_text import operation_text
 from texpr.ir.program import Compare
 from texpr.ir.promises import assume_text
 from texpr.ir.shared import USUAL_ALIGNMENT
-from texpr.ir.transfer_text import covers_text, transfer_text
 from texpr.ir.value import Buffer
 from texpr.ir.value_text import Types, list_text, value_text
 from texpr.support.span import NOWHERE, Span
@@ -207,7 +207,7 @@ def _stmt_lines(stmt: k.Stmt, types: Types, pad: str) -> Iterator[str]:
                 yield from _block_lines(stmt.orelse, types, pad + "    ")
             yield pad + "}"
         case _:
-            yield f"{pad}{_simple(stmt, types)}{_line(stmt.span)}"
+            yield f"{pad}{operation_text(stmt, types)}{_line(stmt.span)}"
 
 
 def _for_head(loop: k.For) -> str:
@@ -218,41 +218,6 @@ def _for_head(loop: k.For) -> str:
     reduce = f" reduce({reductions})" if reductions else ""
     uniform = " uniform" if loop.uniform else ""
     return f"for {loop.sym} in {loop.lo}..{loop.hi}{step}{kind}{factor}{reduce}{uniform}"
-
-
-def _fused(stmt: k.Assign | k.Store) -> str:
-    return "fused " if stmt.fused else ""
-
-
-def _simple(stmt: k.Leaf, types: Types) -> str:
-    match stmt:
-        case k.Declare():
-            text = f"let {stmt.sym}: {stmt.dtype} = {value_text(stmt.value, types)}"
-            types[stmt.sym] = stmt.dtype
-            return text
-        case k.Assign():
-            return f"{_fused(stmt)}{stmt.sym} = {value_text(stmt.value, types)}"
-        case k.Store():
-            return f"{_fused(stmt)}{value_text(stmt.target, types)} = {value_text(stmt.value, types)}"
-        case k.Atomic():
-            scope = "" if stmt.scope is k.Level.GRID else f" at {stmt.scope.value}"
-            return f"atomic {value_text(stmt.target, types)} {stmt.op}= {value_text(stmt.value, types)}{scope}"
-        case k.Barrier():
-            lanes = "" if stmt.lanes == 32 else f" lanes {stmt.lanes}"
-            part = f" part {stmt.part}" if stmt.part else ""
-            return f"barrier {stmt.level.value}{lanes}{part}{covers_text(stmt.covers)}"
-        case k.Shuffle():
-            text = f"shuffle {stmt.target} = {value_text(stmt.source, types)} lane {stmt.lane}"
-            types[stmt.target] = stmt.source.dtype
-            return text
-        case k.Exchange():
-            width = "" if stmt.width == 32 else f" width {stmt.width}"
-            shift = "" if stmt.shift is ZERO else f" shift {stmt.shift}"
-            text = f"exchange {stmt.target} = {value_text(stmt.source, types)} ^ {stmt.mask}{shift}{width}"
-            types[stmt.target] = stmt.source.dtype
-            return text
-        case _:
-            return transfer_text(stmt, types)
 
 
 def _line(span: Span) -> str:

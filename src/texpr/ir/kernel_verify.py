@@ -66,8 +66,9 @@ def _start(kernel: k.Kernel) -> Place:
 def names_are_words(kernel: k.Kernel) -> Iterator[str]:
     """Names can be written down."""
     names = [kernel.name, *_names(kernel)]
-    names += [s.sym.name for s in k.walk(kernel.body) if isinstance(s, k.For | k.Declare)]
-    names += [sym.name for s in k.walk(kernel.body) if isinstance(s, k.LoadVector) for sym in s.targets]
+    for stmt in k.walk(kernel.body):
+        names += [stmt.sym.name] if isinstance(stmt, k.For) else []
+        names += [new.sym.name for new in stmt.bound] if isinstance(stmt, k.Operation) else []
     yield from (f"{name!r} is no name" for name in names if not is_name(name))
 
 

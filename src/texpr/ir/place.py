@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import TypeAlias
 
 from texpr.affine.expr import Sym, expr
 from texpr.ir import kernel as k
-from texpr.ir.uniformity import CLUSTER, Meanings, Threads
+from texpr.ir.maps import TensorMap
+from texpr.ir.operation import BLOCK, CLUSTER, Operation
+from texpr.ir.uniformity import Meanings, Threads
+from texpr.ir.value import Buffer
 from texpr.ir.value_verify import Scope
+from texpr.isa.levels import Space
 from texpr.support.record import Record, field
 
 
@@ -28,6 +33,40 @@ class Place(Record):
         """The loop over vector lanes that this stands in."""
         return next((s for s in self.around if isinstance(s, k.For) and s.kind == "simd"), None)
 
+    @property
+    def loops(self) -> tuple[k.For, ...]:
+        """The loops around it, outermost first."""
+        return tuple(s for s in self.around if isinstance(s, k.For))
+
+    def array(self, buffer: Buffer) -> k.Array | None:
+        """The array of the kernel's own that a buffer is."""
+        return next((array for array in self.kernel.arrays if array.buffer is buffer), None)
+
+    def space(self, buffer: Buffer) -> Space | None:
+        """The memory that a buffer is in, of the kernel's own; None for global memory."""
+        found = self.array(buffer)
+        return None if found is None else found.space
+
+    def map(self, name: str) -> TensorMap | None:
+        """The map of the kernel that is called so."""
+        return next((map for map in self.kernel.maps if map.name == name), None)
+
+    def has(self, kind: type[k.Stmt]) -> bool:
+        """Whether the kernel has a statement of that kind."""
+        return any(isinstance(stmt, kind) for stmt in k.walk(self.kernel.body))
+
+    def declared(self, loop: k.For) -> frozenset[Sym]:
+        """The variables that are declared in a loop."""
+        return _declared(loop)
+
+    def parted(self, group: int) -> Iterator[str]:
+        """What is wrong where all of a group of threads must come, and some may not."""
+        apart = self.disagreement(group)
+        if apart is not None:
+            who = {BLOCK: "threads of a block", CLUSTER: "blocks of a cluster"}.get(group, f"{group} lanes")
+            what = f"loop over {apart.sym}" if isinstance(apart, k.For) else "branch"
+            yield f"{who} may part at the {what} around it"
+
     def inside(self, stmt: k.For | k.If) -> Place:
         """Directly below `stmt`."""
         around = (*self.around, stmt)
@@ -39,30 +78,19 @@ class Place(Record):
 
     def after(self, stmt: k.Stmt) -> Place:
         """Behind `stmt`, in the same block."""
-        match stmt:
-            case k.Declare():
-                changes = stmt.sym in self.assigned
-                meanings = self.meanings.lacking(stmt.sym) if changes else self.meanings.variable(stmt.sym, stmt.value)
-                return self._knowing(self.scope.with_variable(stmt.sym, stmt.dtype), meanings)
-            case k.Exchange() | k.Shuffle():
-                scope = self.scope.with_variable(stmt.target, stmt.source.dtype)
-                return self._knowing(scope, self.meanings.lacking(stmt.target))
-            case k.LoadVector():
-                return self._behind_vector(stmt)
-            case _:
-                return self
-
-    def _behind_vector(self, stmt: k.LoadVector) -> Place:
+        if not isinstance(stmt, Operation) or not stmt.bound:
+            return self
         scope, meanings = self.scope, self.meanings
-        for sym, element in zip(stmt.targets, k.consecutive(stmt.source, len(stmt.targets)), strict=True):
-            scope = scope.with_variable(sym, element.dtype)
-            meanings = meanings.lacking(sym) if sym in self.assigned else meanings.variable(sym, element)
+        for new in stmt.bound:
+            scope = scope.with_variable(new.sym, new.dtype)
+            known = new.value is not None and new.sym not in self.assigned
+            meanings = meanings.variable(new.sym, new.value) if known and new.value else meanings.lacking(new.sym)
         return self._knowing(scope, meanings)
 
     def _knowing(self, scope: Scope, meanings: Meanings) -> Place:
         return Place(self.kernel, self.threads, scope, self.around, meanings, self.assigned)
 
-    def disagreement(self, group: int | None) -> k.For | k.If | None:
+    def disagreement(self, group: int) -> k.For | k.If | None:
         """The statement around this one at which threads of a group part; where nothing is known, `uniform` is believed.
 
         That word speaks of a block: of a cluster nothing is believed.
@@ -80,8 +108,7 @@ class Place(Record):
 Rule: TypeAlias = Callable[[k.Stmt, Place], Iterator[str]]
 """Yields what is wrong with one statement; those below it are not its business."""
 
-VALUED = (
-    k.If, k.Declare, k.Assign, k.Store, k.Atomic, k.Exchange, k.Shuffle, k.LoadVector, k.StoreVector, k.CopyAsync, k.CopyTensor,
-    k.StoreTensor, k.CopyBulk, k.BarrierInit, k.BarrierExpect, k.BarrierArrive, k.BarrierWait,
-)  # fmt: skip
-"""The kinds of statements that hold values (`kernel.values`)."""
+
+@lru_cache(maxsize=16)
+def _declared(loop: k.For) -> frozenset[Sym]:
+    return frozenset(new.sym for s in k.walk(loop.body) if isinstance(s, Operation) for new in s.bound)

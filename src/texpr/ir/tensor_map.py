@@ -5,7 +5,7 @@ from __future__ import annotations
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.ranges import Range
-from texpr.ir.transfer import TensorMap
+from texpr.ir.maps import TensorMap
 from texpr.ir.types import DType
 from texpr.ir.value import Buffer
 from texpr.support.limits import LARGEST_INT

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import assert_never
 
 from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Monomial, Sym, Xor, children
-from texpr.ir.ops import OPS
+from texpr.ir.operators import OPS
 from texpr.ir.program import (
     Anchor,
     Argument,

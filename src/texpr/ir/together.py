@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from math import prod
 
 from texpr.affine.expr import Sym
-from texpr.ir.kernel import Axis, Barrier, Exchange, HostIf, HostLoop, HostStep, Kernel, Launch, Level, Shuffle, kernels, walk
+from texpr.ir.kernel import Axis, HostIf, HostLoop, HostStep, Kernel, Launch, Level, Stmt, kernels, walk
+from texpr.ir.operation import Agent, Operation
 from texpr.ir.shared import shared_bytes
-from texpr.ir.transfer import Tiles
 from texpr.ir.types import U64
 from texpr.ir.value import Buffer
 
@@ -35,7 +35,7 @@ def why_apart(loop: HostLoop, shared: int = MOST_SHARED) -> str | None:
         return "blocks of its steps have shapes that do not lie in each other"
     if any(prod(kernel.cluster) > 1 for kernel in found):
         return "blocks of a step are in clusters"
-    if any(kernel.maps or any(isinstance(stmt, Tiles) for stmt in walk(kernel.body)) for kernel in found):
+    if any(kernel.maps or any(map(_is_an_engine_s, walk(kernel.body))) for kernel in found):
         return "a step copies tiles, and waits for what it stores by its end alone"
     declared = sum(shared_bytes(kernel) - dynamic_bytes(kernel) for kernel in found)
     if declared > MOST_DECLARED or declared + max(map(dynamic_bytes, found)) > shared:
@@ -111,8 +111,12 @@ def _are_rows(found: tuple[Kernel, ...]) -> bool:
     return rows and all(kernel.threads in (most, *range(0, most, WARP)) or not _meets(kernel) for kernel in found)
 
 
+def _is_an_engine_s(stmt: Stmt) -> bool:
+    return isinstance(stmt, Operation) and stmt.AGENT is Agent.ENGINE
+
+
 def _meets(kernel: Kernel) -> bool:
-    return any(isinstance(stmt, Barrier | Exchange | Shuffle) for stmt in walk(kernel.body))
+    return any(isinstance(stmt, Operation) and stmt.meets is not None for stmt in walk(kernel.body))
 
 
 def _loops(steps: tuple[HostStep, ...]) -> Iterator[HostLoop]:

@@ -14,13 +14,11 @@ from texpr.affine.facts import Known
 from texpr.affine.ranges import Range
 from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
+from texpr.ir.operation import BLOCK, CLUSTER
 from texpr.ir.value import Index, Load, Ref, Value, operands
 from texpr.isa.levels import Level, Space
 from texpr.support.limits import LARGEST_INT
 from texpr.support.record import Record, field
-
-CLUSTER = 0
-"""The group of all threads of the blocks of a cluster."""
 
 _LANE, _GROUP = Sym("lane of the group"), Sym("group of the block")
 
@@ -48,7 +46,7 @@ class Meanings(Record):
 
 
 class Threads:
-    """The threads of a kernel's block. A `group` of `None` is the whole block, `CLUSTER` its cluster.
+    """The threads of a kernel's block. A `group` of `BLOCK` is all of it, `CLUSTER` its cluster.
 
     Answers are `True` (proved alike), `False` (it names the lane, even simplified) and `None` (not known).
     """
@@ -69,13 +67,13 @@ class Threads:
                 self._clustered[axis.sym] = expr(number) * wide + rank
         for axis in kernel.axes:
             self._ranges[axis.sym] = (0, axis.extent.constant - 1 if axis.extent.is_constant else LARGEST_INT)
-        self._simplifiers: dict[int | None, Simplifier] = {}
+        self._simplifiers: dict[int, Simplifier] = {}
 
-    def loop_alike(self, loop: k.For, group: int | None, meanings: Meanings) -> bool | None:
+    def loop_alike(self, loop: k.For, group: int, meanings: Meanings) -> bool | None:
         """Whether all threads of a group run a loop equally often."""
         return _both([self._alike(loop.hi - loop.lo, group, meanings), self._alike(loop.step, group, meanings)])
 
-    def value_alike(self, value: Value, group: int | None, meanings: Meanings) -> bool | None:
+    def value_alike(self, value: Value, group: int, meanings: Meanings) -> bool | None:
         """Whether a value is the same in all threads of a group.
 
         An element is the same where its indices are, since a well-formed program has no race on it.
@@ -94,7 +92,7 @@ class Threads:
             case _:
                 return _both([self.value_alike(part, group, meanings) for part in operands(value)])
 
-    def _alike(self, value: Expr, group: int | None, meanings: Meanings) -> bool | None:
+    def _alike(self, value: Expr, group: int, meanings: Meanings) -> bool | None:
         changing, lanes = self._lanes(group)
         syms = self._simplifier(group)(value.substitute(meanings.exprs).substitute(lanes)).syms()
         if not syms.isdisjoint(changing):
@@ -102,20 +100,20 @@ class Threads:
         kept = [self.value_alike(meanings.values[sym], group, meanings) for sym in syms if sym in meanings.values]
         return _both([*kept, True if syms.isdisjoint(meanings.unknown) else None])
 
-    def _lanes(self, group: int | None) -> tuple[frozenset[Sym], Mapping[Sym, Expr]]:
+    def _lanes(self, group: int) -> tuple[frozenset[Sym], Mapping[Sym, Expr]]:
         """The symbols that change within a group, and axes in terms of them."""
         if group == CLUSTER:
             return self._own | self._ranks | {axis.sym for axis in self._axes}, self._clustered
         wide = [axis for axis in self._axes if axis.extent is not expr(1)]
         first = next((axis for axis in wide if axis.dim == "x"), None)
-        if group is None or first is None or first.extent.constant % group != 0:
+        if group == BLOCK or first is None or first.extent.constant % group != 0:
             return self._own | {axis.sym for axis in wide}, {}
         return self._own | {_LANE}, {first.sym: expr(_GROUP) * group + expr(_LANE)}
 
-    def _simplifier(self, group: int | None) -> Simplifier:
+    def _simplifier(self, group: int) -> Simplifier:
         found = self._simplifiers.get(group)
         if found is None:
-            lanes: dict[Sym, Range] = {_LANE: (0, group - 1), _GROUP: (0, LARGEST_INT)} if group else {}
+            lanes: dict[Sym, Range] = {_LANE: (0, group - 1), _GROUP: (0, LARGEST_INT)} if group > 0 else {}
             found = self._simplifiers[group] = Simplifier(Known({**self._ranges, **lanes}))
         return found
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from texpr.affine.expr import Expr, Sym
+from texpr.affine.expr import ZERO, Expr, Sym
 from texpr.ir.types import BOOL, DType
 from texpr.support.record import Record
 from texpr.support.span import NOWHERE, Span
@@ -64,6 +64,14 @@ class Load(Record):
         """Type of the element."""
         return self.buffer.dtype
 
+    @property
+    def offset(self) -> Expr:
+        """Elements before it in its buffer."""
+        total, buffer = ZERO, self.buffer
+        for at, index in enumerate(self.index):
+            total = total * buffer.shape[at] + index if buffer.strides is None else total + index * buffer.strides[at]
+        return total
+
 
 class Index(Record):
     """An index expression used as a value; its range is proved to fit `dtype`."""
@@ -81,7 +89,7 @@ class Ref(Record):
 
 
 class Op(Record):
-    """An operation of `texpr.ir.ops.OPS` on values. `select` evaluates only the branch taken; the rest are strict.
+    """An operation of `texpr.ir.operators.OPS` on values. `select` evaluates only the branch taken; the rest are strict.
 
     Comparisons and `and or not` give bool. A comparison of two `Index` values is affine.
     """

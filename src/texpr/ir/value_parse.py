@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr, maximum, minimum, number_of, sym, xor
-from texpr.ir.ops import OPS
+from texpr.ir.operators import OPS
 from texpr.ir.scanner import Scanner
 from texpr.ir.types import DTYPES, DType
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
@@ -26,6 +26,16 @@ def separated(scan: Scanner, item: Callable[[Scanner], _Item]) -> list[_Item]:
     while scan.accept(","):
         found.append(item(scan))
     return found
+
+
+def named(scan: Scanner) -> Sym:
+    """A name, as a symbol."""
+    return Sym(scan.name())
+
+
+def option(scan: Scanner, word: str) -> bool:
+    """Takes a word that may end a statement, but not one that begins the next."""
+    return scan.second.text not in ("=", "[") and scan.accept(word)
 
 
 def index_list(scan: Scanner) -> tuple[Expr, ...]:

@@ -6,7 +6,7 @@ from math import isinf, isnan
 from typing import TypeAlias, assert_never
 
 from texpr.affine.expr import Expr, Sym
-from texpr.ir.ops import OPS
+from texpr.ir.operators import OPS
 from texpr.ir.types import DType
 from texpr.ir.value import Cast, Index, Literal, Load, Op, Ref, Value
 

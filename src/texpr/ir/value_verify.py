@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym
-from texpr.ir.ops import OPS
+from texpr.ir.operators import OPS
 from texpr.ir.types import BOOL, DType
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value, operands
 from texpr.support.record import Record, field

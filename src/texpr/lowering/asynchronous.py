@@ -20,7 +20,7 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.marked import mark
 from texpr.ir.marks import Async, Vector
-from texpr.ir.transfer_verify import COPY_BYTES
+from texpr.ir.ops.copies import COPY_BYTES
 from texpr.ir.value import Buffer
 from texpr.isa.cuda import ASYNC_COPY
 from texpr.isa.target import Target

@@ -34,8 +34,8 @@ def converged(stmts: Iterable[k.Stmt], names: Names, tests: tuple[Value, ...] = 
             run = []
         match stmt:
             case k.Declare() if tests and not isinstance(stmt.value, Index):
-                yield k.Declare(stmt.sym, stmt.dtype, Literal(0.0 if stmt.dtype.is_float else 0, stmt.dtype), stmt.span)
-                run.append(k.Assign(stmt.sym, stmt.value, stmt.span))
+                yield k.Declare(stmt.sym, stmt.dtype, Literal(0.0 if stmt.dtype.is_float else 0, stmt.dtype), span=stmt.span)
+                run.append(k.Assign(stmt.sym, stmt.value, span=stmt.span))
             case k.Declare() | k.Shuffle():
                 yield stmt
             case k.For() if _shuffles(stmt):
@@ -59,8 +59,8 @@ def _branch(stmt: k.If, names: Names, tests: tuple[Value, ...]) -> Iterator[k.St
     condition = stmt.condition
     if not _reads(condition).isdisjoint(_written(inside)):
         kept = names.sym("tested")
-        yield k.Declare(kept, BOOL, Literal(0, BOOL), stmt.span)
-        yield from _tested([k.Assign(kept, condition, stmt.span)], tests)
+        yield k.Declare(kept, BOOL, Literal(0, BOOL), span=stmt.span)
+        yield from _tested([k.Assign(kept, condition, span=stmt.span)], tests)
         condition = Ref(kept, BOOL)
     for body, each in ((then, condition), (orelse, Op("not", (condition,), BOOL))):
         yield from converged(body, names, (*tests, each))

@@ -16,8 +16,8 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.marked import is_atomic, mark
 from texpr.ir.marks import Unroll, Vector
+from texpr.ir.ops.copies import COPY_BYTES
 from texpr.ir.rewrite import replace_loads
-from texpr.ir.transfer_verify import COPY_BYTES
 from texpr.ir.types import BOOL, I32
 from texpr.ir.updates import combine, sum_and_product, taken
 from texpr.ir.uses import loads
@@ -115,13 +115,13 @@ class Emitter(Mutable, dict=True):
             case ir.Bind():
                 yield from self.bind(stmt)
             case ir.Let():
-                yield k.Declare(stmt.sym, stmt.value.dtype, self.value(stmt.value), stmt.span)
+                yield k.Declare(stmt.sym, stmt.value.dtype, self.value(stmt.value), span=stmt.span)
             case ir.If() if self.copying and (filled := filled_with_zero(stmt)) and self._can_copy(filled):
                 yield self._copy(filled, self.value(stmt.condition))
             case ir.If():
                 yield k.If(self.value(stmt.condition), self.block(stmt.then), self.block(stmt.orelse), span=stmt.span)
             case ir.Anchor():
-                yield k.Declare(self.names.sym("anchored"), stmt.value.dtype, self.value(stmt.value), stmt.span)
+                yield k.Declare(self.names.sym("anchored"), stmt.value.dtype, self.value(stmt.value), span=stmt.span)
             case ir.Instruction():
                 raise limitation("E0541", stmt.span, f"`{stmt.name}` cannot be emitted: instructions are not lowered yet")
             case ir.New():
@@ -142,7 +142,7 @@ class Emitter(Mutable, dict=True):
                 found = [Ref(self.names.sym(f"{load.buffer.name.split(chr(39))[0]}_got"), load.dtype) for _ in kept.ways]
                 for got, slots in zip(found, kept.ways, strict=True):
                     there = self._there(slots, place.dealt, stmt)
-                    yield k.Shuffle(got.sym, Load(place.buffer, there), self.within(kept.thread), load.span)
+                    yield k.Shuffle(got.sym, Load(place.buffer, there), self.within(kept.thread), span=load.span)
                 self.fetched[load] = chosen(found, kept)
 
     def _there(self, slots: tuple[Expr, ...], dealt: Dealt, stmt: ir.Stmt) -> tuple[Expr, ...]:
@@ -193,7 +193,7 @@ class Emitter(Mutable, dict=True):
             return
         declared = self._declaring.pop(bind, None)
         if declared is not None:
-            yield k.Declare(declared, values[0].dtype, values[0], bind.span)
+            yield k.Declare(declared, values[0].dtype, values[0], span=bind.span)
             return
         own = self.elements.get(tuple((t.buffer, t.index) for t in bind.targets))
         targets = own if own is not None and bind.update is not None else tuple(self.target(t) for t in bind.targets)
@@ -211,7 +211,7 @@ class Emitter(Mutable, dict=True):
         temporaries = values if apart else tuple(Ref(self.names.sym("next"), v.dtype) for v in values)
         for temporary, value in zip(temporaries, values, strict=True):
             if temporary is not value and isinstance(temporary, Ref):
-                yield k.Declare(temporary.sym, temporary.dtype, value, bind.span)
+                yield k.Declare(temporary.sym, temporary.dtype, value, span=bind.span)
         stores = tuple(assign(t, v, bind) for t, v in zip(targets, temporaries, strict=True))
         if update is None:
             yield from stores
@@ -225,7 +225,7 @@ class Emitter(Mutable, dict=True):
     def _copy(self, bind: ir.Bind, when: Value | None = None) -> k.CopyAsync:
         target, source = self.target(bind.targets[0]), self.value(bind.values[0])
         assert isinstance(target, Load) and isinstance(source, Load)
-        return k.CopyAsync(target, source, 1, when, bind.span)
+        return k.CopyAsync(target, source, 1, when, span=bind.span)
 
     def _is_own(self, buffer: Buffer) -> bool:
         """Whether only the running thread can see `buffer`."""
@@ -252,7 +252,7 @@ class Emitter(Mutable, dict=True):
                 self._declaring[stmt] = place.register
                 return
             break
-        yield k.Declare(place.register, new.buffer.dtype, Literal(0, new.buffer.dtype), new.span)
+        yield k.Declare(place.register, new.buffer.dtype, Literal(0, new.buffer.dtype), span=new.span)
 
 
 def chosen(found: Sequence[Value], kept: Seen) -> Value:
@@ -289,8 +289,8 @@ def unrolling(loop: ir.Loop) -> int | None:
 def assign(target: Load | Ref, value: Value, bind: ir.Bind, fused: bool = False) -> k.Stmt:
     """A store to memory or an assignment to a register."""
     if isinstance(target, Ref):
-        return k.Assign(target.sym, value, bind.span, fused)
-    return k.Store(target, value, bind.span, fused)
+        return k.Assign(target.sym, value, span=bind.span, fused=fused)
+    return k.Store(target, value, span=bind.span, fused=fused)
 
 
 def is_simple(body: tuple[ir.Stmt, ...], atomics: frozenset[ir.Bind]) -> bool:

@@ -23,7 +23,7 @@ from texpr.affine.expr import ONE, ZERO, Expr, Min, expr, maximum
 from texpr.affine.ranges import bounds
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.ir.ops import OPS
+from texpr.ir.operators import OPS
 from texpr.ir.rewrite import substitute_block
 from texpr.ir.updates import identity
 from texpr.ir.value import Buffer, Load, Op, Ref, walk
@@ -116,7 +116,7 @@ def _around(loops: tuple[ir.Par, ...], body: tuple[k.Stmt, ...]) -> tuple[k.Stmt
 def _start(own: _Own, shape: _Shape, emitter: Emitter, par: ir.Par) -> Iterator[k.Stmt]:
     lane = emitter.names.sym("lane")
     values = identity(joined(own.accumulator.update), [a.dtype for a in own.arrays])
-    stores = tuple(k.Store(Load(a, (expr(lane),)), v, par.span) for a, v in zip(own.arrays, values, strict=True))
+    stores = tuple(k.Store(Load(a, (expr(lane),)), v, span=par.span) for a, v in zip(own.arrays, values, strict=True))
     yield k.For(lane, ZERO, expr(shape.all), stores, ONE, "simd", span=par.span)
 
 
@@ -166,7 +166,7 @@ def _finish(own: _Own, shape: _Shape, emitter: Emitter, par: ir.Par) -> Iterator
     update = joined(own.accumulator.update)
     totals = tuple(Ref(emitter.names.sym(f"{a.name}_all"), a.dtype) for a in own.arrays)
     for total, array in zip(totals, own.arrays, strict=True):
-        yield k.Declare(total.sym, total.dtype, Load(array, (ZERO,)), par.span)
+        yield k.Declare(total.sym, total.dtype, Load(array, (ZERO,)), span=par.span)
     lane = emitter.names.sym("lane")
     step = tuple(emitter.join(totals, update, tuple(Load(a, (expr(lane),)) for a in own.arrays), bind))
     yield k.For(lane, ONE, expr(shape.all), step, ONE, "unroll", span=par.span)

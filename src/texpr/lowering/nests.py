@@ -139,7 +139,7 @@ class _NestLowering(Mutable):
         for loop_map, block in zip(self.nest.grid, blocks, strict=True):
             if loop_map.tile > 1 and loop_map.points == 1:
                 index = block * loop_map.tile + loop_map.share(self.thread, self.nest.threads)
-                prelude.append(k.Declare(loop_map.loop.sym, I32, Index(index, I32), loop_map.loop.span))
+                prelude.append(k.Declare(loop_map.loop.sym, I32, Index(index, I32), span=loop_map.loop.span))
         self.blocks = blocks
         return tuple(axes), tuple(prelude)
 
@@ -306,7 +306,7 @@ class _NestLowering(Mutable):
         used = k.symbols(body)
         for sym, buffer in self.lets.items():
             if sym in used:
-                yield k.Declare(sym, buffer.dtype, Load(buffer, ()), buffer.span)
+                yield k.Declare(sym, buffer.dtype, Load(buffer, ()), span=buffer.span)
 
     def _nodes(self, nodes: tuple[Node, ...]) -> tuple[k.Stmt, ...]:
         found: list[k.Stmt] = []
@@ -371,7 +371,7 @@ class _NestLowering(Mutable):
             case Branch(stmt, decided, then, orelse):
                 yield k.If(Ref(decided, BOOL), self._nodes(then), self._nodes(orelse), uniform=True, span=stmt.span)
                 if node in self.commits:
-                    yield k.CommitAsync(stmt.span)
+                    yield k.CommitAsync(span=stmt.span)
 
     def _loop(self, loop: ir.Seq, body: tuple[k.Stmt, ...]) -> k.For:
         """A loop that all threads run together."""
@@ -392,7 +392,7 @@ class _NestLowering(Mutable):
                 body = tuple(self._spread(stmt))
                 yield from body if idle is None else (k.If(idle, body, span=stmt.span),)
                 if leaf in self.commits:
-                    yield k.CommitAsync(stmt.span)
+                    yield k.CommitAsync(span=stmt.span)
                 self.emitter.copying = False
             case Who.PARTIAL, ir.Par():
                 reduction = self.reductions[stmt] = reduce.start(leaf, self.nest, self.rank, self.emitter)
@@ -407,7 +407,7 @@ class _NestLowering(Mutable):
             case _, ir.If():
                 decided = self.tree.decided[stmt]
                 yield from self.emitter.fetch(stmt)
-                yield k.Declare(decided, BOOL, self.emitter.value(stmt.condition), stmt.span)
+                yield k.Declare(decided, BOOL, self.emitter.value(stmt.condition), span=stmt.span)
             case _, ir.New():
                 after = tuple(node.stmt for node in rest if not (isinstance(node, Leaf) and node.who in HALVES))
                 yield from self.emitter.new(stmt, after)
@@ -454,7 +454,7 @@ class _NestLowering(Mutable):
         digit = self._plain(loop_map.share(self._team_thread(), self.nest.team))
         extent = par.extent
         if extent.is_constant and extent.constant <= loop_map.radix:
-            yield k.Declare(par.sym, I32, Index(digit, I32), par.span)
+            yield k.Declare(par.sym, I32, Index(digit, I32), span=par.span)
             if extent.constant == loop_map.radix:
                 yield from body
             else:
@@ -484,7 +484,7 @@ class _NestLowering(Mutable):
         if not (extent.is_constant and extent.constant % radix == 0):
             guard = Op("lt", (Index(expr(par.sym), I32), Index(extent, I32)), BOOL)
             body = (k.If(guard, body, span=par.span),)
-        body = (k.Declare(par.sym, I32, Index(index, I32), par.span), *body)
+        body = (k.Declare(par.sym, I32, Index(index, I32), span=par.span), *body)
         if turn is None:
             yield from body
         else:

@@ -167,7 +167,7 @@ class Tensors(Mutable):
         standing = [gap for gap, stmts in self.before.items() if any(isinstance(stmt, k.Fence) for stmt in stmts)]
         again = refills(needs, nest, team, self.loads.keys(), self.steps.keys())
         for gap, refill in fenced(nodes, again, placed, standing, needs.running(nest, nodes).__contains__).items():
-            self.before.setdefault(gap, []).append(k.Fence("async", refill.sink.stmt.span))
+            self.before.setdefault(gap, []).append(k.Fence("async", span=refill.sink.stmt.span))
 
     def _require_quiet(self, nodes: tuple[Node, ...]) -> None:
         """What a kernel writes by its threads, no copy of the same kernel reads: that would take fences for global memory."""
@@ -213,7 +213,7 @@ class Tensors(Mutable):
         return own.was_filled(turn, known(self.maps.facts(node.stmt)))
 
     def _wait_at(self, gap: Gap, group: _Group, phase: Phase, covers: tuple[k.Covered, ...]) -> None:
-        wait = k.BarrierWait(group.at(phase), phase.completed % 2, covers, group.members[0].span)
+        wait = k.BarrierWait(group.at(phase), phase.completed % 2, covers, span=group.members[0].span)
         self.before.setdefault(gap, []).append(wait)
 
     def _fence(self, step: Step, nodes: tuple[Node, ...], number: int, at: int, placed: Mapping[Gap, k.Barrier]) -> None:
@@ -221,12 +221,12 @@ class Tensors(Mutable):
         for gap in range(at - 1, -2, -1):
             barrier = placed.get((number, gap))
             if barrier is not None and (barrier.whole or barrier.level is self.team is k.Level.WARP):
-                self.before.setdefault((number, gap), []).append(k.Fence("async", step.span))
+                self.before.setdefault((number, gap), []).append(k.Fence("async", span=step.span))
                 return
             if gap >= 0 and any(_writes(leaf, step.tile.buffer) for leaf in leaves((nodes[gap],))):
                 break
         covered = k.Covered("RAW", step.tile.buffer.name, step.tile.buffer.span, step.span)
-        both = (k.Fence("async", step.span), k.Barrier(self.team, (covered,)))
+        both = (k.Fence("async", span=step.span), k.Barrier(self.team, (covered,)))
         self.before.setdefault((number, at - 1), []).extend(both)
 
     def _reuse(self, step: Step, meetings: list[Meeting]) -> None:
@@ -253,7 +253,7 @@ class Tensors(Mutable):
     def start(self) -> tuple[k.Stmt, ...]:
         """What one thread does before all else: the barriers are made, and known to the copies."""
         every = ((g, g.at(Phase(expr(slot), ZERO))) for g in self.groups for slot in range(g.barrier.shape[0].constant))
-        made = (k.BarrierInit(barrier, 1, g.members[0].span) for g, barrier in every)
+        made = (k.BarrierInit(barrier, 1, span=g.members[0].span) for g, barrier in every)
         return (*made, k.Fence("init")) if self.groups else ()
 
     @property
@@ -271,7 +271,7 @@ class Tensors(Mutable):
         if step.stores:
             stores = self.maps.stores(step)
             yield from stores if needed is None else (k.If(needed, stores, span=step.span),)
-            yield k.CommitBulk(step.span)
+            yield k.CommitBulk(span=step.span)
             if self.followed[step]:
                 yield k.WaitBulk(0, covers=(*self.followed[step], *self.reused[step]), span=step.span)
             elif self.reused[step]:
@@ -280,10 +280,10 @@ class Tensors(Mutable):
         group = next(g for g in self.groups if step in g.members)
         barrier = group.at(group.phase)
         most, exactly = sum(map(self.maps.bytes, group.members)), self.maps.exactly(group.members)
-        expect = k.BarrierExpect(barrier, most, step.span, exactly)
+        expect = k.BarrierExpect(barrier, most, span=step.span, exactly=exactly)
         loads = self.maps.loads(step, barrier)
         if needed is not None and self._is_left_out(step):
-            yield k.If(needed, (expect, *loads), (k.BarrierArrive(barrier, step.span),), span=step.span)
+            yield k.If(needed, (expect, *loads), (k.BarrierArrive(barrier, span=step.span),), span=step.span)
             return
         if step is group.members[0]:
             yield expect
@@ -310,7 +310,7 @@ def _require_shared(step: Step, places: Mapping[Buffer, Place], here: Known) -> 
     if place is None or place.space is not k.Space.SHARED:
         reason = f"`{tile.buffer.name}` is copied by an engine, which copies between global and shared memory alone"
         raise limitation("E0913", step.span, reason, help="stage it by via=ld, or leave it in shared memory")
-    begin = k.offset(Load(place.buffer, place.index(tile.index))) * place.buffer.dtype.bytes
+    begin = Load(place.buffer, place.index(tile.index)).offset * place.buffer.dtype.bytes
     align = CHUNK if step.in_runs else step.align
     if not here.multiple(begin, align):
         reason = f"tiles of `{tile.buffer.name}` need not begin at multiples of {align} bytes: {begin} bytes"

@@ -82,7 +82,7 @@ def partial(
     for accumulator, own in zip(leaf.accumulators, reduction.own, strict=True):
         start_values = identity(joined(accumulator.update), [r.dtype for r in own])
         for ref, value in zip(own, start_values, strict=True):
-            yield k.Declare(ref.sym, ref.dtype, value, leaf.stmt.span)
+            yield k.Declare(ref.sym, ref.dtype, value, span=leaf.stmt.span)
         emitter.elements[accumulator.key] = own
     yield from spread(leaf.stmt)
     for accumulator in leaf.accumulators:
@@ -100,7 +100,7 @@ def _left(
 ) -> k.If:
     """The first of some threads leaves what they have for others; `number`: which of them one is."""
     pairs = ((ref, array) for refs, arrays in zip(own, scratch, strict=True) for ref, array in zip(refs, arrays, strict=True))
-    stores = tuple(k.Store(Load(array, at), ref, leaf.stmt.span) for ref, array in pairs)
+    stores = tuple(k.Store(Load(array, at), ref, span=leaf.stmt.span) for ref, array in pairs)
     return k.If(Op("eq", (Index(number, I32), Literal(0, I32)), BOOL), stores, span=leaf.stmt.span)
 
 
@@ -121,7 +121,7 @@ def _lanes(leaf: Leaf, reduction: Reduction, lanes: int, emitter: Emitter) -> k.
     every = [tuple(Ref(emitter.names.sym(f"{r.sym.name}_other"), r.dtype) for r in own) for own in reduction.own]
     for own, others in zip(reduction.own, every, strict=True):
         pairs = zip(own, others, strict=True)
-        body += (k.Exchange(other.sym, ref, lanes // 2, WARP, leaf.stmt.span, expr(step)) for ref, other in pairs)
+        body += (k.Exchange(other.sym, ref, lanes // 2, WARP, span=leaf.stmt.span, shift=expr(step)) for ref, other in pairs)
     for accumulator, own, others in zip(leaf.accumulators, reduction.own, every, strict=True):
         body += emitter.join(own, joined(accumulator.update), others, _bind(accumulator, leaf))
     turns = lanes.bit_length() - 1
@@ -150,7 +150,7 @@ def _joined(leaf: Leaf, own: tuple[Ref, ...], arrays: tuple[Buffer, ...], emitte
     assert bind.update is not None
     rest = tuple(ZERO for _ in arrays[0].shape[1:])
     for ref, array in zip(own, arrays, strict=True):
-        yield k.Declare(ref.sym, ref.dtype, Load(array, (ZERO, *rest)), leaf.stmt.span)
+        yield k.Declare(ref.sym, ref.dtype, Load(array, (ZERO, *rest)), span=leaf.stmt.span)
     other = emitter.names.sym("other" if rest else "warp")
     loaded = tuple(Load(array, (expr(other), *rest)) for array in arrays)
     step = tuple(emitter.join(own, joined(bind.update), loaded, bind))

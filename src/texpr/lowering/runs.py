@@ -141,8 +141,8 @@ def starts(step: Step, ends: tuple[Load, Load], what: Clipped, barrier: Load | N
     if length.is_constant and length.constant <= 0:
         return ()
     exactly, most = (None, length.constant) if length.is_constant else (length, run.most)
-    pair = (tensor, tile) if barrier is None else (tile, tensor)
-    body: tuple[k.Stmt, ...] = (k.CopyBulk(*pair, most, barrier, step.span, step.reduce, exactly),)
+    target, source = (tensor, tile) if barrier is None else (tile, tensor)
+    body: tuple[k.Stmt, ...] = (k.CopyBulk(target, source, most, barrier, step.reduce, exactly, span=step.span),)
     if exactly is not None and not what.fits(run.bounds, 1):
         body = (k.If(Op("lt", (Index(ZERO, I64), Index(length, I64)), BOOL), body, span=step.span),)
     outer = zip(step.loops[: run.first], what.bounds[: run.first], strict=True)
@@ -173,14 +173,14 @@ def _grown(end: Load, sym: Sym | None) -> Expr:
     if sym is None:
         return ONE
     on = replace(end, index=tuple(e.substitute({sym: expr(sym) + 1}) for e in end.index))
-    return k.offset(on) - k.offset(end)
+    return on.offset - end.offset
 
 
 def _require_chunks(step: Step, begin: tuple[Load, Load], run: _Run, facts: Known) -> None:
     """Refuses runs that are not seen to begin and to end with a chunk of 16 bytes."""
     size = step.boxes.size
     for end in begin:
-        place = k.offset(end)
+        place = end.offset
         if not facts.multiple(place * size, CHUNK):
             reason = f"runs of `{end.buffer.name}` need not begin at multiples of {CHUNK} bytes: {place} elements"
             raise limitation("E0916", step.span, reason, help=f"pad rows to multiples of {CHUNK} bytes, or stage it by via=ld")

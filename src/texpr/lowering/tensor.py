@@ -219,7 +219,7 @@ class Maps(Mutable):
 
     def prefetches(self) -> tuple[k.Stmt, ...]:
         """Asks for every map before the first copy does."""
-        return tuple(k.PrefetchMap(map.name, map.span) for map in self.found)
+        return tuple(k.PrefetchMap(map.name, span=map.span) for map in self.found)
 
     def copies(self) -> tuple[tuple[str, Copy], ...]:
         """Each map's name, with the copy that it was made for first."""
@@ -251,7 +251,7 @@ class Maps(Mutable):
         share = self._share(step)
         map, window = self.of(step).name, step.window
         if window is None:
-            copies = tuple(k.CopyTensor(tile, map, at, barrier, step.span) for tile, at in self._each(step, share.numbers))
+            copies = tuple(k.CopyTensor(tile, map, at, barrier, span=step.span) for tile, at in self._each(step, share.numbers))
         else:
             copies = tuple(self._columns(step, window, barrier, share.numbers))
         if step.among:
@@ -278,7 +278,12 @@ class Maps(Mutable):
                 at = (expr(-step.boxes.box[1]), *(expr(low) for low, _ in window.corners), ZERO)
                 offsets = tuple(ZERO for _ in offsets)
             yield k.CopyTensor(
-                replace(tile, buffer=place.buffer, index=place.index(tile.index)), name, at, barrier, step.span, offsets=offsets
+                replace(tile, buffer=place.buffer, index=place.index(tile.index)),
+                name,
+                at,
+                barrier,
+                span=step.span,
+                offsets=offsets,
             )
 
     def _rows(self, step: Step, barrier: Load | None, outside: bool) -> Iterator[k.Stmt]:
@@ -300,9 +305,9 @@ class Maps(Mutable):
                 tile = replace(tile, index=(*tile.index[:-2], ZERO, ZERO))
             tile = replace(tile, buffer=place.buffer, index=place.index(tile.index))
             copies.append(
-                k.StoreTensor(name, (at,), tile, None, step.span, named)
+                k.StoreTensor(name, (at,), tile, None, span=step.span, rows=named)
                 if barrier is None
-                else k.CopyTensor(tile, name, (at,), barrier, step.span, rows=named)
+                else k.CopyTensor(tile, name, (at,), barrier, span=step.span, rows=named)
             )
         yield from (
             copies if group is None else (k.For(group, ZERO, expr(groups), tuple(copies), ONE, "serial", span=step.span),)
@@ -336,7 +341,7 @@ class Maps(Mutable):
         if step.by_rows:
             return tuple(self._rows(step, barrier, outside=True))
         outside = tuple(-each.box for each in self.planned(step).copy.dimensions)
-        return tuple(k.CopyTensor(tile, self.of(step).name, outside, barrier, step.span) for tile, _ in self._each(step))
+        return tuple(k.CopyTensor(tile, self.of(step).name, outside, barrier, span=step.span) for tile, _ in self._each(step))
 
     def stores(self, step: Step) -> tuple[k.Stmt, ...]:
         """Starts the stores of a step."""
@@ -344,7 +349,7 @@ class Maps(Mutable):
             return self.runs(step, None)
         if step.by_rows:
             return tuple(self._rows(step, None, outside=False))
-        return tuple(k.StoreTensor(self.of(step).name, at, tile, step.reduce, step.span) for tile, at in self._each(step))
+        return tuple(k.StoreTensor(self.of(step).name, at, tile, step.reduce, span=step.span) for tile, at in self._each(step))
 
     def _each(
         self, step: Step, numbers: Iterable[tuple[int | Expr, ...]] | None = None

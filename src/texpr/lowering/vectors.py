@@ -69,7 +69,7 @@ class _Vector(Mutable):
                 own = self.lets[stmt.sym] = tuple(self.emitter.names.sym(stmt.sym.base) for _ in range(self.lanes.width))
                 for lane, sym in enumerate(own):
                     value = self.emitter.value(self._in_lane(stmt.value, lane))
-                    yield k.Declare(sym, stmt.value.dtype, value, stmt.span)
+                    yield k.Declare(sym, stmt.value.dtype, value, span=stmt.span)
             case ir.New():
                 yield from self._new(stmt)
             case _:
@@ -82,7 +82,7 @@ class _Vector(Mutable):
         for buffer in own:
             register = Sym(buffer.name)
             self.emitter.places[buffer] = Place(k.Space.LOCAL, buffer, register=register, reason="one lane touches it")
-            yield k.Declare(register, buffer.dtype, Literal(0, buffer.dtype), stmt.span)
+            yield k.Declare(register, buffer.dtype, Literal(0, buffer.dtype), span=stmt.span)
 
     def _if(self, stmt: ir.If) -> Iterator[k.Stmt]:
         kept, differing = self.lanes.tests(stmt.condition)
@@ -113,7 +113,7 @@ class _Vector(Mutable):
         yield from self._fetch(bind)
         first = self._vector(bind.targets[0], bind) if bind not in self.emitter.atomics else None
         if first is not None:
-            yield k.StoreVector(first, tuple(self._stored(bind, lane) for lane in range(self.lanes.width)), bind.span)
+            yield k.StoreVector(first, tuple(self._stored(bind, lane) for lane in range(self.lanes.width)), span=bind.span)
         else:
             for lane in range(self.lanes.width):
                 yield from self.emitter.bind(self._lane_of(bind, lane))
@@ -149,7 +149,7 @@ class _Vector(Mutable):
         target, source = (self._vector(load, bind, may_be_single=False) for load in (bind.targets[0], source))
         assert target is not None and source is not None, "a copy between memories has its elements in memory"
         self._forget({bind.targets[0].buffer})
-        return k.CopyAsync(target, source, self.lanes.width, when, bind.span)
+        return k.CopyAsync(target, source, self.lanes.width, when, span=bind.span)
 
     def _fetch(self, stmt: ir.Bind | ir.Let) -> Iterator[k.Stmt]:
         """What `stmt` surely reads of memory goes to registers: vectors, and what is the same for all lanes once."""
@@ -166,10 +166,10 @@ class _Vector(Mutable):
                 if first is not None:
                     base = f"v_{load.buffer.name}"
                     own = tuple(self.emitter.names.sym(base) for _ in range(self.lanes.width))
-                    yield k.LoadVector(own, first, load.span)
+                    yield k.LoadVector(own, first, span=load.span)
                 elif load.buffer not in written and self._is_shared_by_lanes(load):
                     own = (self.emitter.names.sym(f"at_{load.buffer.name}"),) * self.lanes.width
-                    yield k.Declare(own[0], load.dtype, self.emitter.value(load), load.span)
+                    yield k.Declare(own[0], load.dtype, self.emitter.value(load), span=load.span)
                 else:
                     continue
                 self.held[key] = tuple(Ref(sym, load.dtype) for sym in own)

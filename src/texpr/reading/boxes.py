@@ -149,7 +149,7 @@ def _needed(stmt: k.CopyTensor | k.StoreTensor, map: k.TensorMap, near: Load, ke
 
 def aligned(first: Load, by: int, known: Known) -> tuple[Formula, ...]:
     """That an element begins at a multiple of so many bytes; nothing where that is known."""
-    at = k.offset(first) * first.dtype.bytes
+    at = first.offset * first.dtype.bytes
     return () if known.multiple(at, by) else (Eq(at % by),)
 
 
@@ -196,9 +196,9 @@ def _near(first: Load, linear: Expr, loops: Sequence[k.For], swizzle: int = 0) -
     size, start = first.dtype.bytes, first.index
     if swizzle:
         period, chunk = LINE * swizzle // CHUNK, CHUNK // size
-        low = k.offset(first) % (period // size)
+        low = first.offset % (period // size)
         if low is not ZERO:
-            linear, start = k.offset(first) + linear, tuple(ZERO for _ in start)
+            linear, start = first.offset + linear, tuple(ZERO for _ in start)
         moved = xor(linear // chunk, linear // (LINE // size), (swizzle // CHUNK).bit_length() - 1)
         linear = moved * chunk + linear % chunk
     strides = [1]

@@ -14,16 +14,13 @@ from texpr.affine.facts import Known
 from texpr.affine.ranges import Range, bounds
 from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
+from texpr.ir.operation import Agent, Arrives, Awaits, Brings, Closes, Fences, Group, Operation, Phased, Waits
 from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value, operands
 from texpr.isa.levels import Level, Space
 from texpr.presburger.formula import Formula, negate
 from texpr.reading.conditions import test
 from texpr.support.record import Mutable, Record, derive, field, replace
 from texpr.support.span import NOWHERE, Span
-
-_OUTWARD = k.StoreTensor, k.CopyBulk
-_ENGINE = k.CopyTensor, *_OUTWARD
-"""What the engine of tensors does; of that, what may join to what is there."""
 
 Host: TypeAlias = tuple["int | k.HostLoop", ...]
 Block: TypeAlias = tuple[k.Stmt, ...]
@@ -130,8 +127,8 @@ class Variable(Record, eq=False):
 class Event(Record, eq=False):
     """One element or variable that is given a value. `kind`: plain, atomic, async, or exchange; `stmt` is what does it.
 
-    `let`: a register that never changes, which the program may have too, or not. `signal`: of a copy that brings bytes to a
-    barrier.
+    `let`: a register that never changes, which the program may have too, or not. Of a copy that goes on by itself, `signal`: it
+    brings bytes to a barrier; `group`: it is of a group; `joins`: it combines with what is there, at once.
     """
 
     site: Site
@@ -141,16 +138,18 @@ class Event(Record, eq=False):
     kind: str = "plain"
     let: bool = False
     signal: Signal | None = None
+    group: Group | None = None
+    joins: bool = False
 
     @property
     def atomic(self) -> bool:
         """Whether nothing comes between what it reads of its target and what it writes."""
-        return self.kind == "atomic" or (isinstance(self.stmt, _OUTWARD) and self.stmt.reduce is not None)
+        return self.kind == "atomic" or self.joins
 
     @property
     def engine(self) -> bool:
         """Whether no thread moves it, but the engine of tensors does."""
-        return isinstance(self.stmt, _ENGINE)
+        return isinstance(self.stmt, Operation) and self.stmt.AGENT is Agent.ENGINE
 
     @property
     def span(self) -> Span:
@@ -161,28 +160,32 @@ class Event(Record, eq=False):
 class Signal(Record, eq=False):
     """What makes a barrier, arrives at it, brings bytes to it, or waits for it: an element of an array of barriers."""
 
-    stmt: k.Stmt
+    stmt: Operation
     site: Site
-    barrier: Load
+    what: Phased
+
+    @property
+    def barrier(self) -> Load:
+        """The barrier."""
+        return self.what.at
 
     @property
     def parity(self) -> Expr:
         """The parity of the phase that a wait names, or that is as completed when a barrier is made."""
-        return self.stmt.parity if isinstance(self.stmt, k.BarrierWait) else ONE
+        return self.what.parity if isinstance(self.what, Waits) else ONE
 
     @property
     def bytes(self) -> Expr:
         """How many bytes an arrival expects, or a copy brings; none at a wait."""
-        match self.stmt:
-            case k.BarrierExpect(bytes=most, exactly=exactly):
-                return expr(most) if exactly is None else exactly
-            case k.CopyBulk(source=source, count=most, exactly=exactly):
-                return (expr(most) if exactly is None else exactly) * source.dtype.bytes
-            case k.CopyTensor(map=name, rows=rows):
-                box = next(each.bytes for each in self.site.launch.kernel.maps if each.name == name)
-                return expr(box * max(1, len(rows)))
-            case _:
-                return ZERO
+        return self.what.bytes if isinstance(self.what, Arrives | Brings) else ZERO
+
+
+class Step(Record, eq=False):
+    """What ends a group of copies, waits for some, or makes writes known to engines."""
+
+    stmt: Operation
+    site: Site
+    what: Closes | Awaits | Fences
 
 
 class Reading(Mutable):
@@ -195,10 +198,10 @@ class Reading(Mutable):
     events: list[Event] = field(default_factory=list[Event])
     variables: dict[Sym, Variable] = field(default_factory=dict[Sym, Variable])
     named: dict[Buffer | Sym, Expr] = field(default_factory=dict["Buffer | Sym", Expr])
-    together: list[tuple[k.Stmt, Site]] = field(default_factory=list["tuple[k.Stmt, Site]"])
+    together: list[tuple[k.Operation, Site]] = field(default_factory=list["tuple[k.Operation, Site]"])
     strange: list[tuple[k.Stmt, Site, str]] = field(default_factory=list["tuple[k.Stmt, Site, str]"])
     needed: list[tuple[k.Stmt, Site, Formula]] = field(default_factory=list["tuple[k.Stmt, Site, Formula]"])
-    steps: list[tuple[k.Stmt, Site]] = field(default_factory=list["tuple[k.Stmt, Site]"])
+    steps: list[Step] = field(default_factory=list[Step])
     signals: list[Signal] = field(default_factory=list[Signal])
     launches: list[Launch] = field(default_factory=list[Launch])
     spaces: dict[Buffer, Space] = field(default_factory=dict[Buffer, Space])

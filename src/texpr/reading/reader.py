@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import count
+from typing import TypeAlias, cast
 
 from texpr.affine.expr import ONE, ZERO, Expr, Number, Sym, expr, number_of
 from texpr.affine.facts import Fact, Known
 from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
+from texpr.ir.operation import Arrives, Awaits, Brings, Closes, Completion, Fences, Joins, Makes, Waits
 from texpr.ir.rewrite import map_value
-from texpr.ir.types import BOOL
+from texpr.ir.types import BOOL, DType
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, walk
 from texpr.isa.levels import Level, Space
 from texpr.presburger.formula import Eq, Formula, Ge, between, compare, conj, negate, rename
@@ -18,10 +20,12 @@ from texpr.presburger.relaxed import flat
 from texpr.reading.actions import Action, Program, indices
 from texpr.reading.boxes import Piece, Sender, aligned, filled, pieces, sender
 from texpr.reading.conditions import test
-from texpr.reading.events import Block, Event, Host, Launch, Reading, Signal, Site, Variable, index_names
+from texpr.reading.events import Block, Event, Host, Launch, Reading, Signal, Site, Step, Variable, index_names
 from texpr.reading.folded import folded
 from texpr.reading.lanes import joins_lanes
 from texpr.support.record import Mutable, Record, field, replace
+
+Copy: TypeAlias = k.CopyTensor | k.StoreTensor | k.CopyBulk
 
 
 def read(plan: k.Plan, program: Program) -> Reading:
@@ -103,7 +107,8 @@ class _Reader(Mutable):
         )
         along = {a.dim: expr(a.sym) for a in kernel.axes if a.level is Level.GRID}
         meaning = {**env, **{sym: plain(along[a.dim] % a.extent) for sym, a in ranks.items()}}
-        _Body(self, launch, assigned).block(kernel.body, Site(launch), _Scope(meaning, {}), skip)
+        body = _Body(self, launch, assigned, maps={map.name: map for map in kernel.maps})
+        body.block(kernel.body, Site(launch), _Scope(meaning, {}), skip)
 
 
 class _Scope(Record):
@@ -122,6 +127,7 @@ class _Body(Mutable):
     assigned: set[Sym]
     site: Site = field(init=False)
     data: dict[tuple[Sym, Value], Number] = field(default_factory=dict["tuple[Sym, Value]", Number])
+    maps: dict[str, k.TensorMap] = field(default_factory=dict[str, k.TensorMap])
 
     def block(self, body: Block, around: Site, scope: _Scope, skip: int = 0) -> None:
         scope = scope.copy()
@@ -137,7 +143,6 @@ class _Body(Mutable):
                 self.stmt(stmt, site, scope)
 
     def stmt(self, stmt: k.Stmt, site: Site, scope: _Scope) -> None:
-        found = self.reader.found
         match stmt:
             case k.For() if joins_lanes(stmt):
                 self.block(stmt.body, site, scope)
@@ -145,55 +150,34 @@ class _Body(Mutable):
                 self.loop(stmt, site, scope)
             case k.If():
                 self.branch(stmt, site, scope)
-            case k.Declare():
-                self.declare(stmt, site, scope)
-            case k.Assign():
-                ref = Ref(scope.refs[stmt.sym], stmt.value.dtype)
-                found.events.append(Event(site, ref, self.value(stmt.value, scope), stmt))
-            case k.Store():
-                found.events.append(Event(site, self.load(stmt.target, scope), self.value(stmt.value, scope), stmt))
-            case k.Atomic():
-                self.atomic(stmt, site, scope)
-            case k.StoreVector():
-                self.at_once(stmt, site, scope, len(stmt.values), stmt.target)
-                for target, value in zip(k.consecutive(stmt.target, len(stmt.values)), stmt.values, strict=True):
-                    found.events.append(Event(site, self.load(target, scope), self.value(value, scope), stmt))
-            case k.LoadVector():
-                self.at_once(stmt, site, scope, len(stmt.targets), stmt.source)
-                for sym, source in zip(stmt.targets, k.consecutive(stmt.source, len(stmt.targets)), strict=True):
-                    self.name(sym, site, self.load(source, scope), scope)
-            case k.Barrier():
-                found.together.append((stmt, site))
-            case k.Exchange():
-                found.together.append((stmt, site))
-                if stmt.shift is not ZERO and not any(joins_lanes(block[number]) for block, number in site.path[-2:-1]):
-                    found.strange.append((stmt, site, "lanes that a loop says"))
-                ref = Ref(self.name(stmt.target, site, None, scope), stmt.source.dtype)
-                found.events.append(Event(site, ref, self.value(stmt.source, scope), stmt, "exchange"))
-            case k.Shuffle():
-                found.together.append((stmt, site))
-                lane = self.launch.thread // 32 * 32 + stmt.lane.substitute(scope.exprs) % 32
-                self.name(stmt.target, site, self.load(stmt.source, scope, lane), scope)
-            case k.CopyAsync():
-                self.at_once(stmt, site, scope, stmt.count, stmt.target, stmt.source)
-                self.copy(stmt, site, scope)
-            case k.CopyTensor() | k.StoreTensor() | k.CopyBulk():
-                try:
-                    self.engine(stmt, site, scope)
-                except ValueError as why:
-                    found.strange.append((stmt, site, str(why)))
-            case k.BarrierInit() | k.BarrierExpect() | k.BarrierArrive() | k.BarrierWait():
-                if isinstance(stmt, k.BarrierWait):
-                    stmt = replace(stmt, parity=stmt.parity.substitute(scope.exprs))
-                if isinstance(stmt, k.BarrierExpect) and stmt.exactly is not None:
-                    stmt = replace(stmt, exactly=stmt.exactly.substitute(scope.exprs))
-                found.signals.append(Signal(stmt, site, self.load(stmt.barrier, scope)))
-                if site.tests and isinstance(stmt, k.BarrierWait):  # all threads of a block wait, or none
-                    found.together.append((k.Barrier(Level.BLOCK), replace(site.tests[-1][1], tests=site.tests)))
-            case k.Fence() | k.CommitAsync() | k.CommitBulk() | k.WaitAsync() | k.WaitBulk():
-                found.steps.append((stmt, site))
-            case k.PrefetchMap():
-                pass
+            case _:
+                stmt.does(_Here(self, stmt, site, scope))
+                self.goes_on(stmt, site, scope)
+
+    def goes_on(self, stmt: k.Operation, site: Site, scope: _Scope) -> None:
+        """What an operation has to do with copies that go on by themselves; those that are such tell of it as they start."""
+        what = stmt.completion(self.maps)
+        if isinstance(what, Closes | Awaits | Fences):
+            self.reader.found.steps.append(Step(stmt, site, what))
+        elif isinstance(what, Makes | Arrives | Waits):
+            stmt = stmt.over(lambda value: value, lambda e: e.substitute(scope.exprs))
+            self.signal(stmt, stmt.completion(self.maps), site, scope)
+
+    def signal(self, stmt: k.Operation, what: Completion | None, site: Site, scope: _Scope) -> None:
+        """What is done with a barrier in shared memory."""
+        match what:
+            case Makes():
+                what = Makes(self.load(what.at, scope), what.count)
+            case Arrives():
+                what = Arrives(self.load(what.at, scope), what.bytes)
+            case Waits():
+                what = Waits(self.load(what.at, scope), what.parity)
+                if site.tests:  # all threads of a block wait, or none
+                    meeting = k.Barrier(Level.BLOCK), replace(site.tests[-1][1], tests=site.tests)
+                    self.reader.found.together.append(meeting)
+            case _:
+                return
+        self.reader.found.signals.append(Signal(stmt, site, what))
 
     def loop(self, stmt: k.For, site: Site, scope: _Scope) -> None:
         inner = scope.copy()
@@ -231,18 +215,6 @@ class _Body(Mutable):
 
         return map_value(value, leaf)
 
-    def declare(self, stmt: k.Declare, site: Site, scope: _Scope) -> None:
-        told = stmt.sym.name in self.reader.names or stmt.sym.name.rsplit("_", 1)[0] in self.reader.single
-        if isinstance(stmt.value, Index) and stmt.sym not in self.assigned and not told:
-            scope.exprs[stmt.sym] = stmt.value.expr.substitute(scope.exprs)
-            scope.refs.pop(stmt.sym, None)
-            return
-        value = self.value(stmt.value, scope)
-        constant = stmt.sym not in self.assigned
-        made = self.name(stmt.sym, site, value if constant else None, scope)
-        if not constant or told or not isinstance(value, Load | Ref):
-            self.reader.found.events.append(Event(site, Ref(made, stmt.dtype), value, stmt, let=constant))
-
     def name(self, sym: Sym, site: Site, value: Value | None, scope: _Scope) -> Sym:
         made = Sym(f"{sym.name}#{next(self.reader.numbers)}")
         lets = self.reader.lets
@@ -266,43 +238,7 @@ class _Body(Mutable):
         named = expr(number_of(variable.name.name, [known[s] for s in indices(let.spot)]))
         return self.reader.found.named.setdefault(made, named)
 
-    def atomic(self, stmt: k.Atomic, site: Site, scope: _Scope) -> None:
-        target, value = self.load(stmt.target, scope), self.value(stmt.value, scope)
-        joined = Op(stmt.op, (target, value), target.dtype)
-        if stmt.op == "add" and isinstance(value, Op) and value.name == "neg":
-            joined = Op("sub", (target, *value.args), target.dtype)
-        whole = stmt.scope is Level.GRID or self.reader.found.spaces.get(target.buffer) is Space.SHARED
-        self.reader.found.events.append(Event(site, target, joined, stmt, "atomic" if whole else "plain"))
-
-    def at_once(
-        self, stmt: k.LoadVector | k.StoreVector | k.CopyAsync, site: Site, scope: _Scope, count: int, *firsts: Load
-    ) -> None:
-        """What a thread moves at once begins at a multiple of its width."""
-        loads = [self.load(first, scope) for first in firsts]
-        needs = [fact for load in loads for fact in aligned(load, count * load.dtype.bytes, self.reader.known)]
-        self.reader.found.needed += [(stmt, site, conj(needs))] if needs else []
-
-    def copy(self, stmt: k.CopyAsync, site: Site, scope: _Scope) -> None:
-        """A copy as its elements; one under a condition also as zeros where that is false."""
-        taken = None if stmt.when is None else self.resolved(self.value(stmt.when, scope))
-        fact = None if taken is None else test(taken)
-        targets, sources = (k.consecutive(first, stmt.count) for first in (stmt.target, stmt.source))
-        for target, source in zip(targets, sources, strict=True):
-            place, value = self.load(target, scope), self.value(source, scope)
-            if taken is None:
-                self.reader.found.events.append(Event(site, place, value, stmt, "async"))
-                continue
-            zero = Literal(0.0 if target.dtype.is_float else 0, target.dtype)
-            arms = ((value, fact, taken), (zero, fact and negate(fact), Op("not", (taken,), BOOL)))
-            for number, (moved, holds, asked) in enumerate(arms):
-                inside = replace(site, time=(*site.time, number))
-                if holds is not None:
-                    inside = replace(inside, domain=(*site.domain, holds))
-                else:
-                    inside = replace(inside, tests=(*site.tests, (asked, site)))
-                self.reader.found.events.append(Event(inside, place, moved, stmt, "async"))
-
-    def engine(self, stmt: k.CopyTensor | k.StoreTensor | k.CopyBulk, site: Site, scope: _Scope) -> None:
+    def engine(self, stmt: Copy, site: Site, scope: _Scope) -> None:
         """A copy of a tile as its elements; of one that several blocks get, those that one of them gets, from each sender."""
         found, name = self.reader.found, f"box{next(self.reader.numbers)}"
         moved, signal, by = self.moved(stmt, scope), None, Sender()
@@ -314,13 +250,15 @@ class _Body(Mutable):
             seen = _Scope({sym: known(e.substitute(by.values)) for sym, e in {**by.values, **scope.exprs}.items()}, scope.refs)
             self.site, self.data = site, {}
             moved = self.moved(stmt, seen)
-        if not isinstance(moved, k.StoreTensor) and moved.barrier is not None:
-            signal = Signal(moved, site, moved.barrier)
+        what = moved.completion(self.maps)
+        if isinstance(what, Brings):
+            signal = Signal(moved, site, what)
             found.signals.append(signal)
+        group = what.group if isinstance(what, Joins) else None
         sizes = {*self.launch.kernel.sizes}
         facts = [Fact(0, f.expr, None) for f in flat(site.where) if isinstance(f, Ge) and f.expr.syms() <= sizes]
         for piece in pieces(moved, self.launch.kernel, name, self.reader.known.also(facts), site.dims):
-            near, far = piece.near, piece.far
+            near, far, joins = piece.near, piece.far, False
             inward = signal is not None
             if far is None:
                 target, value = near, filled(moved, self.launch.kernel, near)
@@ -329,29 +267,18 @@ class _Body(Mutable):
             else:
                 target, value = far, near
                 if isinstance(moved, k.StoreTensor | k.CopyBulk) and moved.reduce is not None:
-                    value = Op(moved.reduce, (far, near), far.dtype)
+                    value, joins = Op(moved.reduce, (far, near), far.dtype), True
             inside = self.within(site, piece, scope)
             found.needed += ((stmt, inside, needs) for needs in (piece.needs, by.needs) if needs is not None)
-            found.events.append(Event(inside, target, value, stmt, "async", signal=signal))
+            found.events.append(Event(inside, target, value, stmt, "async", signal=signal, group=group, joins=joins))
 
-    def moved(
-        self, stmt: k.CopyTensor | k.StoreTensor | k.CopyBulk, scope: _Scope
-    ) -> k.CopyTensor | k.StoreTensor | k.CopyBulk:
+    def moved(self, stmt: Copy, scope: _Scope) -> Copy:
         """A copy over coordinates and registers by their unique names."""
 
-        def whole(exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
-            return tuple(e.substitute(scope.exprs) for e in exprs)
+        def operand(value: Value) -> Value:
+            return self.load(value, scope) if isinstance(value, Load) else self.value(value, scope)
 
-        if isinstance(stmt, k.CopyBulk):
-            barrier = None if stmt.barrier is None else self.load(stmt.barrier, scope)
-            ends = self.load(stmt.target, scope), self.load(stmt.source, scope)
-            exactly = None if stmt.exactly is None else stmt.exactly.substitute(scope.exprs)
-            return replace(stmt, target=ends[0], source=ends[1], barrier=barrier, exactly=exactly)
-        rows, at = tuple(self.value(row, scope) for row in stmt.rows), whole(stmt.at)
-        if isinstance(stmt, k.StoreTensor):
-            return replace(stmt, source=self.load(stmt.source, scope), rows=rows, at=at)
-        (first,), target, barrier = whole((stmt.first,)), self.load(stmt.target, scope), self.load(stmt.barrier, scope)
-        return replace(stmt, target=target, barrier=barrier, rows=rows, at=at, offsets=whole(stmt.offsets), first=first)
+        return cast("Copy", stmt.over(operand, lambda e: e.substitute(scope.exprs)))
 
     def sent(self, site: Site, by: Sender) -> Site:
         """A site as who gets a box sees that of its sender."""
@@ -415,3 +342,95 @@ class _Body(Mutable):
             data.append((self.data[said], said[1]))
         index = tuple([e.substitute(inner.exprs) for e in load.index])
         return self.kept(Load(load.buffer, index, tuple(data), load.span), thread)
+
+
+class _Here(Record):
+    """An operation at its place, which tells what it does there (`texpr.ir.effects`)."""
+
+    body: _Body
+    stmt: k.Operation
+    site: Site
+    scope: _Scope
+
+    @property
+    def found(self) -> Reading:
+        return self.body.reader.found
+
+    @property
+    def thread(self) -> Expr:
+        return self.body.launch.thread
+
+    def declares(self, sym: Sym, dtype: DType, value: Value) -> None:
+        reader, body, scope = self.body.reader, self.body, self.scope
+        told = sym.name in reader.names or sym.name.rsplit("_", 1)[0] in reader.single
+        if isinstance(value, Index) and sym not in body.assigned and not told:
+            scope.exprs[sym] = value.expr.substitute(scope.exprs)
+            scope.refs.pop(sym, None)
+            return
+        first = body.value(value, scope)
+        constant = sym not in body.assigned
+        made = body.name(sym, self.site, first if constant else None, scope)
+        if not constant or told or not isinstance(first, Load | Ref):
+            self.found.events.append(Event(self.site, Ref(made, dtype), first, self.stmt, let=constant))
+
+    def assigns(self, sym: Sym, value: Value) -> None:
+        ref = Ref(self.scope.refs[sym], value.dtype)
+        self.found.events.append(Event(self.site, ref, self.body.value(value, self.scope), self.stmt))
+
+    def writes(self, target: Load, value: Value) -> None:
+        place = self.body.load(target, self.scope)
+        self.found.events.append(Event(self.site, place, self.body.value(value, self.scope), self.stmt))
+
+    def combines(self, target: Load, op: str, value: Value, *, whole: bool) -> None:
+        place, other = self.body.load(target, self.scope), self.body.value(value, self.scope)
+        joined = Op(op, (place, other), place.dtype)
+        if op == "add" and isinstance(other, Op) and other.name == "neg":
+            joined = Op("sub", (place, *other.args), place.dtype)
+        whole = whole or self.found.spaces.get(place.buffer) is Space.SHARED
+        self.found.events.append(Event(self.site, place, joined, self.stmt, "atomic" if whole else "plain"))
+
+    def takes(self, sym: Sym, source: Load, thread: Expr | None = None) -> None:
+        lane = None if thread is None else thread.substitute(self.scope.exprs)
+        self.body.name(sym, self.site, self.body.load(source, self.scope, lane), self.scope)
+
+    def exchanges(self, sym: Sym, source: Ref, shift: Expr) -> None:
+        around = self.site.path[-2:-1]
+        if shift is not ZERO and not any(joins_lanes(block[number]) for block, number in around):
+            self.found.strange.append((self.stmt, self.site, "lanes that a loop says"))
+        ref = Ref(self.body.name(sym, self.site, None, self.scope), source.dtype)
+        self.found.events.append(Event(self.site, ref, self.body.value(source, self.scope), self.stmt, "exchange"))
+
+    def at_once(self, count: int, *firsts: Load) -> None:
+        loads = [self.body.load(first, self.scope) for first in firsts]
+        needs = [fact for load in loads for fact in aligned(load, count * load.dtype.bytes, self.body.reader.known)]
+        self.found.needed += [(self.stmt, self.site, conj(needs))] if needs else []
+
+    def copies(self, target: Load, source: Load, count: int, when: Value | None) -> None:
+        body, site, scope = self.body, self.site, self.scope
+        what = self.stmt.completion(body.maps)
+        group = what.group if isinstance(what, Joins) else None
+        taken = None if when is None else body.resolved(body.value(when, scope))
+        fact = None if taken is None else test(taken)
+        for to, out_of in zip(k.consecutive(target, count), k.consecutive(source, count), strict=True):
+            place, value = body.load(to, scope), body.value(out_of, scope)
+            if taken is None:
+                self.found.events.append(Event(site, place, value, self.stmt, "async", group=group))
+                continue
+            zero = Literal(0.0 if to.dtype.is_float else 0, to.dtype)
+            arms = ((value, fact, taken), (zero, fact and negate(fact), Op("not", (taken,), BOOL)))
+            for number, (moved, holds, asked) in enumerate(arms):
+                inside = replace(site, time=(*site.time, number))
+                if holds is not None:
+                    inside = replace(inside, domain=(*site.domain, holds))
+                else:
+                    inside = replace(inside, tests=(*site.tests, (asked, site)))
+                self.found.events.append(Event(inside, place, moved, self.stmt, "async", group=group))
+
+    def sends(self, copy: Copy) -> None:
+        try:
+            self.body.engine(copy, self.site, self.scope)
+        except ValueError as why:
+            self.found.strange.append((self.stmt, self.site, str(why)))
+
+    def meets(self) -> None:
+        self.found.together.append((self.stmt, self.site))

@@ -15,7 +15,7 @@ from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
 from texpr.ir import program as ir
 from texpr.ir.kernel import value_symbols
-from texpr.ir.transfer_verify import VECTOR_BYTES
+from texpr.ir.ops.vectors import VECTOR_BYTES
 from texpr.ir.value import Buffer, Index, Load, Op, Value, conjuncts, operands, walk
 from texpr.support.diagnostic import Note, TexprError, error
 from texpr.support.record import Mutable, Record, field, replace

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym, expr
-from texpr.ir import kernel as k
+from texpr.ir.operation import Awaits, Closes, Fences, Grouped
 from texpr.ir.tags import End
 from texpr.isa.levels import Space
 from texpr.presburger.formula import TRUE, Eq, Formula, conj, disj, negate, rename
@@ -21,7 +21,7 @@ from texpr.reading.events import Event, Reading, Site
 from texpr.reading.order import Sides, equal_all, launched_later, not_behind, unordered
 from texpr.support.record import Record, replace
 
-Fits: TypeAlias = Callable[[k.Stmt], bool]
+Fits: TypeAlias = Callable[[Grouped], bool]
 Names: TypeAlias = Mapping[Sym, "Sym | Expr"]
 
 
@@ -93,18 +93,24 @@ def never_lands(copy: Event, found: Callable[[Event, bool], Iterable[Landing]], 
 def endings(first: Site, names: Names, ends: Iterable[End], reading: Reading, fits: Fits) -> Iterator[Landing]:
     """Those of `ends` that fit: `first`, that has `names`, then enough ends of groups, then the step, all of one thread."""
     for end in ends:
-        stmt, step = reading.steps[end.step.of]
-        kind, pending = k.CommitBulk if isinstance(stmt, k.WaitBulk) else k.CommitAsync, getattr(stmt, "pending", -1)
-        fitting = step.launch is first.launch and fits(stmt)
-        if fitting and pending < len(end.groups) and all(type(reading.steps[each.of][0]) is kind for each in end.groups):
+        last = reading.steps[end.step.of]
+        what, step = last.what, last.site
+        closing = [reading.steps[each.of].what for each in end.groups]
+        enough = not closing if isinstance(what, Fences) else isinstance(what, Awaits) and _enough(what, closing)
+        if enough and step.launch is first.launch and fits(what):
             facts, before, own = list[Formula](), first, names
             for each in (*end.groups, end.step):
-                after = reading.steps[each.of][1]
+                after = reading.steps[each.of].site
                 sides = Sides(own, located(after, each.at, names, first))
                 behind = negate(disj(not_behind(before, after, sides, False)))
                 facts += [there(after, sides.b), *equal_all(first.launch.threads, sides), behind]
                 before, own = after, sides.b
             yield Landing(step, own, conj(facts))
+
+
+def _enough(wait: Awaits, closing: Sequence[Grouped]) -> bool:
+    """Whether a wait leaves fewer groups than are closed, all of its kind, before it."""
+    return wait.pending < len(closing) and all(isinstance(each, Closes) and each.group is wait.group for each in closing)
 
 
 def known(touch: Site, names: Names, ends: Iterable[End], reading: Reading, kind: str) -> tuple[Landing, ...]:
@@ -113,13 +119,13 @@ def known(touch: Site, names: Names, ends: Iterable[End], reading: Reading, kind
     Of an event that touches memory at several places of the text, those that are said by the coordinates of this one.
     """
     fitting = (end for end in ends if {s for e in end.step.at for s in e.syms()} <= {*names, *touch.launch.kernel.sizes})
-    return tuple(endings(touch, names, fitting, reading, lambda stmt: isinstance(stmt, k.Fence) and stmt.kind == kind))
+    return tuple(endings(touch, names, fitting, reading, lambda what: isinstance(what, Fences) and what.kind == kind))
 
 
 def landed(copy: Event, ends: Iterable[End], reading: Reading, write: bool) -> tuple[Landing, ...]:
     """The waits behind which a copy in a group has landed, or, without `write`, has read what it stores."""
 
-    def fits(stmt: k.Stmt) -> bool:
-        return isinstance(stmt, k.WaitBulk if copy.engine else k.WaitAsync) and not (write and getattr(stmt, "read", False))
+    def fits(what: Grouped) -> bool:
+        return isinstance(what, Awaits) and what.group is copy.group and not (write and what.read)
 
     return tuple(endings(copy.site, same(copy.site), ends, reading, fits))

@@ -18,7 +18,7 @@ from types import UnionType
 from typing import TypeAlias
 
 from texpr.affine.expr import ZERO, Expr, Sym
-from texpr.ir import kernel as k
+from texpr.ir.operation import Arrives, Brings, Makes, Waits
 from texpr.ir.tags import TURNS, End, Instance, Turn
 from texpr.isa.levels import Space
 from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, Ge, between, compare, conj, differ, disj, equal, negate
@@ -28,8 +28,6 @@ from texpr.reading.order import Sides, not_behind, unordered
 from texpr.support.record import Mutable, replace
 from texpr.verifier.asked import Asked, Told
 from texpr.verifier.landing import Landing, Names, anyone, known, located, not_landed, own_dims, said, same, there
-
-ARRIVAL, COPY = k.BarrierExpect | k.BarrierArrive, k.CopyTensor | k.CopyBulk
 
 
 class Named(Landing, eq=False):
@@ -64,17 +62,17 @@ class Phases(Mutable):
         for user in self.reading.signals:
             about = f"{user.barrier.buffer.name}[{user.barrier.index[0]}]"
             for kinds, what, how, cases in (
-                (k.BarrierInit, "a barrier is made", "once, for one arrival a phase", self.remade),
-                (ARRIVAL, "phases are counted", "by one thread at a time, and none lies in between", self.uncounted),
-                (ARRIVAL, "bytes of a phase", "as many as are expected", self.unlike),
-                (COPY, "bytes of a phase", "each copy is counted", self.strewn),
-                (ARRIVAL, "a phase is waited for", "before its thread ends", self.forgotten),
-                (k.BarrierWait, "parity", "0, and then the other one each time", self.misread),
-                (ARRIVAL | COPY, "a wait ends", "its phase was begun before", self.endless),
-                (ARRIVAL | COPY, "all have passed", "before the next phase begins", self.passed_by),
-                (ARRIVAL | COPY | k.BarrierWait, "phases follow", "the one before was seen to complete", self.unseen),
+                (Makes, "a barrier is made", "once, for one arrival a phase", self.remade),
+                (Arrives, "phases are counted", "by one thread at a time, and none lies in between", self.uncounted),
+                (Arrives, "bytes of a phase", "as many as are expected", self.unlike),
+                (Brings, "bytes of a phase", "each copy is counted", self.strewn),
+                (Arrives, "a phase is waited for", "before its thread ends", self.forgotten),
+                (Waits, "parity", "0, and then the other one each time", self.misread),
+                (Arrives | Brings, "a wait ends", "its phase was begun before", self.endless),
+                (Arrives | Brings, "all have passed", "before the next phase begins", self.passed_by),
+                (Arrives | Brings | Waits, "phases follow", "the one before was seen to complete", self.unseen),
             ):
-                if isinstance(user.stmt, kinds):
+                if isinstance(user.what, kinds):
                     yield Told(user.site.launch.kernel.name, what, about, how, user.stmt.span), self.first, (user, cases)
 
     def first(self, user: Signal, cases: Callable[[Named], Cases]) -> Point | None:
@@ -87,7 +85,7 @@ class Phases(Mutable):
         found, none = list[Named](), user.there
         for each in to:
             signal = self.reading.signals[each.of]
-            if not (_alike(signal, user.signal) and isinstance(signal.stmt, kind)):
+            if not (_alike(signal, user.signal) and isinstance(signal.what, kind)):
                 raise ValueError("a signal of another kind, or barrier")
             names = located(signal.site, each.at, user.names, user.site)
             where = zip(said(each.where, user.names, user.site), user.names.values(), strict=False)
@@ -98,19 +96,19 @@ class Phases(Mutable):
 
     def others(self, user: Named, kind: type | UnionType) -> Iterator[Named]:
         """Any other signal of one kind at the barrier of `user`."""
-        for signal in (s for s in self.reading.signals if _alike(s, user.signal) and isinstance(s.stmt, kind)):
+        for signal in (s for s in self.reading.signals if _alike(s, user.signal) and isinstance(s.what, kind)):
             own = {s: Sym(f"{s.name}○") for s in own_dims(signal.site)}
             names, other = {**same(signal.site), **own}, differ(own, own.values()) if signal is user.signal else TRUE
             yield Named(signal.site, names, conj((user.beside(signal, names), other)), signal)
 
     def begun(self, user: Named) -> tuple[list[Named], Formula]:
         """The arrival that begins the phase of a wait or a copy, or what comes before an arrival; when there is none."""
-        before = ARRIVAL | k.BarrierInit if isinstance(user.signal.stmt, ARRIVAL) else ARRIVAL
+        before = Arrives | Makes if isinstance(user.signal.what, Arrives) else Arrives
         return self.named(self.tagged[user.signal].begun, user, before)
 
     def phases(self, user: Named) -> list[Named]:
         """The phases to which a signal belongs."""
-        return [user] if isinstance(user.signal.stmt, ARRIVAL) else self.begun(user)[0]
+        return [user] if isinstance(user.signal.what, Arrives) else self.begun(user)[0]
 
     def before(self, user: Named) -> Iterator[Named]:
         """The phases before those."""
@@ -119,25 +117,25 @@ class Phases(Mutable):
     def waits(self, phase: Named) -> tuple[list[Named], Formula]:
         """The waits for a phase, by `anyone`; when there is none."""
         by = replace(phase, names={**phase.names, **anyone(phase.site)})
-        return self.named(self.tagged[phase.signal].seen, by, k.BarrierWait)
+        return self.named(self.tagged[phase.signal].seen, by, Waits)
 
     def landings(self, phases: Iterable[Named]) -> Iterator[Landing]:
         """Behind what phases have completed; that waits are for those is proved of their arrivals."""
         for phase in phases:
-            if isinstance(phase.signal.stmt, k.BarrierInit):
+            if isinstance(phase.signal.what, Makes):
                 yield from known(phase.site, phase.names, map(End, self.tagged[phase.signal].seen), self.reading, "init")
             else:
                 yield from self.waits(phase)[0]
 
     def remade(self, made: Named) -> Cases:
         """A barrier that waits for more than one arrival, or is made again."""
-        yield (FALSE if getattr(made.signal.stmt, "count", 0) == 1 else TRUE,)
-        yield from ((other.there,) for other in self.others(made, k.BarrierInit))
+        yield (FALSE if isinstance(made.signal.what, Makes) and made.signal.what.count == 1 else TRUE,)
+        yield from ((other.there,) for other in self.others(made, Makes))
 
     def uncounted(self, arrival: Named) -> Cases:
         """Another arrival that lies between one and what is said to be before, or at once with it."""
         for before in self.begun(arrival)[0]:
-            for other in self.others(arrival, ARRIVAL):
+            for other in self.others(arrival, Arrives):
                 begins = not_behind(other.site, before.site, Sides(other.names, before.names), True)
                 ends = not_behind(arrival.site, other.site, Sides(arrival.names, other.names), False)
                 yield before.there, other.there, disj(begins), disj(ends)
@@ -145,7 +143,7 @@ class Phases(Mutable):
     def misread(self, wait: Named) -> Cases:
         """A wait for the parity of the phase before its own."""
         for before in self.before(wait):
-            for each in [before] if isinstance(before.signal.stmt, k.BarrierInit) else self.waits(before)[0]:
+            for each in [before] if isinstance(before.signal.what, Makes) else self.waits(before)[0]:
                 yield (
                     each.there,
                     Eq((wait.signal.parity.substitute(wait.names) - each.signal.parity.substitute(each.names)) % 2),
@@ -153,7 +151,7 @@ class Phases(Mutable):
 
     def endless(self, user: Named) -> Cases:
         """A wait for a phase before what arrives there, or brings bytes to it."""
-        for wait in self.others(user, k.BarrierWait):
+        for wait in self.others(user, Waits):
             late = disj(not_behind(user.site, wait.site, Sides(user.names, wait.names), False))
             for phase in self.phases(user):
                 yield wait.there, late, phase.there, _among(self.phases(wait), phase)
@@ -175,7 +173,7 @@ class Phases(Mutable):
 
     def passed_by(self, user: Named) -> Cases:
         """An arrival, or a copy, of a phase that is begun before all have passed a wait for the one before."""
-        for wait in self.others(user, k.BarrierWait):
+        for wait in self.others(user, Waits):
             late = disj(unordered(wait.site, user.site, Sides(wait.names, user.names), Space.SHARED, later=False))
             for before in self.before(user):
                 yield wait.there, late, before.there, _among(self.phases(wait), before)
@@ -188,7 +186,7 @@ class Phases(Mutable):
             bytes, *box = said((parcel.bytes, *parcel.box), arrival.names, arrival.site)
             inside = _inside(turns, box)
             yield (disj(Ge(-extent - 1) for extent in box),)
-            copies, none = self.named(parcel.copies, replace(arrival, names={**arrival.names, **turns}), COPY)
+            copies, none = self.named(parcel.copies, replace(arrival, names={**arrival.names, **turns}), Brings)
             yield inside, none
             for copy in copies:
                 turn = said(self.tagged[copy.signal].turn, copy.names, copy.site)
@@ -203,7 +201,7 @@ class Phases(Mutable):
         for phase in self.begun(copy)[0]:
             parcel = self.tagged[phase.signal].parcels[number.constant]
             names = {**phase.names, **dict(zip(TURNS, turn, strict=False))}
-            found, _ = self.named(parcel.copies, replace(phase, names=names, there=TRUE), COPY)
+            found, _ = self.named(parcel.copies, replace(phase, names=names, there=TRUE), Brings)
             inside = _inside(turn, said(parcel.box, phase.names, phase.site))
             yield phase.there, negate(conj((_among(found, copy), inside)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from texpr.ir import kernel as k
+from texpr.ir.operation import BLOCK, Operation
 from texpr.presburger.formula import Eq, Formula, conj, differ, disj, equal, negate, rename
 from texpr.presburger.questions import Point, witness
 from texpr.reading.events import Site
@@ -12,13 +12,13 @@ from texpr.reading.order import Sides, ranks, sides_of
 from texpr.verifier.match import Match
 
 
-def diverging(stmt: k.Stmt, site: Site, matches: Sequence[Match], premises: Formula) -> Point | None:
+def diverging(stmt: Operation, site: Site, matches: Sequence[Match], premises: Formula) -> Point | None:
     """Two threads of those that must reach `stmt` together, of which one does so more often.
 
     Raises Undecided, or ValueError where a test of data is in the way that no statement of the program has.
     """
-    launch = site.launch  # how many neighbours exchange something, or meet: 0 for a block, −1 for a cluster
-    width = {k.Level.WARP: stmt.lanes, k.Level.BLOCK: 0}.get(stmt.level, -1) if isinstance(stmt, k.Barrier) else 32
+    launch = site.launch  # how many neighbours exchange something, or meet
+    width = BLOCK if stmt.meets is None else stmt.meets
     sides = sides_of(site, site, (*launch.host, *(launch.blocks if width >= 0 else ()), *(loop.sym for loop in site.loops)))
     here = [rename(f, names) for names in (sides.left, sides.right) for f in launch.domain]
     ends = [(sides.a(e), sides.b(e)) for loop in site.loops for e in site.bounds[loop]]

@@ -11,16 +11,16 @@ from itertools import takewhile
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
+from texpr.ir.operation import Arrives, Awaits, Brings, Closes, Fences, Makes, Waits
 from texpr.ir.tags import TURNS, End, Instance, Parcel, Turn
 from texpr.ir.value import Load, Ref, walk
 from texpr.isa.levels import Space
 from texpr.presburger.formula import Eq, Ge, holds, syms
 from texpr.presburger.omega import refuted
 from texpr.presburger.relaxed import flat
-from texpr.reading.events import Event, Reading, Signal, Site, read_by
+from texpr.reading.events import Event, Reading, Signal, Site, Step, read_by
 from texpr.support.record import replace
 from texpr.verifier.landing import located, same, there
-from texpr.verifier.phases import ARRIVAL, COPY
 from texpr.witness.inverse import inverse
 
 FAR = 64
@@ -37,13 +37,13 @@ def turns(reading: Reading) -> tuple[Turn, ...]:
 
 def ends(reading: Reading) -> tuple[tuple[End, ...], ...]:
     """Where each event's copy ends, or what it reads and writes is behind a fence, ahead of what the engine does."""
-    fenced = any(isinstance(stmt, k.Fence) and stmt.kind == "async" for stmt, _ in reading.steps)
+    fenced = any(_is_fence(step, "async") for step in reading.steps)
     return tuple(tuple(_sure([*_ends(event, reading, fenced)], event.site, reading)) for event in reading.events)
 
 
 def _sure(ends: Sequence[End], copy: Site, reading: Reading) -> Iterator[End]:
     """Those of `ends` that surely run, and those that data decide where none of them stands before."""
-    sites = {end: reading.steps[end.step.of][1] for end in ends}
+    sites = {end: reading.steps[end.step.of].site for end in ends}
     sure = [site for site in sites.values() if {*site.tests} <= {*copy.tests}]
     yield from (end for end, site in sites.items() if site in sure or not any(_precedes(other, site) for other in sure))
 
@@ -57,30 +57,24 @@ class _Turns:
         every = [
             s for s in self.reading.signals if s.barrier.buffer is signal.barrier.buffer and s.site.launch is signal.site.launch
         ]
-        arrivals = [s for s in every if isinstance(s.stmt, ARRIVAL)]
-        if isinstance(signal.stmt, k.BarrierInit):
-            steps = ((at, stmt, site) for at, (stmt, site) in enumerate(self.reading.steps))
-            known = [
-                (at, next(_next(signal.site, site), None))
-                for at, stmt, site in steps
-                if isinstance(stmt, k.Fence) and stmt.kind == "init"
-            ]
-            return Turn(
-                seen=tuple(Instance(at, _at(self.reading.steps[at][1], found)) for at, found in known if found is not None)
-            )
-        copies = [s for s in every if isinstance(s.stmt, COPY)]
+        arrivals = [s for s in every if isinstance(s.what, Arrives)]
+        if isinstance(signal.what, Makes):
+            fences = [(at, step.site) for at, step in enumerate(self.reading.steps) if _is_fence(step, "init")]
+            known = [(at, site, next(_next(signal.site, site), None)) for at, site in fences]
+            return Turn(seen=tuple(Instance(at, _at(site, found)) for at, site, found in known if found is not None))
+        copies = [s for s in every if isinstance(s.what, Brings)]
         parts = [*dict.fromkeys(_part(copy.site) for copy in copies)]
-        if isinstance(signal.stmt, ARRIVAL):
-            waits = [(w, v) for w in every if isinstance(w.stmt, k.BarrierWait) if (v := self.waited(signal, w)) is not None]
+        if isinstance(signal.what, Arrives):
+            waits = [(w, v) for w in every if isinstance(w.what, Waits) if (v := self.waited(signal, w)) is not None]
             first = self.begins(signal, 0)
-            inits = (self.instance(s, self.by_slot(s, signal)) for s in every if isinstance(s.stmt, k.BarrierInit))
+            inits = (self.instance(s, self.by_slot(s, signal)) for s in every if isinstance(s.what, Makes))
             made = (replace(init, where=first) for init in inits)
             seen = tuple(self.instance(wait, values) for wait, values in waits)
             own = [c for c in copies if any(each.of == self.numbers[signal] for each in self.phases(c, arrivals))]
             parcels = [self.parcel([c for c in own if _part(c.site) == part], signal) for part in parts]
             return Turn((*self.before(signal, arrivals), *made), seen, tuple(parcels))
         begun = self.phases(signal, arrivals)
-        if not isinstance(signal.stmt, COPY):
+        if not isinstance(signal.what, Brings):
             return Turn(begun)
         around = [self.reading.signals[each.of].site for each in begun[:1]]
         turns = (
@@ -124,7 +118,7 @@ class _Turns:
     def begun(self, user: Signal, arrival: Signal) -> tuple[tuple[int, int], Signal, Values] | None:
         """The arrival for a copy or a wait: the latest, in as many common loops as there are."""
         common = _common(user.site, arrival.site)
-        first = isinstance(user.stmt, COPY) or _precedes(arrival.site, user.site)
+        first = isinstance(user.what, Brings) or _precedes(arrival.site, user.site)
         for turns in range(0 if first else 1, FAR if common else 1):
             values = _shifted(common, -turns)
             if _slot(arrival, values) is _slot(user, {}):
@@ -184,10 +178,9 @@ def _ends(event: Event, reading: Reading, fenced: bool) -> Iterator[End]:
     if event.kind != "async":
         yield from dict.fromkeys(_fences(event, reading)) if fenced else ()
         return
-    bulk = event.engine
-    for number, (stmt, site) in enumerate(reading.steps):
-        if site.launch is event.site.launch and isinstance(stmt, k.WaitBulk if bulk else k.WaitAsync):
-            end = _end(event.site, number, stmt.pending, reading, k.CommitBulk if bulk else k.CommitAsync)
+    for number, step in enumerate(reading.steps):
+        if step.site.launch is event.site.launch and isinstance(step.what, Awaits) and step.what.group is event.group:
+            end = _end(event.site, number, step.what, reading)
             if end is not None:
                 yield end
 
@@ -202,9 +195,13 @@ def _fences(event: Event, reading: Reading) -> Iterator[End]:
         values += [(v.value, v.site) for v in named if v is not None and v.value is not None]
     sites = {at.time: at for load, at in places if reading.spaces.get(load.buffer) is Space.SHARED}
     for site in sites.values():
-        for number, (stmt, fence) in enumerate(reading.steps):
-            if isinstance(stmt, k.Fence) and stmt.kind == "async":
-                yield from (End(Instance(number, _at(fence, found))) for found in _next(site, fence))
+        for number, step in enumerate(reading.steps):
+            if _is_fence(step, "async"):
+                yield from (End(Instance(number, _at(step.site, found))) for found in _next(site, step.site))
+
+
+def _is_fence(step: Step, kind: str) -> bool:
+    return isinstance(step.what, Fences) and step.what.kind == kind
 
 
 def _next(a: Site, b: Site) -> Iterator[Values]:
@@ -220,13 +217,12 @@ def _next(a: Site, b: Site) -> Iterator[Values]:
         yield {**_first(b, common[:depth]), **_shifted(common[:depth], 1)}
 
 
-def _end(copy: Site, number: int, pending: int, reading: Reading, kind: type[k.Stmt]) -> End | None:
+def _end(copy: Site, number: int, what: Awaits, reading: Reading) -> End | None:
     """A wait behind which a copy has landed: in the turn in which there are enough ends of groups in between."""
-    wait = reading.steps[number][1]
+    wait, pending = reading.steps[number].site, what.pending
     common = _common(copy, wait)
-    every = [
-        (at, site) for at, (stmt, site) in enumerate(reading.steps) if isinstance(stmt, kind) and site.launch is copy.launch
-    ]
+    closing = ((at, step.site) for at, step in enumerate(reading.steps) if step.what == Closes(what.group))
+    every = [(at, site) for at, site in closing if site.launch is copy.launch]
     fitting = [(at, site) for at, site in every if len(_common(copy, site)) == len(site.loops)]
     groups: list[tuple[int, int, Site]] = []
     for turns in range(FAR if common else 1):
@@ -249,7 +245,7 @@ def _entered(
     number: int, before: Sequence[int], pending: int, reading: Reading, every: Iterable[tuple[int, Site]]
 ) -> End | None:
     """A wait in a loop behind which a copy before it has landed: where groups are ended in the loop's first turns, too."""
-    wait = reading.steps[number][1]
+    wait = reading.steps[number].site
     inside = [(at, site) for at, site in every if site.loops == wait.loops]
     if len(wait.loops) != 1 or not inside:
         return None
@@ -261,8 +257,8 @@ def _entered(
     def turn(which: int) -> Values:
         return {loop.sym: wait.bounds[loop][0] + loop.step * which}
 
-    outer = (Instance(at, _at(reading.steps[at][1], {})) for at in before)
-    inner = (Instance(at, _at(reading.steps[at][1], turn(which))) for which, at in ended)
+    outer = (Instance(at, _at(reading.steps[at].site, {})) for at in before)
+    inner = (Instance(at, _at(reading.steps[at].site, turn(which))) for which, at in ended)
     return End(Instance(number, _at(wait, turn(turns))), (*outer, *inner))
 
 
@@ -342,6 +338,11 @@ def _fixed(site: Site, but: Sequence[Sym] | set[Sym]) -> dict[Sym, Expr]:
     return found
 
 
+def _brings(stmt: k.Operation, site: Site) -> bool:
+    """Whether it is a copy whose bytes a barrier counts."""
+    return isinstance(stmt.completion({map.name: map for map in site.launch.kernel.maps}), Brings)
+
+
 def _turning(copy: Site, arrival: Site) -> list[k.For]:
     """The loops over copies that go on in a phase."""
     around = {loop.sym for loop in arrival.loops}
@@ -354,6 +355,6 @@ def _part(site: Site) -> tuple[object, ...]:
     found: list[object] = []
     for at, (block, place) in enumerate(site.path):
         above = site.path[at - 1][0][site.path[at - 1][1]] if at else None
-        copies = sum(isinstance(s, COPY | k.If | k.For) for s in block[:place])
+        copies = sum(isinstance(s, k.If | k.For) or _brings(s, site) for s in block[:place])
         found.extend((id(above), copies) if isinstance(above, k.If) else (id(block), place))
     return tuple(found)

@@ -14,6 +14,9 @@ from texpr.ir import kernel as k
 from texpr.ir.value import Index, Load, Op, Ref, Value
 from texpr.support.record import replace
 
+_OWN = k.Declare | k.Assign | k.Store | k.Atomic | k.Barrier | k.Exchange | k.Shuffle
+"""What threads do with what is their own, or together: all else has to do with copies."""
+
 
 def peered(body: Body, rng: random.Random) -> Body | None:
     """A box goes to fewer blocks, to more, to others, or to its own alone."""
@@ -61,7 +64,7 @@ def tiled(body: Body, rng: random.Random) -> Body | None:
         return None
     spot, stmt = rng.choice(found)
     own = [expr(s.sym) for _, s in spots(body) if isinstance(s, k.For)]
-    values = [*own, *(e % 2 for e in own), *(load.index[0] for load in k.transfer_values(stmt) if _indexed(load))]
+    values = [*own, *(e % 2 for e in own), *(load.index[0] for load in stmt.values if _indexed(load))]
 
     def other(load: Load) -> Load:
         at = rng.randrange(len(load.index))
@@ -149,7 +152,7 @@ def who(body: Body, rng: random.Random) -> Body | None:
             return put(body, spot, *((out, replace(stmt, then=rest)) if first else (replace(stmt, then=rest), out)), drop=1)
         case _:
             taken = rng.choice(tests)[1].condition
-            inner = [(where, s) for where, s in spots(body) if isinstance(s, k.Transfer)]
+            inner = [(where, s) for where, s in spots(body) if isinstance(s, k.Operation) and not isinstance(s, _OWN)]
             place, moved = rng.choice(inner) if inner else (spot, stmt)
             return put(body, place, k.If(taken, (moved,)), drop=1)
 

@@ -83,7 +83,7 @@ def copies(body: Body, rng: random.Random) -> Body | None:
             made = rng.choice([None, *taken])
             return put(body, spot, replace(stmt, when=made), drop=1)
         case 3 if isinstance(stmt, k.CopyAsync):
-            return put(body, spot, k.Store(stmt.target, stmt.source, stmt.span), drop=1)
+            return put(body, spot, k.Store(stmt.target, stmt.source, span=stmt.span), drop=1)
         case _:
             stores = [(at, s) for at, s in spots(body) if isinstance(s, k.Store) and isinstance(s.value, Load)]
             if not stores:

@@ -124,7 +124,7 @@ def one_register(body: Body, rng: random.Random) -> Body | None:
         declared = isinstance(stmt, k.Declare) and stmt.sym is b
         return None if declared else put(body, spot, *renamed((stmt,), {b: a}), drop=1)
     (spot, made), *_ = [(spot, s) for spot, s in spots(body) if isinstance(s, k.Declare) and s.sym is b]
-    merged = put(body, spot, k.Assign(b, made.value, made.span), drop=1)
+    merged = put(body, spot, k.Assign(b, made.value, span=made.span), drop=1)
     return renamed(merged, {b: a})
 
 
@@ -136,7 +136,7 @@ def assigned_elsewhere(body: Body, rng: random.Random) -> Body | None:
         return None
     spot, stmt = rng.choice(found)
     if isinstance(stmt, k.Declare):
-        return put(body, spot, stmt, k.Assign(stmt.sym, stmt.value, stmt.span), drop=1)
+        return put(body, spot, stmt, k.Assign(stmt.sym, stmt.value, span=stmt.span), drop=1)
     same = [sym for sym, dtype in known.items() if dtype == stmt.value.dtype]
     return put(body, spot, replace(stmt, sym=rng.choice(same)), drop=1) if same else None
 
@@ -170,7 +170,7 @@ def atomics(body: Body, rng: random.Random) -> Body | None:
         return None
     spot, stmt = rng.choice(found)
     if isinstance(stmt, k.Atomic):
-        made: k.Stmt = k.Store(stmt.target, Op(stmt.op, (stmt.target, stmt.value), stmt.target.dtype), stmt.span)
+        made: k.Stmt = k.Store(stmt.target, Op(stmt.op, (stmt.target, stmt.value), stmt.target.dtype), span=stmt.span)
     else:
         value = stmt.value
         if not isinstance(value, Op) or value.args[0] != stmt.target or value.name not in ("add", "max", "min"):

@@ -10,7 +10,7 @@ from texpr.backends.c.scope import Scope, Variable
 from texpr.backends.c.types import PUBLIC_NAMES
 from texpr.ir.kernel import Axis, Kernel, Plan
 from texpr.ir.knowledge import axis_knowledge, kernel_knowledge
-from texpr.ir.transfer import TensorMap
+from texpr.ir.maps import TensorMap
 from texpr.ir.value import Buffer
 from texpr.support.record import Record
 

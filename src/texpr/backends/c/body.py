@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from texpr.affine.expr import Sym
 from texpr.backends.c.index import index_text
+from texpr.backends.c.printing import Here
 from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import Text, call, cast, line_of
 from texpr.backends.c.types import C_NAMES
 from texpr.backends.c.value import addend, element_text, value_text
-from texpr.backends.c.vector import copy_async, load_vector, store_vector
 from texpr.ir.kernel import (
     Assign,
-    Atomic,
-    Barrier,
-    CopyAsync,
     Declare,
-    Exchange,
     For,
     If,
     Kernel,
-    LoadVector,
-    Shuffle,
     Stmt,
     Store,
-    StoreVector,
     walk,
 )
 from texpr.ir.knowledge import branch_facts, loop_knowledge, source_of
-from texpr.ir.transfer import Tiles, Waited
+from texpr.ir.operation import Operation
 from texpr.ir.types import I32
 from texpr.ir.updates import sum_and_product
 from texpr.ir.value import Index, Load
@@ -73,24 +66,18 @@ class Dialect(Protocol):
         """Lines put first into the body of a loop."""
         ...
 
-    def atomic(self, stmt: Atomic, scope: Scope) -> list[str]:
-        """An atomic update."""
+    def operation(self, stmt: Operation, here: Here) -> Iterable[str]:
+        """The lines of an operation."""
         ...
 
-    def barrier(self, stmt: Barrier) -> list[str]:
-        """A barrier, with a comment on what it is for."""
+    @property
+    def machine(self) -> str:
+        """What it is called in messages."""
         ...
 
-    def exchange(self, stmt: Exchange, scope: Scope, target: str, source: str) -> list[str]:
-        """The declaration of `target`, which another lane's `source` is put into."""
-        ...
-
-    def shuffle(self, stmt: Shuffle, target: str, source: str, lane: str) -> list[str]:
-        """The declaration of `target`, which `source` of the lane is put into."""
-        ...
-
-    def transfer(self, stmt: Waited | Tiles, scope: Scope) -> list[str]:
-        """A copy of a tile, or a wait, with a comment on what it is for."""
+    @property
+    def parted(self) -> int | None:
+        """Where a block has more threads than the kernel, the number of the barrier at which its own meet."""
         ...
 
 
@@ -107,13 +94,14 @@ NOWHERE = Place(None, None)
 class Body(Record):
     """Prints statement lists of one kernel. `assigned`: register variables that change after their declaration."""
 
+    kernel: Kernel
     dialect: Dialect
     assigned: frozenset[Sym]
 
     @staticmethod
     def of(kernel: Kernel, dialect: Dialect) -> Body:
         """The printer of `kernel`'s statements."""
-        return Body(dialect, frozenset(s.sym for s in walk(kernel.body) if isinstance(s, Assign)))
+        return Body(kernel, dialect, frozenset(s.sym for s in walk(kernel.body) if isinstance(s, Assign)))
 
     def lines(self, stmts: tuple[Stmt, ...], scope: Scope, depth: int, place: Place = NOWHERE) -> list[str]:
         """The statements, one C line each or more, `depth` levels in."""
@@ -145,27 +133,10 @@ class Body(Record):
                 return scope, [indent + _assignment(scope.named[stmt.sym], stmt, stmt.sym, scope)]
             case Store():
                 return scope, [indent + _assignment(str(element_text(stmt.target, scope)), stmt, stmt.target, scope)]
-            case Atomic():
-                return scope, [indent + line for line in self.dialect.atomic(stmt, scope)]
-            case Barrier():
-                return scope, [indent + line for line in self.dialect.barrier(stmt)]
-            case Exchange():
-                source = scope.named[stmt.source.sym]
-                scope, target = scope.name(stmt.target)
-                return scope, [indent + line for line in self.dialect.exchange(stmt, scope, target, source)]
-            case Shuffle():
-                source, lane = str(element_text(stmt.source, scope)), str(index_text(stmt.lane, scope))
-                scope, target = scope.name(stmt.target)
-                return scope, [indent + line for line in self.dialect.shuffle(stmt, target, source, lane)]
-            case LoadVector():
-                scope, line = load_vector(stmt, scope, self.assigned)
-                return scope, [indent + line]
-            case StoreVector():
-                return scope, [indent + store_vector(stmt, scope)]
-            case CopyAsync():
-                return scope, [indent + copy_async(stmt, scope)]
             case _:
-                return scope, [indent + line for line in self.dialect.transfer(stmt, scope)]
+                here = Here(self.dialect.machine, self.kernel, scope, self.assigned, self.dialect.parted)
+                lines = [indent + line for line in self.dialect.operation(stmt, here)]
+                return here.scope, lines
 
     def _declare(self, stmt: Declare, scope: Scope, indent: str) -> tuple[Scope, list[str]]:
         if stmt.dtype.is_integer and stmt.sym not in self.assigned:

@@ -11,7 +11,7 @@ from texpr.affine.typed import Knowledge
 from texpr.backends.c.names import Taken
 from texpr.backends.c.text import Binds, Text
 from texpr.ir.knowledge import data_knowledge
-from texpr.ir.transfer import TensorMap
+from texpr.ir.maps import TensorMap
 from texpr.ir.types import DType
 from texpr.ir.value import Buffer
 from texpr.support.limits import Width

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from texpr.affine.expr import Sym
 from texpr.backends.c.body import Rows
+from texpr.backends.c.printing import Here
 from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import comment
 from texpr.backends.c.types import OPERATOR_TYPES, SMALL_FLOATS
-from texpr.backends.c.value import element_text, value_text
 from texpr.backends.cpu.ahead import fetch_ahead
 from texpr.backends.cpu.lanes import head, rows
-from texpr.ir.kernel import Assign, Atomic, Barrier, CommitAsync, Exchange, For, Shuffle, WaitAsync, walk
+from texpr.ir.kernel import Assign, For, walk
 from texpr.ir.lanes import lanes_of
-from texpr.ir.transfer import Tiles, Waited
+from texpr.ir.operation import Operation
 from texpr.ir.types import BOOL, DType
 from texpr.ir.value import Buffer
 from texpr.support.diagnostic import CompilerBug
 from texpr.support.span import Source
-
-_CHANGES = {"min": "tx_min(a, b)", "max": "tx_max(a, b)", "and": "a & b", "or": "a | b"}
 
 
 class Cpu:
     """Loops over lanes as OpenMP's, atomics by exchange of whole words."""
 
     tracked = False
+    machine = "a CPU"
+    parted = None
 
     def __init__(self, source: Source, near: frozenset[Buffer] = frozenset()):
         """`near`: the arrays that a core keeps to itself."""
@@ -60,30 +62,9 @@ class Cpu:
         """Fetches of what later turns read."""
         return list(fetch_ahead(loop, self._near, scope))
 
-    def atomic(self, stmt: Atomic, scope: Scope) -> list[str]:
-        """Relaxed; any scope is the whole machine."""
-        dtype = stmt.target.dtype
-        change = _CHANGES.get(stmt.op) or ("a + b" if dtype in OPERATOR_TYPES else "tx_add(a, b)")
-        target, value = element_text(stmt.target, scope), value_text(stmt.value, scope)
-        return [f"tx_atomic(&{target}, [b = {value}](auto a) {{ return decltype(a)({change}); }});"]
-
-    def barrier(self, stmt: Barrier) -> list[str]:
-        """A core's code is one thread."""
-        raise CompilerBug("a barrier in a CPU kernel")
-
-    def exchange(self, stmt: Exchange, scope: Scope, target: str, source: str) -> list[str]:
-        """A core's code is one thread."""
-        raise CompilerBug("an exchange between lanes in a CPU kernel")
-
-    def shuffle(self, stmt: Shuffle, target: str, source: str, lane: str) -> list[str]:
-        """A core's code is one thread."""
-        raise CompilerBug("a shuffle of lanes in a CPU kernel")
-
-    def transfer(self, stmt: Waited | Tiles, scope: Scope) -> list[str]:
-        """Nothing for the groups of copies that a thread starts: one is done when it is started. There are no tiles."""
-        if isinstance(stmt, CommitAsync | WaitAsync):
-            return []
-        raise CompilerBug(f"a {type(stmt).__name__} in a CPU kernel")
+    def operation(self, stmt: Operation, here: Here) -> Iterable[str]:
+        """As it is done by a core, whose code is one thread."""
+        return stmt.cpu(here)
 
 
 def _simd(loop: For, scope: Scope) -> list[str]:

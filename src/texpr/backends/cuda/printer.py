@@ -5,39 +5,32 @@ It needs texpr_device.h alone, and means the same under nvcc and under a host co
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import prod
 
-from texpr.affine.expr import ZERO, Sym
+from texpr.affine.expr import Sym
 from texpr.backends.c.arguments import axis_variable, distinct, kernel_arguments
 from texpr.backends.c.body import INDENT, Body, signature
-from texpr.backends.c.index import index_text
+from texpr.backends.c.printing import Here
 from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import comment, file_of, line_of, place_of, string
 from texpr.backends.c.types import C_NAMES
-from texpr.backends.c.value import element_text, value_text
-from texpr.backends.cuda.tiles import reasons, transfer_lines
 from texpr.backends.cuda.together import BLOCK, block_function, opening, parameter, together_lines
 from texpr.ir.kernel import (
     Array,
-    Atomic,
     Axis,
     Barrier,
-    CommitAsync,
-    Exchange,
     For,
     Kernel,
     Level,
     Plan,
-    Shuffle,
     Space,
-    WaitAsync,
     kernels,
     walk,
 )
+from texpr.ir.operation import Operation
 from texpr.ir.shared import USUAL_ALIGNMENT, part, shared_bytes, shared_places
 from texpr.ir.together import MOST_SHARED, dynamic_bytes, joint, together
-from texpr.ir.transfer import CopyTensor, StoreTensor, Tiles, Waited
 from texpr.isa.cuda import TMA, TMA_ROWS
 from texpr.isa.target import Target
 from texpr.support.diagnostic import CompilerBug, limitation
@@ -135,21 +128,26 @@ def _check(kernel: Kernel, target: Target | None) -> None:
     if blocks > together:
         told = f"kernel {kernel.name} has {blocks} blocks in a cluster, and {who} promises {together}"
         raise limitation("E0554", kernel.span, told, help="make clusters smaller, or build for sm_90 or later")
-    if target is not None and TMA not in target.features and _copies_tiles(kernel):
-        told = f"kernel {kernel.name} copies tiles of tensors, and {target} has no engine that does"
-        raise limitation("E0555", kernel.span, told, help="build for sm_90 or later, or copy by threads")
-    if target is not None and TMA_ROWS not in target.features and _names_rows(kernel):
-        told = f"kernel {kernel.name} copies rows by their numbers, and the engine of {target} does not"
-        raise limitation("E0555", kernel.span, told, help="build for sm_100a or sm_103a, or copy by threads")
+    needed = {feature for stmt in walk(kernel.body) if isinstance(stmt, Operation) for feature in stmt.needs}
+    needed |= {TMA} if kernel.maps else set()
+    for feature, (what, has_none, help) in _LACKING.items():
+        if target is not None and feature in needed - target.features:
+            raise limitation("E0555", kernel.span, f"kernel {kernel.name} {what}, and {has_none.format(target)}", help=help)
 
 
-def _copies_tiles(kernel: Kernel) -> bool:
-    waits = CommitAsync | WaitAsync
-    return any(isinstance(s, Tiles | Waited) and not isinstance(s, waits) for s in walk(kernel.body)) or bool(kernel.maps)
-
-
-def _names_rows(kernel: Kernel) -> bool:
-    return any(isinstance(s, CopyTensor | StoreTensor) and s.rows for s in walk(kernel.body))
+_LACKING = {
+    TMA: (
+        "copies tiles of tensors",
+        "{} has no engine that does",
+        "build for sm_90 or later, or copy by threads",
+    ),
+    TMA_ROWS: (
+        "copies rows by their numbers",
+        "the engine of {} does not",
+        "build for sm_100a or sm_103a, or copy by threads",
+    ),
+}
+"""What is said where a target lacks a feature that a kernel needs."""
 
 
 def _heading(kernel: Kernel) -> list[str]:
@@ -211,6 +209,15 @@ class _Cuda:
         self._kernel, self._source, self._some = kernel, source, some
 
     tracked = True
+    machine = "CUDA"
+
+    @property
+    def parted(self) -> int | None:
+        """One behind those of parts, where there are such."""
+        if not self._some:
+            return None
+        parts = any(isinstance(each, Barrier) and each.part for each in walk(self._kernel.body))
+        return PART_BARRIERS if parts else 1
 
     def place(self, line: int) -> str:
         """`TX_AT(line)`, with the line itself beside it."""
@@ -234,44 +241,6 @@ class _Cuda:
         """Nothing: other warps run while one waits for memory."""
         return []
 
-    def atomic(self, stmt: Atomic, scope: Scope) -> list[str]:
-        """Relaxed, on the whole device: wider than asked where the plan says less."""
-        function = f"atomic{stmt.op.capitalize()}"
-        return [f"{function}(&{element_text(stmt.target, scope)}, {value_text(stmt.value, scope)});"]
-
-    def barrier(self, stmt: Barrier) -> list[str]:
-        """A barrier of the cluster, of the block, of a part of it, or of a group of consecutive lanes."""
-        match stmt.level:
-            case Level.CLUSTER:
-                barrier = "tx_cluster_sync();"
-            case Level.BLOCK if stmt.part:
-                barrier = f"tx_bar_sync(tx_part({self._kernel.threads // stmt.part}, {stmt.part}), {stmt.part});"
-            case Level.BLOCK if self._some:
-                parted = any(isinstance(each, Barrier) and each.part for each in walk(self._kernel.body))
-                barrier = f"tx_bar_sync<{PART_BARRIERS if parted else 1}>({self._kernel.threads});"
-            case Level.BLOCK:
-                barrier = "__syncthreads();"
-            case Level.WARP:
-                barrier = "__syncwarp(0xffffffffu);" if stmt.lanes == 32 else f"__syncwarp(tx_group({stmt.lanes}));"
-            case _:
-                raise CompilerBug(f"a barrier of level {stmt.level.value} in a CUDA kernel")
-        return [*reasons(stmt.covers), barrier]
-
-    def exchange(self, stmt: Exchange, scope: Scope, target: str, source: str) -> list[str]:
-        """A shuffle among all lanes of the warp; a block of fewer than 32 threads has fewer lanes."""
-        if self._kernel.threads % 32 and self._kernel.threads > 32:
-            raise CompilerBug(f"an exchange in blocks of {self._kernel.threads} threads, whose last warp is not whole")
-        mask = (1 << min(self._kernel.threads, 32)) - 1
-        ctype = C_NAMES[stmt.source.dtype]
-        other = str(stmt.mask) if stmt.shift is ZERO else f"{stmt.mask} >> {index_text(stmt.shift, scope)}"
-        return [f"{ctype} const {target} = __shfl_xor_sync({mask:#x}u, {source}, {other}, {stmt.width});"]
-
-    def shuffle(self, stmt: Shuffle, target: str, source: str, lane: str) -> list[str]:
-        """A shuffle among the lanes that the warp has: the last one of a block may have fewer than 32."""
-        threads, ctype = self._kernel.threads, C_NAMES[stmt.source.dtype]
-        mask = "0xffffffffu" if threads % 32 == 0 else f"{(1 << threads) - 1:#x}u" if threads < 32 else f"tx_lanes({threads})"
-        return [f"{ctype} const {target} = __shfl_sync({mask}, {source}, {lane});"]
-
-    def transfer(self, stmt: Waited | Tiles, scope: Scope) -> list[str]:
-        """A copy of a tile, or a wait of this thread alone."""
-        return transfer_lines(stmt, self._kernel, scope)
+    def operation(self, stmt: Operation, here: Here) -> Iterable[str]:
+        """As it is done by CUDA."""
+        return stmt.cuda(here)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr
-from texpr.ir.ops import OPS
+from texpr.ir.operators import OPS
 from texpr.ir.types import F64, I64, DType
 from texpr.ir.value import Index, Value
 from texpr.support.record import Record

@@ -28,7 +28,7 @@ from texpr.frontend.elaboration.typing import (
 )
 from texpr.frontend.elaboration.views import View
 from texpr.frontend.tree import Binary, Call, Constant, Exp, Name, Number, Slice, Subscript, Tuple, Unary
-from texpr.ir.ops import OPS
+from texpr.ir.operators import OPS
 from texpr.ir.types import BOOL, DTYPES
 from texpr.ir.value import Cast, Literal, Load, Value
 from texpr.support.diagnostic import Edit, Proposal, error

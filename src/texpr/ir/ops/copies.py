@@ -1,0 +1,162 @@
+"""Copies to shared memory that go on by themselves, by the elements of one access, and waits for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from texpr.ir.covered import Covered
+from texpr.ir.form import Calculated, Covers, Maybe, Number, Word, reads, writes
+from texpr.ir.operation import Awaits, Closes, Group, Joins, Moved, Operation
+from texpr.ir.ops.rules import address_is_aligned, elements_are_consecutive, wrong_widths
+from texpr.ir.types import BOOL
+from texpr.ir.value import Load, Value
+from texpr.isa.levels import Space
+
+if TYPE_CHECKING:
+    from texpr.ir.effects import Effects
+    from texpr.ir.kernel import Stmt
+    from texpr.ir.maps import TensorMap
+    from texpr.ir.place import Place
+    from texpr.ir.printing import Printing
+
+COPY_BYTES = (4, 8, 16)
+"""What one asynchronous copy moves (PTX ISA, "cp.async": cp-size)."""
+
+
+def copy_is_one_access(stmt: Stmt, at: Place) -> Iterator[str]:
+    """A machine moves this many bytes at once."""
+    if isinstance(stmt, CopyAsync):
+        yield from wrong_widths(stmt, COPY_BYTES)
+
+
+def copy_goes_into_shared_memory(stmt: Stmt, at: Place) -> Iterator[str]:
+    """From a buffer of the kernel to a shared array, of one type."""
+    if isinstance(stmt, CopyAsync):
+        target, source = stmt.target, stmt.source
+        if at.space(target.buffer) is not Space.SHARED:
+            yield f"{target.buffer.name} is no shared array"
+        if source.buffer not in at.kernel.buffers:
+            yield f"{source.buffer.name} is not in global memory"
+        if target.dtype != source.dtype:
+            yield f"{target.buffer.name} holds {target.dtype}, {source.buffer.name} {source.dtype}"
+
+
+def copy_condition_is_bool(stmt: Stmt, at: Place) -> Iterator[str]:
+    """Whether anything is read is decided by a bool."""
+    if isinstance(stmt, CopyAsync) and stmt.when is not None and stmt.when.dtype != BOOL:
+        yield f"the condition is {stmt.when.dtype}"
+
+
+def copy_is_waited_for(stmt: Stmt, at: Place) -> Iterator[str]:
+    """A kernel that starts copies commits and waits somewhere; whether in time, the emulator sees."""
+    if isinstance(stmt, CopyAsync):
+        if not at.has(CommitAsync):
+            yield "the kernel commits no copies"
+        if not at.has(WaitAsync):
+            yield "the kernel waits for no copies"
+
+
+def wait_leaves_no_less_than_none(stmt: Stmt, at: Place) -> Iterator[str]:
+    """A number of groups is not negative."""
+    if isinstance(stmt, WaitAsync) and stmt.pending < 0:
+        yield f"{stmt.pending} groups cannot be left"
+
+
+class CopyAsync(Operation, eq=False):
+    """Starts a copy of `count` consecutive elements (4, 8 or 16 bytes, aligned so) from global memory to a shared array.
+
+    Where `when` is given and false nothing is read, and zero bytes are written. Until the thread that started the copy has
+    waited for it, nobody reads or writes the target or writes the source.
+    """
+
+    FORM = (
+        Word("copy"),
+        writes("target", "count"),
+        Word("="),
+        reads("source", "count"),
+        Maybe("when", None, "when", (Calculated("when"),)),
+        Word("count"),
+        Number("count"),
+    )
+    RULES = (
+        copy_is_one_access,
+        elements_are_consecutive,
+        address_is_aligned,
+        copy_goes_into_shared_memory,
+        copy_condition_is_bool,
+        copy_is_waited_for,
+    )
+
+    target: Load
+    source: Load
+    count: int
+    when: Value | None = None
+
+    def completion(self, maps: Mapping[str, TensorMap]) -> Joins:
+        """It goes on by itself."""
+        return Joins(Group.ASYNC)
+
+    @property
+    def perhaps_outside(self) -> tuple[Load, ...]:
+        """Nothing is read where it may not be."""
+        return () if self.when is None else (self.source,)
+
+    def moved(self, maps: Mapping[str, TensorMap]) -> Moved:
+        """Its elements."""
+        return Moved("cp.async", self.source.buffer, self.target.buffer, self.count * self.source.dtype.bytes)
+
+    def c(self, to: Printing) -> Iterator[str]:
+        """`tx_copy_async<4>(tile, i, x, j);`, with the condition last where there is one."""
+        when = "" if self.when is None else f", {to.value(self.when)}"
+        source = to.place(self.source, inside=self.when is None)
+        yield f"tx_copy_async<{self.count}>({to.place(self.target)}, {source}{when});"
+
+    def does(self, effects: Effects) -> None:
+        """Moves them, by one access."""
+        effects.at_once(self.count, self.target, self.source)
+        effects.copies(self.target, self.source, self.count, self.when)
+
+
+class CommitAsync(Operation, eq=False):
+    """The copies that this thread started since its last commit become one group."""
+
+    FORM = (Word("commit"),)
+
+    def completion(self, maps: Mapping[str, TensorMap]) -> Closes:
+        """It makes the group."""
+        return Closes(Group.ASYNC)
+
+    def cuda(self, to: Printing) -> Iterator[str]:
+        """A call."""
+        yield "tx_commit_async();"
+
+    def cpu(self, to: Printing) -> Iterator[str]:
+        """Nothing: a copy is done when it is started."""
+        yield from ()
+
+
+class WaitAsync(Operation, eq=False):
+    """Waits until at most `pending` of this thread's groups, the latest ones, are unfinished.
+
+    What the finished ones wrote is then visible to this thread; a barrier makes it visible to others. `covers` lists why.
+    """
+
+    FORM = (Word("wait"), Number("pending"), Covers("covers"))
+    RULES = (wait_leaves_no_less_than_none,)
+
+    pending: int
+    covers: tuple[Covered, ...] = ()
+
+    def completion(self, maps: Mapping[str, TensorMap]) -> Awaits:
+        """It waits for groups."""
+        return Awaits(Group.ASYNC, self.pending)
+
+    def cuda(self, to: Printing) -> Iterator[str]:
+        """A call, and why."""
+        yield from to.reasons(self.covers)
+        yield f"tx_wait_async<{self.pending}>();"
+
+    def cpu(self, to: Printing) -> Iterator[str]:
+        """Nothing: a copy is done when it is started."""
+        yield from ()

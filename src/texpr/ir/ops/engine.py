@@ -1,0 +1,54 @@
+"""Rules of what an engine copies: runs in shared memory, combinations, and waits for what goes out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import TYPE_CHECKING
+
+from texpr.affine.expr import ZERO
+from texpr.ir.value import Load
+from texpr.isa.levels import Space
+from texpr.tma.elements import ELEMENTS, Element
+from texpr.tma.reduce import TYPES, Reduction
+
+if TYPE_CHECKING:
+    from texpr.ir.place import Place
+
+BULK = 16
+"""Bytes of which a bulk copy's addresses and size are multiples."""
+
+REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
+
+
+def wrong_run(first: Load, size: int, align: int, at: Place, step: int | None = None) -> Iterator[str]:
+    """What is wrong with `size` bytes from `first` on, of a shared array aligned to `align`, at a multiple of it or `step`."""
+    name, array = first.buffer.name, at.array(first.buffer)
+    if array is None or array.space is not Space.SHARED or array.barrier:
+        yield f"{name} is no shared array"
+        return
+    if array.align % align:
+        yield f"{name} is aligned to {array.align} bytes, and a tile to {align}"
+    if len(first.index) != first.buffer.rank:
+        return
+    offset, room = first.offset * first.dtype.bytes, prod(e.constant for e in array.buffer.shape) * first.dtype.bytes
+    rest = offset % (step or align)
+    if rest.is_constant and rest is not ZERO:
+        yield f"a tile in {name} begins {rest} bytes behind a multiple of {step or align}"
+    if size > room or (offset.is_constant and not 0 <= offset.constant <= room - size):
+        yield f"{size} bytes do not lie in {name}, which has {room}"
+
+
+def wrong_combination(op: str | None, source: Load, kind: Element) -> Iterator[str]:
+    """What is wrong with a combination of what is there with elements of `source`, that travel as `kind`."""
+    if op is None:
+        return
+    if op not in REDUCTIONS:
+        yield f"no tile is reduced by {op}"
+    elif kind.name not in TYPES[Reduction(op)] or source.dtype.name in ("tf32", "bool"):
+        yield f"no tile of {source.dtype} is reduced by {op}"
+
+
+def travelling(name: str | None, usual: Element) -> Element:
+    """The elements called `name`, or the usual ones."""
+    return usual if name is None else ELEMENTS[name]

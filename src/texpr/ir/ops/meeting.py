@@ -1,0 +1,90 @@
+"""Where threads wait for each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from texpr.ir.covered import Covered
+from texpr.ir.form import At, Covers, Maybe, Number, Word
+from texpr.ir.operation import BLOCK, CLUSTER, Operation
+from texpr.isa.levels import Level
+from texpr.support.diagnostic import CompilerBug
+
+if TYPE_CHECKING:
+    from texpr.ir.effects import Effects
+    from texpr.ir.kernel import Stmt
+    from texpr.ir.place import Place
+    from texpr.ir.printing import Printing
+
+WARP = 32
+
+
+def barrier_is_of_threads(stmt: Stmt, at: Place) -> Iterator[str]:
+    """A barrier joins a cluster, a block, or some lanes of a warp; the kernel has threads to join."""
+    if isinstance(stmt, Barrier):
+        if stmt.level not in (Level.CLUSTER, Level.BLOCK, Level.WARP):
+            yield f"no barrier joins a {stmt.level.value}"
+        if stmt.level is Level.CLUSTER and not any(axis.level is Level.CLUSTER for axis in at.kernel.axes):
+            yield "the kernel has no clusters to join"
+        if not 1 <= stmt.lanes <= WARP or stmt.lanes & (stmt.lanes - 1):
+            yield f"{stmt.lanes} lanes are no power of two up to {WARP}"
+        if not any(axis.level is Level.BLOCK for axis in at.kernel.axes):
+            yield "the kernel has no threads to join"
+        parts = tuple(stmt.part * count for count in (2, 4, 8))
+        if stmt.part and (stmt.level is not Level.BLOCK or stmt.part % WARP or at.kernel.threads not in parts):
+            yield f"{stmt.part} threads are no half, quarter or eighth of {at.kernel.threads} in whole warps"
+
+
+class Barrier(Operation, eq=False):
+    """All threads of `level` (WARP, BLOCK or CLUSTER) arrive and see each other's writes. `covers` lists why it is there.
+
+    `lanes`: with WARP, how many consecutive lanes take part (a power of two, 32 for the whole warp). `part`: with BLOCK, how
+    many consecutive threads meet on their own (whole warps; a half, a quarter or an eighth of the block), 0 for all of them.
+    """
+
+    FORM = (
+        Word("barrier"),
+        At("level"),
+        Maybe("lanes", WARP, "lanes", (Number("lanes"),)),
+        Maybe("part", 0, "part", (Number("part"),)),
+        Covers("covers"),
+    )
+    RULES = (barrier_is_of_threads,)
+
+    level: Level
+    covers: tuple[Covered, ...] = ()
+    lanes: int = WARP
+    part: int = 0
+
+    @property
+    def meets(self) -> int:
+        """All of its level, or so many of it."""
+        return {Level.CLUSTER: CLUSTER, Level.BLOCK: self.part or BLOCK}.get(self.level, self.lanes)
+
+    @property
+    def whole(self) -> bool:
+        """Whether it joins all threads of a block, or more."""
+        return self.level is not Level.WARP and not self.part
+
+    def cuda(self, to: Printing) -> Iterator[str]:
+        """A barrier of the cluster, of the block, of a part of it, or of a group of consecutive lanes."""
+        yield from to.reasons(self.covers)
+        threads = to.kernel.threads
+        match self.level:
+            case Level.CLUSTER:
+                yield "tx_cluster_sync();"
+            case Level.BLOCK if self.part:
+                yield f"tx_bar_sync(tx_part({threads // self.part}, {self.part}), {self.part});"
+            case Level.BLOCK if to.parted is not None:
+                yield f"tx_bar_sync<{to.parted}>({threads});"
+            case Level.BLOCK:
+                yield "__syncthreads();"
+            case Level.WARP:
+                yield "__syncwarp(0xffffffffu);" if self.lanes == WARP else f"__syncwarp(tx_group({self.lanes}));"
+            case _:
+                raise CompilerBug(f"a barrier of level {self.level.value} in a CUDA kernel")
+
+    def does(self, effects: Effects) -> None:
+        """They come together."""
+        effects.meets()

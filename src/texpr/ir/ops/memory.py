@@ -1,0 +1,117 @@
+"""One element of memory: another value for it, or its combination with one, at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from texpr.ir.form import At, Calculated, Flag, Joined, Maybe, Word, updates, writes
+from texpr.ir.operation import Operation
+from texpr.ir.ops.rules import part_of_another_block_is_only_read, written_memory_may_be_written, written_value_has_the_type
+from texpr.ir.types import BOOL, DType
+from texpr.ir.updates import sum_and_product
+from texpr.ir.value import Load, Value
+from texpr.isa.levels import Level, Space
+
+if TYPE_CHECKING:
+    from texpr.ir.effects import Effects
+    from texpr.ir.kernel import Stmt
+    from texpr.ir.place import Place
+    from texpr.ir.printing import Printing
+
+ATOMIC_OPS = {"add": "number", "min": "number", "max": "number", "and": "integer", "or": "integer"}
+"""What an atomic may do, and to which types (`and`, `or` to bool as well)."""
+
+_CHANGES = {"min": "tx_min(a, b)", "max": "tx_max(a, b)", "and": "a & b", "or": "a | b"}
+
+
+def fused_is_a_sum_of_a_product(stmt: Stmt, at: Place) -> Iterator[str]:
+    """What is fused is x ± a · b."""
+    if isinstance(stmt, Store) and stmt.fused and sum_and_product(stmt.value) is None:
+        yield "nothing is there to be fused"
+
+
+def atomic_operation_fits(stmt: Stmt, at: Place) -> Iterator[str]:
+    """add, min, max of numbers; and, or of integers and bools."""
+    if isinstance(stmt, Atomic):
+        dtype, wanted = stmt.target.dtype, ATOMIC_OPS.get(stmt.op)
+        if wanted is None:
+            yield f"no atomic is called {stmt.op}"
+        elif not _takes(wanted, dtype):
+            yield f"no atomic {stmt.op} of {dtype}"
+
+
+def _takes(wanted: str, dtype: DType) -> bool:
+    return dtype.is_integer or (dtype.is_float if wanted == "number" else dtype == BOOL)
+
+
+def atomic_scope_fits(stmt: Stmt, at: Place) -> Iterator[str]:
+    """Threads meet in memory that they share, at a level at which they meet."""
+    if isinstance(stmt, Atomic):
+        if stmt.scope not in (Level.GRID, Level.CLUSTER, Level.BLOCK):
+            yield f"no atomic acts at {stmt.scope.value}"
+        if at.space(stmt.target.buffer) in (Space.LOCAL, Space.LANES):
+            yield f"{stmt.target.buffer.name} is one thread's own"
+
+
+class Store(Operation, eq=False):
+    """`target = value`, in memory.
+
+    `fused`: `value` is x ± a · b, and the product need not be rounded before it is added: a machine may do both at once.
+    """
+
+    FORM = (Flag("fused"), writes("target"), Word("="), Calculated("value"))
+    RULES = (
+        written_memory_may_be_written,
+        part_of_another_block_is_only_read,
+        written_value_has_the_type,
+        fused_is_a_sum_of_a_product,
+    )
+    IN_LANES = True
+
+    target: Load
+    value: Value
+    fused: bool = False
+
+    def does(self, effects: Effects) -> None:
+        """Writes the element."""
+        effects.writes(self.target, self.value)
+
+
+class Atomic(Operation, eq=False):
+    """`target = op(target, value)` as one indivisible, relaxed operation at `scope`; `op` add, min, max, and, or."""
+
+    FORM = (
+        Word("atomic"),
+        updates("target"),
+        Joined("op"),
+        Calculated("value"),
+        Maybe("scope", Level.GRID, "at", (At("scope"),)),
+    )
+    RULES = (
+        written_memory_may_be_written,
+        part_of_another_block_is_only_read,
+        written_value_has_the_type,
+        atomic_operation_fits,
+        atomic_scope_fits,
+    )
+    IN_LANES = True
+
+    target: Load
+    op: str
+    value: Value
+    scope: Level = Level.GRID
+
+    def cuda(self, to: Printing) -> Iterator[str]:
+        """Relaxed, on the whole device: wider than asked where the plan says less."""
+        yield f"atomic{self.op.capitalize()}(&{to.element(self.target)}, {to.value(self.value)});"
+
+    def cpu(self, to: Printing) -> Iterator[str]:
+        """By exchange of whole words; any scope is the whole machine."""
+        change = _CHANGES.get(self.op) or ("a + b" if to.adds(self.target.dtype) else "tx_add(a, b)")
+        target, value = to.element(self.target), to.value(self.value)
+        yield f"tx_atomic(&{target}, [b = {value}](auto a) {{ return decltype(a)({change}); }});"
+
+    def does(self, effects: Effects) -> None:
+        """Combines at once: for all threads only at the widest scope."""
+        effects.combines(self.target, self.op, self.value, whole=self.scope is Level.GRID)

@@ -1,0 +1,86 @@
+"""Registers of one thread: a new variable, and another value for one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from texpr.affine.expr import Sym
+from texpr.ir.form import Calculated, Flag, Symbol, Typed, Word
+from texpr.ir.operation import Bound, Operation
+from texpr.ir.types import DType
+from texpr.ir.updates import sum_and_product
+from texpr.ir.value import Value
+
+if TYPE_CHECKING:
+    from texpr.ir.effects import Effects
+    from texpr.ir.kernel import Stmt
+    from texpr.ir.place import Place
+
+
+def first_value_has_the_type(stmt: Stmt, at: Place) -> Iterator[str]:
+    """A variable starts with a value of its type."""
+    if isinstance(stmt, Declare) and stmt.value.dtype != stmt.dtype:
+        yield f"{stmt.sym} is {stmt.dtype}, its value {stmt.value.dtype}"
+
+
+def assigned_variable_is_declared(stmt: Stmt, at: Place) -> Iterator[str]:
+    """Only variables are assigned, with values of their type."""
+    if isinstance(stmt, Assign):
+        dtype = at.scope.variables.get(stmt.sym)
+        if dtype is None:
+            yield f"variable {stmt.sym} is not declared here"
+        elif stmt.value.dtype != dtype:
+            yield f"{stmt.sym} is {dtype}, its value {stmt.value.dtype}"
+
+
+def lanes_assign_their_own(stmt: Stmt, at: Place) -> Iterator[str]:
+    """Below a simd loop a variable from outside is assigned only as a reduction."""
+    simd = at.simd if isinstance(stmt, Assign) else None
+    if isinstance(stmt, Assign) and simd is not None:
+        joined = any(stmt.sym is sym for sym, _ in simd.reductions)
+        if not joined and stmt.sym not in at.declared(simd):
+            yield f"all lanes of {simd.sym} assign {stmt.sym}"
+
+
+def product_is_there_to_be_fused(stmt: Stmt, at: Place) -> Iterator[str]:
+    """What is fused is x ± a · b."""
+    if isinstance(stmt, Assign) and stmt.fused and sum_and_product(stmt.value) is None:
+        yield "nothing is there to be fused"
+
+
+class Declare(Operation, eq=False):
+    """A new register variable, with its first value. Constant unless an `Assign` or `Exchange` names it."""
+
+    FORM = (Word("let"), Typed("sym", "dtype"), Word("="), Calculated("value"))
+    RULES = (first_value_has_the_type,)
+    IN_LANES = True
+
+    sym: Sym
+    dtype: DType
+    value: Value
+
+    @property
+    def bound(self) -> tuple[Bound, ...]:
+        """It."""
+        return (Bound(self.sym, self.dtype, self.value),)
+
+    def does(self, effects: Effects) -> None:
+        """Makes it."""
+        effects.declares(self.sym, self.dtype, self.value)
+
+
+class Assign(Operation, eq=False):
+    """A declared variable gets a new value. `fused` as in `Store`."""
+
+    FORM = (Flag("fused"), Symbol("sym"), Word("="), Calculated("value"))
+    RULES = (assigned_variable_is_declared, lanes_assign_their_own, product_is_there_to_be_fused)
+    IN_LANES = True
+
+    sym: Sym
+    value: Value
+    fused: bool = False
+
+    def does(self, effects: Effects) -> None:
+        """Changes it."""
+        effects.assigns(self.sym, self.value)

@@ -1,0 +1,112 @@
+"""Several elements of one row at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from texpr.affine.expr import Sym
+from texpr.ir.form import Several, Symbols, Word, consecutive, reads, writes
+from texpr.ir.operation import Bound, Operation
+from texpr.ir.ops.rules import (
+    address_is_aligned,
+    elements_are_consecutive,
+    part_of_another_block_is_only_read,
+    runs,
+    written_memory_may_be_written,
+    written_value_has_the_type,
+    wrong_widths,
+)
+from texpr.ir.value import Load, Value
+from texpr.isa.levels import Space
+
+if TYPE_CHECKING:
+    from texpr.ir.effects import Effects
+    from texpr.ir.kernel import Stmt
+    from texpr.ir.place import Place
+    from texpr.ir.printing import Printing
+
+VECTOR_BYTES = (2, 4, 8, 16)
+"""What one access moves (PTX ISA, "ld", "st": vectors of up to 128 bits; two bytes are one register)."""
+
+
+def width_is_one_access(stmt: Stmt, at: Place) -> Iterator[str]:
+    """A machine moves this many bytes at once."""
+    if isinstance(stmt, LoadVector | StoreVector):
+        yield from wrong_widths(stmt, VECTOR_BYTES)
+
+
+def vectors_are_of_memory(stmt: Stmt, at: Place) -> Iterator[str]:
+    """Global or shared: what is one thread's own is in registers already."""
+    if isinstance(stmt, LoadVector | StoreVector):
+        for first, _ in runs(stmt):
+            if at.space(first.buffer) in (Space.LOCAL, Space.LANES):
+                yield f"{first.buffer.name} is one thread's own"
+
+
+class LoadVector(Operation, eq=False):
+    """New variables for consecutive elements of one row, the first of them `source`, all read by one access.
+
+    The width in bytes is 2, 4, 8 or 16, and divides the address.
+    """
+
+    FORM = (Word("vector"), Symbols("targets"), Word("="), reads("source", "targets"))
+    RULES = (
+        width_is_one_access,
+        elements_are_consecutive,
+        address_is_aligned,
+        vectors_are_of_memory,
+        part_of_another_block_is_only_read,
+    )
+    IN_LANES = True
+
+    targets: tuple[Sym, ...]
+    source: Load
+
+    @property
+    def bound(self) -> tuple[Bound, ...]:
+        """One an element."""
+        elements = consecutive(self.source, len(self.targets))
+        return tuple(Bound(sym, self.source.dtype, each) for sym, each in zip(self.targets, elements, strict=True))
+
+    def c(self, to: Printing) -> Iterator[str]:
+        """`tx_vec<float, 4> const a = tx_load<4>(x, i);`; the variables are `a[0]`, `a[1]`, …"""
+        count = len(self.targets)
+        value = f"tx_load<{count}>({to.place(self.source)})"
+        name, changes = to.new_vector(self.targets, self.source)
+        yield f"tx_vec<{to.type(self.source.dtype)}, {count}>{'' if changes else ' const'} {name} = {value};"
+
+    def does(self, effects: Effects) -> None:
+        """Reads all, by one access."""
+        effects.at_once(len(self.targets), self.source)
+        for sym, source in zip(self.targets, consecutive(self.source, len(self.targets)), strict=True):
+            effects.takes(sym, source)
+
+
+class StoreVector(Operation, eq=False):
+    """Consecutive elements of one row, the first of them `target`, all written by one access. Widths as in `LoadVector`."""
+
+    FORM = (Word("vector"), writes("target", "stored"), Word("="), Several("stored"))
+    RULES = (
+        written_memory_may_be_written,
+        part_of_another_block_is_only_read,
+        width_is_one_access,
+        elements_are_consecutive,
+        address_is_aligned,
+        vectors_are_of_memory,
+        written_value_has_the_type,
+    )
+    IN_LANES = True
+
+    target: Load
+    stored: tuple[Value, ...]
+
+    def c(self, to: Printing) -> Iterator[str]:
+        """`tx_store(y, i, a, b, c, d);`"""
+        yield f"tx_store({to.place(self.target)}, {', '.join(map(to.value, self.stored))});"
+
+    def does(self, effects: Effects) -> None:
+        """Writes all, by one access."""
+        effects.at_once(len(self.stored), self.target)
+        for target, value in zip(consecutive(self.target, len(self.stored)), self.stored, strict=True):
+            effects.writes(target, value)
