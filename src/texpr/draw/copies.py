@@ -71,7 +71,7 @@ def draw_copies(
     """Every map of the function `name` as a document of SVG. `copies`: that each was made for; `written`: by which schedule."""
     found: list[Drawn] = []
     for kernel in kernels:
-        stored = {stmt.map for stmt in k.walk(kernel.body) if isinstance(stmt, k.StoreTensor)}
+        stored = {moved.map for _, moved in k.moves(kernel) if moved.tile and moved.tile.buffer is moved.source}
         fixed = all(each.is_constant for map in kernel.maps for each in (*map.sizes, *map.strides))
         places = corners(kernel, dict.fromkeys(kernel.sizes, 0)) if kernel.maps and fixed else {}
         for map in kernel.maps:

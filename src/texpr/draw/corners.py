@@ -23,14 +23,16 @@ MOST_STEPS = 4000
 def corners(kernel: k.Kernel, sizes: dict[Sym, int]) -> dict[str, list[tuple[int, ...]]]:
     """The coordinates of every map's copies, innermost first, in the order of blocks and statements, none of them twice."""
     found: dict[str, dict[tuple[int, ...], None]] = {map.name: {} for map in kernel.maps}
+    maps = kernel.map_of
     for block in _blocks(kernel):
         bases = {axis.base: 0 for axis in kernel.axes if axis.base is not None}
         for stmt, at in islice(run(kernel.body, {**sizes, **block, **bases}), MOST_STEPS):
-            if isinstance(stmt, k.CopyTensor | k.StoreTensor) and not stmt.rows:
-                values = [number(each, at) for each in stmt.at]
+            moved = stmt.moved(maps) if isinstance(stmt, k.Operation) else None
+            if moved is not None and moved.map is not None and moved.corner is not None:
+                values = [number(each, at) for each in moved.corner]
                 known = tuple(value for value in values if value is not None)
                 if len(known) == len(values):
-                    found[stmt.map][known] = None
+                    found[moved.map][known] = None
     return {name: list(places) for name, places in found.items()}
 
 

@@ -41,19 +41,16 @@ def written(state: State, function: ir.Function, kernels: Collection[k.Kernel], 
     """
     found: dict[str, Written] = {}
     for kernel in kernels:
-        maps = {map.name: map for map in kernel.maps}
-        for stmt in k.walk(kernel.body):
-            match stmt:
-                case k.CopyTensor(target=tile, map=name) | k.StoreTensor(source=tile, map=name) if name not in found:
-                    staged = next(
-                        (s for s in state.staged if s.name == tile.buffer.name and s.of == maps[name].buffer.name), None
-                    )
-                    copy = staged and _copy(state, function, staged, maps[name], known)
-                    if copy and staged:
-                        lowering = None if isinstance(stmt, k.StoreTensor) else _lowering(copy, staged)
-                        found[name] = Written(copy, lowering)
-                case _:
-                    pass
+        maps = kernel.map_of
+        for _, moved in k.moves(kernel):
+            name, tile = moved.map, moved.tile
+            if name is None or tile is None or name in found:
+                continue
+            every = (s for s in state.staged if s.name == tile.buffer.name and s.of == maps[name].buffer.name)
+            staged = next(every, None)
+            copy = staged and _copy(state, function, staged, maps[name], known)
+            if copy and staged:
+                found[name] = Written(copy, None if moved.source is tile.buffer else _lowering(copy, staged))
     return found
 
 

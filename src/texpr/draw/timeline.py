@@ -9,6 +9,7 @@ from texpr.draw.picture import Picture, captioned, document, legend, line, stack
 from texpr.draw.style import ACCESSES
 from texpr.draw.text import CAPTION, fit
 from texpr.ir import kernel as k
+from texpr.ir.operation import Awaits, Group
 from texpr.ir.shared import array_bytes
 from texpr.ir.value import Buffer
 from texpr.isa.levels import Space
@@ -61,15 +62,22 @@ def moments(body: tuple[k.Stmt, ...], depth: int = 0) -> Iterator[Moment]:
                 if stmt.orelse:
                     yield Moment(f"{indent}else", frozenset(), frozenset())
                     yield from moments(stmt.orelse, depth + 1)
-            case k.Barrier():
-                yield Moment(f"{indent}{stmt.level.value} barrier{_covers(stmt.covers)}", read, written, waits=True)
-            case k.WaitAsync():
-                yield Moment(f"{indent}wait, {stmt.pending} pending{_covers(stmt.covers)}", read, written, waits=True)
-            case k.WaitBulk() | k.BarrierWait():
-                yield Moment(f"{indent}wait{_covers(stmt.covers)}", read, written, waits=True)
+            case _ if (covers := stmt.waits_for) is not None:
+                yield Moment(f"{indent}{_wait(stmt)}{_covers(covers)}", read, written, waits=True)
             case _:
                 if read or written:
                     yield Moment(f"{indent}{_moved(stmt, read, written)} (line {stmt.span.line})", read, written)
+
+
+def _wait(stmt: k.Operation) -> str:
+    """What is waited for."""
+    match stmt.completion({}):
+        case Awaits(group=Group.ASYNC, pending=pending):
+            return f"wait, {pending} pending"
+        case None if isinstance(stmt, k.Barrier):
+            return f"{stmt.level.value} barrier"
+        case _:
+            return "wait"
 
 
 def _bare(stmt: k.Stmt) -> k.Stmt:
@@ -86,17 +94,8 @@ def _bare(stmt: k.Stmt) -> k.Stmt:
 def _moved(stmt: k.Stmt, read: frozenset[Buffer], written: frozenset[Buffer]) -> str:
     """What goes where, and by which engine where it is not the thread itself."""
     into, out_of = (", ".join(sorted(b.name for b in buffers)) for buffers in (written, read))
-    match stmt:
-        case k.CopyAsync():
-            by = "cp_async: "
-        case k.CopyTensor() | k.StoreTensor():
-            by = "tma: "
-        case k.CopyBulk():
-            by = "bulk: "
-        case k.Shuffle():
-            by = f"shuffle, lane {stmt.lane}: "
-        case _:
-            by = ""
+    by = f"{stmt.BY}: " if isinstance(stmt, k.Operation) and stmt.BY else ""
+    by = f"shuffle, lane {stmt.lane}: " if isinstance(stmt, k.Shuffle) else by
     return f"{by}{into} ← {out_of}" if into and out_of else f"{by}{into} ← a value" if into else f"{by}reads {out_of}"
 
 

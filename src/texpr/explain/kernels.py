@@ -15,6 +15,7 @@ from texpr.explain.layout import layout
 from texpr.explain.planned import planned
 from texpr.explain.sigma import sigma
 from texpr.ir import kernel as k
+from texpr.ir.operation import Awaits, Group, Moved, Waits
 from texpr.ir.shared import shared_bytes
 from texpr.ir.together import why_apart
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
@@ -123,18 +124,23 @@ def barriers(kernel: k.Kernel) -> Iterator[Data]:
     "phase": for what a barrier in shared memory counts; "stores": for tiles to be stored, or ("reads") to have been read.
     """
     for stmt in k.walk(kernel.body):
-        match stmt:
-            case k.Barrier():
-                yield {"kind": stmt.level.value, "pending": None, "covers": list(map(_covered, stmt.covers))}
-            case k.WaitAsync():
-                yield {"kind": "copies", "pending": stmt.pending, "covers": list(map(_covered, stmt.covers))}
-            case k.BarrierWait():
-                yield {"kind": "phase", "pending": None, "covers": list(map(_covered, stmt.covers))}
-            case k.WaitBulk():
-                kind = "reads" if stmt.read else "stores"
-                yield {"kind": kind, "pending": stmt.pending, "covers": list(map(_covered, stmt.covers))}
-            case _:
-                pass
+        covers = stmt.waits_for if isinstance(stmt, k.Operation) else None
+        if covers is None or not isinstance(stmt, k.Operation):
+            continue
+        kind, pending = _waited(stmt)
+        yield {"kind": kind, "pending": pending, "covers": list(map(_covered, covers))}
+
+
+def _waited(stmt: k.Operation) -> tuple[str, int | None]:
+    match stmt.completion({}):
+        case Awaits(group=Group.ASYNC, pending=pending):
+            return "copies", pending
+        case Awaits(pending=pending, read=read):
+            return "reads" if read else "stores", pending
+        case Waits():
+            return "phase", None
+        case _:
+            return stmt.level.value if isinstance(stmt, k.Barrier) else "threads", None
 
 
 def _sharing(arena: Arena) -> Data:
@@ -166,35 +172,24 @@ def _covered(covered: k.Covered) -> Data:
 
 def copies(kernel: k.Kernel) -> Iterator[Data]:
     """Asynchronous copies. `when`: if that is asked; `otherwise` what is done then. Those of tiles name map and combination."""
-    maps = {map.name: map for map in kernel.maps}
+    maps = kernel.map_of
     asked, fillings = _asked(kernel)
-    for stmt in k.walk(kernel.body):
-        match stmt:
-            case k.CopyAsync(target, source, count, when):
-                condition = None if when is None else condition_text(when)
-                otherwise = None if when is None else "zeros"
-                yield _copy("cp.async", source.buffer, target.buffer, count * source.dtype.bytes, condition, otherwise, stmt)
-            case k.CopyBulk(target, source, count):
-                ends = _copy("bulk", source.buffer, target.buffer, count * source.dtype.bytes, None, None, stmt)
-                exactly = None if stmt.exactly is None else str(stmt.exactly * source.dtype.bytes)
-                yield {**ends, "reduce": stmt.reduce, "exactly": exactly}
-            case k.CopyTensor(target, name) if stmt not in fillings:
-                map = maps[name]
-                ends = _copy(
-                    "tma", map.buffer, target.buffer, map.bytes * max(1, len(stmt.rows)), *asked.get(stmt, (None, None)), stmt
-                )
-                yield {**ends, "map": _map(map), "reduce": None, "blocks": _blocks(stmt)}
-            case k.StoreTensor(name, _, source, reduce):
-                map = maps[name]
-                ends = _copy(
-                    "tma", source.buffer, map.buffer, map.bytes * max(1, len(stmt.rows)), *asked.get(stmt, (None, None)), stmt
-                )
-                yield {**ends, "map": _map(map), "reduce": reduce, "blocks": None}
-            case _:
-                pass
+    for stmt, moved in k.moves(kernel):
+        if stmt in fillings:
+            continue
+        when, otherwise = asked.get(stmt, (None, None)) if moved.map else (None, None)
+        if moved.when is not None:
+            when, otherwise = condition_text(moved.when), "zeros"
+        found = {"engine": moved.by, "from": moved.source.name, "to": moved.target.name, "bytes": moved.bytes}
+        found |= {"when": when, "otherwise": otherwise, "line": stmt.span.line}
+        if moved.map is not None:
+            found |= {"map": _map(maps[moved.map]), "reduce": moved.reduce, "blocks": _blocks(moved)}
+        elif moved.by == "bulk":
+            found |= {"reduce": moved.reduce, "exactly": None if moved.exactly is None else str(moved.exactly)}
+        yield found
 
 
-def _blocks(copy: k.CopyTensor) -> Data | None:
+def _blocks(copy: Moved) -> Data | None:
     """The blocks of a cluster that a copy is for, by their ranks: those of the bits of `mask` after `first`; None for one."""
     if not copy.peers:
         return None
@@ -206,21 +201,13 @@ def _asked(kernel: k.Kernel) -> tuple[dict[k.Stmt, tuple[str, str]], frozenset[k
     threads = {axis.sym for axis in kernel.axes if axis.level is k.Level.BLOCK}
     found: dict[k.Stmt, tuple[str, str]] = {}
     fillings: set[k.Stmt] = set()
+    boxes = {stmt for stmt, moved in k.moves(kernel) if moved.map}
     for stmt in k.walk(kernel.body):
         if isinstance(stmt, k.If) and threads.isdisjoint(k.value_symbols(stmt.condition)):
-            tiles, others = (
-                [s for s in side if isinstance(s, k.CopyTensor | k.StoreTensor)] for side in (stmt.then, stmt.orelse)
-            )
+            tiles, others = ([s for s in side if s in boxes] for side in (stmt.then, stmt.orelse))
             fillings |= set(others)
             found |= dict.fromkeys(tiles, (condition_text(stmt.condition), "zeros" if others else "nothing"))
     return found, frozenset(fillings)
-
-
-def _copy(
-    engine: str, source: Buffer, target: Buffer, size: int, when: str | None, otherwise: str | None, stmt: k.Stmt
-) -> Data:
-    ends = {"engine": engine, "from": source.name, "to": target.name}
-    return {**ends, "bytes": size, "when": when, "otherwise": otherwise, "line": stmt.span.line}
 
 
 def _map(map: k.TensorMap) -> Data:
@@ -243,13 +230,9 @@ def _map(map: k.TensorMap) -> Data:
 def vectors(kernel: k.Kernel) -> Iterator[Data]:
     """Accesses of several elements at once."""
     for stmt in k.walk(kernel.body):
-        match stmt:
-            case k.LoadVector(targets, source):
-                yield {"kind": "load", "buffer": source.buffer.name, "width": len(targets), "line": stmt.span.line}
-            case k.StoreVector(target, values):
-                yield {"kind": "store", "buffer": target.buffer.name, "width": len(values), "line": stmt.span.line}
-            case _:
-                pass
+        for first, kind, count in stmt.costs if isinstance(stmt, k.Operation) and not stmt.BY else ():
+            if count > 1:
+                yield {"kind": kind, "buffer": first.buffer.name, "width": count, "line": stmt.span.line}
 
 
 def _removed(kernel: k.Kernel, made: Materialised | None) -> Iterator[str]:

@@ -19,7 +19,7 @@ from texpr.affine.expr import Expr, Sym
 from texpr.ir.covered import Covered
 from texpr.ir.form import consecutive
 from texpr.ir.maps import TensorMap
-from texpr.ir.operation import Operation
+from texpr.ir.operation import Moved, Operation
 from texpr.ir.ops.copies import CommitAsync, CopyAsync, WaitAsync
 from texpr.ir.ops.fences import Fence
 from texpr.ir.ops.lanes import Exchange, Shuffle
@@ -42,7 +42,7 @@ __all__ = [
     "CommitAsync", "CommitBulk", "CopyAsync", "CopyBulk", "CopyTensor", "Covered", "Declare", "Exchange", "Fence", "For",
     "HostIf", "HostLoop", "HostStep", "If", "Kernel", "Launch", "Level", "LoadVector", "Operation", "Plan", "PrefetchMap",
     "Shuffle", "Space", "Stmt", "Store", "StoreTensor", "StoreVector", "TensorMap", "Together", "WaitAsync",
-    "WaitBulk", "blocks", "consecutive", "exprs", "kernels", "memory", "symbols", "value_symbols", "values", "walk",
+    "WaitBulk", "blocks", "consecutive", "exprs", "kernels", "memory", "moves", "symbols", "value_symbols", "values", "walk",
 ]  # fmt: skip
 
 
@@ -161,6 +161,11 @@ class Kernel(Record, eq=False):
         """
         along = {axis.dim: axis.extent.constant for axis in self.axes if axis.level is Level.CLUSTER}
         return along.get("x", 1), along.get("y", 1), along.get("z", 1)
+
+    @property
+    def map_of(self) -> dict[str, TensorMap]:
+        """Its maps by their names."""
+        return {map.name: map for map in self.maps}
 
     @property
     def rank(self) -> Sym | None:
@@ -305,6 +310,15 @@ def value_symbols(value: Value) -> frozenset[Sym]:
             return inner.union(*(value_symbols(meaning) - defined for _, meaning in value.data))
         case _:
             return frozenset[Sym]().union(*(value_symbols(v) for v in operands(value)))
+
+
+def moves(kernel: Kernel) -> Iterator[tuple[Operation, Moved]]:
+    """Every copy of a kernel that goes on by itself, in textual order."""
+    maps = kernel.map_of
+    for stmt in walk(kernel.body):
+        moved = stmt.moved(maps) if isinstance(stmt, Operation) else None
+        if isinstance(stmt, Operation) and moved is not None:
+            yield stmt, moved
 
 
 def memory(body: tuple[Stmt, ...]) -> tuple[tuple[Load, ...], tuple[Load, ...]]:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from texpr.affine.expr import Expr, Sym
+from texpr.affine.expr import ZERO, Expr, Sym
+from texpr.ir.covered import Covered
 from texpr.ir.form import Access, Operand, Part
 from texpr.ir.types import DType
 from texpr.ir.value import Buffer, Load, Value
@@ -120,12 +121,25 @@ class Bound(Record):
 
 
 class Moved(Record):
-    """A copy: by what, from where to where, and how many bytes at most."""
+    """A copy that goes on by itself: by what, from where to where, and how many bytes at most.
+
+    `exactly`: how many bytes, where the kernel computes that. `when`: where this is false, zeros are written. `reduce`: by
+    which each element is combined with what is there. Of a box of a tensor: `map`, `corner`, unless rows are named by data, and
+    `tile`, where it lies in the kernel's own memory; `peers`: to which blocks of a cluster it goes, counted from `first`.
+    """
 
     by: str
     source: Buffer
     target: Buffer
     bytes: int
+    exactly: Expr | None = None
+    when: Value | None = None
+    reduce: str | None = None
+    map: str | None = None
+    corner: tuple[Expr, ...] | None = None
+    tile: Load | None = None
+    peers: tuple[int, ...] = ()
+    first: Expr = ZERO
 
 
 class Operation(Record, eq=False, kw_only=True):
@@ -139,6 +153,9 @@ class Operation(Record, eq=False, kw_only=True):
 
     AGENT: ClassVar[Agent] = Agent.THREAD
     """Whose work it is."""
+
+    BY: ClassVar[str] = ""
+    """What moves elements by itself, for those who tell of it; empty where that is the thread."""
 
     IN_LANES: ClassVar[bool] = False
     """Whether a loop over vector lanes may have it."""
@@ -198,6 +215,17 @@ class Operation(Record, eq=False, kw_only=True):
 
     def completion(self, maps: Mapping[str, TensorMap]) -> Completion | None:
         """What it has to do with work that goes on by itself. `maps`: those of the kernel."""
+        return None
+
+    @property
+    def costs(self) -> tuple[tuple[Load, str, int], ...]:
+        """The first elements that each lane touches itself, besides what its values read: how, and how many side by side."""
+        own = self.operands if self.AGENT is Agent.THREAD else ()
+        return tuple([(each.first, each.access.value, each.count or 1) for each in own if each.access is not Access.BARRIER])
+
+    @property
+    def waits_for(self) -> tuple[Covered, ...] | None:
+        """The dependences for which it waits; None where it is no wait."""
         return None
 
     def over(self, value: Callable[[Value], Value], index: Callable[[Expr], Expr]) -> Operation:

@@ -153,8 +153,9 @@ class _Lowering(Mutable):
 
 def _stored(lowered: Lowered) -> frozenset[str]:
     """Buffers that are written through a map."""
-    named = {stmt.map for stmt in k.walk(lowered.body) if isinstance(stmt, k.StoreTensor)}
-    return frozenset(map.buffer.name for map in lowered.maps if map.name in named)
+    maps = {map.name: map for map in lowered.maps}
+    every = (stmt.moved(maps) for stmt in k.walk(lowered.body) if isinstance(stmt, k.Operation))
+    return frozenset(moved.target.name for moved in every if moved and moved.tile and moved.tile.buffer is moved.source)
 
 
 def _layout_symbols(buffer: Buffer) -> frozenset[Sym]:

@@ -116,32 +116,10 @@ def _entering(loop: k.For, lanes: list[Point]) -> Iterator[Point]:
 
 def touched(stmt: k.Stmt) -> Iterator[tuple[Load, str, int]]:
     """The first elements of what `stmt` touches, how, and how many each lane touches at once."""
-    match stmt:
-        case k.Store():
-            yield from _loads(stmt.value)
-            yield stmt.target, "store", 1
-        case k.Atomic():
-            yield from _loads(stmt.value)
-            yield stmt.target, "atomic", 1
-        case k.LoadVector():
-            yield stmt.source, "load", len(stmt.targets)
-        case k.StoreVector():
-            for value in stmt.values:
-                yield from _loads(value)
-            yield stmt.target, "store", len(stmt.values)
-        case k.CopyAsync():
-            if stmt.when is not None:
-                yield from _loads(stmt.when)
-            yield stmt.source, "load", stmt.count
-            yield stmt.target, "store", stmt.count
-        case k.CopyTensor() | k.StoreTensor() | k.CopyBulk():
-            for row in () if isinstance(stmt, k.CopyBulk) else stmt.rows:  # the rest is the engine's, in whole lines
-                yield from _loads(row)
-        case k.BarrierInit() | k.BarrierExpect() | k.BarrierArrive() | k.BarrierWait():
-            pass  # no element
-        case _:
-            for value in k.values(stmt):
-                yield from _loads(value)
+    for value in stmt.computed if isinstance(stmt, k.Operation) else k.values(stmt):
+        yield from _loads(value)
+    if isinstance(stmt, k.Operation):
+        yield from sorted(stmt.costs, key=lambda each: each[1] != "load")  # what it reads first
 
 
 def _loads(value: Value) -> Iterator[tuple[Load, str, int]]:

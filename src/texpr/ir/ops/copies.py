@@ -87,6 +87,7 @@ class CopyAsync(Operation, eq=False):
         copy_condition_is_bool,
         copy_is_waited_for,
     )
+    BY = "cp_async"
 
     target: Load
     source: Load
@@ -104,7 +105,8 @@ class CopyAsync(Operation, eq=False):
 
     def moved(self, maps: Mapping[str, TensorMap]) -> Moved:
         """Its elements."""
-        return Moved("cp.async", self.source.buffer, self.target.buffer, self.count * self.source.dtype.bytes)
+        size = self.count * self.source.dtype.bytes
+        return Moved("cp.async", self.source.buffer, self.target.buffer, size, when=self.when)
 
     def c(self, to: Printing) -> Iterator[str]:
         """`tx_copy_async<4>(tile, i, x, j);`, with the condition last where there is one."""
@@ -147,6 +149,11 @@ class WaitAsync(Operation, eq=False):
 
     pending: int
     covers: tuple[Covered, ...] = ()
+
+    @property
+    def waits_for(self) -> tuple[Covered, ...]:
+        """Why it is there."""
+        return self.covers
 
     def completion(self, maps: Mapping[str, TensorMap]) -> Awaits:
         """It waits for groups."""

@@ -58,6 +58,11 @@ class Barrier(Operation, eq=False):
     part: int = 0
 
     @property
+    def waits_for(self) -> tuple[Covered, ...]:
+        """Why it is there."""
+        return self.covers
+
+    @property
     def meets(self) -> int:
         """All of its level, or so many of it."""
         return {Level.CLUSTER: CLUSTER, Level.BLOCK: self.part or BLOCK}.get(self.level, self.lanes)

@@ -143,6 +143,11 @@ class BarrierWait(Operation, eq=False):
     covers: tuple[Covered, ...] = ()
 
     @property
+    def waits_for(self) -> tuple[Covered, ...]:
+        """Why it is there."""
+        return self.covers
+
+    @property
     def needs(self) -> tuple[str, ...]:
         """The engine that copies tiles, and what came with it."""
         return (TMA,)

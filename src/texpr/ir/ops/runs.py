@@ -106,6 +106,7 @@ class CopyBulk(Operation, eq=False):
         Maybe("barrier", None, "arrives", (barrier("barrier"),)),
     )
     RULES = (bulk_copy_is_of_one_run, run_is_combined_by_the_engine, run_is_waited_for)
+    BY = "bulk"
     AGENT = Agent.ENGINE
 
     target: Load
@@ -134,7 +135,9 @@ class CopyBulk(Operation, eq=False):
 
     def moved(self, maps: Mapping[str, TensorMap]) -> Moved:
         """Its elements."""
-        return Moved("bulk", self.source.buffer, self.target.buffer, self.count * self.source.dtype.bytes)
+        width = self.source.dtype.bytes
+        exactly = None if self.exactly is None else self.exactly * width
+        return Moved("bulk", self.source.buffer, self.target.buffer, self.count * width, exactly=exactly, reduce=self.reduce)
 
     def cuda(self, to: Printing) -> Iterator[str]:
         """A call."""
@@ -182,6 +185,11 @@ class WaitBulk(Operation, eq=False):
     pending: int
     read: bool = False
     covers: tuple[Covered, ...] = ()
+
+    @property
+    def waits_for(self) -> tuple[Covered, ...]:
+        """Why it is there."""
+        return self.covers
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -131,6 +131,7 @@ class CopyTensor(Operation, eq=False):
         Maybe("peers", (), "to", (Numbers("peers"), Word("from"), Indexed("first"))),
     )
     RULES = (map_is_there, tile_fits_its_map, peers_are_there, tile_is_waited_for)
+    BY = "tma"
     AGENT = Agent.ENGINE
 
     target: Load
@@ -158,7 +159,18 @@ class CopyTensor(Operation, eq=False):
 
     def moved(self, maps: Mapping[str, TensorMap]) -> Moved:
         """A box."""
-        return Moved("tma", maps[self.map].buffer, self.target.buffer, maps[self.map].bytes * max(1, len(self.rows)))
+        map = maps[self.map]
+        return Moved(
+            "tma",
+            map.buffer,
+            self.target.buffer,
+            map.bytes * max(1, len(self.rows)),
+            map=self.map,
+            corner=None if self.rows else self.at,
+            tile=self.target,
+            peers=self.peers,
+            first=self.first,
+        )
 
     def cuda(self, to: Printing) -> Iterator[str]:
         """A call."""
@@ -199,6 +211,7 @@ class StoreTensor(Operation, eq=False):
         reads("source"),
     )
     RULES = (map_is_there, tile_fits_its_map, tile_is_combined_by_the_engine, stored_tensor_may_be_written, tile_is_waited_for)
+    BY = "tma"
     AGENT = Agent.ENGINE
 
     map: str
@@ -223,7 +236,17 @@ class StoreTensor(Operation, eq=False):
 
     def moved(self, maps: Mapping[str, TensorMap]) -> Moved:
         """A box."""
-        return Moved("tma", self.source.buffer, maps[self.map].buffer, maps[self.map].bytes * max(1, len(self.rows)))
+        map = maps[self.map]
+        return Moved(
+            "tma",
+            self.source.buffer,
+            map.buffer,
+            map.bytes * max(1, len(self.rows)),
+            reduce=self.reduce,
+            map=self.map,
+            corner=None if self.rows else self.at,
+            tile=self.source,
+        )
 
     def cuda(self, to: Printing) -> Iterator[str]:
         """A call."""
