@@ -7,7 +7,10 @@ from importlib.resources import files
 CORE = "core.cpp"
 """The one source of the core; it includes the other texts of `core_texts` by plain name."""
 
-_INCLUDE = ("texpr_emulator.h", "texpr_emulator_abi.h", "texpr_emulator_tensor.h")
+OPERATIONS = "texpr_emulator_ops.h"
+"""The header that includes every file of `include/ops`: what operations of `texpr.ir.ops` are there, a family a file."""
+
+_INCLUDE = ("texpr_emulator.h", "texpr_emulator_abi.h", "texpr_emulator_places.h")
 _CORE = (
     *("fiber.hpp", "machine.hpp", "schedule.hpp", "report.hpp", "count.hpp", "barriers.hpp", "lanes.hpp", "memory.hpp"),
     *("tensor.hpp", "detect.hpp", "phases.hpp", "copies.hpp", "engine.hpp", "launch.hpp", "driver.hpp"),
@@ -17,7 +20,11 @@ _CORE = (
 def headers() -> dict[str, str]:
     """File name and text of the headers that take the place of CUDA; `texpr_device.h` includes the first."""
     folder = files("texpr.emulator") / "include"
-    return {name: (folder / name).read_text(encoding="utf-8") for name in _INCLUDE}
+    texts = {name: (folder / name).read_text(encoding="utf-8") for name in _INCLUDE}
+    own = [each for each in (folder / "ops").iterdir() if each.name.endswith(".h")]
+    operations = {f"texpr_emulator_{each.name}": each.read_text(encoding="utf-8") for each in own}
+    included = "".join(f'#include "{name}"\n' for name in sorted(operations))
+    return {**texts, **operations, OPERATIONS: included}
 
 
 def core_texts() -> dict[str, str]:

@@ -1,5 +1,5 @@
 /* Copies of boxes of a tensor by the tensor memory accelerator, and the barriers in shared memory that wait for them: PTX of
-   sm_90 and later. The emulator has functions of the same names in texpr_emulator_tensor.h.
+   sm_90 and later. The emulator has functions of the same names.
 
    A place in shared memory is an array and an index; coordinates are signed, the innermost first. */
 #ifndef TEXPR_TENSOR_H

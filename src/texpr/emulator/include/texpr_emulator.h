@@ -145,40 +145,12 @@ template <class T, long long COUNT> struct Local {
 #define TX_SHARED_ARENA(BYTES) static_assert((BYTES) > 0, "what arrays share")
 #define TX_BARRIERS_AT(NAME, COUNT, OFFSET) TX_SHARED_AT(std::uint64_t, NAME, COUNT, 16, OFFSET)
 
-/* ---- several elements at once: texpr_vector.h, for arrays that are watched ------------------------------------------------- */
+#include "texpr_emulator_places.h"
 
-template <int N, class T> TX_FN tx_vec<std::remove_const_t<T>, N> tx_load(tx_emu::Array<T> array, long long index) {
-    tx_vec<std::remove_const_t<T>, N> vector;
-    std::memcpy(vector.at, tx_emu::core->read_run(array.view, index, N), sizeof vector.at);
-    return vector;
-}
-template <class T, class... V> TX_FN void tx_store(tx_emu::Array<T> array, long long index, V... values) {
-    T const given[] = {static_cast<T>(values)...};
-    std::memcpy(tx_emu::core->write_run(array.view, index, sizeof...(V)), given, sizeof given);
-}
-template <int N, class T, class S>
-TX_FN void tx_copy_async(tx_emu::Array<T> to, long long at, tx_emu::Array<S> from, long long start, bool when = true) {
-    static_assert(std::is_same_v<T, std::remove_const_t<S>>, "elements of one type");
-    static_assert(N * sizeof(T) == 4 || N * sizeof(T) == 8 || N * sizeof(T) == 16, "4, 8 or 16 bytes");
-    tx_emu::core->copy({to.view, at, from.view, start, N, when, !std::is_const_v<S>});
-}
-TX_FN void tx_commit_async() {
-    if (TX_EMU_CHECKED) tx_emu::core->commit();
-}
-template <int PENDING> TX_FN void tx_wait_async() {
-    if (TX_EMU_CHECKED) tx_emu::core->wait(PENDING);
-}
+#include "texpr_emulator_ops.h"
 
-#include "texpr_emulator_tensor.h"
+/* ---- what emitted code does not use, and others' code may ------------------------------------------------------------- */
 
-/* ---- barriers and lanes ------------------------------------------------------------------------------------------------ */
-
-inline void __syncthreads(int line = __builtin_LINE()) { tx_emu::core->barrier(0, 0, line); }
-inline void tx_bar_sync(int id, int threads, int line = __builtin_LINE()) { tx_emu::core->barrier(id, threads, line); }
-template <int ID> void tx_bar_sync(int threads, int line = __builtin_LINE()) { tx_emu::core->barrier(ID, threads, line); }
-inline void tx_cluster_sync(int line = __builtin_LINE()) { tx_emu::core->cluster_barrier(line); }
-template <class T> void tx_grid_sync(T, int line = __builtin_LINE()) { tx_emu::core->cluster_barrier(line); } /* see launch_together */
-inline void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE()) { tx_emu::core->warp_barrier(mask, line); }
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 
@@ -195,31 +167,6 @@ template <class T> T *tx_cluster_shared(T *mine, unsigned rank) {
 }
 #endif
 
-namespace tx_emu TX_EMU_HIDDEN {
-
-template <class T> value_of<T> shuffle(unsigned mask, Shuffle how, const T &given, int lane, int width, int line) {
-    value_of<T> value = given;
-    static_assert(sizeof value <= 8, "a shuffle moves at most 8 bytes");
-    std::uint64_t word = 0;
-    std::memcpy(&word, &value, sizeof value);
-    word = core->shuffle(mask, how, word, lane, width, line);
-    std::memcpy(&value, &word, sizeof value);
-    return value;
-}
-
-} // namespace tx_emu
-
-#define TX_EMU_SHUFFLE(NAME, HOW) \
-    template <class T> \
-    tx_emu::value_of<T> NAME(unsigned mask, T value, int lane, int width = 32, int line = __builtin_LINE()) { \
-        return tx_emu::shuffle(mask, tx_emu::Shuffle::HOW, value, lane, width, line); \
-    }
-TX_EMU_SHUFFLE(__shfl_sync, index)
-TX_EMU_SHUFFLE(__shfl_up_sync, up)
-TX_EMU_SHUFFLE(__shfl_down_sync, down)
-TX_EMU_SHUFFLE(__shfl_xor_sync, exclusive_or)
-#undef TX_EMU_SHUFFLE
-
 inline int __any_sync(unsigned mask, bool value, int line = __builtin_LINE()) {
     return (int)tx_emu::core->vote(mask, tx_emu::Vote::any, value, line);
 }
@@ -228,59 +175,6 @@ inline int __all_sync(unsigned mask, bool value, int line = __builtin_LINE()) {
 }
 inline unsigned __ballot_sync(unsigned mask, bool value, int line = __builtin_LINE()) {
     return tx_emu::core->vote(mask, tx_emu::Vote::ballot, value, line);
-}
-
-/* ---- atomics ----------------------------------------------------------------------------------------------------------- */
-
-namespace tx_emu TX_EMU_HIDDEN {
-
-template <class T> T *place(Pointer<T> at) { return static_cast<T *>(core->atomic(at.view, at.index)); }
-template <class T> T *place(T *at) { return TX_EMU_CHECKED ? static_cast<T *>(core->atomic_at(at, sizeof(T))) : at; }
-
-/* Sums that wrap, for integers. */
-template <class T> T sum(T a, T b) {
-    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
-        return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-    else return static_cast<T>(a + b);
-}
-template <class T> T difference(T a, T b) {
-    return static_cast<T>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
-}
-/* A nan stays: not (b < a) alone. */
-template <class T> T least(T a, T b) { return (a != a) || a < b ? a : b; }
-template <class T> T greatest(T a, T b) { return (a != a) || a > b ? a : b; }
-
-} // namespace tx_emu
-
-#define TX_EMU_ATOMIC(NAME, RESULT) \
-    template <class T> T tx_emu_##NAME(T *at, T b) { \
-        T const a = *at; \
-        *at = static_cast<T>(RESULT); \
-        return a; \
-    } \
-    template <class T> T NAME(tx_emu::Pointer<T> at, tx_emu::exactly<T> b) { return tx_emu_##NAME(tx_emu::place(at), b); } \
-    template <class T> T NAME(T *at, tx_emu::exactly<T> b) { return tx_emu_##NAME(tx_emu::place(at), b); }
-TX_EMU_ATOMIC(atomicAdd, tx_emu::sum(a, b))
-TX_EMU_ATOMIC(atomicSub, tx_emu::difference(a, b))
-TX_EMU_ATOMIC(atomicMin, tx_emu::least(a, b))
-TX_EMU_ATOMIC(atomicMax, tx_emu::greatest(a, b))
-TX_EMU_ATOMIC(atomicAnd, a & b)
-TX_EMU_ATOMIC(atomicOr, a | b)
-TX_EMU_ATOMIC(atomicXor, a ^ b)
-TX_EMU_ATOMIC(atomicExch, b)
-#undef TX_EMU_ATOMIC
-
-template <class P, class T> T tx_emu_compare_and_swap(P at, T expected, T wanted) {
-    T *const here = tx_emu::place(at);
-    T const before = *here;
-    if (std::memcmp(&before, &expected, sizeof(T)) == 0) *here = wanted;
-    return before;
-}
-template <class T> T atomicCAS(tx_emu::Pointer<T> at, tx_emu::exactly<T> expected, tx_emu::exactly<T> wanted) {
-    return tx_emu_compare_and_swap<tx_emu::Pointer<T>, T>(at, expected, wanted);
-}
-template <class T> T atomicCAS(T *at, tx_emu::exactly<T> expected, tx_emu::exactly<T> wanted) {
-    return tx_emu_compare_and_swap<T *, T>(at, expected, wanted);
 }
 
 /* ---- arithmetic CUDA names ---------------------------------------------------------------------------------------------- */
