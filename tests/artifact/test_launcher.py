@@ -16,6 +16,7 @@ from texpr.backends.cuda.launcher import Image
 from texpr.ir.kernel import Axis, Launch, Level, Plan
 from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.program import Monotone
+from texpr.support.limits import LARGEST_INT
 from texpr.support.record import replace
 
 from .conftest import Launcher, Log, Make
@@ -138,6 +139,40 @@ def test_a_grid_larger_than_the_device_takes_is_cut_into_slabs(make_launcher: Ma
     found = log.launches()
     assert [(one["grid"], one["arguments"].split(",")[-1]) for one in found] == [("3,1,1", "0"), ("3,1,1", "3"), ("2,1,1", "6")]
     assert launcher.unload() == 0
+
+
+SLABS = """plan shift
+    param x: i8[m * n + 1]
+    result y: i8[m * n]
+    size n, m
+{
+    launch shift_y
+}
+
+kernel shift_y
+    buffer x: i8[m * n + 1]
+    buffer y: i8[m * n] role result
+    size i_base
+    writes y
+    axis grid.y i < m * n base i_base
+{
+    y[i] = x[i + 1]
+}
+"""
+
+
+@pytest.mark.planted
+def test_no_slab_has_a_block_that_index_arithmetic_does_not_reach(make_launcher: Make, log: Log) -> None:
+    """The last block is 2³¹ − 2, so that the index behind it is still an `int`."""
+    launcher = make_launcher([parse_plan(SLABS)])
+    log.setenv("GRID", "65535,1073741824,65535")
+    assert launcher.load() == 0
+    x, y = arrays(2**31 + 1, 2**31)
+    log.lines()
+    assert launcher(x, y, 2**16, 2**15) == BAD_SIZE
+    assert log.lines() == []
+    assert launcher(x, y, 2, LARGEST_INT // 2) == 0
+    assert [one["grid"] for one in log.launches()] == ["1,1073741824,1", "1,1073741822,1"] and launcher.unload() == 0
 
 
 def clustered() -> Plan:

@@ -94,7 +94,9 @@ def kernel_knowledge(kernel: Kernel, plan: Plan) -> Knowledge:
         ranges[sym] = max(lo or 0, 1), hi
     shared_out = [_iterations(axis.extent) for axis in kernel.axes if axis.level is Level.GRID]
     grids = [(whole, (LAST_BLOCK + 2) * each - 1) for whole, each in shared_out if _is_long(whole, ranges)]
-    tops = {size: (expr(LARGEST_SIZE), 1) for size in kernel.sizes} | {size: (expr(size), 1) for size in plan.sizes}
+    bases = {axis.base for axis in kernel.axes}
+    counted = {size: (0, LAST_BLOCK) if size in bases else _COUNTED for size in kernel.sizes}
+    tops = {size: (expr(most), 1) for size, (_, most) in counted.items()} | {size: (expr(size), 1) for size in plan.sizes}
     here = Knowledge(
         ranges,
         size_facts(plan.requires),
@@ -103,7 +105,7 @@ def kernel_knowledge(kernel: Kernel, plan: Plan) -> Knowledge:
         promises={b.name: ends for b, ends in promised(plan).items()},
     )
     for size in kernel.sizes:
-        here = here.integer(size, ranges.get(size, _COUNTED))
+        here = here.integer(size, ranges.get(size, counted[size]))
     return here
 
 

@@ -27,7 +27,7 @@ from texpr.ir.maps import TensorMap
 from texpr.ir.together import dynamic_bytes, grid, joint, joint_bytes, together
 from texpr.ir.types import TF32
 from texpr.ir.value import Buffer
-from texpr.support.limits import LARGEST_SIZE, Width
+from texpr.support.limits import LARGEST_SIZE, LAST_BLOCK, Width
 from texpr.support.record import Record
 
 
@@ -200,7 +200,7 @@ class _Variant(Record):
         yield f"{{ /* {comment(kernel.name)} */"
         for axis in kernel.axes:
             if axis.base is not None:
-                scope, variable = scope.integer(axis.base, (0, LARGEST_SIZE))
+                scope, variable = scope.integer(axis.base, (0, LAST_BLOCK))
                 bases[axis.base] = str(variable.text)
                 yield f"{INDENT}int {variable.text} = 0;"
         for map in kernel.maps:

@@ -392,7 +392,7 @@ static inline texpr_status tx_launch(struct tx_loaded const *loaded, texpr_strea
     if (tx_is_empty(launch)) return TEXPR_OK;
     for (int axis = 0; axis < 3; axis++) {
         int64_t most = loaded->grid[axis], blocks = launch->grid[axis];
-        if (blocks > most && (launch->base[axis] == NULL || blocks - 1 > INT32_MAX)) return TEXPR_BAD_SIZE;
+        if (blocks > most && (launch->base[axis] == NULL || blocks > INT32_MAX)) return TEXPR_BAD_SIZE;
         slab[axis] = blocks < most ? blocks : most - most % launch->cluster[axis];
     }
     if (tx_is_clustered(launch) && tx_driver.LaunchKernelEx == NULL) return TEXPR_NO_CLUSTERS;
