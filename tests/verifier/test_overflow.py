@@ -7,6 +7,7 @@ from collections.abc import Callable
 from itertools import product
 
 import pytest
+from tests.schedule.laid import laid
 
 from texpr.affine import typed as trees
 from texpr.affine.expr import Atom, Expr, Sym, expr, maximum, minimum, xor
@@ -14,6 +15,7 @@ from texpr.affine.typed import Typed
 from texpr.backends.cpu import print_cpu
 from texpr.driver import lower, parse
 from texpr.ir import arithmetic
+from texpr.ir.arithmetic import Turn
 from texpr.ir.kernel import Plan
 from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_text import plan_text
@@ -22,7 +24,8 @@ from texpr.ir.proof import Obligation, Verdict
 from texpr.support.limits import LARGEST_SIZE, MOST_INDEX, Width
 from texpr.support.record import replace
 from texpr.verifier import spans
-from texpr.verifier.overflow import overflows
+from texpr.verifier.overflow import _enter, overflows  # pyright: ignore[reportPrivateUsage]
+from texpr.verifier.spans import Spans
 
 READ = "fn f(x: i8[n]): i8[n] {{ new y: i8[n]\n par n |i| {{ y[i] = x[{}] }}\n return y }}"
 BELOW = {
@@ -133,6 +136,48 @@ def test_a_factor_that_is_never_negative_is_no_larger_for_what_is_subtracted(tar
     plan = plan_of(text, target)
     assert open_of(plan) == []
     assert not plan.bounds or open_of(replace(plan, bounds=()))
+
+
+ALONE = """
+fn f(x: i32[n, m]): i32[n] {
+    new y: i32[n]
+    par n |j| { y[j] = 0
+        par m |i| reduce(y) { y[j] += x[j, i] } }
+    return y
+}"""
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize(
+    ("before", "test"),
+    [
+        ("", "(i32(4294967296 * thread) == 0:i32)"),
+        ("", "(i32(4294967296 * thread) < 1:i32)"),
+        ("", "(i8(256 * thread) == 0:i8)"),
+        ("", "(0:u8 == u8(256 * thread))"),
+        ("", "(u32(thread) == u32(0)) and (u32(-thread) <= 0:u32)"),
+        ("let low: i8 = i8(256 * thread)", "(low == 0:i8)"),
+    ],
+)
+def test_a_test_of_an_index_that_its_type_does_not_hold(before: str, test: str) -> None:
+    """Where it is read as the number that it is, and is another one when it is asked: here all threads store."""
+    made = laid(ALONE, "bind(j, grid.x) stage(x, at=i, in=shared, via=cp_async) -> held")
+    text, store = plan_text(made.plan), "        if (i32(thread) == 0:i32) {"
+    assert text.count(store) == 1 and not open_of(made.plan)
+    test = f"({test})" if " and " in test else test
+    assert open_of(parse_plan(text.replace(store, f"        {before}\n        if {test} {{")))
+    kept = test.replace("4294967296 * ", "").replace("256 * ", "").replace("-thread", "thread")
+    kept = text.replace(store, f"        {before.replace('256 * ', '')}\n        if {kept} {{")
+    assert not open_of(parse_plan(kept))
+
+
+def test_what_a_product_of_indices_that_data_say_is_more_than_0_for() -> None:
+    """It turns for two that are negative, too, so that none is at least 1; what is not negative is."""
+    a, b, i = Sym("a"), Sym("b"), Sym("i")
+    for low in (-5, 0):
+        known = Spans({a: (low, 5), b: (-5, 5)})
+        _enter(Turn(i, expr(0), expr(a) * b), known, [], [])
+        assert known.ends_of(expr(a)) == (low if low < 0 else 1, 5) and known.ends_of(expr(b)) == (-5, 5)
 
 
 @pytest.mark.parametrize("target", ["cpu", "sm_90a"])

@@ -31,7 +31,7 @@ from texpr.ir.program import Compare, InRange
 from texpr.ir.streams import streams
 from texpr.ir.together import grid, joint, together
 from texpr.ir.types import DType
-from texpr.ir.value import Buffer, Index, Load, Value, operands
+from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value, operands
 from texpr.isa.levels import Level
 from texpr.support.limits import LARGEST_INT, LARGEST_SIZE, Width
 from texpr.support.record import Record, replace
@@ -74,11 +74,11 @@ Around: TypeAlias = Turn | Test | Datum | Named
 class Computed(Record):
     """One integer that is computed.
 
-    `what` it is, for people; `around`: what encloses it, outermost first; `here`: what printers know there. `most`: the
-    greatest value that is of use, for one that is passed on as an `int`, or says how often a loop turns; None where its width
-    alone bounds it. `turns`: whether it says how often a loop of the host turns, so that one below 0 is as good as 0. `load`:
-    the element whose place it is, in bounds wherever that is computed; None for what is no such place. `checked`: what the
-    plan asks of sizes has been looked at before, not their bounds alone.
+    `what` it is, for people; `around`: what encloses it, outermost first; `here`: what printers know there. `least` and `most`
+    are the ends of what is of use, for one that is passed on as an `int`, says how often a loop turns, or is a value of some
+    type; None where its width alone bounds it, or an `int` does. `turns`: whether it says how often a loop of the host turns,
+    so that one below 0 is as good as 0. `load`: the element whose place it is, in bounds wherever that is computed; None for
+    what is no such place. `checked`: what the plan asks of sizes has been looked at before, not their bounds alone.
     """
 
     tree: Typed
@@ -91,6 +91,7 @@ class Computed(Record):
     load: Load | None = None
     checked: bool = True
     turns: bool = False
+    least: int | None = None
 
 
 def computed(plan: k.Plan) -> Iterator[Computed]:
@@ -202,6 +203,8 @@ class _Kernel:
     def __init__(self, plan: k.Plan, kernel: k.Kernel):
         self.plan, self.kernel = plan, kernel
         self.assigned = frozenset(s.sym for s in k.walk(kernel.body) if isinstance(s, k.Assign))
+        named = (s for s in k.walk(kernel.body) if isinstance(s, k.Declare) and isinstance(s.value, Index))
+        self.indices = frozenset(s.sym for s in named if self._is_number(s.dtype, s.sym))
 
     def all(self) -> Iterator[Computed]:
         here, around = kernel_knowledge(self.kernel, self.plan), tuple[Around, ...]()
@@ -229,7 +232,7 @@ class _Kernel:
                     yield from self.block(stmt.then, inner, (*around, Test(stmt.condition)))
                     yield from self.block(stmt.orelse, here, around)
                 case k.Declare(value=Index() as value) if self._is_number(stmt.dtype, stmt.sym):
-                    yield from self.value(value, stmt.span, here, around)
+                    yield self._said(typed(value.expr, here), "an index", stmt.span, here, around)  # as wide as it needs
                     here = here.integer(stmt.sym, here.bounds(value.expr), top=value.expr)
                     around = (*around, Named(stmt.sym, value.expr))
                 case _:
@@ -266,8 +269,12 @@ class _Kernel:
     def value(self, value: Value, span: Span, here: Knowledge, around: tuple[Around, ...]) -> Iterator[Computed]:
         """Every integer in a value."""
         match value:
-            case Index(number):
-                yield self._said(typed(number, here), "an index", span, here, around)
+            case Op("lt" | "le" | "gt" | "ge" | "eq" | "ne", (Index(left), Index(right))):  # as the integers that they are
+                yield from (self._said(typed(number, here), "an index", span, here, around) for number in (left, right))
+            case Index(number, dtype):
+                yield self._typed(number, dtype, span, here, around)
+            case Ref(sym, dtype) if sym in self.indices:
+                yield self._typed(expr(sym), dtype, span, here, around)
             case Load():
                 yield from self.element(value, span, here, around)
             case _:
@@ -294,6 +301,11 @@ class _Kernel:
     def _is_number(self, dtype: DType, sym: Sym) -> bool:
         """Whether a variable may stand in index expressions: an integer that is set once."""
         return dtype.is_integer and sym not in self.assigned
+
+    def _typed(self, number: Expr, dtype: DType, span: Span, here: Knowledge, around: tuple[Around, ...]) -> Computed:
+        """An index expression as a value of a type, which it must be in, for it is read as the number that it is."""
+        least, most = dtype.limits if dtype.is_integer else (None, None)  # floats take any integer, rounded
+        return replace(self._said(typed(number, here), "an index", span, here, around, most=most), least=least)
 
     def _variable(
         self, sym: Sym, last: Expr, past: tuple[int | None, int | None], span: Span, here: Knowledge, around: tuple[Around, ...]

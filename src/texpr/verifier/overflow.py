@@ -61,7 +61,7 @@ def _obligation(kernel: str, group: list[Computed], places: _Places) -> Obligati
         for node in each.tree.nodes():
             count += 1
             try:
-                ways.add(here.shown(node, each.most if node is each.tree else None, each.turns))
+                ways.add(here.shown(node, *_limits(each, node)))
             except _Open as why:
                 return Obligation(kernel, "no overflow", about, why.verdict, str(why), each.span)
     how = f"{count} integers, by {', '.join(sorted(ways))}"
@@ -85,7 +85,7 @@ class _Places:
 
     def __init__(self, plan: Plan):
         self.plan = plan
-        self.numbers = frozenset(_numbers(plan.steps))
+        self.numbers = dict(_numbers(plan.steps))
         self.ranges = promised(plan)
         self.found: dict[tuple[tuple[Around, ...], bool], _Known] = {}
 
@@ -102,8 +102,8 @@ class _Places:
     def _begin(self, checked: bool) -> _Known:
         """Where nothing is around."""
         plan, spans = self.plan, Spans()
-        for number in self.numbers:
-            spans.learn(number, (0, LARGEST_SIZE), (expr(LARGEST_SIZE), 1))
+        for number, most in self.numbers.items():
+            spans.learn(number, (0, most), (expr(most), 1))
         for size in plan.sizes:
             spans.learn(size, (0, LARGEST_SIZE), (expr(size), 1))
         bounds = tuple((bound.left, bound.right.constant) for bound in plan.bounds)
@@ -155,16 +155,9 @@ class _Here(Record, eq=False):
     known: _Known
     targets: tuple[tuple[Expr, Expr], ...]
 
-    def shown(self, node: Typed, most: int | None, turns: bool = False) -> str:
-        """By which of the ways a node fits its width, or that of an `int` that it is passed on as. Raises `_Open`.
-
-        `turns`: it is not, but says how often a loop turns, whose variable it is compared with.
-        """
+    def shown(self, node: Typed, lowest: int | float, highest: int) -> str:
+        """By which of the ways a node lies between two numbers. Raises `_Open`."""
         self._meaning(node)
-        highest = node.width.most if most is None else min(node.width.most, most)
-        lowest = -(1 << (Width.INT if most is not None and most <= LARGEST_INT and not turns else node.width).value)
-        if node.op == "product":  # of extents, all greater than 0
-            lowest = -inf
         if node.op in ("/", "%", "^"):
             self._operands(node)
         ends = self._ends(node)
@@ -186,7 +179,7 @@ class _Here(Record, eq=False):
             if lowest <= ends[0] and ends[1] <= highest:
                 return "bounds on sizes"
         if self._signs(node.value):
-            return self.shown(node, most, turns)
+            return self.shown(node, lowest, highest)
         told = f"{node.value} fits {highest.bit_length()} bits"
         under = [] if isinstance(lowest, float) else [Ge(lowest - 1 - node.value)]
         self._none(disj((Ge(node.value - highest - 1), *under)), told)
@@ -256,6 +249,16 @@ class _Here(Record, eq=False):
         if point is not None:
             values = ", ".join(f"{sym.name} = {value}" for sym, value in point.items() if not sym.name.startswith("⟪"))
             raise _Open(f"not {told} at {values}", Verdict.REFUSED)
+
+
+def _limits(each: Computed, node: Typed) -> tuple[int | float, int]:
+    """Between which numbers a node of a tree is to lie: those of its width; all of a tree, those of a value's type, or of an
+    `int` that it is passed on as. What says how often a loop turns is no `int`, but is compared with its variable."""
+    lowest, highest = -(1 << node.width.value), node.width.most
+    if node is each.tree and each.most is not None:
+        least = -(1 << Width.INT.value) if each.most <= LARGEST_INT and not each.turns else lowest
+        lowest, highest = max(lowest, least if each.least is None else each.least), min(highest, each.most)
+    return -inf if node.op == "product" else lowest, highest  # that is of extents, all greater than 0
 
 
 def _is_part(value: Expr, target: Expr) -> bool:
@@ -350,7 +353,8 @@ def _enter(each: Around, known: Spans, given: list[Formula], bounds: list[Polyno
                 bounds.append(_shared_out(hi))
             known.learn(sym, (low, high), known.top_of(hi - 1))
             given += [Ge(expr(sym) - lo), Ge(hi - 1 - sym)]
-            known.narrow([hi - 1 - lo, *((expr(factor) - 1) for factor in _factors(hi - lo))])
+            factors = (expr(factor) for factor in _factors(hi - lo))
+            known.narrow([hi - 1 - lo, *(factor - 1 for factor in factors if known.ends_of(factor)[0] >= 0)])
         case Test(condition):
             known.narrow(fact for part in conjuncts(condition) for fact in _less(part))
             found = test(condition)
@@ -411,7 +415,8 @@ def _shared_out(extent: Expr) -> Polynomial:
     return extent, LAST_BLOCK + 1
 
 
-def _numbers(steps: Iterable[HostStep]) -> Iterator[Sym]:
-    """What the host gives kernels beside sizes: how often a loop has turned, where a slab of a grid begins."""
+def _numbers(steps: Iterable[HostStep]) -> Iterator[tuple[Sym, int]]:
+    """What the host gives kernels beside sizes, with its greatest value: how often a loop has turned, where a slab begins."""
     for kernel in kernels(tuple(steps)):
-        yield from kernel.sizes
+        bases = {axis.base for axis in kernel.axes}
+        yield from ((size, LAST_BLOCK if size in bases else LARGEST_SIZE) for size in kernel.sizes)
