@@ -58,3 +58,16 @@ def test_a_sum_of_another_thread_is_not_proved(old: str, new: str) -> None:
         old = next(line for line in plan_text(made().plan).splitlines() if line.startswith(LEAF))
         new = f"{new} {{\n    {old}\n        }}"
     assert not is_proved(old, new)
+
+
+@pytest.mark.parametrize("taken", ["== 0", "== 1", "< 2"])
+def test_parts_that_all_threads_take_alike_are_not_proved(taken: str) -> None:
+    """The launch behind takes each part in all of its threads: what takes parts does no statement, and parts are taken once."""
+    text = plan_text(made().plan)
+    loop, last = text.index("    for i_part in"), text.rindex(STORE, 0, text.index("s[] = (s[] + s_own_all)"))
+    alike = "    for i_part in 0..((n + 4095) / 4096) {\n        s_own = (s_own + s_parts[i_part])\n    }\n"
+    end = text[last:].replace("s_own_all", "s_own").replace(STORE, STORE.replace("== 0", taken), 1)
+    kept = [line for line in text[:loop].splitlines() if "s_own_warps" not in line]
+    plan = parse_plan("\n".join((*kept, alike, end)))
+    counts = proved(made().function, plan).counts
+    assert counts["refused"] or counts["undecided"]

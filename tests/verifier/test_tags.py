@@ -272,3 +272,15 @@ def test_what_lanes_exchange_is_no_copy() -> None:
     assert [event.kind for event in asked_.reading.events] == ["plain", "exchange", "plain"]
     for said in (second, Moved(0, second.indices, 1, ())):
         assert not is_proved(prove(asked_, plan, replace(tags, events=(first, said, third))))
+
+
+def test_a_statement_of_which_not_every_index_is_said() -> None:
+    text = "fn f(x: i32[n, m]): i32[n, m] { new y: i32[n, m]\n par n |i| { par m |j| { y[i, j] = x[i, j] } }\n return y }"
+    compiled = driver.lower(driver.parse(text)["f"], "sm_90a")
+    asked = question(compiled.function, compiled.plan)
+    tags = search(asked)
+    (at,) = [at for at, tag in enumerate(tags.events) if isinstance(tag, Statement) and len(tag.indices) == 2]
+    for indices in ((), (expr(0),), (*tags.events[at].indices, expr(0))):
+        events = list(tags.events)
+        events[at] = replace(events[at], indices=indices)
+        assert not is_proved(prove(asked, compiled.plan, replace(tags, events=tuple(events))))

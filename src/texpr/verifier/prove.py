@@ -229,6 +229,8 @@ class _Prover(Mutable):
         indices = pairing.named(tag.indices)
         told = Told.of(event, "is a statement", ", ".join(f"{sym} = {value}" for sym, value in indices.items()) or "once")
         try:
+            if len(tag.indices) != len(action.spot.loops):
+                raise Unlike
             pairing.run()
         except Unlike:
             self.say(told, Verdict.UNDECIDED, f"not built as line {action.span.line}")

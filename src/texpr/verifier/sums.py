@@ -276,9 +276,9 @@ class Sums(Mutable):
         return tuple(f for f in dict.fromkeys(flat(taken[0][0].site.where)) if all(f in each for each in asked))
 
     def narrowed(self) -> Iterator[tuple[Event, Match]]:
-        """The leaves of threads whose sums are taken: what others sum is nobody's."""
+        """The leaves of threads whose sums are taken: what others sum is nobody's. What takes parts does no statement."""
         for leaf, facts in self.spare.items():
-            for match in self.leaves[leaf] if facts else ():
+            for match in self.leaves[leaf] if facts and isinstance(self.tags[leaf], Statement) else ():
                 site = match.event.site
                 yield leaf, replace(match, event=replace(match.event, site=replace(site, domain=(*site.domain, *facts))))
 
