@@ -8,6 +8,8 @@ from itertools import product
 
 import pytest
 from tests.schedule.laid import laid
+from tests.verifier.verdicts import is_proved
+from tests.verifier.verdicts import open_of as open_of_proof
 
 from texpr.affine import typed as trees
 from texpr.affine.expr import Atom, Expr, Sym, expr, maximum, minimum, xor
@@ -26,6 +28,7 @@ from texpr.support.record import replace
 from texpr.verifier import spans
 from texpr.verifier.overflow import _enter, overflows  # pyright: ignore[reportPrivateUsage]
 from texpr.verifier.spans import Spans
+from texpr.witness import proved
 
 READ = "fn f(x: i8[n]): i8[n] {{ new y: i8[n]\n par n |i| {{ y[i] = x[{}] }}\n return y }}"
 BELOW = {
@@ -103,6 +106,19 @@ def test_no_promise_that_is_not_made() -> None:
     plan = plan_of(DATA["rows"].format("i64"), "cpu")
     assert plan.assumes and open_of(plan) == []
     assert [each for each in overflows(replace(plan, assumes=())) if each.verdict is not Verdict.PROVED]
+
+
+@pytest.mark.planted
+def test_a_promise_of_the_plan_alone() -> None:
+    """It would let d[i] + 1 be an `int`, for data that the program takes as they are."""
+    text = (
+        "fn f(x: f32[n], d: i32[n]): f32[n] where n >= 1 { new y: f32[n]\n par n |i| { y[i] = x[(d[i] + 1) % n] }\n return y }"
+    )
+    made = lower(parse(text).functions[0], "sm_90a")
+    assert is_proved(proved(made.function, made.plan))
+    more = plan_text(made.plan).replace("    require n >= 1\n", "    require n >= 1\n    assume d in 0..n\n", 1)
+    left = open_of_proof(proved(made.function, parse_plan(more)))
+    assert [each.what for each in left] == ["same interface"]
 
 
 KEPT = """

@@ -151,7 +151,9 @@ class _Prover(Mutable):
         """The plan takes and gives what the function does; what the text assumes of data is checked where it runs."""
         function = self.flow.program.function
         same = (plan.params, plan.results, plan.sizes) == (function.params, function.results, function.sizes)
-        same = same and {*function.where, *function.assumes} <= {*plan.requires, *plan.assumes}
+        same = (
+            same and {*function.where} <= {*plan.requires} and {*function.assumes} == {*plan.assumes}
+        )  # and no more is promised
         told = Told("", "same interface", plan.name, "", plan.span)
         self.say(told, Verdict.PROVED if same else Verdict.REFUSED, "parameters, results and sizes, in order; what is promised")
         for assume in plan.assumes:
