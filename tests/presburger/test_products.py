@@ -118,3 +118,13 @@ def test_digits_of_a_remainder_are_digits_of_the_number() -> None:
     some = [Eq(expr(M) - 3), Eq(expr(N) - 2), Eq(expr(K) - 3)]
     assert witness((inside, differ([row // N], [expr(k) // K % N]), *some), sizes) is not None
     assert witness((inside, differ([expr(k) // K % N], [expr(k) // K]), *some), sizes) is not None
+
+
+@pytest.mark.planted
+def test_what_is_divided_by_a_number_below_0_turned_round() -> None:
+    """The quotient of i · t by −t, which is above 0, is −i."""
+    i, t = expr(A), expr(B)
+    below = (Ge(-t - 1), Ge(i - 1))
+    for by, quotient in ((-t, -i), (-2 * t, -i // 2)):
+        assert witness((*below, Eq((i * t) // by - quotient)), SIZES) is not None
+    assert witness((*below, Ge(t + 3), Ge(2 - i), Eq((i * t + 1) % -t - 1)), SIZES) is not None

@@ -102,7 +102,7 @@ class _Taken(Mutable):
             name = expr(Sym(f"⟪{inner}⟫")) if _divides(inner) else inner
             self.said += (Ge(name - inner), Ge(inner - name)) if name is not inner else ()
             return name // scale if isinstance(atom, FloorDiv) else num - den * (name // scale)
-        whole, rest = parted(num, monomial) if scale else (ZERO, num)
+        whole, rest = parted(num, monomial) if scale == 1 else (ZERO, num)
         small = self.is_digit(rest, den)
         if isinstance(atom, Mod):
             return rest if small else rest % den
