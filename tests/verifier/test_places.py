@@ -6,7 +6,7 @@ from itertools import product
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.presburger.formula import TRUE, between
+from texpr.presburger.formula import TRUE, Ge, between
 from texpr.reading.events import Launch, Site
 from texpr.reading.order import When, in_step, sides_of
 from texpr.verifier.places import COPY, ELEMENT, PLACE, THREAD, Address, follows
@@ -19,8 +19,18 @@ def some_expr(rng: random.Random) -> Expr:
     return rng.choice([one, two + 4 * one, one // 2, one % 2, two - one, one * 2 + rng.randrange(2), expr(1)])
 
 
+def drawn(rng: random.Random, spoken: int) -> tuple[Expr, ...]:
+    return tuple(some_expr(rng) for _ in range(spoken))
+
+
+def parted(rng: random.Random, spoken: int) -> tuple[Expr, ...]:
+    """The quotient and the remainder of a number by one that is more than 0, which another coordinate may say."""
+    number, by = some_expr(rng), rng.choice([expr(3), *(expr(sym) + 1 for sym in RANGES)])
+    return (number // by, number % by, *drawn(rng, spoken))[:spoken]
+
+
 def some_address(rng: random.Random, spoken: int) -> Address:
-    says = tuple(tuple(some_expr(rng) for _ in range(spoken)) for _ in range(4))
+    says = tuple(rng.choice((drawn, parted))(rng, spoken) for _ in range(4))
     return Address(tuple(RANGES), tuple(between(0, sym, n) for sym, n in RANGES.items()), says, True)
 
 
@@ -32,7 +42,7 @@ def test_what_follows_holds_at_all_points() -> None:
     rng = random.Random(1)
     points = [dict(zip(RANGES, at, strict=True)) for at in product(*(range(n) for n in RANGES.values()))]
     shown = 0
-    for _ in range(150):
+    for _ in range(250):
         a = some_address(rng, 2)
         b = rng.choice([a, some_address(rng, 2)])
         given, wanted = rng.choice([((PLACE,), THREAD), ((PLACE, COPY), ELEMENT), ((COPY, ELEMENT), PLACE)])
@@ -43,6 +53,16 @@ def test_what_follows_holds_at_all_points() -> None:
         assert holds or not found
         shown += found
     assert shown > 10
+
+
+def test_equal_digits_are_of_equal_numbers_by_one_divisor_alone() -> None:
+    """5 by 2 is 2 and 1, and so is 7 by 3."""
+    x, i, n = Sym("x"), Sym("i"), Sym("n")
+    facts = (Ge(expr(x)), Ge(expr(i)), Ge(expr(n) - 1))
+    for by, shown in ((expr(n), True), (expr(i) + 1, False)):
+        says = ((expr(x) // by, expr(x) % by), (), (expr(x),), ())
+        address = Address((x, i), facts, says, True)
+        assert follows(address, address, (PLACE,), ELEMENT, facts[2]) is shown
 
 
 def some_loop(name: str, kind: str) -> k.For:

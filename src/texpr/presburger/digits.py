@@ -52,7 +52,7 @@ def _strides(value: Expr) -> Iterator[Monomial]:
 def whole_of(same: Sequence[Pair], first: Sequence[Formula], second: Sequence[Formula], premises: Formula) -> list[Pair]:
     """What is equal since its quotient and remainder are: n by n / d and n % d. Of n = m / f the quotient is m / (f · d).
 
-    `first`, `second`: what holds where each of a pair is.
+    `first`, `second`: what holds where each of a pair is; what both name is the same there, so that d is.
     """
     every = list(same)
     for one, other in every:  # which grows by what is found

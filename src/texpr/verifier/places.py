@@ -63,8 +63,9 @@ def follows(a: Address, b: Address, given: tuple[int, ...], wanted: int, premise
     left, right = (
         {s: expr(s if s in plain else Sym(f"{s.name}{mark}")) for s in each.dims} for each, mark in ((a, "◁"), (b, "▷"))
     )
-    facts = [*(rename(f, left) for f in a.facts), *(rename(f, right) for f in b.facts)]
-    facts += [Eq(x.substitute(left) - y.substitute(right)) for x, y in (*same, *whole_of(same, a.facts, b.facts, premises))]
+    mine, theirs = ([rename(f, names) for f in each.facts] for each, names in ((a, left), (b, right)))
+    alike = [(x.substitute(left), y.substitute(right)) for x, y in same]
+    facts = [*mine, *theirs, *(Eq(x - y) for x, y in (*alike, *whole_of(alike, mine, theirs, premises)))]
     op = "<" if a is b else "!="  # of one address, which comes first is no matter
     apart = disj(compare(op, x.substitute(left), y.substitute(right)) for x, y in asked)
     if refuted((*facts, apart, premises)):
