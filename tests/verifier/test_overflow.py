@@ -144,6 +144,19 @@ def test_data_that_one_launch_keeps_for_another_are_what_is_promised(wrong: str)
     assert open_of(parse_plan(text.replace("t_1[] = data[0]", f"t_1[] = data[0]\n t_1[] = {wrong}")))
 
 
+@pytest.mark.planted
+def test_what_is_not_yet_kept_is_no_promise() -> None:
+    """What nobody wrote is any number, and so is what one of it makes, though nobody asks for that."""
+    text = plan_text(plan_of(KEPT, "sm_90a"))
+    more = "let z: i64 = t_1[]\n let w: i64 = i64(4611686018427387904 * z)\n"
+    for old, new in (
+        ("t_1[] = data[0]", f"{more} t_1[] = data[0]"),
+        ("launch f_s\n    launch f_s_1\n", "launch f_s_1\n launch f_s\n"),
+    ):
+        assert text.count(old) == 1
+        assert open_of(parse_plan(text.replace(old, new)))
+
+
 @pytest.mark.parametrize("target", ["cpu", "sm_90a"])
 def test_a_factor_that_is_never_negative_is_no_larger_for_what_is_subtracted(target: str) -> None:
     text = """fn f(x: i8[k], w: i8[n, z], v: i8[m, z]): i8[k] { new y: i8[k]

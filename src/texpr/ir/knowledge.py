@@ -110,16 +110,20 @@ def kernel_knowledge(kernel: Kernel, plan: Plan) -> Knowledge:
 
 
 def promised(plan: Plan) -> dict[Buffer, tuple[Expr, Expr]]:
-    """The ranges that are promised of arrays: of inputs, and of workspace in which nothing but their elements is kept."""
+    """The ranges that are promised of arrays: of inputs, and of workspace in which nothing but their elements is kept, for
+    launches behind."""
     found = {a.buffer: (a.lo, a.hi) for a in plan.assumes if isinstance(a, InRange) and a.buffer.role == "input"}
     kept = [buffer for buffer in plan.workspace if found and buffer.dtype.is_integer]
     bodies = [kernel.body for kernel in kernels(plan.steps)] if kept else []
-    writes = [load.buffer for body in bodies for load in memory(body)[1]]
+    touched = [tuple([load.buffer for load in each] for each in memory(body)) for body in bodies]
+    writes = [buffer for _, written in touched for buffer in written]
     stores = [stmt for body in bodies for stmt in walk(body) if isinstance(stmt, Store)]
     for buffer in kept:
         own = [stmt.value for stmt in stores if stmt.target.buffer == buffer]
         said = {None if source is None else found.get(source) for source in map(source_of, own)}
-        if len(own) == writes.count(buffer) and len(said) == 1 and (whole := said.pop()) is not None:
+        ways = [(buffer in read, buffer in written) for read, written in touched if buffer in read or buffer in written]
+        behind = (True, True) not in ways and ways[:1] == [(False, True)]
+        if behind and len(own) == writes.count(buffer) and len(said) == 1 and (whole := said.pop()) is not None:
             found[buffer] = whole
     return found
 
