@@ -279,8 +279,8 @@ def test_a_statement_of_which_not_every_index_is_said() -> None:
     compiled = driver.lower(driver.parse(text)["f"], "sm_90a")
     asked = question(compiled.function, compiled.plan)
     tags = search(asked)
-    (at,) = [at for at, tag in enumerate(tags.events) if isinstance(tag, Statement) and len(tag.indices) == 2]
-    for indices in ((), (expr(0),), (*tags.events[at].indices, expr(0))):
+    ((at, tag),) = [(at, tag) for at, tag in enumerate(tags.events) if isinstance(tag, Statement) and len(tag.indices) == 2]
+    for indices in ((), tag.indices[:1], (*tag.indices, expr(0))):
         events = list(tags.events)
-        events[at] = replace(events[at], indices=indices)
+        events[at] = replace(tag, indices=indices)
         assert not is_proved(prove(asked, compiled.plan, replace(tags, events=tuple(events))))

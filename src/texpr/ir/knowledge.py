@@ -95,8 +95,8 @@ def kernel_knowledge(kernel: Kernel, plan: Plan) -> Knowledge:
     shared_out = [_iterations(axis.extent) for axis in kernel.axes if axis.level is Level.GRID]
     grids = [(whole, (LAST_BLOCK + 2) * each - 1) for whole, each in shared_out if _is_long(whole, ranges)]
     bases = {axis.base for axis in kernel.axes}
-    counted = {size: (0, LAST_BLOCK) if size in bases else _COUNTED for size in kernel.sizes}
-    tops = {size: (expr(most), 1) for size, (_, most) in counted.items()} | {size: (expr(size), 1) for size in plan.sizes}
+    most = {size: LAST_BLOCK if size in bases else LARGEST_SIZE for size in kernel.sizes}
+    tops = {size: (expr(end), 1) for size, end in most.items()} | {size: (expr(size), 1) for size in plan.sizes}
     here = Knowledge(
         ranges,
         size_facts(plan.requires),
@@ -105,7 +105,7 @@ def kernel_knowledge(kernel: Kernel, plan: Plan) -> Knowledge:
         promises={b.name: ends for b, ends in promised(plan).items()},
     )
     for size in kernel.sizes:
-        here = here.integer(size, ranges.get(size, counted[size]))
+        here = here.integer(size, ranges.get(size, (0, most[size])))
     return here
 
 
