@@ -259,7 +259,10 @@ HEAD = [
     ("bases_are_given", "g < n base base", "g < n base other_base", "base other_base is no argument"),
     ("bases_are_given", "axis block.x t < 64", "axis block.x t < 64 base base", "block axis t has a base"),
     ("bases_are_given", "axis grid.x b < m", "axis grid.x b < m base base", "base base is that of 2 axes"),
-    ("bases_are_given", "g < n base base", "g < n base n", "base n is known to the host"),
+    ("bases_are_given", "g < n base base", "g < n base s", "base s is known to the host"),
+    ("bases_are_given", "for p in 0..n unroll 4", "for p in 0..base unroll 4", "base base decides what is done"),
+    ("bases_are_given", "i32(t / 32)", "i32(t / 32 + 0 % (base + 1) + base)", "base base decides what is done"),
+    ("bases_are_given", "axis grid.x b < m", "axis grid.x b < m + base", "base base decides what is done"),
     ("written_buffers_are_there", "writes w, z", "writes w, v, z", "v is written, but is no buffer of the kernel"),
     ("written_buffers_are_there", "writes w, z", "writes at, w, z", "at is written, but is an input"),
 ]  # fmt: skip

@@ -197,12 +197,16 @@ def core_axes_are_in_scope(kernel: k.Kernel) -> Iterator[str]:
 
 
 def bases_are_given(kernel: k.Kernel) -> Iterator[str]:
-    """A slab's first block is an argument of its own, and only a grid is cut into slabs."""
+    """A slab's first block is an argument of its own, and only a grid is cut into slabs. What a kernel does is the same in all
+    of them: nothing names that block."""
+    named = k.symbols(kernel.body).union(*(axis.extent.syms() for axis in kernel.axes))
     for axis in kernel.axes:
         if axis.base is not None and axis.level is not Level.GRID:
             yield f"{axis.level.value} axis {axis.sym} has a base"
         if axis.base is not None and axis.base not in kernel.sizes:
             yield f"base {axis.base} is no argument"
+        if axis.base in named:
+            yield f"base {axis.base} decides what is done"
     for base, count in _repeated(axis.base for axis in kernel.axes if axis.base is not None):
         yield f"base {base} is that of {count} axes"
 
