@@ -383,7 +383,7 @@ def test_what_is_promised_is_checked() -> None:
 
 @pytest.mark.parametrize("base", ["i_block_base", "0"])
 def test_what_is_done_is_the_same_in_all_slabs_of_a_grid(base: str) -> None:
-    """Where a slab begins was one number for all blocks, though there are more than one in a launch: rows from the last one on."""
+    """Where a slab begins was one number for all blocks, though a launch has many slabs: here rows from the last one on."""
     text = "fn f(x: f32[n, m]): f32[n, m] { new y: f32[n, m]\n par n |i| { par m |j| { y[i, j] = x[i, j] } }\n return y }"
     store = "        y[i, j] = x[i, j]"
     other = store.replace("[i, j]", "[n - 1 - i, j]")
