@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.presburger.test_sets import J, N, Q, formulas
 
-from texpr.affine.expr import Sym, expr
+from texpr.affine.expr import Sym, expr, minimum
 from texpr.presburger.first import Space, Unclear, sample
 from texpr.presburger.formula import Eq, Formula, Ge, Or, between, conj, holds
 from texpr.presburger.sets import Set
@@ -24,6 +24,7 @@ def test_the_first_point_is_that_of_all_points_in_order(formula: Formula, ways: 
     upward = dict(zip((Q, J, N), ways, strict=True))
     inside = conj((formula, *(between(FROM, sym, TO) for sym in upward)))
     space = Space.of(upward, (inside,))
+    assume(space is not None)
     assert space is not None
     try:
         found = space.first(space.least, space.most)
@@ -41,6 +42,12 @@ def test_a_sample_is_the_solvers(formula: Formula, least: int) -> None:
     found = sample(whole)
     if found is not None:
         assert found == Set.of((), whole).sample()
+
+
+def test_bounds_that_run_away_are_for_a_solver() -> None:
+    """A remainder that is no remainder: each round brings its number closer by one."""
+    assert Space.of({X: True}, (Ge(minimum(X, 0) % 2 - 2), between(FROM, X, TO))) is None
+    assert Space.of({X: True}, (Ge(minimum(X, 0) % 2 - 1), between(FROM, X, TO))) is not None
 
 
 def test_what_is_far_is_found_by_refuting() -> None:

@@ -79,7 +79,7 @@ class Space(Record, eq=False):
     @staticmethod
     def of(upward: Mapping[Sym, bool], facts: Iterable[Formula], also: Iterable[Sym] = ()) -> Space | None:
         """The points of `facts` over the symbols of `upward`, in their order, and over those that are fixed `also` before
-        points are asked for. None for a formula that is not affine, or that has other symbols."""
+        points are asked for. None for a formula that is not affine, or that has other symbols, or whose bounds run away."""
         numbers = {sym: at for at, sym in enumerate((*upward, *also))}
         formula = conj(facts)
         if not all(value.syms() <= numbers.keys() and is_affine(value) for value in leaves(formula)):
