@@ -30,6 +30,7 @@ from texpr.planner.plan import Planned, blamed, given_up, plan
 from texpr.schedule.apply import apply_schedule
 from texpr.schedule.apply import laid_out as follow_state
 from texpr.schedule.materialise import Materialised
+from texpr.schedule.proposals import tried
 from texpr.sources import read_source
 from texpr.support.diagnostic import Diagnostic, TexprError, error
 from texpr.support.expect import expect
@@ -139,13 +140,27 @@ def lower(
     Limitation where it cannot be decided or lowered.
     """
     machine = resolve(target)
+    if isinstance(schedule, str):
+        function, fixed = _fixed(function, sizes, after)
+        return _planned(function, machine, fixed, after)
+
+    def lowered(function: Function, schedule: Schedule | None, after: After = lambda name, stage: None) -> Compiled:
+        function, fixed = _fixed(function, sizes, after)
+        laid_out = apply_schedule(function, schedule and fix_schedule(schedule, fixed), machine)
+        return _lowered(function, machine, fixed, laid_out, schedule, after)
+
+    try:
+        return lowered(function, schedule, after)
+    except TexprError as raised:
+        raise tried(raised, function, schedule, lowered) from raised.__cause__
+
+
+def _fixed(function: Function, sizes: Mapping[str, int] | None, after: After) -> tuple[Function, dict[Sym, int]]:
+    """A legal function with its sizes fixed."""
     function, fixed = fix(function, sizes)
     after("fixed", function)
     refuse(check_function(function))
-    if isinstance(schedule, str):
-        return _planned(function, machine, fixed, after)
-    laid_out = apply_schedule(function, schedule and fix_schedule(schedule, fixed), machine)
-    return _lowered(function, machine, fixed, laid_out, schedule, after)
+    return function, fixed
 
 
 def _planned(function: Function, machine: Target, fixed: Mapping[Sym, int], after: After) -> Compiled:

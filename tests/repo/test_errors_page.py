@@ -10,18 +10,14 @@ import pytest
 
 from texpr.checks import check
 from texpr.cli.render import render
+from texpr.driver import lower
 from texpr.frontend import parse
-from texpr.isa.registry import resolve
-from texpr.lowering.lower import lower
-from texpr.schedule.apply import apply_schedule
 from texpr.support.codes import TITLES
 from texpr.support.diagnostic import Diagnostic, Limitation, TexprError
 
 PAGE = Path(__file__).parents[2] / "docs" / "errors.md"
 EXAMPLE = re.compile(r"^```te error=(E\d{4})\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 EXAMPLES = dict(found.groups() for found in EXAMPLE.finditer(PAGE.read_text(encoding="utf-8")))
-
-TARGET = resolve("sm_90a")
 
 AREAS = {
     "E01": "Syntax",
@@ -45,7 +41,7 @@ UNSHOWN = {
 
 HEAD = """# Error codes
 
-Every message has a code, the place it speaks of, and, where something would help, a line that says what. The exit code is 1
+Every message has a code, the place it speaks of, and, where something would help, a line that says what; a change of the text that it proposes was made and tried before. The exit code is 1
 for what is on this page, except where the call itself is wrong (2). *error* is what is wrong; *limitation* is what this
 compiler cannot prove or lower, though it may be right. A fault of the compiler itself has no code and exits with 3.
 
@@ -60,7 +56,7 @@ def findings(text: str) -> tuple[Diagnostic, ...]:
         found = tuple(found for function in functions for found in check(function))
         for function in functions if not found else ():
             for schedule in function.schedules:
-                lower(apply_schedule(function, schedule, TARGET).function, TARGET, {})
+                lower(function, "sm_90a", schedule=schedule)
     except (TexprError, Limitation) as wrong:
         return wrong.diagnostics
     return found

@@ -7,6 +7,7 @@ help cannot say one thing and propose another: what it proposes is in its words,
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from tests.checks.test_wrong import CASES as CHECKED
@@ -21,6 +22,11 @@ from texpr.support.diagnostic import Clause, Diagnostic, Edit, TexprError, edite
 
 PROPOSES = re.compile(r'add "(.+)"|promise it: "(.+)"|^did you mean|say `(assume .+)`|write `reduce\(')
 """Helps with words that are meant to be put into the text: these have a change as data, or their words are applied."""
+DIRECTS = re.compile(
+    r"^(add|ask|bind|call|choose|do|fix|give|leave|make|mark|move|name|pad|place|promise|put|reorder|say|split|stage|take|unroll"
+    r"|use|vectorize|write)\b"
+)
+"""How a help for a schedule begins that tells to change it. Advice says what is so."""
 QUOTED = re.compile(r'"((?:where|assume) [^"]+)"')
 
 
@@ -35,6 +41,7 @@ def programs() -> dict[str, str]:
 
 
 PROGRAMS = programs()
+ROOT = Path(__file__).parents[2]
 
 
 def with_clause(text: str, at: int, clause: str) -> str:
@@ -81,6 +88,23 @@ def test_a_help_that_proposes_a_change_helps(name: str) -> None:
     text = PROGRAMS[name]
     for found in findings(text):
         assert applied(text, found) or not PROPOSES.search(found.help or ""), found.help
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name.startswith(("schedules", "page: E09"))])
+def test_what_a_help_for_a_schedule_tells_to_do_was_tried(name: str) -> None:
+    """It has the change as data, so that the test above applies it."""
+    for found in findings(PROGRAMS[name]):
+        assert found.fix is not None or not DIRECTS.search(found.help or ""), found.help
+        assert not found.proposals
+
+
+def test_helps_for_schedules_in_the_sources_are_advice_or_changes() -> None:
+    """A plain `help=` of a refusal, which nobody tries, tells nobody what to write."""
+    rooms = (ROOT / "src" / "texpr" / room for room in ("schedule", "mapping", "lowering"))
+    texts = {path: path.read_text(encoding="utf-8") for room in rooms for path in room.rglob("*.py")}
+    plain = [(path.name, said) for path, text in texts.items() for said in re.findall(r"""help\s*=\s*f?["']([^"'\n]+)""", text)]
+    assert len(plain) >= 20
+    assert [(name, said) for name, said in plain if DIRECTS.search(said)] == []
 
 
 def test_many_helps_propose_changes() -> None:

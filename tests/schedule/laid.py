@@ -20,10 +20,11 @@ from texpr.ir import kernel as k
 from texpr.ir import kernel_verify, program_verify
 from texpr.ir import program as ir
 from texpr.ir.marked import read
-from texpr.ir.program import Function
+from texpr.ir.program import Function, Schedule
 from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower
 from texpr.schedule.apply import apply_schedule
+from texpr.schedule.proposals import tried
 from texpr.schedule.tree import replaced
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import Record, replace
@@ -59,8 +60,15 @@ def laid(text: str, directives: str = "", target: str = "sm_90a") -> Laid:
     family = "cpu" if target == "cpu" else "cuda"
     name = text.split("fn ")[1].split("(")[0]
     (function,) = parse(f'{text}\nschedule {name} "s" for {family} {{\n{directives}\n}}\n', "t.te").functions
-    made = apply_schedule(function, function.schedules[0], resolve(target))
-    return lowered(function, function if made is None else made.function, target)
+
+    def follow(function: Function, schedule: Schedule | None) -> Laid:
+        made = apply_schedule(function, schedule, resolve(target))
+        return lowered(function, function if made is None else made.function, target)
+
+    try:
+        return follow(function, function.schedules[0])
+    except TexprError as raised:
+        raise tried(raised, function, function.schedules[0], follow) from None
 
 
 def lowered(original: Function, function: Function, target: str = "sm_90a") -> Laid:

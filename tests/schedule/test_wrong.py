@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from texpr.frontend import parse
-from texpr.ir.program import Function
+from texpr.ir.program import Function, Schedule
 from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower
 from texpr.schedule.apply import apply_schedule
+from texpr.schedule.proposals import tried
 from texpr.support.codes import schedule
 from texpr.support.diagnostic import Diagnostic, Limitation, TexprError
 from texpr.support.span import Span
@@ -48,10 +49,16 @@ def scheduled(program: str, directives: str) -> Function:
 def said(program: str, directives: str) -> str:
     """What is said of a schedule, in following it or in lowering what it makes."""
     function, target = scheduled(program, directives), resolve("sm_90a")
+
+    def follow(function: Function, schedule: Schedule | None) -> None:
+        made = apply_schedule(function, schedule, target)
+        assert made is not None
+        lower(made.function, target, {})
+
     try:
-        lower(apply_schedule(function, function.schedules[0], target).function, target, {})
+        follow(function, function.schedules[0])
     except (TexprError, Limitation) as problem:
-        return "".join(map(shown, problem.diagnostics))
+        return "".join(map(shown, tried(problem, function, function.schedules[0], follow).diagnostics))
     return "nothing\n"
 
 

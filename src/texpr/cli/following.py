@@ -11,6 +11,7 @@ from texpr.ir.selection import AUTO
 from texpr.isa.registry import resolve
 from texpr.isa.target import Target
 from texpr.schedule.apply import followed
+from texpr.schedule.proposals import tried
 from texpr.support.diagnostic import CompilerBug, Diagnostic, TexprError
 
 MACHINES: Mapping[str | None, tuple[str, ...]] = {"cuda": ("sm_90a",), "cpu": ("cpu",), None: ("sm_90a", "cpu")}
@@ -41,17 +42,21 @@ def refusals(function: Function, sizes: Mapping[str, int]) -> Iterator[Diagnosti
 
 def _refused(function: Function, schedule: Schedule | None, sizes: Mapping[str, int]) -> TexprError | None:
     """Why a schedule cannot be followed on any of the machines that it is for; None where it can."""
-    fixed, values = fix(function, sizes)
     target = None if schedule is None else schedule.target
     first: TexprError | None = None
     for name in MACHINES.get(target, (str(target),)):
-        try:
+
+        def follow(function: Function, schedule: Schedule | None, name: str = name) -> None:
+            fixed, values = fix(function, sizes)
             followed(fixed, schedule and fix_schedule(schedule, values), resolve(name))
+
+        try:
+            follow(function, schedule)
             return None
         except CompilerBug:
             raise
         except TexprError as problem:
-            first = first or problem
+            first = first or tried(problem, function, schedule, follow)
     return first
 
 

@@ -30,6 +30,7 @@ from texpr.lowering.needs import Meeting
 from texpr.lowering.places import Place
 from texpr.lowering.team import Branch, Leaf, Loop, Node, Team, Who, below, leaves
 from texpr.mapping.bands import band
+from texpr.schedule.edits import staged_by
 from texpr.support.diagnostic import error
 from texpr.support.record import Mutable, Record, field
 
@@ -54,8 +55,8 @@ def _starts_copies(leaf: Leaf, places: Mapping[Buffer, Place], target: Target) -
         if size not in COPY_BYTES:
             into = bind.targets[0].buffer.name
             reason = f"an asynchronous copy moves 4, 8 or 16 bytes, and this one would move {size} at once into `{into}`"
-            help = f"vectorize the innermost loop of the copy by {-(-4 * width // size)}" if size < COPY_BYTES[0] else None
-            raise error("E0911", asked.span, reason, help=help)
+            help = "lanes of its innermost loop, by `vectorize`, make it wider" if size < COPY_BYTES[0] else None
+            raise error("E0911", asked.span, reason, help=help, offers=staged_by(asked.span, "ld"))
     return bool(copies)
 
 

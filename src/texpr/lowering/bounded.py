@@ -62,6 +62,6 @@ def _bound(node: Typed, found: Computed, most: int | None) -> Compare:
         above = found.here.upper_product(arg.value for arg in node.args)
     if above is None:
         told = f"{found.what}: computing `{value}` may exceed {32 if limit <= LARGEST_INT else 64} bits, whatever sizes are"
-        help = "promise a range of the data that say it, as in `assume t in 0..n`"
+        help = "what data say is bounded where their range is promised, as by `assume t in 0..n`"
         raise limitation("E0506", found.span, told, help=help)
     return Compare("<=", clamped(above, limit), expr(limit), found.span)

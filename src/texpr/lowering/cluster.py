@@ -24,6 +24,7 @@ from texpr.mapping.nest import LoopMap
 from texpr.presburger.linear import NotAffine
 from texpr.presburger.raw import Undecided
 from texpr.schedule.cluster import apart
+from texpr.schedule.edits import without
 from texpr.support.diagnostic import limitation
 from texpr.support.limits import LARGEST_INT
 from texpr.support.record import Record, field, replace
@@ -140,7 +141,7 @@ class Cluster(Record):
                 continue
             why = f"how often `{node.stmt.sym.base}` runs" if isinstance(node, Loop) else "a test around it"
             reason = f"blocks of a cluster {what} together, and {why} may differ from one of them to another"
-            raise limitation("E0918", span, reason, help="leave `multicast=` out")
+            raise limitation("E0918", span, reason, offers=without(span, "multicast"))
 
     def require_same(self, corner: Sequence[Expr], dims: Sequence[str], facts: Sequence[Expr], span: Span) -> None:
         """Refuses a copy whose boxes are not surely the same for the blocks along `dims`: E0918."""
@@ -153,7 +154,7 @@ class Cluster(Record):
         except (NotAffine, Undecided):
             same = False
         if not same:
-            raise limitation("E0918", span, "blocks of a cluster may copy other boxes", help="leave `multicast=` out")
+            raise limitation("E0918", span, "blocks of a cluster may copy other boxes", offers=without(span, "multicast"))
 
     def alike(self, value: Value | Expr) -> bool:
         """Whether a value is surely the same in all blocks of a cluster: simplified, it does not name one of them."""

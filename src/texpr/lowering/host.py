@@ -216,7 +216,7 @@ def _require_memory(new: ir.New) -> None:
     """What the host makes is kept from kernel to kernel, which only the workspace is. Raises Limitation E0913."""
     if new.space in ("shared", "cluster", "registers", "lanes"):
         reason = f"`{new.buffer.name}` cannot live in {new.space}: it is kept from one kernel to the next"
-        raise limitation("E0913", new.span, reason, help="make it inside of the loops that are bound to the grid")
+        raise limitation("E0913", new.span, reason, help="such memory is made inside of the loops that are bound to the grid")
 
 
 def _has_par(stmt: ir.Stmt) -> bool:

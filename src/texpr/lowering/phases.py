@@ -36,6 +36,7 @@ from texpr.lowering.tensor import Maps
 from texpr.lowering.turns import Phase, Ring, around, completed, reached, ring
 from texpr.mapping.nest import Nest
 from texpr.relation.facts import known
+from texpr.schedule.edits import staged_by, without
 from texpr.support.diagnostic import limitation
 from texpr.support.record import Mutable, Record, field, replace
 from texpr.tma.swizzle import CHUNK
@@ -93,7 +94,8 @@ class Tensors(Mutable):
         steps = {leaf: found for leaf in leaves(nodes) if (found := step_of(leaf, places, needs.around))}
         if steps and threads > block:
             reason = "copies of the tensor memory accelerator are not for what blocks of a cluster share"
-            raise limitation("E0918", next(iter(steps.values())).span, reason, help="stage it by via=ld")
+            span = next(iter(steps.values())).span
+            raise limitation("E0918", span, reason, offers=staged_by(span, "ld"))
         for leaf, step in steps.items():
             _require_shared(step, places, known(needs.around(leaf.stmt)))
             if step.among:
@@ -174,7 +176,7 @@ class Tensors(Mutable):
         for step in self.loads.values():
             if any(_writes(leaf, step.tensor.buffer) for leaf in leaves(nodes) if leaf not in self.stores):
                 reason = f"`{step.tensor.buffer.name}` is written in the kernel whose copies load it"
-                raise limitation("E0916", step.span, reason, help="stage it by via=ld")
+                raise limitation("E0916", step.span, reason, offers=staged_by(step.span, "ld"))
 
     def _wait(self, group: _Group, nodes: tuple[Node, ...], meetings: tuple[Meeting, ...]) -> None:
         own = {member.leaf for member in group.members}
@@ -234,7 +236,7 @@ class Tensors(Mutable):
         for meeting in meetings:
             if meeting.covered.buffer == step.tensor.buffer.name:
                 reason = f"`{step.tensor.buffer.name}` is touched again in the kernel whose copies store it"
-                raise limitation("E0916", step.span, reason, help="stage it by via=ld")
+                raise limitation("E0916", step.span, reason, offers=staged_by(step.span, "ld"))
         self.reused[step] = tuple(dict.fromkeys(m.covered for m in meetings))
 
     @property
@@ -267,7 +269,7 @@ class Tensors(Mutable):
         needed = conjunction(self.maps.asked(step))
         if step.among and needed is not None and not self.maps.cluster.alike(needed):
             reason = "whether there is anything to copy may differ from one block of a cluster to another"
-            raise limitation("E0918", step.span, reason, help="leave `multicast=` out")
+            raise limitation("E0918", step.span, reason, offers=without(step.span, "multicast"))
         if step.stores:
             stores = self.maps.stores(step)
             yield from stores if needed is None else (k.If(needed, stores, span=step.span),)
@@ -309,12 +311,12 @@ def _require_shared(step: Step, places: Mapping[Buffer, Place], here: Known) -> 
     place = places.get(tile.buffer)
     if place is None or place.space is not k.Space.SHARED:
         reason = f"`{tile.buffer.name}` is copied by an engine, which copies between global and shared memory alone"
-        raise limitation("E0913", step.span, reason, help="stage it by via=ld, or leave it in shared memory")
+        raise limitation("E0913", step.span, reason, offers=(*staged_by(step.span, "ld"), *without(step.span, "in")))
     begin = Load(place.buffer, place.index(tile.index)).offset * place.buffer.dtype.bytes
     align = CHUNK if step.in_runs else step.align
     if not here.multiple(begin, align):
         reason = f"tiles of `{tile.buffer.name}` need not begin at multiples of {align} bytes: {begin} bytes"
-        raise limitation("E0916", step.span, reason, help="stage it by via=ld, or at a loop that is left whole")
+        raise limitation("E0916", step.span, reason, offers=staged_by(step.span, "ld"))
 
 
 def _last_beside(leaf: Leaf, nodes: tuple[Node, ...]) -> Leaf:

@@ -88,11 +88,11 @@ class Placer(Mutable):
                     return self._register(buffer, reason)
                 if slots is None or size is None:
                     why = "several threads touch an element" if size is not None else "its size is not a constant"
-                    raise self._misplaced(new, why, "place it in shared memory, or bind the loops that write and read it alike")
+                    raise self._misplaced(new, why, "loops that are bound alike keep it in one thread")
                 shape = tuple((extent + (s - 1)) // s for extent, s in zip(buffer.shape, slots, strict=True))
                 kept = count(shape)
                 if kept is not None and kept * buffer.dtype.bytes > max((OWN_BYTES, *self.target.caches[-1:])):
-                    raise self._misplaced(new, f"each thread would keep {kept} elements", "make its tiles smaller")
+                    raise self._misplaced(new, f"each thread would keep {kept} elements", "smaller tiles need less")
                 if kept == 1:
                     return self._register(buffer, reason)
                 return self._array(buffer, k.Space.LOCAL, reason, shape, slots)
@@ -106,11 +106,11 @@ class Placer(Mutable):
                     why = (
                         "each thread has its own" if own else "its size is not a constant" if size is None else "warps share it"
                     )
-                    raise self._misplaced(new, why, "make it at a loop that all threads of a block run together")
+                    raise self._misplaced(new, why, "threads share what is made at a loop that all of a block run together")
                 needed = self._with(buffer, size * buffer.dtype.bytes, self.target.shared)
                 if needed > self.target.shared:
                     why = f"a block would need {needed} bytes, and has {self.target.shared}"
-                    raise self._misplaced(new, why, "make its tiles smaller")
+                    raise self._misplaced(new, why, "smaller tiles need less")
                 return self._array(buffer, k.Space.SHARED, reason)
             case _:
                 leading = () if own else tuple(self._grid())
@@ -121,21 +121,23 @@ class Placer(Mutable):
 
     def _wanted_of_cluster(self, new: ir.New, own: bool) -> Place:
         """What a schedule wants in the memory of a cluster, or of each of its blocks."""
-        size, help = count(new.buffer.shape), "bind its loops alike to the cluster, or leave it to the compiler"
+        size, help = count(new.buffer.shape), "loops that are bound alike to the cluster share its memory"
         if self.nest.blocks == 1:
-            raise self._misplaced(new, "its blocks are in no cluster", "bind a loop around its elements: bind(LOOP, cluster.x)")
+            raise self._misplaced(new, "its blocks are in no cluster", "a loop that is bound to cluster.x has one")
         if own or size is None:
             why = "each thread has its own" if own else "its size is not a constant"
-            raise self._misplaced(new, why, "make it at a loop that all blocks of a cluster run together")
+            raise self._misplaced(new, why, "blocks share what is made at a loop that all of a cluster run together")
         found = self.distributed(new.buffer)
         if found is None:
             raise self._misplaced(new, "blocks of the cluster write the same elements, or in no order that is known", help)
         if new.space == "shared" and found.crosses:
-            raise self._misplaced(new, "blocks of the cluster read each other's elements", f"place({new.buffer.name}, cluster)")
+            raise self._misplaced(
+                new, "blocks of the cluster read each other's elements", "all blocks read memory of the cluster"
+            )
         needed = self._needed(new.buffer, found)
         if needed > self.target.shared:
             why = f"a block of the cluster would need {needed} bytes, and has {self.target.shared}"
-            raise self._misplaced(new, why, "use more blocks, or smaller tiles")
+            raise self._misplaced(new, why, "more blocks have more of it, and smaller tiles need less")
         return self._distributed(new.buffer, found, "the schedule places it there")
 
     def _part(self, buffer: Buffer, found: Distributed) -> int:
@@ -176,14 +178,14 @@ class Placer(Mutable):
         """What a schedule wants in registers that other lanes read."""
         if own or count(new.buffer.shape) is None:
             why = "each thread has its own" if own else "its size is not a constant"
-            raise self._misplaced(new, why, "place it in registers" if own else "place it in shared memory")
+            raise self._misplaced(new, why, "registers are each thread's own" if own else "shared memory is a block's")
         try:
             found = self.lanes_of(new.buffer, True)
         except Unfit as unfit:
-            raise self._misplaced(new, unfit.reason, "place it in shared memory", *unfit.notes) from None
+            raise self._misplaced(new, unfit.reason, "shared memory is a block's", *unfit.notes) from None
         if self._spare(found, new.buffer) < 0:
             why = f"a thread would keep {found.words * _words(new.buffer)} words, and {self._most} are for what lanes read"
-            raise self._misplaced(new, why, "make its tiles smaller")
+            raise self._misplaced(new, why, "smaller tiles need less")
         return self._in_lanes(new.buffer, found, f"the schedule places it there: {found.price}")
 
     def _misplaced(self, new: ir.New, why: str, help: str, *notes: Note) -> Limitation:

@@ -24,6 +24,7 @@ from texpr.lowering.step import Step
 from texpr.presburger.formula import Ge
 from texpr.relation.conditions import Condition, condition
 from texpr.relation.facts import in_loop, known
+from texpr.schedule.edits import staged_by
 from texpr.support.diagnostic import Limitation, limitation
 from texpr.support.record import Record, replace
 from texpr.tma.swizzle import CHUNK
@@ -83,7 +84,7 @@ def clipped(step: Step, facts: Sequence[Expr], sizes: Collection[Sym]) -> Clippe
     highs: dict[Sym, list[Expr]] = {sym: [] for sym, _ in own}
     asked: list[Value] = []
     if step.tested.fill is not None:
-        raise limitation("E0916", step.span, "a copy without a map fills nothing", help="stage it by via=tma, or by via=ld")
+        raise limitation("E0916", step.span, "a copy without a map fills nothing", offers=staged_by(step.span, "tma", "ld"))
     for test in dict.fromkeys(step.tested.tests):
         if follows(test, every, sizes):
             continue
@@ -114,7 +115,7 @@ def _slope(value: Expr, sym: Sym) -> int | None:
 
 def _no_box(step: Step) -> Limitation:
     reason = f"what is copied of `{step.tensor.buffer.name}` is no box of it"
-    return limitation("E0916", step.span, reason, help="stage it by via=ld")
+    return limitation("E0916", step.span, reason, offers=staged_by(step.span, "ld"))
 
 
 class _Run(Record):
@@ -156,7 +157,7 @@ def _joined(step: Step, ends: tuple[Load, Load], what: Clipped) -> _Run:
     """As many dimensions, from the innermost on, as follow each other in both memories."""
     if any(_grown(end, step.loops[-1]) is not ONE for end in ends):
         reason = f"elements of a row of `{step.tile.buffer.name}` are no neighbours in memory"
-        raise limitation("E0916", step.span, reason, help="leave rows of its memory as they are, but for room behind them")
+        raise limitation("E0916", step.span, reason, help="rows of its memory stay as they are, but for room behind them")
     first = len(step.loops) - 1
     most, unit = step.boxes.extent[first], 1
     while first and all(each.is_whole for each in what.bounds[first:]):
@@ -183,11 +184,11 @@ def _require_chunks(step: Step, begin: tuple[Load, Load], run: _Run, facts: Know
         place = end.offset
         if not facts.multiple(place * size, CHUNK):
             reason = f"runs of `{end.buffer.name}` need not begin at multiples of {CHUNK} bytes: {place} elements"
-            raise limitation("E0916", step.span, reason, help=f"pad rows to multiples of {CHUNK} bytes, or stage it by via=ld")
+            raise limitation("E0916", step.span, reason, offers=staged_by(step.span, "ld"))
     for bound in (*run.bounds.lows, *run.bounds.highs):
         if not facts.multiple(bound * run.unit * size, CHUNK):
             reason = f"runs of `{step.tensor.buffer.name}` need not end with {CHUNK} bytes: at {bound} elements"
-            raise limitation("E0916", step.span, reason, help="stage it by via=tma, or by via=ld")
+            raise limitation("E0916", step.span, reason, offers=staged_by(step.span, "tma", "ld"))
 
 
 def names(ends: tuple[Load, Load]) -> Iterator[Load]:

@@ -27,6 +27,7 @@ from texpr.lowering.runs import Clipped, clipped, names, starts
 from texpr.lowering.step import Step, changed
 from texpr.relation.facts import in_loop, known
 from texpr.schedule.columns import Column, Window, column
+from texpr.schedule.edits import staged_by
 from texpr.schedule.rows import GROUP
 from texpr.schedule.tensor import Boxes, Planned, dense_strides, planned
 from texpr.support.diagnostic import Limitation, limitation
@@ -45,7 +46,7 @@ def _parted(step: Step, within: Value) -> Limitation:
     told = " and ".join(_parts(step, k.value_symbols(within) & step.syms or step.syms))
     by_data = any(isinstance(part, Load) for part in walk(within))
     reason += f": a test{' of data' if by_data else ''} parts {told}"
-    return limitation("E0916", step.span, reason, help="choose boxes that holes fill, or stage it by via=ld")
+    return limitation("E0916", step.span, reason, offers=staged_by(step.span, "ld"))
 
 
 def _parts(step: Step, met: frozenset[Sym]) -> Iterator[str]:
@@ -115,7 +116,7 @@ class Maps(Mutable):
         place = self.places.get(step.tensor.buffer)
         if place is not None and (place.space is not k.Space.GLOBAL or place.leading or place.trailing):
             reason = f"`{step.tensor.buffer.name}` is not one tensor in global memory, but what a block keeps"
-            raise limitation("E0916", step.span, reason, help="stage it by via=ld")
+            raise limitation("E0916", step.span, reason, offers=staged_by(step.span, "ld"))
         made = self._made(step, step.tensor.buffer if place is None else place.buffer)
         for map in self.found:
             if _content(map) == _content(made):

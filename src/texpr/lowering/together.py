@@ -16,6 +16,7 @@ from texpr.ir.marks import Together
 from texpr.ir.together import meeting, together, why_apart
 from texpr.ir.value import Buffer
 from texpr.lowering.names import Names
+from texpr.schedule.edits import left_out
 from texpr.support.diagnostic import limitation
 from texpr.support.record import Record, replace
 
@@ -55,5 +56,6 @@ class _Gathering(Record):
             return why is None and (asked is None or asked.on)
         if asked.on:
             reason = f"the steps of `{loop.sym.base}` cannot be one launch: {why}"
-            raise limitation("E0918", asked.span, reason, help="leave it out, and each step is a launch")
+            offers = left_out(asked.span, "leave it out, and each step is a launch")
+            raise limitation("E0918", asked.span, reason, offers=offers)
         return False

@@ -21,6 +21,7 @@ from texpr.lowering.team import Branch, Leaf, Loop, Node, leaves
 from texpr.presburger.formula import Or
 from texpr.relation.conditions import condition
 from texpr.relation.facts import facts_of, in_loop, known
+from texpr.schedule.edits import staged_by
 from texpr.support.diagnostic import Limitation, limitation
 from texpr.support.record import Record
 
@@ -212,4 +213,4 @@ def _said(node: Loop) -> frozenset[Sym]:
 def uncounted(step: Step, why: str) -> Limitation:
     """The refusal of a copy of which nobody could say for which phase to wait."""
     reason = f"how often `{step.tile.buffer.name}` was copied before is not a function of the loops around: {why}"
-    return limitation("E0916", step.span, reason, help="stage it by via=cp_async")
+    return limitation("E0916", step.span, reason, offers=staged_by(step.span, "cp_async", "ld"))

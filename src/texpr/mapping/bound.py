@@ -19,6 +19,7 @@ from texpr.isa.target import Target
 from texpr.mapping.bands import band
 from texpr.mapping.nest import LoopMap, Role, one_digit
 from texpr.schedule.cluster import blocks
+from texpr.schedule.edits import left_out
 from texpr.schedule.levels import BLOCK, CLUSTERS
 from texpr.support.diagnostic import Note, error
 from texpr.support.record import Record
@@ -54,9 +55,8 @@ def require_outside(body: tuple[ir.Stmt, ...]) -> None:
         level = level_of(stmt) if isinstance(stmt, ir.Par) else None
         if isinstance(stmt, ir.Par) and level is not None and level.startswith(("grid", "core")):
             reason = f"`{stmt.sym.base}` is bound to `{level}`, and is not outermost any more"
-            raise error(
-                "E0905", asked_at(stmt, Bind), reason, help=f"reorder so that `{stmt.sym.base}` is outside of all others"
-            )
+            help = "loops of the grid are outside of all others"
+            raise error("E0905", asked_at(stmt, Bind), reason, help=help, offers=left_out(asked_at(stmt, Bind)))
 
 
 class Widths(Record):
@@ -103,11 +103,17 @@ def widths(body: tuple[ir.Stmt, ...], target: Target) -> Widths:
     if last is not None and made.threads > target.max_threads:
         listed = " · ".join(f"{level} {width}" for level, width in found.items() if level not in CLUSTERS)
         reason = f"{listed} are {made.threads} threads, and a block of {target.name} has {target.max_threads} at most"
-        raise error("E0910", asked_at(last, Bind), reason, help="split these loops by smaller factors")
+        raise error(
+            "E0910",
+            asked_at(last, Bind),
+            reason,
+            help="the widths of the levels are multiplied",
+            offers=left_out(asked_at(last, Bind)),
+        )
     if last is not None and made.blocks > target.max_cluster:
         listed = " · ".join(f"{level} {width}" for level, width in found.items() if level in CLUSTERS)
         reason = f"{listed} are {made.blocks} blocks, and every {target.name} takes {target.max_cluster} in a cluster"
-        raise error("E0910", asked_at(last, Bind), reason, help="split these loops by smaller factors; more is not portable")
+        raise error("E0910", asked_at(last, Bind), reason, help="more is not portable", offers=left_out(asked_at(last, Bind)))
     return made
 
 
@@ -170,8 +176,8 @@ def _require_none(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> None:
             outer, inner = loops[-1].sym.base, stmt.sym.base
             reason = f"`{inner}` and `{outer}` are both bound, but `{inner}` is not directly inside `{outer}`"
             note = Note(f"`{outer}` is this loop", loops[-1].span)
-            help = f"reorder so that they are neighbours, or distribute `{outer}`"
-            raise error("E0905", asked_at(stmt, Bind), reason, note, help=help)
+            help = "loops that are bound are neighbours, or in different nests"
+            raise error("E0905", asked_at(stmt, Bind), reason, note, help=help, offers=left_out(asked_at(stmt, Bind)))
 
 
 def bound_maps(loops: tuple[ir.Par, ...], asked: Widths) -> Iterator[LoopMap]:

@@ -134,7 +134,7 @@ def _of_cluster(
     asked = asked.of_threads(max(min(longest, THREADS), longest // STEPS))
     if asked.threads % LANES:
         reason = f"a block has {asked.threads} threads, and blocks of a cluster that share loops are whole warps"
-        raise error("E0910", bands[0][0].span, reason, help=f"bind a multiple of {LANES} of threads, or none")
+        raise error("E0910", bands[0][0].span, reason, help=f"blocks of whole warps have a multiple of {LANES} of threads")
     team = asked.threads * asked.blocks
     maps = {m.loop: m for m in (*grid, *(m for loops in bands for m in bound_maps(loops, asked)))}
     for loops, threads in (*((loops, asked.threads) for loops in rest), *((loops, team) for loops in inner)):
@@ -159,7 +159,7 @@ def _require_whole_warps(par: ir.Par, threads: int) -> None:
             f"a parallel reduction over `{par.sym.base}` needs a power of two of threads, {LANES} or more, "
             f"and {threads} are bound"
         )
-        raise error("E0910", par.span, reason, help="bind so many, or make the reduction a `seq`")
+        raise error("E0910", par.span, reason, help="as a `seq` it is one thread's")
 
 
 def _team_bands(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Par, ...]]:

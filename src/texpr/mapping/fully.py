@@ -15,9 +15,11 @@ from texpr.ir.marks import Bind
 from texpr.ir.rewrite import with_blocks
 from texpr.isa.levels import Level
 from texpr.isa.target import Target
+from texpr.schedule.edits import words
 from texpr.schedule.tree import Body
 from texpr.support.diagnostic import error
 from texpr.support.record import replace
+from texpr.support.span import Span
 
 
 def at_once(function: ir.Function, target: Target) -> ir.Function:
@@ -40,14 +42,16 @@ def _level(loop: ir.Par, target: Target) -> str:
     number, asked = loop.extent.constant, f"`fully par` over `{loop.sym.base}` runs {loop.extent} iterations at once"
     if (grid := pragma(loop, "grid")) is not None:
         reason = f"blocks of a grid need not run at once, and a `fully par` over `{loop.sym.base}` asks for that"
-        raise error("E0910", grid.span, reason, help="write #block, or make it a `par`")
+        raise error("E0910", grid.span, reason, offers=words(grid.span, "write #block", "#block"))
     if (cluster := pragma(loop, "cluster")) is not None:
         most = target.max_cluster if Level.CLUSTER in target.levels else 0
         if number > most:
             reason = f"a {asked}, and a cluster of {target.name} has {most} blocks at most"
-            raise error("E0910", cluster.span, reason, help="write #block, or make it a `par`")
+            raise error("E0910", cluster.span, reason, offers=words(cluster.span, "write #block", "#block"))
         return "cluster.x"
     if number > target.max_threads:
         reason = f"a {asked}, and a block of {target.name} has {target.max_threads} threads at most"
-        raise error("E0910", loop.span, reason, help="make it a `par`, whose iterations may come one after the other")
+        start = Span(loop.span.source, loop.span.start, loop.span.start + len("fully par"))
+        offers = words(start, "make it a `par`, whose iterations may come one after the other", "par")
+        raise error("E0910", loop.span, reason, offers=offers if start.text == "fully par" else ())
     return "block.x"

@@ -31,6 +31,7 @@ from texpr.mapping.bound import is_asked, is_own
 from texpr.mapping.parts import Accumulator, accumulators, split
 from texpr.mapping.reached import Around, lines, outermost, where_reached
 from texpr.schedule.combining import combined_by_engine
+from texpr.schedule.edits import left_out
 from texpr.support.diagnostic import limitation
 from texpr.support.record import replace
 
@@ -380,8 +381,9 @@ def _as_seq(loops: tuple[ir.Par, ...]) -> tuple[ir.Seq, ...]:
         staged = all(
             combined_by_engine(a.update, a.targets[0].dtype) for a in accumulators(bound.body, frozenset(bound.reduce))
         )
-        help = "stage what they meet in by via=tma, or leave the loop unbound" if staged else "leave the loop unbound"
-        raise limitation("E0909", asked_at(bound, Bind), reason, help=help)
+        help = "staged by via=tma, the engine combines such elements" if staged else None
+        span = asked_at(bound, Bind)
+        raise limitation("E0909", span, reason, help=help, offers=left_out(span, "leave the loop unbound"))
     return tuple(
         ir.Seq(p.sym, p.extent, p.body, reduce=p.reduce, label=p.label, directives=p.directives, span=p.span) for p in loops
     )

@@ -14,8 +14,10 @@ from texpr.domain.graph import DomainGraph
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.schedule.call import Call
+from texpr.schedule.edits import Offers, Said, touching
 from texpr.schedule.shape import sizes_known
 from texpr.schedule.state import State
+from texpr.schedule.tree import exactly
 from texpr.support.record import replace
 
 PLACED = ("tma", "im2col", "gather4", "scatter4")
@@ -40,7 +42,7 @@ def on_allocation(call: Call, count: int, bases: Sequence[str], change: Change) 
     buffer = _local(call, buffers.pop(), arguments[0])
     if any(staged.name == buffer.name and staged.via in PLACED for staged in call.state.staged):
         reason = f"the memory of `{buffer.name}` lies as the tensor memory accelerator copies it"
-        raise call.refuse("E0913", reason, at=arguments[0], help="stage it with `swizzle=` or `box=`, or by via=cp_async")
+        raise call.refuse("E0913", reason, at=arguments[0], help="what `swizzle=` and `box=` of `stage` say shapes such memory")
     graph = call.state.allocations.get(buffer) or start(buffer)
     leaves = {d.sym.name for d in graph.leaves}
     for argument, word in zip(arguments, words, strict=True):
@@ -64,7 +66,7 @@ def require_padding(call: Call, *expands: Expr) -> None:
     """Memory may grow, not shrink."""
     known = sizes_known(call)
     if not all(known.nonnegative(e) for e in expands):
-        raise call.refuse("E0915", "memory would be too small for its elements", help="use numbers of 0 or more")
+        raise call.refuse("E0915", "memory would be too small for its elements", offers=no_less(call))
 
 
 def _is_dimension(call: Call, word: str) -> bool:
@@ -79,7 +81,7 @@ def _local(call: Call, name: str, argument: ir.Argument) -> Buffer:
         if isinstance(new, ir.New) and new.buffer.name == name and new.buffer not in function.results:
             return new.buffer
     reason = f"the memory of `{name}` is the caller's, so its shape must stay"
-    raise call.refuse("E0913", reason, at=argument, help=f"stage it: stage({name}, at=LOOP)")
+    raise call.refuse("E0913", reason, at=argument, offers=stage_offers(call, name, None))
 
 
 def _names(call: Call, buffer: Buffer, graph: DomainGraph, first: str, bases: Sequence[str]) -> tuple[str, ...]:
@@ -93,8 +95,33 @@ def _names(call: Call, buffer: Buffer, graph: DomainGraph, first: str, bases: Se
     names = tuple(f"{buffer.name}.{name}" for name in given)
     for name in names:
         if name in taken:
-            raise call.refuse("E0907", f"the name `{name}` is taken", help="choose another after `->`")
+            free = _fresh(f"{name}2", taken).partition(".")[2]
+            offers = call.instead(f"call it `{free}`", lambda said, old=name, free=free: _called(said, old, free))
+            raise call.refuse("E0907", f"the name `{name}` is taken", offers=offers)
     return names
+
+
+def _called(said: Said, old: str, new: str) -> Said:
+    """The directive with another name for that part of memory."""
+    return replace(said, results=tuple(new if old.endswith(f".{each}") else each for each in said.results))
+
+
+def stage_offers(call: Call, name: str, space: str | None) -> Offers:
+    """The offers to stage what is the caller's, at each loop that touches it, the innermost first."""
+    body = call.state.function.body
+    spaces = (space,) if space in ("shared", "cluster", "registers") else ("shared", "registers")
+    names = [exactly(loop.sym.name, body) for loop in touching(body, name)]
+    each = (f"stage({name}, at={at}, in={where})" for at in names for where in spaces)
+    return tuple(offer for new in each for offer in call.instead("stage it: %", lambda _, new=new: new))
+
+
+def no_less(call: Call) -> Offers:
+    """The offer to say 0 in place of numbers below it."""
+
+    def change(said: Said) -> Said:
+        return replace(said, args=tuple("0" if a.startswith("-") else a for a in said.args))
+
+    return call.instead("use numbers of 0 or more: %", change)
 
 
 def _fresh(base: str, taken: set[str]) -> str:

@@ -9,6 +9,7 @@ from texpr.ir.instances import numbered
 from texpr.ir.marks import LaunchBounds
 from texpr.isa.target import Target
 from texpr.schedule.call import Call
+from texpr.schedule.edits import words
 from texpr.schedule.materialise import Materialised, materialise
 from texpr.schedule.partition import partitioned
 from texpr.schedule.pragmas import in_place
@@ -16,7 +17,7 @@ from texpr.schedule.ring import pipelined
 from texpr.schedule.rules import RULES
 from texpr.schedule.state import State
 from texpr.schedule.tree import loops
-from texpr.support.diagnostic import Edit, Proposal, error
+from texpr.support.diagnostic import error
 from texpr.support.record import replace
 from texpr.support.span import Span
 
@@ -30,12 +31,12 @@ def follow(state: State, directive: ir.Directive) -> State:
     """`state` after one directive. Raises TexprError or Limitation, with the directive's span, where it is refused."""
     rule = RULES.get(directive.name)
     if rule is None:
-        near = get_close_matches(directive.name, RULES, n=1, cutoff=0.7)
+        near = get_close_matches(directive.name, RULES, n=3, cutoff=0.7)
         start = directive.span.start
         place = Span(directive.span.source, start, start + len(directive.name))
-        near_one = Proposal(f"did you mean `{near[0]}`?", Edit(near[0], place)) if near else None
-        hint = near_one or f"the directives are {', '.join(RULES)}"
-        raise error("E0901", directive.span, f"there is no directive `{directive.name}`", help=hint)
+        offers = tuple(offer for each in near for offer in words(place, f"did you mean `{each}`?", each))
+        hint = f"the directives are {', '.join(RULES)}"
+        raise error("E0901", directive.span, f"there is no directive `{directive.name}`", help=hint, offers=offers)
     return rule.apply(Call(rule, directive, state))
 
 
@@ -56,7 +57,7 @@ def _require_loop(state: State, pragma: ir.Directive) -> None:
     name = str(pragma.args[0].value).removesuffix("'0")
     if all(loop.sym.name != name for loop in loops(state.function.body)):
         reason = f"the schedule has made other loops of `{name}`, so this pragma has none"
-        raise error("E0903", pragma.span, reason, help="say in the schedule what holds of the new loops")
+        raise error("E0903", pragma.span, reason, help="a pragma holds for a loop that the schedule leaves as it is")
 
 
 def apply_schedule(function: ir.Function, schedule: ir.Schedule | None, target: Target) -> Materialised | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
+from itertools import count
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.frontend.tokens import is_name
@@ -12,11 +13,12 @@ from texpr.ir.marked import mark
 from texpr.ir.marks import Tensor
 from texpr.ir.value import Buffer
 from texpr.isa.levels import Level
+from texpr.schedule.edits import Offers, Said, instead, staged_by, words
 from texpr.schedule.state import State
 from texpr.schedule.tree import called, exactly, loops, path_to
-from texpr.support.diagnostic import Edit, Note, Proposal, TexprError, error
-from texpr.support.record import Record
-from texpr.support.span import Span
+from texpr.support.diagnostic import Note, TexprError, error
+from texpr.support.record import Record, replace
+from texpr.support.span import NOWHERE, Span
 
 
 class Rule(Record):
@@ -35,15 +37,35 @@ class Call(Record):
     state: State
 
     def refuse(
-        self, code: str, message: str, *notes: Note, at: ir.Argument | None = None, help: str | Proposal | None = None
+        self, code: str, message: str, *notes: Note, at: ir.Argument | None = None, help: str | None = None, offers: Offers = ()
     ) -> TexprError:
-        """The error that says why this directive cannot be followed."""
+        """The error that says why this directive cannot be followed; `offers`: changes of the text to try, best first."""
         span = self.directive.span if at is None else at.span
-        return error(code, span, message, *notes, help=help)
+        return error(code, span, message, *notes, help=help, offers=offers)
 
-    def wrong(self, reason: str, at: ir.Argument | None = None) -> TexprError:
+    def instead(self, help: str, change: Callable[[Said], object]) -> Offers:
+        """The offer to write what `change` makes of this directive; `%` in `help` is that."""
+        return instead(self.directive.span, help, change)
+
+    def before(self, help: str, new: str) -> Offers:
+        """The offer to write another directive ahead of this one; `%` in `help` is that."""
+        return self.instead(help.replace("%", f"`{new}`"), lambda said: f"{new}  {said}")
+
+    def by(self, *vias: str) -> Offers:
+        """The offers to stage in another way."""
+        return staged_by(self.directive.span, *vias)
+
+    def split(self, loop: ir.Loop, factor: int, change: Callable[[Said, str, str], object], help: str) -> Offers:
+        """The offer to split a loop first: `change` makes the directive, given it and the names of the new loops."""
+        outer, inner = (self.state.fresh(f"{loop.sym.base}_{which}") for which in "oi")
+        name = exactly(loop.sym.name, self.state.function.body)
+        new = f"split({name}, {factor}) -> ({outer}, {inner})"
+        return self.instead(f"{help}: `{new}`", lambda said: f"{new}  {change(said, outer, inner)}")
+
+    def wrong(self, reason: str, at: ir.Argument | None = None, offers: Offers = ()) -> TexprError:
         """The error for arguments that the rule does not take."""
-        return self.refuse("E0902", f"`{self.rule.name}` {reason}", at=at, help=f"it is written `{self.rule.form}`")
+        form = f"it is written `{self.rule.form}`"
+        return self.refuse("E0902", f"`{self.rule.name}` {reason}", at=at, help=form, offers=offers)
 
     @property
     def plain(self) -> tuple[ir.Argument, ...]:
@@ -77,11 +99,9 @@ class Call(Record):
         if not isinstance(argument.value, str):
             raise self.wrong(f"takes {what} here", argument)
         if choices and argument.value not in choices:
-            near = get_close_matches(argument.value, choices, n=1)
-            hint = f"; did you mean `{near[0]}`?" if near else ""
-            raise self.wrong(
-                f"takes one of {', '.join(f'`{c}`' for c in choices)} here, not `{argument.value}`{hint}", argument
-            )
+            listed = ", ".join(f"`{c}`" for c in choices)
+            near = _near(argument.value, choices, argument)
+            raise self.wrong(f"takes one of {listed} here, not `{argument.value}`", argument, near)
         return argument.value
 
     def size(self, argument: ir.Argument) -> Expr:
@@ -121,15 +141,13 @@ class Call(Record):
         if found:
             notes = tuple(Note(f"a loop over `{name}`", loop.span) for loop in found)
             reason = f"`{name}` stands for {len(found)} loops"
-            names = " or ".join(f"`{exactly(loop.sym.name, self.state.function.body)}`" for loop in found)
-            label = f"give the one that is meant a label of its own, `|{found[0].sym.base}| 'rows {{…}}`, and name that"
-            help = f"say {names}, in the order of the text; or {label}"
+            exact = [exactly(loop.sym.name, self.state.function.body) for loop in found]
+            help = f"their names are {' and '.join(f'`{each}`' for each in exact)}, in the order of the text"
             raise self.refuse("E0904", reason, *notes, at=argument, help=help)
         names = [loop.sym.name for loop in every]
-        near = get_close_matches(name, names, n=1)
-        hint = _near(near, name, argument) or f"the loops are {', '.join(names) or 'none'}"
+        hint, near = f"the loops are {', '.join(names) or 'none'}", _near(name, names, argument)
         became = f"there is no loop `{name}` any more: it became {' and '.join(f'`{d.sym.name}`' for d in made)}"
-        raise self.refuse("E0903", became if made else f"there is no loop `{name}`", at=argument, help=hint)
+        raise self.refuse("E0903", became if made else f"there is no loop `{name}`", at=argument, help=hint, offers=near)
 
     def _require_not_copied(self, loop: ir.Loop, argument: ir.Argument) -> None:
         """The loops of a copy that the engine makes are not run by threads."""
@@ -146,9 +164,8 @@ class Call(Record):
             if buffer.name == name:
                 return buffer
         names = [b.name for b in every]
-        near = get_close_matches(name, names, n=1)
-        hint = _near(near, name, argument) or f"the buffers are {', '.join(names)}"
-        raise self.refuse("E0903", f"there is no buffer `{name}`", at=argument, help=hint)
+        hint, near = f"the buffers are {', '.join(names)}", _near(name, names, argument)
+        raise self.refuse("E0903", f"there is no buffer `{name}`", at=argument, help=hint, offers=near)
 
     def results(self, *bases: str) -> tuple[Sym, ...]:
         """The names after `->`, as many as `bases`, or fresh ones made of `bases` where none are given."""
@@ -165,17 +182,28 @@ class Call(Record):
                 )
             if name in taken or name in given[:number]:
                 reason = f"the name `{name}` is taken" if name in taken else f"two results are called `{name}`"
-                raise self.refuse("E0907", reason, help="choose another after `->`")
+                raise self.refuse("E0907", reason, offers=self.renamed(number, name))
         return tuple(map(Sym, given))
+
+    def renamed(self, number: int, name: str) -> Offers:
+        """The offer of another name for a result."""
+        free = next(each for each in map(f"{name}{{}}".format, count(2)) if each not in self.state.taken())
+
+        def change(said: Said) -> Said:
+            return replace(said, results=(*said.results[:number], free, *said.results[number + 1 :]))
+
+        return self.instead(f"call it `{free}`", change)
 
     def require_memory(self, space: str, argument: ir.Argument | None) -> None:
         """Raises E0908 for shared memory, that of a cluster, or lanes of warps, on a target that has none."""
         target = self.state.target
         if space in ("shared", "lanes") and not target.is_gpu:
             missing = "shared memory" if space == "shared" else "warps"
-            raise self.refuse("E0908", f"{target.name} has no {missing}", at=argument, help="write `registers` instead")
+            span = argument.span if argument is not None else NOWHERE
+            registers = words(span, "write `registers`", span.text.replace(space, "registers"))
+            raise self.refuse("E0908", f"{target.name} has no {missing}", at=argument, offers=registers)
         if space == "cluster" and Level.CLUSTER not in target.levels:
-            other = "build for sm_90 or later" if target.is_gpu else None
+            other = "targets from sm_90 on have them" if target.is_gpu else None
             raise self.refuse("E0908", f"{target.name} has no clusters of blocks", at=argument, help=other)
 
     def no_results(self) -> None:
@@ -184,9 +212,9 @@ class Call(Record):
             raise self.wrong("makes nothing that could be named")
 
 
-def _near(near: Sequence[str], name: str, argument: ir.Argument) -> Proposal | None:
-    """The offer to write the name that is near, at the end of an argument."""
-    if not near:
-        return None
+def _near(name: str, known: Sequence[str], argument: ir.Argument) -> Offers:
+    """The offers to write a name that is near, at the end of an argument."""
     span = argument.span
-    return Proposal(f"did you mean `{near[0]}`?", Edit(near[0], Span(span.source, max(0, span.end - len(name)), span.end)))
+    place = Span(span.source, max(0, span.end - len(name)), span.end) if span.text.endswith(name) else NOWHERE
+    near = get_close_matches(name, known, n=3)
+    return tuple(offer for each in near for offer in words(place, f"did you mean `{each}`?", each))

@@ -23,6 +23,7 @@ from texpr.presburger.raw import Undecided
 from texpr.presburger.sets import Set
 from texpr.relation.facts import in_loop
 from texpr.schedule.call import Call
+from texpr.schedule.edits import without
 from texpr.schedule.materialise import given
 from texpr.schedule.state import State
 from texpr.support.record import Record
@@ -94,7 +95,7 @@ def peers(call: Call, argument: ir.Argument, outer: Sequence[ir.Loop], corner: S
         name = loop.sym.base
         if loop not in outer or blocks(loop) == 1:
             reason = f"blocks along `{name}` are in no cluster, so none of them can give to others"
-            raise call.refuse("E0918", reason, at=part, help=f"say before: cluster({name}, 2)")
+            raise call.refuse("E0918", reason, at=part, offers=call.before("say before: %", f"cluster({name}, 2)"))
     if len(set(found)) < len(found):
         raise call.wrong("names a loop twice in `multicast=`", argument)
     among = {call.state.domain(loop).sym: blocks(loop) for loop in found}
@@ -104,7 +105,7 @@ def peers(call: Call, argument: ir.Argument, outer: Sequence[ir.Loop], corner: S
         differ = apart(corner, among, around(call.state, outer), call.state.function.sizes)
     except (NotAffine, Undecided):
         reason = f"cannot decide whether blocks of a cluster along {listed} copy the same part of `{buffer}`"
-        raise call.refuse("E0914", reason, at=argument, help="leave `multicast=` out") from None
+        raise call.refuse("E0914", reason, at=argument, offers=without(call.directive.span, "multicast")) from None
     if differ is None:
         return found
     one, other = (", ".join(f"{s.base} = {v[s]}" for s in among) for v in (differ.one, differ.other))
@@ -112,7 +113,14 @@ def peers(call: Call, argument: ir.Argument, outer: Sequence[ir.Loop], corner: S
         f"blocks of one cluster copy other parts of `{buffer}`: dimension {differ.dim} begins at {differ.first} where {one}, "
         f"and at {differ.second} where {other}"
     )
-    raise call.refuse("E0918", reason, at=argument, help="name a loop that the part does not depend on")
+    others = [loop.sym.base for loop in outer if blocks(loop) > 1 and loop not in found]
+    alone = [loop.sym.base for loop in found if len(found) > 1]
+    offers = [
+        offer
+        for name in (*others, *alone)
+        for offer in call.instead(f"say multicast={name}", lambda said, name=name: said.having("multicast", name))
+    ]
+    raise call.refuse("E0918", reason, at=argument, offers=(*offers, *without(call.directive.span, "multicast")))
 
 
 def many(loops: Iterable[ir.Loop]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import gcd, prod
 
 from texpr.affine.expr import Expr
@@ -14,6 +14,7 @@ from texpr.ir.value import Buffer, Literal
 from texpr.isa.cuda import TMA
 from texpr.presburger.formula import Eq
 from texpr.schedule.call import Call
+from texpr.schedule.edits import Offers, begins_at, promise, without
 from texpr.schedule.region import Box
 from texpr.schedule.state import State
 from texpr.schedule.tensor import Boxes, Planned, planned, ruled
@@ -35,9 +36,9 @@ def require_engine(call: Call) -> None:
     target = call.state.target
     if TMA in target.features:
         return
-    other = "via=cp_async, or build for sm_90 or later" if target.is_gpu else "via=ld"
+    by, other = ("cp_async", "targets from sm_90 on have one") if target.is_gpu else ("ld", None)
     reason = f"{target.name} has no tensor memory accelerator"
-    raise call.refuse("E0908", reason, at=call.key("via"), help=f"use {other}")
+    raise call.refuse("E0908", reason, at=call.key("via"), help=other, offers=call.by(by))
 
 
 def swizzle_asked(call: Call) -> Swizzle:
@@ -50,10 +51,10 @@ def boxes_asked(call: Call, buffer: Buffer, region: Box) -> tuple[Box, Boxes]:
     """The region, as wide as boxes make it, and its boxes. Refuses what `box=`, `stride=` and `swizzle=` cannot mean."""
     asked, argument = call.key("swizzle"), call.key("box")
     if not region.extent:
-        raise call.refuse("E0916", f"`{buffer.name}` is a single number, and no box", help="stage it by via=ld")
+        raise call.refuse("E0916", f"`{buffer.name}` is a single number, and no box", offers=call.by("ld"))
     swizzle = swizzle_asked(call)
     size = buffer.dtype.bytes
-    say = _advice(Boxes(region.extent, region.extent, size, swizzle, region.step))
+    say = _advice(call, Boxes(region.extent, region.extent, size, swizzle, region.step))
     covers = None if argument is None else sizes_of(call, argument, _each("a box with a size", buffer), buffer.rank, say)
     region = strided(call, buffer, region, covers)
     box = (
@@ -66,12 +67,13 @@ def boxes_asked(call: Call, buffer: Buffer, region: Box) -> tuple[Box, Boxes]:
         if whole % part:
             whole, part = whole * step, part * step
             reason = f"boxes of {part} do not divide the {whole} elements that dimension {dim} of the region has"
-            help = f"choose a divisor of {whole}, or one box of more than {whole}: {_nearest(extent, box, region.step, size)}"
-            raise call.refuse("E0916", reason, at=argument, help=help)
+            fits = _nearest(extent, box, region.step, size)
+            words = f"choose a divisor of {whole}, or one box of more than {whole}: %"
+            raise call.refuse("E0916", reason, at=argument, offers=box_offers(call, fits, words))
     made = Boxes(extent, box, size, swizzle, region.step)
     if swizzle is not Swizzle.NONE and made.row != swizzle.span:
         reason = f"with `swizzle={swizzle.span}B` a row of a box has {swizzle.span} bytes, and here it has {made.row}"
-        raise call.refuse("E0916", reason, at=asked, help=_advice(made))
+        raise call.refuse("E0916", reason, at=asked, offers=_advice(call, made))
     if not made.is_moved:
         made = replace(made, swizzle=Swizzle.NONE)  # a single row lies in the first line of memory
     return replace(region, extent=extent), made
@@ -94,23 +96,28 @@ def strided(call: Call, buffer: Buffer, region: Box, covers: tuple[int, ...] | N
     argument = call.key("stride")
     if argument is None:
         return region.every(_inferred(region, covers))
-    say = f"ask for stride=({', '.join('1' for _ in buffer.shape)}), or leave it out"
+    ones = f"({', '.join('1' for _ in buffer.shape)})"
+    out = without(call.directive.span, "stride")
+    say = (*call.instead(f"ask for stride={ones}", lambda said: said.having("stride", ones)), *out)
     step = sizes_of(call, argument, _each("a stride", buffer), buffer.rank, say)
     beyond = next((each for each in step if each > MOST_ELEMENT_STRIDE), None)
     if beyond is not None:
         reason = f"the hardware has element strides of 1 to {MOST_ELEMENT_STRIDE}, and not {beyond}"
-        raise call.refuse("E0916", reason, at=argument, help="leave `stride=` out, or stage it by via=ld")
+        raise call.refuse("E0916", reason, at=argument, offers=(*out, *call.by("ld")))
     for dim, (grain, each) in enumerate(zip(region.grain, step, strict=True)):
         if grain % each:
             reason = f"a stride of {each} steps over elements that dimension {dim} of the region has: they lie {grain} apart"
-            whole = f"choose a divisor of {grain}" if grain > 1 else "leave it at 1"
-            raise call.refuse("E0916", reason, at=argument, help=whole)
+            fit = tuple(max(n for n in range(1, s + 1) if not g % n) for g, s in zip(region.grain, step, strict=True))
+            offers = (
+                call.instead(f"ask for stride={fit}", lambda said, fit=fit: said.having("stride", fit)) if len(fit) > 1 else ()
+            )
+            raise call.refuse("E0916", reason, at=argument, offers=(*offers, *out))
         # One box is whole: its tile begins with its first element, and ends inside of it.
         if covers is not None and covers[dim] % each and covers[dim] < region.extent[dim]:
             where = f"in dimension {dim}, of size {buffer.shape[dim]}"
             reason = f"a stride of {each} does not divide the box of {covers[dim]} {where}, and there are several of them"
-            help = f"choose a box that {each} divides, or one box of at least {region.extent[dim]}"
-            raise call.refuse("E0916", reason, at=call.key("box"), help=help)
+            fits = [-(-c // s) * s for c, s in zip(covers, step, strict=True)]
+            raise call.refuse("E0916", reason, at=call.key("box"), offers=(*box_offers(call, fits), *out))
     return region.every(step)
 
 
@@ -175,14 +182,14 @@ def require_fill(call: Call, buffer: Buffer) -> None:
     if made is Fill.NAN and not element(buffer.dtype).is_float:
         made, reason = None, f"the tensor memory accelerator has no nan of {buffer.dtype}"
     if made is None:
-        raise call.refuse("E0916", reason, at=fill, help="stage it by via=ld, which fills with any number of the type")
+        raise call.refuse("E0916", reason, at=fill, offers=call.by("ld"))
 
 
-def sizes_of(call: Call, argument: ir.Argument, thing: str, count: int, say: str | None = None) -> tuple[int, ...]:
+def sizes_of(call: Call, argument: ir.Argument, thing: str, count: int, say: Offers | None = None) -> tuple[int, ...]:
     """The numbers of an argument `(N, …)`, `count` of them; `thing`: what they are; `say`: what would do instead."""
     parts = argument.value.args if isinstance(argument.value, ir.Group) else (argument,)
     if len(parts) != count and say is not None:
-        raise call.refuse("E0902", f"`{call.rule.name}` takes {thing}, {count} in all", at=argument, help=say)
+        raise call.refuse("E0902", f"`{call.rule.name}` takes {thing}, {count} in all", at=argument, offers=say)
     if len(parts) != count:
         raise call.wrong(f"takes {thing}, {count} in all", argument)
     return tuple(call.number(part) for part in parts)
@@ -211,7 +218,8 @@ def require_store(call: Call, buffer: Buffer, region: Box, boxes: Boxes, known: 
     if lowering.obligations:
         row = made.copy.dimensions[0].size
         reason = f"a store writes {CHUNK} bytes at once, and a row of `{buffer.name}`, of {row} elements, may end within them"
-        raise call.refuse("E0916", reason, help=f'add "where {row} % {CHUNK // boxes.size} == 0"')
+        offers = promise(call.state.function, f"where {row} % {CHUNK // boxes.size} == 0")
+        raise call.refuse("E0916", reason, offers=offers)
 
 
 def _planned(call: Call, buffer: Buffer, region: Box, boxes: Boxes, known: Known) -> Planned:
@@ -219,10 +227,10 @@ def _planned(call: Call, buffer: Buffer, region: Box, boxes: Boxes, known: Known
     if isinstance(made, Refusal):
         raise _impossible(call, buffer, made)
     for finding in broken(ruled(made, buffer, boxes, known)):
-        help = _help(finding, made, buffer, boxes)
+        help, offers = _help(call, finding, made, buffer, boxes)
         note = Note(f"`{buffer.name}` is declared here", buffer.span)
         reason = f"the tensor memory accelerator cannot copy `{buffer.name}`: {finding.asked.subject}: {finding.rule.says}"
-        raise call.refuse("E0916", reason, note, help=help)
+        raise call.refuse("E0916", reason, note, help=help, offers=offers)
     return made
 
 
@@ -231,19 +239,35 @@ def _impossible(call: Call, buffer: Buffer, refusal: Refusal) -> Exception:
     return call.refuse("E0916", reason, help=refusal.helps)
 
 
-def _help(finding: Finding, made: Planned, buffer: Buffer, boxes: Boxes) -> str:
-    """What to write, for the rules that words in the program or in the schedule can keep."""
+def _help(call: Call, finding: Finding, made: Planned, buffer: Buffer, boxes: Boxes) -> tuple[str | None, Offers]:
+    """What keeps a rule, and what to write, for those that words in the program or in the schedule can keep."""
     match finding.rule.name:
-        case "base" if buffer.role in ("input", "inout"):
-            return f"promise where it begins: `{buffer.name}: {buffer.dtype}[…] align({CHUNK})`"
         case "stride alignment":
             strides = (made.copy.dimensions[number].stride for number in range(1, len(made.copy.dimensions)))
             stride = next(s for n, s in enumerate(strides, 1) if finding.asked.subject == f"stride {n}")
-            return f'add "where {_promise(stride, buffer)} % {CHUNK // buffer.dtype.bytes} == 0"'
+            clause = f"where {_promise(stride, buffer)} % {CHUNK // buffer.dtype.bytes} == 0"
+            return None, (*promise(call.state.function, clause), *call.by("ld"))
         case "box" | "inner box alignment" | "inner box span":
-            return _advice(boxes)
+            return finding.rule.helps, _advice(call, boxes)
         case _:
-            return finding.rule.helps
+            return rule_help(call, finding, buffer)
+
+
+def rule_help(call: Call, finding: Finding, buffer: Buffer) -> tuple[str | None, Offers]:
+    """The same for the rules of where a tensor begins and how far apart its rows lie."""
+    match finding.rule.name:
+        case "base" if buffer.role in ("input", "inout"):
+            return None, begins_at(buffer, CHUNK)
+        case "stride alignment":
+            return None, promise(call.state.function, f"where {buffer.shape[-1]} % {CHUNK // buffer.dtype.bytes} == 0")
+        case _:
+            return finding.rule.helps, call.by("ld")
+
+
+def box_offers(call: Call, sizes: Sequence[int], help: str = "ask for %") -> Offers:
+    """The offer of another `box=`."""
+    box = f"({', '.join(map(str, sizes))})"
+    return call.instead(help.replace("%", f"box={box}"), lambda said: said.having("box", box))
 
 
 def _promise(stride: Expr, buffer: Buffer) -> Expr:
@@ -251,7 +275,7 @@ def _promise(stride: Expr, buffer: Buffer) -> Expr:
     return buffer.shape[-1] if buffer.strides is None and not stride.is_constant else stride
 
 
-def _nearest(extent: tuple[int, ...], box: tuple[int, ...], steps: tuple[int, ...], size: int) -> str:
+def _nearest(extent: tuple[int, ...], box: tuple[int, ...], steps: tuple[int, ...], size: int) -> tuple[int, ...]:
     """Boxes that divide a region, about as large as was asked for: rows in chunks of 16 bytes, tiles in lines of 128."""
     least = [1] * (len(box) - 1) + [CHUNK // size or 1]
     every = [[n for n in range(1, whole + 1) if whole % n == 0] for whole in extent]
@@ -260,11 +284,11 @@ def _nearest(extent: tuple[int, ...], box: tuple[int, ...], steps: tuple[int, ..
     for dim in reversed(range(len(found))):
         while prod(found) * size % LINE and found[dim] < every[dim][-1]:
             found[dim] = next(n for n in every[dim] if n > found[dim])
-    return f"box=({', '.join(str(n * step) for n, step in zip(found, steps, strict=True))})"
+    return tuple(n * step for n, step in zip(found, steps, strict=True))
 
 
-def _advice(boxes: Boxes) -> str:
-    """Boxes like `boxes` that keep the rules."""
+def _advice(call: Call, boxes: Boxes) -> Offers:
+    """The offer of boxes like `boxes` that keep the rules."""
     least = CHUNK // boxes.size or 1
     most = boxes.swizzle.span // boxes.size or MOST_BOX // least * least
     *outer, inner = boxes.extent
@@ -273,4 +297,4 @@ def _advice(boxes: Boxes) -> str:
     every = zip(outer, boxes.strides, strict=False)
     sizes = [max(n for n in range(s, MOST_BOX + 1, s) if each * s % n == 0) for each, s in every]
     note = "" if boxes.swizzle is Swizzle.NONE or inner % width == 0 else ", and a region of whole rows"
-    return f"ask for box=({', '.join(map(str, (*sizes, width)))})" + note
+    return box_offers(call, (*sizes, width), "ask for %" + note)

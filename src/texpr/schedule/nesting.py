@@ -19,9 +19,11 @@ from texpr.ir.uses import loads, symbols, touched, written
 from texpr.ir.value import Buffer, Load, Ref, Value
 from texpr.schedule.call import Call
 from texpr.schedule.copies import renamed
+from texpr.schedule.edits import words
 from texpr.schedule.state import State
 from texpr.schedule.tree import Body, loops, path_to, replaced
 from texpr.support.record import Mutable, replace
+from texpr.support.span import NOWHERE, Span
 
 
 class Nesting(Mutable):
@@ -103,9 +105,13 @@ class Nesting(Mutable):
             named = {s.sym for s in group if isinstance(s, ir.Let)}
             used = named & symbols(tuple(s for other in groups[number + 1 :] for s in other))
             if used:
-                name = min(s.base for s in used)
+                let = min((s for s in groups[number] if isinstance(s, ir.Let) and s.sym in used), key=lambda s: s.sym.base)
+                name, place = let.sym.base, let.span
                 reason = f"the loop over `{outer.sym.base}` cannot be distributed: `let {name}` is used further below in it"
-                raise self.call.refuse("E0905", reason, help=f"write `new {name}: …` and assign it instead of `let`")
+                start = f"let {name} ="
+                head = Span(place.source, place.start, place.start + len(start)) if place.text.startswith(start) else NOWHERE
+                new = f"new {name}: {let.value.dtype} ="
+                raise self.call.refuse("E0905", reason, offers=words(head, f"write `{new} …` instead of `let`", new))
 
     def _keep_lets(self, parent: Sym, sizes: Sequence[int]) -> None:
         """A `let` that several groups use becomes a local, if it is a float, which finds no element and no iteration."""
@@ -159,7 +165,7 @@ class Nesting(Mutable):
         old, domain = new.buffer, self.state.domain(outer)
         if old in self.state.allocations:
             reason = f"`{old.name}` has an allocation of its own, made before these loops were moved"
-            raise self.call.refuse("E0905", reason, help="move the loops first, then shape the allocation")
+            raise self.call.refuse("E0905", reason, help="an allocation is shaped behind all that moves loops")
         if self.state.above(outer) & {s for e in old.shape for s in e.syms()}:
             reason = f"the shape of `{old.name}` depends on `{outer.sym.base}`, so it cannot be kept for all iterations"
             raise self.call.refuse("E0905", reason)
@@ -246,6 +252,8 @@ def chain(call: Call, state: State, named: Sequence[ir.Loop]) -> tuple[ir.Loop, 
     found: list[ir.Loop] = []
     for step in deepest[first:]:
         if not isinstance(step, ir.Par | ir.Seq):
-            raise call.refuse("E0905", "an `if` stands between these loops", help="write the `if` inside the innermost loop")
+            raise call.refuse(
+                "E0905", "an `if` stands between these loops", help="an `if` inside the innermost of them is in nobody's way"
+            )
         found.append(step)
     return tuple(found)

@@ -22,6 +22,7 @@ from texpr.presburger.omega import System, system
 from texpr.presburger.raw import Undecided
 from texpr.relation.dependence import Dependence, candidates, comparable, extended_syms, meeting_formula, order
 from texpr.relation.model import Instance
+from texpr.schedule.edits import Offers, any_order, left_out
 from texpr.schedule.materialise import materialise
 from texpr.schedule.state import State
 from texpr.schedule.tree import Body, path_to
@@ -169,7 +170,8 @@ def undecided(found: Dependence, span: Span, name: str) -> Diagnostic:
             Note(f"`{a.buffer.name}` is {'read' if a.kind == 'read' else 'written'} here", place(a))
             for a in dict.fromkeys((found.source, found.sink))
         ),
-        "fix the sizes that are multiplied, or leave these loops in their order",
+        "where sizes that are multiplied are fixed, it may be decided",
+        proposals=left_out(span, "leave it out, and the loops stay as they are"),
     )
 
 
@@ -179,7 +181,6 @@ def conflict(
     witness: Witness,
     span: Span,
     name: str,
-    help: str = "leave these loops in their order",
 ) -> Diagnostic:
     """What is said where the directive `name` breaks a dependence, as `witness` shows."""
     first, second = sides(found, witness)
@@ -195,10 +196,20 @@ def conflict(
             Note(f"first{_at(found.source.instance, first)}", place(found.source)),
             Note(f"then{_at(found.sink.instance, second)}, which {kinds[found.kind]}", place(found.sink)),
         ),
-        f"if updates of `{found.buffer.name}` may come in any order, say `reduce({found.buffer.name})` on the loop"
-        if found.source.kind == found.sink.kind == "update"
-        else help,
+        proposals=_otherwise(found, span),
     )
+
+
+def _otherwise(found: Dependence, span: Span) -> Offers:
+    """The offers to free the order of updates, or to leave the directive out."""
+    freed: Offers = ()
+    if found.source.kind == found.sink.kind == "update":
+        name = found.buffer.name
+        shared = found.source.instance.loops
+        loops = [loop for loop in found.sink.instance.loops if isinstance(loop, ir.Seq) and loop in shared]
+        help = f"if updates of `{name}` may come in any order, say `reduce({name})` on the loop"
+        freed = any_order(loops, found.buffer, help)
+    return (*freed, *left_out(span, "leave it out, and the loops stay in their order"))
 
 
 def _at(instance: Instance, values: Mapping[Sym, int]) -> str:

@@ -16,6 +16,7 @@ from texpr.ir import program as ir
 from texpr.ir.marked import ATOMIC
 from texpr.ir.rewrite import with_blocks
 from texpr.isa.target import Target
+from texpr.schedule.edits import words
 from texpr.schedule.levels import BLOCK, CLUSTERS, GRID, WARPS, levels
 from texpr.schedule.tree import Body, exactly
 from texpr.support.diagnostic import error
@@ -63,7 +64,7 @@ def _directive(loop: ir.Loop, pragma: ir.Directive, whole: Body) -> Iterator[ir.
         return
     if pragma.name == ALIGN:
         reason = f"the loop over `{loop.sym.base}` is no `fully par`, whose iterations are lanes"
-        raise error("E0908", pragma.span, reason, help=f"write `fully par {loop.extent} |{loop.sym.base}| …`, or leave it out")
+        raise error("E0908", pragma.span, reason, offers=words(pragma.span, "leave it out", ""))
     if pragma.name in LEVELS:
         inner = _depth(loop.body, pragma.name)
         if inner > 2:
@@ -74,8 +75,10 @@ def _directive(loop: ir.Loop, pragma: ir.Directive, whole: Body) -> Iterator[ir.
     known = (*IN_PLACE, *LEVELS, ATOMIC)
     near = get_close_matches(pragma.name, known, n=1)
     listed = ", ".join(f"#{name}" for name in known)
-    hint = f"did you mean `#{near[0]}`?" if near else f"there are {listed}; other directives stand in a schedule"
-    raise error("E0901", pragma.span, f"there is no pragma `#{pragma.name}`", help=hint)
+    hint = f"there are {listed}; other directives stand in a schedule"
+    new = pragma.span.text.replace(pragma.name, near[0], 1) if near else ""
+    offers = words(pragma.span, f"did you mean `#{near[0]}`?", new) if near else ()
+    raise error("E0901", pragma.span, f"there is no pragma `#{pragma.name}`", help=hint, offers=offers)
 
 
 def _level(bind: ir.Directive) -> bool:

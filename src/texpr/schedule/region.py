@@ -66,12 +66,13 @@ class Box(Record):
 
 
 class NoBox(Exception):
-    """The region is no box of constant size; the text says of which use, and why, and `help` what would do."""
+    """The region is no box of constant size; the text says of which use, and why, and `help` what would do: to split loops that
+    are `open`, to promise a `clause`."""
 
-    def __init__(self, use: Use, reason: str, help: str | None = None):
+    def __init__(self, use: Use, reason: str, help: str | None = None, open: Sequence[Sym] = (), clause: str | None = None):
         super().__init__(reason)
         self.use = use
-        self.help = help
+        self.help, self.open, self.clause = help, tuple(open), clause
 
 
 def uses(state: State, buffer: Buffer, outer: Sequence[ir.Loop]) -> tuple[Use, ...]:
@@ -173,13 +174,12 @@ def _parted(state: State, use: Use, dim: int) -> tuple[Expr, Expr, tuple[int, in
     if outside:
         name = min(s.base for s in outside)
         reason = f"its subscript {dim}, {use.index[dim]}, mixes `{name}` with indices that vary inside"
-        raise NoBox(use, reason, "stage at a loop inside of which it is a number plus loops, or promise what splits divide")
+        raise NoBox(use, reason, "in a box it is a number plus loops")
     low, high = bounds(offset, ranges)
     if low is None or high is None:
-        open_ends = sorted(s.base for s in offset.syms() if ranges[s][1] is None)
-        reason = f"its subscript {dim} varies with `{open_ends[0]}`, whose extent is not a constant"
-        help = f"split the loop over `{open_ends[0]}` by a number, and stage at the outer part; or promise how large it may be"
-        raise NoBox(use, reason, help)
+        open_ends = sorted((s for s in offset.syms() if ranges[s][1] is None), key=lambda s: s.base)
+        reason = f"its subscript {dim} varies with `{open_ends[0].base}`, whose extent is not a constant"
+        raise NoBox(use, reason, open=open_ends)
     return base, offset, (low, high)
 
 

@@ -42,9 +42,6 @@ from texpr.support.record import Record, replace
 from texpr.support.span import Span
 from texpr.tma.swizzle import Swizzle
 
-_HELP = "ask for fewer stages than there are iterations between the two"
-_FIRST = "name only buffers that are filled before the iteration uses them, from what it does not write before"
-
 CHUNK = 16
 """Bytes of which a slot in shared memory is a multiple, so that vectors that lie right in one do so in all."""
 
@@ -181,12 +178,12 @@ def _require_early(function: ir.Function, loop: ir.Loop, parts: _Parts, ahead: i
                 continue
             for found in candidates(source, sink, frozenset(subject.model.scope_syms(source.buffer))):
                 if found.carrier is None:
-                    _require(subject, found, TRUE, span, _FIRST)
+                    _require(subject, found, TRUE, span)
                 elif found.carrier is loop:
-                    _require(subject, found, between(1, expr(right(loop.sym)) - left(loop.sym), ahead + 1), span, _HELP)
+                    _require(subject, found, between(1, expr(right(loop.sym)) - left(loop.sym), ahead + 1), span)
 
 
-def _require(subject: Subject, found: Dependence, near: Formula, span: Span, help: str) -> None:
+def _require(subject: Subject, found: Dependence, near: Formula, span: Span) -> None:
     """Refuses a dependence of what fills on the rest that there is where `near` holds."""
     dims = (*map(left, extended_syms(found.source)), *map(right, extended_syms(found.sink)))
     try:
@@ -197,7 +194,7 @@ def _require(subject: Subject, found: Dependence, near: Formula, span: Span, hel
         return
     if not (comparable(found.source, found.sink) and found.source.affine and found.sink.affine):
         raise Limitation([undecided(found, span, "pipeline")])
-    raise TexprError([conflict(subject, found, witness, span, "pipeline", help)])
+    raise TexprError([conflict(subject, found, witness, span, "pipeline")])
 
 
 # The loop with its ring.

@@ -20,6 +20,8 @@ from texpr.isa.cuda import TMA_ROWS
 from texpr.presburger.formula import Eq
 from texpr.relation.facts import known
 from texpr.schedule.call import Call
+from texpr.schedule.edits import promise
+from texpr.schedule.engine import rule_help
 from texpr.schedule.materialise import given
 from texpr.schedule.region import NoBox, Use, box, subscripts
 from texpr.schedule.state import State
@@ -90,7 +92,8 @@ def require_target(call: Call, other: str) -> None:
     target = call.state.target
     if TMA_ROWS not in target.features:
         reason = f"the tensor memory accelerator of {target.name} copies no rows by their numbers"
-        raise call.refuse("E0916", reason, at=call.key("via"), help=f"build for sm_100a or sm_103a, or use {other}")
+        offers = call.by(other.removeprefix("via="))
+        raise call.refuse("E0916", reason, at=call.key("via"), help="those of sm_100a and sm_103a do", offers=offers)
 
 
 def rows(state: State, uses: Sequence[Use], swizzle: Swizzle = Swizzle.NONE) -> Rows:
@@ -115,7 +118,7 @@ def rows(state: State, uses: Sequence[Use], swizzle: Swizzle = Swizzle.NONE) -> 
     if not _are_rows(state, tables[0].load.buffer, uses[0].load.buffer.shape[0]):
         name, matrix = tables[0].load.buffer.name, uses[0].load.buffer
         reason = f"elements of `{name}` that are not asked for here might be no rows of `{matrix.name}`"
-        raise NoBox(uses[0], reason, f'promise it: "assume {name} in 0..{matrix.shape[0]}"')
+        raise NoBox(uses[0], reason, clause=f"assume {name} in 0..{matrix.shape[0]}")
     named, across = box(state, tables), box(state, columns)
     long = [dim for dim, extent in enumerate(named.extent) if extent > 1]
     if len(long) > 1:
@@ -203,14 +206,10 @@ def require_rows(call: Call, found: Rows, promised: Known, stored: bool = False)
     result = findings(use, promised)
     for finding in (*result.violated, *(f for f in result.checked if isinstance(f.asked.condition, Eq))):
         reason = f"the tensor memory accelerator cannot copy `{buffer.name}`: {finding.asked.subject}: {finding.rule.says}"
-        help = finding.rule.helps
-        if finding.rule.name == "stride alignment":
-            help = f'add "where {buffer.shape[-1]} % {CHUNK // buffer.dtype.bytes} == 0"'
-        if finding.rule.name == "base":
-            help = f"promise where it begins: `{buffer.name}: {buffer.dtype}[…] align({CHUNK})`"
-        raise call.refuse("E0916", reason, note, help=help)
+        help, offers = rule_help(call, finding, buffer)
+        raise call.refuse("E0916", reason, note, help=help, offers=offers)
     whole = CHUNK // buffer.dtype.bytes
     if stored and not promised.multiple(buffer.shape[1], whole):
         width = buffer.shape[1]
         reason = f"a store writes {CHUNK} bytes at once, and a row of `{buffer.name}`, of {width} elements, may end within them"
-        raise call.refuse("E0916", reason, note, help=f'add "where {width} % {whole} == 0"')
+        raise call.refuse("E0916", reason, note, offers=promise(call.state.function, f"where {width} % {whole} == 0"))

@@ -12,6 +12,7 @@ from texpr.affine.expr import ONE, ZERO, Expr
 from texpr.affine.facts import Known
 from texpr.ir.value import Buffer
 from texpr.schedule.call import Call
+from texpr.schedule.edits import begins_at, promise
 from texpr.schedule.region import Box
 from texpr.schedule.rows import Rows
 from texpr.schedule.tensor import ALLOCATED, dense_strides
@@ -39,28 +40,33 @@ def require_named_runs(call: Call, found: Rows, known: Known) -> None:
 def require_runs(call: Call, buffer: Buffer, region: Box, known: Known) -> None:
     """Refuses (E0916) regions that are not seen to be such runs, at every size."""
     if not region.extent:
-        raise call.refuse("E0916", f"`{buffer.name}` is a single number, and no run", help="stage it by via=ld")
+        raise call.refuse("E0916", f"`{buffer.name}` is a single number, and no run", offers=call.by("ld"))
     size, strides = buffer.dtype.bytes, dense_strides(buffer)
     name, note = buffer.name, Note(f"`{buffer.name}` is declared here", buffer.span)
     if strides[-1] is not ONE or any(step > 1 for step in region.step):
         raise call.refuse("E0916", f"the elements of a row of the region are not neighbours in `{name}`", note)
     if region.extent[-1] * size % CHUNK:
         reason = f"a row of the region has {region.extent[-1] * size} bytes, no multiple of {CHUNK}"
-        raise call.refuse("E0916", reason, help="split the loop of the row by another number")
+        raise call.refuse(
+            "E0916",
+            reason,
+            help="rows are as long as the loops that walk along them",
+            offers=call.by("ld"),
+        )
     begins = ALLOCATED if buffer.role not in ("input", "inout") else size
     if (buffer.align or begins) % CHUNK:
-        help = f"promise where it begins: `{name}: {buffer.dtype}[…] align({CHUNK})`"
-        raise call.refuse("E0916", f"`{name}` need not begin at a multiple of {CHUNK} bytes", note, help=help)
+        offers = begins_at(buffer, CHUNK)
+        raise call.refuse("E0916", f"`{name}` need not begin at a multiple of {CHUNK} bytes", note, offers=offers)
     place = misplaced(buffer, region.base, region.extent, known)
-    help = f'add "where {buffer.shape[-1]} % {CHUNK // size or 1} == 0"'
+    offers = promise(call.state.function, f"where {buffer.shape[-1]} % {CHUNK // size or 1} == 0")
     if place is not None:
         reason = f"rows of the region need not begin at multiples of {CHUNK} bytes: {place} elements of {buffer.dtype}"
-        raise call.refuse("E0916", reason, note, help=help)
+        raise call.refuse("E0916", reason, note, offers=offers)
     first, rest = region.base[-1], buffer.shape[-1] - region.base[-1]
     for room, there in ((first, -first), (rest - region.extent[-1], rest)):
         if not known.nonnegative(room) and not known.multiple(there * size, CHUNK):
             reason = f"where the region reaches beyond `{name}`, the rest of a row need not be whole chunks of {CHUNK} bytes"
-            raise call.refuse("E0916", reason, note, help=help)
+            raise call.refuse("E0916", reason, note, offers=offers)
     total = prod(region.extent) * size
     if total > MOST:
-        raise call.refuse("E0916", f"the region has {total} bytes, and a barrier counts {MOST}", help="split it")
+        raise call.refuse("E0916", f"the region has {total} bytes, and a barrier counts {MOST}", offers=call.by("ld"))

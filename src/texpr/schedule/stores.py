@@ -12,6 +12,7 @@ from texpr.ir.value import Buffer, Literal
 from texpr.relation.facts import known
 from texpr.schedule.call import Call
 from texpr.schedule.combining import are_updates, neutral, operation
+from texpr.schedule.edits import OF_THE_ENGINE, Offers, instead, left_out, promise, staged_by
 from texpr.schedule.engine import boxes_asked, require_load, require_store, swizzle_asked, with_memory
 from texpr.schedule.region import Box, NoBox, Use, inside, is_met_again
 from texpr.schedule.results import with_results
@@ -20,7 +21,7 @@ from texpr.schedule.runs import require_named_runs, require_runs
 from texpr.schedule.staging import Staging
 from texpr.schedule.state import State
 from texpr.schedule.tensor import Boxes
-from texpr.schedule.touched import box_of, copy_loops, defined, own, seen, undefined, untouchable
+from texpr.schedule.touched import box_of, copy_loops, defined, own, refused_box, seen, undefined, untouchable
 from texpr.schedule.views import View
 from texpr.support.record import Record, replace
 from texpr.tma.swizzle import CHUNK
@@ -47,17 +48,26 @@ def stored(call: Call, staging: Staging) -> State:
     try:
         op = operation(staging.state, staging.uses, flushes=staging.via == "bulk")
     except ValueError as reason:
-        raise untouchable(call, staging.uses[0], str(reason), help=_otherwise(staging)) from None
+        raise untouchable(call, staging.uses[0], str(reason), help=_otherwise(staging), offers=_plainly(call)) from None
     staging, region = seen(call, staging) if staging.via == "tma" else (staging, box_of(call, staging))
     return _joined(call, staging, op, way(call, staging, region))
 
 
-def _otherwise(staging: Staging) -> str:
-    """What to do about updates that the engine does not make: where iterations around meet in them, they are not staged."""
+def _plainly(call: Call) -> Offers:
+    """The offers to leave the engine, or the copy, out."""
+    span = call.directive.span
+    registers = instead(
+        span, "stage it in registers", lambda said: said.without(*OF_THE_ENGINE, "via").having("in", "registers")
+    )
+    return (*registers, *staged_by(span, "ld"), *left_out(span, "do not stage it"))
+
+
+def _otherwise(staging: Staging) -> str | None:
+    """What is true of updates that the engine does not make, where iterations around meet in them."""
     meets = [loop.sym.base for loop in staging.outer if staging.buffer in loop.reduce]
     if meets:
-        return f"do not stage it; where threads do not make such updates either, leave the loop over `{meets[0]}` unbound"
-    return "stage it in registers, or by via=ld"
+        return f"where threads do not make such updates either, the loop over `{meets[0]}` is bound to nothing"
+    return None
 
 
 def _boxes(call: Call, staging: Staging, region: Box) -> _Way:
@@ -102,7 +112,7 @@ def _written(call: Call, staging: Staging, like: Use, way: _Way) -> State:
     state, use = staging.through_box(region, (first, names), way.mark)
     if is_met_again(state, use, use.inner):
         reason = "an element of its box is read, or stored with it, that another iteration may write"
-        raise untouchable(call, like, reason, help="let splits divide what they split, or stage it by via=ld")
+        raise untouchable(call, like, reason, offers=_plainly(call))
     return way.finish(defined(call, staging, like, state))
 
 
@@ -124,9 +134,9 @@ def _by_rows(call: Call, staging: Staging) -> State:
         found = rows(state, staging.uses, swizzle_asked(call))
         joins = _joining(staging, found) if in_runs and are_updates(staging.uses) else None
     except NoBox as problem:
-        raise untouchable(call, problem.use, str(problem), help=problem.help) from None
+        raise refused_box(call, problem) from None
     except ValueError as reason:
-        raise untouchable(call, staging.uses[0], str(reason), help=_otherwise(staging)) from None
+        raise untouchable(call, staging.uses[0], str(reason), help=_otherwise(staging), offers=_plainly(call)) from None
     if joins is None:
         _require_apart(call, staging, found)
     like = found.named[0] if joins is not None else own(call, replace(staging, uses=found.named))
@@ -201,11 +211,12 @@ def _require_apart(call: Call, staging: Staging, found: Rows) -> None:
     meets = [loop for use in staging.uses for loop in (*use.outer, *use.inner) if staging.buffer in loop.reduce]
     if meets and are_updates(staging.uses):
         reason = f"iterations of `{meets[0].sym.base}` meet in its rows, and the engine combines no rows four at a time"
-        raise untouchable(call, staging.uses[0], reason, help="stage it by via=bulk, which combines rows one by one")
+        raise untouchable(call, staging.uses[0], reason, offers=call.by("bulk"))
     table = found.table.buffer
     if not is_injective(staging.state, table):
         reason = f"two elements of `{table.name}` might name one row, and nothing says which of the two would be stored last"
-        raise untouchable(call, staging.uses[0], reason, help=f'promise it: "assume injective({table.name})"')
+        offers = promise(call.state.function, f"assume injective({table.name})", "promise it:")
+        raise untouchable(call, staging.uses[0], reason, offers=offers)
 
 
 def by_tma(call: Call, staging: Staging, loop: ir.Par, boxes: Boxes) -> ir.Par:

@@ -7,10 +7,12 @@ from texpr.checks.coverage import reads_undefined
 from texpr.checks.subject import Subject
 from texpr.ir import program as ir
 from texpr.schedule.call import Call
+from texpr.schedule.edits import Offers, left_out, promise, staged_at
 from texpr.schedule.materialise import materialise
 from texpr.schedule.region import Box, NoBox, Use, box, is_met_again, varying
 from texpr.schedule.staging import Staging
 from texpr.schedule.state import State
+from texpr.schedule.tree import exactly, loops
 from texpr.schedule.views import told_in_views, viewed
 from texpr.support.diagnostic import Note, TexprError
 from texpr.support.record import replace
@@ -25,13 +27,14 @@ def own(call: Call, staging: Staging) -> Use:
     for loop in staging.outer:
         if isinstance(loop, ir.Par) and staging.buffer in loop.reduce:
             reason = f"iterations of `{loop.sym.base}` meet in `{staging.buffer.name}`, which is theirs together"
-            raise call.refuse("E0912", reason, help="stage it at a loop outside of that one")
+            offers = (*_elsewhere(call, staging), *left_out(call.directive.span, "leave it out"))
+            raise call.refuse("E0912", reason, offers=offers)
     like = alike(call, staging)
     chosen = varying(staging.state, like)
     viewed_so = () if staging.view is None else (replace(like, load=replace(like.load, index=like.index)),)
     if all(is_met_again(staging.state, told, chosen) for told in (*viewed_so, *told_in_views(staging.state, like))):
         reason = "another iteration may touch the same element, and would not see what this one writes"
-        raise untouchable(call, like, reason, help="stage it at a loop whose iterations share none of its elements")
+        raise untouchable(call, like, reason, offers=_elsewhere(call, staging))
     return like
 
 
@@ -61,8 +64,9 @@ def alike(call: Call, staging: Staging) -> Use:
             raise untouchable(call, use, "another access there has other subscripts or loops", like)
     for domain in map(state.domain, varying(state, like)):
         if not domain.extent.is_constant:
-            help = f"split the loop over `{domain.sym.base}` by a number, and stage at the outer part"
-            raise untouchable(call, like, f"the extent of `{domain.sym.base}`, {domain.extent}, is not a constant", help=help)
+            offers = in_parts(call, domain.sym)
+            reason = f"the extent of `{domain.sym.base}`, {domain.extent}, is not a constant"
+            raise untouchable(call, like, reason, offers=offers)
     return like
 
 
@@ -92,7 +96,7 @@ def box_of(call: Call, staging: Staging) -> Box:
     try:
         return box(staging.state, staging.uses)
     except NoBox as problem:
-        raise untouchable(call, problem.use, str(problem), help=problem.help) from None
+        raise refused_box(call, problem) from None
 
 
 def seen(call: Call, staging: Staging) -> tuple[Staging, Box]:
@@ -101,7 +105,7 @@ def seen(call: Call, staging: Staging) -> tuple[Staging, Box]:
     try:
         found = viewed(staging.state, staging.uses, MOST_ELEMENT_STRIDE)
     except NoBox as problem:
-        raise untouchable(call, problem.use, str(problem), help=problem.help) from None
+        raise refused_box(call, problem) from None
     return replace(staging, uses=found.uses, view=found.view), found.box
 
 
@@ -111,15 +115,42 @@ def copy_loops(call: Call, name: str, rank: int) -> tuple[Sym, ...]:
     names = [f"{name}_{d}" for d in range(rank)]
     for each in names:
         if each in taken:
-            raise call.refuse(
-                "E0907", f"the name `{each}`, which a loop of the copy would have, is taken", help="choose another after `->`"
-            )
+            reason = f"the name `{each}`, which a loop of the copy would have, is taken"
+            raise call.refuse("E0907", reason, offers=call.renamed(0, name))
     return tuple(map(Sym, names))
 
 
-def untouchable(call: Call, use: Use, reason: str, other: Use | None = None, help: str | None = None) -> TexprError:
+def refused_box(call: Call, problem: NoBox) -> TexprError:
+    """The error (E0912) for what is no box: where loops of no constant extent are in the way, with the offer to split one."""
+    clause = () if problem.clause is None else promise(call.state.function, problem.clause, "promise it:")
+    offers = (*clause, *(offer for sym in problem.open for offer in in_parts(call, sym)))
+    return untouchable(call, problem.use, str(problem), help=problem.help, offers=offers)
+
+
+def in_parts(call: Call, sym: Sym) -> Offers:
+    """The offer to split a loop inside of the stage by a number, and to stage at the outer part."""
+    loop = next((s for s in loops(call.state.function.body) if call.state.domain(s).sym == sym), None)
+    if loop is None:
+        return ()
+    return call.split(
+        loop, 16, lambda said, outer, inner: said.having("at", outer), "split the loop, and stage at the outer part"
+    )
+
+
+def _elsewhere(call: Call, staging: Staging) -> Offers:
+    """The offers to stage at loops around, the nearest first."""
+    body = call.state.function.body
+    return staged_at(call.directive.span, [exactly(loop.sym.name, body) for loop in reversed(staging.outer[:-1])])
+
+
+def untouchable(
+    call: Call, use: Use, reason: str, other: Use | None = None, help: str | None = None, offers: Offers = ()
+) -> TexprError:
     """The error (E0912) that says why an access speaks against the stage, perhaps with `other`."""
     notes = [Note("this access", use.load.span)]
+    offers = (*offers, *left_out(call.directive.span, f"leave it out, and `{use.load.buffer.name}` is touched where it is"))
     if other is not None:
         notes.append(Note("the other access", other.load.span))
-    return call.refuse("E0912", f"what is touched of `{use.load.buffer.name}` cannot be staged: {reason}", *notes, help=help)
+    return call.refuse(
+        "E0912", f"what is touched of `{use.load.buffer.name}` cannot be staged: {reason}", *notes, help=help, offers=offers
+    )

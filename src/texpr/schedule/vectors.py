@@ -17,24 +17,34 @@ from texpr.ir import program as ir
 from texpr.ir.kernel import value_symbols
 from texpr.ir.ops.vectors import VECTOR_BYTES
 from texpr.ir.value import Buffer, Index, Load, Op, Value, conjuncts, operands, walk
+from texpr.schedule.edits import Offers
 from texpr.support.diagnostic import Note, TexprError, error
 from texpr.support.record import Mutable, Record, field, replace
 from texpr.support.span import Span
 
 
 class Obstacle(Record):
-    """Why something in the body cannot run for all lanes at once: a whole sentence, and what it speaks of."""
+    """Why something in the body cannot run for all lanes at once: a whole sentence, and what it speaks of.
+
+    What would do: to `promise` a clause, or where a buffer `begins`; an `inner` loop outside; fewer lanes, where it `is_wide`.
+    """
 
     reason: str
     span: Span | None = None
     help: str | None = None
+    promise: str | None = None
+    begins: tuple[Buffer, int] | None = None
+    inner: Sym | None = None
+    is_wide: bool = False
 
-    def refusal(self, span: Span | None, loop: ir.Loop) -> TexprError:
+    def refusal(self, span: Span | None, loop: ir.Loop, offers: Offers = ()) -> TexprError:
         """E0911 at `span`."""
         notes = () if self.span is None else (Note("this is in the way", self.span),)
-        return error(
-            "E0911", span, f"the loop over `{loop.sym.base}` cannot be a vector: {self.reason}", *notes, help=self.help
-        )
+        reason = f"the loop over `{loop.sym.base}` cannot be a vector: {self.reason}"
+        return error("E0911", span, reason, *notes, help=self.help, offers=offers)
+
+
+_SELECT = "`select(…)` chooses values lane by lane"
 
 
 class Test(Record):
@@ -94,8 +104,8 @@ class Lanes(Mutable):
         """What forbids the statement itself: a loop, or several elements bound at once."""
         match stmt:
             case ir.Par() | ir.Seq():
-                help = f"reorder so that `{self.loop.sym.base}` is innermost"
-                return Obstacle(f"the loop over `{stmt.sym.base}` is inside of it", stmt.span, help)
+                help = "a loop of lanes is the innermost one"
+                return Obstacle(f"the loop over `{stmt.sym.base}` is inside of it", stmt.span, help, inner=stmt.sym)
             case ir.Anchor() | ir.Instruction():
                 return Obstacle("what is inside of it runs for one iteration at a time", stmt.span)
             case ir.New() if stmt.buffer.rank:
@@ -114,13 +124,12 @@ class Lanes(Mutable):
         if size not in VECTOR_BYTES:
             most = VECTOR_BYTES[-1] // load.dtype.bytes
             reason = f"{self.width} elements of `{buffer.name}` are {size} bytes, and one access moves 2, 4, 8 or 16"
-            return Obstacle(reason, load.span, f"vectorize by {most}" if self.width > most > 1 else None)
+            return Obstacle(reason, load.span, is_wide=self.width > most > 1)
         given = buffer.role in ("input", "inout")
         if (given or (buffer.role == "result" and not self.asking)) and (buffer.align or buffer.dtype.bytes) % size:
-            shape = ", ".join(map(str, buffer.shape))
             reason = f"`{buffer.name}` may begin anywhere, and a vector of {size} bytes needs a multiple of that"
-            help = f"promise it in the function: {buffer.name}: {buffer.dtype}[{shape}] align({size})"
-            return Obstacle(reason, load.span, help if given else "ask for it by `vectorize` in a schedule")
+            help = None if given else "results are aligned where a schedule asks for it, by `vectorize`"
+            return Obstacle(reason, load.span, help, begins=(buffer, size) if given else None)
         return self._unaligned(load, stmt, size)
 
     def _moves_by_one(self, load: Load, stmt: ir.Stmt) -> str | None:
@@ -154,22 +163,23 @@ class Lanes(Mutable):
         start = f"`{buffer.name}[{', '.join(str(self.at(e, 0, stmt)) for e in load.index)}]`"
         reason = f"{start} is not known to lie at a multiple of {size} bytes"
         free = [s for s in strides[:-1] if not known.multiple(s, self.width)]
-        help = None
+        help = said = None
         if free and known.multiple(self.at(load.index[-1], 0, stmt), self.width):
             pitch = free[-1]
             odd = pitch.is_constant
-            help = f"rows of {pitch} elements cannot be aligned" if odd else f"promise it: where {pitch} % {self.width} == 0"
-        return Obstacle(reason, load.span, help)
+            help = f"rows of {pitch} elements cannot be aligned" if odd else None
+            said = None if odd else f"where {pitch} % {self.width} == 0"
+        return Obstacle(reason, load.span, help, said)
 
     def test(self, condition: Value, stmt: ir.Stmt) -> Test | Obstacle:
         """A condition that differs from lane to lane: a comparison whose sides drift apart evenly, or an obstacle."""
         span = stmt.span
         if not (isinstance(condition, Op) and condition.name in _MARGINS and all(isinstance(a, Index) for a in condition.args)):
-            help = "choose values with `select(…)` instead" if any(isinstance(n, Load) for n in walk(condition)) else None
+            help = _SELECT if any(isinstance(n, Load) for n in walk(condition)) else None
             return Obstacle("a condition is not the same for all lanes", span, help)
         one, other = (a.expr for a in condition.args if isinstance(a, Index))
         if (one.syms() | other.syms()) & self.named:
-            return Obstacle("a condition is not the same for all lanes", span, "choose values with `select(…)` instead")
+            return Obstacle("a condition is not the same for all lanes", span, _SELECT)
         margin = _MARGINS[condition.name](one, other)
         first = self.at(margin, 0, stmt)
         step = self.at(margin, 1, stmt) - first if self.width > 1 else ZERO
@@ -251,5 +261,5 @@ def maybe_read(lanes: Lanes, stmt: ir.Stmt) -> Iterator[Obstacle]:
     for value in ir.values(stmt):
         for load, always in reads(value):
             if not always and lanes.differs(load) and load.buffer not in lanes.own and load not in found:
-                help = "write the condition as an `if`, or partition the loop"
+                help = "what an `if` keeps from the others is read for no lane that has no part in it"
                 yield Obstacle(f"`{load.buffer.name}` is read only where a `select` takes it", load.span, help)

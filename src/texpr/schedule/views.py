@@ -142,7 +142,7 @@ def _told(state: State, problem: NoBox) -> NoBox:
             factor, size = cut.inner.extent, merge.inner.extent
             names = f"`{merge.outer.sym.base}` and `{merge.inner.sym.base}`"
             reason = f"{names} are merged, are not contiguous in memory, and {factor} is not seen to divide {size}"
-            return NoBox(use, reason, f'choose a split that divides {size}, or promise it: "where {size} % {factor} == 0"')
+            return NoBox(use, reason, clause=f"where {size} % {factor} == 0")
     return problem
 
 

@@ -12,7 +12,7 @@ from texpr.ir.value import Buffer
 from texpr.relation.facts import in_loop, known
 from texpr.schedule.call import Call
 from texpr.schedule.columns import Column, Window, column, fixed, found_window
-from texpr.schedule.engine import broken, shared_out, sizes_of, swizzle_asked
+from texpr.schedule.engine import box_offers, broken, rule_help, shared_out, sizes_of, swizzle_asked
 from texpr.schedule.region import Use, inside, varying
 from texpr.schedule.state import State, ending_in
 from texpr.schedule.tensor import ALLOCATED, Boxes, dense_strides
@@ -21,7 +21,7 @@ from texpr.support.record import Record
 from texpr.tma.descriptor import Im2col, TensorMap, exprs
 from texpr.tma.descriptor import Use as Instruction
 from texpr.tma.rules import Findings, findings
-from texpr.tma.swizzle import CHUNK, Swizzle
+from texpr.tma.swizzle import Swizzle
 
 
 class Region(Record):
@@ -121,11 +121,12 @@ def columns_asked(call: Call, buffer: Buffer, found: Region) -> Boxes:
     for what, whole, part in zip(("pixels", "channels"), extent, box, strict=True):
         if whole % part:
             reason = f"boxes of {part} {what} do not divide the {whole} of the region"
-            raise call.refuse("E0916", reason, at=argument, help=f"choose a divisor of {whole}")
+            fits = [max(n for n in range(1, min(w, max(p, 1)) + 1) if w % n == 0) for w, p in zip(extent, box, strict=True)]
+            raise call.refuse("E0916", reason, at=argument, offers=box_offers(call, fits))
     boxes = Boxes(extent, box, buffer.dtype.bytes, swizzle)
     if swizzle is not Swizzle.NONE and boxes.row != swizzle.span:
         reason = f"with `swizzle={swizzle.span}B` the channels of a box have {swizzle.span} bytes, and here {boxes.row}"
-        raise call.refuse("E0916", reason, at=asked, help=f"ask for box=({box[0]}, {swizzle.span // buffer.dtype.bytes})")
+        raise call.refuse("E0916", reason, at=asked, offers=box_offers(call, (box[0], swizzle.span // buffer.dtype.bytes)))
     return boxes
 
 
@@ -142,9 +143,5 @@ def require_columns(call: Call, buffer: Buffer, found: Region, boxes: Boxes, pro
     for finding in broken(result):
         reason = f"the tensor memory accelerator cannot copy `{buffer.name}`: {finding.asked.subject}: {finding.rule.says}"
         note = Note(f"`{buffer.name}` is declared here", buffer.span)
-        help = finding.rule.helps
-        if finding.rule.name == "stride alignment":
-            help = f'add "where {buffer.shape[-1]} % {CHUNK // buffer.dtype.bytes} == 0"'
-        if finding.rule.name == "base":
-            help = f"promise where it begins: `{buffer.name}: {buffer.dtype}[…] align({CHUNK})`"
-        raise call.refuse("E0916", reason, note, help=help)
+        help, offers = rule_help(call, finding, buffer)
+        raise call.refuse("E0916", reason, note, help=help, offers=offers)

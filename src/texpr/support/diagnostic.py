@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from texpr.support.record import Record
+from texpr.support.record import Record, replace
 from texpr.support.span import Span
 
 
@@ -56,7 +56,8 @@ class Offer(Record, eq=False):
 class Diagnostic(Record):
     """One finding: `code` (see `texpr.support.codes`), where, the reason, and what would help.
 
-    `fix`: the change that the help proposes, if it proposes one. `offers`: helps that are better where they work, best first.
+    `fix`: the change that the help proposes, if it proposes one. `offers`: helps that are better where they work, best first;
+    `proposals` are such helps whose change of the text is to be tried.
     """
 
     code: str
@@ -66,6 +67,7 @@ class Diagnostic(Record):
     help: str | None = None
     fix: Fix | None = None
     offers: tuple[Offer, ...] = ()
+    proposals: tuple[Proposal, ...] = ()
 
 
 def edited(found: Diagnostic) -> str | None:
@@ -95,9 +97,16 @@ class CompilerBug(Exception):
     """The compiler is wrong. Exit code 3, with how to report it."""
 
 
-def error(code: str, span: Span | None, message: str, *notes: Note, help: str | Proposal | None = None) -> TexprError:
-    """A `TexprError` with one diagnostic."""
-    return TexprError([diagnostic(code, span, message, notes, help)])
+def error(
+    code: str,
+    span: Span | None,
+    message: str,
+    *notes: Note,
+    help: str | Proposal | None = None,
+    offers: tuple[Proposal, ...] = (),
+) -> TexprError:
+    """A `TexprError` with one diagnostic; `offers`: helps that are better where they work, best first."""
+    return TexprError([replace(diagnostic(code, span, message, notes, help), proposals=offers)])
 
 
 def diagnostic(
@@ -109,6 +118,8 @@ def diagnostic(
     return Diagnostic(code, span, message, notes, help)
 
 
-def limitation(code: str, span: Span | None, message: str, *notes: Note, help: str | None = None) -> Limitation:
-    """A `Limitation` with one diagnostic."""
-    return Limitation([Diagnostic(code, span, message, notes, help)])
+def limitation(
+    code: str, span: Span | None, message: str, *notes: Note, help: str | None = None, offers: tuple[Proposal, ...] = ()
+) -> Limitation:
+    """A `Limitation` with one diagnostic; `offers` as `error` has them."""
+    return Limitation([Diagnostic(code, span, message, notes, help, proposals=offers)])

@@ -16,10 +16,12 @@ from texpr.ir.marked import atomic, is_atomic, level_of, mark, marked, unmarked
 from texpr.ir.marks import Bind, Unroll, Vector
 from texpr.ir.updates import may_meet
 from texpr.schedule.call import Call, Rule
+from texpr.schedule.edits import Offers, freed, head, left_out, updated, words
 from texpr.schedule.levels import AUTO, BLOCK, CLUSTERS, GRID, WARPS, levels
 from texpr.schedule.state import State
-from texpr.schedule.tree import loops, path_to
+from texpr.schedule.tree import exactly, loops, path_to
 from texpr.support.diagnostic import Note
+from texpr.support.span import NOWHERE
 
 
 def _apply(call: Call) -> State:
@@ -63,10 +65,14 @@ def _require_par(call: Call, loop: ir.Loop) -> None:
     name = loop.sym.base
     if isinstance(loop, ir.Seq):
         reason = f"the iterations of `{name}` come in order (`seq`), so threads cannot share them"
-        raise call.refuse("E0909", reason, help="bind a `par`; if its order is free, write it as `par … reduce(…)`")
+        help = "threads share the iterations of a `par`, which may come in any order"
+        unbound = left_out(call.directive.span, f"leave the loop unbound; {help}")
+        offers = (*freed(loop, "if its order is free, make it a `par`", updated(loop)), *unbound)
+        raise call.refuse("E0909", reason, help=help, offers=offers)
     if loop.reduce or loop.fully:
         kind = "meet in a `reduce`" if loop.reduce else "are lanes already (`fully par`)"
-        raise call.refuse("E0909", f"the iterations of `{name}` {kind}; they are mapped by the compiler")
+        reason = f"the iterations of `{name}` {kind}; they are mapped by the compiler"
+        raise call.refuse("E0909", reason, offers=_left_open(call))
     for other in (Unroll, Vector):
         if mark(loop, other):
             raise call.refuse("E0908", f"`{name}` is given to `{other.NAME}` already", at=call.plain[0])
@@ -81,8 +87,9 @@ def _require_any_order(call: Call, loop: ir.Par) -> None:
             if len(stmt.targets) > 1 or not may_meet(stmt.update, target.dtype, asked):
                 reason = f"blocks that share `{loop.sym.base}` meet in `{target.buffer.name}` in no order that is known"
                 note = Note("this update", stmt.span)
-                help = f"if any order will do, mark the loop: par … |{loop.sym.base}| reduce({target.buffer.name}) #atomic"
-                raise call.refuse("E0909", reason, note, help=help if target.dtype.is_float else None)
+                marked = f"par … |{loop.sym.base}| reduce({target.buffer.name}) #atomic"
+                offers = words(head(loop) or NOWHERE, f"if any order will do, mark the loop: {marked}", "…#atomic ")
+                raise call.refuse("E0909", reason, note, offers=(*offers, *_left_open(call)))
 
 
 def _require_unbound(call: Call, loop: ir.Loop) -> None:
@@ -104,14 +111,16 @@ def _require_free(call: Call, loop: ir.Loop, level: str) -> None:
     for other in (*(s for s in around if isinstance(s, ir.Par | ir.Seq)), *loops(loop.body)):
         if level_of(other) == level:
             note = Note(f"`{other.sym.base}` is bound to it here", other.span)
-            raise call.refuse(
-                "E0908", f"`{level}` is taken by `{other.sym.base}`, with which `{loop.sym.base}` is nested", note
-            )
+            reason = f"`{level}` is taken by `{other.sym.base}`, with which `{loop.sym.base}` is nested"
+            kind = level.partition(".")[0]
+            alike = [each for each in levels(call.state.target) if each.startswith(f"{kind}.") and each != level]
+            offers = [o for each in alike for o in call.instead("take another one: %", lambda s, each=each: s.plain(1, each))]
+            raise call.refuse("E0908", reason, note, offers=tuple(offers))
     names = WARPS if level in BLOCK else BLOCK if level in WARPS else ()
     for other in loops(body):
         if level_of(other) in names:
             reason = f"`{other.sym.base}` is bound to `{level_of(other)}`, which counts the same threads as `{level}`"
-            raise call.refuse("E0908", reason, help="name threads either by block.x, block.y, block.z or by warp, lane")
+            raise call.refuse("E0908", reason, help="threads are named either by block.x, block.y, block.z or by warp, lane")
 
 
 def _require_threads(call: Call, loop: ir.Loop, level: str) -> None:
@@ -119,11 +128,11 @@ def _require_threads(call: Call, loop: ir.Loop, level: str) -> None:
     if not extent.is_constant:
         what = "blocks" if level in CLUSTERS else "threads"
         reason = f"the extent of `{loop.sym.base}`, {extent}, is not a constant, so it cannot be a number of {what}"
-        raise call.refuse("E0910", reason, help=f"split it: split({loop.sym.base}, 32) -> (…)")
+        raise call.refuse("E0910", reason, offers=_in_parts(call, loop))
     most = target.max_cluster if level in CLUSTERS else 32 if level == "lane" else target.max_threads
     if not 1 <= extent.constant <= most:
         reason = f"`{loop.sym.base}` has {extent} iterations, and `{level}` takes 1 to {most}"
-        raise call.refuse("E0910", reason, help=f"split it: split({loop.sym.base}, 32) -> (…)")
+        raise call.refuse("E0910", reason, offers=_in_parts(call, loop))
 
 
 def _require_outermost(call: Call, loop: ir.Loop) -> None:
@@ -133,8 +142,27 @@ def _require_outermost(call: Call, loop: ir.Loop) -> None:
         if not (bound or isinstance(step, ir.Seq)) or (bound and len(step.body if isinstance(step, ir.Par) else ()) != 1):
             inner = loop.sym.base
             outer = step.sym.base if isinstance(step, ir.Par) else "if"
-            help = f"bind `{outer}` to the grid first, or reorder" if isinstance(step, ir.Par) else None
-            raise call.refuse("E0905", f"`{inner}` is not an outermost loop: `{outer}` is around it", help=help)
+            help = "a loop of the grid has only loops of the grid around it"
+            reason = f"`{inner}` is not an outermost loop: `{outer}` is around it"
+            raise call.refuse("E0905", reason, help=help, offers=_outer_first(call, step) if isinstance(step, ir.Par) else ())
+
+
+def _left_open(call: Call) -> Offers:
+    """The offer to leave a loop to the compiler."""
+    return call.instead("leave it to the compiler: %", lambda said: said.plain(1, AUTO))
+
+
+def _in_parts(call: Call, loop: ir.Loop) -> Offers:
+    """The offer to split a loop, and to bind the inner part."""
+    factor = call.state.target.max_cluster if str(call.plain[1].value) in CLUSTERS else 32
+    return call.split(loop, factor, lambda said, outer, inner: said.plain(0, inner), "split it, and bind the inner part")
+
+
+def _outer_first(call: Call, outer: ir.Par) -> Offers:
+    """The offers to bind the loop around first, to another dimension of the grid."""
+    name = exactly(outer.sym.name, call.state.function.body)
+    levels = [level for level in GRID if level != call.plain[1].value] or [str(call.plain[1].value)]
+    return tuple(offer for level in levels for offer in call.before("say before: %", f"bind({name}, {level})"))
 
 
 RULE = Rule("bind", "bind(LOOP, LEVEL)", _apply)

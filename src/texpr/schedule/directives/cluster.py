@@ -15,6 +15,7 @@ from texpr.ir.marks import Cluster
 from texpr.isa.levels import Level
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.cluster import blocks, dimension
+from texpr.schedule.edits import Offers
 from texpr.schedule.state import State
 from texpr.schedule.tree import loops, path_to
 from texpr.support.diagnostic import Note
@@ -26,12 +27,12 @@ def _apply(call: Call) -> State:
     loop, target = call.loop(call.plain[0]), call.state.target
     name = loop.sym.base
     if Level.CLUSTER not in target.levels:
-        other = "build for sm_90 or later" if target.is_gpu else None
+        other = "targets from sm_90 on have them" if target.is_gpu else None
         raise call.refuse("E0908", f"{target.name} has no clusters of blocks", help=other)
     count = call.number(call.plain[1])
     if not dimension(loop):
         reason = f"`{name}` is not bound to the grid, so there are no blocks along it"
-        raise call.refuse("E0918", reason, at=call.plain[0], help=f"say before: bind({name}, grid.x)")
+        raise call.refuse("E0918", reason, at=call.plain[0], offers=_bound(call, name))
     if mark(loop, Cluster):
         raise call.refuse("E0908", f"`{name}` has clusters of {blocks(loop)} blocks already", at=call.plain[0])
     for copy in call.state.copies(loop):
@@ -48,7 +49,17 @@ def _require_room(call: Call, loop: ir.Loop, count: int) -> None:
         return
     notes = [Note(f"{blocks(s)} of them lie along `{s.sym.base}`", s.span) for s in others]
     reason = f"a cluster would have {whole} blocks, and every {target.name} takes {target.max_cluster}; more is not portable"
-    raise call.refuse("E0918", reason, *notes, at=call.plain[1], help="make it smaller")
+    raise call.refuse("E0918", reason, *notes, at=call.plain[1], offers=_smaller(call, target.max_cluster * count // whole))
+
+
+def _bound(call: Call, name: str) -> Offers:
+    """The offers to bind the loop to a dimension of the grid first."""
+    return tuple(offer for dim in "xyz" for offer in call.before("say before: %", f"bind({name}, grid.{dim})"))
+
+
+def _smaller(call: Call, most: int) -> Offers:
+    """The offer of so many blocks as there is room for."""
+    return call.instead("make it smaller: %", lambda said: said.plain(1, most)) if most > 0 else ()
 
 
 RULE = Rule("cluster", "cluster(LOOP, BLOCKS)", _apply)

@@ -47,7 +47,7 @@ def _sizes(call: Call, loop: ir.Loop, statements: int) -> list[int]:
     sizes = [call.number(each) for each in call.plain[1:]] or [1] * statements
     if len(sizes) < 2 or sum(sizes) != statements:
         reason = f"the loop over `{loop.sym.base}` has {statements} statements, `new`s not counted"
-        help = "say how many each of the new loops has: two numbers or more, which add up to that"
+        help = "the numbers are those of statements in each of the new loops: two or more, which add up to that"
         raise call.refuse("E0905", reason, at=call.plain[1], help=help)
     return sizes
 

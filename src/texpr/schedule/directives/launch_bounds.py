@@ -19,7 +19,8 @@ def _apply(call: Call) -> State:
     blocks = call.number(call.plain[0])
     if blocks > target.resident_blocks:
         reason = f"a multiprocessor of {target.name} holds {target.resident_blocks} blocks at most, not {blocks}"
-        raise call.refuse("E0910", reason, at=call.plain[0])
+        offers = call.instead("ask for %", lambda said: said.plain(0, target.resident_blocks))
+        raise call.refuse("E0910", reason, at=call.plain[0], offers=offers)
     return replace(call.state, min_blocks=blocks)
 
 

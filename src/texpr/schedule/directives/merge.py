@@ -12,9 +12,10 @@ from texpr.domain.transforms.merge import Merge
 from texpr.ir import program as ir
 from texpr.schedule.allocation import on_allocation
 from texpr.schedule.call import Call, Rule
+from texpr.schedule.edits import promise
 from texpr.schedule.shape import free_loop, sizes_known
 from texpr.schedule.state import State
-from texpr.schedule.tree import replaced
+from texpr.schedule.tree import exactly, replaced
 from texpr.support.record import replace
 
 
@@ -26,10 +27,11 @@ def _apply(call: Call) -> State:
     outer, inner = (free_loop(call, argument, copying=True) for argument in call.plain)
     names = f"`{outer.sym.base}` and `{inner.sym.base}`"
     if len(outer.body) != 1 or outer.body[0] is not inner:
-        help = "`reorder` brings them together, `distribute` takes other statements away"
-        if inner.body[:1] == (outer,):
-            help = f"the outer one comes first: merge({inner.sym.base}, {outer.sym.base})"
-        raise call.refuse("E0905", f"the loops over {names} are not directly nested", help=help)
+        one, other = (exactly(loop.sym.name, call.state.function.body) for loop in (outer, inner))
+        turned = call.instead("the outer one comes first: %", lambda said: said.plain(0, other).plain(1, one))
+        offers = turned if inner.body[:1] == (outer,) else call.before("say before: %", f"distribute({one})")
+        help = "`reorder` and `distribute` are what brings loops together"
+        raise call.refuse("E0905", f"the loops over {names} are not directly nested", help=help, offers=offers)
     if type(outer) is not type(inner) or set(outer.reduce) != set(inner.reduce):
         kinds = " and ".join(f"`{loop.sym.base}` {_kind(loop)}" for loop in (outer, inner))
         raise call.refuse("E0905", f"the loops over {names} are not of one kind: {kinds}")
@@ -56,7 +58,7 @@ def _require_extents(call: Call, outer: IterDomain, inner: IterDomain) -> None:
     known = sizes_known(call)
     if not (known.nonnegative(outer.extent) or known.nonnegative(inner.extent)):
         reason = f"the extents {outer.extent} and {inner.extent} may both be negative, and their product positive"
-        raise call.refuse("E0914", reason, help=f"promise it in the function: where {inner.extent} >= 0")
+        raise call.refuse("E0914", reason, offers=promise(call.state.function, f"where {inner.extent} >= 0"))
 
 
 RULE = Rule("merge", "merge(OUTER, INNER) -> NAME", _apply)

@@ -14,13 +14,16 @@ from __future__ import annotations
 from texpr.ir import program as ir
 from texpr.ir.marked import level_of, mark, marked
 from texpr.ir.marks import Pipeline
+from texpr.ir.uses import loads
 from texpr.schedule.call import Call, Rule
+from texpr.schedule.edits import Offers, key_of, left_out, said
 from texpr.schedule.materialise import materialise
 from texpr.schedule.ring import fills_of, pipelined
 from texpr.schedule.shape import free_loop
 from texpr.schedule.state import State
-from texpr.schedule.tree import replaced
-from texpr.support.diagnostic import Note
+from texpr.schedule.tree import exactly, replaced
+from texpr.support.diagnostic import Edit, Note, Proposal, TexprError
+from texpr.support.record import replace
 
 MOST = 8
 """Slots of the longest ring."""
@@ -40,8 +43,51 @@ def _apply(call: Call) -> State:
     names = _named(call, loop) if len(call.plain) > 1 else _staged(call, loop)
     made = marked(loop, Pipeline(stages, names, span=call.directive.span))
     state = call.state.with_body(replaced(call.state.function.body, loop, lambda _: (made,)))
-    pipelined(materialise(state.alone(made)).function)
+    try:
+        pipelined(materialise(state.alone(made)).function)
+    except TexprError as raised:
+        found = [replace(d, proposals=_fewer(call, stages)) for d in raised.diagnostics]
+        raise type(raised)(found) from None
     return state.with_ring(names, stages)
+
+
+def _fewer(call: Call, stages: int) -> Offers:
+    """The offers of fewer slots, the most first, and of no pipeline."""
+    fewer = (
+        offer
+        for each in range(stages - 1, 1, -1)
+        for offer in call.instead(f"ask for stages={each}", lambda said, each=each: said.having("stages", each))
+    )
+    return (*fewer, *left_out(call.directive.span))
+
+
+def _in_one(call: Call, first: Pipeline | None) -> Offers:
+    """The offer to name what is copied ahead in the first of two directives."""
+    own, other = said(call.directive.span), None if first is None else said(first.span)
+    if first is None or own is None or other is None:
+        return ()
+    named = tuple(dict.fromkeys((*(a for a in (*other.args, *own.args) if key_of(a) is None),)))
+    new = replace(other, args=(*named, *(a for a in other.args if key_of(a) is not None)))
+    place = first.span.to(call.directive.span)
+    between = place.source.text[first.span.end : call.directive.span.start].rstrip()
+    words = f"name all that it copies ahead in one: `{new}`"
+    return (Proposal(words, Edit(f"{between.lstrip()}  {new}" if between.strip() else str(new), place)),)
+
+
+def _others(call: Call, argument: ir.Argument) -> Offers:
+    """The offer to leave one of the buffers out, and the directive, where it is the only one."""
+    name = str(argument.value)
+    rest = call.instead(f"leave `{name}` out", lambda said: replace(said, args=tuple(a for a in said.args if a != name)))
+    return (*(rest if len(call.plain) > 2 else ()), *left_out(call.directive.span))
+
+
+def _stage_first(call: Call, loop: ir.Loop) -> Offers:
+    """The offers to stage what the loop reads."""
+    at, function = exactly(loop.sym.name, call.state.function.body), call.state.function
+    read = dict.fromkeys(b.name for stmt in ir.walk(loop.body) for load in loads(stmt) for b in (load.buffer,))
+    own = {b.name for b in function.params}
+    each = (f"stage({name}, at={at}, in=shared, via=cp_async)" for name in read if name in own)
+    return tuple(offer for new in each for offer in call.before("stage what is only read first: %", new))
 
 
 def _require_in_order(call: Call, loop: ir.Loop) -> None:
@@ -49,10 +95,13 @@ def _require_in_order(call: Call, loop: ir.Loop) -> None:
     if level is not None or (isinstance(loop, ir.Par) and loop.fully):
         shared = f"shared out over `{level}`" if level else "lanes (`fully par`)"
         reason = f"the iterations of `{loop.sym.base}` are {shared}, so none comes before another"
-        raise call.refuse("E0909", reason, at=call.plain[0], help="pipeline a `seq`, or a `par` that is bound to nothing")
+        slots = "slots are for iterations that come in order, of a `seq` or a `par` that is bound to nothing"
+        offers = left_out(call.directive.span, f"leave it out; {slots}")
+        raise call.refuse("E0909", reason, at=call.plain[0], offers=offers)
     if mark(loop, Pipeline):
-        help = f"name all that it copies ahead in one: pipeline({loop.sym.base}, BUFFER, BUFFER, stages=N)"
-        raise call.refuse("E0905", f"`{loop.sym.base}` is pipelined already", at=call.plain[0], help=help)
+        help = "one directive names all that a loop copies ahead"
+        offers = _in_one(call, mark(loop, Pipeline))
+        raise call.refuse("E0905", f"`{loop.sym.base}` is pipelined already", at=call.plain[0], help=help, offers=offers)
 
 
 def _named(call: Call, loop: ir.Loop) -> tuple[str, ...]:
@@ -61,7 +110,13 @@ def _named(call: Call, loop: ir.Loop) -> tuple[str, ...]:
     for argument, name in zip(call.plain[1:], names, strict=True):
         if name not in found:
             reason = f"`{name}` is no `new` of an iteration of `{loop.sym.base}` that statements of their own fill"
-            raise call.refuse("E0912", reason, at=argument, help="name what only copies write, or stage it at that loop")
+            raise call.refuse(
+                "E0912",
+                reason,
+                at=argument,
+                help="only what copies alone write can be copied ahead",
+                offers=_others(call, argument),
+            )
     return tuple(dict.fromkeys(names))
 
 
@@ -73,8 +128,9 @@ def _staged(call: Call, loop: ir.Loop) -> tuple[str, ...]:
         kept = next((s for s in loop.body if isinstance(s, ir.New) and s.buffer.name in here), None)
         notes = () if kept is None else (Note(f"an iteration itself writes `{kept.buffer.name}`", kept.span),)
         reason = f"nothing is copied in at the start of an iteration of `{loop.sym.base}`"
-        help = f"stage what is only read first: stage(BUFFER, at={loop.sym.base}, in=shared, via=cp_async)"
-        raise call.refuse("E0912", reason, *notes, at=call.plain[0], help=help)
+        raise call.refuse(
+            "E0912", reason, *notes, at=call.plain[0], offers=(*_stage_first(call, loop), *left_out(call.directive.span))
+        )
     return found
 
 

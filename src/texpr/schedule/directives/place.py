@@ -8,6 +8,7 @@ Changes no result. Refused in lowering (E0913) where the threads that touch its 
 from __future__ import annotations
 
 from texpr.ir import program as ir
+from texpr.schedule.allocation import stage_offers
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.state import State
 from texpr.schedule.tree import replaced
@@ -27,7 +28,7 @@ def _apply(call: Call) -> State:
             call.require_memory(space, call.plain[1])
             return call.state.with_body(replaced(body, new, lambda old: (_placed(old, space),)))
     reason = f"the memory of `{buffer.name}` is the caller's"
-    raise call.refuse("E0913", reason, at=call.plain[0], help=f"stage it: stage({buffer.name}, at=LOOP, in={space})")
+    raise call.refuse("E0913", reason, at=call.plain[0], offers=stage_offers(call, buffer.name, space))
 
 
 def _placed(new: ir.Stmt, space: str) -> ir.Stmt:

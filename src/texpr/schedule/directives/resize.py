@@ -17,7 +17,7 @@ from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transforms.resize import Resize
 from texpr.ir import program as ir
 from texpr.relation.facts import in_loop, known
-from texpr.schedule.allocation import on_allocation, require_padding
+from texpr.schedule.allocation import no_less, on_allocation, require_padding
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.materialise import given
 from texpr.schedule.shape import free_loop, sizes_known
@@ -54,7 +54,15 @@ def _as_long_as(call: Call, to: ir.Argument) -> State:
     old = call.state.domain(loop)
     if not known((*given(call.state.function), *facts)).nonnegative(extent - old.extent):
         reason = f"`{loop.sym.base}` has {old.extent} iterations, which may be more than {extent}"
-        raise call.refuse("E0914", reason, at=to, help="say an extent that holds them all")
+        free = not old.extent.syms() - set(call.state.function.sizes)
+        offers = call.instead("say that: %", lambda said: said.having("to", old.extent)) if free else ()
+        raise call.refuse(
+            "E0914",
+            reason,
+            at=to,
+            help=f"an extent that holds them all is {old.extent}" if free else "an extent has to hold them all",
+            offers=offers,
+        )
     return _resized(call, loop, ZERO, extent - old.extent)[0]
 
 
@@ -76,9 +84,9 @@ def _require_whole(call: Call, state: State, loop: ir.Loop) -> None:
         found = coverage(graph, sizes_known(call)).dropped
         if found.verdict is Verdict.SOME:
             names = ", ".join(d.sym.base for d in graph.logical)
-            raise call.refuse("E0915", f"this leaves out the iteration ({names}) = {found}", help="use numbers of 0 or more")
+            raise call.refuse("E0915", f"this leaves out the iteration ({names}) = {found}", offers=no_less(call))
         if found.verdict is Verdict.OPEN:
-            raise call.refuse("E0914", "cannot decide whether this leaves iterations out", help="use numbers of 0 or more")
+            raise call.refuse("E0914", "cannot decide whether this leaves iterations out", offers=no_less(call))
 
 
 def _ways(body: Body, way: tuple[ir.Loop, ...] = ()) -> Iterator[tuple[ir.Loop, ...]]:

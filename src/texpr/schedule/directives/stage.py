@@ -27,6 +27,7 @@ from texpr.ir.value import Buffer, Literal
 from texpr.relation.facts import known
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.cluster import dimension, many, peers
+from texpr.schedule.edits import Offers, left_out, staged_at, touching, without
 from texpr.schedule.engine import (
     boxes_asked,
     boxes_shared,
@@ -51,11 +52,12 @@ from texpr.schedule.touched import (
     defined,
     depends_on_more,
     own,
+    refused_box,
     seen,
     undefined,
     untouchable,
 )
-from texpr.schedule.tree import path_to
+from texpr.schedule.tree import exactly, path_to
 from texpr.schedule.windows import columns_asked, columns_shared, region, require_columns
 from texpr.support.diagnostic import Note
 from texpr.support.record import replace
@@ -93,12 +95,19 @@ def _staged(call: Call) -> State:
     outer = tuple(s for s in path_to(call.state.function.body, at) or () if isinstance(s, ir.Par | ir.Seq))
     found = uses(call.state, buffer, outer)
     if not found:
-        raise call.refuse("E0912", f"nothing inside the loop over `{at.sym.base}` touches `{buffer.name}`", at=where)
+        raise call.refuse(
+            "E0912",
+            f"nothing inside the loop over `{at.sym.base}` touches `{buffer.name}`",
+            at=where,
+            offers=_touching(call, buffer),
+        )
     if not are_apart(found):
         return _staged(replace(call, state=told_apart(call.state, at, buffer)))
     if any(isinstance(s, ir.New) and s.buffer is buffer for s in ir.walk((at,))):
         reason = f"`{buffer.name}` is made inside the loop over `{at.sym.base}`, so it lives there already"
-        raise call.refuse("E0912", reason, at=where, help=f"say where: place({buffer.name}, {space})")
+        raise call.refuse(
+            "E0912", reason, at=where, offers=call.instead("say where: %", lambda _: f"place({buffer.name}, {space})")
+        )
     (name,) = call.results(f"{buffer.name}_{space[0]}")
     rows, found = (in_rows(call.state, found) if via in ("ld", "cp_async") else None) or (None, found)
     staging = Staging(call.state, buffer, name.name, space, via, outer, found, call.directive.span, rows)
@@ -109,19 +118,12 @@ def _staged(call: Call) -> State:
         return _accumulated(call, staging)
     if via == "scatter4":
         reason = f"`via=scatter4` is for rows that are written, and `{buffer.name}` is only read here"
-        raise call.refuse("E0912", reason, at=call.key("via"), help="via=gather4 loads rows")
+        raise call.refuse("E0912", reason, at=call.key("via"), offers=call.by("gather4", "ld"))
     _require_quiet(call, buffer, outer)
     if space == "cluster":
         _require_plain(call, buffer, via)
     if space == "registers":
-        _require_plain(call, buffer, via)
-        like = alike(call, staging)
-        if not depends_on_more(staging, like):
-            return defined(call, staging, like, staging.as_used(like, copy_in=True, copy_out=False))
-        region = box_of(call, staging)
-        names = copy_loops(call, name.name, len(region.extent))
-        state = staging.from_box(region, names, None, lambda loop: loop, as_walked(staging, like))
-        return defined(call, staging, like, state)
+        return _in_registers(call, staging)
     fill = _fill(call, buffer)
     if via == "im2col":
         return _by_columns(call, staging, fill)
@@ -139,6 +141,18 @@ def _staged(call: Call) -> State:
         region, names, fill, lambda loop: marked(loop, Async(span=call.directive.span)) if via == "cp_async" else loop
     )
     return defined(call, staging, found[0], state)
+
+
+def _in_registers(call: Call, staging: Staging) -> State:
+    """What is only read, copied to registers."""
+    _require_plain(call, staging.buffer, staging.via)
+    like = alike(call, staging)
+    if not depends_on_more(staging, like):
+        return defined(call, staging, like, staging.as_used(like, copy_in=True, copy_out=False))
+    region = box_of(call, staging)
+    names = copy_loops(call, staging.name, len(region.extent))
+    state = staging.from_box(region, names, None, lambda loop: loop, as_walked(staging, like))
+    return defined(call, staging, like, state)
 
 
 def _by_engine(call: Call, staging: Staging, fill: Literal | None) -> State:
@@ -169,7 +183,7 @@ def _by_columns(call: Call, staging: Staging, fill: Literal | None) -> State:
     try:
         found = region(staging.state, like)
     except ValueError as reason:
-        raise untouchable(call, like, f"it is no column of pixels: {reason}", help="stage it by via=tma") from None
+        raise untouchable(call, like, f"it is no column of pixels: {reason}", offers=call.by("tma", "ld")) from None
     boxes = columns_asked(call, staging.buffer, found)
     promised = known(inside(staging.state, staging.outer))
     require_columns(call, staging.buffer, found, boxes, promised)
@@ -192,7 +206,7 @@ def _by_rows(call: Call, staging: Staging, fill: Literal | None) -> State:
     try:
         found = rows(staging.state, staging.uses, swizzle_asked(call))
     except NoBox as problem:
-        raise untouchable(call, problem.use, str(problem), help=problem.help) from None
+        raise refused_box(call, problem) from None
     in_runs, promised = staging.via == "bulk", known(inside(staging.state, staging.outer))
     if in_runs:
         require_named_runs(call, found, promised)
@@ -220,7 +234,12 @@ def _require_words_of_via(call: Call, buffer: Buffer, via: str) -> None:
         require_fill(call, buffer)
     fill = call.key("fill")
     if via == "bulk" and fill is not None and fill.value != "weak":
-        raise call.refuse("E0916", "a copy without a map fills nothing", at=fill, help="stage it by via=tma, or by via=ld")
+        raise call.refuse(
+            "E0916",
+            "a copy without a map fills nothing",
+            at=fill,
+            offers=(*without(call.directive.span, "fill"), *call.by("tma", "ld")),
+        )
     if via in ("gather4", "scatter4"):
         require_target(call, "via=cp_async" if via == "gather4" else "via=ld")
     for key, engines in WORDS.items():
@@ -241,8 +260,9 @@ def _require_plain(call: Call, buffer: Buffer, via: str) -> None:
             reason = (
                 f"`{key}={argument.value}` is for what is only read and copied to shared memory, unlike `{buffer.name}` here"
             )
-            help = "via=scatter4 stores rows that a table names" if argument.value == "gather4" else None
-            raise call.refuse("E0912", reason, at=argument, help=help)
+            rows = call.by("scatter4") if argument.value == "gather4" else ()
+            plain = call.by("ld") if key == "via" else without(call.directive.span, key)
+            raise call.refuse("E0912", reason, at=argument, offers=(*rows, *plain))
 
 
 def _require_quiet(call: Call, buffer: Buffer, outer: tuple[ir.Loop, ...]) -> None:
@@ -252,7 +272,8 @@ def _require_quiet(call: Call, buffer: Buffer, outer: tuple[ir.Loop, ...]) -> No
     for stmt in ir.walk((outermost,)):
         if isinstance(stmt, ir.Bind) and any(t.buffer is buffer for t in stmt.targets):
             reason = f"`{buffer.name}` is written in the same nest, so a copy of it could be out of date"
-            raise call.refuse("E0912", reason, Note("it is written here", stmt.span))
+            offers = left_out(call.directive.span, f"leave it out, and `{buffer.name}` is read where it is")
+            raise call.refuse("E0912", reason, Note("it is written here", stmt.span), offers=offers)
 
 
 def _accumulated(call: Call, staging: Staging) -> State:
@@ -277,6 +298,12 @@ def _fill(call: Call, buffer: Buffer) -> Literal | None:
             "E0306", f"{value} does not fit {buffer.dtype}", at=argument, help=f"{buffer.dtype} holds {low} to {high}"
         )
     return Literal(value, buffer.dtype)
+
+
+def _touching(call: Call, buffer: Buffer) -> Offers:
+    """The offers to stage at loops that touch the buffer, the innermost first."""
+    body = call.state.function.body
+    return staged_at(call.directive.span, [exactly(loop.sym.name, body) for loop in touching(body, buffer.name)])
 
 
 FORM = (

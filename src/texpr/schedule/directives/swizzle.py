@@ -14,9 +14,10 @@ from texpr.domain.transforms.swizzle import Permutation, Shift, Swizzle, Xor
 from texpr.ir import program as ir
 from texpr.schedule.allocation import on_allocation
 from texpr.schedule.call import Call, Rule
+from texpr.schedule.edits import freed, left_out, promise, updated
 from texpr.schedule.shape import free_loop, sizes_known
 from texpr.schedule.state import State
-from texpr.schedule.tree import path_to, replaced
+from texpr.schedule.tree import exactly, path_to, replaced
 from texpr.support.record import replace
 
 
@@ -42,10 +43,14 @@ def _require_multiple(call: Call, how: Permutation, domain: IterDomain) -> None:
     extent, size = domain.extent, 1 << how.bits
     if extent.is_constant:
         reason = f"the extent of `{domain.sym.base}`, {extent}, is not a multiple of {size}"
-        raise call.refuse("E0914", reason, help=f"split it by {size} first, or resize it")
+        up = call.state.fresh(f"{domain.sym.base}_r")
+        name = call.plain[1].value
+        resized = f"resize({name}, to={-(-extent.constant // size) * size}) -> {up}"
+        offers = call.instead(f"add iterations first: `{resized}`", lambda said: f"{resized}  {said.plain(1, up)}")
+        raise call.refuse("E0914", reason, offers=offers)
     shown = str(extent) if str(extent).isidentifier() else f"({extent})"
     reason = f"the extent of `{domain.sym.base}`, {extent}, is not known to be a multiple of {size}"
-    raise call.refuse("E0914", reason, help=f"split it by {size} first, or promise: where {shown} % {size} == 0")
+    raise call.refuse("E0914", reason, offers=promise(call.state.function, f"where {shown} % {size} == 0"))
 
 
 def _apply(call: Call) -> State:
@@ -63,7 +68,9 @@ def _apply(call: Call) -> State:
     for loop in (outer, inner):
         if isinstance(loop, ir.Seq):
             reason = f"the loop over `{loop.sym.base}` is `seq`, and a swizzle changes the order of its iterations"
-            raise call.refuse("E0909", reason, help="swizzle `par` loops")
+            alone = left_out(call.directive.span, "leave it out; iterations of a `par` have no order")
+            offers = (*freed(loop, "if its iterations may come in any order, make it a `par`", updated(loop)), *alone)
+            raise call.refuse("E0909", reason, help="iterations of a `par` have no order", offers=offers)
     state = call.state
     body = state.function.body
     _require_nested(call, outer, inner)
@@ -84,12 +91,16 @@ def _require_nested(call: Call, outer: ir.Loop, inner: ir.Loop) -> None:
     path = path_to(outer.body, inner)
     if path is None:
         raise call.refuse("E0905", f"the loop over `{inner.sym.base}` is not inside the one over `{outer.sym.base}`")
-    above = state.above(outer)
+    above, body = state.above(outer), state.function.body
     step: ir.Stmt = outer
     for below in path:
         if len(step.body if isinstance(step, ir.Par | ir.Seq) else ()) != 1:
-            help = "`distribute` takes other statements away"
-            raise call.refuse("E0905", f"the loops over {names} have other statements between them", help=help)
+            offers = (
+                call.before("say before: %", f"distribute({exactly(step.sym.name, body)})")
+                if isinstance(step, ir.Par | ir.Seq)
+                else ()
+            )
+            raise call.refuse("E0905", f"the loops over {names} have other statements between them", offers=offers)
         if isinstance(below, ir.Par | ir.Seq) and above & below.extent.syms():
             reason = f"the extent of `{below.sym.base}`, {below.extent}, depends on `{outer.sym.base}`"
             raise call.refuse("E0905", reason)

@@ -11,6 +11,7 @@ from texpr.ir import program as ir
 from texpr.ir.marked import marked
 from texpr.ir.marks import Together
 from texpr.schedule.call import Call, Rule
+from texpr.schedule.edits import left_out
 from texpr.schedule.state import State
 from texpr.schedule.tree import path_to
 
@@ -23,7 +24,7 @@ def _apply(call: Call) -> State:
     wanted = call.word(more[0], ("on", "off")) if more else "on"
     name = loop.sym.base
     if not target.is_gpu:
-        raise call.refuse("E0908", f"{target.name} launches nothing", help="leave it out")
+        raise call.refuse("E0908", f"{target.name} launches nothing", offers=left_out(call.directive.span))
     around = path_to(call.state.function.body, loop) or ()
     inside = any(isinstance(stmt, ir.Par) for stmt in around if stmt is not loop)
     if not isinstance(loop, ir.Seq) or inside or not any(isinstance(stmt, ir.Par) for stmt in ir.walk(loop.body)):
@@ -31,7 +32,13 @@ def _apply(call: Call) -> State:
             "it is a `par`" if isinstance(loop, ir.Par) else "it is inside of a `par`" if inside else "there is no `par` in it"
         )
         reason = f"`{name}` is no loop of the host: {why}"
-        raise call.refuse("E0918", reason, at=subject, help="name a `seq` outside of every `par`, with a `par` in it")
+        raise call.refuse(
+            "E0918",
+            reason,
+            at=subject,
+            help="it is for a `seq` outside of every `par`, with a `par` in it",
+            offers=left_out(call.directive.span),
+        )
     return call.state.changed(loop, lambda copy: marked(copy, Together(wanted == "on", span=call.directive.span)))
 
 

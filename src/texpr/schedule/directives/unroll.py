@@ -27,7 +27,9 @@ def _apply(call: Call) -> State:
     if factor is None and not (extent.is_constant and extent.constant <= MOST):
         size = f"{extent} iterations are too many" if extent.is_constant else f"its extent, {extent}, is not a constant"
         reason = f"`{loop.sym.base}` cannot be unrolled wholly: {size}"
-        raise call.refuse("E0905", reason, at=call.plain[0], help=f"unroll a part: unroll({loop.sym.base}, 4)")
+        raise call.refuse(
+            "E0905", reason, at=call.plain[0], offers=call.instead("unroll a part: %", lambda said: said.plain(1, 4))
+        )
     made = marked(loop, Unroll(factor, span=call.directive.span))
     return call.state.with_body(replaced(call.state.function.body, loop, lambda _: (made,)))
 

@@ -16,11 +16,12 @@ from texpr.ir.marks import Vector
 from texpr.relation.collect import model
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.directives.split import halves
+from texpr.schedule.edits import Offers, begins_at, freed, left_out, promise, updated
 from texpr.schedule.materialise import materialise
 from texpr.schedule.results import with_results
 from texpr.schedule.shape import free_loop
 from texpr.schedule.state import State
-from texpr.schedule.tree import loops, replaced
+from texpr.schedule.tree import exactly, loops, replaced
 from texpr.schedule.vectors import Lanes, Obstacle, examine
 
 MOST = 16
@@ -37,9 +38,8 @@ def _apply(call: Call) -> State:
     else:
         call.no_results()
     if not (loop.extent.is_constant and 2 <= loop.extent.constant <= MOST):
-        help = f"split it: vectorize({call.plain[0].value}, 4) -> (…)"
         reason = f"`{loop.sym.base}` has {loop.extent} iterations, and a vector has 2 to {MOST} lanes"
-        raise call.refuse("E0911", reason, at=call.plain[-1], help=help)
+        raise call.refuse("E0911", reason, at=call.plain[-1], offers=_narrower(call))
     made = marked(loop, Vector(span=call.directive.span))
     state = state.with_body(replaced(state.function.body, loop, lambda _: (made,)))
     return state if state.target.family == "cpu" else _aligned(call, state, made)
@@ -48,7 +48,33 @@ def _apply(call: Call) -> State:
 def _require_par(call: Call, loop: ir.Loop) -> None:
     if isinstance(loop, ir.Seq):
         reason = f"the iterations of `{loop.sym.base}` come in order (`seq`), so they cannot run at once"
-        raise call.refuse("E0909", reason, help="vectorize a `par`; if its order is free, write it as `par … reduce(…)`")
+        help = "lanes are iterations of a `par`, which may come in any order"
+        alone = left_out(call.directive.span, f"leave it out; {help}")
+        offers = (*freed(loop, "if its order is free, make it a `par`", updated(loop)), *alone)
+        raise call.refuse("E0909", reason, help=help, offers=offers)
+
+
+def _narrower(call: Call) -> Offers:
+    """The offers of fewer lanes, the most first."""
+    return tuple(
+        offer
+        for lanes in (4, 2, 8, 16)
+        for offer in call.instead("split it: %", lambda said, lanes=lanes: said.plain(1, lanes))
+    )
+
+
+def _offers(call: Call, found: Obstacle) -> Offers:
+    """The changes that an obstacle asks for."""
+    offers: Offers = ()
+    if found.promise is not None:
+        offers = promise(call.state.function, found.promise)
+    if found.begins is not None:
+        buffer, size = found.begins
+        offers = begins_at(buffer, size)
+    if found.inner is not None:
+        inner, own = exactly(found.inner.name, call.state.function.body), call.plain[0].value
+        offers = call.before("say before: %", f"reorder({inner}, {own})")
+    return (*offers, *_narrower(call)) if found.is_wide else offers
 
 
 def _aligned(call: Call, state: State, loop: ir.Loop) -> State:
@@ -59,7 +85,7 @@ def _aligned(call: Call, state: State, loop: ir.Loop) -> State:
     needed: dict[str, int] = {}
     for found in examine(Lanes(plain, lambda stmt: known[stmt], asking=True), plain.body):
         if isinstance(found, Obstacle):
-            raise found.refusal(call.directive.span, loop)
+            raise found.refusal(call.directive.span, loop, _offers(call, found))
         load, size = found
         if load.buffer.role == "result":
             needed[load.buffer.name] = max(size, needed.get(load.buffer.name, 0), load.buffer.align or 0)
