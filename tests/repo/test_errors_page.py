@@ -41,9 +41,10 @@ UNSHOWN = {
 
 HEAD = """# Error codes
 
-Every message has a code, the place it speaks of, and, where something would help, a line that says what; a change of the text that it proposes was made and tried before. The exit code is 1
-for what is on this page, except where the call itself is wrong (2). *error* is what is wrong; *limitation* is what this
-compiler cannot prove or lower, though it may be right. A fault of the compiler itself has no code and exits with 3.
+Every message has a code, the place it speaks of, and, where something would help, a line that says what; a change of the text
+that it proposes was made and tried before. The exit code is 1 for what is on this page, except where the call itself is wrong
+(2). *error* is what is wrong; *limitation* is what this compiler cannot prove or lower, though it may be right. A fault of the
+compiler itself has no code and exits with 3.
 
 This page is checked: the tests run each program below and compare what is said of it.
 """
