@@ -6,9 +6,9 @@ A read is covered where some write of the same element comes before it. Only wri
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from texpr.affine.expr import Sym, expr
+from texpr.affine.expr import Expr, Sym, expr
 from texpr.checks.joins import Join, joins
 from texpr.checks.subject import Subject, Witness, element_at, element_text, place, written
 from texpr.ir.value import Buffer
@@ -52,7 +52,7 @@ def _obviously_before(subject: Subject, write: Access, read: Access) -> bool:
 
     Either it names the same element in an enclosing block, earlier; or its own loops run over the whole buffer, earlier.
     """
-    if write.instance.number >= read.instance.number or not write.draft.certain:
+    if write.instance.number >= read.instance.number or not write.draft.sure:
         return False
     shared = 0
     for a, b in zip(write.instance.path, read.instance.path, strict=False):
@@ -61,17 +61,24 @@ def _obviously_before(subject: Subject, write: Access, read: Access) -> bool:
         shared += 1
     own = write.instance.path[shared:]
     if not own:
-        return write.load.index == read.load.index
+        return write.draft.certain and write.load.index == read.load.index
     return not any(isinstance(a, Branch) for a in own) and _fills(subject, write, own)
 
 
 def _fills(subject: Subject, write: Access, own: Sequence[Ancestor]) -> bool:
     """Whether those loops of a write that are in `own` run over the whole buffer, one a dimension."""
     extents = {loop.sym: subject.model.products.close(loop.extent) for loop in write.instance.loops if loop in own}
-    used = [e.as_sym for e in write.index]
-    if write.hidden or len(set(used)) != len(used) or set(used) != set(extents):
+    if any(not each.widened for each in write.hidden):
         return False
-    return all(sym is not None and extents[sym] == extent for sym, extent in zip(used, write.shape, strict=True))
+    return any(view.is_whole and _are_the_loops(view.index, view.shape, extents) for view in write.views)
+
+
+def _are_the_loops(index: Sequence[Expr], shape: Sequence[Expr], extents: Mapping[Sym, Expr]) -> bool:
+    """Whether the subscripts of a view are the indices of all those loops, each as long as its dimension."""
+    used = [e.as_sym for e in index]
+    if len(set(used)) != len(used) or set(used) != set(extents):
+        return False
+    return all(sym is not None and extents[sym] == extent for sym, extent in zip(used, shape, strict=True))
 
 
 def _read(subject: Subject, buffer: Buffer, accesses: Sequence[Access], read: Access) -> Diagnostic | None:
@@ -102,7 +109,9 @@ def _uncovered(subject: Subject, buffer: Buffer, accesses: Sequence[Access], rea
     rule's business. Raises Undecided.
     """
     scope = subject.model.scope_syms(buffer)
-    left_over = extended_domain(read).where(conj(between(0, i, e) for i, e in zip(read.index, read.shape, strict=True)))
+    left_over = extended_domain(read)
+    if read.draft.is_whole:
+        left_over = left_over.where(conj(between(0, i, e) for i, e in zip(read.index, read.shape, strict=True)))
     writes = [a for a in accesses if a.kind == "write"] + [a for a in accesses if a.kind == "update"]
     for write in writes:
         for found in candidates(write, read, scope):
@@ -162,7 +171,7 @@ def _result(subject: Subject, buffer: Buffer, accesses: Sequence[Access]) -> Ite
             "E0404", written(buffer.span), f"the result `{buffer.name}` is never written", help=f"write all of `{buffer.name}`"
         )
         return
-    if any(w.draft.certain and _top(w) and _fills(subject, w, w.instance.path) for w in writes):
+    if any(w.draft.sure and _top(w) and _fills(subject, w, w.instance.path) for w in writes):
         return
     try:
         unsure, witness = _hole(subject, buffer, writes)
@@ -201,7 +210,7 @@ def _hole(subject: Subject, buffer: Buffer, writes: Sequence[Access]) -> tuple[b
     split = next((w.shape for w in writes if len(w.shape) != buffer.rank), None)
     if split is not None:
         dims = tuple(_dim(buffer, k) for k in range(len(split)))
-    if any(len(w.shape) != len(dims) for w in writes):
+    if any(len(w.shape) != len(dims) or not w.draft.is_whole for w in writes):
         raise Undecided("a buffer seen in two ways")
     shape = buffer.shape if split is None else split
     params = subject.model.params

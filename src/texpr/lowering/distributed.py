@@ -77,7 +77,7 @@ def _is_own(end: End, parts: Parts, nest: Nest, needs: Needs) -> bool:
     """Whether each element that `end` touches lies in the block that does: proved."""
     if end.thread is None:
         return False
-    happens, at = end.access.as_source
+    happens, (at, *_) = end.access.as_source
     block = (end.thread // nest.threads).substitute({s: expr(left(s)) for s in end.access.instance.syms})
     elsewhere = compare("!=", parts.block(at), block)
     try:

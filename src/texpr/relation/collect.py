@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.affine.ranges import Interval, interval
@@ -179,12 +180,12 @@ def model(function: Function) -> Model:
     walk.intervals.update({size: (0, LARGEST_SIZE) for size in function.sizes})
     walk.block(function.body, _Where())
     opaque = Opaque(sizes, known(walk.given))
-    found = _views(walk, opaque)
+    found, further = _views(walk, opaque)
     given, _ = opaque.close_formula(conj(facts))
     contexts = [opaque.close_formula(conj(site.where.formulas)) for site in walk.sites]
     around = [needed(site.where.lets, syms(context)) for site, (context, _) in zip(walk.sites, contexts, strict=True)]
     drafts = [
-        [_draft(site, touch, found[touch], opaque, lets) for touch in site.touches]
+        [_draft(site, touch, found[touch], further.get(touch, ()), opaque, lets) for touch in site.touches]
         for site, lets in zip(walk.sites, around, strict=True)
     ]
     given = conj((given, opaque.facts()))
@@ -196,24 +197,55 @@ def model(function: Function) -> Model:
     return Model(function, tuple(instances), params, given, walk.given, opaque, walk.frames)
 
 
-def _views(walk: _Walk, opaque: Opaque) -> Mapping[_Touch, View]:
-    """How each access sees its buffer, decided buffer by buffer."""
-    groups: dict[Buffer, list[tuple[_Touch, Subscripts]]] = {}
+_Member: TypeAlias = tuple[_Touch, Subscripts, tuple[Ancestor, ...]]
+
+
+def _views(walk: _Walk, opaque: Opaque) -> tuple[Mapping[_Touch, View], Mapping[_Touch, tuple[View, ...]]]:
+    """How each access sees its buffer, decided buffer by buffer; and further views, of those that are not affine so."""
+    groups: dict[Buffer, list[_Member]] = {}
     for site in walk.sites:
         for touch in site.touches:
             facts = (*site.facts, *facts_of(touch.formulas), *_bound_facts(touch.hidden))
             index = touch.load.index
             if not all(is_affine(opaque.close(e)) for e in index):
                 index = tuple(map(Simplifier(known(facts)), index))
-            groups.setdefault(touch.load.buffer, []).append((touch, Subscripts(index, facts)))
+            groups.setdefault(touch.load.buffer, []).append((touch, Subscripts(index, facts), site.where.path))
     found: dict[_Touch, View] = {}
+    further: dict[_Touch, tuple[View, ...]] = {}
     for buffer, members in groups.items():
-        seen = views(buffer, [subscripts for _, subscripts in members], opaque)
-        found.update(zip((touch for touch, _ in members), seen, strict=True))
-    return found
+        seen = _seen(buffer, members, opaque)
+        found.update(seen)
+        crooked = [member for member in members if not _is_straight(seen[member[0]], opaque)]
+        if len(crooked) > 0 and len(members) > 1:
+            further.update(_further(buffer, members, crooked, opaque))
+    return found, further
 
 
-def _draft(site: _Site, touch: _Touch, view: View, opaque: Opaque, lets: Sequence[Hidden]) -> Draft:
+def _seen(buffer: Buffer, members: Sequence[_Member], opaque: Opaque) -> dict[_Touch, View]:
+    seen = views(buffer, [subscripts for _, subscripts, _ in members], opaque)
+    return dict(zip((touch for touch, _, _ in members), seen, strict=True))
+
+
+def _is_straight(view: View, opaque: Opaque) -> bool:
+    return all(is_affine(opaque.close(e)) for e in view.index)
+
+
+def _further(
+    buffer: Buffer, members: Sequence[_Member], crooked: Sequence[_Member], opaque: Opaque
+) -> Iterator[tuple[_Touch, tuple[View, ...]]]:
+    """The affine views that accesses have with those alone that are in one loop with them, or that have none in common with
+    all. Those of a buffer that is reshaped in one nest, and named plainly in another, have one in each."""
+    groups = {loop: [m for m in members if loop in m[2]] for _, _, path in crooked for loop in path}
+    every = [
+        seen for group in (crooked, *groups.values()) if len(group) < len(members) for seen in (_seen(buffer, group, opaque),)
+    ]
+    for touch, _, _ in crooked:
+        own = dict.fromkeys(seen[touch] for seen in every if touch in seen and _is_straight(seen[touch], opaque))
+        if own:
+            yield touch, tuple(own)
+
+
+def _draft(site: _Site, touch: _Touch, view: View, further: Sequence[View], opaque: Opaque, lets: Sequence[Hidden]) -> Draft:
     """Closes the view of an access; a subscript that is not affine becomes any index of its dimension, if no remainder.
 
     `lets`: those that the context of the instance speaks of.
@@ -231,14 +263,17 @@ def _draft(site: _Site, touch: _Touch, view: View, opaque: Opaque, lets: Sequenc
             free.append(Hidden(sym, Bounds(expr(0), extent - 1), widened=True, defined=wrapped is not None))
             closed = expr(sym)
         index.append(closed)
-    used = frozenset(s for e in (*index, *view.shape) for s in e.syms()) | syms(guard)
+    more = tuple(View(tuple(map(opaque.close, v.index)), tuple(map(opaque.close, v.shape)), v.is_whole) for v in further)
+    named = (e for view in more for e in (*view.index, *view.shape))
+    used = frozenset(s for e in (*index, *view.shape, *named) for s in e.syms()) | syms(guard)
     hidden = (*needed((*site.where.lets, *touch.hidden), used), *free)
     bounds, _ = opaque.close_formula(conj(told(tuple({each.sym: each for each in (*lets, *hidden)}.values()))))
+    sure = touch.certain and affine and (bool(more) or all(each.defined for each in free))
     affine = affine and all(each.defined for each in free)
     return Draft(
         touch.load.buffer, touch.kind, touch.load, tuple(index), tuple(map(opaque.close, view.shape)),
         conj((guard, bounds, *said)), (*facts_of(touch.formulas), *_bound_facts(touch.hidden)), hidden,
-        touch.certain and affine, affine, touch.update,
+        touch.certain and affine, affine, touch.update, more, sure, view.is_whole,
     )  # fmt: skip
 
 

@@ -32,10 +32,14 @@ class Subscripts(Record):
 
 
 class View(Record):
-    """Subscripts and extents, of the buffer as declared or with some dimensions split."""
+    """Subscripts and extents, of the buffer as declared or with some dimensions split.
+
+    `is_whole`: the extents hold every element of the buffer; of other views there may be elements behind them.
+    """
 
     index: tuple[Expr, ...]
     shape: tuple[Expr, ...]
+    is_whole: bool = True
 
 
 def views(buffer: Buffer, accesses: Sequence[Subscripts], opaque: Opaque) -> list[View]:
@@ -62,7 +66,7 @@ def views(buffer: Buffer, accesses: Sequence[Subscripts], opaque: Opaque) -> lis
             index.extend(parts)
             shape.extend(splits[d].shape if d in splits else (extent,))
         else:
-            found.append(View(tuple(index), tuple(shape)))
+            found.append(View(tuple(index), tuple(shape), all(split.is_whole for split in splits.values())))
             continue
         found.append(plain[at])
     return found
@@ -101,6 +105,7 @@ class _Split(Record):
 
     shape: tuple[Expr, ...]
     parts: tuple[tuple[Expr, ...] | None, ...]
+    is_whole: bool = True
 
     @property
     def count(self) -> int:
@@ -111,9 +116,9 @@ def _split(indices: Sequence[Expr], extent: Expr, proofs: Sequence[Known], param
     """The chain of strides under which most accesses are proved."""
     best = _Split((extent,), (None,) * len(indices))
     for strides in _chains(indices, params):
-        shape = _extents(extent, strides, proofs)
+        shape, is_whole = _extents(extent, strides, proofs)
         parts = tuple(_digits(e, strides, shape, proof) for e, proof in zip(indices, proofs, strict=True))
-        found = _Split(shape, parts)
+        found = _Split(shape, parts, is_whole)
         if found.count > best.count:
             best = found
         if best.count == len(indices):
@@ -141,14 +146,18 @@ def _chains(indices: Sequence[Expr], params: frozenset[Sym]) -> list[tuple[Expr,
     return [c for c in candidates if all(quotient(big, small)[1] is ZERO for big, small in pairwise(c))]
 
 
-def _extents(extent: Expr, strides: Sequence[Expr], proofs: Sequence[Known]) -> tuple[Expr, ...]:
-    """Extents under strides. Where G > 0 divides the extent C, as callers promise, there are G stretches of C / G."""
+def _extents(extent: Expr, strides: Sequence[Expr], proofs: Sequence[Known]) -> tuple[tuple[Expr, ...], bool]:
+    """Extents under strides. Where G > 0 divides the extent C, as callers promise, there are G stretches of C / G.
+
+    Also whether these hold the whole buffer: else its end cuts a stretch short, which is none of them.
+    """
     (whole, rest), part = quotient(extent, strides[0]), strides[0].as_atom
     if rest is not ZERO:
         whole = extent // strides[0]
+    is_whole = rest is ZERO or all(map(_promised, proofs, repeat(extent), repeat(strides[0])))
     if isinstance(part, FloorDiv) and part.num is extent and all(map(_promised, proofs, repeat(extent), repeat(part.den))):
-        whole = part.den
-    return (whole, *(quotient(big, small)[0] for big, small in pairwise(strides)))
+        whole, is_whole = part.den, True
+    return (whole, *(quotient(big, small)[0] for big, small in pairwise(strides))), is_whole
 
 
 def _promised(proof: Known, extent: Expr, divisor: Expr) -> bool:

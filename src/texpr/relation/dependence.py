@@ -121,7 +121,7 @@ def candidates(source: Access, sink: Access, scope: frozenset[Sym]) -> Iterator[
 
 
 def comparable(a: Access, b: Access) -> bool:
-    """Whether both see the buffer in one view, so that equal subscripts mean one element."""
+    """Whether both see the buffer in one view first of all, so that equal subscripts mean one element."""
     return a.shape == b.shape
 
 
@@ -203,10 +203,10 @@ def pair_formula(source: Access, sink: Access, carrier: Loop | None, scope: froz
 
 def meeting_formula(source: Access, sink: Access, scope: frozenset[Sym]) -> Formula:
     """Both happen, at one element of one piece of memory, in whichever order."""
-    (from_formula, from_index), (to_formula, to_index) = source.as_source, sink.as_sink
+    (from_formula, from_indices), (to_formula, to_indices) = source.as_source, sink.as_sink
     parts = [from_formula, to_formula]
-    if comparable(source, sink):
-        parts.append(equal(from_index, to_index))
+    for view, one in zip(source.views, from_indices, strict=True):
+        parts += [equal(one, two) for other, two in zip(sink.views, to_indices, strict=True) if view.shape == other.shape]
     parts.extend(_agree(s) for s in source.instance.syms if s in scope and s in sink.instance.syms)
     return conj(parts)
 

@@ -20,6 +20,7 @@ from texpr.presburger.formula import Formula, conj, equal, rename
 from texpr.presburger.maps import Map, left, right
 from texpr.presburger.sets import Set
 from texpr.relation.data import Hidden
+from texpr.relation.delinearise import View
 from texpr.relation.facts import known
 from texpr.relation.opaque import Opaque
 from texpr.support.record import Record
@@ -42,7 +43,9 @@ class Draft(Record, eq=False):
 
     `index` and `shape` are affine: as written, or delinearised (then `shape` is not the buffer's). `guard` holds what
     `select`s above the load say, and the bounds of `hidden`. `certain` if the access happens at every point of `guard`, at
-    the element `index`; `affine` if no part was widened because it is not affine.
+    the element `index`; `affine` if no part was widened because it is not affine. `further`: other views of the
+    same element, in which it is; `sure` if the access happens at each point, at an element that one of these names. `is_whole`:
+    `shape` holds every element of the buffer.
     """
 
     buffer: Buffer
@@ -56,6 +59,9 @@ class Draft(Record, eq=False):
     certain: bool
     affine: bool = True
     update: Update | None = None
+    further: tuple[View, ...] = ()
+    sure: bool = False
+    is_whole: bool = True
 
 
 class Instance(Record, eq=False, dict=True):
@@ -140,6 +146,11 @@ class Access(Record, eq=False, dict=True):
         return self.draft.shape
 
     @property
+    def views(self) -> tuple[View, ...]:
+        """Every view of the element that is known, the first of which is `index` and `shape`."""
+        return (View(self.index, self.shape, self.draft.is_whole), *self.draft.further)
+
+    @property
     def reads(self) -> bool:
         """Whether the old value of the element matters."""
         return self.kind != "write"
@@ -206,21 +217,22 @@ class Access(Record, eq=False, dict=True):
         return self.element()
 
     @cached_property
-    def as_source(self) -> tuple[Formula, tuple[Expr, ...]]:
-        """`formula` and `index` with every symbol of the instance on the left of a pair."""
+    def as_source(self) -> tuple[Formula, tuple[tuple[Expr, ...], ...]]:
+        """`formula` and the index of each view with every symbol of the instance on the left of a pair."""
         return self._renamed({s: expr(left(s)) for s in self._symbols})
 
     @cached_property
-    def as_sink(self) -> tuple[Formula, tuple[Expr, ...]]:
-        """`formula` and `index` with every symbol of the instance on the right of a pair."""
+    def as_sink(self) -> tuple[Formula, tuple[tuple[Expr, ...], ...]]:
+        """`formula` and the index of each view with every symbol of the instance on the right of a pair."""
         return self._renamed({s: expr(right(s)) for s in self._symbols})
 
     @property
     def _symbols(self) -> tuple[Sym, ...]:
         return (*self.instance.syms, *(h.sym for h in self.hidden))
 
-    def _renamed(self, names: Mapping[Sym, Expr]) -> tuple[Formula, tuple[Expr, ...]]:
-        return rename(self.formula, names), tuple(e.substitute(names) for e in self.index)
+    def _renamed(self, names: Mapping[Sym, Expr]) -> tuple[Formula, tuple[tuple[Expr, ...], ...]]:
+        indices = tuple(tuple(e.substitute(names) for e in view.index) for view in self.views)
+        return rename(self.formula, names), indices
 
 
 class Frame(Record, eq=False):
