@@ -70,13 +70,13 @@ CASES = {
         COPY,
         copying("box=(16, 32)"),
         f"error[E0908]: sm_80 {NO_ENGINE}",
-        "use via=cp_async, or build for sm_90 or later",
+        "stage it by via=cp_async",
     ),
     "cpu": (
         COPY,
         copying("box=(16, 32)").replace("bind(bi, grid.y)  bind(bk, grid.x)", ""),
         f"error[E0908]: cpu {NO_ENGINE}",
-        "use via=ld",
+        "stage it in registers",
     ),
     "base": (
         COPY.replace(" align(16)", ""),
@@ -120,31 +120,31 @@ CASES = {
         COPY,
         copying("fill=2.0"),
         "error[E0916]: the tensor memory accelerator fills with zero or nan, not 2.0",
-        "stage it by via=ld, which fills with any number of the type",
+        "stage it by via=ld",
     ),
     "negative zero": (
         COPY,
         copying("fill=-0.0"),
         "error[E0916]: the tensor memory accelerator fills with zero or nan, not -0.0",
-        "stage it by via=ld, which fills with any number of the type",
+        "stage it by via=ld",
     ),
     "nan": (
         COPY.replace("f32", "i32"),
         copying("fill=nan"),
         "error[E0916]: the tensor memory accelerator has no nan of i32",
-        "stage it by via=ld, which fills with any number of the type",
+        "leave it out",
     ),
     "nan of 8 bits": (
         COPY.replace("f32", "f8e4m3").replace("K % 4", "K % 16"),
         copying("fill=nan"),
         "error[E0916]: the tensor memory accelerator has no nan of f8e4m3",
-        "stage it by via=ld, which fills with any number of the type",
+        "stage it by via=ld",
     ),
     "place of a box": (
         SLABS,
         SLICING.format("box=(1, 4, 8)"),
         f"{CANNOT} `A`: shared address: a tile begins at a multiple of 128 bytes, or of what its swizzle repeats after",
-        "align the buffer and each stage of it",
+        "stage it by via=ld",
     ),
     "changed": (
         COPY,
@@ -156,7 +156,7 @@ CASES = {
         COPY,
         copying("box=(16, 32)", out="resize(As.d1, 0, 1)"),
         "error[E0913]: the memory of `As` lies as the tensor memory accelerator copies it",
-        "stage it with `swizzle=` or `box=`, or by via=cp_async",
+        "what `swizzle=` and `box=` of `stage` say shapes such memory",
     ),
     "chunk": (
         LINE,
@@ -214,7 +214,7 @@ def test_a_box_is_as_large_as_its_extent_may_be(words: str) -> None:
 def test_without_a_promise_there_is_no_box() -> None:
     reason = refusal(NORM.replace(", n <= 256", ""), "split(i, 4) -> (b, t)  stage(x, at=b, in=shared, via=tma) -> xs")
     assert "its subscript 1 varies with `j`, whose extent is not a constant" in reason
-    assert "split the loop over `j` by a number, and stage at the outer part; or promise how large it may be" in reason
+    assert "split the loop, and stage at the outer part: `split(j, 16) -> (j_o, j_i)`" in reason
 
 
 BELOW = {

@@ -109,4 +109,4 @@ def test_refusals(how: str) -> None:
 
 
 def test_a_part_is_offered() -> None:
-    assert refusal(MATMUL, "unroll(i)").splitlines()[-1].strip() == "= help: unroll a part: unroll(i, 4)"
+    assert refusal(MATMUL, "unroll(i)").splitlines()[-1].strip() == "= help: unroll a part: `unroll(i, 4)`"

@@ -338,14 +338,14 @@ SAID = {
     "strided": "`x` has its neighbours 2 elements apart",
 }
 HELP = {
-    "no_alignment": "promise it in the function: x: f32[n] align(16)",
-    "too_wide": "vectorize by 4",
-    "odd_rows": "promise it: where N % 4 == 0",
-    "data": "choose values with `select(…)` instead",
-    "lazy": "write the condition as an `if`, or partition the loop",
-    "not_innermost": "reorder so that `v` is innermost",
-    "ordered": "vectorize a `par`; if its order is free, write it as `par … reduce(…)`",
-    "not_constant": "split it: vectorize(i, 4) -> (…)",
+    "no_alignment": "promise where it begins: `x: f32[…] align(16)`",
+    "too_wide": "split it: `vectorize(t, 4) -> (u, v)`",
+    "odd_rows": 'add "where N % 4 == 0"',
+    "data": "`select(…)` chooses values lane by lane",
+    "lazy": "what an `if` keeps from the others is read for no lane that has no part in it",
+    "not_innermost": "a loop of lanes is the innermost one",
+    "ordered": "if its order is free, make it a `par`",
+    "not_constant": "split it: `vectorize(i, 4)`",
 }
 
 
@@ -373,7 +373,7 @@ note: this is in the way
    |
  4 |     par n |i| { z[i] = a * x[i] + y[i] }
    |                            ----
-   = help: promise it in the function: x: f32[n] align(16)
+   = help: promise where it begins: `x: f32[…] align(16)`
 """
     )
 

@@ -83,7 +83,7 @@ def test_a_copy_in_the_plain_program(name: str) -> None:
     text, reason = COPIES[name]
     with pytest.raises(TexprError) as found:
         made(text)
-    assert told(found.value) == (reason, "choose boxes that holes fill, or stage it by via=ld")
+    assert told(found.value) == (reason, "")
 
 
 def test_boxes_with_a_stride() -> None:
@@ -91,7 +91,7 @@ def test_boxes_with_a_stride() -> None:
     with pytest.raises(TexprError) as found:
         laid(EVERY, every(", stride=(2, 1), box=(15, 32)"))
     reason = "a stride of 2 does not divide the box of 15 in dimension 0, of size M, and there are several of them"
-    assert told(found.value) == (reason, "choose a box that 2 divides, or one box of at least 31")
+    assert told(found.value) == (reason, "ask for box=(16, 32)")
     one = laid(EVERY, every(", fill=zero, stride=(2, 1), box=(31, 32)"))
     for rows, columns in ((19, 44), (0, 4), (64, 36)):
         assert wrong(one, {"A": integers(rows, columns)}, {"M": rows, "K": columns}, (None, 0)) is None
@@ -137,7 +137,7 @@ def test_other_engines(name: str) -> None:
     planted = replace(laid_out.function, body=with_test(laid_out.function.body, *test.split(" < ")))
     with pytest.raises(TexprError) as found:
         lower(planted, resolve(target), {})
-    assert told(found.value) == (reason, "choose boxes that holes fill, or stage it by via=ld")
+    assert told(found.value) == (reason, "")
 
 
 def with_test(body: tuple[ir.Stmt, ...], index: str, most: str) -> tuple[ir.Stmt, ...]:

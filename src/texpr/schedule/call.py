@@ -13,7 +13,7 @@ from texpr.ir.marked import mark
 from texpr.ir.marks import Tensor
 from texpr.ir.value import Buffer
 from texpr.isa.levels import Level
-from texpr.schedule.edits import Offers, Said, instead, staged_by, words
+from texpr.schedule.edits import Offers, Said, instead, left_out, staged_by, words
 from texpr.schedule.state import State
 from texpr.schedule.tree import called, exactly, loops, path_to
 from texpr.support.diagnostic import Note, TexprError, error
@@ -41,6 +41,8 @@ class Call(Record):
     ) -> TexprError:
         """The error that says why this directive cannot be followed; `offers`: changes of the text to try, best first."""
         span = self.directive.span if at is None else at.span
+        if code == "E0916" and help is None:
+            offers = (*offers, *self.by("ld"), *left_out(self.directive.span))
         return error(code, span, message, *notes, help=help, offers=offers)
 
     def instead(self, help: str, change: Callable[[Said], object]) -> Offers:

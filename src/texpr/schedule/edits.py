@@ -178,6 +178,11 @@ def staged_by(span: Span, *vias: str) -> Offers:
     return tuple(found)
 
 
+def in_registers(span: Span) -> Offers:
+    """The offer to stage in registers, by threads."""
+    return instead(span, "stage it in registers", lambda said: said.without(*OF_THE_ENGINE, "via").having("in", "registers"))
+
+
 def staged_at(span: Span, loops: Iterable[str]) -> Offers:
     """The offers to stage at other loops."""
     return tuple(

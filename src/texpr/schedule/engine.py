@@ -14,7 +14,7 @@ from texpr.ir.value import Buffer, Literal
 from texpr.isa.cuda import TMA
 from texpr.presburger.formula import Eq
 from texpr.schedule.call import Call
-from texpr.schedule.edits import Offers, begins_at, promise, without
+from texpr.schedule.edits import Offers, begins_at, in_registers, left_out, promise, without
 from texpr.schedule.region import Box
 from texpr.schedule.state import State
 from texpr.schedule.tensor import Boxes, Planned, planned, ruled
@@ -36,9 +36,11 @@ def require_engine(call: Call) -> None:
     target = call.state.target
     if TMA in target.features:
         return
-    by, other = ("cp_async", "targets from sm_90 on have one") if target.is_gpu else ("ld", None)
     reason = f"{target.name} has no tensor memory accelerator"
-    raise call.refuse("E0908", reason, at=call.key("via"), help=other, offers=call.by(by))
+    offers, help = call.by("cp_async"), "targets from sm_90 on have one" if target.is_gpu else None
+    if not target.is_gpu:
+        offers = (*in_registers(call.directive.span), *left_out(call.directive.span))
+    raise call.refuse("E0908", reason, at=call.key("via"), help=help, offers=offers)
 
 
 def swizzle_asked(call: Call) -> Swizzle:

@@ -12,7 +12,7 @@ from texpr.ir.value import Buffer, Literal
 from texpr.relation.facts import known
 from texpr.schedule.call import Call
 from texpr.schedule.combining import are_updates, neutral, operation
-from texpr.schedule.edits import OF_THE_ENGINE, Offers, instead, left_out, promise, staged_by
+from texpr.schedule.edits import Offers, in_registers, left_out, promise, staged_by
 from texpr.schedule.engine import boxes_asked, require_load, require_store, swizzle_asked, with_memory
 from texpr.schedule.region import Box, NoBox, Use, inside, is_met_again
 from texpr.schedule.results import with_results
@@ -56,10 +56,7 @@ def stored(call: Call, staging: Staging) -> State:
 def _plainly(call: Call) -> Offers:
     """The offers to leave the engine, or the copy, out."""
     span = call.directive.span
-    registers = instead(
-        span, "stage it in registers", lambda said: said.without(*OF_THE_ENGINE, "via").having("in", "registers")
-    )
-    return (*registers, *staged_by(span, "ld"), *left_out(span, "do not stage it"))
+    return (*in_registers(span), *staged_by(span, "ld"), *left_out(span, "do not stage it"))
 
 
 def _otherwise(staging: Staging) -> str | None:
