@@ -361,3 +361,59 @@ def test_ranges_and_polynomials_hold_at_every_point_tried() -> None:
                 bounded += 1
                 assert number <= top.evaluate(point), (str(value), str(top), point)
     assert tried > 5000 and bounded > 1000
+
+
+POWERS = {
+    "difference": READ.format("max(min(n * n * n * n * n - n * n * n * n * n * i, i), 0)"),
+    "less": READ.format("max(min(n * n * n * n - n * n * n * n * n * i, i), 0)"),
+    "product": READ.format("max(min(n * n * n * n * n * i, i), 0)"),
+    "two sizes": "fn f(x: i8[n], w: i8[m]): i8[n] { new y: i8[n]\n"
+    " par n |i| { y[i] = x[max(min(n * n * n * m * m - n * n * m * m * m * i, i), 0)] }\n return y }",
+    "squared": READ.format("max(min(n * n * n * n * n - n * n * n * n * i * i, i), 0)"),
+    "sum": "fn f(x: i8[n], w: i8[m]): i8[n] { new y: i8[n]\n"
+    " par n |i| { y[i] = x[max(min(n * n * n * n * n + m * i - n * n * n * n * n * i, i), 0)] }\n return y }",
+}
+"""Powers of sizes that lowering bounds, with parts that only a term of the bound with more factors is as great as."""
+
+
+@pytest.mark.parametrize("target", ["cpu", "sm_90a", "sm_80"])
+@pytest.mark.parametrize("name", POWERS)
+def test_powers_of_sizes_are_shown_to_fit_by_the_bounds_that_lowering_makes(name: str, target: str) -> None:
+    plan = plan_of(POWERS[name], target)
+    assert plan.bounds and open_of(plan) == []
+
+
+def test_a_polynomial_keeps_to_a_bound_that_is_as_great_at_all_sizes() -> None:
+    """Random ones, against all small sizes at which the bound holds; sizes of 0 among them."""
+    rng, kept = random.Random(0), 0
+    n, m = expr(Sym("n")), expr(Sym("m"))
+
+    def power(base: Expr, count: int) -> Expr:
+        return base if count == 1 else base * power(base, count - 1) if count else expr(1)
+
+    for _ in range(4000):
+        terms = [
+            [(rng.randrange(4), rng.randrange(3), rng.choice([1, 1, 2, 5, 60])) for _ in range(rng.randrange(1, 4))]
+            for _ in "12"
+        ]
+        value, bound = (sum((power(n, a) * power(m, b) * c for a, b, c in each), expr(0)) for each in terms)
+        most = rng.choice([0, 3, 50])
+        if spans.keeps_to(value, bound, most):
+            kept += 1
+            for here in product(range(7), repeat=2):
+                sizes = dict(zip((Sym("n"), Sym("m")), here, strict=True))
+                if bound.evaluate(sizes) <= most:
+                    assert value.evaluate(sizes) <= most, (value, bound, most, here)
+    assert kept > 200
+    assert not spans.keeps_to(n, n * m, 3) and not spans.keeps_to(n * n * 2, n * n * n, 7)
+
+
+def test_a_block_begins_within_what_blocks_share() -> None:
+    """x − d · b is at least 1 for each block b of ⌈x / d⌉, whatever product x is; for one more it is not."""
+    x, d, b = expr(Sym("n")) * Sym("m") * Sym("k"), 64, Sym("b")
+    for blocks, least in (((x + 63) // d, 1), ((x + 64) // d, 0), ((x + 127) // d, -63)):
+        known = spans.Spans()
+        for size in "nmk":
+            known.learn(Sym(size), (0, LARGEST_SIZE), (expr(Sym(size)), 1))
+        known.learn(b, (0, 2**60), known.top_of(blocks - 1))
+        assert known.ends_of(x - expr(b) * d)[0] == least

@@ -111,7 +111,10 @@ class _Places:
             return _Known(spans, bounds, ())
         spans.narrow(fact for require in plan.requires for fact in _facts(require))
         given = tuple(compare(c.op, c.left, c.right) for c in plan.requires)
-        return _Known(spans, (*bounds, *_spans(plan)), given)
+        bounds = (*bounds, *_spans(plan))
+        for bound, most in bounds:
+            _learn_quotient(spans, bound, most)
+        return _Known(spans, bounds, given)
 
     def _inside(self, around: tuple[Around, ...], checked: bool) -> _Known:
         """Inside of the last of what is around."""
@@ -405,6 +408,14 @@ def _spans(plan: Plan) -> Iterator[Polynomial]:
     for buffer in dict.fromkeys((*plan.params, *plan.results, *plan.workspace)):
         if buffer.strides is None:
             yield reduce(mul, buffer.shape, expr(buffer.dtype.bytes)), MOST_BYTES
+
+
+def _learn_quotient(known: Spans, bound: Expr, most: int) -> None:
+    """The end of a quotient that a launcher has bounded by itself, as the extent of an array."""
+    atom = bound.terms[0][0][0] if len(bound.terms) == 1 and len(bound.terms[0][0]) == 1 else None
+    if isinstance(atom, FloorDiv) and bound.terms[0][1] > 0 and bound.constant >= 0:
+        low, high = known.ends_of(term((atom,)))
+        known.learn(atom, (low, min(high, (most - bound.constant) // bound.terms[0][1])))
 
 
 def _shared_out(extent: Expr) -> Polynomial:

@@ -71,7 +71,22 @@ class Spans(Mutable):
             if coefficient < 0:
                 a, b = b, a
             low, high = low + coefficient * a, high + coefficient * b
-        return low, high
+        return (low if low >= 0 else max(low, self._rest(value))), high
+
+    def _rest(self, value: Expr) -> int | float:
+        """What is left of a value at least, where its symbols are taken away at their greatest, if that is a number.
+
+        Of x − d · b it is 1, where b is a block of ⌈x / d⌉: d · b ≤ x − 1.
+        """
+        left = value
+        for monomial, coefficient in value.terms:
+            sym = monomial[0]
+            if coefficient >= 0 or len(monomial) > 1 or not isinstance(sym, Sym) or sym not in self.tops:
+                continue
+            top, divisor = self.tops[sym]
+            if coefficient % divisor == 0:
+                left = left - expr(sym) * coefficient + top * (coefficient // divisor)
+        return left.constant if left.is_constant else -inf
 
     def _product(self, monomial: Monomial) -> Ends:
         found = self._products.get(monomial)
@@ -265,15 +280,27 @@ def _positive(value: Expr) -> Expr:
 def keeps_to(value: Expr, bound: Expr, most: int) -> bool:
     """Whether a polynomial of sizes is at most `most` wherever another is: coefficient by coefficient, for sizes from 0 on.
 
-    Where the bound has a coefficient above `most`, and none that is negative, the product of that term's sizes is 0.
+    A term is no more than one of the bound that has the same sizes, each as often or more often: n⁴ ≤ n⁵, as both are 0 or n is
+    1 or more. Where the bound has a coefficient above `most`, and none that is negative, the product of that term's sizes is 0.
     """
     if _is_plain(bound - value) and _is_positive(bound - value):
         return True
     if not _is_plain(bound) or not _is_plain(value) or not _is_positive(bound):
         return False
     given = dict(bound.terms)
-    terms = (given.get(monomial, 0) >= min(coefficient, most + 1) for monomial, coefficient in value.terms)
-    return bound.constant >= value.constant and all(terms)
+    left: dict[Monomial, int | float] = {m: inf if coefficient > most else coefficient for m, coefficient in given.items()}
+    for monomial, coefficient in sorted(value.terms, key=lambda each: -len(each[0])):  # those first that fewer are as great as
+        for greater in sorted((m for m in left if _is_within(monomial, m)), key=len):
+            taken = min(left[greater], coefficient)
+            left[greater], coefficient = left[greater] - taken, coefficient - taken
+        if coefficient > 0:
+            return False
+    return bound.constant >= value.constant
+
+
+def _is_within(one: Monomial, other: Monomial) -> bool:
+    """Whether two products are of the same sizes, and no size is in the first one more often."""
+    return set(one) == set(other) and all(one.count(size) <= other.count(size) for size in set(one))
 
 
 def _is_plain(value: Expr) -> bool:
