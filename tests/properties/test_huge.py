@@ -145,6 +145,58 @@ def test_emulated_numbers(seed: int) -> None:
     assert compared
 
 
+LOOPS = {
+    "par": ("par C * H * W |i| { if i < 8 { t[i] += 1.0 } }", 3),
+    "seq": ("par 8 |c| { seq C * H * W |i| { if i < 3 { t[c] += 1.0 } } }", 3),
+    "inside": ("par 8 |c| { par C * H * W |i| { if i < 1 { t[c] += 1.0 } } }", 3),
+    "reduce": ("par C * H * W |i| reduce(t) { if i < 8 { t[0] += 1.0 } }", 3),
+    "of the host": ("seq C * H * W |k| { par 8 |i| { if k < 2 { t[i] += 1.0 } } }", 3),
+    "both": ("par 8 |c| { seq c * C * H * W |i| { if i < 3 { t[c] += 1.0 } } }", 3),
+    "a power": ("par C * C * C * H * H * W * W |i| { if i < 8 { t[i] += 1.0 } }", 7),
+    "a sum": ("par C * H * W + C * C * H + 5 |i| { if i < 8 { t[i] += 1.0 } }", 3),
+    "less": ("par C * H * W - W * C * H * C |i| { if i < 8 { t[i] += 1.0 } }", 4),
+}
+"""Loops over products of sizes, which overflow 64 bits where they are of so many large ones."""
+
+
+def looped(name: str, target: str) -> tuple[Function, Plan]:
+    text = f"fn f(x: f32[C, z], y: f32[H, z], w: f32[W, z], inout t: f32[8]) {{ {LOOPS[name][0]} }}"
+    function = parse(text).functions[0]
+    assert check_function(function) == ()
+    return function, lower(function, resolve(target))[0]
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_extents_beyond_64_bits_are_a_status(name: str, tmp_path: Path) -> None:
+    """Sizes whose product is too large are refused by the launcher; small ones run, a 0 among large ones, too."""
+    function, plan = looped(name, "cpu")
+    assert not unproved(plan) and not unproved(looped(name, "sm_90a")[1])
+    sources = {**headers(), **check_headers(), "f.cpp": print_cpu(plan)}
+    flags = ("-O0", "-fsanitize=signed-integer-overflow", "-fsanitize-undefined-trap-on-error")
+    library = load(tmp_path, sources, flags=flags, warn=False)
+    nothing, memory = np.zeros(1, np.float32), np.zeros(1024, np.uint8)
+    large, empty = LARGEST_SIZE, ctypes.c_void_p(nothing.ctypes.data)
+    room = ctypes.c_void_p((memory.ctypes.data + 255) // 256 * 256)
+    statuses: list[int] = []
+    for numbers in ((large, large, large), (2**21, 2**21, 2**21), (2**31, 1, 1), (2, 3, 1), (0, large, 1), (1, 1, 0)):
+        t = np.arange(8, dtype=np.float32)
+        sizes = {**dict(zip("CHW", numbers, strict=True)), "z": 0}
+        pointers = (empty, empty, empty, ctypes.c_void_p(t.ctypes.data))
+        statuses.append(library.texpr_f(None, room, *pointers, *(ctypes.c_int64(sizes[size.name]) for size in plan.sizes)))
+        if statuses[-1] == 0:
+            given = {"x": np.zeros((numbers[0], 0), np.float32), "t": np.arange(8, dtype=np.float32)}
+            given |= {"y": np.zeros((numbers[1], 0), np.float32), "w": np.zeros((numbers[2], 0), np.float32)}
+            np.testing.assert_array_equal(t, run(function, given)["t"])
+    assert statuses[:3] == [BAD_SIZE] * 3 and statuses[3] == 0
+
+
+def test_a_loop_over_what_data_multiply_is_refused() -> None:
+    text = "fn f(x: f32[C], p: i32[C], inout t: f32[C]) { par C |c| { let k = p[c]  seq C * C * k |i| { t[c] += 1.0 } } }"
+    for target in ("cpu", "sm_90a"):
+        with pytest.raises(TexprError, match="E0506"):
+            lower(parse(text).functions[0], resolve(target))
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("part", range(20))
 def test_numbers_or_a_status_at_length(part: int, tmp_path: Path) -> None:

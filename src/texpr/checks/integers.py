@@ -1,4 +1,7 @@
-"""Integers stay in range for sizes below 2³¹: index arithmetic in 64 bits, and each index used as a value in its type."""
+"""Integers stay in range for sizes below 2³¹: index arithmetic in 64 bits, and each index used as a value in its type.
+
+How many iterations loops have is looked at where they are lowered: a launcher refuses sizes for which there are too many.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,6 @@ _HALF = 2**62
 def integers(subject: Subject) -> Iterator[Diagnostic]:
     """One finding for each index value that may leave its type, and each index computation that may leave 64 bits."""
     ranges = _ranges(subject)
-    yield from _loops(subject, ranges)
     for access in subject.model.accesses:
         yield from _subscripts(subject, access, ranges)
     for instance in subject.model.instances:
@@ -45,7 +47,7 @@ def integers(subject: Subject) -> Iterator[Diagnostic]:
 
 
 def _ranges(subject: Subject) -> Mapping[Sym, Interval]:
-    """Sizes, then loop indices from what bounds their extents; products beyond 62 bits are cut there (reported apart)."""
+    """Sizes, then loop indices from what bounds their extents, cut at 62 bits: launchers let no loop with more pass."""
     function = subject.function
     ranges: dict[Sym, Interval] = {size: (0, SIZE_LIMIT - 1) for size in function.sizes}
     ranges.update({const: (-SIZE_LIMIT, SIZE_LIMIT - 1) for const, _ in function.consts})
@@ -72,14 +74,6 @@ def _promised(subject: Subject, ranges: Mapping[Sym, Interval]) -> dict[Sym, Int
                 lo, hi = found.get(sym, ranges[sym])
                 found[sym] = (max(lo, -fact.constant), hi) if sign == 1 else (lo, min(hi, fact.constant))
     return found
-
-
-def _loops(subject: Subject, ranges: Mapping[Sym, Interval]) -> Iterator[Diagnostic]:
-    extents = {e for buffer in (*subject.function.params, *subject.function.results) for e in buffer.shape}
-    for stmt in walk(subject.function.body):
-        if isinstance(stmt, Par | Seq) and stmt.extent not in extents and not _fits_sum(stmt.extent, ranges):
-            message = f"the extent `{text(stmt.extent)}` may exceed 64 bits"
-            yield Diagnostic("E0506", written(stmt.span), message, offers=tuple(_bounds_on(subject, stmt.extent)))
 
 
 def _subscripts(subject: Subject, access: Access, ranges: Mapping[Sym, Interval]) -> Iterator[Diagnostic]:
