@@ -9,7 +9,9 @@ from tests.verifier.verdicts import is_proved
 
 from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_text import plan_text
-from texpr.witness import proved
+from texpr.support.record import replace
+from texpr.verifier import prove, question
+from texpr.witness import proved, search
 
 
 def is_right(program: str, schedule: str, *changes: tuple[str, str], to: str | None = None) -> bool:
@@ -127,3 +129,47 @@ def test_a_box_for_it_is_of_the_tensor() -> None:
     schedule = tiles("cluster(bj, 2) cluster(bi, 2)", ", multicast=bi")
     assert is_right(PRODUCT, schedule)
     assert not is_right(PRODUCT, schedule, ("sizes [max(4 * m, 1), 8]", "sizes [max(4 * m, 1) + 4, 8]"))
+
+
+HALVES = {
+    "a tile": (
+        """
+fn f(x: i32[n]): i32[n] {
+    new y: i32[n]
+    par n |i| { y[i] = x[i] * 3 }
+    return y
+}""",
+        "split(i, 4) -> (b, t)  bind(t, block.x)  stage(x, at=b, in=shared) -> kept",
+        "y[4 * b + t_1] = (kept[t_1] * 3:i32)",
+        "kept[t_1] = x[0]",
+    ),
+    "a register": (
+        """
+fn f(x: i32[n, 4]): i32[n] {
+    new y: i32[n]
+    par n |i| { new kept: i32 = 0  seq 4 |q| reduce(kept) { kept += x[i, q] }  y[i] = kept }
+    return y
+}""",
+        "split(i, 4) -> (b, t)  split(q, 2) -> (o, v)  reorder(b, o, t, v)",
+        "y[4 * b + t_2_1] = kept",
+        "kept = 0:i32",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_an_arm_is_no_block_that_fills_a_cluster(name: str) -> None:
+    """What one arm writes again was taken for the statement of the other arm, in blocks that do nothing: nobody saw it."""
+    program, schedule, line, again = HALVES[name]
+    made = laid(program, f"{schedule}  bind(b, grid.x)  cluster(b, 2)  partition(b)")
+    text = "\n".join(each.split("  -- line")[0] for each in plan_text(made.plan).splitlines())
+    assert line in text
+    right, plan = parse_plan(text), parse_plan(text.replace(line, f"{again}  {line}"))
+    asked = question(made.function, right)
+    tags = search(asked)
+    assert is_proved(prove(asked, right, tags))
+    at = len(tags.events) - 1  # what stores the result in the other arm
+    ends = (*tags.ends[:at], (), *tags.ends[at:])
+    for tag in {tag for tag in tags.events if tag is not None}:
+        more = replace(tags, events=(*tags.events[:at], tag, *tags.events[at:]), ends=ends)
+        assert not is_proved(prove(question(made.function, plan), plan, more))

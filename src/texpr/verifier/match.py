@@ -13,7 +13,7 @@ from texpr.affine.expr import ZERO, Expr, Sym, expr, number_of
 from texpr.ir.structure import same_constant
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Space
-from texpr.presburger.formula import FALSE, Eq, Formula, conj, negate, rename, syms
+from texpr.presburger.formula import FALSE, Eq, Formula, between, conj, negate, rename, syms
 from texpr.presburger.relaxed import flat
 from texpr.presburger.there import is_plain
 from texpr.reading.actions import Action, Program, Spot, indices
@@ -170,20 +170,19 @@ class Pairing(Mutable):
             self.place(given, meant, site, spot)
 
     def idle(self, indices: Mapping[Sym, Expr]) -> tuple[Formula, ...]:
-        """Where an event does the statement. Elsewhere it does what nobody sees, or it does not run.
+        """Where the engine does the statement. Elsewhere it writes holes, as is to be proved.
 
-        What a block does that is none of the program's, but fills a cluster, no other sees. What the engine writes elsewhere,
-        if it does so in part, is a hole, as is to be proved.
+        It also writes for blocks that are none of the program's, but fill a cluster; and, if it does so in part, elsewhere.
         """
         site, target = self.event.site, self.event.target
         alone = site.launch.kernel.cluster == (1, 1, 1) and not self.partial
-        shared = not isinstance(target, Load) or self.reading.spaces.get(target.buffer) is Space.SHARED
-        if alone or not shared or home_of(target) in self.reading.named:  # what that holds is to be the program's everywhere
+        inward = isinstance(target, Load) and self.reading.spaces.get(target.buffer) is Space.SHARED
+        if alone or not inward or not self.event.engine:
             return ()
-        others, known = {*site.dims} - {*site.launch.blocks}, {*flat(site.where)}
-        wanted = (part for fact in self.action.spot.domain for part in flat((rename(fact, indices),)))
-        if self.partial and self.event.engine:
-            return tuple(f for f in wanted if f not in known)
+        others, known, spot = {*site.dims} - {*site.launch.blocks}, {*flat(site.where)}, self.action.spot
+        if self.partial:
+            return tuple(f for f in flat(rename(fact, indices) for fact in spot.domain) if f not in known)
+        wanted = flat(rename(between(0, loop.sym, loop.extent), indices) for loop in spot.loops)
         return tuple(f for f in wanted if syms(f) & {*site.launch.blocks} and not syms(f) & others)
 
     def doubts(self, indices: Mapping[Sym, Expr]) -> tuple[Formula, ...]:

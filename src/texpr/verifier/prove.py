@@ -240,9 +240,11 @@ class _Prover(Mutable):
         indices = pairing.named(tag.indices)
         self.ask(told, witness, pairing.doubts(indices), self.flow.premises)
         self.matches[event] = pairing.matched(indices, tag.inverse)
-        if pairing.partial and event.engine and (idle := pairing.idle(indices)):
+        if idle := pairing.idle(indices):
             rest = replace(event.site, domain=(*event.site.domain, negate(conj(idle))))
-            self.touch(*self.flow.holes(event, rest, action, indices))
+            self.touch(*(holes := self.flow.holes(event, rest, action, indices)))
+            if not holes:
+                self.say(told, Verdict.UNDECIDED, "what it writes elsewhere is none of the tile's holes")
 
     def meeting(self) -> Iterator[Asked]:
         """Threads reach barriers together, and wait for what they started."""
