@@ -122,13 +122,15 @@ def sender(stmt: k.CopyTensor, kernel: k.Kernel, name: str) -> Sender:
                 found.append((at, to))
     free = [sym for sym in sizes if any(at[sym] != to[sym] for at, to in found)]
     loops = tuple(k.For(Sym(f"{name}.{s}"), ZERO, expr(sizes[s]), (), ONE, "simd") for s in free)
-    values = {s: expr(s) // sizes[s] * sizes[s] + of.sym for s, of in zip(free, loops, strict=True)}
+    ends = {a.sym: a.extent for a in kernel.axes if a.level is k.Level.GRID}
+    first = {s: ZERO if ends[s] is expr(sizes[s]) else expr(s) // sizes[s] * sizes[s] for s in free}  # of the cluster
+    values = {s: first[s] + of.sym for s, of in zip(free, loops, strict=True)}
     every = [(at, to) for at in senders for to in senders if all(at[s] == to[s] for s in sizes if s not in free)]
     if len(found) == len(every) and all(pair in found for pair in every):
         return Sender(values, loops, (), needs)
-    ends = {s: expr(s) % size for s, size in sizes.items()}
-    begins = ends | {s: expr(of.sym) for s, of in zip(free, loops, strict=True)}
-    ways = (equal((*begins.values(), *ends.values()), (*at.values(), *to.values())) for at, to in found)
+    own = {s: expr(s) % size for s, size in sizes.items()}
+    begins = own | {s: expr(of.sym) for s, of in zip(free, loops, strict=True)}
+    ways = (equal((*begins.values(), *own.values()), (*at.values(), *to.values())) for at, to in found)
     return Sender(values, loops, (disj(ways),), needs)
 
 
@@ -175,12 +177,16 @@ def _points(extents: Sequence[int], name: str) -> tuple[tuple[Expr, ...], tuple[
 
 
 def _along(first: Load, at: Expr, count: int) -> Load:
-    """The element `at` behind `first`, of a run of `count` that goes on in the next row where it began with one."""
+    """The element `at` behind `first`, of a run of `count` elements: one of several whole rows goes on in the next row.
+
+    Where it begins is kept, so subscripts stay those of that address: row 0, column 4 of rows of 4 is row 1, column 0.
+    """
     index, dim = list(first.index), first.buffer.rank - 1
-    while dim and first.buffer.strides is None and index[dim] is ZERO and first.buffer.shape[dim].is_constant:
+    while dim and first.buffer.strides is None and first.buffer.shape[dim].is_constant:
         extent = first.buffer.shape[dim].constant
         if count <= extent or count % extent:
             break
+        at = index[dim] + at
         index[dim], at, count, dim = at % extent, at // extent, count // extent, dim - 1
     index[dim] += at
     return replace(first, index=tuple(index))
