@@ -87,6 +87,12 @@ class Site(Record, eq=False):
         return (*self.launch.domain, *self.domain)
 
 
+def in_arms(a: Site, b: Site) -> bool:
+    """Whether two places stand in two arms of one branch, of which one turn of the loops around it runs one."""
+    parted = ((block is not other, at != to) for (block, at), (other, to) in zip(a.path, b.path, strict=False))
+    return a.launch is b.launch and next((arms for arms, steps in parted if arms or steps), False)
+
+
 @lru_cache(maxsize=1 << 12)
 def _dims(site: Site) -> tuple[Sym, ...]:
     launch = site.launch

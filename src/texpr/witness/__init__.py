@@ -5,6 +5,7 @@ made from the text: values are built alike, indices of the same elements are equ
 proof is found by that, numbers are tried at which the plan may be wrong (`trial`).
 """
 
-from texpr.witness.search import Certificate, certified, proved, search
+from texpr.witness.certificate import Certificate, certified, proved
+from texpr.witness.search import search
 
 __all__ = ["Certificate", "certified", "proved", "search"]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import product
 
-from texpr.affine.expr import Expr, FloorDiv, Max, Min, Mod, Sym, children, combination, expr, term
+from texpr.affine.expr import ONE, Expr, FloorDiv, Max, Min, Mod, Sym, children, combination, expr, term
 from texpr.ir.value import Buffer, Load, Ref, Value
 from texpr.presburger.formula import Ge
 from texpr.presburger.products import parted
@@ -51,6 +52,20 @@ def by_updates(event: Event, action: Action, held: Load | Ref, updates: Sequence
         own: dict[Sym, Expr] = {x.as_sym: y for x, y in there if x.as_sym is not None}
         around = {*event.site.launch.blocks, *event.site.launch.threads, *own}
         yield from ((expr(s), e.substitute(own)) for s, e in match.indices.items() if e.syms() <= around)
+
+
+def enclosing(event: Event, action: Action, held: Load | Ref, updates: Sequence[Match]) -> int:
+    """How many of the loops around `action` may stand around `event`, a copy at the place `held`, as its updates have them.
+
+    A loop of one turn needs no equation to be solved; if updates stand in it and the copy does not, the copy is outside of it.
+    """
+    loops, counts = action.spot.loops, list[int]()
+    for match in (m for m in updates if m.action is action):
+        there = zip(subscripts(match.event.target), subscripts(held), strict=False)
+        known = {*event.site.dims, *(x.as_sym for x, _ in there)}
+        ones = (at for at, loop in enumerate(loops) if loop.extent is ONE and not match.indices[loop.sym].syms() <= known)
+        counts.append(next(ones, len(loops)))
+    return max(counts, default=len(loops))
 
 
 class Kept(Record):
@@ -115,8 +130,8 @@ def keeps(match: Match, scopes: Mapping[Buffer | Sym, int]) -> Iterator[Kept]:
 def solutions(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapping[Sym, Expr]]:
     """What the indices `wanted` may be, likely ones first."""
     tried: list[Mapping[Sym, Expr]] = []
-    for names_first in (None, True, False):
-        found = solve(pairing, wanted, names_first, turns)
+    for tiled, names_first in product((True, False)[not pairing.event.engine :], (None, True, False)):
+        found = solve(pairing, wanted, names_first, turns, tiled)
         if found is not None and found not in tried:
             tried.append(found)
             yield found
@@ -147,8 +162,13 @@ def _boxed(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapp
                 yield from ({**rest, loop.sym: expr(box.sym) + box.hi * part} for part in range(parts))
 
 
-def solve(pairing: Guess, wanted: Sequence[Sym], names_first: bool | None, turns: Turns) -> Mapping[Sym, Expr] | None:
-    """What the indices are: by name, or by equations with one unknown; with None, of loops that were cut, by their ends."""
+def solve(
+    pairing: Guess, wanted: Sequence[Sym], names_first: bool | None, turns: Turns, tiled: bool = False
+) -> Mapping[Sym, Expr] | None:
+    """What the indices are: by name, or by equations with one unknown; with None, of loops that were cut, by their ends.
+
+    `tiled`: first by the place in a tile, which says nothing of where in the tensor that is.
+    """
     site, spot = pairing.event.site, pairing.action.spot
     known = set(site.dims)
     data: dict[Sym, Expr] = {theirs: expr(mine) for theirs, mine in pairing.data.items()}
@@ -168,7 +188,7 @@ def solve(pairing: Guess, wanted: Sequence[Sym], names_first: bool | None, turns
 
     # what a size divides says what an index is, but names and places say it plainly, so that it can be turned round
     plain = [(meant, given) for meant, given in pairing.equations if not _is_divided(given)]
-    for equations in (plain, (), plain, pairing.hints, pairing.equations):
+    for equations in (*((pairing.hints,) if tiled else ()), plain, (), plain, pairing.hints, pairing.equations):
         before = -1
         while before < len(found) < len(wanted) + len(data):
             before = len(found)

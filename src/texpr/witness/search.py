@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
-from texpr.ir import program as ir
 from texpr.ir.tags import ELEMENTS, Hole, Joined, Moved, Statement, Step, Tag
 from texpr.ir.value import Buffer, Literal, Load, Ref
 from texpr.isa.levels import Space
@@ -17,60 +15,28 @@ from texpr.presburger.questions import witness
 from texpr.presburger.raw import Undecided
 from texpr.presburger.relaxed import flat
 from texpr.reading.actions import Action, indices
-from texpr.reading.events import Event, Launch, plainly
-from texpr.support.record import Mutable, Record, field, replace
-from texpr.verifier import Proof, Question, Tags, Verdict, prove, question
+from texpr.reading.events import Event, Launch, in_arms, plainly
+from texpr.support.record import Mutable, field
+from texpr.verifier import Question, Tags
 from texpr.verifier.copies import copied, untouched
 from texpr.verifier.flow import Flow
 from texpr.verifier.match import Match, Operand, Unlike, home_of
 from texpr.verifier.sums import Sums, fixed
-from texpr.witness.indices import Guess, Kept, by_updates, instance_of, keeps, laid_out_alike, named_alike, solutions, solve
+from texpr.witness.indices import (
+    Guess,
+    Kept,
+    by_updates,
+    enclosing,
+    instance_of,
+    keeps,
+    laid_out_alike,
+    named_alike,
+    solutions,
+    solve,
+)  # fmt: skip
 from texpr.witness.inverse import inverse
 from texpr.witness.parts import Parts
-from texpr.witness.trial import trials
 from texpr.witness.turns import ends, turns
-
-
-class Certificate(Record):
-    """What is to be proved of a plan, the tags that were found, and the proof by them, which anyone may repeat."""
-
-    asked: Question
-    tags: Tags
-    proof: Proof
-
-
-def certified(asked: Question, plan: k.Plan, *known: Tags) -> Certificate:
-    """The proof of `plan`, that it does what its program says, with the tags that it is by; where it is open, with what is
-    wrong at some numbers, if that is found.
-
-    `known`: tags that may do, as they did for the same in other texts; else they are searched for.
-    """
-    found = list[Certificate]()
-    for tags in known:
-        with suppress(ValueError, LookupError):  # where they are of something else
-            found.append(_by(asked, plan, tags))
-        if found and not _left(found[-1]):
-            return found[-1]
-    best = min((*found, _by(asked, plan, search(asked))), key=_left)
-    if best.proof.of(Verdict.UNDECIDED) and not best.proof.of(Verdict.REFUSED):
-        tried = (*best.proof.obligations, *trials(asked))
-        best = replace(best, proof=replace(best.proof, obligations=tried))
-    return best
-
-
-def _by(asked: Question, plan: k.Plan, tags: Tags) -> Certificate:
-    return Certificate(asked, tags, prove(asked, plan, tags))
-
-
-def _left(found: Certificate) -> tuple[int, ...]:
-    """How much is refused, and how much open; nothing where all is proved."""
-    counts = tuple(len(found.proof.of(verdict)) for verdict in (Verdict.REFUSED, Verdict.UNDECIDED))
-    return counts if any(counts) else ()
-
-
-def proved(function: ir.Function, plan: k.Plan) -> Proof:
-    """The proof of `plan`, that it does what `function`, laid out and legal, says, for who ships nothing."""
-    return certified(question(function, plan), plan).proof
 
 
 def search(asked: Question) -> Tags:
@@ -112,8 +78,7 @@ class _Search(Mutable):
     def statements(self) -> None:
         """Which statement each event does: by the line, by the name, then whatever fits."""
         for round in range(4):
-            # a constant fits everywhere: of which indices it is, what is read and written beside it says
-            for event in sorted(self.asked.reading.events, key=lambda e: (not e.let, isinstance(e.value, Literal))):
+            for event in sorted(self.asked.reading.events, key=_rank):
                 if event.kind == "exchange" or event in self.matches:
                     continue
                 found = self.match(event, self.candidates(event, round))
@@ -147,9 +112,11 @@ class _Search(Mutable):
         first = isinstance(event.stmt, k.Declare) and isinstance(event.value, Literal)  # perhaps of what is assigned later
         if round < 3 or first:
             every = [a for a in every if a in near or (round and name.startswith(a.stored.name))]
-        if isinstance(event.value, Load | Ref) and isinstance(event.target, Ref):  # a register is called after what it keeps
+        # a register, and workspace, is called after what it keeps
+        home, copied = home_of(event.target), isinstance(event.value, Load | Ref)
+        if home not in self.stored and home not in reading.spaces and (first or copied):
             longest = max((a.stored.name for a in program.actions if name.startswith(a.stored.name)), key=len, default=None)
-            every = [a for a in every if a.stored.name == longest]
+            every = [a for a in every if a.stored.name == longest] if longest or copied else every
         return sorted(every, key=lambda a: (a.span != event.span, a not in near, a.stored.name != name))
 
     def match(self, event: Event, candidates: Sequence[Action], known: Sequence[Kept] = ()) -> Match | None:
@@ -348,7 +315,11 @@ class _Search(Mutable):
         )
 
     def copy(self, event: Event, source: Load | Ref, anchors: Sequence[Match]) -> Moved | None:
-        """`event` as a copy of `source`, for one of `anchors`, the events that update the register; None where it is none."""
+        """`event` as a copy of `source`, for one of `anchors`, the events that update the register; None where it is none.
+
+        What the other arm of a branch does is not done around it.
+        """
+        anchors = [m for m in anchors if not in_arms(m.event.site, event.site)]
         outward = isinstance(event.target, Load) and self.kept(event.target.buffer)
         plain, held = (event.target, source) if outward else (source, event.target)
         stored = self.kept(plain.buffer) if isinstance(plain, Load) and not plain.data else ()
@@ -373,7 +344,7 @@ class _Search(Mutable):
         assert isinstance(action.target, Load)
         loops = [loop.sym for loop in action.spot.loops]
         fixed = {sym for e in action.target.index for sym in e.syms()} & set(loops)
-        counts = range(len(loops), -1, -1)
+        counts = range(enclosing(event, action, *by), -1, -1)
         for count in sorted(counts, key=lambda n: not fixed <= set(loops[:n])):  # else the sum is done for all elements
             whole = fixed <= set(loops[:count]) or plain.buffer not in self.asked.reading.spaces
             found = self.outer(event, plain, action, loops[:count], by) if whole else None
@@ -392,7 +363,8 @@ class _Search(Mutable):
         events = self.asked.reading.events  # a match may have a narrower one: without blocks that do nothing
         place = {self.matches[e].event if e in self.matches else e: at for at, e in enumerate(events)}
         for side, home, other in ((-1, home_of(event.target), home_of(source)), (1, home_of(source), home_of(event.target))):
-            for match in (m for m in anchors if home_of(m.event.target) == home and (place[m.event] - place[event]) * side < 0):
+            updates = (m for m in anchors if home_of(m.event.target) == home and (place[m.event] - place[event]) * side < 0)
+            for match in sorted(updates, key=lambda m: abs(place[m.event] - place[event])):
                 loops, known = indices(match.action.spot), set(event.site.dims)
                 same = (m for m in anchors if home_of(m.event.target) == other and m.action.stored == match.action.stored)
                 count = next((n for n, sym in enumerate(loops) if not match.indices[sym].syms() <= known), len(loops))
@@ -498,3 +470,13 @@ class _Search(Mutable):
                 where = inverse(event.site, dict(zip(outer, values, strict=True)), self.own(event))
                 found.append(Statement(self.number(action), values, where))
         return tuple(found)
+
+
+def _rank(event: Event) -> tuple[bool, bool, bool]:
+    """Events that say more of themselves come first.
+
+    A constant fits everywhere: of which indices it is, what is read and written beside it says. The first value of a register
+    fits what is assigned to it later, but that is what the statement does.
+    """
+    constant = isinstance(event.value, Literal)
+    return not event.let, constant, constant and isinstance(event.stmt, k.Declare)

@@ -27,7 +27,7 @@ from texpr.presburger.relaxed import relaxed
 from texpr.presburger.sets import Set
 from texpr.reading.actions import Program
 from texpr.reading.conditions import test
-from texpr.reading.events import Site
+from texpr.reading.events import Site, in_arms
 from texpr.support.record import Mutable, Record, field, replace
 from texpr.support.span import NOWHERE
 from texpr.verifier import Question
@@ -475,10 +475,7 @@ def _before(time: Sequence[int | Expr], end: Sequence[int]) -> Iterator[Formula]
 
 def _in_arms(a: Site | None, b: Site | None, mark: Sequence[Sym]) -> bool:
     """Whether two that may be of different threads stand in two arms of a branch."""
-    if a is None or b is None or a.launch is not b.launch or {*a.launch.threads} <= {*mark}:
-        return False
-    parted = ((block is not other, at != to) for (block, at), (other, to) in zip(a.path, b.path, strict=False))
-    return next((arms for arms, steps in parted if arms or steps), False)
+    return a is not None and b is not None and not {*a.launch.threads} <= {*mark} and in_arms(a, b)
 
 
 def _lane(site: Site, number: int) -> Numbers:

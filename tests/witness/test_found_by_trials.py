@@ -1,0 +1,176 @@
+"""Plans that are right and were refused by tags that were wrong, as random schedules found them: each class by its cause."""
+
+from __future__ import annotations
+
+import pytest
+from tests.schedule.laid import laid
+from tests.verifier.verdicts import open_of
+
+from texpr.witness import proved
+
+TURNED = """
+fn turned(x: i32[R, C] align(16)): i32[C, R] {
+    new y: i32[C, R]
+    par R |i| { par C |j| { y[j, i] = x[i, j] } }
+    return y
+}"""
+PLANES = """
+fn planes(x: i32[p, n, m]): i32[n, m] {
+    new y: i32[n, m]
+    par n |i| { par m |j| {
+        new s: i32
+        s = 0
+        seq p |q| reduce(s) { s += x[q, i, j] }
+        y[i, j] = s
+    } }
+    return y
+}"""
+STAGED = """
+fn staged(x: i32[n]): i32[n] {
+    new y: i32[n]
+    par n |i| { y[i] = x[i] * 3 }
+    return y
+}"""
+TWICE = """
+fn twice(x: i32[n], y: i32[m]): i32[n] {
+    new q: i32[n]
+    par n |i| { q[i] = x[i] }
+    par n |j| {
+        seq TURNS |k| {
+            q[j] max= x[j] - k
+            q[j] -= x[j] * 2
+        }
+    }
+    return q
+}"""
+SUMMED = """
+fn summed(x: i32[n, 6], y: i32[n]): i32[n] {
+    new z: i32[n]
+    par n |i| {
+        new s: i32
+        s = y[i]
+        seq 3 |k| { par 5 |e| reduce(s) { s min= x[i, e] * k } }
+        par 6 |f| reduce(s) { s max= x[i, f] }
+        z[i] = s
+    }
+    return z
+}"""
+ZEROS = """
+fn zeros(x: i32[8, 24] align(16), w: i32[24, 12] align(16)): i32[8, 12] {
+    new y: i32[8, 12]
+    par 8 |i| { par 12 |j| {
+        new acc: i32 = 0
+        seq 24 |l| reduce(acc) { acc += x[i, l] * w[l, j] }
+        y[i, j] = acc
+    } }
+    return y
+}"""
+
+
+def left(text: str, words: str) -> list[object]:
+    """What is open of a program by a schedule."""
+    made = laid(text, words)
+    return open_of(proved(made.function, made.plan))
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+@pytest.mark.parametrize(("rows", "columns"), [(4, 4), (3, 8), (2, 12)])
+def test_rows_that_follow_each_other_begin_where_a_step_says(rows: int, columns: int, steps: int) -> None:
+    """A run of whole rows begins at a product that is 0 in the only step that there is."""
+    words = f"""split(i, {rows + 1}) -> (b, t)  split(j, {columns}) -> (c, u)  split(c, {steps}) -> (g, o)  serial(o)
+        reorder(b, g, o, t, u)  stage(x, at=o, in=shared, via=bulk) -> xs"""
+    assert not left(TURNED.replace("R", str(rows)).replace("C", str(columns)), words)
+
+
+@pytest.mark.parametrize("cluster", ["", "cluster(c, 2)"])
+@pytest.mark.parametrize("parted", ["c", "t", "u", "o"])
+def test_a_copy_is_around_what_its_own_arm_does(parted: str, cluster: str) -> None:
+    """A register is copied back behind a sum, and in the other arm it is given a first value, or is summed into, too."""
+    words = f"""split(i, 3) -> (b, t)  split(j, 16) -> (c, u)  split(q, 8) -> (o, v)  reorder(b, c, o, t, u, v)
+        bind(b, grid.x)  bind(c, grid.y)  {cluster}  partition({parted})"""
+    assert not left(PLANES, words)
+
+
+@pytest.mark.parametrize("via", ["ld", "cp_async"])
+@pytest.mark.parametrize("blocks", [2, 4])
+def test_an_arm_is_no_block_that_fills_a_cluster(blocks: int, via: str) -> None:
+    """What is staged in one arm was taken for the statement of the other one, in blocks that do nothing."""
+    words = f"""split(i, 4) -> (b, t)  bind(b, grid.x)  bind(t, block.x)  cluster(b, {blocks})
+        stage(x, at=b, in=shared, via={via}) -> xs  partition(b)"""
+    assert not left(STAGED, words)
+
+
+@pytest.mark.parametrize("turns", ["1", "2", "m"])
+def test_a_copy_is_outside_of_a_loop_of_one_turn(turns: str) -> None:
+    """Its index needs no equation, so the copy was taken to be inside, where the other update is done between."""
+    words = "split(j, 4) -> (b, t)  bind(b, grid.x)"
+    assert not left(TWICE.replace("TURNS", turns), words)
+
+
+@pytest.mark.parametrize("inner", [1, 3, 8])
+def test_a_copy_is_behind_the_last_that_a_register_is_for(inner: int) -> None:
+    """The register is given a first value, and updated: the copy was taken to be behind the first of these."""
+    words = f"split(i, {inner}) -> (b, t)  split(f, 4) -> (c, u)  reorder(b, c, t, u)  bind(b, grid.x)"
+    assert not left(SUMMED, words)
+
+
+@pytest.mark.parametrize("blocks", [2, 4])
+def test_a_first_value_leaves_the_statement_to_what_is_assigned(blocks: int) -> None:
+    """A register that is declared with the same constant took it, and the rank in the cluster was taken for an index."""
+    words = f"""split(i, 2) -> (b, t)  split(j, 4) -> (c, u)  split(l, 8) -> (o, s)  reorder(b, c, o, t, u, s)
+        bind(b, grid.z)  bind(c, grid.x)  cluster(b, {blocks})  bind(t, block.z)  bind(u, block.y)
+        stage(w, at=o, in=shared, via=tma, multicast=b) -> ws  stage(x, at=o, in=shared, via=tma) -> xs"""
+    assert not left(ZEROS, words)
+
+
+@pytest.mark.parametrize("blocks", [2, 4])
+@pytest.mark.parametrize("rows", [8, 16, "n"])
+def test_a_box_has_one_sender_where_the_grid_is_one_cluster(rows: int | str, blocks: int) -> None:
+    """The first block of the cluster is block 0 then: which sends was hidden in a quotient that is 0."""
+    text = f"""
+fn rows(inout a: i32[{rows}, 12] align(16), g: i32[12] align(16)) {{
+    par {rows} |i| {{ seq 2 |q| {{ par 12 |j| {{ a[i, j] = a[i, j] * 2 + g[j] + i32(q) }} }} }}
+}}"""
+    words = f"""split(i, 4) -> (b, t)  split(j, 16) -> (c, u)  split(q, 2) -> (o, v)  reorder(b, c, o, t, u, v)
+        bind(b, grid.x)  cluster(b, {blocks})  stage(g, at=c, in=shared, via=tma, multicast=b) -> gs  bind(c, grid.y)
+        bind(t, block.x)"""
+    assert not left(text, words)
+
+
+@pytest.mark.parametrize("rows", [12, "m"])
+@pytest.mark.parametrize("steps", [1, 2, 4])
+def test_memory_is_called_after_what_it_keeps(steps: int, rows: int | str) -> None:
+    """The copy of an accumulator begins with its name: its first value was taken for that of the accumulator."""
+    text = f"""
+fn sums(x: i32[{rows}, 36]): i32[36] {{
+    new y: i32[36]
+    par 36 |j| {{
+        new s: i32 = 0
+        seq {rows} |i| reduce(s) {{ s += x[i, j] }}
+        y[j] = s
+    }}
+    return y
+}}"""
+    words = f"""split(j, 3) -> (b, t)  split(i, {steps}) -> (o, v)  reorder(b, o, t, v)  bind(b, grid.z)
+        stage(s, at=o, in=registers) -> s_6  bind(t, block.z)"""
+    assert not left(text, words)
+
+
+@pytest.mark.parametrize("shape", [1, 3])
+def test_memory_of_a_launch_is_no_other_copy_of_what_it_keeps(shape: int) -> None:
+    """What a loop updates was taken for the tile that a copy fills later, of the one element there is."""
+    text = f"""
+fn kept(y: i32[{shape}], w: i32[{shape}]): (i32[{shape}], i32[{shape}]) {{
+    new q: i32[{shape}]
+    new r: i32[{shape}]
+    par {shape} |h| {{ q[h] = y[h] }}
+    seq {shape} |i| {{
+        q[0] max= w[i]
+        q[0] += i32(i)
+    }}
+    par {shape} |j| {{ r[j] = select(j >= 1 and j < {shape}, q[j - 1], 2) }}
+    return (q, r)
+}}"""
+    words = """split(j, 16) -> (b, t)  split(b, 3) -> (c, o)  serial(o)  bind(c, grid.y)
+        stage(q, at=o, in=shared, via=tma, fill=zero) -> q_5"""
+    assert not left(text, words)
