@@ -237,3 +237,25 @@ def test_tiles_of_a_distributed_loop_begin_as_the_engine_needs_it(columns: int, 
         words = words.replace(via, "ld")
     arrays = {"a": np.arange(4 * columns, dtype=np.int32).reshape(4, columns), "g": np.arange(columns, dtype=np.int32)}
     assert wrong(laid(text, words), arrays, {}, (None, 0)) is None
+
+
+@pytest.mark.parametrize("via", ["bulk", "tma"])
+@pytest.mark.parametrize("rows", [4, 8])
+def test_the_engine_stores_to_no_memory_of_a_block(rows: int, via: str) -> None:
+    """What a loop makes for itself, and nobody reads, is no tensor: a run was stored to an array that there was not."""
+    text = f"""
+    fn made(q: i32[n]): i32[n] {{
+        new y: i32[n]
+        par n |i| {{
+            new v: i32[{rows}, 4]
+            par {rows} |a| {{ par 4 |b| {{ v[a, b] = q[i] + i32(a * b) }} }}
+            y[i] = 1
+        }}
+        return y
+    }}"""
+    words = "split(i, 32) -> (g, t)  split(a, 4) -> (c, u)  stage(v, at=c, in=shared, via={}) -> vs"
+    with pytest.raises(TexprError, match="`v` is not one tensor in global memory, but what a block keeps") as refused:
+        laid(text, words.format(via))
+    assert refused.value.diagnostics[0].code == "E0916"
+    assert refused.value.diagnostics[0].help == "stage it by via=ld"
+    assert wrong(laid(text, words.format("ld")), {"q": np.arange(40, dtype=np.int32)}, {}, (None, 0)) is None

@@ -49,6 +49,11 @@ def _parted(step: Step, within: Value) -> Limitation:
     return limitation("E0916", step.span, reason, offers=staged_by(step.span, "ld"))
 
 
+def _kept_by_a_block(step: Step) -> Limitation:
+    reason = f"`{step.tensor.buffer.name}` is not one tensor in global memory, but what a block keeps"
+    return limitation("E0916", step.span, reason, offers=staged_by(step.span, "ld"))
+
+
 def _parts(step: Step, met: frozenset[Sym]) -> Iterator[str]:
     """The dimensions that the copy's loops among `met` run along, in words, with size S, box B and element stride e of each."""
     shape, covers, strides = step.seen.buffer.shape, step.boxes.covers, step.boxes.strides
@@ -101,6 +106,9 @@ class Maps(Mutable):
 
     def runs(self, step: Step, barrier: Load | None) -> tuple[k.Stmt, ...]:
         """Starts the copies of runs, without a map; without a barrier they are stored."""
+        place = self.places.get(step.tensor.buffer)
+        if place is not None and place.space is not k.Space.GLOBAL:
+            raise _kept_by_a_block(step)
         ends = (self._kept(step.tile), self._kept(step.tensor))
         if any(load.buffer in self.places for load in names(ends)):
             raise changed(step.loop)
@@ -115,8 +123,7 @@ class Maps(Mutable):
         """The map that the boxes of a step share."""
         place = self.places.get(step.tensor.buffer)
         if place is not None and (place.space is not k.Space.GLOBAL or place.leading or place.trailing):
-            reason = f"`{step.tensor.buffer.name}` is not one tensor in global memory, but what a block keeps"
-            raise limitation("E0916", step.span, reason, offers=staged_by(step.span, "ld"))
+            raise _kept_by_a_block(step)
         made = self._made(step, step.tensor.buffer if place is None else place.buffer)
         for map in self.found:
             if _content(map) == _content(made):
