@@ -231,6 +231,18 @@ def test_turns_of_the_host_may_be_more_than_a_size(target: str) -> None:
     assert open_of(plan) == []
 
 
+@pytest.mark.parametrize("turns", ["1", "3", "19"])
+def test_turns_of_the_host_are_no_more_than_its_loop_has(turns: str) -> None:
+    """A lane is a number of 32 bits; what the host passes was taken for any number."""
+    plan = plan_of(
+        "fn f(x: i32[n]): i32[n] { new y: i32[n]\n par n |i| { y[i] = x[i] }\n"
+        f" seq {turns} |t| {{ par n |i| {{ new v: i32[40] par 40 |d| {{ v[d] = i32(d) * y[i] }}"
+        " y[i] = select(2 * t < 40, v[2 * t], 3) } }\n return y }",
+        "sm_90a",
+    )
+    assert open_of(plan) == []
+
+
 def test_what_is_fetched_ahead_of_a_test_may_lie_outside() -> None:
     """32 bits hold the place of any element, but not of those that the test leaves out."""
     plan = plan_of(
