@@ -174,3 +174,48 @@ fn kept(y: i32[{shape}], w: i32[{shape}]): (i32[{shape}], i32[{shape}]) {{
     words = """split(j, 16) -> (b, t)  split(b, 3) -> (c, o)  serial(o)  bind(c, grid.y)
         stage(q, at=o, in=shared, via=tma, fill=zero) -> q_5"""
     assert not left(text, words)
+
+
+@pytest.mark.parametrize("inner", [2, 3, 5])
+@pytest.mark.parametrize("cluster", ["", "cluster(b, 2)"])
+def test_a_phase_follows_the_last_of_the_turn_before(cluster: str, inner: int) -> None:
+    """What a test leaves of an inner loop depends on the turn of the outer one; and another arm arrives behind that."""
+    words = f"""split(i, 8) -> (b, t)  split(j, 4) -> (c, u)  split(c, 8) -> (g, o)  serial(o)  reorder(b, g, o, t, u)
+        bind(b, grid.z)  bind(g, grid.x)  {cluster}  stage(x, at=o, in=shared, via=bulk) -> xs  bind(t, block.y)
+        bind(u, block.z)  split(o, {inner}) -> (p, q)"""
+    assert not left(TURNED.replace("R", "8").replace("C", "28"), words)
+
+
+@pytest.mark.parametrize("blocks", [2, 4])
+def test_arms_of_a_test_bring_one_parcel(blocks: int) -> None:
+    """Where nothing of the tensor is there, each block sends a box of holes, and else the first of the cluster sends one."""
+    text = """
+fn near(r: i32[m] align(16), y: i32[n]): i32[n] {
+    new z: i32[n]
+    par n |i| {
+        new s: i32 = 0
+        seq 1 |t| { s += y[i] + select(t >= 1 and t - 1 < m, r[t - 1], 0) }
+        z[i] = s
+    }
+    return z
+}"""
+    words = f"""split(i, 4) -> (b, u)  split(t, 4) -> (o, v)  reorder(b, o, u, v)  bind(b, grid.y)  cluster(b, {blocks})
+        stage(r, at=o, in=shared, via=tma, fill=zero, multicast=b) -> rs  bind(u, block.z)"""
+    assert not left(text, words)
+
+
+@pytest.mark.parametrize("level", ["grid.z", "grid.y"])
+@pytest.mark.parametrize("blocks", [2, 4])
+def test_the_only_block_of_a_cluster_is_one_of_it(blocks: int, level: str) -> None:
+    """Its loop has one turn, and the axis is called after that of another nest: each block was taken for this one."""
+    text = """
+fn both(q: i32[1] align(16), y: i32[1]): (i32[1], i32[1]) {
+    new p: i32[1]
+    new r: i32[1]
+    par 1 |h| { new v: i32[5]  par 5 |d| { v[d] = y[h] + i32(d) }  p[h] = v[3] }
+    par 1 |j| { r[j] = select(j >= 1 and j < 2, q[j - 1], 0) - y[j] }
+    return (p, r)
+}"""
+    words = f"""split(j, 8) -> (b, t)  split(b, 8) -> (c, o)  serial(o)  bind(c, {level})  cluster(c, {blocks})
+        stage(q, at=o, in=shared, via=tma, fill=zero) -> qs  bind(t, block.x)"""
+    assert not left(text, words)

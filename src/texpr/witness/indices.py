@@ -6,7 +6,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
 
 from texpr.affine.expr import ONE, Expr, FloorDiv, Max, Min, Mod, Sym, children, combination, expr, term
+from texpr.ir.marked import level_of
+from texpr.ir.program import Loop
 from texpr.ir.value import Buffer, Load, Ref, Value
+from texpr.isa.levels import Level
 from texpr.presburger.formula import Ge
 from texpr.presburger.products import parted
 from texpr.presburger.relaxed import flat
@@ -208,8 +211,16 @@ def solve(
         if loop.sym not in found and len(fitting) == 1:  # no equation names it: it goes along a dimension of a box
             found[loop.sym] = expr(fitting[0])
         if loop.sym not in found and loop.extent.is_constant and loop.extent.constant == 1:
-            found[loop.sym] = expr(0)
+            found[loop.sym] = _only(loop, pairing.event)
     return found if all(sym in found for sym in wanted) else None
+
+
+def _only(loop: Loop, event: Event) -> Expr:
+    """The index of a loop of one turn: 0, or a block's, where others fill a cluster and the engine copies for them, too."""
+    level = level_of(loop) if event.engine else None
+    axes = event.site.launch.kernel.axes
+    own = (a.sym for a in axes if level == f"grid.{a.dim}" and a.level is Level.GRID and a.extent is not ONE)
+    return expr(next(own, 0))
 
 
 def _is_divided(value: Expr) -> bool:

@@ -7,7 +7,7 @@ after what the turn before of the loop around did last, in its last turn at the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import takewhile
+from itertools import product, takewhile
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
@@ -154,21 +154,22 @@ class _Turns:
 
     def before(self, arrival: Signal, arrivals: Sequence[Signal]) -> Iterator[Instance]:
         """The arrivals that may come before another, the latest ones first: by turns of an inner loop, then of outer ones."""
-        found: list[tuple[int, int, Signal, Values]] = []
+        found: list[tuple[int, int, int, Signal, Values]] = []
         for other in arrivals:
             common, period = _common(arrival.site, other.site), 1
             earlier = other is not arrival and _precedes(other.site, arrival.site)
             for turns in range(0 if earlier else 1, FAR if common else 1):
-                every = [{**values, **_shifted(common, -turns)} for values in _last(other.site, common)]
-                fitting = [values for values in every if _slot(other, values) is _slot(arrival, {})]
-                found += [(-len(common), turns, other, values) for values in fitting]
+                every = _last(other.site, common, _shifted(common, -turns))
+                fitting = [values for _, values in every if _slot(other, values) is _slot(arrival, {})]
+                found += [(-len(common), turns, 0, other, values) for values in fitting]
                 if fitting and turns:
                     period = turns
                     break
             for depth in range(len(common) - 1, 0, -1):
-                for values in _last(other.site, common[:depth], {common[-1]: period}):
-                    found.append((-depth, 1, other, {**values, **_shifted(common[:depth], -1)}))
-        for depth, _, other, values in sorted(found, key=lambda each: each[:2]):
+                last = _last(other.site, common[:depth], _shifted(common[:depth], -1), {common[-1]: period})
+                # where another arm of a test arrives, too, it may do so behind what the test leaves of the loop
+                found += [(-depth, 1, tests if len(arrivals) > 1 else 0, other, values) for tests, values in last]
+        for depth, _, _, other, values in sorted(found, key=lambda each: each[:3]):
             yield replace(self.instance(other, values), where=self.begins(arrival, -depth))
 
 
@@ -284,19 +285,21 @@ def _first(site: Site, common: Sequence[k.For]) -> Values:
     return {loop.sym: site.bounds[loop][0] for loop in site.loops[len(common) :]}
 
 
-def _last(site: Site, common: Sequence[k.For], periods: Mapping[k.For, int] | None = None) -> list[dict[Sym, Expr]]:
-    """The last turns of the loops that are not common, by each bound; some, multiples of a period from this one."""
-    every: list[dict[Sym, Expr]] = [{}]
+def _last(
+    site: Site, common: Sequence[k.For], outer: Values, periods: Mapping[k.For, int] | None = None
+) -> list[tuple[int, dict[Sym, Expr]]]:
+    """The last turns of the loops that are not common, by each bound, in the turns `outer` of those that are; some, multiples
+    of a period from this one. Before them stands of how many loops a test says the end."""
+    every: list[tuple[int, dict[Sym, Expr]]] = [(0, {**outer})]
     for loop in site.loops[len(common) :]:
         lo, hi = site.bounds[loop]
         period = loop.step * (periods or {}).get(loop, 1)
-        start = expr(loop.sym) if loop in (periods or {}) else lo
-        ends = dict.fromkeys((*_bounds(site, loop.sym), hi))
-        every = [
-            {**values, loop.sym: start + (end.substitute(values) - 1 - start) // period * period}
-            for end in ends
-            for values in every
-        ]
+        ends, more = dict.fromkeys((*_bounds(site, loop.sym), hi)), list[tuple[int, dict[Sym, Expr]]]()
+        for end, (tests, values) in product(ends, every):
+            start = expr(loop.sym) if loop in (periods or {}) else lo.substitute(values)
+            last = start + (end.substitute(values) - 1 - start) // period * period
+            more.append((tests + (end is not hi), {**values, loop.sym: last}))
+        every = more
     return every
 
 
@@ -351,10 +354,11 @@ def _turning(copy: Site, arrival: Site) -> list[k.For]:
 
 
 def _part(site: Site) -> tuple[object, ...]:
-    """Where a copy stands, arms of one test taken for one."""
+    """Where a copy stands, arms of one test taken for one; and what a test in an arm begins with, for the arm."""
     found: list[object] = []
     for at, (block, place) in enumerate(site.path):
-        above = site.path[at - 1][0][site.path[at - 1][1]] if at else None
+        above, around = (site.path[up - 1][0][site.path[up - 1][1]] if up > 0 else None for up in (at, at - 1))
         copies = sum(isinstance(s, k.If | k.For) or _brings(s, site) for s in block[:place])
-        found.extend((id(above), copies) if isinstance(above, k.If) else (id(block), place))
+        if copies or not (isinstance(above, k.If) and isinstance(around, k.If)):
+            found.extend((id(above), copies) if isinstance(above, k.If) else (id(block), place))
     return tuple(found)
