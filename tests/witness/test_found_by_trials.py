@@ -6,6 +6,7 @@ import pytest
 from tests.schedule.laid import laid
 from tests.verifier.verdicts import open_of
 
+from texpr.ir.proof import Verdict
 from texpr.witness import proved
 
 TURNED = """
@@ -219,3 +220,20 @@ fn both(q: i32[1] align(16), y: i32[1]): (i32[1], i32[1]) {
     words = f"""split(j, 8) -> (b, t)  split(b, 8) -> (c, o)  serial(o)  bind(c, {level})  cluster(c, {blocks})
         stage(q, at=o, in=shared, via=tma, fill=zero) -> qs  bind(t, block.x)"""
     assert not left(text, words)
+
+
+@pytest.mark.parametrize("update", ["min=", "max=", "+="])
+@pytest.mark.parametrize("turns", [1, 7])
+def test_a_sum_over_turns_of_the_host_is_no_bug(turns: int, update: str) -> None:
+    """Each turn joins what it has with the element; that this ends the whole sum is not proved, and is not refuted."""
+    text = f"""
+fn summed(x: i32[n], w: i32[5]): i32[n] {{
+    new y: i32[n]
+    new s: i32
+    s = 0
+    seq {turns} |i| reduce(s) {{ par 5 |j| reduce(s) {{ s {update} w[j] }} }}
+    par n |k| {{ y[k] = x[k] + s }}
+    return y
+}}"""
+    made = laid(text, "")
+    assert not proved(made.function, made.plan).of(Verdict.REFUSED)

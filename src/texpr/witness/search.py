@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from texpr.affine.expr import Expr, Sym, expr
+from texpr.affine.expr import ONE, Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir.tags import ELEMENTS, Hole, Joined, Moved, Statement, Step, Tag
 from texpr.ir.value import Buffer, Literal, Load, Ref
@@ -443,7 +443,10 @@ class _Search(Mutable):
             return Statement(self.number(match.action), own, inverse(event.site, found, self.own(event)), match.partial)
         if event in parts.joins:
             update, source = parts.joins[event]
-            of = () if home_of(event.target) in parts.homes else self.ended(event, leaves.values())
+            within = home_of(event.target) in parts.homes
+            of = () if within else self.ended(event, leaves.values())
+            if not (within or of):
+                return None
             return Joined(update, of, self.element(event, source))
         if home_of(event.target) in parts.homes:
             return Step(self.element(event, event.target))
@@ -466,7 +469,10 @@ class _Search(Mutable):
         for action in dict.fromkeys(match.action for match in leaves):
             outer = fixed(action)
             values = self.outer(event, event.target, action, outer)
-            if values is not None:
+            said = {sym for e in values or () for sym in e.syms()}
+            # in each turn of a loop of the host it ends no sum over all of them
+            host = {s.sym for s in event.site.launch.time if isinstance(s, k.HostLoop) and s.extent is not ONE}
+            if values is not None and said >= host:
                 where = inverse(event.site, dict(zip(outer, values, strict=True)), self.own(event))
                 found.append(Statement(self.number(action), values, where))
         return tuple(found)
