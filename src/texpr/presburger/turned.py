@@ -136,25 +136,15 @@ def take(
 
 
 def _digit(atom: Atom) -> tuple[Sym, int, int | None] | None:
-    """A symbol's digit: ⌊symbol / stride⌋ mod extent."""
-    match atom:
-        case FloorDiv(num, den) if den.is_constant:
-            inner = num.as_atom
-            if isinstance(inner, Sym):
-                return inner, den.constant, None
-            found = _digit(inner) if inner is not None else None
-            if found is not None and found[1] == 1 and found[2] is not None and found[2] % den.constant == 0:
-                return found[0], den.constant, found[2] // den.constant
-        case Mod(num, den) if den.is_constant:
-            inner = num.as_atom
-            if isinstance(inner, Sym):
-                return inner, 1, den.constant
-            found = _digit(inner) if inner is not None else None
-            if found is not None and found[2] is None:
-                return found[0], found[1], den.constant
-        case _:
-            pass
-    return None
+    """A symbol's digit: ⌊symbol / stride⌋ mod extent, or all that is above the stride; of a digit, a part of it."""
+    if not isinstance(atom, FloorDiv | Mod) or not atom.den.is_constant:
+        return None
+    inner, by = atom.num.as_atom, atom.den.constant
+    found = (inner, 1, None) if isinstance(inner, Sym) else _digit(inner) if inner is not None else None
+    if found is None or (found[2] is not None and found[2] % by):
+        return None
+    sym, stride, extent = found
+    return (sym, stride, by) if isinstance(atom, Mod) else (sym, stride * by, None if extent is None else extent // by)
 
 
 def joined(digits: Mapping[int, tuple[int | None, Expr]], own: Expr | None) -> Expr:
