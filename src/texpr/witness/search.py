@@ -445,7 +445,7 @@ class _Search(Mutable):
             update, source = parts.joins[event]
             within = home_of(event.target) in parts.homes
             of = () if within else self.ended(event, leaves.values())
-            if not (within or of):
+            if event.site.launch.host and not (within or of):
                 return None
             return Joined(update, of, self.element(event, source))
         if home_of(event.target) in parts.homes:
