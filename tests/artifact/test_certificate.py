@@ -152,8 +152,9 @@ def test_who_verifies_searches_for_nothing(built: Path, monkeypatch: pytest.Monk
     def searched(*_: object) -> None:
         raise AssertionError("there was a search")
 
-    for name in ("search", "certified", "trials", "ends", "turns"):
-        monkeypatch.setattr(sys.modules["texpr.witness.search"], name, searched)
+    for file, names in (("certificate", ("search", "certified", "trials")), ("search", ("search", "ends", "turns"))):
+        for name in names:
+            monkeypatch.setattr(sys.modules[f"texpr.witness.{file}"], name, searched)
     assert artifact.verify(built).name == "ends"
     assert "joins combiner further" in text_of(built, ".tags")
 
@@ -165,7 +166,7 @@ def test_a_build_searches_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         asked.append(question)
         return search(question)
 
-    for room in ("texpr.artifact.proofs", "texpr.witness.search"):
+    for room in ("texpr.artifact.proofs", "texpr.witness.certificate"):
         monkeypatch.setattr(sys.modules[room], "search", counted)
     texpr.build(texpr.parse(TEXT)["ends"], "cpu", tmp_path / "out")
     assert len(asked) == 1
