@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from tests.trapping import trapping
 
 from texpr.cli import settle
 
@@ -24,6 +25,13 @@ settings.load_profile("texpr")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--forbid-skips", action="store_true", help="a skipped test fails unless tests/skips.txt lists it")
     parser.addoption("--update-golden", action="store_true", help="rewrite golden files with what was produced")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def overflow_traps() -> Generator[None]:
+    """Whatever a test builds ends its process where a signed integer overflows."""
+    with trapping():
+        yield
 
 
 def pytest_collection_finish() -> None:
