@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from fractions import Fraction
 from math import prod
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum, minimum
@@ -15,21 +14,22 @@ from texpr.ir.uses import loads
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, conjunction, walk
 from texpr.isa.target import Target
 from texpr.lowering import barriers, lanes, points, reduce, vectors
-from texpr.lowering.arena import Arena, Met, room, share
-from texpr.lowering.asynchronous import Wait, committing, copying_leaves, place_waits
+from texpr.lowering.arena import Arena, room
 from texpr.lowering.cluster import WHOLE, Cluster, each_where, only_where
 from texpr.lowering.conflict import WARP
 from texpr.lowering.converge import converged
 from texpr.lowering.distributed import distributed, ranges
 from texpr.lowering.emit import Emitter, atomic_binds, free_sums, unrolling
-from texpr.lowering.lives import Lives, Turn
+from texpr.lowering.lives import Lives
 from texpr.lowering.names import Names
 from texpr.lowering.needs import Needs
 from texpr.lowering.owners import by_first, by_thread, turns
 from texpr.lowering.phases import Tensors
 from texpr.lowering.placement import Placement, Placer
 from texpr.lowering.shuffles import Shuffles
-from texpr.lowering.team import HALVES, Branch, Leaf, Loop, Node, Team, Who, build
+from texpr.lowering.steps import Choice, Repeat, Step, Sync, ordered
+from texpr.lowering.sync import Order, synchronise
+from texpr.lowering.team import HALVES, Branch, Leaf, Loop, Team, Who, build
 from texpr.mapping.bands import band
 from texpr.mapping.nest import LoopMap, Nest
 from texpr.relation.facts import known
@@ -71,16 +71,10 @@ class _NestLowering(Mutable):
     emitter: Emitter = field(init=False)
     placement: Placement = field(init=False)
     reductions: dict[ir.Stmt, reduce.Reduction] = field(default_factory=dict[ir.Stmt, reduce.Reduction])
-    placed: Mapping[barriers.Gap, k.Barrier] = field(default_factory=dict[barriers.Gap, k.Barrier])
-    proof: barriers.Proof | None = None
-    copying: frozenset[Leaf] = frozenset()
-    commits: frozenset[Node] = frozenset()
-    waits: dict[barriers.Gap, Wait] = field(default_factory=dict[barriers.Gap, Wait])
+    order: Order = field(default_factory=Order)
     tensors: Tensors = field(init=False)
-    numbers: dict[int, int] = field(default_factory=dict[int, int])
     blocks: tuple[Expr, ...] = ()
     cluster: Cluster = field(default_factory=Cluster)
-    arena: Arena = field(default_factory=Arena)
     rank: Sym | None = None
 
     def run(self) -> Lowered:
@@ -118,14 +112,16 @@ class _NestLowering(Mutable):
             self.emitter.reduce = lanes.in_lanes(self.needs.around) if cpu else None
             body = points.around(self._tiles(), self.nest.body, self.emitter)
         else:
-            self._barriers(team, lives)
-            body = self._nodes(team.nodes)
+            self.order = synchronise(
+                self.nest, team, self.placement, self.tensors, self.needs, lives, self.target, self._is_alike
+            )
+            body = self._steps(ordered(team.nodes, self.order))
         body = (*self._start(), *self._guarded(body), *self._finish())
         placed = map(self.tensors.aligned, self.placement.arrays)
-        arrays = self.arena.placed((*placed, *self.emitter.arrays, *self._scratch(), *self.tensors.arrays))
+        arrays = self.order.arena.placed((*placed, *self.emitter.arrays, *self._scratch(), *self.tensors.arrays))
         body = (*prelude, *self._let_loads(body), *body)
         maps = self.tensors.maps
-        return Lowered(axes, arrays, self.placement, body, tuple(maps.found), maps.copies(), self.proof, self.arena)
+        return Lowered(axes, arrays, self.placement, body, tuple(maps.found), maps.copies(), self.order.proof, self.order.arena)
 
     def _axes(self) -> tuple[tuple[k.Axis, ...], tuple[k.Stmt, ...]]:
         """Hardware coordinates, and the grid indices in them."""
@@ -237,32 +233,6 @@ class _NestLowering(Mutable):
         conditions = [s for s in ir.walk(self.nest.body) if isinstance(s, ir.If)]
         return build(self.nest, {s: self.names.sym("decided") for s in conditions})
 
-    def _barriers(self, team: Team, lives: Lives) -> None:
-        """Barriers and waits, and with them the places of shared arrays, for those that share bytes must be ordered."""
-        tensors, nodes = self.tensors, team.nodes
-        met = tuple(self.needs.meetings(self.nest, team, tensors.steps))
-        self.copying = copying_leaves(team, self.placement.places, self.target)
-        between = self.needs.between(self.nest, team, self.placement, tensors.loads, self.copying, tensors.shared)
-        found = (*between, *tensors.turns(met, nodes))
-        runs = self.needs.running(self.nest, nodes)
-        self.commits = committing(nodes, self.copying)
-        copied = tuple(self.needs.meetings(self.nest, team, self.copying)) if self.copying else ()
-
-        def meet(turns: Sequence[Turn]) -> Met[tuple[barriers.Placed, dict[barriers.Gap, Wait]]]:
-            needs = (*found, *(turn.need(lives.level, self.copying) for turn in turns))
-            team = min(self.nest.team, self.nest.threads)
-            best = barriers.place(nodes, needs, team, runs.__contains__, self._is_alike)
-            landing = (*copied, *(turn.meeting() for turn in turns if turn.source in self.copying))
-            waits = place_waits(nodes, landing, self.commits, best.barriers) if self.copying else {}
-            cost = Fraction(0) if best.proof is None else best.proof.cost
-            return Met((best, waits), (cost, len(best.barriers) + len(waits)))
-
-        self.arena, chosen = share(self._sharing(), lives, meet, self.placement.budget or self.target.shared)
-        best, self.waits = chosen.made
-        self.placed, self.proof = best.barriers, best.proof
-        tensors.place(self.needs, self.nest, team, met, self.placed)
-        self.numbers = {id(steps.nodes): steps.number for steps in barriers.lists(nodes)}
-
     def _is_alike(self, node: Loop | Branch) -> bool:
         """Whether all blocks of a cluster surely run a node alike. What each thread keeps a copy of is not known to be."""
         if self.rank is not None and isinstance(node, Branch):
@@ -272,14 +242,6 @@ class _NestLowering(Mutable):
             known = not any(isinstance(part, Ref) and part.sym in kept for part in parts)
             return known and not any(isinstance(part, Load) and part.buffer in own for part in parts)
         return self.cluster.is_alike(node)
-
-    def _sharing(self) -> tuple[tuple[Buffer, k.Array], ...]:
-        """The shared arrays of the block, each with the local that it is; none where warps have arrays of their own."""
-        if self.nest.team != self.nest.threads:
-            return ()
-        arrays = {array.buffer: self.tensors.aligned(array) for array in self.placement.arrays}
-        places = self.placement.places.items()
-        return tuple((local, arrays[place.buffer]) for local, place in places if place.space is k.Space.SHARED)
 
     def _start(self) -> Iterator[k.Stmt]:
         """The barriers of copies, made by one thread before any other needs them; it asks for the maps, too."""
@@ -308,51 +270,48 @@ class _NestLowering(Mutable):
             if sym in used:
                 yield k.Declare(sym, buffer.dtype, Load(buffer, ()), span=buffer.span)
 
-    def _nodes(self, nodes: tuple[Node, ...]) -> tuple[k.Stmt, ...]:
+    def _steps(self, steps: tuple[Step, ...]) -> tuple[k.Stmt, ...]:
+        """The statements of steps; what the first thread alone does, step after step, stands under one test."""
         found: list[k.Stmt] = []
         leading: list[k.Stmt] = []
-        number = self.numbers.get(id(nodes), -1)
-        found.extend(self._meeting((number, -1)))
-        for at, node in enumerate(nodes):
-            if isinstance(node, Leaf) and node.who is Who.LEADER:
-                copy = self.tensors.steps.get(node)
+        for at, step in enumerate(steps):
+            if isinstance(step, Leaf) and step.who is Who.LEADER:
+                copy = self.tensors.steps.get(step)
                 own = copy is None or copy.stores
                 self.emitter.frame = by_first()
-                issued = tuple(self.emitter.stmt(node.stmt) if copy is None else self.tensors.issue(copy))
-                if any(isinstance(stmt, k.Shuffle) for stmt in issued):  # all lanes take part
-                    self._flush(leading, found)
-                    found.extend(self._kept_out(node, converged(issued, self.names, (self._leads(),))))
+                issued = tuple(self.emitter.stmt(step.stmt) if copy is None else self.tensors.issue(copy))
+                if not any(isinstance(stmt, k.Shuffle) for stmt in issued):
+                    leading.extend(only_where(self.cluster.runs, issued) if own else issued)
                     continue
-                leading.extend(only_where(self.cluster.runs, issued) if own else issued)
+                made = self._kept_out(step, converged(issued, self.names, (self._leads(),)))  # all lanes take part
             else:
-                self._flush(leading, found)
-                found.extend(self._kept_out(node, self._node(node, nodes[at + 1 :])))
-            meeting = tuple(self._meeting((number, at)))
-            if meeting:
-                self._flush(leading, found)
-                found.extend(meeting)
+                made = self._step(step, steps[at + 1 :])
+            self._flush(leading, found)
+            found.extend(made)
         self._flush(leading, found)
         return tuple(found)
 
-    def _kept_out(self, node: Node, made: Iterator[k.Stmt]) -> Iterator[k.Stmt]:
+    def _step(self, step: Step, rest: tuple[Step, ...]) -> Iterator[k.Stmt]:
+        match step:
+            case Leaf():
+                yield from self._kept_out(step, self._leaf(step, rest))
+            case Sync(does):
+                yield from does
+            case Repeat(stmt, body):
+                yield self._loop(stmt, self._steps(body))
+            case Choice(stmt, decided, then, orelse):
+                yield k.If(Ref(decided, BOOL), self._steps(then), self._steps(orelse), uniform=True, span=stmt.span)
+
+    def _kept_out(self, node: Leaf, made: Iterator[k.Stmt]) -> Iterator[k.Stmt]:
         """A step as blocks that fill up a cluster run it too: not at all, but for what blocks do together."""
         runs = self.cluster.runs
-        if runs is None or not isinstance(node, Leaf):
+        if runs is None:
             return made
         if isinstance(node.stmt, ir.If) and self.cluster.alike(node.stmt.condition):
             return made
         return (
             only_where(runs, made) if isinstance(node.stmt, ir.Par | ir.Seq) and node.who in WHOLE else each_where(runs, made)
         )
-
-    def _meeting(self, gap: barriers.Gap) -> Iterator[k.Stmt]:
-        """What all threads do in a gap: they wait for their own copies, then for each other."""
-        wait, barrier = self.waits.get(gap), self.placed.get(gap)
-        if wait is not None:
-            yield wait.statement()
-        yield from self.tensors.before.get(gap, ())
-        if barrier is not None:
-            yield barrier
 
     def _flush(self, leading: list[k.Stmt], found: list[k.Stmt]) -> None:
         if leading:
@@ -362,37 +321,24 @@ class _NestLowering(Mutable):
     def _leads(self) -> Value:
         return Op("eq", (Index(self._team_thread(), I32), Literal(0, I32)), BOOL)
 
-    def _node(self, node: Node, rest: tuple[Node, ...]) -> Iterator[k.Stmt]:
-        match node:
-            case Leaf():
-                yield from self._leaf(node, rest)
-            case Loop(stmt, body):
-                yield self._loop(stmt, self._nodes(body))
-            case Branch(stmt, decided, then, orelse):
-                yield k.If(Ref(decided, BOOL), self._nodes(then), self._nodes(orelse), uniform=True, span=stmt.span)
-                if node in self.commits:
-                    yield k.CommitAsync(span=stmt.span)
-
     def _loop(self, loop: ir.Seq, body: tuple[k.Stmt, ...]) -> k.For:
         """A loop that all threads run together."""
         factor = unrolling(loop)
         kind = "serial" if factor is None and loop.sym not in self.placement.unrolled else "unroll"
         return k.For(loop.sym, ZERO, loop.extent, body, ONE, kind, uniform=True, span=loop.span, factor=factor or 0)
 
-    def _leaf(self, leaf: Leaf, rest: tuple[Node, ...]) -> Iterator[k.Stmt]:
+    def _leaf(self, leaf: Leaf, rest: tuple[Step, ...]) -> Iterator[k.Stmt]:
         self.emitter.frame = by_thread(self.nest.team)
-        return converged(self._steps(leaf, rest), self.names)
+        return converged(self._done(leaf, rest), self.names)
 
-    def _steps(self, leaf: Leaf, rest: tuple[Node, ...]) -> Iterator[k.Stmt]:
+    def _done(self, leaf: Leaf, rest: tuple[Step, ...]) -> Iterator[k.Stmt]:
         stmt = leaf.stmt
         match leaf.who, stmt:
             case Who.SPREAD, ir.Par():
                 idle = self._idle(stmt)
-                self.emitter.copying = leaf in self.copying
+                self.emitter.copying = leaf in self.order.copying
                 body = tuple(self._spread(stmt))
                 yield from body if idle is None else (k.If(idle, body, span=stmt.span),)
-                if leaf in self.commits:
-                    yield k.CommitAsync(span=stmt.span)
                 self.emitter.copying = False
             case Who.PARTIAL, ir.Par():
                 reduction = self.reductions[stmt] = reduce.start(leaf, self.nest, self.rank, self.emitter)
@@ -409,7 +355,7 @@ class _NestLowering(Mutable):
                 yield from self.emitter.fetch(stmt)
                 yield k.Declare(decided, BOOL, self.emitter.value(stmt.condition), span=stmt.span)
             case _, ir.New():
-                after = tuple(node.stmt for node in rest if not (isinstance(node, Leaf) and node.who in HALVES))
+                after = tuple(step.stmt for step in rest if not isinstance(step, Sync) and not _is_half(step))
                 yield from self.emitter.new(stmt, after)
             case _:
                 yield from self.emitter.stmt(stmt)
@@ -497,3 +443,8 @@ class _NestLowering(Mutable):
             return keeper
         first = self.thread // WARP * WARP if threads > WARP else ZERO
         return maximum(first, minimum(keeper, minimum(first + (WARP - 1), threads - 1)))
+
+
+def _is_half(step: Step) -> bool:
+    """Whether a step is part of a reduction before its total."""
+    return isinstance(step, Leaf) and step.who in HALVES
