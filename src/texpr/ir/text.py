@@ -102,6 +102,11 @@ def print_value(value: Value) -> str:
     return _value(value, False, _NO_NAMES)[0]
 
 
+def print_stmt(stmt: Stmt) -> str:
+    """One statement, those below it included."""
+    return "\n".join(_stmt(stmt, _NO_NAMES))
+
+
 def _combiners(function: Function) -> Iterator[Combiner]:
     for stmt in walk(function.body):
         if isinstance(stmt, Bind) and isinstance(stmt.update, Combiner):

@@ -111,7 +111,7 @@ class _Lowering(Mutable):
         lowered = lower_nest(nest, self.target, own, self.needs, frozenset(self.function.sizes), self.lets)
         self.workspace.extend(lowered.placement.workspace)
         kernel = self._finish(lowered, body)
-        self.notes.append(notes(kernel, nest, lowered.placement, lowered.copies, lowered.proof, lowered.arena))
+        self.notes.append(notes(kernel, nest, lowered.placement, lowered.copies, lowered.proof, lowered.arena, lowered.steps))
         return kernel
 
     def _finish(self, lowered: Lowered, origin: tuple[ir.Stmt, ...]) -> k.Kernel:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.marked import is_atomic
+from texpr.ir.value import Buffer
 from texpr.isa.levels import Space
 from texpr.lowering.arena import Arena
 from texpr.lowering.barriers import Proof
 from texpr.lowering.placement import Placement, count
+from texpr.lowering.places import Place
+from texpr.lowering.steps import Step
 from texpr.mapping.nest import LoopMap, Nest, Role, Solved
-from texpr.support.record import Record
+from texpr.support.record import Record, field
 from texpr.tma.model import Copy
 
 
@@ -46,7 +49,8 @@ class BufferNote(Record):
 
 class Notes(Record):
     """Of one kernel. `copies`: for each map's name, how its copy was found. `barriers`: what those cost that dependences need,
-    and why none cost less; None where none are needed. `arena`: what sharing bytes of shared memory came to.
+    and why none cost less; None where none are needed. `arena`: what sharing bytes of shared memory came to. `steps`, and the
+    `places` of locals: the form between mapping and statements, where a team of threads runs an iteration.
     """
 
     kernel: str
@@ -56,6 +60,8 @@ class Notes(Record):
     solved: tuple[Solved, ...] = ()
     barriers: Proof | None = None
     arena: Arena | None = None
+    steps: tuple[Step, ...] = ()
+    places: Mapping[Buffer, Place] = field(default_factory=dict[Buffer, Place])
 
 
 def notes(
@@ -65,11 +71,12 @@ def notes(
     copies: tuple[tuple[str, Copy], ...] = (),
     barriers: Proof | None = None,
     arena: Arena | None = None,
+    steps: tuple[Step, ...] = (),
 ) -> Notes:
     """The notes on `kernel`."""
     kept = arena if arena is not None and arena.at else None
     buffers = tuple(_buffers(placement, kept or Arena()))
-    return Notes(kernel.name, tuple(_loops(nest)), buffers, copies, nest.solved, barriers, kept)
+    return Notes(kernel.name, tuple(_loops(nest)), buffers, copies, nest.solved, barriers, kept, steps, placement.places)
 
 
 def _loops(nest: Nest) -> Iterator[LoopNote]:

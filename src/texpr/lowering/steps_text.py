@@ -1,0 +1,81 @@
+"""The steps of a kernel as text, for who wants to see a kernel between its mapping and its statements (`explain --dump steps`).
+
+    steps NAME
+        threads INT
+        place BUFFER: register NAME | place BUFFER: SPACE NAME "[" extents "]"
+    {
+        WHO { statements of the program }           spread, partial, middle, total, leader, all, end
+        engine { … }                                what the first thread starts, and an engine does
+        sync { operations of the kernel form }
+        repeat NAME < EXTENT { steps } | choose NAME { steps } else { steps }
+    }
+
+Statements are those of the program as it is laid out, operations those of the kernel form (`texpr.ir.kernel_text`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import assert_never
+
+from texpr.ir import program as ir
+from texpr.ir.kernel_text import stmt_text
+from texpr.ir.marked import mark
+from texpr.ir.marks import Tensor
+from texpr.ir.text import print_stmt
+from texpr.ir.value import Buffer
+from texpr.lowering.places import Place
+from texpr.lowering.steps import Choice, Repeat, Step, Sync
+from texpr.lowering.team import Leaf, Who
+
+_PAD = "    "
+
+
+def steps_text(name: str, threads: int, places: Mapping[Buffer, Place], steps: tuple[Step, ...]) -> str:
+    """The steps of the kernel `name`, whose blocks have so many `threads`."""
+    return "\n".join(_lines(name, threads, places, steps)) + "\n"
+
+
+def _lines(name: str, threads: int, places: Mapping[Buffer, Place], steps: tuple[Step, ...]) -> Iterator[str]:
+    yield f"steps {name}"
+    yield f"{_PAD}threads {threads}"
+    for buffer, place in places.items():
+        if place.register is not None:
+            yield f"{_PAD}place {buffer.name}: register {place.register}"
+        else:
+            extents = ", ".join(map(str, place.buffer.shape))
+            yield f"{_PAD}place {buffer.name}: {place.space.value} {place.buffer.name}[{extents}]"
+    yield "{"
+    yield from _steps(steps, _PAD)
+    yield "}"
+
+
+def _steps(steps: tuple[Step, ...], pad: str) -> Iterator[str]:
+    for step in steps:
+        match step:
+            case Leaf(who=Who.END):
+                yield f"{pad}end"
+            case Leaf(who, stmt):
+                by = "engine" if isinstance(stmt, ir.Par) and mark(stmt, Tensor) else who.value
+                yield from _block(by, print_stmt(stmt).splitlines(), pad)
+            case Sync(does):
+                yield from _block("sync", [line for each in does for line in stmt_text(each).splitlines()], pad)
+            case Repeat(stmt, body):
+                yield f"{pad}repeat {stmt.sym} < {stmt.extent} {{"
+                yield from _steps(body, pad + _PAD)
+                yield f"{pad}}}"
+            case Choice(_, decided, then, orelse):
+                yield f"{pad}choose {decided} {{"
+                yield from _steps(then, pad + _PAD)
+                if orelse:
+                    yield f"{pad}}} else {{"
+                    yield from _steps(orelse, pad + _PAD)
+                yield f"{pad}}}"
+            case _:
+                assert_never(step)
+
+
+def _block(head: str, lines: list[str], pad: str) -> Iterator[str]:
+    yield f"{pad}{head} {{"
+    yield from (f"{pad}{_PAD}{line}" for line in lines)
+    yield f"{pad}}}"
