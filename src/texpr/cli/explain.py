@@ -11,7 +11,8 @@ import click
 from texpr.cli.console import Console
 from texpr.cli.program import FILE, FUNCTION, JSON, SCHEDULE, SIZE, legal_function, parse_sizes
 from texpr.delivery import shown
-from texpr.explain import Data, explain
+from texpr.explain import FORMS, Data, explain, form
+from texpr.ir.program import Function
 from texpr.planner.nest import NOMINAL
 from texpr.toolchain.machine import this_machine
 
@@ -24,21 +25,45 @@ from texpr.toolchain.machine import this_machine
 )
 @SIZE
 @SCHEDULE
+@click.option(
+    "--dump",
+    type=click.Choice(list(FORMS)),
+    help="Print a form of the function instead: the program as it is laid out, the steps of its kernels, the plan, the source.",
+)
 @JSON
 @click.pass_obj
 def command(
-    console: Console, file: Path, name: str | None, targets: tuple[str, ...], sizes: tuple[str, ...], schedule: str, json: bool
+    console: Console,
+    file: Path,
+    name: str | None,
+    targets: tuple[str, ...],
+    sizes: tuple[str, ...],
+    schedule: str,
+    dump: str | None,
+    json: bool,
 ) -> int:
     """Show every decision, with its reason: launches, mapping, buffers, barriers, guards, the cost of each access."""
     function, fixed = legal_function(file, name, parse_sizes(sizes))
     machine = this_machine()
     found: list[Data] = []
+    if dump is not None:
+        return _dump(console, function, targets or ("sm_90a",), fixed, schedule, dump)
     for target in targets or ("sm_90a",):
         with console.working(f"compiling {function.name} for {target}"):
             found.append(explain(shown(function, target, fixed, schedule), machine))
     for each in found:
         _show(console, each)
     console.data(found[0] if len(found) == 1 else {"targets": found})
+    return 0
+
+
+def _dump(
+    console: Console, function: Function, targets: tuple[str, ...], fixed: dict[str, int], schedule: str, dump: str
+) -> int:
+    texts = {target: form(shown(function, target, fixed, schedule), dump) for target in targets}
+    for text in texts.values():
+        console.say(text.rstrip("\n"))
+    console.data(texts)
     return 0
 
 

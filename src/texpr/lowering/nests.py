@@ -26,7 +26,7 @@ from texpr.lowering.phases import Tensors
 from texpr.lowering.placement import Placement, Placer
 from texpr.lowering.shuffles import Shuffles
 from texpr.lowering.statements import Statements
-from texpr.lowering.steps import Step, ordered
+from texpr.lowering.steps import Steps, whole
 from texpr.lowering.sync import Order, synchronise
 from texpr.lowering.team import Branch, Loop, Team, build
 from texpr.mapping.nest import Nest
@@ -46,7 +46,7 @@ class Lowered(Mutable):
     copies: tuple[tuple[str, Copy], ...] = ()
     proof: barriers.Proof | None = None
     arena: Arena = field(default_factory=Arena)
-    steps: tuple[Step, ...] = ()
+    steps: Steps = field(default_factory=Steps)
 
 
 def lower_nest(
@@ -75,11 +75,11 @@ def lower_nest(
         emitter.reduce = lanes.in_lanes(needs.around) if alone else emitter.reduce
     else:
         emitter.vector = vectors.in_lanes
-    order, steps = Order(), tuple[Step, ...]()
+    order, steps = Order(), Steps()
     if not alone:
         alike = partial(_is_alike, at=at, cluster=cluster, placement=placement, emitter=emitter)
         order = synchronise(nest, team, placement, tensors, needs, lives, target, alike)
-        statements.copying, steps = order.copying, ordered(team.nodes, order)
+        statements.copying, steps = order.copying, whole(team.nodes, order, tensors)
     body = statements.of_threads() if alone else statements.of_team(steps)
     own = map(tensors.aligned, placement.arrays)
     arrays = order.arena.placed((*own, *emitter.arrays, *statements.scratch(), *tensors.arrays))

@@ -14,7 +14,7 @@ from texpr.lowering.arena import Arena
 from texpr.lowering.barriers import Proof
 from texpr.lowering.placement import Placement, count
 from texpr.lowering.places import Place
-from texpr.lowering.steps import Step
+from texpr.lowering.steps import Steps
 from texpr.mapping.nest import LoopMap, Nest, Role, Solved
 from texpr.support.record import Record, field
 from texpr.tma.model import Copy
@@ -60,7 +60,7 @@ class Notes(Record):
     solved: tuple[Solved, ...] = ()
     barriers: Proof | None = None
     arena: Arena | None = None
-    steps: tuple[Step, ...] = ()
+    steps: Steps = field(default_factory=Steps)
     places: Mapping[Buffer, Place] = field(default_factory=dict[Buffer, Place])
 
 
@@ -71,12 +71,13 @@ def notes(
     copies: tuple[tuple[str, Copy], ...] = (),
     barriers: Proof | None = None,
     arena: Arena | None = None,
-    steps: tuple[Step, ...] = (),
+    steps: Steps | None = None,
 ) -> Notes:
     """The notes on `kernel`."""
     kept = arena if arena is not None and arena.at else None
     buffers = tuple(_buffers(placement, kept or Arena()))
-    return Notes(kernel.name, tuple(_loops(nest)), buffers, copies, nest.solved, barriers, kept, steps, placement.places)
+    made, loops = steps or Steps(), tuple(_loops(nest))
+    return Notes(kernel.name, loops, buffers, copies, nest.solved, barriers, kept, made, placement.places)
 
 
 def _loops(nest: Nest) -> Iterator[LoopNote]:

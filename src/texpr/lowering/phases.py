@@ -166,6 +166,9 @@ class Tensors(Mutable):
             self._reuse(step, [m for m in met if m.source is leaf and m.sink is not leaf])
             again = (m for m in met if m.source is m.sink is leaf and m.covered.buffer == step.tensor.buffer.name)
             self.followed[step] = tuple(dict.fromkeys(m.covered for m in again if _in_order(step, m)))
+        for step in self.steps.values():
+            if not step.in_runs:
+                self.maps.of(step)
         standing = [gap for gap, stmts in self.before.items() if any(isinstance(stmt, k.Fence) for stmt in stmts)]
         again = refills(needs, nest, team, self.loads.keys(), self.steps.keys())
         for gap, refill in fenced(nodes, again, placed, standing, needs.running(nest, nodes).__contains__).items():

@@ -26,7 +26,7 @@ from texpr.lowering.names import Names
 from texpr.lowering.owners import by_first, by_thread, turns
 from texpr.lowering.phases import Tensors
 from texpr.lowering.placement import Placement
-from texpr.lowering.steps import Choice, Repeat, Step, Sync
+from texpr.lowering.steps import Choice, Repeat, Step, Steps, Sync
 from texpr.lowering.team import HALVES, Leaf, Team, Who
 from texpr.mapping.bands import band
 from texpr.mapping.nest import LoopMap, Nest
@@ -49,14 +49,11 @@ class Statements(Mutable):
 
     def of_threads(self) -> tuple[k.Stmt, ...]:
         """Those of a nest each of whose iterations is one thread's."""
-        return self._around(points.around(self._tiles(), self.nest.body, self.emitter))
+        return self._guarded(points.around(self._tiles(), self.nest.body, self.emitter))
 
-    def of_team(self, steps: tuple[Step, ...]) -> tuple[k.Stmt, ...]:
+    def of_team(self, steps: Steps) -> tuple[k.Stmt, ...]:
         """Those of a nest whose iterations are a team's each."""
-        return self._around(self._steps(steps))
-
-    def _around(self, body: tuple[k.Stmt, ...]) -> tuple[k.Stmt, ...]:
-        return (*self._start(), *self._guarded(body), *self._finish())
+        return (*self._steps(steps.begin), *self._guarded(self._steps(steps.body)), *self._steps(steps.end))
 
     def _guarded(self, body: tuple[k.Stmt, ...]) -> tuple[k.Stmt, ...]:
         """Padding of the grid is kept out."""
@@ -76,20 +73,6 @@ class Statements(Mutable):
         pairs = zip(self.nest.grid, self.at.blocks, strict=True)
         tiles = (points.Tile(m, block * m.tile) for m, block in pairs if m.points > 1)
         return tuple(sorted(tiles, key=lambda tile: tile.map.lane))
-
-    def _start(self) -> Iterator[k.Stmt]:
-        """The barriers of copies, made by one thread before any other needs them; it asks for the maps, too."""
-        made, asked = self.tensors.start(), self.tensors.maps.prefetches()
-        if made or asked:
-            yield k.If(self._leads(), (*asked, *made))
-        if made:
-            yield k.Barrier(k.Level.CLUSTER if self.tensors.shared else k.Level.BLOCK, self.tensors.made)
-
-    def _finish(self) -> Iterator[k.Stmt]:
-        """Copies that a thread started do not outlive it."""
-        ended = self.tensors.finish()
-        if ended:
-            yield k.If(self._leads(), ended)
 
     def scratch(self) -> Iterator[k.Array]:
         """The arrays in which parts of reductions meet."""
@@ -124,8 +107,8 @@ class Statements(Mutable):
         match step:
             case Leaf():
                 yield from self._kept_out(step, self._leaf(step, rest))
-            case Sync(does):
-                yield from does
+            case Sync(does, leads):
+                yield from (k.If(self._leads(), does),) if leads else does
             case Repeat(stmt, body):
                 yield self._loop(stmt, self._steps(body))
             case Choice(stmt, decided, then, orelse):

@@ -17,6 +17,7 @@ from typing import TypeAlias
 from texpr.affine.expr import Sym
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.lowering.phases import Tensors
 from texpr.lowering.sync import Order
 from texpr.lowering.team import Branch, Leaf, Loop, Node
 from texpr.lowering.ways import lists
@@ -24,9 +25,10 @@ from texpr.support.record import Record
 
 
 class Sync(Record, eq=False):
-    """Operations that all threads of the team do, one after the other."""
+    """Operations that all threads of the team do, one after the other; or, where it `leads`, the first one alone."""
 
     does: tuple[k.Stmt, ...]
+    leads: bool = False
 
 
 class Repeat(Record, eq=False):
@@ -46,6 +48,26 @@ class Choice(Record, eq=False):
 
 
 Step: TypeAlias = Leaf | Sync | Repeat | Choice
+
+
+class Steps(Record):
+    """All of a kernel: what is done once, before any other step and behind all, and the steps of an iteration of the grid."""
+
+    begin: tuple[Sync, ...] = ()
+    body: tuple[Step, ...] = ()
+    end: tuple[Sync, ...] = ()
+
+
+def whole(nodes: tuple[Node, ...], order: Order, tensors: Tensors) -> Steps:
+    """The steps of a tree, and around them what engines ask for: their barriers are made, and what they store has arrived."""
+    begin: list[Sync] = []
+    made, asked = tensors.start(), tensors.maps.prefetches()
+    if made or asked:
+        begin.append(Sync((*asked, *made), leads=True))
+    if made:
+        begin.append(Sync((k.Barrier(k.Level.CLUSTER if tensors.shared else k.Level.BLOCK, tensors.made),)))
+    ended = tensors.finish()
+    return Steps(tuple(begin), ordered(nodes, order), (Sync(ended, leads=True),) if ended else ())
 
 
 def ordered(nodes: tuple[Node, ...], order: Order) -> tuple[Step, ...]:

@@ -6,7 +6,8 @@
     {
         WHO { statements of the program }           spread, partial, middle, total, leader, all, end
         engine { … }                                what the first thread starts, and an engine does
-        sync { operations of the kernel form }
+        sync { operations of the kernel form }      by all threads, or `sync first` by the first alone
+        all { decide CONDITION }                    what the branch behind it takes
         repeat NAME < EXTENT { steps } | choose NAME { steps } else { steps }
     }
 
@@ -22,21 +23,21 @@ from texpr.ir import program as ir
 from texpr.ir.kernel_text import stmt_text
 from texpr.ir.marked import mark
 from texpr.ir.marks import Tensor
-from texpr.ir.text import print_stmt
+from texpr.ir.text import print_stmt, print_value
 from texpr.ir.value import Buffer
 from texpr.lowering.places import Place
-from texpr.lowering.steps import Choice, Repeat, Step, Sync
+from texpr.lowering.steps import Choice, Repeat, Step, Steps, Sync
 from texpr.lowering.team import Leaf, Who
 
 _PAD = "    "
 
 
-def steps_text(name: str, threads: int, places: Mapping[Buffer, Place], steps: tuple[Step, ...]) -> str:
+def steps_text(name: str, threads: int, places: Mapping[Buffer, Place], steps: Steps) -> str:
     """The steps of the kernel `name`, whose blocks have so many `threads`."""
     return "\n".join(_lines(name, threads, places, steps)) + "\n"
 
 
-def _lines(name: str, threads: int, places: Mapping[Buffer, Place], steps: tuple[Step, ...]) -> Iterator[str]:
+def _lines(name: str, threads: int, places: Mapping[Buffer, Place], steps: Steps) -> Iterator[str]:
     yield f"steps {name}"
     yield f"{_PAD}threads {threads}"
     for buffer, place in places.items():
@@ -46,7 +47,7 @@ def _lines(name: str, threads: int, places: Mapping[Buffer, Place], steps: tuple
             extents = ", ".join(map(str, place.buffer.shape))
             yield f"{_PAD}place {buffer.name}: {place.space.value} {place.buffer.name}[{extents}]"
     yield "{"
-    yield from _steps(steps, _PAD)
+    yield from _steps((*steps.begin, *steps.body, *steps.end), _PAD)
     yield "}"
 
 
@@ -55,11 +56,15 @@ def _steps(steps: tuple[Step, ...], pad: str) -> Iterator[str]:
         match step:
             case Leaf(who=Who.END):
                 yield f"{pad}end"
+            case Leaf(stmt=ir.If(condition)):
+                yield f"{pad}all {{ decide {print_value(condition)} }}"
             case Leaf(who, stmt):
                 by = "engine" if isinstance(stmt, ir.Par) and mark(stmt, Tensor) else who.value
                 yield from _block(by, print_stmt(stmt).splitlines(), pad)
-            case Sync(does):
-                yield from _block("sync", [line for each in does for line in stmt_text(each).splitlines()], pad)
+            case Sync(does, leads):
+                yield from _block(
+                    "sync first" if leads else "sync", [line for each in does for line in stmt_text(each).splitlines()], pad
+                )
             case Repeat(stmt, body):
                 yield f"{pad}repeat {stmt.sym} < {stmt.extent} {{"
                 yield from _steps(body, pad + _PAD)

@@ -1,0 +1,42 @@
+"""The forms that a function takes on its way to code, as text: each pass can be looked at alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from texpr.driver import Compiled
+from texpr.ir import kernel as k
+from texpr.ir.kernel_text import plan_text
+from texpr.ir.text import print_function
+from texpr.lowering.steps_text import steps_text
+
+
+def _program(compiled: Compiled) -> str:
+    """The program as it is laid out by its schedule."""
+    return print_function(compiled.function)
+
+
+def _steps(compiled: Compiled) -> str:
+    """The steps of each kernel in which teams of threads run iterations together; of others there is nothing in between."""
+    threads = {kernel.name: kernel.threads for kernel in k.kernels(compiled.plan.steps)}
+    texts = [steps_text(n.kernel, threads[n.kernel], n.places, n.steps) for n in compiled.notes if n.steps.body]
+    return "\n".join(texts)
+
+
+def _kernel(compiled: Compiled) -> str:
+    """The plan: steps of the host, and kernels."""
+    return plan_text(compiled.plan)
+
+
+FORMS: Mapping[str, Callable[[Compiled], str]] = {
+    "program": _program,
+    "steps": _steps,
+    "kernel": _kernel,
+    "source": lambda compiled: compiled.source,
+}
+"""How each form is printed, in the order in which they come."""
+
+
+def form(compiled: Compiled, name: str) -> str:
+    """One of the forms of `compiled`, by its name in `FORMS`."""
+    return FORMS[name](compiled)
