@@ -94,8 +94,7 @@ def _bare(stmt: k.Stmt) -> k.Stmt:
 def _moved(stmt: k.Stmt, read: frozenset[Buffer], written: frozenset[Buffer]) -> str:
     """What goes where, and by which engine where it is not the thread itself."""
     into, out_of = (", ".join(sorted(b.name for b in buffers)) for buffers in (written, read))
-    by = f"{stmt.BY}: " if isinstance(stmt, k.Operation) and stmt.BY else ""
-    by = f"shuffle, lane {stmt.lane}: " if isinstance(stmt, k.Shuffle) else by
+    by = f"{stmt.by}: " if isinstance(stmt, k.Operation) and stmt.by else ""
     return f"{by}{into} ← {out_of}" if into and out_of else f"{by}{into} ← a value" if into else f"{by}reads {out_of}"
 
 

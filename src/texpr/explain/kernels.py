@@ -230,7 +230,7 @@ def _map(map: k.TensorMap) -> Data:
 def vectors(kernel: k.Kernel) -> Iterator[Data]:
     """Accesses of several elements at once."""
     for stmt in k.walk(kernel.body):
-        for first, kind, count in stmt.costs if isinstance(stmt, k.Operation) and not stmt.BY else ():
+        for first, kind, count in stmt.costs if isinstance(stmt, k.Operation) and not stmt.by else ():
             if count > 1:
                 yield {"kind": kind, "buffer": first.buffer.name, "width": count, "line": stmt.span.line}
 

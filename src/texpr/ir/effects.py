@@ -9,8 +9,7 @@ from texpr.ir.types import DType
 from texpr.ir.value import Load, Ref, Value
 
 if TYPE_CHECKING:
-    from texpr.ir.ops.runs import CopyBulk
-    from texpr.ir.ops.tiles import CopyTensor, StoreTensor
+    from texpr.ir.operation import Operation
 
 
 class Effects(Protocol):
@@ -53,7 +52,7 @@ class Effects(Protocol):
         """A copy that goes on by itself; where `when` is false, zeros are written."""
         ...
 
-    def sends(self, copy: CopyTensor | StoreTensor | CopyBulk) -> None:
+    def sends(self, copy: Operation) -> None:
         """A copy of a box or a run, by an engine."""
         ...
 

@@ -154,9 +154,6 @@ class Operation(Record, eq=False, kw_only=True):
     AGENT: ClassVar[Agent] = Agent.THREAD
     """Whose work it is."""
 
-    BY: ClassVar[str] = ""
-    """What moves elements by itself, for those who tell of it; empty where that is the thread."""
-
     IN_LANES: ClassVar[bool] = False
     """Whether a loop over vector lanes may have it."""
 
@@ -166,6 +163,16 @@ class Operation(Record, eq=False, kw_only=True):
     def meets(self) -> int | None:
         """How many consecutive threads do it together, so that all must come; `BLOCK`, `CLUSTER`; None where each is alone."""
         return None
+
+    @property
+    def by(self) -> str:
+        """What moves elements, for those who tell of it; empty where that is the thread."""
+        return ""
+
+    @property
+    def masks(self) -> tuple[int, ...]:
+        """Where lanes exchange what they hold: by which a lane's number is crossed to say which others it may get it from."""
+        return ()
 
     @property
     def needs(self) -> tuple[str, ...]:

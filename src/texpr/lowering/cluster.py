@@ -212,11 +212,11 @@ def each_where(runs: Value, made: Iterable[k.Stmt]) -> Iterator[k.Stmt]:
                 run.clear()
                 lazy = Op("select", (runs, stmt.value, Literal(0, stmt.dtype)), stmt.dtype)
                 yield replace(stmt, value=lazy if _loads(stmt.value) else stmt.value)
-            case k.Exchange() | k.Shuffle() | k.Barrier():
+            case k.Operation() if stmt.meets is not None:
                 yield from only_where(runs, run)
                 run.clear()
                 yield stmt
-            case k.For() if any(isinstance(inner, k.Exchange) for inner in stmt.body):
+            case k.For() if any(isinstance(inner, k.Operation) and inner.meets for inner in stmt.body):
                 yield from only_where(runs, run)
                 run.clear()
                 yield stmt

@@ -90,15 +90,10 @@ def _without(stmts: tuple[k.Stmt, ...], gone: frozenset[k.Stmt]) -> tuple[k.Stmt
 
 def _declared(stmts: tuple[k.Stmt, ...]) -> Iterator[Sym]:
     for stmt in k.walk(stmts):
-        match stmt:
-            case k.Declare() | k.For():
-                yield stmt.sym
-            case k.Shuffle() | k.Exchange():
-                yield stmt.target
-            case k.LoadVector():
-                yield from stmt.targets
-            case _:
-                pass
+        if isinstance(stmt, k.For):
+            yield stmt.sym
+        elif isinstance(stmt, k.Operation):
+            yield from (new.sym for new in stmt.bound)
 
 
 def _tested(run: list[k.Stmt], tests: tuple[Value, ...]) -> Iterator[k.Stmt]:

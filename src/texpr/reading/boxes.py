@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
+from typing import TypeAlias
 
 from texpr.affine.expr import ONE, ZERO, Expr, Max, Monomial, Number, Sym, expr, number_of, term, without, xor
 from texpr.affine.facts import Known
@@ -25,6 +26,10 @@ ROUNDED = frozenset(("float32_ftz", "tfloat32", "tfloat32_ftz"))
 """Types of maps as which numbers are not moved as they are (CUDA driver API, `CUtensorMapDataType`)."""
 
 
+Copy: TypeAlias = k.CopyTensor | k.StoreTensor | k.CopyBulk
+"""What an engine moves."""
+
+
 class Piece(Record):
     """Elements that a copy moves, over `loops`, where `domain` holds and `tests` of data have these results.
 
@@ -39,9 +44,7 @@ class Piece(Record):
     needs: Formula | None = None
 
 
-def pieces(
-    stmt: k.CopyTensor | k.StoreTensor | k.CopyBulk, kernel: k.Kernel, name: str, known: Known, dims: Sequence[Sym]
-) -> Iterator[Piece]:
+def pieces(stmt: Copy, kernel: k.Kernel, name: str, known: Known, dims: Sequence[Sym]) -> Iterator[Piece]:
     """The elements of a copy, where something is `known`; symbols are called after `name`, and data are functions of `dims`.
 
     Raises ValueError."""
@@ -97,11 +100,13 @@ class Sender(Record):
     needs: Formula | None = None
 
 
-def sender(stmt: k.CopyTensor, kernel: k.Kernel, name: str) -> Sender:
+def sender(stmt: Copy, kernel: k.Kernel, name: str) -> Sender:
     """The blocks of a cluster from which each gets a box that is for several of them. Raises ValueError.
 
     A block's rank counts x first, then y, then z. Along a dimension the sender is the block itself, or one of some.
     """
+    if not isinstance(stmt, k.CopyTensor):
+        raise ValueError("a run, or a store, that is for several blocks")
     grid = {a.dim: a.sym for a in kernel.axes if a.level is k.Level.GRID}
     sizes = {grid[dim]: size for dim, size in zip("xyz", kernel.cluster, strict=True) if dim in grid}
     senders = [dict(zip(sizes, at, strict=True)) for at in product(*map(range, sizes.values()))]

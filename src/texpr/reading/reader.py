@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import count
-from typing import TypeAlias, cast
+from typing import cast
 
 from texpr.affine.expr import ONE, ZERO, Expr, Number, Sym, expr, number_of
 from texpr.affine.facts import Fact, Known
@@ -18,14 +18,12 @@ from texpr.isa.levels import Level, Space
 from texpr.presburger.formula import Eq, Formula, Ge, between, compare, conj, negate, rename
 from texpr.presburger.relaxed import flat
 from texpr.reading.actions import Action, Program, indices
-from texpr.reading.boxes import Piece, Sender, aligned, filled, pieces, sender
+from texpr.reading.boxes import Copy, Piece, Sender, aligned, filled, pieces, sender
 from texpr.reading.conditions import test
 from texpr.reading.events import Block, Event, Host, Launch, Reading, Signal, Site, Step, Variable, index_names
 from texpr.reading.folded import folded
 from texpr.reading.lanes import joins_lanes
 from texpr.support.record import Mutable, Record, field, replace
-
-Copy: TypeAlias = k.CopyTensor | k.StoreTensor | k.CopyBulk
 
 
 def read(plan: k.Plan, program: Program) -> Reading:
@@ -242,7 +240,7 @@ class _Body(Mutable):
         """A copy of a tile as its elements; of one that several blocks get, those that one of them gets, from each sender."""
         found, name = self.reader.found, f"box{next(self.reader.numbers)}"
         moved, signal, by = self.moved(stmt, scope), None, Sender()
-        if isinstance(moved, k.CopyTensor) and moved.peers:
+        if moved.moved(self.maps).peers:
             if site.tests:
                 raise ValueError("a test of data decides whether a box is sent")
             by = sender(moved, self.launch.kernel, name)
@@ -266,8 +264,8 @@ class _Body(Mutable):
                 target, value = near, far
             else:
                 target, value = far, near
-                if isinstance(moved, k.StoreTensor | k.CopyBulk) and moved.reduce is not None:
-                    value, joins = Op(moved.reduce, (far, near), far.dtype), True
+                if (op := moved.moved(self.maps).reduce) is not None:
+                    value, joins = Op(op, (far, near), far.dtype), True
             inside = self.within(site, piece, scope)
             found.needed += ((stmt, inside, needs) for needs in (piece.needs, by.needs) if needs is not None)
             found.events.append(Event(inside, target, value, stmt, "async", signal=signal, group=group, joins=joins))
@@ -426,9 +424,9 @@ class _Here(Record):
                     inside = replace(inside, tests=(*site.tests, (asked, site)))
                 self.found.events.append(Event(inside, place, moved, self.stmt, "async", group=group))
 
-    def sends(self, copy: Copy) -> None:
+    def sends(self, copy: k.Operation) -> None:
         try:
-            self.body.engine(copy, self.site, self.scope)
+            self.body.engine(cast("Copy", copy), self.site, self.scope)
         except ValueError as why:
             self.found.strange.append((self.stmt, self.site, str(why)))
 

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, combinations
 from typing import TypeAlias
 
-from texpr.affine.expr import ZERO, Expr, Sym, expr
+from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.structure import same, same_constant
@@ -404,7 +404,7 @@ def exchanged(event: Event, share: Share) -> Share:
         return share
     if stmt.width != 32 or not 0 < stmt.mask < 32 or launch.kernel.threads % (1 << stmt.mask.bit_length()):
         raise Wrong(f"lanes are exchanged by {stmt.mask} of {stmt.width}")
-    own, masks = share.thread is launch.thread, [stmt.mask] if stmt.shift is ZERO else range(1, 2 * stmt.mask)
+    own, masks = share.thread is launch.thread, stmt.masks
     lanes = frozenset(lane ^ mask for lane in share.lanes for mask in masks) if own else share.lanes
     known = {s for f in share.facts for s in syms(f)}.union(() if own else share.thread.syms())
     if known & {*launch.threads} or len(lanes) != len(share.lanes) * len(masks):

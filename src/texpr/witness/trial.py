@@ -165,15 +165,14 @@ class Side(Mutable):
         writer, there = found
         key = (writer, *there.values())
         if key not in self.known:
-            plain, there = not writer.tests and not isinstance(writer.stmt, k.Exchange), {**self.sizes, **there}
+            plain, there = not writer.tests and not _masks(writer.stmt), {**self.sizes, **there}
             self.known[key] = self.made(writer.value, writer.stand, there) if plain else self.written(writer, there)
         return self.known[key]
 
     def written(self, writer: Writer, at: Numbers) -> Made:
         """What a writer puts there; where data decides whether it does, what was there before as well. Raises Undecided."""
         stmt, site = writer.stmt, writer.stand.site
-        if isinstance(stmt, k.Exchange) and site is not None:
-            masks = [stmt.mask] if stmt.shift is ZERO else range(1, 2 * stmt.mask)  # in turns that join what all of them have
+        if (masks := _masks(stmt)) and site is not None:
             lanes = (_lane(site, site.launch.thread.evaluate(at) ^ mask) for mask in masks)
             made = [self.made(writer.value, writer.stand, {**at, **lane}) for lane in lanes]
             return made[0] if len(made) == 1 else _joined(made)
@@ -484,3 +483,8 @@ def _lane(site: Site, number: int) -> Numbers:
     for axis in sorted((a for a in site.launch.kernel.axes if a.level is Level.BLOCK), key=lambda axis: axis.dim):
         number, found[axis.sym] = divmod(number, axis.extent.constant)
     return found
+
+
+def _masks(stmt: object) -> tuple[int, ...]:
+    """Where lanes exchange what they hold, by what."""
+    return stmt.masks if isinstance(stmt, k.Operation) else ()

@@ -87,7 +87,6 @@ class CopyAsync(Operation, eq=False):
         copy_condition_is_bool,
         copy_is_waited_for,
     )
-    BY = "cp_async"
 
     target: Load
     source: Load
@@ -97,6 +96,11 @@ class CopyAsync(Operation, eq=False):
     def completion(self, maps: Mapping[str, TensorMap]) -> Joins:
         """It goes on by itself."""
         return Joins(Group.ASYNC)
+
+    @property
+    def by(self) -> str:
+        """As a schedule calls it."""
+        return "cp_async"
 
     @property
     def perhaps_outside(self) -> tuple[Load, ...]:

@@ -71,6 +71,11 @@ class Exchange(Operation, eq=False):
     shift: Expr = ZERO
 
     @property
+    def masks(self) -> tuple[int, ...]:
+        """In turns that join what all lanes have, of every turn up to the last."""
+        return (self.mask,) if self.shift is ZERO else tuple(range(1, 2 * self.mask))
+
+    @property
     def meets(self) -> int:
         """All lanes of a warp."""
         return WARP
@@ -109,6 +114,11 @@ class Shuffle(Operation, eq=False):
     target: Sym
     source: Load
     lane: Expr
+
+    @property
+    def by(self) -> str:
+        """From which lane."""
+        return f"shuffle, lane {self.lane}"
 
     @property
     def meets(self) -> int:

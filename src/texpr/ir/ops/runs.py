@@ -106,7 +106,6 @@ class CopyBulk(Operation, eq=False):
         Maybe("barrier", None, "arrives", (barrier("barrier"),)),
     )
     RULES = (bulk_copy_is_of_one_run, run_is_combined_by_the_engine, run_is_waited_for)
-    BY = "bulk"
     AGENT = Agent.ENGINE
 
     target: Load
@@ -115,6 +114,11 @@ class CopyBulk(Operation, eq=False):
     barrier: Load | None = None
     reduce: str | None = None
     exactly: Expr | None = None
+
+    @property
+    def by(self) -> str:
+        """As a schedule calls it."""
+        return "bulk"
 
     @property
     def needs(self) -> tuple[str, ...]:

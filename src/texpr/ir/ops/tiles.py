@@ -131,7 +131,6 @@ class CopyTensor(Operation, eq=False):
         Maybe("peers", (), "to", (Numbers("peers"), Word("from"), Indexed("first"))),
     )
     RULES = (map_is_there, tile_fits_its_map, peers_are_there, tile_is_waited_for)
-    BY = "tma"
     AGENT = Agent.ENGINE
 
     target: Load
@@ -142,6 +141,11 @@ class CopyTensor(Operation, eq=False):
     first: Expr = ZERO
     offsets: tuple[Expr, ...] = ()
     rows: tuple[Value, ...] = ()
+
+    @property
+    def by(self) -> str:
+        """As a schedule calls it."""
+        return "tma"
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -211,7 +215,6 @@ class StoreTensor(Operation, eq=False):
         reads("source"),
     )
     RULES = (map_is_there, tile_fits_its_map, tile_is_combined_by_the_engine, stored_tensor_may_be_written, tile_is_waited_for)
-    BY = "tma"
     AGENT = Agent.ENGINE
 
     map: str
@@ -219,6 +222,11 @@ class StoreTensor(Operation, eq=False):
     source: Load
     reduce: str | None = None
     rows: tuple[Value, ...] = ()
+
+    @property
+    def by(self) -> str:
+        """As a schedule calls it."""
+        return "tma"
 
     @property
     def needs(self) -> tuple[str, ...]:

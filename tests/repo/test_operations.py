@@ -1,0 +1,40 @@
+"""How far an operation of kernels reaches: files that name it. The page on architecture says the same numbers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import texpr
+from texpr.ir.ops import OPERATIONS
+
+SOURCES = Path(texpr.__file__).parent
+LISTS = ("ir/kernel.py",)
+"""Files that name operations to pass their names on, and know nothing of any."""
+
+MOST = 4
+SPOKEN = {"Assign", "Barrier", "Declare", "Store"}
+"""What every kernel is made of: registers, memory, the block's barrier. Lowering makes them everywhere."""
+
+PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
+
+
+def naming(name: str) -> list[str]:
+    """The files of the product that name an operation, its twin for the emulator not counted."""
+    said = re.compile(rf"\bk\.{name}\b|\bimport [^\n]*\b{name}\b|^    {name},$|^class {name}\(", re.MULTILINE)
+    files = (path for path in sorted(SOURCES.rglob("*.py")) if path.relative_to(SOURCES).as_posix() not in LISTS)
+    return [path.relative_to(SOURCES).as_posix() for path in files if said.search(path.read_text(encoding="utf-8"))]
+
+
+def counts() -> dict[str, int]:
+    return {kind.__name__: len(naming(kind.__name__)) for kind in OPERATIONS}
+
+
+def test_an_operation_is_named_by_few_files() -> None:
+    many = {name: naming(name) for name, count in counts().items() if count > MOST and name not in SPOKEN}
+    assert not many, many
+
+
+def test_the_page_says_how_many() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (\d+) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert {name: int(count) for name, count in rows} == counts()
