@@ -14,8 +14,8 @@ from texpr.driver import load, lower, parse
 from texpr.interp import run as interpret
 from texpr.ir.text import print_schedule
 from texpr.isa.registry import resolve
-from texpr.planner.cores import Panel
 from texpr.planner.plan import plan
+from texpr.planner.strategies.panels import Panel
 from texpr.runtime import Kernel
 
 CUBES = [(0, 2, 3), (2, 0, 3), (2, 3, 0), (1, 1, 1), (13, 70, 17), (260, 65, 5), (5, 65, 515)]

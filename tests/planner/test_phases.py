@@ -15,8 +15,8 @@ from texpr.ir.kernel_text import plan_text
 from texpr.ir.selection import AUTO
 from texpr.ir.text import print_directive
 from texpr.isa.registry import resolve
-from texpr.planner import wide
 from texpr.planner.plan import Planned, plan
+from texpr.planner.strategies import wide
 from texpr.witness import proved
 
 LAYERS = """

@@ -116,18 +116,18 @@ def _planned(console: Console, data: Data) -> None:
 
 
 def _tile_lines(nest: Data) -> Iterator[str]:
-    own = {name: size for name, size in nest["own"].items() if size > 1}
+    own = {name: size for name, size in nest.get("own", {}).items() if size > 1}
     thread = f", {' × '.join(f'{size} {name}' for name, size in own.items())} a thread" if own else ""
     yield f"tile {' × '.join(f'{size} {name}' for name, size in nest['tile'].items())}{thread}"
     if "panels" in nest:
         yield f"{', '.join(nest['panels'])}: {nest['panel_bytes']} bytes, packed for each block"
         yield f"{nest['reads']:.2g} reads of memory for each vector of products"
-        return
-    for each in nest["staged"]:
+    for each in nest.get("staged", ()):
         box = " × ".join(map(str, each["box"]))
         yield f"{each['buffer']}: box {box}, {each['bytes']} bytes, brought {each['times']} times"
-    read, moved = f"{nest['reuse']:.3g}", f"{nest['bytes_moved']:.3g}"
-    yield f"each element brought is read {read} times; {moved} bytes of global memory (open sizes: {NOMINAL})"
+    if "reuse" in nest:
+        read, moved = f"{nest['reuse']:.3g}", f"{nest['bytes_moved']:.3g}"
+        yield f"each element brought is read {read} times; {moved} bytes of global memory (open sizes: {NOMINAL})"
 
 
 def _layout(console: Console, data: Data) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import product
 from math import ceil, inf, prod
+from typing import Any
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
@@ -77,6 +78,25 @@ class Candidate(Record):
     shared: int
     registers: int
     cost: float
+
+    def data(self) -> dict[str, Any]:
+        """For `explain`."""
+        return {
+            "tile": named(self.tile),
+            "own": named(self.own),
+            "staged": [
+                {"buffer": s.form.buffer.name, "box": list(s.box), "bytes": s.bytes, "times": s.times} for s in self.staged
+            ],
+            "bytes_moved": self.moved + self.direct,
+            "reuse": self.reuse,
+            "shared_bytes": self.shared,
+            "registers": self.registers,
+        }
+
+
+def named(sizes: Mapping[Sym, int]) -> dict[str, int]:
+    """Iterations by the name of their loop."""
+    return {str(sym): size for sym, size in sizes.items()}
 
 
 class Search(Mutable, eq=False, dict=True):

@@ -1,4 +1,4 @@
-"""A candidate for a GPU said as directives.
+"""Tiles for a GPU: a block keeps what it reads over and over in shared memory, a thread its own part of the results.
 
 split, split, …        blocks, and in each threads with iterations of their own
 reorder, bind          grid, steps of the loops in order, threads, steps inside of the tile, a thread's own
@@ -8,16 +8,18 @@ stage … in=shared      what is read over and over, copied ahead (`pipeline`); 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.isa.cuda import ASYNC_COPY
-from texpr.planner.banks import WARP, padding
-from texpr.planner.budget import STAGES
-from texpr.planner.follow import Follower
+from texpr.planner.budget import STAGES, budget
+from texpr.planner.follow import Refused
 from texpr.planner.nest import Nest
-from texpr.planner.search import Candidate, Staging
+from texpr.planner.padding import WARP, padding
+from texpr.planner.search import Candidate, Search, Staging
+from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject, without
 from texpr.support.record import Mutable
 
 UNROLLED = 16
@@ -32,13 +34,13 @@ class Loops(Mutable):
     own: str | None = None
 
 
-class Script(Follower, kw_only=True):
+class TileScript(Script, kw_only=True):
     """Lays `nest` out over blocks and threads as `candidate` has it."""
 
     nest: Nest
     candidate: Candidate
 
-    def run(self) -> None:
+    def run(self) -> Sequence[Subject]:
         """Follows every directive. Raises Refused."""
         parts = {loop.sym: self._parts(loop) for loop in self.nest.loops}
         pars = [parts[p.sym] for p in self.nest.pars]
@@ -67,6 +69,7 @@ class Script(Follower, kw_only=True):
         for par in pars:
             if par.own:
                 self.may("unroll", par.own)
+        return ()
 
     def _parts(self, loop: ir.Loop) -> Loops:
         """`loop` split as the tile asks."""
@@ -134,3 +137,20 @@ class Script(Follower, kw_only=True):
         """Whether `loop` written out, with the loops inside of it, is not too much code."""
         inside = [s.extent for s in ir.walk((loop,)) if isinstance(s, ir.Par | ir.Seq)]
         return all(e.is_constant for e in inside) and prod(max(1, e.constant) for e in inside) <= 256
+
+
+def _applies(subject: Subject) -> bool:
+    return subject.state.target.is_gpu and isinstance(subject.nest, Nest) and not subject.nest.whole
+
+
+def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
+    """The tile of least modelled cost: bytes for an iteration."""
+    assert isinstance(subject.nest, Nest), "as it applies"
+    nest, state, less = subject.nest, subject.state, without(refused)
+    if less is None:
+        return None
+    found = Search(nest, budget(state.target, len(nest.loops)), less.banned, less.in_order).best()
+    return Proposal(TileScript(state, subject.span, nest=nest, candidate=found), found.cost, found)
+
+
+STRATEGY = Strategy(Rank.TILE, _applies, _propose)

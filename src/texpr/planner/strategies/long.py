@@ -9,7 +9,7 @@ as few blocks as that needs: nothing else reads as little.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 
 from texpr.affine.expr import Expr
@@ -17,7 +17,9 @@ from texpr.ir import program as ir
 from texpr.ir.uses import loads
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
-from texpr.planner.follow import Follower
+from texpr.planner.follow import Refused
+from texpr.planner.nest import NoPlan
+from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject
 from texpr.support.record import Record
 
 SCRATCH = 4096
@@ -98,12 +100,12 @@ def _bytes(shape: tuple[Expr, ...], buffer: Buffer) -> int | None:
     return prod(e.constant for e in shape) * buffer.dtype.bytes
 
 
-class Long(Follower, kw_only=True):
+class Long(Script, kw_only=True):
     """Gives the rows to the blocks of a cluster."""
 
     rows: Rows
 
-    def run(self) -> None:
+    def run(self) -> Sequence[Subject]:
         """Follows every directive. Raises Refused."""
         at = self.rows.outer[-1].sym.name
         for buffer, _ in self.rows.kept:
@@ -112,6 +114,7 @@ class Long(Follower, kw_only=True):
             self.shared_out(f"{name}_{buffer.rank - 1}", buffer)
         for par in self.rows.inner:
             self.shared_out(par.sym.name, None)
+        return ()
 
     def shared_out(self, loop: str, buffer: Buffer | None) -> None:
         """Each block takes a part of a loop, by vectors where the text lets that be proved."""
@@ -120,3 +123,15 @@ class Long(Follower, kw_only=True):
         self.must("bind", block, "cluster.x")
         quad, lane = self.fresh(part, "q", "l")
         self.may("vectorize", part, 4, results=(quad, lane))
+
+
+def _applies(subject: Subject) -> bool:
+    return isinstance(subject.nest, NoPlan)
+
+
+def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
+    kept = None if refused else rows(subject.par, subject.state.target)
+    return None if kept is None else Proposal(Long(subject.state, subject.span, rows=kept), said=str(kept))
+
+
+STRATEGY = Strategy(Rank.CLUSTER, _applies, _propose)

@@ -14,17 +14,20 @@ of the block.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 from math import prod
+from typing import Any
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
-from texpr.planner.follow import Follower
+from texpr.planner.follow import Refused
 from texpr.planner.model import Form, form
 from texpr.planner.nest import Nest, NoPlan, Subscript, Touch
-from texpr.planner.search import WHOLE
+from texpr.planner.search import WHOLE, named
+from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject, without
 from texpr.support.record import Record
 
 ROWS = range(1, 17)
@@ -70,6 +73,16 @@ class Panel(Record):
     def block(self) -> int:
         """Rows of a block: a whole number of tiles."""
         return -(-BLOCK // self.rows) * self.rows
+
+    def data(self) -> dict[str, Any]:
+        """For `explain`."""
+        return {
+            "tile": named(self.tile),
+            "own": named({self.row: self.rows, self.lane: self.lanes}),
+            "panels": [each.buffer.name for each in self.panels],
+            "panel_bytes": self.bytes,
+            "reads": self.reads,
+        }
 
 
 def panel(nest: Nest, target: Target, banned: frozenset[Buffer], in_order: bool) -> Panel:
@@ -136,13 +149,13 @@ def _is_far(touch: Touch, step: Sym) -> bool:
     return touch.reads and touch.index is not None and any(part.varies(step) for part in touch.index[:-1])
 
 
-class CoreScript(Follower, kw_only=True):
+class PanelScript(Script, kw_only=True):
     """Lays `nest` out over cores and lanes as `panel` has it."""
 
     nest: Nest
     panel: Panel
 
-    def run(self) -> None:
+    def run(self) -> Sequence[Subject]:
         """Follows every directive. Raises Refused."""
         chosen = self.panel
         j_o, j_v = self._split(chosen.lane, chosen.lanes, "b", "v")
@@ -166,6 +179,7 @@ class CoreScript(Follower, kw_only=True):
         self._accumulators(i_o)
         self.may("unroll", i_v)
         self.may("partition", i_o)
+        return ()
 
     def _split(self, sym: Sym, size: int, *suffixes: str) -> tuple[str, str]:
         outer, inner = self.fresh(sym.name, *suffixes)
@@ -185,3 +199,20 @@ class CoreScript(Follower, kw_only=True):
     def loops(self) -> tuple[ir.Loop, ...]:
         """Every loop, as it is now."""
         return tuple(s for s in ir.walk(self.state.function.body) if isinstance(s, ir.Par | ir.Seq))
+
+
+def _applies(subject: Subject) -> bool:
+    return not subject.state.target.is_gpu and isinstance(subject.nest, Nest) and not subject.nest.whole
+
+
+def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
+    """The tile with the fewest reads of memory for each vector of products."""
+    assert isinstance(subject.nest, Nest), "as it applies"
+    less = without(refused)
+    if less is None:
+        return None
+    found = panel(subject.nest, subject.state.target, less.banned, less.in_order)
+    return Proposal(PanelScript(subject.state, subject.span, nest=subject.nest, panel=found), found.reads, found)
+
+
+STRATEGY = Strategy(Rank.TILE, _applies, _propose)

@@ -9,12 +9,15 @@ one like any other. So it is where iterations share what they read, of each arra
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
-from texpr.affine.expr import Sym
 from texpr.ir import program as ir
-from texpr.planner.follow import Follower
-from texpr.planner.nest import NOMINAL, Nest, Touch
+from texpr.planner.follow import Refused
+from texpr.planner.nest import NOMINAL, Nest, NoPlan, Touch, nests
+from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject
+from texpr.schedule.materialise import materialise
+from texpr.support.record import replace
 
 SUMS = 4096
 """Sums that are enough for a thread each: a tile of 64 × 64."""
@@ -47,17 +50,37 @@ def _way(par: ir.Par) -> list[ir.Par]:
     return found
 
 
-class Ordered(Follower, kw_only=True):
+class Ordered(Script, kw_only=True):
     """Says that the loops of `way` that reduce come in order, inside of the others."""
 
+    subject: Subject
     way: tuple[ir.Par, ...]
 
-    def run(self) -> Sym:
-        """Follows every directive, and says which loop is the outermost then. Raises Refused."""
+    def run(self) -> Sequence[Subject]:
+        """Follows every directive, and leaves the nest as it is then to a tile. Raises Refused, or NoPlan."""
         for loop in self.way:
             if loop.reduce:
                 self.must("serial", loop.sym.name)
         order = sorted(self.way, key=lambda loop: bool(loop.reduce))
         if order != [*self.way]:
             self.must("reorder", *(loop.sym.name for loop in order))
-        return order[0].sym
+        sym = order[0].sym
+        par, nest = next(found for found in nests(materialise(self.state).function) if found[0].sym is sym)
+        if isinstance(nest, NoPlan):
+            raise nest
+        if reads_once(nest):
+            raise NoPlan("something is read once, so threads had better share sums")
+        return (replace(self.subject, par=par, nest=nest, tiles_only=True),)
+
+
+def _applies(subject: Subject) -> bool:
+    return isinstance(subject.nest, NoPlan) and bool(shared_sums(subject.par))
+
+
+def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
+    if refused:
+        return None
+    return Proposal(Ordered(subject.state, subject.span, subject=subject, way=shared_sums(subject.par)))
+
+
+STRATEGY = Strategy(Rank.TILE, _applies, _propose)

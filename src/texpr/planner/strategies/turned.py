@@ -9,12 +9,15 @@ tile are longer by a word, so that a column lies in all banks.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from texpr.affine.expr import Sym
 from texpr.ir.value import Buffer
 from texpr.isa.memories import SHARED
-from texpr.planner.follow import Follower
+from texpr.planner.follow import Refused
 from texpr.planner.model import form
 from texpr.planner.nest import Nest, Touch
+from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject
 from texpr.support.record import Record
 
 SIDE = 32
@@ -35,13 +38,13 @@ class Crossed(Record):
     buffers: tuple[Buffer, ...]
 
 
-class Turned(Follower, kw_only=True):
+class Turned(Script, kw_only=True):
     """Takes what `crossed` names through tiles."""
 
     nest: Nest
     crossed: Crossed
 
-    def run(self) -> None:
+    def run(self) -> Sequence[Subject]:
         """Follows every directive. Raises Refused."""
         across, along = self.crossed.across.name, self.crossed.along.name
         row_block, row = self.fresh(across, "b", "t")
@@ -60,6 +63,7 @@ class Turned(Follower, kw_only=True):
             dims = next(len(t.index or ()) for t in self.nest.of(buffer))
             self.may("resize", f"{name}.d{dims - 1}", 0, max(1, SHARED.bank_width // buffer.dtype.bytes))
         self.may("unroll", step)
+        return ()
 
 
 def crossed(nest: Nest) -> Crossed | None:
@@ -92,3 +96,21 @@ def _row(touch: Touch) -> Sym | None:
     if len(steps) != 1 or steps[0][1] != 1 or any(each.varies(steps[0][0]) for each in outer):
         return None
     return steps[0][0]
+
+
+def _applies(subject: Subject) -> bool:
+    is_plain = isinstance(subject.nest, Nest) and not subject.nest.whole and not subject.tiles_only
+    return subject.state.target.is_gpu and is_plain
+
+
+def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
+    assert isinstance(subject.nest, Nest), "as it applies"
+    found = None if refused else crossed(subject.nest)
+    if found is None:
+        return None
+    names = ", ".join(f"`{buffer.name}`" for buffer in found.buffers)
+    script = Turned(subject.state, subject.span, nest=subject.nest, crossed=found)
+    return Proposal(script, said=f"{names}: turned round in tiles of {SIDE} × {SIDE}")
+
+
+STRATEGY = Strategy(Rank.TURN, _applies, _propose)

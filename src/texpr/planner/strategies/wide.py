@@ -8,23 +8,26 @@ can, the directive proves or refuses; not so of a local, of which it does not kn
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from texpr.affine.facts import Known
 from texpr.ir import program as ir
-from texpr.planner.follow import Follower
+from texpr.planner.follow import Refused
 from texpr.planner.nest import Nest, Touch
+from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject
 
 
-class Wide(Follower, kw_only=True):
-    """Makes vectors of the innermost iterations of `nest`."""
+class Wide(Script, kw_only=True):
+    """Makes vectors of so many iterations of `inner`."""
 
-    nest: Nest
+    inner: ir.Loop
+    lanes: int
 
-    def run(self) -> None:
-        """Follows the directive, if there is one to be tried."""
-        lanes = _lanes(self.nest, self.state.target.vector)
-        if lanes > 1:
-            name = self.nest.pars[-1].sym.name
-            self.may("vectorize", name, lanes, results=self.fresh(name, "part", "lane"))
+    def run(self) -> Sequence[Subject]:
+        """Follows the directive, unless it is refused."""
+        name = self.inner.sym.name
+        self.may("vectorize", name, self.lanes, results=self.fresh(name, "part", "lane"))
+        return ()
 
 
 def _lanes(nest: Nest, width: int) -> int:
@@ -54,3 +57,20 @@ def _begins_even(touch: Touch, lanes: int, known: Known) -> bool:
     assert touch.index
     base = touch.index[-1].base
     return known.multiple(base, lanes) and (len(touch.shape) == 1 or known.multiple(touch.shape[-1], lanes))
+
+
+def _applies(subject: Subject) -> bool:
+    is_plain = isinstance(subject.nest, Nest) and not subject.nest.whole and not subject.tiles_only
+    return subject.state.target.is_gpu and is_plain
+
+
+def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
+    assert isinstance(subject.nest, Nest), "as it applies"
+    lanes = 1 if refused else _lanes(subject.nest, subject.state.target.vector)
+    if lanes < 2:
+        return None
+    script = Wide(subject.state, subject.span, inner=subject.nest.pars[-1], lanes=lanes)
+    return Proposal(script, said="neighbouring elements are vectors")
+
+
+STRATEGY = Strategy(Rank.VECTOR, _applies, _propose)

@@ -7,19 +7,23 @@ A tile computes twice as much as a triangle holds, at most for each loop that is
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from texpr.affine.expr import Sym
-from texpr.planner.follow import Follower
-from texpr.planner.nest import Nest, Subscript
+from texpr.planner.follow import Refused
+from texpr.planner.nest import Nest, NoPlan, Subscript
+from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject
 from texpr.support.record import replace
 
 
-class Squared(Follower, kw_only=True):
+class Squared(Script, kw_only=True):
     """Gives every loop of `nest` an extent that no loop of the nest is needed for."""
 
+    subject: Subject
     nest: Nest
 
-    def run(self) -> Nest:
-        """Follows every directive, and says what the nest is then. Raises Refused."""
+    def run(self) -> Sequence[Subject]:
+        """Follows every directive, and leaves the nest as it is then to a tile. Raises Refused."""
         names: dict[Sym, Sym] = {}
         for sym, extent in self.nest.whole.items():
             (name,) = self.fresh(sym.name, "r")
@@ -31,7 +35,7 @@ class Squared(Follower, kw_only=True):
             steps = {names.get(sym, sym): step for sym, step in old.steps.items()}
             return replace(old, steps=steps, bent=frozenset(names.get(sym, sym) for sym in old.bent))
 
-        return replace(
+        made = replace(
             nest,
             loops=tuple(
                 replace(loop, sym=names[loop.sym], extent=nest.whole[loop.sym]) if loop.sym in names else loop
@@ -48,3 +52,18 @@ class Squared(Follower, kw_only=True):
             trips={names.get(sym, sym): trips for sym, trips in nest.trips.items()},
             whole={},
         )
+        return (replace(self.subject, nest=made, tiles_only=True),)
+
+
+def _applies(subject: Subject) -> bool:
+    return isinstance(subject.nest, Nest) and bool(subject.nest.whole)
+
+
+def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
+    assert isinstance(subject.nest, Nest), "as it applies"
+    if refused:
+        raise NoPlan("a loop depends on another one")
+    return Proposal(Squared(subject.state, subject.span, subject=subject, nest=subject.nest))
+
+
+STRATEGY = Strategy(Rank.TILE, _applies, _propose)

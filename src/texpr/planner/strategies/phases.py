@@ -9,18 +9,20 @@ what rows share than of what each has for itself, counted in each phase anew, an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
-from texpr.planner.follow import Follower
+from texpr.planner.follow import Refused
 from texpr.planner.model import form
-from texpr.planner.nest import NoPlan, Touch, nest_of, outermost
+from texpr.planner.nest import NoPlan, Touch, nest_of, nests, outermost
 from texpr.planner.search import LEAST_REUSE
+from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject
 from texpr.relation.collect import model
 from texpr.relation.model import Instance
+from texpr.schedule.materialise import materialise
 from texpr.support.record import Record
 
 
@@ -98,16 +100,33 @@ def _box(touches: list[Touch], trips: Mapping[Sym, int]) -> int:
     return prod(found.box(trips)) if found else max(prod(trips[s] for s in t.around) for t in touches)
 
 
-class Phased(Follower, kw_only=True):
+class Phased(Script, kw_only=True):
     """Puts loops of its own around each of `phases`."""
 
     phases: Phases
 
-    def run(self) -> frozenset[Sym]:
-        """Follows every directive, and says which loops there are now in place of the one. Raises Refused."""
+    def run(self) -> Sequence[Subject]:
+        """Follows every directive, and leaves the loops that there are now in place of the one. Raises Refused."""
         *outer, innermost = self.phases.way
         before = {par.sym for par in outermost(self.state.function.body)} - {self.phases.way[0].sym}
         self.must("distribute", innermost.sym.name, *self.phases.sizes)
         for loop in reversed(outer):
             self.must("distribute", loop.sym.name)
-        return frozenset(par.sym for par in outermost(self.state.function.body)) - before
+        made = {par.sym for par in outermost(self.state.function.body)} - before
+        return [
+            Subject(par, nest, self.state, is_part=True, named=self.phases.first(par).span.line)
+            for par, nest in nests(materialise(self.state).function)
+            if par.sym in made
+        ]
+
+
+def _applies(subject: Subject) -> bool:
+    return isinstance(subject.nest, NoPlan) and not subject.is_part
+
+
+def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
+    found = None if refused else phases(subject.par, subject.state.function)
+    return None if found is None else Proposal(Phased(subject.state, subject.span, phases=found))
+
+
+STRATEGY = Strategy(Rank.PARTS, _applies, _propose)
