@@ -14,9 +14,11 @@ from texpr.frontend import parse
 from texpr.interp import run as interpret
 from texpr.ir import program as ir
 from texpr.ir import program_verify
+from texpr.ir.marked import is_atomic
 from texpr.ir.program import Function
-from texpr.mapping import parts
-from texpr.mapping.reductions import arrange, is_atomic
+from texpr.mapping import parts, reductions
+from texpr.mapping.reductions import WAYS, arrange
+from texpr.mapping.way import Rank
 
 HEAD = "combine far(a: i32, b: i32): i32 identity 0 { return max(abs(a), abs(b)) }\n"
 SIGNATURE = "fn f(x: i32[n, m], at: i32[n], inout s: i32, inout t: i32, inout y: i32[n], inout h: i32[4]): i32[1]\n"
@@ -196,3 +198,22 @@ def test_iterations_that_never_meet_need_no_order() -> None:
         return "blockIdx" in driver.lower(driver.parse(text)["f"], "sm_90a").source
 
     assert grid(SCATTERED) and not grid(SYMMETRIC)
+
+
+def test_ways_are_asked_by_rank_and_the_last_one_is_always_one() -> None:
+    assert [way.rank for way in WAYS] == sorted(way.rank for way in WAYS)
+    assert {way.rank for way in WAYS} == {*Rank}
+    assert WAYS[-1].rank is Rank.ORDER
+
+
+@pytest.mark.parametrize("rank", [Rank.ATOMIC, Rank.TEAM, Rank.PARTS])
+def test_what_one_way_is_not_for_another_one_makes(rank: Rank, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table without the ways of one rank is slower code, never wrong code."""
+    monkeypatch.setattr(reductions, "WAYS", tuple(way for way in WAYS if way.rank is not rank))
+    forms: Counter[str] = Counter()
+    for seed in range(70):
+        before = parse(_program(seed), "reduction.te").functions[0]
+        after = arrange(before, 3)
+        assert _same(before, after, seed), f"seed {seed}\n{_program(seed)}"
+        forms[_form(after)] += 1
+    assert {Rank.ATOMIC: "atomic", Rank.TEAM: "team", Rank.PARTS: "split"}[rank] not in forms, forms

@@ -23,7 +23,7 @@ from texpr.ir.marked import mark
 from texpr.ir.marks import Tensor, Vector
 from texpr.ir.value import Buffer, Load, Ref, walk
 from texpr.mapping.nest import Nest, Role
-from texpr.mapping.reductions import Accumulator, accumulators
+from texpr.mapping.parts import Accumulator, accumulators
 from texpr.support.record import Record, field
 
 
