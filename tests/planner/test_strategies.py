@@ -97,6 +97,7 @@ def test_attempts_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
     def propose(subject: Subject, refused: Sequence[Refused]) -> Proposal:
+        assert len(asked) < 2 * ATTEMPTS
         asked.append(len(refused))
         return says(subject, 0)
 
