@@ -6,8 +6,9 @@ from random import Random
 
 import pytest
 
+from texpr.isa.requests import touching
 from texpr.mapping.streams import Request
-from texpr.mapping.warps import sums, touched, touching
+from texpr.mapping.warps import sums, touched
 
 
 @pytest.mark.parametrize("seed", range(4))

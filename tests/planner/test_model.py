@@ -11,10 +11,10 @@ from tests.planner.programs import CONV, JACOBI, MATMUL, VALID, function
 from texpr.affine.expr import Sym
 from texpr.ir.value import Buffer
 from texpr.isa.registry import resolve
+from texpr.isa.requests import conflicts
 from texpr.planner.budget import budget
 from texpr.planner.model import Form, accesses, form, warp_bytes
 from texpr.planner.nest import Nest, nests
-from texpr.planner.padding import conflicts
 from texpr.planner.search import Search
 from texpr.support.record import replace
 

@@ -67,6 +67,16 @@ def test_jacobi(target: str) -> None:
     assert found["conflicts"] == 0
 
 
+def test_rows_of_wide_elements_are_made_longer_only_where_banks_conflict() -> None:
+    """Elements of 8 bytes are served in halves of a warp: rows of 16 of them lie in all banks as they are."""
+    text = BATCHED.replace("f32", "f64")
+    compiled = built(text)
+    assert compiled.schedule is not None
+    assert not [each for each in compiled.schedule.directives if each.name == "resize"]
+    found = counted(compiled, text, {"B": 2, "M": 64, "N": 64, "K": 32})
+    assert found["conflicts"] == 0
+
+
 def test_the_count_can_tell() -> None:
     """Without the tiles, the same programs move far more."""
     found = counted(lower(function(MATMUL), "sm_90a"), MATMUL, {"M": 256, "N": 256, "K": 64})

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from texpr.draw.grid import Axis, Cell, grid
 from texpr.draw.picture import Picture, captioned, document, line, stacked
 from texpr.draw.style import OWNERS
 from texpr.draw.text import CAPTION
+from texpr.isa.memories import SHARED
+from texpr.isa.requests import conflicts
 from texpr.tma.swizzle import CHUNK, LINE, Swizzle
-
-WORD = 4
-"""Bytes of a bank's word."""
 
 MOST_LINES = 64
 """More lines of memory repeat what has been seen: a swizzle has a period of at most eight."""
@@ -37,7 +34,8 @@ def banks_picture(rows: int, row: int, swizzle: Swizzle) -> Picture:
     for (at, chunk), place in places.items():
         if place // CHUNKS < shown:
             cells[place // CHUNKS][place % CHUNKS] = Cell(f"{at}.{chunk}", OWNERS[chunk % len(OWNERS)])
-    banks = tuple(f"{n * CHUNK // WORD}-{(n + 1) * CHUNK // WORD - 1}" for n in range(CHUNKS))
+    words = CHUNK // SHARED.bank_width
+    banks = tuple(f"{n * words}-{(n + 1) * words - 1}" for n in range(CHUNKS))
     picture = grid(cells, Axis("line", tuple(map(str, range(shown)))), Axis("banks", banks))
     said = (line(_said(column_conflicts(rows, row, swizzle)), CAPTION),) if rows > 1 else ()
     left = max(places.values(), default=0) // CHUNKS + 1 - shown
@@ -58,12 +56,12 @@ def chunk_places(rows: int, row: int, swizzle: Swizzle) -> dict[tuple[int, int],
 def column_conflicts(rows: int, row: int, swizzle: Swizzle) -> int:
     """Further rounds of the banks, at most, where eight threads read one chunk each of eight rows, one below the other."""
     places = chunk_places(rows, row, swizzle)
-    worst = 1
-    for first in range(0, rows, CHUNKS):
-        for n in range(row // CHUNK):
-            hit = Counter(places[at, n] % CHUNKS for at in range(first, min(first + CHUNKS, rows)))
-            worst = max(worst, *hit.values())
-    return worst - 1
+    columns = (
+        [places[at, n] * CHUNK for at in range(first, min(first + CHUNKS, rows))]
+        for first in range(0, rows, CHUNKS)
+        for n in range(row // CHUNK)
+    )
+    return max((conflicts(column, CHUNK) for column in columns), default=0)
 
 
 def _named(swizzle: Swizzle) -> str:

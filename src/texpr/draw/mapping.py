@@ -14,7 +14,9 @@ from texpr.draw.text import CAPTION
 from texpr.ir import kernel as k
 from texpr.ir.value import Buffer
 from texpr.isa.levels import Space
-from texpr.mapping.cost import BANKS, LINE, SECTOR, WARP, WORD, Request, requests, sectors
+from texpr.isa.memories import SHARED
+from texpr.isa.requests import busy, windows
+from texpr.mapping.cost import LINE, SECTOR, WARP, Request, requests
 
 WIDE, HIGH = 32, 24
 """Cells that are shown of an array, around the first element that the block touches."""
@@ -113,13 +115,13 @@ def _said(request: Request) -> str:
         return f"{head}, where data say"
     if request.space is Space.SHARED:
         return f"{head}, in banks"
-    moved, least = len(sectors(starts, request.width)), -(-len(set(starts)) * request.width // SECTOR)
+    moved, least = len(windows(starts, SECTOR, request.width)), -(-len(set(starts)) * request.width // SECTOR)
     return f"{head}: {moved} sectors, and {least} would hold as much"
 
 
 def _sectors(starts: list[int], width: int) -> Picture:
     """Lines of memory, each of four sectors; a cell says how many lanes meet in it."""
-    met = Counter(sector for start in starts for sector in {start // SECTOR, (start + width - 1) // SECTOR})
+    met = Counter(sector for start in starts for sector in windows([start], SECTOR, width))
     per = LINE // SECTOR
     lines = sorted({sector // per for sector in met})
     rows = [[met.get(number * per + at, 0) for at in range(per)] for number in lines[:MOST_LINES]]
@@ -131,9 +133,10 @@ def _sectors(starts: list[int], width: int) -> Picture:
 
 
 def _banks(starts: list[int], width: int) -> Picture:
-    """How many words each bank gives, in one row."""
-    words = {start // WORD + at for start in starts for at in range(max(1, width // WORD))}
-    busy = Counter(word % BANKS for word in words)
-    kinds = ("plain", "owner2", "owner3")
-    cells = [[Cell(str(busy[bank]) if busy[bank] else "", kinds[min(busy[bank], 2)]) for bank in range(BANKS)]]
-    return grid(cells, Axis("", ("words",)), Axis("bank", tuple(map(str, range(BANKS)))))
+    """How many words each bank gives to lanes that are served together, where these are most, in one row."""
+    most = Counter[int]()
+    for each in busy(starts, width):
+        most |= each
+    kinds, banks = ("plain", "owner2", "owner3"), range(SHARED.banks)
+    cells = [[Cell(str(most[bank]) if most[bank] else "", kinds[min(most[bank], 2)]) for bank in banks]]
+    return grid(cells, Axis("", ("words",)), Axis("bank", tuple(map(str, banks))))

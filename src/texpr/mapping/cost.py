@@ -1,14 +1,11 @@
 """What an access costs one warp, counted by enumerating its lanes: sectors, lines, and conflicts of banks.
 
-A request of a full warp to global memory moves 32-byte sectors, out of 128-byte lines; shared memory answers one 4-byte word a
-bank at a time, 32 banks (CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory" and "Shared Memory and Memory
-Banks"). Counted for the first warp of block 0, at the first iteration of each loop, sizes that are open taken as `SIZE`, arrays
-aligned to 256 bytes.
+What one request does is `isa.requests`. Counted for the first warp of block 0, at the first iteration of each loop, sizes that
+are open taken as `SIZE`, arrays aligned to 256 bytes.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from texpr.affine.expr import Expr, Sym
@@ -16,10 +13,12 @@ from texpr.ir import kernel as k
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Value
 from texpr.ir.value import walk as value_walk
 from texpr.isa.levels import Level, Space
+from texpr.isa.memories import SHARED
+from texpr.isa.requests import bank_rounds, conflicts, windows
 from texpr.support.record import Record
 
 SECTOR, LINE, WARP = 32, 128, 32
-BANKS, WORD = 32, 4
+WORD = SHARED.bank_width
 SIZE = 4096
 """What an open size is taken to be."""
 
@@ -139,38 +138,18 @@ def _cost(request: Request) -> Access:
     if request.space is Space.CLUSTER and not own:
         return Access(*head)  # perhaps of several blocks
     if request.space is not Space.GLOBAL:
-        return Access(*head, conflicts=_conflicts(starts, width))
+        return Access(*head, conflicts=conflicts(starts, width))
     size = len(set(starts)) * width
-    touched = sectors(starts, width)
-    lines = {sector * SECTOR // LINE for sector in touched}
-    return Access(*head, len(touched), -(-size // SECTOR), len(lines))
-
-
-def sectors(starts: list[int], width: int) -> set[int]:
-    """The numbers of the sectors that hold `width` bytes from each of `starts` on."""
-    return {byte // SECTOR for start in starts for byte in (start, start + width - 1)}
-
-
-def _conflicts(starts: list[int], width: int) -> int:
-    """Rounds of the banks beyond the least. Accesses of 8 bytes go in two halves of the lanes, of 16 in four quarters."""
-    each = WARP * WORD // max(width, WORD)
-    total = 0
-    for first in range(0, len(starts), each):
-        words = {start // WORD + at for start in starts[first : first + each] for at in range(max(1, width // WORD))}
-        busiest = max(Counter(word % BANKS for word in words).values(), default=0)
-        total += busiest - -(-len(words) // BANKS)
-    return total
+    return Access(*head, len(windows(starts, SECTOR, width)), -(-size // SECTOR), len(windows(starts, LINE, width)))
 
 
 def rounds(load: Load, lanes: list[Point]) -> int:
-    """How often shared memory is asked for an element of each lane: once for each 128 bytes, or word of one bank."""
-    found = [address(load, lane) for lane in lanes]
-    width, each = load.dtype.bytes, WARP * WORD // max(load.dtype.bytes, WORD)
+    """How often shared memory is asked for an element of each lane, at least once for all that are served together."""
+    found, width = [address(load, lane) for lane in lanes], load.dtype.bytes
     starts = [at * width for at in found if at is not None]
     if len(starts) < len(found):
-        return -(-len(found) // each)
-    words = [{start // WORD for start in starts[first : first + each]} for first in range(0, len(starts), each)]
-    return _conflicts(starts, width) + sum(-(-len(each) * max(1, width // WORD) // BANKS) for each in words)
+        return bank_rounds([lane * width for lane in range(len(found))], width)
+    return bank_rounds(starts, width)
 
 
 def address(load: Load, lane: Point) -> int | None:

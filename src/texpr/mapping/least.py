@@ -22,8 +22,8 @@ from functools import lru_cache
 from itertools import product
 from math import prod
 
+from texpr.isa.requests import REMEMBERED
 from texpr.mapping.streams import Band, Stream
-from texpr.mapping.warps import REMEMBERED
 from texpr.mapping.weights import WEIGHTS
 from texpr.support.record import Mutable, Record
 

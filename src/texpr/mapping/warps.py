@@ -15,12 +15,13 @@ from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise, product
+from itertools import product
 from math import gcd, prod
 from operator import add, lt, mul
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr
+from texpr.isa.requests import REMEMBERED, conflicts, touching, windows
 from texpr.mapping.digits import Digits, of_lanes
 from texpr.mapping.streams import INSIDE, OPEN, WORD, Band, Request, Stream
 from texpr.mapping.weights import WEIGHTS
@@ -30,8 +31,6 @@ Box: TypeAlias = tuple[int, ...]
 """Iterations along each loop of a band."""
 
 _Point: TypeAlias = tuple[Expr | None, tuple[int, ...]]
-
-REMEMBERED = 1 << 14
 
 
 class Cost(Record):
@@ -197,7 +196,7 @@ class Warps(Mutable):
         """Sectors, lines, requests and conflicts of one request of lanes at these bytes."""
         self.work += len(warp)
         if stream.shared:
-            return 0, 0, 1, conflicts(warp, 0, stream.width, self.band.request.banks)
+            return 0, 0, 1, _conflicts(warp, 0, stream.width, self.band.request.banks)
         return *touched(tuple(sorted({at for at in warp if at is not None})), 0, self.band.request), 1, 0
 
     def _at(self, stream: Stream, point: tuple[int, ...]) -> int:
@@ -219,8 +218,8 @@ def _evaluate(stream: Stream, band: Band, point: tuple[int, ...]) -> int:
 @lru_cache(REMEMBERED)
 def touched(offsets: tuple[int, ...], start: int, request: Request) -> tuple[int, int]:
     """Sectors and lines of elements at `offsets` from a byte `start`."""
-    sectors = {(at + start) // request.sector for at in offsets}
-    return len(sectors), len({sector * request.sector // request.line for sector in sectors})
+    starts = [at + start for at in offsets]
+    return len(windows(starts, request.sector)), len(windows(starts, request.line))
 
 
 FIRST = 0, 1, 5
@@ -241,23 +240,6 @@ def _touched(offsets: tuple[int, ...], starts: dict[int, int], request: Request)
         sum(sectors[start % request.sector // unit] * often for start, often in starts.items()),
         sum(lines[start // unit] * often for start, often in starts.items()),
     )
-
-
-@lru_cache(REMEMBERED)
-def touching(offsets: tuple[int, ...], unit: int, size: int) -> tuple[int, ...]:
-    """How many windows of `size` bytes elements at `offsets` touch, for each start that is a multiple of `unit`, its divisor.
-
-    Each element is in the window of the one before it, or, where a window ends between them, in another.
-    """
-    found = [1] * (size // unit)
-    far = 0
-    for one, other in pairwise(offsets):
-        if other - one >= size:
-            far += 1
-            continue
-        for past in range(other % unit, other - one, unit):
-            found[(past - other) % size // unit] += 1
-    return tuple(n + far for n in found)
 
 
 @lru_cache(REMEMBERED)
@@ -354,18 +336,10 @@ def _rounds(warp: tuple[int | None, ...], starts: dict[int, int], width: int, ba
     begins = Counter[int]()
     for start, often in starts.items():
         begins[start % WORD] += often
-    return sum(often * conflicts(warp, start, width, banks) for start, often in begins.items())
+    return sum(often * _conflicts(warp, start, width, banks) for start, often in begins.items())
 
 
 @lru_cache(REMEMBERED)
-def conflicts(warp: tuple[int | None, ...], start: int, width: int, banks: int) -> int:
-    """Rounds beyond the least for one access of each lane; lanes that idle are None. So many lanes are served together as all
-    banks have words for."""
-    each = banks * WORD // max(width, WORD)
-    total = 0
-    for first in range(0, len(warp), each):
-        begins = [at + start for at in warp[first : first + each] if at is not None]
-        words = {at // WORD + n for at in begins for n in range(max(1, width // WORD))}
-        busiest = max(Counter(word % banks for word in words).values(), default=0)
-        total += busiest - -(-len(words) // banks)
-    return total
+def _conflicts(warp: tuple[int | None, ...], start: int, width: int, banks: int) -> int:
+    """Rounds of the banks beyond the least for lanes at these bytes from `start`."""
+    return conflicts([None if at is None else at + start for at in warp], width, banks)

@@ -8,11 +8,12 @@ where it does not begin at one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import ceil, prod
+from math import prod
 
 from texpr.affine.expr import Expr, Sym
 from texpr.ir.value import Buffer
 from texpr.isa.memories import GLOBAL
+from texpr.isa.requests import row_bytes, windows
 from texpr.planner.nest import NOMINAL, Nest, Touch
 from texpr.support.record import Record
 
@@ -45,11 +46,10 @@ class Form(Record):
         """What the box costs of global memory: sectors of its rows, those that end early or begin late counted whole."""
         *outer, width = self.box(tile)
         size, sector = self.buffer.dtype.bytes, GLOBAL.sector
-        row, pitch = width * size, self.pitch
+        pitch = self.pitch
         whole = (not pitch.is_constant or pitch.constant * size % sector == 0) and self.low * size % sector == 0
-        if whole and all(step * tile[sym] * size % sector == 0 for sym, step in self.dims[-1] if tile[sym] > 1):
-            return prod(outer) * ceil(row / sector) * sector
-        return prod(outer) * (row + sector - size)
+        even = whole and all(step * tile[sym] * size % sector == 0 for sym, step in self.dims[-1] if tile[sym] > 1)
+        return prod(outer) * row_bytes(width * size, size, sector, begins_even=even)
 
 
 def form(touches: Sequence[Touch]) -> Form | None:
@@ -94,10 +94,10 @@ def warp_bytes(touch: Touch, lanes: Sequence[Mapping[Sym, int]]) -> int:
     if given is not None:
         strides = [s.constant if s.is_constant else NOMINAL for s in reversed(given)]
     start = touch.index[-1].base.constant if touch.index else 0
-    found: set[int] = set()
+    starts: list[int] = []
     for lane in lanes:
         at = start
         for part, stride in zip(touch.index, reversed(strides), strict=True):
             at += stride * sum(step * lane.get(sym, 0) for sym, step in part.steps.items())
-        found.add(at * size // sector)
-    return len(found) * sector
+        starts.append(at * size)
+    return len(windows(starts, sector)) * sector

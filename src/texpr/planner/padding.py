@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice, product
 from math import inf, prod
 
 from texpr.affine.expr import Sym
-from texpr.isa.memories import SHARED
+from texpr.isa.requests import conflicts
 from texpr.planner.nest import Nest
 from texpr.planner.search import Candidate, Staging
 
@@ -64,13 +63,6 @@ def _warps(nest: Nest, candidate: Candidate) -> Iterator[list[dict[Sym, int]]]:
                 lane[sym], number = number % width, number // width
             lanes.append(lane)
         yield lanes
-
-
-def conflicts(starts: Sequence[int], size: int) -> int:
-    """Rounds of the banks beyond the first, for accesses of `size` bytes (up to a word's) at these bytes."""
-    words = {start // SHARED.bank_width + at for start in starts for at in range(max(1, size // SHARED.bank_width))}
-    busiest = max(Counter(word % SHARED.banks for word in words).values(), default=0)
-    return busiest - -(-len(words) // SHARED.banks)
 
 
 def _strides(box: Sequence[int]) -> list[int]:
