@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 import pytest
@@ -11,6 +15,7 @@ from tests.planner.programs import MATMUL, function
 from texpr.ir.text import print_directive
 from texpr.isa.registry import resolve
 from texpr.planner import plan as driver
+from texpr.planner import strategies
 from texpr.planner.follow import Refused
 from texpr.planner.nest import NoPlan
 from texpr.planner.plan import ALL_REFUSED, ATTEMPTS, Chosen, plan
@@ -54,9 +59,9 @@ def strategy(
     return Strategy(rank, applies, propose)
 
 
-def chosen(monkeypatch: pytest.MonkeyPatch, *strategies: Strategy) -> tuple[Chosen, list[str]]:
+def chosen(monkeypatch: pytest.MonkeyPatch, *table: Strategy) -> tuple[Chosen, list[str]]:
     """What becomes of a matrix product, and the directives for it."""
-    monkeypatch.setattr(driver, "STRATEGIES", strategies)
+    monkeypatch.setattr(driver, "STRATEGIES", table)
     made = plan(function(MATMUL), resolve("sm_90a"))
     (found,) = made.nests
     return found, [] if made.schedule is None else [print_directive(each) for each in made.schedule.directives]
@@ -151,3 +156,12 @@ class Split(Script, kw_only=True):
     def run(self) -> Sequence[Subject]:
         self.must("split", "i_t", 2, results=self.fresh("i_t", "o", "t"))
         return ()
+
+
+def test_the_page_lists_every_strategy() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "schedules.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| (\w+) \| `(\w+)` \| ", page, re.MULTILINE)
+    names = (module.name for module in iter_modules(strategies.__path__))
+    ranks = {name: import_module(f"{strategies.__name__}.{name}").STRATEGY.rank for name in names}
+    assert {name: rank for rank, name in told} == {name: rank.name.lower() for name, rank in ranks.items()}
+    assert [Rank[rank.upper()] for rank, _ in told] == sorted(ranks.values())

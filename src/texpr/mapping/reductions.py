@@ -9,7 +9,7 @@
 - a plain `par` with atomic updates (`#atomic`): where the element depends on the reduced index, for integer updates and
   for maximum and minimum, or where the text asks.
 
-Each way is a record (`ways`); the first by rank that is for a reduction, and can make it, does.
+Each way is a record, in a file of `ways`. The first by rank that is for a reduction, and can make it, does.
 
 Before: a function as checked. After: every `par … reduce` left is a team reduction or is marked `#atomic`.
 """
