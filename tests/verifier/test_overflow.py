@@ -18,7 +18,7 @@ from texpr.backends.cpu import print_cpu
 from texpr.driver import lower, parse
 from texpr.ir import arithmetic
 from texpr.ir.arithmetic import Turn
-from texpr.ir.kernel import Plan
+from texpr.ir.kernel import HostLoop, Plan
 from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.kernel_text import plan_text
 from texpr.ir.program import Compare
@@ -241,6 +241,38 @@ def test_turns_of_the_host_are_no_more_than_its_loop_has(turns: str) -> None:
         "sm_90a",
     )
     assert open_of(plan) == []
+
+
+STEPS = """
+fn steps(x: i32[n, m] align(16)): i32[n]
+    where m % 4 == 0
+{
+    new y: i32[n]
+    par n |i| { y[i] = 0 }
+    seq m |k| { par n |j| reduce(y) { y[j] += x[j, k] } }
+    return y
+}"""
+STEP = "split(k, {step}) -> (o, s)  split(j, 8) -> (b, t)  reorder(o, b, t, s)  stage(x, at=b, in=shared, via={via}) -> xs"
+
+
+@pytest.mark.parametrize("via", ["ld", "cp_async", "tma"])
+@pytest.mark.parametrize("step", [4, 32])
+def test_turns_of_the_host_are_no_more_than_a_size_says(step: int, via: str) -> None:
+    """Where a tile begins was taken to exceed an `int`, and was bounded to one at all sizes: none would have passed."""
+    plan = laid(STEPS, STEP.format(step=step, via=via)).plan
+    assert any(isinstance(each, HostLoop) and not each.extent.is_constant for each in plan.steps)
+    assert not any(bound.left.is_constant for bound in plan.bounds)
+    assert open_of(plan) == []
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("step", [4, 32])
+def test_turns_of_the_host_that_are_more_than_tiles(step: int) -> None:
+    """An engine takes coordinates of 32 bits, which those of the last turns exceed."""
+    plan = laid(STEPS, STEP.format(step=step, via="tma")).plan
+    lines = plan_text(plan).splitlines()
+    (turns,) = (line for line in lines if "loop o < " in line)
+    assert open_of(parse_plan("\n".join("loop o < m {" if line is turns else line for line in lines)))
 
 
 def test_what_is_fetched_ahead_of_a_test_may_lie_outside() -> None:

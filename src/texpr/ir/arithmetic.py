@@ -24,6 +24,7 @@ from texpr.ir.knowledge import (
     kernel_knowledge,
     loop_knowledge,
     loop_ranges,
+    loops_around,
     source_of,
 )
 from texpr.ir.lanes import lanes_of
@@ -39,12 +40,14 @@ from texpr.support.span import Span
 
 
 class Turn(Record):
-    """Around: `sym` takes values with lo ≤ sym < hi. `blocks`: those of a grid, of which a launch has at most 2³¹ − 1."""
+    """Around: `sym` takes values with lo ≤ sym < hi. `blocks`: those of a grid, of which a launch has at most 2³¹ − 1; `host`:
+    those of a loop of the host, of which launchers let no more than `LARGEST_SIZE` pass."""
 
     sym: Sym
     lo: Expr
     hi: Expr
     blocks: bool = False
+    host: bool = False
 
 
 class Test(Record):
@@ -156,7 +159,7 @@ def _step(step: k.HostStep, plan: k.Plan, here: Knowledge, around: tuple[Around,
             yield Computed(typed(step.extent, here), what, plan.span, around, here, most=LARGEST_SIZE, turns=True)
             inner = host_loop(step.sym, step.extent, here)
             for each in step.steps:
-                yield from _step(each, plan, inner, (*around, Turn(step.sym, ZERO, step.extent)))
+                yield from _step(each, plan, inner, (*around, Turn(step.sym, ZERO, step.extent, host=True)))
         case k.HostIf():
             for fact in step.conditions:
                 yield from _sides(fact, plan.span, around, here)
@@ -180,7 +183,7 @@ def _together(loop: k.HostLoop, plan: k.Plan) -> Iterator[Computed]:
                 yield replace(said(step.extent, f"the loop {step.sym}", LARGEST_SIZE), turns=True)
                 within = host_loop(step.sym, step.extent, here)
                 for each in step.steps:
-                    yield from visit(each, within, (*around, Turn(step.sym, ZERO, step.extent)))
+                    yield from visit(each, within, (*around, Turn(step.sym, ZERO, step.extent, host=True)))
             case k.HostIf():
                 for fact in step.conditions:
                     yield from _sides(fact, kernel.span, around, here, kernel.name)
@@ -207,7 +210,8 @@ class _Kernel:
         self.indices = frozenset(s.sym for s in named if self._is_number(s.dtype, s.sym))
 
     def all(self) -> Iterator[Computed]:
-        here, around = kernel_knowledge(self.kernel, self.plan), tuple[Around, ...]()
+        here, loops = kernel_knowledge(self.kernel, self.plan), loops_around(self.kernel, self.plan.steps)
+        around: tuple[Around, ...] = tuple(Turn(loop.sym, ZERO, loop.extent, host=True) for loop in loops)
         cores = [axis for axis in self.kernel.axes if axis.level is Level.CORE]
         for axis in cores:
             tree = typed(axis.extent, here)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
+from itertools import takewhile
 from operator import mul
 
 from texpr.affine.expr import Expr, FloorDiv, Sym, expr, maximum
@@ -15,7 +16,7 @@ from texpr.affine.facts import Fact
 from texpr.affine.magnitude import magnitude
 from texpr.affine.ranges import Range, bounds
 from texpr.affine.typed import Knowledge
-from texpr.ir.kernel import Axis, For, Kernel, Plan, Store, kernels, memory, walk
+from texpr.ir.kernel import Axis, For, HostIf, HostLoop, HostStep, Kernel, Launch, Plan, Store, kernels, memory, walk
 from texpr.ir.program import Compare, InRange
 from texpr.ir.types import DType, Kind
 from texpr.ir.value import Buffer, Index, Load, Op, Value
@@ -106,7 +107,26 @@ def kernel_knowledge(kernel: Kernel, plan: Plan) -> Knowledge:
     )
     for size in kernel.sizes:
         here = here.integer(size, ranges.get(size, (0, most[size])))
+    for loop in loops_around(kernel, plan.steps):
+        _, past = here.bounds(loop.extent)
+        last = LARGEST_SIZE if past is None else min(max(past - 1, 0), LARGEST_SIZE)
+        here = here.integer(loop.sym, (0, last), [Fact(0, loop.sym, loop.extent)], top=loop.extent)
     return here
+
+
+def loops_around(kernel: Kernel, steps: Iterable[HostStep]) -> tuple[HostLoop, ...]:
+    """The host's loops around every launch of a kernel, outermost first."""
+    ways = list(_ways(kernel, steps, ()))
+    return tuple(same[0] for same in takewhile(lambda each: len({*map(id, each)}) == 1, zip(*ways, strict=False)))
+
+
+def _ways(kernel: Kernel, steps: Iterable[HostStep], around: tuple[HostLoop, ...]) -> Iterator[tuple[HostLoop, ...]]:
+    """The loops around each launch of a kernel."""
+    for step in steps:
+        if isinstance(step, Launch) and step.kernel == kernel:
+            yield around
+        elif isinstance(step, HostLoop | HostIf):
+            yield from _ways(kernel, step.steps, (*around, step) if isinstance(step, HostLoop) else around)
 
 
 def promised(plan: Plan) -> dict[Buffer, tuple[Expr, Expr]]:

@@ -22,7 +22,7 @@ from typing import TypeAlias
 from texpr.affine.expr import Expr, FloorDiv, Min, Sym, Xor, expr, maximum, minimum, term
 from texpr.affine.typed import Typed, joined
 from texpr.ir.arithmetic import Around, Computed, Datum, Named, Test, Turn, computed
-from texpr.ir.kernel import HostIf, HostLoop, HostStep, Plan, kernels
+from texpr.ir.kernel import HostStep, Plan, kernels
 from texpr.ir.knowledge import promised
 from texpr.ir.program import Compare
 from texpr.ir.proof import Obligation, Verdict
@@ -86,10 +86,6 @@ class _Places:
     def __init__(self, plan: Plan):
         self.plan = plan
         self.numbers = dict(_numbers(plan.steps))
-        turns: dict[Sym, int] = {}
-        for sym, last in _turns(plan.steps):
-            turns[sym] = max(last, turns.get(sym, 0))
-        self.numbers |= {sym: last for sym, last in turns.items() if sym in self.numbers}
         self.ranges = promised(plan)
         self.found: dict[tuple[tuple[Around, ...], bool], _Known] = {}
 
@@ -353,11 +349,13 @@ def _targets(computed: Computed) -> tuple[tuple[Expr, Expr], ...]:
 def _enter(each: Around, known: Spans, given: list[Formula], bounds: list[Polynomial]) -> None:
     """What holds inside of something."""
     match each:
-        case Turn(sym, lo, hi, blocks):
+        case Turn(sym, lo, hi, blocks, host):
             low, high = known.ends_of(lo)[0], known.ends_of(hi)[1] - 1
             if blocks:
                 high = min(high, LAST_BLOCK)
                 bounds.append(_shared_out(hi))
+            elif host:
+                high = min(high, LARGEST_SIZE - 1)
             known.learn(sym, (low, high), known.top_of(hi - 1))
             given += [Ge(expr(sym) - lo), Ge(hi - 1 - sym)]
             factors = (expr(factor) for factor in _factors(hi - lo))
@@ -435,12 +433,3 @@ def _numbers(steps: Iterable[HostStep]) -> Iterator[tuple[Sym, int]]:
     for kernel in kernels(tuple(steps)):
         bases = {axis.base for axis in kernel.axes}
         yield from ((size, LAST_BLOCK if size in bases else LARGEST_SIZE) for size in kernel.sizes)
-
-
-def _turns(steps: Iterable[HostStep]) -> Iterator[tuple[Sym, int]]:
-    """The indices of the host's loops, each with the greatest that it may be; a loop that never turns launches nothing."""
-    for step in steps:
-        if isinstance(step, HostLoop):
-            yield step.sym, max(step.extent.constant - 1, 0) if step.extent.is_constant else LARGEST_SIZE
-        if isinstance(step, HostLoop | HostIf):
-            yield from _turns(step.steps)
