@@ -252,3 +252,19 @@ fn rows(inout a: i32[n, m] align(16), g: i32[m] align(16))
         bind(b, grid.z)  bind(c, grid.x)  stage(a, at=c, in=shared, via=tma, swizzle=32B) -> tile  bind(t, block.y)
         bind(u, block.z)  partition(v)"""
     assert not left(text, words)
+
+
+@pytest.mark.parametrize("update", ["s += 1", "s min= 0", "s max= 3", "s *= 2"])
+@pytest.mark.parametrize("lanes", [2, 4])
+@pytest.mark.parametrize("rows", [1, 7, 4096, "n"])
+def test_lanes_of_a_vector_that_do_the_same_are_one_after_the_other(rows: int | str, lanes: int, update: str) -> None:
+    """Nothing that they add says which of them does, so they were no updates of the sum that another arm makes."""
+    text = f"""
+fn summed(x: i32[{rows}]): i32[{rows}] {{
+    new s: i32 = 1
+    par {rows} |i| reduce(s) {{ {update} }}
+    new y: i32[{rows}]
+    par {rows} |j| {{ y[j] = x[j] + s }}
+    return y
+}}"""
+    assert not left(text, f"vectorize(i, {lanes}) -> (v, w)")

@@ -143,6 +143,17 @@ def solutions(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[M
     yield from _along(pairing, wanted, turns)
     yield from _guarded(pairing, wanted, turns)
     yield from _reshaped(pairing, wanted, turns)
+    if not tried:
+        yield from _unrolled(pairing, wanted, turns)
+
+
+def _unrolled(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapping[Sym, Expr]]:
+    """Where nothing names the index of a short loop: its turns one after the other, as alike lanes of a vector are."""
+    for loop in (each for each in pairing.action.spot.loops if each.extent.is_constant and 1 < each.extent.constant <= PARTS):
+        found = (solve(pairing, [sym for sym in wanted if sym != loop.sym], way, turns) for way in (None, True, False))
+        rest = next((each for each in found if each is not None), None)
+        if rest is not None:
+            yield from ({**rest, loop.sym: expr(turn)} for turn in range(loop.extent.constant))
 
 
 def _boxed(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapping[Sym, Expr]]:
