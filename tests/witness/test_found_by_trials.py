@@ -268,3 +268,20 @@ fn summed(x: i32[{rows}]): i32[{rows}] {{
     return y
 }}"""
     assert not left(text, f"vectorize(i, {lanes}) -> (v, w)")
+
+
+@pytest.mark.parametrize("via", ["ld", "cp_async"])
+@pytest.mark.parametrize("parts", [2, 4, 8])
+@pytest.mark.parametrize("rows", [40, 1000, "n"])
+def test_a_loop_is_as_long_as_that_around_it_says(rows: int | str, parts: int, via: str) -> None:
+    """Blocks share the outer loop, so its index is another sum; the inner one was taken to be cut, since its end looked so."""
+    text = f"""
+fn total(x: i32[{rows}]): i32 {{
+    new s: i32
+    s = 0
+    par {rows} |i| reduce(s) {{ s += x[i] }}
+    return s
+}}"""
+    words = f"""split(i, 16) -> (b, t)  stage(x, at=b, in=shared, via={via}, fill=zero) -> xs  serial(t)
+        split(b, parts={parts}) -> (c, d)"""
+    assert not left(text, words)

@@ -335,11 +335,11 @@ def _cut(pairing: Guess) -> dict[Sym, Expr]:
     site = pairing.event.site
     for mine in site.loops:
         for theirs in pairing.action.spot.loops:
-            hi = site.bounds[mine][1]
-            for end in _ends(hi) if theirs.sym == mine.sym and theirs.extent is not hi else ():
-                whole = theirs.extent.is_constant and theirs.extent.constant == end.constant and end.syms()
-                if whole or theirs.extent.syms() & end.syms():
-                    found[mine.sym] = expr(mine.sym) + theirs.extent - end
+            hi, extent = site.bounds[mine][1], theirs.extent.substitute(found)  # which may be of loops that were cut, too
+            for end in _ends(hi) if theirs.sym == mine.sym and extent is not hi else ():
+                whole = extent.is_constant and extent.constant == end.constant and end.syms()
+                if whole or extent.syms() & end.syms():
+                    found[mine.sym] = expr(mine.sym) + extent - end
     return found
 
 
