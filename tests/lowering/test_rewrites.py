@@ -17,6 +17,7 @@ from texpr.interp.trace import conflicts
 from texpr.ir import program as ir
 from texpr.ir import program_verify
 from texpr.ir.program import Function
+from texpr.ir.value import Load
 from texpr.lowering import fuse as fusing
 from texpr.lowering import promote as promoting
 from texpr.lowering.fuse import fuse
@@ -120,3 +121,30 @@ def test_promoting_what_may_not_be_there_is_noticed(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(promoting, "_surely_written", lambda body: everything)
     with pytest.raises(AssertionError):
         check_same(function, promoted, given, program.sizes[0])
+
+
+# What a loop does to an element in each turn: whether it is kept in a local, and whether that is loaded before.
+TOUCHES = {
+    "updated": ("a[i] += x[i, j]", True, True),
+    "read and assigned": ("a[i] = a[i] + x[i, j]", True, True),
+    "assigned, then updated": ("a[i] = x[i, j]\n a[i] += 1", True, False),
+    "assigned in an inner loop": ("seq 2 |q| { a[i] = x[i, j] + i32(q)\n a[i] += 1 }", True, False),
+    "assigned in an inner loop, perhaps": ("seq m |q| { a[i] = x[i, j] }\n a[i] += 1", False, False),
+    "assigned in both arms": ("if j > 0 { a[i] = x[i, j] } else { a[i] = 2 }\n a[i] += 1", True, False),
+    "assigned in one arm": ("if j > 0 { a[i] = x[i, j] }\n a[i] += 1", False, False),
+    "read for a test": ("if a[i] > 0 { a[i] = x[i, j] }\n a[i] += 1", True, True),
+    "updated in one arm": ("if j > 0 { a[i] += x[i, j] }\n a[i] += 1", True, True),
+}
+
+
+@pytest.mark.parametrize("case", TOUCHES)
+def test_what_is_assigned_before_it_is_read_is_not_loaded(case: str) -> None:
+    """Nobody may have written it yet; where a branch decides which comes first, it is kept where it is."""
+    body, kept, loaded = TOUCHES[case]
+    function = _function(f"par n |i| {{ seq m |j| {{ {body} }} }}")
+    rng = np.random.default_rng(0)
+    given = {"x": rng.integers(-9, 9, (5, 3), np.int32), "c": np.zeros((5, 3), np.int32)}
+    given |= {"a": np.arange(5, dtype=np.int32), "b": np.zeros(5, np.int32)}
+    assert check_same(function, promoted, given, {"n": 5, "m": 3}) == kept
+    binds = [s for s in ir.walk(promoted(function).body) if isinstance(s, ir.Bind) and s.targets[0].buffer.name != "a"]
+    assert any(isinstance(v, Load) and v.buffer.name == "a" for bind in binds for v in bind.values) == loaded

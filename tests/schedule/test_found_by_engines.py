@@ -259,3 +259,28 @@ def test_the_engine_stores_to_no_memory_of_a_block(rows: int, via: str) -> None:
     assert refused.value.diagnostics[0].code == "E0916"
     assert refused.value.diagnostics[0].help == "stage it by via=ld"
     assert wrong(laid(text, words.format("ld")), {"q": np.arange(40, dtype=np.int32)}, {}, (None, 0)) is None
+
+
+@pytest.mark.parametrize("place", ["", "place(v, shared)", "place(v, workspace)"])
+@pytest.mark.parametrize("inner", [1, 2, 3])
+def test_what_a_loop_assigns_first_is_not_read_before(inner: int, place: str) -> None:
+    """A register for it was given what was there, which nobody had written: not wrong, but read."""
+    text = """
+    fn kept(x: i32[n], w: i32[m]): i32[n] {
+        new y: i32[n]
+        par n |i| { y[i] = x[i] }
+        seq 6 |t| {
+            par n |j| {
+                new v: i32
+                v = x[j] + i32(t)
+                par m |e| reduce(v) { v min= w[e] * t }
+                par m |f| reduce(v) { v max= i32(f) * t }
+                y[j] += v
+            }
+        }
+        return y
+    }"""
+    words = f"""split(j, 4) -> (b, u)  split(f, 4) -> (g, h)  split(t, {inner}) -> (o, s)  reorder(b, g, o, u, h, s)
+        bind(b, grid.y)  bind(u, block.z)  {place}"""
+    arrays = {"x": np.arange(5, dtype=np.int32), "w": np.arange(-3, 4, dtype=np.int32)}
+    assert wrong(laid(text, words), arrays, {}, (None, 0)) is None

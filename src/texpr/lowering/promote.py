@@ -8,13 +8,16 @@ Before:                                       After:
 Only for a `seq` that one thread runs, where every access of the buffer in it is to the same element, no symbol of its index is
 bound in it, and no iterations around it meet in it. A bind just before the loop gives the local its first value. Otherwise it
 is loaded: only where each iteration surely touches the element, and under a test that the loop runs at all, as the element
-may not be there, or be another thread's, else.
+may not be there, or be another thread's, else. It is not loaded where the loop assigns it before it is read, as nobody may have
+written it yet; where that depends on a branch, it stays where it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal, TypeAlias
 
+from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.rewrite import Rewriter, replace_loads
 from texpr.ir.types import BOOL, I64
@@ -22,6 +25,12 @@ from texpr.ir.uses import bound, loads
 from texpr.ir.value import Buffer, Index, Load, Op
 from texpr.lowering.names import Names
 from texpr.support.record import replace
+
+_Touch: TypeAlias = Literal["read", "write", "none"]
+"""What is done to a buffer first."""
+
+_READ: frozenset[_Touch] = frozenset({"read"})
+_NONE: frozenset[_Touch] = frozenset({"none"})
 
 
 def promote(body: tuple[ir.Stmt, ...], names: Names, met: frozenset[Buffer] = frozenset()) -> tuple[ir.Stmt, ...]:
@@ -50,17 +59,19 @@ def _loop(loop: ir.Seq, found: list[ir.Stmt], names: Names, met: frozenset[Buffe
     surely = _surely_written(loop.body)
     for element in _elements(loop):
         start = _started(found, element)
-        if element.buffer in met or (start is None and element.buffer not in surely):
+        first = _first(loop.body, element.buffer) - _NONE
+        if element.buffer in met or (start is None and (element.buffer not in surely or len(first) > 1)):
             continue
         own = Load(Buffer(names.name(_title(element.buffer.name)), element.dtype, (), "local", span=element.span), ())
         store = ir.Bind((element,), (own,), span=loop.span)
         if start is None:
-            before += [ir.New(own.buffer, span=loop.span), ir.Bind((own,), (element,), span=loop.span)]
+            load = [ir.Bind((own,), (element,), span=loop.span)] if first == _READ else []
+            before += [ir.New(own.buffer, span=loop.span), *load]
             late.append(store)
         else:
-            first = found[start]
-            assert isinstance(first, ir.Bind)
-            found[start : start + 1] = [ir.New(own.buffer, span=loop.span), replace(first, targets=(own,))]
+            given = found[start]
+            assert isinstance(given, ir.Bind)
+            found[start : start + 1] = [ir.New(own.buffer, span=loop.span), replace(given, targets=(own,))]
             after.append(store)
         loop = replace(loop, body=_into(loop.body, element, own), reduce=_renamed(loop.reduce, element, own))
     inner = replace(loop, body=promote(loop.body, names, met))
@@ -106,6 +117,28 @@ def _surely_written(body: tuple[ir.Stmt, ...]) -> frozenset[Buffer]:
         if isinstance(stmt, ir.Seq) and stmt.extent.is_constant and stmt.extent.constant > 0:
             found |= _surely_written(stmt.body)
     return frozenset(found)
+
+
+def _first(body: tuple[ir.Stmt, ...], buffer: Buffer) -> frozenset[_Touch]:
+    """How runs of `body` may touch a buffer first, on each path through its branches and loops."""
+    found = frozenset[_Touch]()
+    for stmt in body:
+        match stmt:
+            case ir.If():
+                asked = any(load.buffer is buffer for load in loads(ir.Let(Sym("condition"), stmt.condition)))
+                each = _READ if asked else _first(stmt.then, buffer) | _first(stmt.orelse, buffer)
+            case ir.Seq():
+                runs = stmt.extent.is_constant and stmt.extent.constant > 0
+                each = _first(stmt.body, buffer) | (frozenset[_Touch]() if runs else _NONE)
+            case ir.Bind(update=None) if any(t.buffer is buffer for t in stmt.targets):
+                reads = [load for value in stmt.values for load in loads(ir.Let(Sym("value"), value))]
+                each = _READ if any(load.buffer is buffer for load in reads) else frozenset[_Touch]({"write"})
+            case _:
+                each = _READ if any(load.buffer is buffer for load in loads(stmt)) else _NONE
+        found |= each - _NONE
+        if "none" not in each:
+            return found
+    return found | _NONE
 
 
 def _started(found: list[ir.Stmt], element: Load) -> int | None:
