@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.lowering import machine
 from tests.lowering.memory import Fault
-from tests.schedule.laid import Laid, wrong
+from tests.schedule.laid import Laid, laid, wrong
 from tests.verifier.mutants import Mutant, mutants
 from tests.verifier.verdicts import is_proved
 
@@ -188,3 +188,33 @@ def test_what_was_never_written_is_not_read() -> None:
         assert array in text and read in text
         plan = parse_plan(text.replace(array, larger).replace(read, beside))
         assert proved(compiled.function, plan).counts["refused"]
+
+
+RACED = """
+fn raced(x: i32[n], w: i32[n]): i32[n] {
+    new s: i32[n]
+    new y: i32[n]
+    par n |h| { s[h] = x[h] }
+    par n |i| { seq 0 |k| { s[i] += w[k] }  y[i] = READ }
+    return y
+}"""
+
+
+@pytest.mark.parametrize("read", ["s[i] + s[max(i - 1, 0)]", "s[max(i - 1, 0)]", "s[n - 1 - i]"])
+def test_no_copy_of_what_another_iteration_touches(read: str) -> None:
+    """A register gives an element back as it was, in a `par` that only reads it: in another iteration, perhaps at that time."""
+    made = laid(RACED.replace("READ", read))
+    assert is_proved(proved(made.function, made.plan))
+    lines = plan_text(made.plan).splitlines()
+    begin = max(at for at, line in enumerate(lines) if line.startswith("    let i: i32"))
+    (store,) = (line for line in lines[begin:] if line.strip().startswith("y[i] = "))
+    copied = """    if (i32(i) < i32(n)) {
+        let s_own: i32 = s[i]  -- line 6
+        for k in 0..0 {
+            s_own = (s_own + w[k])  -- line 6
+        }
+        s[i] = s_own  -- line 6"""
+    text = "\n".join((*lines[: begin + 1], copied, store, "    }", "}"))
+    head, kernel, rest = text.rpartition("kernel ")
+    plan = parse_plan(head + kernel + re.sub("writes .*", "writes s, y", rest))
+    assert not is_proved(proved(made.function, plan))

@@ -285,3 +285,22 @@ fn total(x: i32[{rows}]): i32 {{
     words = f"""split(i, 16) -> (b, t)  stage(x, at=b, in=shared, via={via}, fill=zero) -> xs  serial(t)
         split(b, parts={parts}) -> (c, d)"""
     assert not left(text, words)
+
+
+@pytest.mark.parametrize("place", ["", "place(s, workspace)"])
+@pytest.mark.parametrize("resized", ["", "resize(s.d0, 2, 2)"])
+@pytest.mark.parametrize("rows", ["m", "0", "1", "5"])
+def test_a_copy_is_behind_a_sum_of_no_turns(rows: str, resized: str, place: str) -> None:
+    """Its element is read in that iteration, and is written, where the sum has no turn, in none but that of the loop before."""
+    text = f"""
+fn sums(x: i32[{rows}, k]): i32[k] {{
+    new y: i32[k]
+    par k |j| {{
+        new s: i32
+        s = 0
+        seq {rows} |i| reduce(s) {{ s += x[i, j] }}
+        y[j] = s
+    }}
+    return y
+}}"""
+    assert not left(text, f"distribute(j, 1, 2) -> (a, b)  {resized}  {place}")

@@ -2,19 +2,24 @@
 
 The program has no such statement, so a time in it is found for each: before, or behind, the outermost loop that does the
 updates. That it is the right time is proved like everything else: what was written before a read was written, or copied since,
-to where it is read. At its time a copy in a `par` touches no element that the program does not touch in the same iterations.
+to where it is read. At its time a copy in a `par` touches no element that the program does not write in the same iterations, or
+touch in these and in no others: so no two iterations meet in an element, with copies as without.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from texpr.affine.expr import expr
 from texpr.ir import program as ir
 from texpr.ir.tags import Moved
-from texpr.ir.value import Load, Ref
+from texpr.ir.value import Load, Ref, walk
 from texpr.isa.levels import Space
-from texpr.presburger.formula import Eq
-from texpr.presburger.questions import Point
+from texpr.presburger.formula import Eq, compare, rename
+from texpr.presburger.questions import Point, witness
+from texpr.presburger.raw import Undecided
 from texpr.presburger.there import There, nowhere
+from texpr.reading.actions import Action, indices
 from texpr.reading.events import Event
 from texpr.reading.order import is_free, when
 from texpr.verifier.flow import Access, Flow, apart
@@ -44,7 +49,8 @@ def copied(event: Event, source: Load | Ref, tag: Moved, flow: Flow) -> tuple[Ac
 
 
 def untouched(copy: Access, flow: Flow) -> Point | None:
-    """An instance of a copy whose element the program does not write in the same iterations. Raises Undecided.
+    """An instance of a copy whose element the program does not write in the same iterations, and touches in others, or in none.
+    Raises Undecided.
 
     Where no `par` is around it, but for those whose iterations have copies of the memory, it has an order with all that touches
     the element, as the program has: wherever it is, and whether or not data let the program write there.
@@ -52,11 +58,58 @@ def untouched(copy: Access, flow: Flow) -> Point | None:
     loops = [step[0] for step in copy.when if not isinstance(step, int)]
     if not any(is_free(loop, copy.stored) for loop in loops[len(copy.copies) :]):
         return None
-    found = list[There]()
-    for action in flow.program.actions:
-        names, index = apart(action), subscripts(action.target)
-        if action.stored == copy.stored and not action.spot.tests and {*copy.indices} <= {*names}:
-            facts = *flow.written(action, names, copy), *(Eq(expr(names[sym]) - e) for sym, e in copy.indices.items())
+    writes = [place for place in _touches(copy, flow) if place[1] is place[0].target and not place[0].spot.tests]
+    try:
+        point = nowhere(copy.site.where, [*_beside(copy, flow, writes)], flow.premises)
+    except Undecided:
+        if _alone(copy, flow):
+            return None
+        raise
+    return None if point is None or _alone(copy, flow) else point
+
+
+def _alone(copy: Access, flow: Flow) -> bool:
+    """Whether the program touches a copy's element in the same iterations, and in no others of a `par` around the copy.
+
+    What the program may read or write counts as touched, whatever data say, both times. So of two copies of one element in
+    different iterations there are none: one of these would be another iteration that touches it. Raises Undecided.
+    """
+    touches, loops = _touches(copy, flow), [step for step in copy.when if not isinstance(step, int)]
+    known = {*flow.program.function.sizes}
+    for action, place in touches:
+        if {s for e in subscripts(place) for s in e.syms()} - {*indices(action.spot), *known}:
+            return False  # which element it is, data say
+        names = apart(action)
+        element = [Eq(e.substitute(names) - given) for e, given in zip(subscripts(place), copy.meant, strict=True)]
+        element += [Eq(expr(names[loop.sym]) - own) for loop, own in zip(action.spot.loops, copy.copies, strict=False)]
+        here = (*copy.site.where, *(rename(f, names) for f in action.spot.domain), *element)
+        for depth, ((loop, own), other) in enumerate(zip(loops, action.spot.loops, strict=False)):
+            if loop is not other:
+                break
+            elsewhere = (*here, compare("!=", own, expr(names[loop.sym])))
+            is_par = is_free(loop, copy.stored) and depth >= len(copy.copies)
+            if is_par and witness(elsewhere, flow.premises) is not None:
+                return False
+            here = (*here, Eq(own - names[loop.sym]))
+    return nowhere(copy.site.where, [*_beside(copy, flow, touches)], flow.premises) is None
+
+
+def _touches(copy: Access, flow: Flow) -> list[tuple[Action, Load | Ref]]:
+    """What statements read and write of the memory of which a copy is."""
+    places = [
+        (a, place)
+        for a in flow.program.actions
+        for place in (a.target, *(each for v in (a.target, a.value) for each in walk(v) if each is not a.target))
+        if isinstance(place, Load | Ref) and home_of(place) == copy.stored
+    ]
+    return list(dict.fromkeys(places))
+
+
+def _beside(copy: Access, flow: Flow, places: Iterable[tuple[Action, Load | Ref]]) -> Iterator[There]:
+    """Instances of statements that touch a copy's element in the same iterations."""
+    for action, place in places:
+        names, index = apart(action), subscripts(place)
+        if {*copy.indices} <= {*names}:
+            facts = *flow.written(action, names, copy, place), *(Eq(expr(names[s]) - e) for s, e in copy.indices.items())
             said = {e.as_sym: given for e, given in zip(index, copy.meant, strict=True)} | {**copy.indices}
-            found.append(There(names, facts, (tuple(said.get(sym, expr(0)) for sym in names),)))
-    return nowhere(copy.site.where, found, flow.premises)
+            yield There(names, facts, (tuple(said.get(sym, expr(0)) for sym in names),))
