@@ -243,6 +243,40 @@ def test_turns_of_the_host_are_no_more_than_its_loop_has(turns: str) -> None:
     assert open_of(plan) == []
 
 
+@pytest.mark.parametrize("index", ["2 * j", "3 * j + 1"])
+@pytest.mark.parametrize("shared", ["m + 1", "m + 2"])
+def test_an_index_is_no_more_than_its_test_says(shared: str, index: str) -> None:
+    """A bound on one index bounds the size that another rests on, but not what its block is rounded up to."""
+    text = f"""
+    fn f(x: i32[n], w: i32[m]): (i32[n], i32[m]) {{
+        new p: i32[n]
+        new r: i32[m]
+        par n |k| {{ p[k] = k }}
+        par m |j| {{ r[j] = w[j] * select({index} < n, x[{index}], 1) }}
+        return (p, r)
+    }}"""
+    plan = laid(text, f"split(k, {shared}) -> (a, b)").plan
+    assert any(not bound.left.is_constant for bound in plan.bounds)
+    assert open_of(plan) == []
+
+
+@pytest.mark.planted
+def test_a_test_says_no_more_of_an_index_than_of_others() -> None:
+    """What is above one by another test is left; where it is less than a sum, so is what the others of that may take away."""
+    m, n, i, j = map(Sym, "mnij")
+    known = Spans({s: (0, LARGEST_SIZE) for s in (m, n, i, j)}, {m: (expr(m), 1), n: (expr(n), 1), i: (expr(m) + 255, 1)})
+    for fact, top in (
+        (expr(n) - 1 - i, expr(m) + 255),
+        (expr(m) - 1 - expr(i) * 2, expr(m) + 255),
+        (expr(m) + j - i, expr(m) + 255),
+        (expr(m) + 300 - i, expr(m) + 255),
+        (expr(m) + 7 - i - j, expr(m) + 7),
+        (expr(m) - 1 - i, expr(m) - 1),
+    ):
+        known.lower([fact])
+        assert known.tops[i] == (top, 1)
+
+
 STEPS = """
 fn steps(x: i32[n, m] align(16)): i32[n]
     where m % 4 == 0

@@ -361,7 +361,9 @@ def _enter(each: Around, known: Spans, given: list[Formula], bounds: list[Polyno
             factors = (expr(factor) for factor in _factors(hi - lo))
             known.narrow([hi - 1 - lo, *(factor - 1 for factor in factors if known.ends_of(factor)[0] >= 0)])
         case Test(condition):
-            known.narrow(fact for part in conjuncts(condition) for fact in _less(part))
+            facts = [fact for part in conjuncts(condition) for fact in _less(part)]
+            known.narrow(facts)
+            known.lower(facts)
             found = test(condition)
             given += [] if found is None else [found]
         case Datum(sym, dtype):

@@ -62,6 +62,17 @@ class Spans(Mutable):
                 else:
                     self.learn(sym, (lo, min(hi, rest // -coefficient)))
 
+    def lower(self, facts: Iterable[Expr]) -> None:
+        """The polynomials of symbols where every one of `facts` is at least 0, where one of them says less: x of x ≤ n − 1."""
+        for fact in facts:
+            for monomial, coefficient in fact.terms:
+                sym = monomial[0]
+                if len(monomial) > 1 or coefficient != -1 or not isinstance(sym, Sym) or sym not in self.tops:
+                    continue
+                (top, divisor), less = self.tops[sym], self.above(fact + expr(sym))
+                if divisor == 1 and less is not None and _is_plain(top - less) and _is_positive(top - less):
+                    self.learn(sym, self.ends.get(sym, ANY), (less, 1))
+
     def ends_of(self, value: Expr) -> Ends:
         """The interval of a sum of products, each symbol in its own."""
         low: int | float = value.constant
