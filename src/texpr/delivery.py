@@ -66,7 +66,7 @@ def compile(
 
     compiled, _ = _kept(function, machine, sizes, select_schedule(function, _record(schedule), machine), kept)
     proved(compiled.function, compiled.plan).require(unproved)
-    if compiled.target.family == "cpu":
+    if not compiled.target.is_launched:
         return runtime.load_cpu(tools, compiled.function, compiled.plan)
     if emulate:
         return runtime.load_emulated(tools, compiled.function, compiled.plan, target)

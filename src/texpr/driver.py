@@ -13,8 +13,7 @@ from types import NoneType
 from typing import SupportsIndex, TypeAlias
 
 from texpr.affine.expr import Sym
-from texpr.backends.cpu import print_cpu
-from texpr.backends.cuda import print_kernels
+from texpr.backends.printing import print_source
 from texpr.checks import check as check_function
 from texpr.frontend import parse as parse_text
 from texpr.ir.kernel import Plan
@@ -196,7 +195,7 @@ def _lowered(
         after("scheduled", function)
     steps, notes = lower_function(function, machine, fixed)
     after("plan", steps)
-    source = print_cpu(steps) if machine.family == "cpu" else print_kernels(steps, machine)
+    source = print_source(steps, machine)
     after("source", source)
     return Compiled(function, machine, steps, notes, source, laid_out, schedule, written=written)
 

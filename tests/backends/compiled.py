@@ -29,7 +29,7 @@ def _march() -> tuple[str, ...]:
     """Vectors of 32 bytes, where the machine has them."""
     if this_machine().architecture not in BASELINE:
         return ()
-    return ("-march=x86_64_v3",) if host().family == "zig" else ("-march=x86-64-v3",)
+    return ("-march=x86_64_v3",) if host().kind == "zig" else ("-march=x86-64-v3",)
 
 
 def build(

@@ -71,7 +71,7 @@ def _given(arg: object) -> object:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Built]:
     flags = ("-fopenmp",) if host().openmp else ("-fopenmp-simd",)
-    flags += ("-fopt-info-vec-optimized",) if host().family == "gnu" else ()
+    flags += ("-fopt-info-vec-optimized",) if host().kind == "gnu" else ()
     return {name: Built(make(), tmp_path_factory.mktemp(name), flags) for name, make in PLANS.items()}
 
 
@@ -147,7 +147,7 @@ def test_inner_loops_are_vectorised(built: dict[str, Built]) -> None:
 
     Only g++ tells; it is the compiler of the tests.
     """
-    if host().family != "gnu":
+    if host().kind != "gnu":
         return
     for name, copies in {"saxpy": (1,), "rows": (1,), "matmul": (4,), "heat": (1, 1, 1, 1)}.items():
         lines = print_cpu(PLANS[name]()).split("\n")

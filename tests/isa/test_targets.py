@@ -35,7 +35,7 @@ SHEET = {
 def test_facts_of_a_device(name: str) -> None:
     shared, multiprocessor, threads, blocks, ptx = SHEET[name]
     target = resolve(name)
-    assert (target.name, target.family, target.is_gpu) == (name, "cuda", True)
+    assert (target.name, target.family, target.backend, target.has_blocks) == (name, "cuda", "cuda", True)
     assert (target.shared, target.shared_multiprocessor) == (shared, multiprocessor * 1024)
     assert (target.resident_threads, target.resident_blocks, target.ptx) == (threads, blocks, ptx)
     assert (target.warp, target.max_threads, target.max_block) == (32, 1024, (1024, 1024, 64))
@@ -59,7 +59,7 @@ def test_clusters_begin_with_hopper() -> None:
 
 def test_a_cpu_has_cores_and_lanes() -> None:
     cpu = resolve("cpu")
-    assert cpu.levels == (Level.CORE, Level.THREAD, Level.LANE) and not cpu.is_gpu and cpu.family == "cpu"
+    assert cpu.levels == (Level.CORE, Level.THREAD, Level.LANE) and not cpu.has_blocks and cpu.family == cpu.backend == "cpu"
     assert cpu.align == 64 and cpu.max_threads == 1 and str(cpu) == "cpu"
     wide = resolve("cpu_avx512")
     assert (wide.levels, wide.family, wide.align) == (cpu.levels, cpu.family, cpu.align)

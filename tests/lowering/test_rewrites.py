@@ -18,6 +18,7 @@ from texpr.ir import program as ir
 from texpr.ir import program_verify
 from texpr.ir.program import Function
 from texpr.ir.value import Load
+from texpr.isa.target import Reductions
 from texpr.lowering import fuse as fusing
 from texpr.lowering import promote as promoting
 from texpr.lowering.fuse import fuse
@@ -53,11 +54,13 @@ def check_same(function: Function, rewrite: Rewrite, given: dict[str, np.ndarray
 def test_programs_mean_the_same(rewrite: Rewrite) -> None:
     changed = 0
     for program in (*PROGRAMS, *WITNESSES):
-        function = arrange(function_of(program))
+        function = arrange(function_of(program), Reductions(4096))
         sizes = next((s for s in program.sizes if 3 <= max(s.values()) <= 9), program.sizes[0])
         changed += check_same(function, rewrite, arguments(function, sizes, dict(program.below)), sizes)
     sizes = {"n": 3, "m": 4}
-    function = arrange(_function("par n |i| { b[i] = 2 }\npar n |i| { seq m |j| reduce(b) { b[i] += x[i, j] } }"))
+    function = arrange(
+        _function("par n |i| { b[i] = 2 }\npar n |i| { seq m |j| reduce(b) { b[i] += x[i, j] } }"), Reductions(4096)
+    )
     changed += check_same(function, rewrite, arguments(function, sizes, {}), sizes)
     assert changed >= 2
 
@@ -66,7 +69,7 @@ def test_programs_mean_the_same(rewrite: Rewrite) -> None:
 def test_random_programs_mean_the_same(rewrite: Rewrite) -> None:
     changed = 0
     for seed in range(14):
-        function = arrange(parse(Generator(seed).program(), "random.te").functions[0])
+        function = arrange(parse(Generator(seed).program(), "random.te").functions[0], Reductions(4096))
         numbers = np.random.default_rng(seed)
         shapes = {"x": (3, 4), "y": (3,), "w": (4,)}
         given = {name: numbers.integers(-4, 5, shape).astype(np.int32) for name, shape in shapes.items()}

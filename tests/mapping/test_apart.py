@@ -15,6 +15,7 @@ from texpr.frontend import parse
 from texpr.interp import run as interpret
 from texpr.ir import program as ir
 from texpr.ir import program_verify
+from texpr.isa.target import Reductions
 from texpr.mapping import apart
 from texpr.mapping.reductions import arrange
 from texpr.support.diagnostic import TexprError
@@ -86,7 +87,7 @@ def _same(before: ir.Function, after: ir.Function) -> bool:
 def test_it_means_the_same() -> None:
     loops: Counter[int] = Counter()
     for text, before in _programs().items():
-        after = arrange(before)
+        after = arrange(before, Reductions(4096))
         program_verify.verify(ir.Program((after,)))
         assert _same(before, after), text
         loops[sum(isinstance(s, ir.Par | ir.Seq) for s in after.body)] += 1
@@ -95,7 +96,7 @@ def test_it_means_the_same() -> None:
 
 def test_a_test_that_is_asked_anew_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apart, "_are_alike", lambda *_: True)  # pyright: ignore[reportUnknownLambdaType]
-    assert any(not _same(before, arrange(before)) for before in _programs().values())
+    assert any(not _same(before, arrange(before, Reductions(4096))) for before in _programs().values())
 
 
 ROWS = """

@@ -16,6 +16,7 @@ from texpr.ir import program as ir
 from texpr.ir import program_verify
 from texpr.ir.marked import is_atomic
 from texpr.ir.program import Function
+from texpr.isa.target import Reductions
 from texpr.mapping import parts, reductions
 from texpr.mapping.reductions import WAYS, arrange
 from texpr.mapping.way import Rank
@@ -102,7 +103,7 @@ def test_arranged_reductions_mean_the_same() -> None:
     for seed in range(70):
         before = parse(_program(seed), "reduction.te").functions[0]
         assert not check(before), f"{_program(seed)}\n{check(before)[0]}"
-        after = arrange(before, random.Random(seed).choice([1, 2, 3, 7, 4096]))
+        after = arrange(before, Reductions(random.Random(seed).choice([1, 2, 3, 7, 4096])))
         program_verify.verify(ir.Program((after,)))
         assert _same(before, after, seed), f"seed {seed}\n{_program(seed)}"
         forms[_form(after)] += 1
@@ -120,7 +121,7 @@ def test_arranged_reductions_mean_the_same() -> None:
 def test_rows_are_summed_into_what_is_there_by_teams(body: str, form: str) -> None:
     """Threads side by side read a row side by side; where they would all read the same, one makes the sum."""
     before = parse(f"{HEAD}{SIGNATURE}{FACTS}{{\n new z: i32[1]\n z[0] = 5\n {body}\n return z\n}}").functions[0]
-    assert _form(arrange(before)) == form
+    assert _form(arrange(before, Reductions(4096))) == form
 
 
 def _check_forms(after: Function) -> None:
@@ -144,7 +145,7 @@ def test_differences_joined_by_subtraction_are_noticed(monkeypatch: pytest.Monke
     found = 0
     for seed in range(70):
         before = parse(_program(seed), "reduction.te").functions[0]
-        found += not _same(before, arrange(before, 3), seed)
+        found += not _same(before, arrange(before, Reductions(3)), seed)
     assert found >= 2
 
 
@@ -210,11 +211,11 @@ def test_ways_are_asked_by_rank_and_the_last_one_is_always_one() -> None:
 def test_what_one_way_is_not_for_another_one_makes(rank: Rank, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table without the ways of one rank is slower code, never wrong code."""
     programs = [(seed, parse(_program(seed), "reduction.te").functions[0]) for seed in range(70)]
-    whole = Counter(_form(arrange(before, 3)) for _, before in programs)
+    whole = Counter(_form(arrange(before, Reductions(3))) for _, before in programs)
     monkeypatch.setattr(reductions, "WAYS", tuple(way for way in WAYS if way.rank is not rank))
     forms: Counter[str] = Counter()
     for seed, before in programs:
-        after = arrange(before, 3)
+        after = arrange(before, Reductions(3))
         assert _same(before, after, seed), f"seed {seed}\n{_program(seed)}"
         forms[_form(after)] += 1
     assert forms[form] < whole[form]

@@ -225,7 +225,7 @@ class Drawer:
         touched = self._touched(loop.body)
         buffer = self.random.choice(touched if touched and self.random.random() < 0.9 else list(buffers))
         keys: dict[str, ir.ArgumentValue] = {"at": loop.sym.name}
-        if state.target.family != "cpu":
+        if not state.target.has_cores:
             keys["in_"] = self.random.choice(("shared", "shared", "registers"))
         if keys.get("in_") == "shared":
             fill = self.random.choice((None, None, "weak", "zero", 7))
@@ -295,7 +295,7 @@ class Drawer:
             return None
         loop = self.random.choice(free)
         small = [s for s in free if s.extent.is_constant and 1 <= s.extent.constant <= 32]
-        if state.target.family == "cpu":
+        if state.target.has_cores:
             return ir.Directive("bind", arguments(loop.sym.name, "core"))
         if small and self.random.random() < 0.6:
             loop = self.random.choice(small)

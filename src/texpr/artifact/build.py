@@ -11,7 +11,7 @@ from texpr.artifact.libraries import image_origins, make
 from texpr.artifact.place import SIGNATURE, SUMS, publish, refuse_foreign, sums
 from texpr.artifact.proofs import proof_files
 from texpr.artifact.record import recorded
-from texpr.artifact.sources import Part, family, where
+from texpr.artifact.sources import Part, backend_of, where
 from texpr.artifact.texts import require_names, texts
 from texpr.artifact.tools import DeviceCode, Tools
 from texpr.backends.cuda.launcher import print_image
@@ -77,6 +77,6 @@ def _origins(parts: Sequence[Part]) -> dict[str, Origin]:
 
 def refuse_early(tools: Tools, targets: Sequence[str], directory: Path) -> None:
     """Raises what `build` would raise, whatever is built: for the targets, the folder, and the compilers of this machine."""
-    on = family(targets)
+    on = backend_of(targets)
     refuse_foreign(directory)
     tools.versions(device=on == "cuda")

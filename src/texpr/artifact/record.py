@@ -59,7 +59,7 @@ class Recorded(Record):
     @property
     def on(self) -> str:
         """ "cpu" or "cuda"."""
-        return TARGETS[self.targets[0]].family
+        return TARGETS[self.targets[0]].backend
 
 
 def recorded(
@@ -101,7 +101,7 @@ def read_record(manifest: Data) -> Recorded:
     functions = [_mapping(each) for each in _list(manifest.get("functions"))]
     names = tuple(_text(each.get("name")) for each in functions)
     targets = tuple(_one_of(each, TARGETS) for each in _list(manifest.get("targets")))
-    if not names or not targets or len({TARGETS[each].family for each in targets}) != 1:
+    if not names or not targets or len({TARGETS[each].backend for each in targets}) != 1:
         raise ValueError("it is for no function, or no target, or for a mixture of targets")
     for kind, each in (("functions", names), ("targets", targets)):
         if len(set(each)) != len(each):
@@ -112,8 +112,8 @@ def read_record(manifest: Data) -> Recorded:
     name, libraries = _text(manifest.get("name")), tuple(map(_text, _list(manifest.get("libraries"))))
     if identifier(name) != name or not name.isascii():
         raise ValueError(f"no artifact is called {name!r}")
-    on_cpu = TARGETS[targets[0]].family == "cpu"
-    if libraries not in (CPU_LIBRARIES if on_cpu else (HOST_LIBRARIES,)):
+    on_host = not TARGETS[targets[0]].is_launched
+    if libraries not in (CPU_LIBRARIES if on_host else (HOST_LIBRARIES,)):
         raise ValueError(f"no artifact needs the libraries {', '.join(libraries) or 'none'}")
     return Recorded(
         name, _text(manifest.get("texpr")), targets, names, origins, libraries,

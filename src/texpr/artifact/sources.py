@@ -10,10 +10,9 @@ from texpr.artifact.tools import DeviceCode, capability
 from texpr.backends.c.headers import check_headers
 from texpr.backends.c.names import identifier
 from texpr.backends.cpu import headers as cpu_headers
-from texpr.backends.cpu import print_cpu
 from texpr.backends.cuda import headers as cuda_headers
-from texpr.backends.cuda import print_kernels
 from texpr.backends.cuda.launcher import Image, driver_headers, print_image, print_launcher, same_launches
+from texpr.backends.printing import print_source
 from texpr.emulator import core_texts
 from texpr.emulator import headers as emulator_headers
 from texpr.ir.kernel import Plan
@@ -21,9 +20,6 @@ from texpr.ir.origin import Origin, printed_plan
 from texpr.isa.registry import resolve
 from texpr.support.diagnostic import CompilerBug, error
 from texpr.support.record import Record
-
-CPU = "cpu"
-"""The target that is no CUDA device."""
 
 
 class Shown(Record):
@@ -59,8 +55,7 @@ class Part(Record):
 
     def source(self, at: int) -> str:
         """The source of the function `at`."""
-        machine = resolve(self.target)
-        return print_cpu(self.plans[at]) if machine.family == CPU else print_kernels(self.plans[at], machine)
+        return print_source(self.plans[at], resolve(self.target))
 
 
 def shipped(target: str, shown: Sequence[Shown]) -> Part:
@@ -88,12 +83,12 @@ class Variant(Record):
 
 def where(parts: Sequence[Part]) -> str:
     """ "cpu" or "cuda". Raises `TexprError` E0805 for a mixture, which one set of C functions cannot serve, or for nothing."""
-    return family([part.target for part in parts] if parts and parts[0].plans else [])
+    return backend_of([part.target for part in parts] if parts and parts[0].plans else [])
 
 
-def family(targets: Sequence[str]) -> str:
+def backend_of(targets: Sequence[str]) -> str:
     """ "cpu" or "cuda", as `where` says it of parts for these targets."""
-    on = {resolve(target).family for target in targets}
+    on = {resolve(target).backend for target in targets}
     if len(on) == 1:
         return on.pop()
     if not on:

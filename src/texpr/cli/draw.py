@@ -113,7 +113,7 @@ def draw_owners(function: ir.Function, schedule: ir.Schedule | None, target: Tar
     if function.sizes:
         names = " ".join(f"--size {size}=…" for size in function.sizes)
         raise click.UsageError(f"who owns what depends on sizes that are open: give {names}")
-    if target.family == "cpu":
+    if not target.has_blocks:
         raise click.UsageError("a CPU's code has no threads of a block to draw; take a GPU for --for")
     every = tuple(kernels(lower(function, target.name, schedule=schedule).plan.steps))
     return draw_mapping(function.name, every, {size: 0 for kernel in every for size in kernel.sizes})

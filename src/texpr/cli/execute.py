@@ -61,7 +61,7 @@ def device_target() -> str:
     device = find_device()
     if isinstance(device, str):
         raise error("E0782", None, f"no CUDA device: {device}", help="run it in the emulator: --on emulator")
-    found = [name for name, target in TARGETS.items() if target.family == "cuda" and runs_on(name, device)]
+    found = [name for name, target in TARGETS.items() if target.is_launched and runs_on(name, device)]
     if not found:
         major, minor = device
         raise error(

@@ -80,7 +80,7 @@ def _host_loop(loop: k.HostLoop) -> Data:
 
 def _resources(compiled: Compiled, machine: Machine) -> dict[str, Resources]:
     """Registers and memory by kernel, as the compiler counts them."""
-    if compiled.target.family != "cuda":
+    if not compiled.target.is_launched:
         return {}
     try:
         nvcc = find_nvcc(machine)

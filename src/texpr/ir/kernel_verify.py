@@ -233,10 +233,10 @@ def limit_complaints(kernel: k.Kernel, target: Target) -> Iterator[str]:
     for axis in kernel.axes:
         if axis.level is Level.BLOCK and axis.extent.constant > target.max_block["xyz".index(axis.dim)]:
             yield f"block.{axis.dim} has {axis.extent} threads, {target} has {target.max_block['xyz'.index(axis.dim)]}"
-    if target.is_gpu and kernel.min_blocks > min(target.resident_blocks, target.resident_threads // kernel.threads):
+    if target.has_blocks and kernel.min_blocks > min(target.resident_blocks, target.resident_threads // kernel.threads):
         yield f"{target} holds no {kernel.min_blocks} blocks of {kernel.threads} threads at once"
     shared = shared_bytes(kernel)
-    if shared > target.shared and target.is_gpu:
+    if shared > target.shared and target.has_blocks:
         yield f"{shared} bytes of shared memory in a block, {target} has {target.shared}"
 
 

@@ -8,7 +8,7 @@ memory accesses" (allocations are aligned to at least 256 bytes); PTX ISA, "Rele
 from __future__ import annotations
 
 from texpr.isa.levels import Level
-from texpr.isa.target import Target
+from texpr.isa.target import Reductions, Target
 
 KIB = 1024
 
@@ -41,9 +41,11 @@ def device(
     return Target(
         name=name,
         family="cuda",
+        backend="cuda",
         title=title,
         levels=(Level.GRID, *((Level.CLUSTER,) if clusters else ()), Level.BLOCK, Level.WARP, Level.THREAD),
         align=256,
+        reductions=Reductions(chunk=4096, few=16, part=128),
         vector=16,
         warp=32,
         max_threads=1024,

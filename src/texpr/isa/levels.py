@@ -17,6 +17,11 @@ class Level(Enum):
     LANE = "lane"  # SIMD lanes of a CPU core
 
 
+WARP = 32
+"""Lanes of a warp of a kernel (`ir.kernel.Kernel`) that does not say how many it has; what one has for a target is
+`Target.warp`."""
+
+
 class Space(Enum):
     """Where an array lives."""
 

@@ -23,11 +23,23 @@ class Memory(Record):
     """The widest access of one thread; it must be aligned to its own size (PTX ISA, "Addressable operands", "Alignment")."""
 
 
+class Coalescing(Record):
+    """How a machine answers what the lanes of a warp ask of memory at once: bytes of a sector and of a line of global memory,
+    and banks of shared memory that hand out a `word` of so many bytes each."""
+
+    lanes: int
+    sector: int
+    line: int
+    banks: int
+    word: int
+
+
 # Sectors and lines: CUDA C++ Best Practices Guide, "Coalesced access to global memory" (32-byte transactions) and the Nsight
 # Compute documentation, "Memory tables" (128-byte lines of four sectors). Banks: CUDA C++ Programming Guide, "Shared memory"
 # of compute capability 5.x and later (32 banks of 32 bits).
 GLOBAL = Memory(Space.GLOBAL, Level.GRID, sector=32, line=128)
 SHARED = Memory(Space.SHARED, Level.BLOCK, sector=4, line=128, banks=32, bank_width=4)
+HOST = Memory(Space.GLOBAL, Level.CORE, sector=64, line=64)  # a cache line: nearly all CPUs there are
 LOCAL = Memory(Space.LOCAL, Level.THREAD, sector=32, line=128)
 # The shared memory of all blocks of a cluster: PTX ISA, "State spaces", `.shared::cluster`.
 CLUSTER = Memory(Space.CLUSTER, Level.CLUSTER, sector=4, line=128, banks=32, bank_width=4)

@@ -64,7 +64,7 @@ class _Coordinates(Mutable):
         extents = tuple(map(self.cluster.extent, self.nest.grid))
         if self.rank is not None:
             return self._with_rank(syms, extents, axes, prelude)
-        if self.target.family == "cpu":
+        if self.target.has_cores:
             axes.extend(k.Axis(s, k.Level.CORE, e) for s, e in zip(syms, extents, strict=True))
             return tuple(map(expr, syms))
         direct = 3 if len(syms) <= 3 else 2

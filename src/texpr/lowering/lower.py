@@ -30,7 +30,7 @@ from texpr.lowering.undecided import met
 from texpr.mapping.cut import cut
 from texpr.mapping.default import THREADS, for_grid, map_nest
 from texpr.mapping.fully import at_once
-from texpr.mapping.reductions import BLOCK_CHUNK, CORE_CHUNK, FEW, PART, arrange
+from texpr.mapping.reductions import arrange
 from texpr.mapping.streams import representatives
 from texpr.relation.collect import model
 from texpr.support.record import Mutable, field, replace
@@ -42,17 +42,17 @@ def lower(function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None
     Raises Limitation for what cannot be lowered yet.
     """
     bound = at_once(function, target)
-    arranged = arrange(bound, BLOCK_CHUNK, FEW, PART) if target.is_gpu else arrange(bound, CORE_CHUNK)
+    arranged = arrange(bound, target.reductions)
     arranged = fuse(arranged, model(arranged))
     values = representatives(function.sizes, function.where)
-    if target.is_gpu:
+    if target.has_blocks:
         arranged = cut(arranged, function.sizes, values, THREADS)
     names = Names(arranged)
     arranged = replace(arranged, body=promote(arranged.body, names))
     host = divide(arranged, names, for_grid)
     lowering = _Lowering(function, target, names, Needs(model(arranged)), host.lets, values)
     steps, meetings = tuple(lowering.steps(host.items)), ()
-    if target.is_gpu:
+    if target.has_blocks:
         steps, meetings = gather(function.name, steps, names, lowering.together, target.shared)
     kept = [b for b in host.locals if b not in function.results]
     for buffer in kept:

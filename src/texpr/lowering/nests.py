@@ -66,11 +66,11 @@ def lower_nest(
     placement = _placed(nest, target, names, needs, sizes, at, team, lives, atomics)
     places = placement.places
     tensors = Tensors.of(team.nodes, places, names, needs, nest.team, nest.threads, cluster)
-    emitter = Emitter(places, names, simd=target.family == "cpu", atomics=atomics, known=needs.known)
+    emitter = Emitter(places, names, simd=target.has_vector_lanes, atomics=atomics, known=needs.known)
     emitter.loops = needs.loops
     statements = Statements(nest, names, at, team, placement, tensors, cluster, emitter)
     emitter.within = statements.within_warp
-    if target.family == "cpu":
+    if target.has_vector_lanes:
         emitter.free = free_sums(grid, nest.body)
         emitter.reduce = lanes.in_lanes(needs.around) if alone else emitter.reduce
     else:

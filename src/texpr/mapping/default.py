@@ -79,7 +79,7 @@ def map_nest(
         if cut < len(loops):
             loops, body = loops[:cut], (loops[cut],)
     inner = tuple(_team_bands(body))
-    if target.family == "cpu":
+    if target.has_cores:
         return _cpu(loops, body, inner)
     if not inner:
         return _own(loops, body, dealing.values)
@@ -99,13 +99,13 @@ def _bound(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym], dea
     require_outside(body)
     asked = widths(body, target)
     anew: dict[ir.Stmt, ir.Stmt] = {}
-    if target.family != "cpu" and (asked.of or any(_team_bands(body))):
+    if target.has_blocks and (asked.of or any(_team_bands(body))):
         body, anew = ordered(body)
     grid = grid_maps(loops)
     bands = tuple(bound_bands(body))
     maps = {m.loop: m for m in (*grid, *(m for loops in bands for m in bound_maps(loops, asked)))}
     inner = tuple(found for found in _team_bands(body) if found[0] not in maps)
-    if target.family == "cpu":
+    if target.has_cores:
         maps.update((p, LoopMap(p, role_of(p))) for found in inner for p in found)
         return Nest(grid, body, 1, 1, maps)
     if any(level in CLUSTERS for level in asked.of):

@@ -25,7 +25,7 @@ from texpr.support.span import Span
 def at_once(function: ir.Function, target: Target) -> ir.Function:
     """`function` with each `fully par` bound to threads of a block, or to blocks of a cluster. Raises TexprError E0910 where it
     has more iterations than `target` surely runs at once. On a CPU nothing can tell whether lanes run together."""
-    return replace(function, body=_block(function.body, target)) if target.is_gpu else function
+    return replace(function, body=_block(function.body, target)) if target.has_blocks else function
 
 
 def _block(body: Body, target: Target) -> Body:

@@ -23,34 +23,27 @@ from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.uses import bound
 from texpr.isa.gather import gather
+from texpr.isa.target import Reductions
 from texpr.mapping import ways
 from texpr.mapping.reached import Around, outermost
 from texpr.mapping.way import Case, Limits, Way
 from texpr.schedule.tree import Body
 from texpr.support.record import replace
 
-BLOCK_CHUNK, CORE_CHUNK = 4096, 65536
-"""Iterations of a reduction at the top of a program that one block, or one CPU core, takes at a time."""
-
-FEW = 16
-"""The most iterations that are too few for a warp: half of its threads, or more, would have none."""
-
-PART = 128
-"""Iterations of a part of a sum that a GPU's thread makes."""
-
 WAYS: tuple[Way, ...] = tuple(sorted(gather(ways.__name__, ways.__path__, "WAY", Way), key=lambda way: way.rank))
 """By rank; no two of one rank are for the same reduction."""
 
 
-def arrange(function: ir.Function, chunk: int = BLOCK_CHUNK, few: int = 0, rows: int = 0) -> ir.Function:
-    """`function` with every parallel reduction in one of the forms above. `chunk`: what one block reduces at the top.
+def arrange(function: ir.Function, machine: Reductions) -> ir.Function:
+    """`function` with every parallel reduction in one of the forms above, as they are shared out on a `machine`.
 
-    `few`: iterations of which a team would leave most threads idle, so that one thread does them in turn where there are
-    iterations around them for others. `rows`: iterations of which a thread makes a part of a sum, where its neighbours read
-    neighbouring elements; with 0 it makes the whole sum, as a lane of a core.
+    Of so `few` iterations that a team would leave most threads idle one thread does all in turn, where there are iterations
+    around them for others.
     """
     names = {b.name for b in ir.buffers(function)} | {s.name for s in bound(function.body)} | {s.name for s in function.sizes}
-    made = _Arranger(Limits(chunk, few, rows), names, frozenset(function.sizes)).host(function.body, outermost(function))
+    made = _Arranger(Limits(machine.chunk, machine.few, machine.part), names, frozenset(function.sizes)).host(
+        function.body, outermost(function)
+    )
     return replace(function, body=made)
 
 

@@ -12,7 +12,6 @@ from texpr.ir import program as ir
 from texpr.ir.marked import mark
 from texpr.ir.marks import Tensor
 from texpr.ir.value import Buffer
-from texpr.isa.levels import Level
 from texpr.schedule.edits import Offers, Said, instead, left_out, staged_by, words
 from texpr.schedule.state import State
 from texpr.schedule.tree import called, exactly, loops, path_to
@@ -199,13 +198,14 @@ class Call(Record):
     def require_memory(self, space: str, argument: ir.Argument | None) -> None:
         """Raises E0908 for shared memory, that of a cluster, or lanes of warps, on a target that has none."""
         target = self.state.target
-        if space in ("shared", "lanes") and not target.is_gpu:
+        there = {"shared": target.has_blocks, "lanes": target.has_warps, "cluster": target.has_clusters}
+        if space in ("shared", "lanes") and not there[space]:
             missing = "shared memory" if space == "shared" else "warps"
             span = argument.span if argument is not None else NOWHERE
             registers = words(span, "write `registers`", span.text.replace(space, "registers"))
             raise self.refuse("E0908", f"{target.name} has no {missing}", at=argument, offers=registers)
-        if space == "cluster" and Level.CLUSTER not in target.levels:
-            other = "targets from sm_90 on have them" if target.is_gpu else None
+        if space == "cluster" and not there[space]:
+            other = "targets from sm_90 on have them" if target.has_blocks else None
             raise self.refuse("E0908", f"{target.name} has no clusters of blocks", at=argument, help=other)
 
     def no_results(self) -> None:

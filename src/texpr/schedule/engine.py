@@ -37,8 +37,8 @@ def require_engine(call: Call) -> None:
     if TMA in target.features:
         return
     reason = f"{target.name} has no tensor memory accelerator"
-    offers, help = call.by("cp_async"), "targets from sm_90 on have one" if target.is_gpu else None
-    if not target.is_gpu:
+    offers, help = call.by("cp_async"), "targets from sm_90 on have one" if target.has_blocks else None
+    if not target.has_blocks:
         offers = (*in_registers(call.directive.span), *left_out(call.directive.span))
     raise call.refuse("E0908", reason, at=call.key("via"), help=help, offers=offers)
 

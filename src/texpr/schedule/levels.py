@@ -9,12 +9,13 @@ GRID, BLOCK, WARPS = ("grid.x", "grid.y", "grid.z"), ("block.x", "block.y", "blo
 CLUSTERS = ("cluster.x", "cluster.y", "cluster.z")
 """Blocks of a cluster that share an iteration of the grid, numbered x first."""
 
+NAMES = {Level.GRID: GRID, Level.CLUSTER: CLUSTERS, Level.BLOCK: BLOCK, Level.WARP: WARPS, Level.CORE: ("core",)}
+"""What a level of a machine is called where loops are bound to it; loops are bound to no other."""
+
 AUTO = "auto"
 """The level that the compiler chooses."""
 
 
 def levels(target: Target) -> tuple[str, ...]:
     """What a loop can be bound to on `target`."""
-    if target.family == "cpu":
-        return ("core",)
-    return (*GRID, *(CLUSTERS if Level.CLUSTER in target.levels else ()), *BLOCK, *WARPS)
+    return tuple(name for level in target.levels for name in NAMES.get(level, ()))

@@ -40,7 +40,7 @@ def in_place(function: ir.Function, target: Target) -> tuple[ir.Function, tuple[
     known = levels(target)
     every = _directives(function.body, function.body)
     found = tuple(d for d in every if d.name != "bind" or len(d.args) != 2 or d.args[1].value in known or not _level(d))
-    found = tuple(d for d in found if d.name != "together" or target.is_gpu)
+    found = tuple(d for d in found if d.name != "together" or target.is_launched)
     return replace(function, body=_bare(function.body)), found
 
 

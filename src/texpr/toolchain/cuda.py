@@ -182,7 +182,7 @@ def _described(machine: Machine, program: Path) -> Nvcc:
         raise error("E0607", None, f"{program} does not run", Note(said.command), Note(said.output + known.output))
     architectures = frozenset(int(number) for number in re.findall(r"compute_(\d+)", known.stdout))
     host = find_host(machine)
-    if host.family == "zig":
+    if host.kind == "zig":
         help = "install g++ or clang++ (Debian: apt install g++), or set CXX"
         raise error("E0601", None, "nvcc needs g++ or clang++ beside it; only zig is found", help=help)
     return Nvcc(program, release.group(1), architectures, ("-ccbin", host.command[0]))

@@ -34,10 +34,10 @@ HELP = (
 
 
 class HostCompiler(Record):
-    """A C and C++ compiler: command, `family` ("gnu", "clang" or "zig"), version, the archiver, and whether OpenMP links."""
+    """A C and C++ compiler: command, `kind` ("gnu", "clang" or "zig"), version, the archiver, and whether OpenMP links."""
 
     command: tuple[str, ...]
-    family: str
+    kind: str
     version: str
     archiver: tuple[str, ...] | None
     openmp: bool
@@ -126,7 +126,7 @@ def build_host(machine: Machine, compiler: HostCompiler, job: HostJob) -> HostBi
 
 def native_features(machine: Machine, compiler: HostCompiler) -> frozenset[str]:
     """The macros by which the compiler says what this processor has; none where it does not say."""
-    if compiler.family == "zig" or machine.architecture not in BASELINE:
+    if compiler.kind == "zig" or machine.architecture not in BASELINE:
         return frozenset()
     done = run(machine, (*compiler.command, "-march=native", "-dM", "-E", "-x", "c", "/dev/null"), seconds=30)
     return frozenset(word for line in done.stdout.splitlines() for word in line.split()[1:2]) if done.code == 0 else frozenset()
@@ -153,7 +153,7 @@ def _build(machine: Machine, compiler: HostCompiler, job: HostJob) -> dict[str, 
 def _compile(machine: Machine, compiler: HostCompiler, job: HostJob, where: Path, source: str) -> str:
     """Compile one source to `<source>.o`; returns what the compiler warned of."""
     language = ("-x", "c", "-std=c11") if source.endswith(".c") else ("-x", "c++", "-std=c++17")
-    seed = ("-frandom-seed=" + source,) if compiler.family == "gnu" else ()
+    seed = ("-frandom-seed=" + source,) if compiler.kind == "gnu" else ()
     flags = (*host_flags(machine, compiler, job), *seed)
     done = run(machine, (*compiler.command, *language, *flags, "-I.", "-c", source, "-o", f"{source}.o"), cwd=where)
     if done.code != 0:
@@ -184,7 +184,7 @@ def _link(machine: Machine, compiler: HostCompiler, job: HostJob, where: Path) -
 def host_flags(machine: Machine, compiler: HostCompiler, job: HostJob) -> tuple[str, ...]:
     """What `compiler` is told of each source of `job`, whatever its language."""
     baseline = job.march or BASELINE.get(machine.architecture)
-    if compiler.family == "zig":
+    if compiler.kind == "zig":
         # zig means the processor at hand unless told otherwise, and spells levels with underscores
         march = () if job.native else (f"-march={baseline.replace('-', '_')}" if baseline else "-mcpu=baseline",)
         # and its library does not tell what the processor has (github.com/ziglang/zig, issue 18074)
@@ -202,12 +202,12 @@ def _described(machine: Machine, command: tuple[str, ...]) -> HostCompiler:
     if done.code != 0:
         raise error("E0607", None, f"{command[0]} does not run", Note(done.command), Note(done.output))
     zig = Path(command[0]).name == "zig"
-    family = "zig" if zig else "clang" if "clang" in done.stdout else "gnu"
+    kind = "zig" if zig else "clang" if "clang" in done.stdout else "gnu"
     ar = machine.which("ar") or machine.which("llvm-ar") or machine.which("gcc-ar")
     other = find_zig(machine)
     archiver = (str(ar),) if ar else (str(other), "ar") if other else None
-    compiler = HostCompiler(command, family, done.stdout.strip(), archiver, openmp=True)
-    return HostCompiler(command, family, compiler.version, archiver, _has_openmp(machine, compiler))
+    compiler = HostCompiler(command, kind, done.stdout.strip(), archiver, openmp=True)
+    return HostCompiler(command, kind, compiler.version, archiver, _has_openmp(machine, compiler))
 
 
 def _has_openmp(machine: Machine, compiler: HostCompiler) -> bool:

@@ -60,7 +60,7 @@ class Toolchain(Mutable):
 
     def openmp(self) -> str | None:
         """The library that OpenMP needs at run time, if there is OpenMP."""
-        return OPENMP.get(self.host.family) if self.host.openmp else None
+        return OPENMP.get(self.host.kind) if self.host.openmp else None
 
     def library(
         self, name: str, sources: Mapping[str, str], headers: Mapping[str, str], *, flags: Sequence[str] = (),

@@ -202,7 +202,7 @@ class PanelScript(Script, kw_only=True):
 
 
 def _applies(subject: Subject) -> bool:
-    return not subject.state.target.is_gpu and isinstance(subject.nest, Nest) and not subject.nest.whole
+    return not subject.state.target.has_blocks and isinstance(subject.nest, Nest) and not subject.nest.whole
 
 
 def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:

@@ -140,7 +140,7 @@ class TileScript(Script, kw_only=True):
 
 
 def _applies(subject: Subject) -> bool:
-    return subject.state.target.is_gpu and isinstance(subject.nest, Nest) and not subject.nest.whole
+    return subject.state.target.has_blocks and isinstance(subject.nest, Nest) and not subject.nest.whole
 
 
 def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:

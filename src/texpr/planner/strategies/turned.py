@@ -100,7 +100,7 @@ def _row(touch: Touch) -> Sym | None:
 
 def _applies(subject: Subject) -> bool:
     is_plain = isinstance(subject.nest, Nest) and not subject.nest.whole and not subject.tiles_only
-    return subject.state.target.is_gpu and is_plain
+    return subject.state.target.has_blocks and is_plain
 
 
 def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:

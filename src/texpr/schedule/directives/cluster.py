@@ -12,7 +12,6 @@ from math import prod
 from texpr.ir import program as ir
 from texpr.ir.marked import mark, marked
 from texpr.ir.marks import Cluster
-from texpr.isa.levels import Level
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.cluster import blocks, dimension
 from texpr.schedule.edits import Offers
@@ -26,8 +25,8 @@ def _apply(call: Call) -> State:
     call.no_results()
     loop, target = call.loop(call.plain[0]), call.state.target
     name = loop.sym.base
-    if Level.CLUSTER not in target.levels:
-        other = "targets from sm_90 on have them" if target.is_gpu else None
+    if not target.has_clusters:
+        other = "targets from sm_90 on have them" if target.has_blocks else None
         raise call.refuse("E0908", f"{target.name} has no clusters of blocks", help=other)
     count = call.number(call.plain[1])
     if not dimension(loop):

@@ -14,7 +14,7 @@ def _apply(call: Call) -> State:
     call.expect(1)
     call.no_results()
     target = call.state.target
-    if target.family == "cpu":
+    if not target.has_blocks:
         raise call.refuse("E0908", f"{target.name} has no blocks of threads")
     blocks = call.number(call.plain[0])
     if blocks > target.resident_blocks:

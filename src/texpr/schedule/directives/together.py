@@ -23,7 +23,7 @@ def _apply(call: Call) -> State:
     loop, target = call.loop(subject), call.state.target
     wanted = call.word(more[0], ("on", "off")) if more else "on"
     name = loop.sym.base
-    if not target.is_gpu:
+    if not target.is_launched:
         raise call.refuse("E0908", f"{target.name} launches nothing", offers=left_out(call.directive.span))
     around = path_to(call.state.function.body, loop) or ()
     inside = any(isinstance(stmt, ir.Par) for stmt in around if stmt is not loop)

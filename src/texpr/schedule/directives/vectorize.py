@@ -42,7 +42,7 @@ def _apply(call: Call) -> State:
         raise call.refuse("E0911", reason, at=call.plain[-1], offers=_narrower(call))
     made = marked(loop, Vector(span=call.directive.span))
     state = state.with_body(replaced(state.function.body, loop, lambda _: (made,)))
-    return state if state.target.family == "cpu" else _aligned(call, state, made)
+    return state if state.target.has_vector_lanes else _aligned(call, state, made)
 
 
 def _require_par(call: Call, loop: ir.Loop) -> None:
