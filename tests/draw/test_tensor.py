@@ -8,9 +8,10 @@ from tests.draw.graphs import texts
 
 from texpr.draw.banks import chunk_places, column_conflicts, draw_banks
 from texpr.draw.tensor import Seen, draw_tensor
+from texpr.isa.engine import CHUNK
 from texpr.tma.elements import ELEMENTS
 from texpr.tma.reference import Address, Direction, Mode, tma
-from texpr.tma.swizzle import CHUNK, Swizzle
+from texpr.tma.swizzle import Swizzle
 
 COPIES = (
     Seen((12, 16), (6, 4), (1, 1), (8, 4), 14),

@@ -6,9 +6,10 @@ from texpr.draw.grid import Axis, Cell, grid
 from texpr.draw.picture import Picture, captioned, document, line, stacked
 from texpr.draw.style import OWNERS
 from texpr.draw.text import CAPTION
+from texpr.isa.engine import CHUNK, LINE
 from texpr.isa.memories import SHARED
 from texpr.isa.requests import conflicts
-from texpr.tma.swizzle import CHUNK, LINE, Swizzle
+from texpr.tma.swizzle import Swizzle
 
 MOST_LINES = 64
 """More lines of memory repeat what has been seen: a swizzle has a period of at most eight."""

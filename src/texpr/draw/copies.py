@@ -20,13 +20,14 @@ from texpr.draw.staged import Written
 from texpr.draw.tensor import Seen, tensor_pictures
 from texpr.draw.text import CAPTION
 from texpr.ir import kernel as k
+from texpr.isa.engine import CHUNK
 from texpr.support.record import Record
 from texpr.tma.boxing import Role
 from texpr.tma.correctness import Level, Lowering, Plain, Redirected, analysis
 from texpr.tma.elements import Fill
 from texpr.tma.execute import load
 from texpr.tma.model import Copy
-from texpr.tma.swizzle import CHUNK, Swizzle
+from texpr.tma.swizzle import Swizzle
 
 _ORDER = (Role.TILE, Role.STRIDE, Role.BOX, Role.COORDINATE, Role.PARTITIONED)
 """Of an IterDomain with several roles, the one that is shown."""

@@ -11,16 +11,8 @@ from texpr.ir.types import U64
 from texpr.isa.levels import Space
 
 MOST_ALIGNMENT = 1024
-LINE = 128
-"""What every tile of shared memory is aligned to, in bytes."""
-
 MOST_COUNT = 2**20 - 1
 """Arrivals, and bytes, that a barrier counts in a phase (PTX ISA, "mbarrier": "Size and alignment", "tx-count")."""
-
-BULK = 16
-"""Bytes of which a bulk copy's addresses and size are multiples."""
-
-BULK_REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 
 
 def arrays_lie_right(kernel: k.Kernel) -> Iterator[str]:

@@ -23,6 +23,7 @@ from texpr.ir.marked import mark
 from texpr.ir.marks import Tensor
 from texpr.ir.types import U64
 from texpr.ir.value import Buffer, Load, conjunction
+from texpr.isa.engine import CHUNK
 from texpr.lowering.barriers import Gap, Need, lists
 from texpr.lowering.cluster import Cluster
 from texpr.lowering.conflict import WARP
@@ -39,7 +40,6 @@ from texpr.relation.facts import known
 from texpr.schedule.edits import staged_by, without
 from texpr.support.diagnostic import limitation
 from texpr.support.record import Mutable, Record, field, replace
-from texpr.tma.swizzle import CHUNK
 
 
 class _Group(Record, eq=False):

@@ -19,6 +19,7 @@ from texpr.affine.facts import Known
 from texpr.ir import kernel as k
 from texpr.ir.types import BOOL, I64
 from texpr.ir.value import Index, Load, Op, Value, walk
+from texpr.isa.engine import CHUNK
 from texpr.lowering.holes import follows
 from texpr.lowering.step import Step
 from texpr.presburger.formula import Ge
@@ -27,7 +28,6 @@ from texpr.relation.facts import in_loop, known
 from texpr.schedule.edits import staged_by
 from texpr.support.diagnostic import Limitation, limitation
 from texpr.support.record import Record, replace
-from texpr.tma.swizzle import CHUNK
 
 
 class Bounds(Record):

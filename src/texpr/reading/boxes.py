@@ -16,11 +16,9 @@ from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir.tensor_map import combined_as, element_of
 from texpr.ir.value import Cast, Index, Literal, Load, Op, Value
+from texpr.isa.engine import CHUNK, LINE
 from texpr.presburger.formula import FALSE, Eq, Formula, Ge, between, conj, disj, equal, negate
 from texpr.support.record import Record, field, replace
-
-CHUNK, LINE = 16, 128
-"""Bytes that a swizzle leaves together, and those of a line, by whose number chunks are moved (PTX ISA, "Swizzling Modes")."""
 
 ROUNDED = frozenset(("float32_ftz", "tfloat32", "tfloat32_ftz"))
 """Types of maps as which numbers are not moved as they are (CUDA driver API, `CUtensorMapDataType`)."""

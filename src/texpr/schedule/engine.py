@@ -12,6 +12,7 @@ from texpr.ir import program as ir
 from texpr.ir.tensor_map import element
 from texpr.ir.value import Buffer, Literal
 from texpr.isa.cuda import TMA
+from texpr.isa.engine import CHUNK, LINE
 from texpr.presburger.formula import Eq
 from texpr.schedule.call import Call
 from texpr.schedule.edits import Offers, begins_at, in_registers, left_out, promise, without
@@ -25,7 +26,7 @@ from texpr.tma.correctness import Plain, fill_of, lower_load, lower_store
 from texpr.tma.elements import Fill
 from texpr.tma.model import Refusal
 from texpr.tma.rules import Finding, Findings
-from texpr.tma.swizzle import CHUNK, LINE, Swizzle
+from texpr.tma.swizzle import Swizzle
 
 SWIZZLES = {"none": Swizzle.NONE, "32B": Swizzle.B32, "64B": Swizzle.B64, "128B": Swizzle.B128}
 """The words of `swizzle=`."""

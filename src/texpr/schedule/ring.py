@@ -29,6 +29,7 @@ from texpr.ir.rewrite import Rewriter, replace_loads, substitute_block, with_blo
 from texpr.ir.types import BOOL, I64
 from texpr.ir.uses import loads
 from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value, walk
+from texpr.isa.engine import CHUNK
 from texpr.presburger.formula import TRUE, Formula, between, conj
 from texpr.presburger.maps import left, right
 from texpr.presburger.raw import Undecided
@@ -42,7 +43,7 @@ from texpr.support.record import Record, replace
 from texpr.support.span import Span
 from texpr.tma.swizzle import Swizzle
 
-CHUNK = 16
+SLOT = CHUNK
 """Bytes of which a slot in shared memory is a multiple, so that vectors that lie right in one do so in all."""
 
 
@@ -206,7 +207,7 @@ def _begin(loop: ir.Loop, buffer: Buffer) -> int:
         asked = mark(stmt, Tensor) if isinstance(stmt, ir.Par | ir.Seq) else None
         if asked is not None and buffer in _written(stmt):
             return Swizzle(asked.swizzle).period
-    return CHUNK
+    return SLOT
 
 
 def _ring(buffer: Buffer, stages: int, begin: int) -> Buffer:

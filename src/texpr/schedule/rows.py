@@ -17,6 +17,7 @@ from texpr.ir import program as ir
 from texpr.ir.tensor_map import element
 from texpr.ir.value import Buffer, Cast, Load, Value
 from texpr.isa.cuda import TMA_ROWS
+from texpr.isa.engine import CHUNK, LINE
 from texpr.presburger.formula import Eq
 from texpr.relation.facts import known
 from texpr.schedule.call import Call
@@ -32,7 +33,7 @@ from texpr.tma.boxing import MOST_BOX
 from texpr.tma.descriptor import TensorMap, Tiled, exprs
 from texpr.tma.descriptor import Use as Instruction
 from texpr.tma.rules import findings
-from texpr.tma.swizzle import CHUNK, LINE, Swizzle
+from texpr.tma.swizzle import Swizzle
 
 GROUP = 4
 """Rows of one copy."""

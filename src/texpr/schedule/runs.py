@@ -11,13 +11,13 @@ from math import prod
 from texpr.affine.expr import ONE, ZERO, Expr
 from texpr.affine.facts import Known
 from texpr.ir.value import Buffer
+from texpr.isa.engine import CHUNK
 from texpr.schedule.call import Call
 from texpr.schedule.edits import begins_at, promise
 from texpr.schedule.region import Box
 from texpr.schedule.rows import Rows
 from texpr.schedule.tensor import ALLOCATED, dense_strides
 from texpr.support.diagnostic import Note
-from texpr.tma.swizzle import CHUNK
 
 MOST = (1 << 20) - 1
 """Bytes that a barrier counts in a phase."""

@@ -9,6 +9,7 @@ from texpr.ir import program as ir
 from texpr.ir.marked import marked
 from texpr.ir.marks import Saves, Tensor
 from texpr.ir.value import Buffer, Literal
+from texpr.isa.engine import CHUNK
 from texpr.relation.facts import known
 from texpr.schedule.call import Call
 from texpr.schedule.combining import are_updates, neutral, operation
@@ -24,7 +25,6 @@ from texpr.schedule.tensor import Boxes
 from texpr.schedule.touched import box_of, copy_loops, defined, own, refused_box, seen, undefined, untouchable
 from texpr.schedule.views import View
 from texpr.support.record import Record, replace
-from texpr.tma.swizzle import CHUNK
 
 
 class _Way(Record):

@@ -21,11 +21,12 @@ from texpr.domain.graph import DomainGraph
 from texpr.domain.transforms.swizzle import Xor
 from texpr.ir.tensor_map import element
 from texpr.ir.value import Buffer
+from texpr.isa.engine import CHUNK, LINE
 from texpr.support.record import Record, replace
 from texpr.tma.descriptor import Use
 from texpr.tma.model import Copy, Refusal, plan
 from texpr.tma.rules import Findings, findings
-from texpr.tma.swizzle import CHUNK, LINE, Swizzle
+from texpr.tma.swizzle import Swizzle
 
 ATOM = 8
 """Rows after which every swizzle begins anew (PTX ISA, "Swizzling Modes")."""

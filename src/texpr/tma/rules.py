@@ -13,11 +13,12 @@ from typing import Generic, TypeAlias, TypeVar
 from texpr.affine.expr import Expr, IntoExpr, expr
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
+from texpr.isa.engine import LINE
 from texpr.presburger.formula import Eq, Ge
 from texpr.support.record import Record
 from texpr.tma.descriptor import BulkUse, Im2col, Interleave, TensorMap, Tiled, Use
 from texpr.tma.elements import Fill
-from texpr.tma.swizzle import LINE, Swizzle
+from texpr.tma.swizzle import Swizzle
 
 Condition: TypeAlias = Ge | Eq
 """What has to hold: `Ge e` is e ≥ 0; `Eq (e mod n)` is that n divides e."""

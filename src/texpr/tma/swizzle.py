@@ -1,4 +1,5 @@
-"""Swizzles of shared memory: a permutation of 16-byte chunks that is a function of the *address* alone.
+"""Swizzles of shared memory: a permutation of 16-byte chunks that is a function of the *address* alone:
+chunks are permuted within a line, by the number of the line.
 
 PTX ISA, "Tensors", "Swizzling Modes". The patterns with other atoms than 16 bytes are not modelled.
 """
@@ -8,15 +9,11 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
+from texpr.isa.engine import CHUNK, LINE
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-
-CHUNK = 16
-"""Bytes that stay together."""
-
-LINE = 128
-"""Bytes of all banks: chunks are permuted within a line, by the number of the line."""
 
 Place = TypeVar("Place", int, "npt.NDArray[np.int64]")
 

@@ -15,9 +15,6 @@ from texpr.tma.reduce import TYPES, Reduction
 if TYPE_CHECKING:
     from texpr.ir.place import Place
 
-BULK = 16
-"""Bytes of which a bulk copy's addresses and size are multiples."""
-
 REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 
 

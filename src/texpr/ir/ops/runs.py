@@ -9,11 +9,12 @@ from texpr.affine.expr import Expr, expr
 from texpr.ir.covered import Covered
 from texpr.ir.form import Covers, Flag, Indexed, Maybe, Number, Verb, Word, barrier, reads, writes
 from texpr.ir.operation import Agent, Awaits, Brings, Closes, Group, Joins, Moved, Operation
-from texpr.ir.ops.engine import BULK, travelling, wrong_combination, wrong_run
+from texpr.ir.ops.engine import travelling, wrong_combination, wrong_run
 from texpr.ir.ops.phases import BarrierWait
 from texpr.ir.tensor_map import combined_as, element
 from texpr.ir.value import Load
 from texpr.isa.cuda import TMA
+from texpr.isa.engine import CHUNK
 
 if TYPE_CHECKING:
     from texpr.ir.effects import Effects
@@ -30,14 +31,14 @@ def bulk_copy_is_of_one_run(stmt: Stmt, at: Place) -> Iterator[str]:
     size = stmt.count * stmt.source.dtype.bytes
     inward = stmt.target.buffer not in at.kernel.buffers
     near, far = (stmt.target, stmt.source) if inward else (stmt.source, stmt.target)
-    if size <= 0 or size % BULK:
-        yield f"{stmt.count} elements of {stmt.source.dtype} are {size} bytes, no multiple of {BULK}"
+    if size <= 0 or size % CHUNK:
+        yield f"{stmt.count} elements of {stmt.source.dtype} are {size} bytes, no multiple of {CHUNK}"
     if near.dtype != far.dtype:
         yield f"{near.buffer.name} holds {near.dtype}, {far.buffer.name} {far.dtype}"
     if far.buffer not in at.kernel.buffers:
         yield f"{far.buffer.name} is not in global memory"
-    elif far.buffer.role != "local" and (far.buffer.align or far.dtype.bytes) % BULK:
-        yield f"{far.buffer.name} need not begin at a multiple of {BULK} bytes"
+    elif far.buffer.role != "local" and (far.buffer.align or far.dtype.bytes) % CHUNK:
+        yield f"{far.buffer.name} need not begin at a multiple of {CHUNK} bytes"
     if not inward and far.buffer.name not in at.kernel.written:
         yield f"{far.buffer.name} is not said to be written"
     if inward is (stmt.barrier is None):
@@ -45,7 +46,7 @@ def bulk_copy_is_of_one_run(stmt: Stmt, at: Place) -> Iterator[str]:
     if inward and stmt.reduce is not None:
         yield "a copy to shared memory combines nothing with what is there"
     yield from _counted_right(stmt)
-    yield from wrong_run(near, size, BULK, at)
+    yield from wrong_run(near, size, CHUNK, at)
 
 
 def _counted_right(stmt: CopyBulk) -> Iterator[str]:
@@ -53,8 +54,8 @@ def _counted_right(stmt: CopyBulk) -> Iterator[str]:
     if stmt.exactly is None or not stmt.exactly.is_constant:
         return
     count = stmt.exactly.constant
-    if not 0 < count <= stmt.count or count * stmt.source.dtype.bytes % BULK:
-        yield f"{count} of {stmt.count} elements of {stmt.source.dtype} are no multiple of {BULK} bytes, or not among them"
+    if not 0 < count <= stmt.count or count * stmt.source.dtype.bytes % CHUNK:
+        yield f"{count} of {stmt.count} elements of {stmt.source.dtype} are no multiple of {CHUNK} bytes, or not among them"
 
 
 def run_is_combined_by_the_engine(stmt: Stmt, at: Place) -> Iterator[str]:

@@ -11,7 +11,7 @@ from texpr.affine.facts import Known
 from texpr.affine.ranges import Range
 from texpr.ir.form import Coordinates, Indexed, Maybe, Name, Numbers, Several, Verb, Word, barrier, reads, writes
 from texpr.ir.operation import Agent, Brings, Group, Joins, Moved, Operation
-from texpr.ir.ops.engine import BULK, wrong_combination, wrong_run
+from texpr.ir.ops.engine import wrong_combination, wrong_run
 from texpr.ir.ops.meeting import Barrier as Meeting
 from texpr.ir.ops.phases import BarrierWait
 from texpr.ir.ops.runs import WaitBulk
@@ -19,6 +19,7 @@ from texpr.ir.tensor_map import element_of
 from texpr.ir.types import I32
 from texpr.ir.value import Load, Value
 from texpr.isa.cuda import TMA, TMA_ROWS
+from texpr.isa.engine import CHUNK, LINE
 from texpr.isa.levels import Level
 from texpr.support.diagnostic import CompilerBug
 from texpr.support.limits import LARGEST_INT
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from texpr.ir.maps import TensorMap
     from texpr.ir.place import Place
     from texpr.ir.printing import Printing
-
-LINE = 128
-"""What every tile of shared memory is aligned to, in bytes."""
 
 
 def map_is_there(stmt: Stmt, at: Place) -> Iterator[str]:
@@ -64,7 +62,7 @@ def tile_fits_its_map(stmt: Stmt, at: Place) -> Iterator[str]:
         yield "rows are numbered by i32"
     if tile.dtype != map.buffer.dtype:
         yield f"{tile.buffer.name} holds {tile.dtype}, {map.buffer.name} {map.buffer.dtype}"
-    period = max(LINE, LINE * map.swizzle // BULK)
+    period = max(LINE, LINE * map.swizzle // CHUNK)
     yield from wrong_run(tile, map.room * max(1, len(rows)), period, at, LINE if rows else period)
 
 
