@@ -208,7 +208,7 @@ def test_the_verifier_sees_blocks_that_part_at_a_barrier_of_the_cluster() -> Non
     made = laid(MATMUL, sharing(*SHAPES["2 along x"]))
     for mutant in mutants(only(made)):
         if mutant.kind == "exit":
-            with pytest.raises(CompilerBug, match="barrier_is_met_by_all: blocks of a cluster may part at the loop over ko"):
+            with pytest.raises(CompilerBug, match="all_come_who_must: blocks of a cluster may part at the loop over ko"):
                 kernel_verify.verify_kernel(mutant.kernel)
 
 

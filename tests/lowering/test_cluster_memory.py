@@ -219,7 +219,7 @@ fn spread(x: f32[M, 272] align(16)): f32[M, 272] {
     every = "\n".join(wide.format(loop) for loop in ("row_1", "j", "k"))
     made = laid(text, f"bind(r, grid.x)  stage(x, at=r, in=cluster) -> row\n{every}")
     assert spaces(made)["row"] is Space.SHARED
-    assert {len(s.values) for s in made.statements if isinstance(s, k.StoreVector)} == {4}
+    assert {len(s.stored) for s in made.statements if isinstance(s, k.StoreVector)} == {4}
     assert wrong(made, {"x": integers(3, 272)}, {"M": 3}, SEEDS) is None
     assert is_proved(made)
     across = laid(text, f"bind(r, grid.x)  stage(x, at=r, in=cluster) -> row\n{wide.format('row_1')}\n{wide.format('k')}")

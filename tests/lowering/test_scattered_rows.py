@@ -74,7 +74,7 @@ def test_rows_are_moved_by_their_address(swizzle: str) -> None:
     assert is_scattered(made) and only(made).maps[0].swizzle == int(swizzle[:-1])
     if swizzle == "128B":
         text = refusal(SCATTER, TILES.format(", swizzle=128B"), TARGET)
-        assert "help: copies of rows are 32 elements wide, or a multiple of that" in text
+        assert "help: leave it out, and `Y` is touched where it is" in text
 
 
 WAYS = {
@@ -260,9 +260,9 @@ REFUSED = {
     "sums": (MEETING, TILES, TARGET, "iterations of `io` meet in its rows, and the engine combines no rows four at a time"),
     "twice": (IN_ORDER, ALONE, TARGET, 'promise it: "assume injective(P)"'),
     "masked": (MASKED, TILES, TARGET, "it is written under a condition, so what to copy out is not known"),
-    "narrow": (SCATTER, NARROW, TARGET, "copies of rows are 8 elements wide, or a multiple of that"),
-    "read": (READ, "stage(T, at=i, via=scatter4) -> S", TARGET, "via=gather4 loads rows"),
-    "loaded": (SCATTER, TILES.replace("scatter4", "gather4"), TARGET, "via=scatter4 stores rows that a table names"),
+    "narrow": (SCATTER, NARROW, TARGET, "leave it out, and `Y` is touched where it is"),
+    "read": (READ, "stage(T, at=i, via=scatter4) -> S", TARGET, "stage it by via=gather4"),
+    "loaded": (SCATTER, TILES.replace("scatter4", "gather4"), TARGET, "stage it by via=scatter4"),
     "chunk": (
         SCATTER.replace("Y: f32[V, D]", "Y: f32[V, D] stride(E, 1)").replace("D % 4", "E % 4"),
         TILES,

@@ -184,7 +184,7 @@ def test_another_warp_is_refused_with_two_instances() -> None:
     assert "error[E0913]: `t` cannot live in lanes: an element is read in another warp than that which writes it" in said
     assert re.search(r"note: thread (\d+) writes `t\[\1\]`, at r = 0, i = \1", said)
     assert re.search(r"note: thread (\d+) reads `t\[(\d+)\]`, at r = 0, j = \1", said)
-    assert "help: place it in shared memory" in said
+    assert "help: place it otherwise: `place(t, shared)`" in said
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,8 @@ def _is_whole(digits: Mapping[int, tuple[int | None, Expr]], end: int | None) ->
     """Whether these are all digits of a number below `end`."""
     below: int | None = 1
     for stride, (extent, _) in sorted(digits.items()):
+        if below is None or (extent is not None and stride * extent <= below):
+            continue  # a part of what is there
         if stride != below:
             return False
         below = None if extent is None else stride * extent
@@ -132,7 +134,9 @@ def take(
             known.setdefault(atom, part)
         elif digit is not None:
             sym, stride, extent = digit
-            digits.setdefault(sym, {}).setdefault(stride, (extent, part))
+            there = digits.setdefault(sym, {}).setdefault(stride, (extent, part))
+            if there[0] is not None and extent is not None and extent > there[0]:  # that one is a part of this
+                digits[sym][stride] = extent, part
 
 
 def _digit(atom: Atom) -> tuple[Sym, int, int | None] | None:

@@ -47,7 +47,7 @@ class Blocked(Script, kw_only=True):
 
 
 def _applies(subject: Subject) -> bool:
-    return not subject.state.target.is_gpu and isinstance(subject.nest, Nest)
+    return not subject.state.target.has_blocks and isinstance(subject.nest, Nest)
 
 
 def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
