@@ -17,6 +17,7 @@ from texpr.cli import main
 from texpr.explain.kernels import barriers, copies
 from texpr.ir import kernel as k
 from texpr.ir.kernel_parse import parse_plan
+from texpr.isa.memories import COALESCING
 from texpr.mapping.cost import accesses
 
 RING = Path(__file__).parents[2] / "examples" / "tma" / "matmul_ring.te"
@@ -62,7 +63,7 @@ def test_copies_of_tiles_name_their_maps() -> None:
 
 
 def test_copies_of_tiles_cost_threads_nothing() -> None:
-    assert {access.buffer for access in accesses(TILED["ring"].kernel)} == {"stage", "z"}
+    assert {access.buffer for access in accesses(TILED["ring"].kernel, COALESCING)} == {"stage", "z"}
 
 
 @pytest.mark.parametrize(("word", "otherwise"), [("fill=zero", "zeros"), ("save_traffic=true", "nothing")])

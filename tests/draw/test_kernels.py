@@ -10,6 +10,7 @@ from texpr.draw.owners import owners
 from texpr.draw.timeline import draw_timeline, moments
 from texpr.driver import lower, parse
 from texpr.ir.kernel import Kernel, kernels
+from texpr.isa.memories import COALESCING
 
 COPY = "fn copy(x: f32[1000]): f32[1000] { new y: f32[1000]\n par 1000 |i| { y[i] = x[999 - i] }\n return y }"
 SHARED = """
@@ -47,14 +48,14 @@ def test_a_kernel_that_is_long_is_followed_in_part() -> None:
 
 
 def test_requests_are_shown_in_sectors_and_banks() -> None:
-    words = texts(draw_mapping("rows", (kernel_of(SHARED),), {}))
+    words = texts(draw_mapping("rows", (kernel_of(SHARED),), {}, COALESCING))
     assert any("store of y" in word and "sectors" in word for word in words)
     assert any("load of s" in word and "in banks" in word for word in words)
 
 
 def test_a_lane_is_counted_once_in_each_sector_that_it_meets() -> None:
     """Elements 999 down to 968: 32 lanes of 4 bytes, from byte 3872 on, which is the first of a sector."""
-    words = texts(draw_mapping("copy", (kernel_of(COPY),), {}))
+    words = texts(draw_mapping("copy", (kernel_of(COPY),), {}, COALESCING))
     at = next(n for n, word in enumerate(words) if "warp 0's load of x" in word)
     assert "4 sectors" in words[at]
     assert [word for word in words[at:] if word == "8"][:8] == ["8"] * 8  # four sectors read, four written
@@ -72,5 +73,5 @@ def test_time_runs_down_and_barriers_say_why() -> None:
 @pytest.mark.parametrize("text", [COPY, SHARED])
 def test_pictures_are_the_same_each_time(text: str) -> None:
     kernel = (kernel_of(text),)
-    assert draw_mapping("f", kernel, {}) == draw_mapping("f", kernel, {})
+    assert draw_mapping("f", kernel, {}, COALESCING) == draw_mapping("f", kernel, {}, COALESCING)
     assert draw_timeline("f", kernel) == draw_timeline("f", kernel)

@@ -254,6 +254,9 @@ HEAD = [
     ("axes_have_places", "axis grid.x b", "axis grid.w b", "grid has no dimension w"),
     ("block_axes_are_constant", "t < 64", "t < m", "block axis t has extent m"),
     ("block_axes_are_constant", "t < 64", "t < 0", "block axis t has extent 0"),
+    ("warps_are_of_lanes", "blocks 2", "blocks 2 warp 12", "a warp of 12 lanes"),
+    ("warps_are_of_lanes", "blocks 2", "blocks 2 warp 64", "a warp of 64 lanes"),
+    ("warps_are_of_lanes", "axis core i < m", "warp 16 axis core i < m", "a warp of no threads"),
     ("wish_is_for_blocks", "axis core i < m", "blocks 2 axis core i < m", "cannot hold 2 of its blocks"),
     ("core_axes_are_in_scope", "axis core i < m", "axis core i < n", "the extent of i needs n, which the kernel is not given"),
     ("bases_are_given", "g < n base base", "g < n base other_base", "base other_base is no argument"),
@@ -371,6 +374,7 @@ def test_every_rule_has_a_planted_bug() -> None:
         ("axis block.z t < 128", "block.z has 128 threads, sm_80 has 64"),
         ("axis block.x t < 64 array shared big: f32[200, 256]", "bytes of shared memory in a block, sm_80 has 166912"),
         ("axis cluster u < 2 axis block.x t < 64", "sm_80 has no cluster"),
+        ("warp 16 axis block.x t < 64", "warps of 16 lanes, sm_80 has 32"),
         ("blocks 33 axis block.x t < 64", "sm_80 holds no 33 blocks of 64 threads at once"),
     ],
 )

@@ -17,9 +17,10 @@ from texpr.affine.expr import Sym, expr
 from texpr.driver import lower
 from texpr.explain.sigma import sigma
 from texpr.frontend import parse
+from texpr.isa.memories import Coalescing
 from texpr.mapping.digits import Digits, of_lanes
 from texpr.mapping.solve import solve
-from texpr.mapping.streams import Band, Request, Stream
+from texpr.mapping.streams import Band, Stream
 from texpr.mapping.warps import Warps
 from texpr.support.record import replace
 from texpr.witness import proved
@@ -226,7 +227,7 @@ def staged(chooser: random.Random) -> Band:
         case _:
             at = (expr(i) * 32 + (expr(j) + expr(i)) % 32) * width
             write = Stream("T", width, (0, 0), index=at, shared=True)
-    return Band((i, j), (rows, columns), (rows, columns), (read, write), Request(32))
+    return Band((i, j), (rows, columns), (rows, columns), (read, write), Coalescing(32))
 
 
 def test_conflicts_are_exact_and_no_box_is_better() -> None:
@@ -256,7 +257,7 @@ def test_a_wrong_count_would_be_seen(wrong: str) -> None:
     planted = {
         "width": replace(band, streams=(replace(write, width=4),)),
         "step": replace(band, streams=(replace(write, steps=(320, 8)),)),
-        "banks": replace(band, request=Request(banks=16)),
+        "banks": replace(band, request=Coalescing(banks=16)),
     }
     assert Warps(band).cost(digits).conflicts == counted(band, digits)
     assert Warps(planted[wrong]).cost(digits).conflicts != counted(band, digits)
@@ -264,7 +265,7 @@ def test_a_wrong_count_would_be_seen(wrong: str) -> None:
 
 def test_banks_of_other_machines() -> None:
     """A warp of four lanes with four banks: every way to part eight rows of two is tried."""
-    band = Band((Sym("i"), Sym("j")), (8, 4), (8, 4), (Stream("T", 4, (16, 4), shared=True),), Request(4, 8, 16, 4))
+    band = Band((Sym("i"), Sym("j")), (8, 4), (8, 4), (Stream("T", 4, (16, 4), shared=True),), Coalescing(4, 8, 16, 4))
     for digits in (((1, 4),), ((0, 4),), ((1, 2), (0, 2)), ((0, 2), (1, 2))):
         assert Warps(band).cost(digits).conflicts == counted(band, digits)
     assert Warps(band).cost(((1, 4),)).conflicts == 0 < Warps(band).cost(((0, 4),)).conflicts

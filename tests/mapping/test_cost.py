@@ -19,6 +19,7 @@ from texpr.interp.dtypes import numpy_dtype
 from texpr.ir import kernel as k
 from texpr.ir.kernel_parse import parse_plan
 from texpr.ir.types import F32
+from texpr.isa.memories import COALESCING
 from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower
 from texpr.mapping.cost import Access, accesses
@@ -87,7 +88,7 @@ def _both(text: str) -> tuple[tuple[Access, ...], Counts]:
     grid = [a.extent.constant for a in kernel.axes if a.level is k.Level.GRID]
     bases = [0 for _ in kernel.sizes]
     loaded.launch(kernel.name, (*grid, 1, 1)[:3], (kernel.threads, 1, 1), [*args, *bases], count=True, detect=False)
-    return accesses(kernel), loaded.counts()[kernel.name]
+    return accesses(kernel, COALESCING), loaded.counts()[kernel.name]
 
 
 @pytest.mark.parametrize("name", GLOBAL)
@@ -122,14 +123,14 @@ def test_a_stride_of_a_line_costs_a_sector_for_each_lane() -> None:
 def test_vectors_are_one_access(columns: int, conflicts: int) -> None:
     """Eight lanes of a phase that are 32 bytes apart meet in half of the banks (the emulator counts the same)."""
     text = moving(F32, 4).replace("tile: f32[64, 4]", f"tile: f32[64, {columns}]")
-    read, put, got, written = accesses(next(k.kernels(parse_plan(text).steps)))
+    read, put, got, written = accesses(next(k.kernels(parse_plan(text).steps)), COALESCING)
     assert (read.kind, read.sectors, read.least, read.lines) == ("load", 16, 16, 4)
     assert (written.kind, written.sectors, written.lines) == ("store", 16, 4)
     assert (put.kind, put.conflicts, got.kind, got.conflicts) == ("store", conflicts, "load", conflicts)
 
 
 def test_a_copy_reads_and_writes() -> None:
-    read, put, *_ = accesses(next(k.kernels(parse_plan(copying(F32, 4)).steps)))
+    read, put, *_ = accesses(next(k.kernels(parse_plan(copying(F32, 4)).steps)), COALESCING)
     assert (read.kind, read.space, read.sectors, put.kind, put.space, put.conflicts) == (
         "load",
         "global",

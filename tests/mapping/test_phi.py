@@ -8,9 +8,10 @@ import pytest
 from tests.mapping.brute import Subject, bias, im2col, matmul, permute, stencil, strided
 from tests.mapping.test_sigma import REAL, taken
 
+from texpr.isa.memories import Coalescing
 from texpr.mapping.phi import least_phi, phi, rooms, trips_of
 from texpr.mapping.phi_program import least_phi_by_program
-from texpr.mapping.streams import Band, Request
+from texpr.mapping.streams import Band
 from texpr.support.record import replace
 
 SUBJECTS = (
@@ -47,7 +48,7 @@ def lane_by_lane(band: Band, order: tuple[int, ...]) -> int:
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda s: s.name)
 def test_carry_cases_and_the_search_are_exact(subject: Subject) -> None:
-    band = replace(taken(subject, REAL), request=Request(lanes=16))
+    band = replace(taken(subject, REAL), request=Coalescing(lanes=16))
     found = least_phi(band)
     assert found is not None and found.proved
     room = rooms(band)

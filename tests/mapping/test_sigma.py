@@ -34,11 +34,12 @@ from texpr.affine.expr import Sym
 from texpr.driver import lower
 from texpr.frontend import parse
 from texpr.ir import program as ir
+from texpr.isa.memories import Coalescing
 from texpr.mapping.bands import band
 from texpr.mapping.digits import Digits
 from texpr.mapping.least import least, together
 from texpr.mapping.solve import Solution, solve
-from texpr.mapping.streams import Band, Request, Stream, band_of
+from texpr.mapping.streams import Band, Stream, band_of
 from texpr.mapping.warps import Warps
 from texpr.support.record import replace
 
@@ -53,7 +54,7 @@ def taken(subject: Subject, machine: Machine) -> Band:
     (par,) = (s for s in parse(subject.text).functions[0].body if isinstance(s, ir.Par))
     loops, body = band(par)
     found = band_of(loops, body, {})
-    return replace(found, request=Request(machine.lanes, machine.sector, machine.line))
+    return replace(found, request=Coalescing(machine.lanes, machine.sector, machine.line))
 
 
 def solved(subject: Subject, machine: Machine, free: bool = True) -> tuple[Band, Solution]:
@@ -223,7 +224,7 @@ def test_a_wrong_count_would_be_seen() -> None:
         replace(right, streams=(replace(read, first=4), write)),
         replace(right, streams=(replace(read, times=2), write)),
         replace(right, extents=(6, *right.extents[1:])),
-        replace(right, request=Request(32, 32, 64)),
+        replace(right, request=Coalescing(32, 32, 64)),
     )
     for each in (right, *wrong):
         cost = Warps(each).cost(digits)
@@ -259,7 +260,7 @@ def any_band(chooser: random.Random) -> tuple[Band, Subject]:
         first = width * chooser.randint(0, 8)
         streams.append(Stream(f"x{number}", width, steps, first, times=times))
         arrays.append((first + sum((p * s for p, s in zip(points, steps, strict=True)), start=0 * points[0]), times))
-    band = Band(tuple(Sym(f"i{n}") for n in range(len(shape))), shape, shape, tuple(streams), Request(4, 8, 16))
+    band = Band(tuple(Sym(f"i{n}") for n in range(len(shape))), shape, shape, tuple(streams), Coalescing(4, 8, 16))
     return band, Subject("any", "", shape, tuple(arrays))
 
 

@@ -6,14 +6,14 @@ from random import Random
 
 import pytest
 
+from texpr.isa.memories import Coalescing
 from texpr.isa.requests import touching
-from texpr.mapping.streams import Request
 from texpr.mapping.warps import sums, touched
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_sectors_for_every_start(seed: int) -> None:
-    random, request = Random(seed), Request()
+    random, request = Random(seed), Coalescing()
     for _ in range(500):
         width = random.choice((1, 2, 4, 8))
         counts = [random.choice((2, 4, 8)) for _ in range(random.randint(1, 3))]

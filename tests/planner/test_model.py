@@ -90,7 +90,7 @@ def test_bytes_are_those_of_whole_sectors(rows: int, width: int) -> None:
     i, j, k = nest.trips
     buffer = next(t.buffer for t in nest.touches if t.buffer.name == "B")
     counted = rows * len({4 * at // 32 for at in range(width)}) * 32
-    moved = found_form(nest, buffer).bytes_moved({i: 1, j: width, k: rows})
+    moved = found_form(nest, buffer).bytes_moved({i: 1, j: width, k: rows}, 32)
     assert rows * width * 4 <= moved <= rows * (width * 4 + 64)
     if width % 8 == 0:
         assert moved == counted
@@ -101,10 +101,10 @@ def test_a_warp_is_counted_lane_by_lane() -> None:
     i, j, k = nest.trips
     (a,) = (t for t in nest.touches if t.buffer.name == "A")
     (b,) = (t for t in nest.touches if t.buffer.name == "B")
-    assert warp_bytes(b, [{j: lane} for lane in range(32)]) == 128
-    assert warp_bytes(a, [{j: lane} for lane in range(32)]) == 32
-    assert warp_bytes(a, [{i: lane} for lane in range(32)]) == 32 * 32
-    assert warp_bytes(a, [{k: lane} for lane in range(32)]) == 128
+    assert warp_bytes(b, [{j: lane} for lane in range(32)], 32) == 128
+    assert warp_bytes(a, [{j: lane} for lane in range(32)], 32) == 32
+    assert warp_bytes(a, [{i: lane} for lane in range(32)], 32) == 32 * 32
+    assert warp_bytes(a, [{k: lane} for lane in range(32)], 32) == 128
 
 
 def test_conflicts_of_banks() -> None:

@@ -116,7 +116,7 @@ def draw_owners(function: ir.Function, schedule: ir.Schedule | None, target: Tar
     if not target.has_blocks:
         raise click.UsageError("a CPU's code has no threads of a block to draw; take a GPU for --for")
     every = tuple(kernels(lower(function, target.name, schedule=schedule).plan.steps))
-    return draw_mapping(function.name, every, {size: 0 for kernel in every for size in kernel.sizes})
+    return draw_mapping(function.name, every, {size: 0 for kernel in every for size in kernel.sizes}, target.coalescing)
 
 
 def draw_time(function: ir.Function, schedule: ir.Schedule | None, target: Target) -> str:

@@ -1,4 +1,4 @@
-"""Where a tile's chunks of 16 bytes lie in shared memory, line by line of all 32 banks, and what a read of a column meets."""
+"""Where a tile's chunks of 16 bytes lie in shared memory, line by line of all banks, and what a read of a column meets."""
 
 from __future__ import annotations
 

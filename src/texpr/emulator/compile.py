@@ -14,7 +14,9 @@ from functools import cache
 from pathlib import Path
 
 from texpr.emulator.sources import CORE, core_texts, headers
+from texpr.isa.memories import COALESCING, Coalescing
 from texpr.support.diagnostic import CompilerBug, Note, limitation
+from texpr.support.record import as_dict
 
 COMPILER = ("g++",)
 SECONDS = 300
@@ -29,13 +31,27 @@ meet again (`core/count.hpp`)."""
 PLAIN = ("-O2", "-DTX_EMU_CHECKED=0")
 
 
-def build_core(directory: Path, compiler: Sequence[str] = COMPILER) -> Path:
+def core_flags(machine: Coalescing) -> tuple[str, ...]:
+    """What tells the compiler of the core of a machine: nothing of what it takes to be so anyhow."""
+    names = {
+        "lanes": "TX_WARP",
+        "sector": "TX_EMU_SECTOR",
+        "line": "TX_EMU_LINE",
+        "banks": "TX_EMU_BANKS",
+        "word": "TX_EMU_WORD",
+    }
+    told, usual = as_dict(machine), as_dict(COALESCING)
+    return tuple(f"-D{name}={told[key]}u" for key, name in names.items() if told[key] != usual[key])
+
+
+def build_core(directory: Path, compiler: Sequence[str] = COMPILER, machine: Coalescing = COALESCING) -> Path:
     """The emulator's core as a shared library in `directory`: CUDA's driver interface, and the runtime below it.
 
-    A launcher that loads it in place of libcuda.so.1 runs unchanged. Raises `Limitation` E0571 where `compiler` can't build it.
+    `machine`: how many lanes a warp has, and what their requests are counted in. A launcher that loads it in place of
+    libcuda.so.1 runs unchanged. Raises `Limitation` E0571 where `compiler` can't build it.
     """
     texts = core_texts()
-    return _library("emulator", CORE, texts, (*FLAGS, "-O2"), directory, compiler)
+    return _library("emulator", CORE, texts, (*FLAGS, "-O2", *core_flags(machine)), directory, compiler)
 
 
 def build_kernels(

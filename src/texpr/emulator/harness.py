@@ -20,6 +20,7 @@ from texpr.emulator.compile import COMPILER, build_core, build_kernels, image
 from texpr.emulator.counts import Counts, parse_counts
 from texpr.emulator.report import Report, parse_reports
 from texpr.emulator.signature import cluster_shape, parameter_names
+from texpr.isa.memories import COALESCING, Coalescing
 from texpr.support.diagnostic import CompilerBug, error
 from texpr.support.lazy import Module
 from texpr.support.record import Mutable, Record, field
@@ -160,14 +161,15 @@ class Emulated(Mutable):
 
 
 def build(
-    text: str, headers: Mapping[str, str], work_dir: Path, compiler: Sequence[str] = COMPILER, *, checked: bool = True
-) -> Emulated:
+    text: str, headers: Mapping[str, str], work_dir: Path, compiler: Sequence[str] = COMPILER, *, checked: bool = True,
+    machine: Coalescing = COALESCING,
+) -> Emulated:  # fmt: skip
     """Compile a `.cu` with the emulator's headers and those given (`texpr_device.h`, …), and load it.
 
-    Libraries are kept in `work_dir` by content. `checked`: with detectors; else as fast as can be, without any. Raises
-    `Limitation` E0571 where `compiler` is not usable, `CompilerBug` where the text does not compile.
+    Libraries are kept in `work_dir` by content. `checked`: with detectors; else as fast as can be, without any. `machine`: what
+    is emulated. Raises `Limitation` E0571 where `compiler` is not usable, `CompilerBug` where the text does not compile.
     """
-    emulator = load_core(build_core(work_dir, compiler).resolve())
+    emulator = load_core(build_core(work_dir, compiler, machine).resolve())
     library = build_kernels(text, headers, work_dir, compiler, checked=checked)
     module = ctypes.c_void_p()
     with emulator.lock:

@@ -60,7 +60,7 @@ def explain(compiled: Compiled, machine: Machine) -> Data:
         "launches": _launches(compiled.plan),
         "planned": planned(compiled),
         "layout": None if compiled.laid_out is None else layout(compiled.laid_out),
-        "kernels": [_kernel(kernel, by_name[name], resources.get(name), compiled.laid_out) for name, kernel in found.items()],
+        "kernels": [_kernel(kernel, by_name[name], resources.get(name), compiled) for name, kernel in found.items()],
     }
 
 
@@ -90,7 +90,7 @@ def _resources(compiled: Compiled, machine: Machine) -> dict[str, Resources]:
     return {each.kernel: each for each in binary.kernels}
 
 
-def _kernel(kernel: k.Kernel, note: Notes, resources: Resources | None, made: Materialised | None) -> Data:
+def _kernel(kernel: k.Kernel, note: Notes, resources: Resources | None, compiled: Compiled) -> Data:
     return {
         "name": kernel.name,
         "line": kernel.span.line,
@@ -101,10 +101,10 @@ def _kernel(kernel: k.Kernel, note: Notes, resources: Resources | None, made: Ma
         "sharing": None if note.arena is None else _sharing(note.arena),
         "barriers": list(barriers(kernel)),
         "barrier_cost": None if note.barriers is None else _cost(note.barriers),
-        "predicates": {"kept": list(_predicates(kernel.body)), "removed": list(_removed(kernel, made))},
+        "predicates": {"kept": list(_predicates(kernel.body)), "removed": list(_removed(kernel, compiled.laid_out))},
         "copies": list(copies(kernel)),
         "vectors": list(vectors(kernel)),
-        "accesses": [as_dict(access) for access in accesses(kernel) if access.lanes],
+        "accesses": [as_dict(access) for access in accesses(kernel, compiled.target.coalescing) if access.lanes],
         "registers": None if resources is None else resources.registers,
         "spill_bytes": None if resources is None else resources.spill_stores + resources.spill_loads,
         "shared_bytes": shared_bytes(kernel),

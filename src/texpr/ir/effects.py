@@ -20,6 +20,11 @@ class Effects(Protocol):
         """Its number in its block."""
         ...
 
+    @property
+    def warp(self) -> int:
+        """Lanes of a warp of its kernel."""
+        ...
+
     def declares(self, sym: Sym, dtype: DType, value: Value) -> None:
         """A new register, and what it holds at first."""
         ...

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym
+from texpr.ir import operation
 from texpr.ir.covered import Covered
 from texpr.ir.form import consecutive
 from texpr.ir.maps import TensorMap
@@ -33,7 +34,7 @@ from texpr.ir.ops.vectors import LoadVector, StoreVector
 from texpr.ir.program import Assume, Compare
 from texpr.ir.value import Buffer, Index, Load, Ref, Value, operands
 from texpr.ir.value import walk as value_walk
-from texpr.isa.levels import Level, Space
+from texpr.isa.levels import WARP, Level, Space
 from texpr.support.record import Record
 from texpr.support.span import NOWHERE, Span
 
@@ -129,7 +130,8 @@ class Kernel(Record, eq=False):
     `buffers`: global memory it touches (parameters and workspace), in argument order; `scalars`: rank-0 inputs passed by
     value; `sizes`: integer arguments (sizes, host loop indices, slab bases), all 0 ≤ size < 2³¹. `written` names the
     buffers it writes, through maps too. `min_blocks`: how many blocks a multiprocessor is to hold at once, which bounds
-    registers; 0 for no wish. `maps`: those of its copies of tiles; their tensors need not be among `buffers`.
+    registers; 0 for no wish. `maps`: those of its copies of tiles; their tensors need not be among `buffers`. `warp`: lanes of
+    its warps, a power of two; consecutive threads.
     """
 
     name: str
@@ -143,6 +145,7 @@ class Kernel(Record, eq=False):
     span: Span = NOWHERE
     min_blocks: int = 0
     maps: tuple[TensorMap, ...] = ()
+    warp: int = WARP
 
     @property
     def threads(self) -> int:
@@ -152,6 +155,10 @@ class Kernel(Record, eq=False):
             if axis.level is Level.BLOCK:
                 count *= axis.extent.constant
         return count
+
+    def group(self, meets: int) -> int:
+        """How many consecutive threads come together for an operation that `meets` so: of a warp, its lanes."""
+        return self.warp if meets == operation.WARP else meets
 
     @property
     def cluster(self) -> tuple[int, int, int]:

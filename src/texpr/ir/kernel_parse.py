@@ -16,6 +16,7 @@ from texpr.ir.shared import USUAL_ALIGNMENT
 from texpr.ir.structure import same
 from texpr.ir.value import Buffer
 from texpr.ir.value_parse import ValueParser, dtype, index, index_list, integer_list, named, separated
+from texpr.isa.levels import WARP
 
 _Item = TypeVar("_Item")
 _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
@@ -187,7 +188,7 @@ class _KernelParser:
         scan.expect("kernel")
         name = scan.name()
         axes, buffers, scalars = list[k.Axis](), list[Buffer](), list[Buffer]()
-        sizes, arrays, written, min_blocks = list[Sym](), list[k.Array](), list[str](), 0
+        sizes, arrays, written, min_blocks, warp = list[Sym](), list[k.Array](), list[str](), 0, WARP
         maps = list[k.TensorMap]()
         while not scan.accept("{"):
             match scan.name("a clause of a kernel"):
@@ -201,6 +202,8 @@ class _KernelParser:
                     written.extend(separated(scan, Scanner.name))
                 case "blocks":
                     min_blocks = scan.integer()
+                case "warp":
+                    warp = scan.integer()
                 case "axis":
                     axes.append(self._axis())
                 case "array":
@@ -212,7 +215,7 @@ class _KernelParser:
         body = self._rest_of_block()
         return k.Kernel(
             name, tuple(axes), tuple(buffers), tuple(scalars), tuple(sizes), tuple(arrays), body, frozenset(written),
-            scan.span(start), min_blocks, tuple(maps),
+            scan.span(start), min_blocks, tuple(maps), warp,
         )  # fmt: skip
 
     def _declared(self, clause: str) -> Buffer:

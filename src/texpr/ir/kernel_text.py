@@ -8,7 +8,7 @@
     fact    = index COMPARISON index
 
     kernel  = "kernel" NAME {clause} "{" {stmt} "}"
-    clause  = "buffer" buffer | "scalar" buffer | "size" NAME, … | "writes" NAME, … | "blocks" INT
+    clause  = "buffer" buffer | "scalar" buffer | "size" NAME, … | "writes" NAME, … | "blocks" INT | "warp" INT
             | "axis" LEVEL ["." DIM] NAME "<" index ["base" NAME]
             | "array" SPACE buffer ["at" INT] ["from" INT] ["barriers"] [STRING]
             | "map" NAME "of" (buffer | NAME) ["from" index] "sizes" "[" [index, …] "]" "strides" "[" [index, …] "]"
@@ -58,6 +58,7 @@ from texpr.ir.promises import assume_text
 from texpr.ir.shared import USUAL_ALIGNMENT
 from texpr.ir.value import Buffer
 from texpr.ir.value_text import Types, list_text, value_text
+from texpr.isa.levels import WARP
 from texpr.support.span import NOWHERE, Span
 
 USUAL_ROLE = {
@@ -134,6 +135,8 @@ def _kernel_lines(kernel: k.Kernel) -> Iterator[str]:
     yield from _names("writes", sorted(kernel.written))
     if kernel.min_blocks:
         yield f"    blocks {kernel.min_blocks}"
+    if kernel.warp != WARP:
+        yield f"    warp {kernel.warp}"
     for axis in kernel.axes:
         base = "" if axis.base is None else f" base {axis.base}"
         yield f"    axis {_level(axis)} {axis.sym} < {axis.extent}{base}"

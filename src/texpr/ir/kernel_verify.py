@@ -20,7 +20,7 @@ from texpr.ir.types import U64
 from texpr.ir.uniformity import Threads
 from texpr.ir.value import Buffer
 from texpr.ir.value_verify import Scope
-from texpr.isa.levels import Level, Space
+from texpr.isa.levels import WARP, Level, Space
 from texpr.isa.target import Target
 from texpr.support.diagnostic import CompilerBug
 
@@ -182,6 +182,14 @@ def block_axes_are_constant(kernel: k.Kernel) -> Iterator[str]:
             yield f"{axis.level.value} axis {axis.sym} has extent {axis.extent}"
 
 
+def warps_are_of_lanes(kernel: k.Kernel) -> Iterator[str]:
+    """A warp is a power of two of lanes, no more than a mask has bits; it is said of a kernel that has threads."""
+    if kernel.warp & (kernel.warp - 1) or not 1 <= kernel.warp <= WARP:
+        yield f"a warp of {kernel.warp} lanes"
+    if kernel.warp != WARP and not any(axis.level is Level.BLOCK for axis in kernel.axes):
+        yield "a warp of no threads"
+
+
 def wish_is_for_blocks(kernel: k.Kernel) -> Iterator[str]:
     """How many blocks a multiprocessor is to hold is said of a kernel that has some."""
     if kernel.min_blocks < 0 or (kernel.min_blocks and not any(axis.level is Level.BLOCK for axis in kernel.axes)):
@@ -235,6 +243,8 @@ def limit_complaints(kernel: k.Kernel, target: Target) -> Iterator[str]:
             yield f"block.{axis.dim} has {axis.extent} threads, {target} has {target.max_block['xyz'.index(axis.dim)]}"
     if target.has_blocks and kernel.min_blocks > min(target.resident_blocks, target.resident_threads // kernel.threads):
         yield f"{target} holds no {kernel.min_blocks} blocks of {kernel.threads} threads at once"
+    if target.has_warps and kernel.warp != target.warp and any(axis.level is Level.BLOCK for axis in kernel.axes):
+        yield f"warps of {kernel.warp} lanes, {target} has {target.warp}"
     shared = shared_bytes(kernel)
     if shared > target.shared and target.has_blocks:
         yield f"{shared} bytes of shared memory in a block, {target} has {target.shared}"
@@ -253,6 +263,7 @@ KERNEL_RULES: tuple[KernelRule, ...] = (
     axes_are_of_one_machine,
     axes_have_places,
     block_axes_are_constant,
+    warps_are_of_lanes,
     wish_is_for_blocks,
     core_axes_are_in_scope,
     bases_are_given,

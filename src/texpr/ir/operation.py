@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from texpr.ir.printing import Printing
 
 
-CLUSTER, BLOCK = -1, 0
-"""All threads of the blocks of a cluster, and all of a block, where a group is a number of consecutive threads."""
+WARP, CLUSTER, BLOCK = -2, -1, 0
+"""All lanes of a warp, all threads of the blocks of a cluster, and all of a block, where a group is a number of consecutive
+threads."""
 
 
 class Agent(Enum):
@@ -161,7 +162,8 @@ class Operation(Record, eq=False, kw_only=True):
 
     @property
     def meets(self) -> int | None:
-        """How many consecutive threads do it together, so that all must come; `BLOCK`, `CLUSTER`; None where each is alone."""
+        """How many consecutive threads do it together, so that all must come; `WARP`, `BLOCK`, `CLUSTER` (`Kernel.group`); None
+        where each is alone."""
         return None
 
     @property

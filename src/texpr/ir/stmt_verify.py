@@ -56,7 +56,8 @@ def barriers_are_barriers(stmt: k.Stmt, at: Place) -> Iterator[str]:
 def all_come_who_must(stmt: k.Stmt, at: Place) -> Iterator[str]:
     """Control flow around what threads do together is the same for all of them; a block may have fewer than a warp."""
     if isinstance(stmt, k.Operation) and stmt.meets is not None:
-        yield from at.parted(min(stmt.meets, at.kernel.threads) if stmt.meets > 0 else stmt.meets)
+        group = at.kernel.group(stmt.meets)
+        yield from at.parted(min(group, at.kernel.threads) if group > 0 else group)
 
 
 def bounds_are_in_scope(stmt: k.Stmt, at: Place) -> Iterator[str]:

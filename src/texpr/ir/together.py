@@ -23,9 +23,6 @@ MOST_SHARED = 227 << 10
 """Bytes of shared memory that a block of any device has (same table)."""
 
 
-WARP = 32
-
-
 def why_apart(loop: HostLoop, shared: int = MOST_SHARED) -> str | None:
     """Why no one launch can run `loop`, None where one can. `shared`: bytes of shared memory that a block has."""
     found = tuple(dict.fromkeys(kernels(loop.steps)))
@@ -80,6 +77,7 @@ def joint(loop: HostLoop) -> Kernel:
         frozenset(name for kernel in found for name in kernel.written) | {place.name},
         found[0].span,
         min_blocks=max(kernel.min_blocks for kernel in found),
+        warp=found[0].warp,
     )
 
 
@@ -108,7 +106,7 @@ def _are_rows(found: tuple[Kernel, ...]) -> bool:
     """Whether threads of a smaller block are the first ones of a greater block: whole warps, if they meet or exchange."""
     most = max(kernel.threads for kernel in found)
     rows = all(set(_threads(kernel)) <= {"x"} for kernel in found)
-    return rows and all(kernel.threads in (most, *range(0, most, WARP)) or not _meets(kernel) for kernel in found)
+    return rows and all(kernel.threads in (most, *range(0, most, found[0].warp)) or not _meets(kernel) for kernel in found)
 
 
 def _is_an_engine_s(stmt: Stmt) -> bool:

@@ -18,8 +18,8 @@ class Level(Enum):
 
 
 WARP = 32
-"""Lanes of a warp of a kernel (`ir.kernel.Kernel`) that does not say how many it has; what one has for a target is
-`Target.warp`."""
+"""Lanes of a warp of a kernel (`ir.kernel.Kernel.warp`) that does not say how many its warps have, and the most, as many as a
+mask of lanes has bits. Those of a target are `Target.warp`, and a kernel that is made for it says so."""
 
 
 class Space(Enum):

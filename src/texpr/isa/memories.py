@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from texpr.isa.levels import Level, Space
+from texpr.isa.levels import WARP, Level, Space
 from texpr.support.record import Record
 
 
@@ -23,17 +23,6 @@ class Memory(Record):
     """The widest access of one thread; it must be aligned to its own size (PTX ISA, "Addressable operands", "Alignment")."""
 
 
-class Coalescing(Record):
-    """How a machine answers what the lanes of a warp ask of memory at once: bytes of a sector and of a line of global memory,
-    and banks of shared memory that hand out a `word` of so many bytes each."""
-
-    lanes: int
-    sector: int
-    line: int
-    banks: int
-    word: int
-
-
 # Sectors and lines: CUDA C++ Best Practices Guide, "Coalesced access to global memory" (32-byte transactions) and the Nsight
 # Compute documentation, "Memory tables" (128-byte lines of four sectors). Banks: CUDA C++ Programming Guide, "Shared memory"
 # of compute capability 5.x and later (32 banks of 32 bits).
@@ -45,6 +34,21 @@ LOCAL = Memory(Space.LOCAL, Level.THREAD, sector=32, line=128)
 CLUSTER = Memory(Space.CLUSTER, Level.CLUSTER, sector=4, line=128, banks=32, bank_width=4)
 # Registers: a shuffle moves 32 bits a lane (PTX ISA, "shfl.sync").
 LANES = Memory(Space.LANES, Level.WARP, sector=4, line=128, vector=4)
+
+
+class Coalescing(Record):
+    """How a machine answers what the lanes of a warp ask of memory at once: bytes of a sector and of a line of global memory,
+    and banks of shared memory that hand out a `word` of so many bytes each. Where nothing is said, that of CUDA devices."""
+
+    lanes: int = WARP
+    sector: int = GLOBAL.sector
+    line: int = GLOBAL.line
+    banks: int = SHARED.banks
+    word: int = SHARED.bank_width
+
+
+COALESCING = Coalescing()
+
 
 MEMORIES: dict[Space, Memory] = {memory.space: memory for memory in (GLOBAL, CLUSTER, SHARED, LANES, LOCAL)}
 """Each memory by its space."""

@@ -15,12 +15,14 @@ class Reductions(Record):
 
     `chunk`: of a reduction at the top of a program, what one block, or one core, takes at a time. `few`: the most that are too
     few for a warp, as half of its threads or more would have none. `part`: what one thread makes of a sum whose neighbours
-    read neighbouring elements; 0 where a thread makes the whole of it, in vector lanes.
+    read neighbouring elements; 0 where a thread makes the whole of it, in vector lanes. `lanes`: partial values that it then
+    keeps side by side, where it reads one stream.
     """
 
     chunk: int
     few: int = 0
     part: int = 0
+    lanes: int = 0
 
 
 class Target(Record):

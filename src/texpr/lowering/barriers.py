@@ -18,6 +18,7 @@ from typing import TypeAlias
 from texpr.affine.expr import Expr, Sym
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.isa.levels import WARP
 from texpr.lowering.cover import TRIES, cover
 from texpr.lowering.team import Branch, Leaf, Loop, Node, below
 from texpr.lowering.ways import Gap, Way, Ways, lists
@@ -26,7 +27,6 @@ from texpr.support.record import Record, field
 
 __all__ = ["OPEN", "Gap", "Need", "Placed", "Proof", "Scope", "lists", "parts", "place", "reach", "weight"]
 
-WARP = 32
 OPEN = 1024
 """What a size counts as that is not known when the kernel is built."""
 
@@ -79,12 +79,12 @@ Scope: TypeAlias = tuple[k.Level, int]
 """Who meets at a barrier: the lanes of a warp, a block in such parts or, with 0, as a whole, the blocks of a cluster."""
 
 
-def parts(team: int) -> tuple[int, ...]:
+def parts(team: int, warp: int = WARP) -> tuple[int, ...]:
     """Sizes of parts of a block that have barriers of their own, the smallest first: whole warps, and more than one."""
-    return tuple(team // count for count in (8, 4, 2) if team % (count * WARP) == 0 and team > count * WARP)
+    return tuple(team // count for count in (8, 4, 2) if team % (count * warp) == 0 and team > count * warp)
 
 
-def weight(scope: Scope, team: int) -> int:
+def weight(scope: Scope, team: int, warp: int = WARP) -> int:
     """What one barrier costs, in arrivals of a warp: those it joins, and four more where they wait for each other.
 
     One of a cluster as much as eight of a block, the most that a cluster has.
@@ -92,7 +92,7 @@ def weight(scope: Scope, team: int) -> int:
     level, part = scope
     if level is k.Level.WARP:
         return 1
-    return (4 + -(-(part or team) // WARP)) * (8 if level is k.Level.CLUSTER else 1)
+    return (4 + -(-(part or team) // warp)) * (8 if level is k.Level.CLUSTER else 1)
 
 
 def surely_runs(loop: ir.Seq) -> bool:
@@ -112,14 +112,15 @@ def place(
     runs: Callable[[ir.Seq], bool] = surely_runs,
     alike: Callable[[Loop | Branch], bool] = is_alike,
     limit: int = TRIES,
+    warp: int = WARP,
 ) -> Placed:
     """Barriers by gap, so that every need is covered. Numbers of lists are those of `lists(nodes)`.
 
-    `team`: threads that run `nodes` together. Fewer than a warp that are no power of two are a block, and meet as one. `runs`:
-    whether a loop surely runs where it is reached. `alike`: whether all blocks of a cluster run a node alike; they meet in
-    no other.
+    `team`: threads that run `nodes` together, `warp`: lanes of a warp. Fewer than one that are no power of two are a block, and
+    meet as one. `runs`: whether a loop surely runs where it is reached. `alike`: whether all blocks of a cluster run a node
+    alike; they meet in no other.
     """
-    lanes = min(WARP, team)
+    lanes = min(warp, team)
     odd = lanes & (lanes - 1) != 0
     ways = Ways(nodes, runs)
     asked = [(need, way) for need in needs for way in _ways(need, ways)]
@@ -133,7 +134,7 @@ def place(
     places = [(gap, scope) for gap in _in_order(nodes) for scope in offered if meets[scope] or gap[0] in together]
     number = {place: at for at, place in enumerate(places)}
     once = len(places) + 1
-    costs = [int(weight(scope, team) * trips[gap[0]] / unit) * once + 1 for gap, scope in places]
+    costs = [int(weight(scope, team, warp) * trips[gap[0]] / unit) * once + 1 for gap, scope in places]
     enough = {scope: [each for each in offered if reach(each) >= reach(scope)] for scope in offered}
     sets = [
         frozenset(number[gap, scope] for gap in way for scope in enough[scopes[need]] if (gap, scope) in number)
@@ -153,7 +154,7 @@ def place(
     for chosen in best.chosen:
         gap, (level, part) = places[chosen]
         covers = (need.covered for (need, _), each in zip(asked, sets, strict=True) if chosen in each)
-        found[gap] = k.Barrier(level, tuple(dict.fromkeys(covers)), WARP if odd else lanes, part=part)
+        found[gap] = k.Barrier(level, tuple(dict.fromkeys(covers)), lanes if level is k.Level.WARP else WARP, part=part)
     return Placed(found, proof)
 
 

@@ -25,7 +25,6 @@ _ONE, _OTHER = Sym("thread'left"), Sym("thread'right")
 
 BLOCK: Scope = (k.Level.BLOCK, 0)
 CLUSTER: Scope = (k.Level.CLUSTER, 0)
-WARP = 32
 
 
 class End(Record):
@@ -115,16 +114,16 @@ class Conflict(Record, eq=False, dict=True):
         """The narrowest scope that holds both ends where `given` holds, or None where one thread does or there is no pair."""
         if self.crosses:
             return CLUSTER if self.happens(given) else None
-        team = min(self.nest.team, self.nest.threads)
+        team, warp = min(self.nest.team, self.nest.threads), self.nest.warp
         if self.nest.blocks > 1 and not self.stays_within(team, given):
             return CLUSTER
-        of_block = parts(team) if team == self.nest.threads else ()
-        widest = of_block[-1] if of_block else WARP
-        if team > WARP and not self.stays_within(widest, given):
+        of_block = parts(team, warp) if team == self.nest.threads else ()
+        widest = of_block[-1] if of_block else warp
+        if team > warp and not self.stays_within(widest, given):
             return BLOCK
         if self.stays_within(1, given):
             return None
-        if team <= WARP or self.stays_within(WARP, given):
+        if team <= warp or self.stays_within(warp, given):
             return k.Level.WARP, 0
         return k.Level.BLOCK, next(part for part in of_block if part == widest or self.stays_within(part, given))
 

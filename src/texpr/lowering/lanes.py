@@ -27,6 +27,7 @@ from texpr.ir.operators import OPS
 from texpr.ir.rewrite import substitute_block
 from texpr.ir.updates import identity
 from texpr.ir.value import Buffer, Load, Op, Ref, walk
+from texpr.isa.target import Target
 from texpr.lowering.emit import Emitter, is_simple
 from texpr.lowering.reduce import joined
 from texpr.mapping.bands import band
@@ -35,14 +36,8 @@ from texpr.relation.facts import known
 from texpr.support.limits import LARGEST_SIZE
 from texpr.support.record import Record
 
-LANES = 32
-"""Lanes of a single stream."""
-
 STREAMS, GROUPS = 4, 256
 """Streams that are read side by side, and for how many groups of lanes."""
-
-LINE = 64
-"""Bytes of a cache line: what the lanes of one stream among several hold."""
 
 
 class _Own(Record):
@@ -64,19 +59,19 @@ class _Shape(Record):
         return self.streams * self.lanes
 
 
-def in_lanes(around: Callable[[ir.Stmt], Iterable[Expr]]) -> Callable[[Emitter, ir.Par], Iterator[k.Stmt]]:
+def in_lanes(around: Callable[[ir.Stmt], Iterable[Expr]], target: Target) -> Callable[[Emitter, ir.Par], Iterator[k.Stmt]]:
     """What one thread runs for a `par` that is a reduction of its own. `around`: what is not negative where a loop begins."""
-    return partial(_reduce, around)
+    return partial(_reduce, around, target)
 
 
-def _reduce(around: Callable[[ir.Stmt], Iterable[Expr]], emitter: Emitter, par: ir.Par) -> Iterator[k.Stmt]:
+def _reduce(around: Callable[[ir.Stmt], Iterable[Expr]], target: Target, emitter: Emitter, par: ir.Par) -> Iterator[k.Stmt]:
     loops, body = band(par)
     found = accumulators(body, frozenset(b for p in loops for b in p.reduce))
     if not is_simple(body, emitter.atomics) or any(p.reduce != par.reduce for p in loops):
         yield emitter.loop(ir.Seq(par.sym, par.extent, par.body, par.reduce, span=par.span))
         return
     *outer, inner = loops
-    shape = _shape(inner, body, found)
+    shape = _shape(inner, body, found, target)
     own = tuple(_Own(a, tuple(_array(t, shape, emitter) for t in a.targets)) for a in found)
     for each in own:
         yield from _start(each, shape, emitter, par)
@@ -89,16 +84,18 @@ def _reduce(around: Callable[[ir.Stmt], Iterable[Expr]], emitter: Emitter, par: 
         yield from _finish(each, shape, emitter, par)
 
 
-def _shape(loop: ir.Par, body: tuple[ir.Stmt, ...], found: tuple[Accumulator, ...]) -> _Shape:
+def _shape(loop: ir.Par, body: tuple[ir.Stmt, ...], found: tuple[Accumulator, ...], target: Target) -> _Shape:
     """Several streams where little is computed with what is read, and the loop is long enough for them.
 
-    One whose length is known when it runs may have several stretches of them: partial sums of blocks are fewer.
+    One whose length is known when it runs may have several stretches of them: partial sums of blocks are fewer. The lanes of
+    one stream among several are a cache line.
     """
     ops = (node for stmt in ir.walk(body) for value in ir.values(stmt) for node in walk(value) if isinstance(node, Op))
-    lanes = min(LANES, LINE // max(t.dtype.bytes for a in found for t in a.targets))
+    single, line = target.reductions.lanes, target.global_memory.line
+    lanes = min(single, line // max(t.dtype.bytes for a in found for t in a.targets))
     _, most = bounds(loop.extent, dict.fromkeys(loop.extent.syms(), (0, LARGEST_SIZE)))
     long = most is None or most >= STREAMS * GROUPS * lanes * (1 if loop.extent.is_constant else STREAMS)
-    return _Shape(STREAMS, lanes) if long and all(OPS[op.name].exact for op in ops) else _Shape(1, LANES)
+    return _Shape(STREAMS, lanes) if long and all(OPS[op.name].exact for op in ops) else _Shape(1, single)
 
 
 def _array(target: Load, shape: _Shape, emitter: Emitter) -> Buffer:

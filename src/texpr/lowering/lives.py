@@ -18,7 +18,7 @@ from texpr.ir.marked import mark
 from texpr.ir.marks import Tensor
 from texpr.ir.value import Buffer
 from texpr.lowering.barriers import Need
-from texpr.lowering.conflict import WARP, Conflict, End
+from texpr.lowering.conflict import Conflict, End
 from texpr.lowering.emit import atomic_binds
 from texpr.lowering.needs import Meeting, Needs
 from texpr.lowering.team import Around, Leaf, Team, leaves, surroundings
@@ -142,7 +142,7 @@ class Lives(Mutable, dict=True):
     @property
     def level(self) -> k.Level:
         """At which all threads of the team meet."""
-        return k.Level.WARP if self.nest.team <= WARP else k.Level.BLOCK
+        return k.Level.WARP if self.nest.team <= self.nest.warp else k.Level.BLOCK
 
 
 def _far_first(ends: Sequence[End]) -> Iterator[tuple[End, End]]:

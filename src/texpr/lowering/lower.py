@@ -15,6 +15,7 @@ from texpr.ir import program as ir
 from texpr.ir.marked import mark
 from texpr.ir.marks import LaunchBounds, Together
 from texpr.ir.value import Buffer
+from texpr.isa.levels import WARP
 from texpr.isa.target import Target
 from texpr.lowering.bounded import bounded
 from texpr.lowering.fuse import fuse
@@ -30,6 +31,7 @@ from texpr.lowering.undecided import met
 from texpr.mapping.cut import cut
 from texpr.mapping.default import THREADS, for_grid, map_nest
 from texpr.mapping.fully import at_once
+from texpr.mapping.nest import Nest
 from texpr.mapping.reductions import arrange
 from texpr.mapping.streams import representatives
 from texpr.relation.collect import model
@@ -46,7 +48,7 @@ def lower(function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None
     arranged = fuse(arranged, model(arranged))
     values = representatives(function.sizes, function.where)
     if target.has_blocks:
-        arranged = cut(arranged, function.sizes, values, THREADS)
+        arranged = cut(arranged, function.sizes, values, THREADS, target.coalescing)
     names = Names(arranged)
     arranged = replace(arranged, body=promote(arranged.body, names))
     host = divide(arranged, names, for_grid)
@@ -110,11 +112,11 @@ class _Lowering(Mutable):
         own = self.names.fork()
         lowered = lower_nest(nest, self.target, own, self.needs, frozenset(self.function.sizes), self.lets)
         self.workspace.extend(lowered.placement.workspace)
-        kernel = self._finish(lowered, body)
+        kernel = self._finish(lowered, nest, body)
         self.notes.append(notes(kernel, nest, lowered.placement, lowered.copies, lowered.proof, lowered.arena, lowered.steps))
         return kernel
 
-    def _finish(self, lowered: Lowered, origin: tuple[ir.Stmt, ...]) -> k.Kernel:
+    def _finish(self, lowered: Lowered, nest: Nest, origin: tuple[ir.Stmt, ...]) -> k.Kernel:
         """A kernel with its arguments collected from what its body uses."""
         body = lowered.body
         own = {a.buffer for a in lowered.arrays}
@@ -140,8 +142,9 @@ class _Lowering(Mutable):
             body,
             frozenset(load.buffer.name for load in written if load.buffer not in own) | _stored(lowered),
             origin[0].span,
-            min_blocks=self.min_blocks if any(axis.level is k.Level.BLOCK for axis in lowered.axes) else 0,
+            min_blocks=self.min_blocks if nest.threads > 1 else 0,
             maps=lowered.maps,
+            warp=nest.warp if nest.threads > 1 else WARP,
         )
 
     @property

@@ -18,7 +18,7 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.lowering.barriers import Need, reach
-from texpr.lowering.conflict import WARP, Conflict, End, apart, landing
+from texpr.lowering.conflict import Conflict, End, apart, landing
 from texpr.lowering.emit import atomic_binds
 from texpr.lowering.implied import Implied
 from texpr.lowering.placement import Placement
@@ -224,7 +224,7 @@ class Needs(Mutable):
                     continue
                 for need in _need(here, outer[len(common) :], inner[len(common) :]):
                     near = need.within is None and not need.distant
-                    if near and (reach((need.level, need.part)) >= reach(here.widest) or nest.team <= WARP):
+                    if near and (reach((need.level, need.part)) >= reach(here.widest) or nest.team <= nest.warp):
                         found.add(here)
                     yield need
 
@@ -269,7 +269,7 @@ def _need(here: Conflict, outer: tuple[ir.Seq, ...], inner: tuple[ir.Seq, ...]) 
         near = here.scope(apart("==", carrier, 1))
         if near is not None:
             yield Need(source, sink, carrier, near[0], covered, part=near[1])
-        if near is not None and (reach(near) >= reach(here.widest) or here.nest.team <= WARP):
+        if near is not None and (reach(near) >= reach(here.widest) or here.nest.team <= here.nest.warp):
             return
         far = here.scope(apart(">", carrier, 1))
         if far is not None and far != near:
@@ -319,7 +319,7 @@ def _reach_needs(ends: Mapping[Buffer, list[End]], team: Team, placement: Placem
 
 def _scratch_needs(team: Team, nest: Nest, around: Mapping[Leaf, Around]) -> Iterator[Need]:
     """A reduction over several warps leaves partial values for all of them, and may come again in the next iteration."""
-    if nest.team <= WARP:
+    if nest.team <= nest.warp:
         return
     level = k.Level.CLUSTER if nest.blocks > 1 else k.Level.BLOCK
     partials = {leaf.stmt: leaf for leaf in leaves(team.nodes) if leaf.who is Who.PARTIAL}

@@ -65,14 +65,14 @@ def lower_nest(
     lives = Lives(needs, nest, team)
     placement = _placed(nest, target, names, needs, sizes, at, team, lives, atomics)
     places = placement.places
-    tensors = Tensors.of(team.nodes, places, names, needs, nest.team, nest.threads, cluster)
+    tensors = Tensors.of(team.nodes, places, names, needs, nest, cluster)
     emitter = Emitter(places, names, simd=target.has_vector_lanes, atomics=atomics, known=needs.known)
     emitter.loops = needs.loops
     statements = Statements(nest, names, at, team, placement, tensors, cluster, emitter)
     emitter.within = statements.within_warp
     if target.has_vector_lanes:
         emitter.free = free_sums(grid, nest.body)
-        emitter.reduce = lanes.in_lanes(needs.around) if alone else emitter.reduce
+        emitter.reduce = lanes.in_lanes(needs.around, target) if alone else emitter.reduce
     else:
         emitter.vector = vectors.in_lanes
     order, steps = Order(), Steps()

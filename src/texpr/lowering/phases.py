@@ -26,7 +26,6 @@ from texpr.ir.value import Buffer, Load, conjunction
 from texpr.isa.engine import CHUNK
 from texpr.lowering.barriers import Gap, Need, lists
 from texpr.lowering.cluster import Cluster
-from texpr.lowering.conflict import WARP
 from texpr.lowering.fences import fenced, refills
 from texpr.lowering.names import Names
 from texpr.lowering.needs import Meeting, Needs
@@ -83,16 +82,15 @@ class Tensors(Mutable):
         places: Mapping[Buffer, Place],
         names: Names,
         needs: Needs,
-        threads: int,
-        block: int,
+        nest: Nest,
         cluster: Cluster,
     ) -> Tensors:
-        """Those among the steps of a team of `threads`, of which so many are a `block`."""
+        """Those among the steps of a team."""
         shared = (each.loop for each in lists(nodes) if each.loop is not None and mark(each.loop, Tensor))
         if (loop := next(shared, None)) is not None:
             raise changed(loop)
         steps = {leaf: found for leaf in leaves(nodes) if (found := step_of(leaf, places, needs.around))}
-        if steps and threads > block:
+        if steps and nest.blocks > 1:
             reason = "copies of the tensor memory accelerator are not for what blocks of a cluster share"
             span = next(iter(steps.values())).span
             raise limitation("E0918", span, reason, offers=staged_by(span, "ld"))
@@ -104,7 +102,7 @@ class Tensors(Mutable):
                 cluster.require_alike(around(nodes, leaf), f"copy `{step.tensor.buffer.name}`", step.span)
         stored = {step.tensor.buffer for step in steps.values() if step.stores}
         maps = Maps(places, names, needs.around, needs.model.params, cluster, stored)
-        return cls(steps, maps, k.Level.WARP if threads <= WARP else k.Level.BLOCK, needs.model.given)
+        return cls(steps, maps, k.Level.WARP if nest.team <= nest.warp else k.Level.BLOCK, needs.model.given)
 
     @property
     def loads(self) -> dict[Leaf, Step]:

@@ -15,7 +15,6 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
-from texpr.lowering.conflict import WARP
 from texpr.lowering.names import Names
 from texpr.lowering.owners import Lanes, Unfit
 from texpr.lowering.places import Distributed, Place
@@ -247,7 +246,7 @@ class Placer(Mutable):
         try:
             found = self.lanes_of(buffer, False)
         except Unfit as unfit:
-            return None, f"; not in lanes: {unfit.reason}" if self.nest.team <= WARP else ""
+            return None, f"; not in lanes: {unfit.reason}" if self.nest.team <= self.nest.warp else ""
         if self._spare(found, buffer) < 0:
             return None, f"; not in lanes: a thread has {self._most} words for what they read"
         return (found, "") if found.price.is_less else (None, f"; lanes would take {found.price}")

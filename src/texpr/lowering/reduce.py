@@ -28,8 +28,6 @@ from texpr.mapping.nest import Nest
 from texpr.mapping.parts import Accumulator
 from texpr.support.record import Mutable
 
-WARP = 32
-
 
 class Reduction(Mutable):
     """The registers and scratch arrays of one team reduction.
@@ -54,7 +52,7 @@ def start(leaf: Leaf, nest: Nest, rank: Sym | None, emitter: Emitter) -> Reducti
 
     `rank`: of a block in the cluster whose blocks share the reduction.
     """
-    warps = min(nest.team, nest.threads) // WARP
+    warps = min(nest.team, nest.threads) // nest.warp
 
     def ref(accumulator: Accumulator, at: int) -> Ref:
         target = accumulator.targets[at]
@@ -88,9 +86,9 @@ def partial(
     for accumulator in leaf.accumulators:
         del emitter.elements[accumulator.key]
     if nest.team > 1:
-        yield _lanes(leaf, reduction, min(nest.team, WARP), emitter)
+        yield _lanes(leaf, reduction, nest, emitter)
     if reduction.scratch:
-        yield _left(leaf, reduction.own, reduction.scratch, (thread // WARP,), thread % WARP)
+        yield _left(leaf, reduction.own, reduction.scratch, (thread // nest.warp,), thread % nest.warp)
     elif reduction.rank is not None:
         yield _left(leaf, reduction.own, reduction.joint, (expr(reduction.rank), ZERO), thread)
 
@@ -115,13 +113,16 @@ def middle(leaf: Leaf, reduction: Reduction, thread: Expr, emitter: Emitter) -> 
     yield _left(leaf, tuple(every), reduction.joint, (expr(reduction.rank), ZERO), thread)
 
 
-def _lanes(leaf: Leaf, reduction: Reduction, lanes: int, emitter: Emitter) -> k.For:
-    """What so many lanes have, joined: with the lane half of them away, then a quarter, down to the one beside."""
+def _lanes(leaf: Leaf, reduction: Reduction, nest: Nest, emitter: Emitter) -> k.For:
+    """What the lanes of a warp have, joined: with the lane half of them away, then a quarter, down to the one beside."""
+    lanes = min(nest.team, nest.warp)
     step, body = emitter.names.sym("step"), list[k.Stmt]()
     every = [tuple(Ref(emitter.names.sym(f"{r.sym.name}_other"), r.dtype) for r in own) for own in reduction.own]
     for own, others in zip(reduction.own, every, strict=True):
         pairs = zip(own, others, strict=True)
-        body += (k.Exchange(other.sym, ref, lanes // 2, WARP, span=leaf.stmt.span, shift=expr(step)) for ref, other in pairs)
+        body += (
+            k.Exchange(other.sym, ref, lanes // 2, nest.warp, span=leaf.stmt.span, shift=expr(step)) for ref, other in pairs
+        )
     for accumulator, own, others in zip(leaf.accumulators, reduction.own, every, strict=True):
         body += emitter.join(own, joined(accumulator.update), others, _bind(accumulator, leaf))
     turns = lanes.bit_length() - 1

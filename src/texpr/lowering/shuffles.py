@@ -14,13 +14,14 @@ from texpr.ir import program as ir
 from texpr.ir.marked import mark
 from texpr.ir.marks import Async, Tensor, Vector
 from texpr.ir.value import Buffer
+from texpr.isa.memories import LANES
 from texpr.lowering.barriers import OPEN
-from texpr.lowering.conflict import WARP, End
+from texpr.lowering.conflict import End
 from texpr.lowering.emit import MOST_UNROLLED, unrolling
 from texpr.lowering.needs import Needs
 from texpr.lowering.owners import THREAD, WAYS, Dealt, Frame, Lanes, Price, Seen, Unfit, by_first, by_thread, dealt, turns
 from texpr.lowering.team import Team, Who
-from texpr.mapping.cost import WORD, Point, rounds
+from texpr.mapping.cost import Point, rounds
 from texpr.mapping.nest import LoopMap, Nest, Role
 from texpr.presburger.formula import Formula, between, compare, conj, differ, disj
 from texpr.presburger.linear import NotAffine
@@ -60,7 +61,7 @@ class Shuffles(Mutable):
         for read, _ in asked:
             self._require_together(read)
             for write in writes:
-                self._require_meeting(write, read, WARP, "is read in another warp than that which writes it")
+                self._require_meeting(write, read, self.nest.warp, "is read in another warp than that which writes it")
         unrolled = [self._unrolled(end, found) for end in ends]
         return Lanes(found, self._price(found, ends, asked), frozenset[Sym]().union(*unrolled))
 
@@ -154,7 +155,7 @@ class Shuffles(Mutable):
         """That accesses of one element of one `new` are by threads of one group of `width`. Raises Unfit, with an example."""
         if self.nest.team <= width and None not in (one.thread, other.thread):
             return
-        if self.nest.team <= WARP == width:
+        if self.nest.team <= self.nest.warp == width:
             return
         facts = self._apart(one, other, width)
         notes = [Note("here", end.access.instance.stmt.span) for end in (one, other)]
@@ -179,7 +180,7 @@ class Shuffles(Mutable):
 
     def _price(self, found: Dealt, ends: list[End], asked: list[tuple[End, Seen]]) -> Price:
         """Of one run of the nest; sizes that are open count as many."""
-        words = -(-ends[0].access.buffer.dtype.bytes // WORD)
+        words = -(-ends[0].access.buffer.dtype.bytes // LANES.vector)
         shuffles = sum(self._times(end) * len(seen.ways) for end, seen in _alike(asked)) * words
         shared = sum(self._times(end) * self._rounds(end) for end in ends)
         writes = [end for end in ends if end.access.writes]
@@ -201,12 +202,12 @@ class Shuffles(Mutable):
     def _rounds(self, end: End) -> int:
         """Requests to shared memory, each further round of the banks counted, of the lanes of the first warp."""
         points: list[Point] = []
-        for lane in range(min(WARP, self.nest.team) if end.thread is None or end.thread is not ZERO else 1):
+        for lane in range(min(self.nest.warp, self.nest.team) if end.thread is None or end.thread is not ZERO else 1):
             index = {turn_of(loop): 0 for loop in end.access.instance.loops} | {THREAD: lane}
             point = dict.fromkeys((s for e in end.access.load.index for s in e.syms()), 0)
             own = self._frame(end).turns
             points.append(point | {sym: e.evaluate(index) for sym, e in own.items()})
-        return rounds(end.access.load, points)
+        return rounds(end.access.load, points, self.nest.request)
 
 
 def turn_of(loop: ir.Loop) -> Sym:

@@ -17,7 +17,6 @@ from texpr.ir.uses import loads
 from texpr.ir.value import Index, Literal, Op, Ref, Value, conjunction
 from texpr.lowering import points, reduce
 from texpr.lowering.cluster import WHOLE, Cluster, each_where, only_where
-from texpr.lowering.conflict import WARP
 from texpr.lowering.converge import converged
 from texpr.lowering.coordinates import Coordinates
 from texpr.lowering.distributed import ranges
@@ -251,10 +250,11 @@ class Statements(Mutable):
 
     def within_warp(self, keeper: Expr) -> Expr:
         """A thread that there is in the running one's warp, if not all are: who reads what is not there does not use it."""
-        if (threads := self.nest.threads) % WARP == 0:
+        warp = self.nest.warp
+        if (threads := self.nest.threads) % warp == 0:
             return keeper
-        first = self.at.thread // WARP * WARP if threads > WARP else ZERO
-        return maximum(first, minimum(keeper, minimum(first + (WARP - 1), threads - 1)))
+        first = self.at.thread // warp * warp if threads > warp else ZERO
+        return maximum(first, minimum(keeper, minimum(first + (warp - 1), threads - 1)))
 
 
 def _is_half(step: Step) -> bool:

@@ -65,7 +65,7 @@ def synchronise(
     def meet(turns: Sequence[Turn]) -> Met[tuple[barriers.Placed, dict[Gap, Wait]]]:
         asked = (*found, *(turn.need(lives.level, copying) for turn in turns))
         threads = min(nest.team, nest.threads)
-        best = barriers.place(nodes, asked, threads, runs.__contains__, alike)
+        best = barriers.place(nodes, asked, threads, runs.__contains__, alike, warp=nest.warp)
         landing = (*copied, *(turn.meeting() for turn in turns if turn.source in copying))
         waits = place_waits(nodes, landing, closing, best.barriers) if copying else {}
         cost = Fraction(0) if best.proof is None else best.proof.cost

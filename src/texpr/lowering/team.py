@@ -90,7 +90,6 @@ class Team(Record):
         return last if isinstance(last, Leaf) and last.who is Who.END else None
 
 
-WARP = 32
 COPIES = 16
 """The most elements that every thread keeps its own copy of."""
 
@@ -170,7 +169,7 @@ def _par(par: ir.Par, nest: Nest, copies: frozenset[Buffer]) -> Iterator[Node]:
     found = accumulators(par.body, frozenset(par.reduce))
     own = all(t.buffer in copies for a in found for t in a.targets)
     yield Leaf(Who.PARTIAL, par, found, own)
-    if nest.blocks > 1 and nest.threads > WARP:
+    if nest.blocks > 1 and nest.threads > nest.warp:
         yield Leaf(Who.MIDDLE, par, found, own)
     yield Leaf(Who.TOTAL, par, found, own)
 

@@ -13,12 +13,10 @@ from texpr.ir import kernel as k
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Value
 from texpr.ir.value import walk as value_walk
 from texpr.isa.levels import Level, Space
-from texpr.isa.memories import SHARED
+from texpr.isa.memories import Coalescing
 from texpr.isa.requests import bank_rounds, conflicts, windows
 from texpr.support.record import Record
 
-SECTOR, LINE, WARP = 32, 128, 32
-WORD = SHARED.bank_width
 SIZE = 4096
 """What an open size is taken to be."""
 
@@ -66,9 +64,9 @@ class Request(Record):
         return None if self.load.data or len(known) < len(found) else known
 
 
-def accesses(kernel: k.Kernel) -> tuple[Access, ...]:
+def accesses(kernel: k.Kernel, machine: Coalescing) -> tuple[Access, ...]:
     """What every access of memory in `kernel` that is not a thread's own costs, in textual order."""
-    return tuple(map(_cost, requests(kernel)))
+    return tuple(_cost(request, machine) for request in requests(kernel))
 
 
 def requests(kernel: k.Kernel) -> Iterator[Request]:
@@ -76,7 +74,7 @@ def requests(kernel: k.Kernel) -> Iterator[Request]:
     spaces = {a.buffer: a.space for a in kernel.arrays}
     sizes = {s: SIZE for s in kernel.sizes} | {a.base: 0 for a in kernel.axes if a.base is not None}
     lanes: list[Point] = []
-    for lane in range(min(WARP, kernel.threads)):
+    for lane in range(min(kernel.warp, kernel.threads)):
         point: Point = {a.sym: lane if a.level is Level.BLOCK and a.dim == "x" else 0 for a in kernel.axes}
         lanes.append({**sizes, **point})
     yield from _block(kernel.body, lanes, spaces, kernel)
@@ -129,7 +127,7 @@ def _loads(value: Value) -> Iterator[tuple[Load, str, int]]:
             yield node, "load", 1
 
 
-def _cost(request: Request) -> Access:
+def _cost(request: Request, machine: Coalescing) -> Access:
     starts, width, lanes = request.starts, request.width, len(request.lanes)
     head = (request.load.buffer.name, request.kind, request.space.value, request.line, lanes)
     if starts is None:
@@ -138,18 +136,19 @@ def _cost(request: Request) -> Access:
     if request.space is Space.CLUSTER and not own:
         return Access(*head)  # perhaps of several blocks
     if request.space is not Space.GLOBAL:
-        return Access(*head, conflicts=conflicts(starts, width))
+        return Access(*head, conflicts=conflicts(starts, width, machine.banks, machine.word))
     size = len(set(starts)) * width
-    return Access(*head, len(windows(starts, SECTOR, width)), -(-size // SECTOR), len(windows(starts, LINE, width)))
+    sectors, lines = windows(starts, machine.sector, width), windows(starts, machine.line, width)
+    return Access(*head, len(sectors), -(-size // machine.sector), len(lines))
 
 
-def rounds(load: Load, lanes: list[Point]) -> int:
+def rounds(load: Load, lanes: list[Point], machine: Coalescing) -> int:
     """How often shared memory is asked for an element of each lane, at least once for all that are served together."""
     found, width = [address(load, lane) for lane in lanes], load.dtype.bytes
     starts = [at * width for at in found if at is not None]
     if len(starts) < len(found):
-        return bank_rounds([lane * width for lane in range(len(found))], width)
-    return bank_rounds(starts, width)
+        starts = [lane * width for lane in range(len(found))]
+    return bank_rounds(starts, width, machine.banks, machine.word)
 
 
 def address(load: Load, lane: Point) -> int | None:

@@ -24,6 +24,7 @@ from texpr.ir.rewrite import Rewriter, map_value, substitute_load
 from texpr.ir.types import BOOL, I32
 from texpr.ir.uses import bound, loads
 from texpr.ir.value import Index, Load, Op, Value
+from texpr.isa.memories import Coalescing
 from texpr.mapping.bands import band, rebuild
 from texpr.mapping.digits import Digits
 from texpr.mapping.radices import chain, divisors
@@ -35,13 +36,16 @@ WORTH = 9, 10
 """A cut is made where the cost of memory falls to less than this share: digits are arithmetic too."""
 
 
-def cut(function: ir.Function, known: Collection[Sym], values: Mapping[Sym, int], threads: int) -> ir.Function:
+def cut(
+    function: ir.Function, known: Collection[Sym], values: Mapping[Sym, int], threads: int, request: Coalescing
+) -> ir.Function:
     """`function` with the `par`s that stand outside every other cut where that is cheaper.
 
-    `known`: symbols whose values the host has; `values`: numbers that stand for sizes; `threads`: of a block.
+    `known`: symbols whose values the host has; `values`: numbers that stand for sizes; `threads`: of a block; `request`: how
+    the machine answers them.
     """
     names = {b.name for b in ir.buffers(function)} | {s.name for s in bound(function.body)} | {s.name for s in function.sizes}
-    cutter = _Cutter(frozenset(known), values, threads, names)
+    cutter = _Cutter(frozenset(known), values, threads, names, request)
     return replace(function, body=cutter.block(function.body))
 
 
@@ -50,6 +54,7 @@ class _Cutter(Mutable):
     values: Mapping[Sym, int]
     threads: int
     names: set[str]
+    request: Coalescing
 
     def block(self, body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
         """Statements outside every `par`."""
@@ -88,7 +93,7 @@ class _Cutter(Mutable):
         loops, body = band(par)
         if len(body) == 1 and isinstance(body[0], ir.If) and not body[0].orelse:
             body = body[0].then
-        found = band_of(loops, body, self.values)
+        found = band_of(loops, body, self.values, request=self.request)
         last = len(loops) - 1
         shape: Digits = ((last, self.threads),)
         memory, arithmetic = solve(found, self.threads, shape, True).cost.order

@@ -18,12 +18,11 @@ from texpr.ir.marked import is_atomic, mark
 from texpr.ir.marks import Tensor
 from texpr.ir.uses import loads
 from texpr.ir.value import Buffer
+from texpr.isa.memories import Coalescing
 from texpr.mapping.nest import LoopMap, Role, Solved
 from texpr.mapping.sigma import by_solving
-from texpr.mapping.streams import WORD
 from texpr.support.record import Mutable, Record, field
 
-LANES = 32
 LONGER = 0, 1, 2, 4
 """Words by which rows are tried to be longer: of other lengths, rows of these lie in the same banks, or others do."""
 
@@ -57,7 +56,7 @@ class Dealer(Mutable, dict=True):
     """Deals out the bands of a team that runs `body` for each iteration of `grid`.
 
     `met`: arrays of the team that more than one thread touches an element of, whatever mapping; `room`: bytes for all of them;
-    `lengthens`: whether their rows may be made longer.
+    `request`: how the machine answers lanes;    `lengthens`: whether their rows may be made longer.
     """
 
     grid: tuple[ir.Par, ...]
@@ -65,6 +64,7 @@ class Dealer(Mutable, dict=True):
     values: Mapping[Sym, int]
     met: frozenset[Buffer]
     room: int
+    request: Coalescing
     lengthens: bool = True
     solved: list[Solved] = field(default_factory=list[Solved])
     longer: dict[Buffer, int] = field(default_factory=dict[Buffer, int])
@@ -110,7 +110,7 @@ class Dealer(Mutable, dict=True):
     def _is_solvable(self, band: Band) -> bool:
         """Not of a team that is no power of two of whole warps, as a schedule may bind, nor what is one copy of an engine."""
         threads = band.threads
-        return threads % LANES == 0 and threads & (threads - 1) == 0 and not mark(band.loops[0], Tensor)
+        return threads % self.request.lanes == 0 and threads & (threads - 1) == 0 and not mark(band.loops[0], Tensor)
 
     def _of_team(self, band: Band) -> frozenset[Buffer]:
         """The arrays of the team among what a band touches."""
@@ -120,13 +120,13 @@ class Dealer(Mutable, dict=True):
     def _solve(self, band: Band, longer: Mapping[Buffer, int], banks: int = 0) -> tuple[tuple[LoopMap, ...], Solved]:
         local = {b: longer.get(b, 0) for b in self._of_team(band) if self._is_shared(b)}
         around = (*self.grid, *_around(self.body, band.loops[0]))
-        return by_solving(band.loops, band.body, band.shape, self.values, around, local, banks)
+        return by_solving(band.loops, band.body, band.shape, self.values, self.request, around, local, banks)
 
     def _lengthen(self, buffer: Buffer, bands: Sequence[Band]) -> None:
         """Makes rows of `buffer` longer where that is cheaper."""
         if buffer.rank < 2 or not bands or not self.lengthens or not self._is_shared(buffer):
             return
-        unit = max(1, WORD // buffer.dtype.bytes)
+        unit = max(1, self.request.word // buffer.dtype.bytes)
         least = self._cost(bands, self.longer, NO_BANKS)
         best: tuple[Fraction, int] | None = None
         for words in LONGER:

@@ -17,6 +17,7 @@ from texpr.ir import program as ir
 from texpr.ir.marked import is_atomic, level_of
 from texpr.ir.uses import loads
 from texpr.ir.value import Buffer
+from texpr.isa.memories import Coalescing
 from texpr.isa.target import Target
 from texpr.mapping.bands import band, contiguous
 from texpr.mapping.bound import (
@@ -32,7 +33,7 @@ from texpr.mapping.bound import (
     require_outside,
     widths,
 )
-from texpr.mapping.dealt import LANES, Band, Dealer, role_of
+from texpr.mapping.dealt import Band, Dealer, role_of
 from texpr.mapping.distribute import distributes
 from texpr.mapping.nest import LoopMap, Nest, Role, Solved, one_digit
 from texpr.mapping.sigma import by_solving
@@ -53,8 +54,11 @@ CORE_TILE = 4096
 SQUARE = 32
 """Side of the tile that a core takes where accesses are contiguous along two loops, as in a transpose."""
 
-LINE, ROWS = 64, 4
-"""A tile kept in a CPU core's registers: bytes of the contiguous loop (a cache line) by iterations of the next one."""
+ROWS = 4
+"""A tile kept in a CPU core's registers: a cache line of the contiguous loop by so many iterations of the next one."""
+
+PACKED = 128
+"""Threads of a block that teams of a warp each share, where they are that few."""
 
 
 def map_nest(
@@ -69,7 +73,11 @@ def map_nest(
     `known`: symbols whose values the host has. `values`: numbers that stand for open sizes where costs are counted. `met`:
     arrays in which threads of a team meet, of those that the nest without this says are undecided.
     """
-    dealing = _Dealing(values or {}, met, target.shared_static)
+    found = _nest(body, target, known, _Dealing(values or {}, met, target.shared_static, target.coalescing))
+    return replace(found, request=target.coalescing) if target.has_warps else found
+
+
+def _nest(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym], dealing: _Dealing) -> Nest:
     if is_bound(body):
         return _bound(body, target, known, dealing)
     loops: tuple[ir.Par, ...] = ()
@@ -80,12 +88,12 @@ def map_nest(
             loops, body = loops[:cut], (loops[cut],)
     inner = tuple(_team_bands(body))
     if target.has_cores:
-        return _cpu(loops, body, inner)
+        return _cpu(loops, body, inner, target)
     if not inner:
-        return _own(loops, body, dealing.values)
+        return _own(loops, body, dealing)
     body, anew = ordered(body)
     left = tuple(_team_bands(body))
-    return replace(_shared(loops, body, left, dealing) if left else _own(loops, body, dealing.values), anew=anew)
+    return replace(_shared(loops, body, left, dealing) if left else _own(loops, body, dealing), anew=anew)
 
 
 def for_grid(par: ir.Par, known: frozenset[Sym]) -> bool:
@@ -109,12 +117,12 @@ def _bound(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym], dea
         maps.update((p, LoopMap(p, role_of(p))) for found in inner for p in found)
         return Nest(grid, body, 1, 1, maps)
     if any(level in CLUSTERS for level in asked.of):
-        return _of_cluster(grid, body, asked, bands, inner, anew)
-    team = asked.threads if bands else max((LANES, *(_wanted(found) for found in inner))) if inner else 1
+        return _of_cluster(grid, body, asked, bands, inner, anew, target.warp)
+    team = asked.threads if bands else max((target.warp, *(_wanted(found) for found in inner))) if inner else 1
     dealt = dealing.of(loops, body, inner, team, True)
     maps.update((m.loop, m) for m in dealt.maps)
     for found in inner:
-        _require_whole_warps(found[0], team)
+        _require_whole_warps(found[0], team, target.warp)
     return Nest(grid, body, team, team, maps, asked.digits, anew, dealt.solved, dealt.undecided, dealt.longer)
 
 
@@ -125,23 +133,24 @@ def _of_cluster(
     bands: tuple[tuple[ir.Par, ...], ...],
     inner: tuple[tuple[ir.Par, ...], ...],
     anew: Mapping[ir.Stmt, ir.Stmt],
+    warp: int,
 ) -> Nest:
     """What a schedule bound to blocks of a cluster. Of a band whose outer loops alone are, the others are dealt out over the
     threads of a block, and bands of which nothing is bound over those of all blocks."""
     rest = tuple(loops for loops in map(_unbound, bands) if loops)
     shares = (*(_wanted(loops, MOST) for loops in rest), *(_wanted(loops, MOST) // asked.blocks for loops in inner))
-    longest = _ceil_power(max((LANES, *shares)))
+    longest = _ceil_power(max((warp, *shares)))
     asked = asked.of_threads(max(min(longest, THREADS), longest // STEPS))
-    if asked.threads % LANES:
+    if asked.threads % warp:
         reason = f"a block has {asked.threads} threads, and blocks of a cluster that share loops are whole warps"
-        raise error("E0910", bands[0][0].span, reason, help=f"blocks of whole warps have a multiple of {LANES} of threads")
+        raise error("E0910", bands[0][0].span, reason, help=f"blocks of whole warps have a multiple of {warp} of threads")
     team = asked.threads * asked.blocks
     maps = {m.loop: m for m in (*grid, *(m for loops in bands for m in bound_maps(loops, asked)))}
     for loops, threads in (*((loops, asked.threads) for loops in rest), *((loops, team) for loops in inner)):
-        maps.update((m.loop, m) for m in _digits(_by_contiguity(loops, loops[-1].body), threads, role_of(loops[0])))
+        maps.update((m.loop, m) for m in _digits(_by_contiguity(loops, loops[-1].body), threads, warp, role_of(loops[0])))
     for par in maps:
         if role_of(par) is Role.REDUCE:
-            _require_whole_warps(par, asked.threads)
+            _require_whole_warps(par, asked.threads, warp)
     return Nest(grid, body, team, asked.threads, maps, asked.digits, anew)
 
 
@@ -153,10 +162,10 @@ def _unbound(bound: tuple[ir.Par, ...]) -> tuple[ir.Par, ...]:
     return loops
 
 
-def _require_whole_warps(par: ir.Par, threads: int) -> None:
-    if role_of(par) is Role.REDUCE and (threads & (threads - 1) or threads < LANES):
+def _require_whole_warps(par: ir.Par, threads: int, warp: int) -> None:
+    if role_of(par) is Role.REDUCE and (threads & (threads - 1) or threads < warp):
         reason = (
-            f"a parallel reduction over `{par.sym.base}` needs a power of two of threads, {LANES} or more, "
+            f"a parallel reduction over `{par.sym.base}` needs a power of two of threads, {warp} or more, "
             f"and {threads} are bound"
         )
         raise error("E0910", par.span, reason, help="as a `seq` it is one thread's")
@@ -174,12 +183,12 @@ def _team_bands(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Par, ...]]:
                 yield from _team_bands(block)
 
 
-def _own(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], values: Mapping[Sym, int]) -> Nest:
+def _own(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], dealing: _Dealing) -> Nest:
     """Each thread runs its own iterations of the grid band."""
     if not loops:
         return Nest((), body, 1, 1, {})
-    shape = tuple(_digits(_by_contiguity(loops, body), THREADS, Role.GRID))
-    found, solved = by_solving(loops, body, shape, values)
+    shape = tuple(_digits(_by_contiguity(loops, body), THREADS, dealing.request.lanes, Role.GRID))
+    found, solved = by_solving(loops, body, shape, dealing.values, dealing.request)
     maps = {m.loop: m for m in found}
     threads = prod(m.radix for m in found)
     return Nest(tuple(maps[p] for p in loops), body, 1, threads, maps, solved=(solved,))
@@ -198,13 +207,14 @@ class _Dealing(Record):
     values: Mapping[Sym, int]
     met: frozenset[Buffer]
     room: int
+    request: Coalescing
 
     def of(
         self, grid: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], inner: tuple[tuple[ir.Par, ...], ...], team: int, alone: bool
     ) -> _Dealt:
         """The bands `inner` of `body`, shared out over `team` threads; `alone`: they are all that a block has."""
-        dealer = Dealer(grid, body, self.values, self.met, self.room, alone)
-        shapes = (tuple(_digits(_by_contiguity(p, p[-1].body), team, role_of(p[0]))) for p in inner)
+        dealer = Dealer(grid, body, self.values, self.met, self.room, self.request, alone)
+        shapes = (tuple(_digits(_by_contiguity(p, p[-1].body), team, self.request.lanes, role_of(p[0]))) for p in inner)
         bands = [Band(loops, shape) for loops, shape in zip(inner, shapes, strict=True)]
         maps = tuple(dealer.run(bands))
         return _Dealt(maps, tuple(dealer.solved), dealer.undecided(bands), dealer.longer)
@@ -217,8 +227,9 @@ def _shared(
     dealing: _Dealing,
 ) -> Nest:
     """A team of threads shares each iteration of the grid band."""
-    team = max(LANES, *(_wanted(loops) for loops in inner))
-    slots = max(1, 128 // team) if team <= LANES and loops and not makes_shared(body) else 1
+    warp = dealing.request.lanes
+    team = max(warp, *(_wanted(loops) for loops in inner))
+    slots = max(1, PACKED // team) if team <= warp and loops and not makes_shared(body) else 1
     grid = [LoopMap(p, Role.GRID) for p in loops]
     if slots > 1:
         grid[-1] = LoopMap(loops[-1], Role.GRID, tile=slots, digits=one_digit(slots, team))
@@ -230,12 +241,12 @@ def _shared(
     )
 
 
-def _cpu(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], inner: tuple[tuple[ir.Par, ...], ...]) -> Nest:
+def _cpu(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], inner: tuple[tuple[ir.Par, ...], ...], target: Target) -> Nest:
     grid = [LoopMap(p, Role.GRID) for p in loops]
     if grid and not inner:
         *outer, lane = _by_contiguity(loops, body)
         if not any(is_atomic(p) for p in loops) and distributes(body, frozenset(p.sym for p in loops)):
-            grid = _registers(tuple(outer), lane, body)
+            grid = _registers(tuple(outer), lane, body, target.global_memory.line)
         else:
             crossing = _crossing(tuple(outer), lane, body)
             maps = (LoopMap(p, Role.GRID, tile=SQUARE if p is crossing else 1) for p in outer)
@@ -254,10 +265,10 @@ def _crossing(outer: tuple[ir.Par, ...], lane: ir.Par, body: tuple[ir.Stmt, ...]
     return best if best is not None and votes[best.sym] > 0 and votes[lane.sym] > 0 else None
 
 
-def _registers(outer: tuple[ir.Par, ...], lane: ir.Par, body: tuple[ir.Stmt, ...]) -> list[LoopMap]:
-    """A tile of results in registers: `LINE` bytes of the contiguous loop by `ROWS` of the loop before it, or so many lines."""
+def _registers(outer: tuple[ir.Par, ...], lane: ir.Par, body: tuple[ir.Stmt, ...], line: int) -> list[LoopMap]:
+    """A tile of results in registers: a `line` of the contiguous loop by `ROWS` of the loop before it, or so many lines."""
     widest = max((load.dtype.bytes for stmt in ir.walk(body) for load in loads(stmt)), default=4)
-    tile = LoopMap(lane, Role.GRID, tile=_points(lane, (1 if outer else ROWS) * LINE // widest), lane=True)
+    tile = LoopMap(lane, Role.GRID, tile=_points(lane, (1 if outer else ROWS) * line // widest), lane=True)
     if not outer:
         return [tile]
     return [tile, *(LoopMap(p, Role.GRID) for p in outer[:-1]), LoopMap(outer[-1], Role.GRID, tile=_points(outer[-1], ROWS))]
@@ -300,7 +311,7 @@ def _votes(body: tuple[ir.Stmt, ...]) -> Counter[Sym]:
     return votes
 
 
-def _digits(loops: tuple[ir.Par, ...], threads: int, role: Role) -> Iterator[LoopMap]:
+def _digits(loops: tuple[ir.Par, ...], threads: int, warp: int, role: Role) -> Iterator[LoopMap]:
     """Digits of the thread number for `loops`, innermost lowest; together they use every thread.
 
     A warp is enough for an inner loop, where those outside of it can use the other threads.
@@ -309,7 +320,7 @@ def _digits(loops: tuple[ir.Par, ...], threads: int, role: Role) -> Iterator[Loo
     stride = 1
     for depth in reversed(range(len(loops))):
         left = threads // stride
-        wanted = min(left, useful[depth], max(LANES, left // prod(useful[:depth])))
+        wanted = min(left, useful[depth], max(warp, left // prod(useful[:depth])))
         radix = next(n for n in range(wanted, 0, -1) if left % n == 0) if depth else left
         yield LoopMap(loops[depth], role, tile=radix if role is Role.GRID else 1, digits=one_digit(radix, stride))
         stride *= radix

@@ -22,6 +22,7 @@ from functools import lru_cache
 from itertools import product
 from math import prod
 
+from texpr.isa.levels import WARP
 from texpr.isa.requests import REMEMBERED
 from texpr.mapping.streams import Band, Stream
 from texpr.mapping.weights import WEIGHTS
@@ -36,7 +37,7 @@ SMALL = 16
 LOOKED_AT = 12_000
 """Places times differences that are looked at for one pair of windows."""
 
-MANY = 32
+MANY = WARP
 """More iterations than this are not told apart: no warp has more lanes."""
 
 BRANCHES = 20000

@@ -15,6 +15,7 @@ from math import prod
 from texpr.affine.expr import ZERO, Expr, expr
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
+from texpr.isa.memories import Coalescing
 from texpr.mapping.digits import Digit, share
 from texpr.mapping.solve import Solution
 from texpr.mapping.streams import Band
@@ -90,7 +91,8 @@ class Nest(Record, eq=False):
     REDUCE loop. `digits`: radix and stride of each digit of the thread number where a schedule named them; a band that leaves
     one out is run by the threads in which that digit is 0. `anew`: for statements that mapping made anew, those of the program.
     `solved`: what the solver said of bands that it was asked for. `undecided`: arrays of the team that keep bands to
-    shape, lest threads meet in them; `longer`: elements by which rows of arrays are longer.
+    shape, lest threads meet in them; `longer`: elements by which rows of arrays are longer. `request`: how the machine answers
+    what the lanes of a warp ask at once.
     """
 
     grid: tuple[LoopMap, ...]
@@ -103,6 +105,12 @@ class Nest(Record, eq=False):
     solved: tuple[Solved, ...] = ()
     undecided: frozenset[Buffer] = frozenset()
     longer: Mapping[Buffer, int] = field(default_factory=dict[Buffer, int])
+    request: Coalescing = Coalescing()
+
+    @property
+    def warp(self) -> int:
+        """Lanes of a warp."""
+        return self.request.lanes
 
     @property
     def blocks(self) -> int:

@@ -83,7 +83,7 @@ def _grain(band: Band, stream: Stream, size: int) -> int:
     def moves(step: int, extent: int | None) -> bool:
         return extent is None or extent % (size // gcd(size, step)) == 0
 
-    far = [s for s, e in zip(stream.steps, band.extents, strict=True) if abs(s) > size * 32 and moves(s, e)]
+    far = [s for s, e in zip(stream.steps, band.extents, strict=True) if abs(s) > size * band.request.lanes and moves(s, e)]
     inner = [step for step, extent in stream.outer if moves(step, extent)]
     grain = gcd(size, *far, *inner)
     return grain if stream.width % grain == 0 else size

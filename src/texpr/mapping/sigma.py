@@ -9,6 +9,7 @@ from math import prod
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
+from texpr.isa.memories import Coalescing
 from texpr.mapping.digits import Digits, of_loops
 from texpr.mapping.nest import LoopMap, Role, Solved
 from texpr.mapping.solve import Solution, solve
@@ -23,20 +24,21 @@ def by_solving(
     body: tuple[ir.Stmt, ...],
     shape: tuple[LoopMap, ...],
     values: Mapping[Sym, int],
+    request: Coalescing,
     around: Iterable[ir.Loop] = (),
     shared: Mapping[Buffer, int] | None = None,
     banks: int = 0,
 ) -> tuple[tuple[LoopMap, ...], Solved]:
     """Maps of the band `loops` around `body`, and what was found. `shape`: the maps by shape alone, with every thread.
 
-    A block of a grid band may get another number of threads. `values`: numbers for sizes; `around`: loops around the band;
+    A block of a grid band may get another number of threads. `values`: numbers for sizes; `request`: how the machine answers
+    lanes; `around`: loops around the band;
     `shared`: what lies in memory of the block, as it is laid out, with elements by which its rows are longer; `banks`: how many
     that memory has, if not as many as it does.
     """
     role = shape[0].role
-    band = band_of(loops, body, values, around, shared=shared or {}, team=role is not Role.GRID)
-    if banks:
-        band = replace(band, request=replace(band.request, banks=banks))
+    request = replace(request, banks=banks) if banks else request
+    band = band_of(loops, body, values, around, shared=shared or {}, team=role is not Role.GRID, request=request)
     first = _digits(loops, shape)
     threads = prod(radix for _, radix in first)
     found = _solved(band, threads, first, role is Role.GRID)

@@ -17,12 +17,13 @@ from functools import cached_property, lru_cache
 from itertools import permutations
 from math import comb, gcd, prod
 
+from texpr.isa.memories import Coalescing
 from texpr.isa.requests import REMEMBERED, touching
 from texpr.mapping.arithmetic import compared, least_of_warps, of_warps
 from texpr.mapping.digits import Digits, of_lanes
 from texpr.mapping.least import Least, least
 from texpr.mapping.rows import least_of_rows
-from texpr.mapping.streams import Band, Request
+from texpr.mapping.streams import Band
 from texpr.mapping.warps import Cost, Warps, box_of, sums, touched
 from texpr.mapping.weights import WEIGHTS
 from texpr.support.record import Mutable, Record, field, replace
@@ -266,7 +267,7 @@ class _Search(Mutable, dict=True):
 
 
 @lru_cache(REMEMBERED)
-def _fewest(steps: tuple[tuple[int, int], ...], width: int, request: Request) -> int:
+def _fewest(steps: tuple[tuple[int, int], ...], width: int, request: Coalescing) -> int:
     """The least weighted sectors and lines of a box, wherever it begins."""
     offsets = sums(steps)
     sectors = min(touching(offsets, gcd(width, request.sector), request.sector))

@@ -24,6 +24,7 @@ from texpr.ir.marked import mark
 from texpr.ir.marks import Vector
 from texpr.ir.uses import loads, used
 from texpr.ir.value import Buffer, Load, walk
+from texpr.isa.memories import COALESCING, Coalescing
 from texpr.mapping.operations import addressed
 from texpr.mapping.radices import chain, divisors
 from texpr.support.record import Mutable, Record, field, replace
@@ -40,23 +41,11 @@ FEW = 64
 SMALL = 4096
 """Iterations up to which each is evaluated, where an address is no sum."""
 
-WORD = 4
-"""Bytes that a bank of shared memory hands out at once."""
-
 FAR = 1009
 """How many rows apart an index that depends on data steps."""
 
 Outer = tuple[tuple[int, int | None], ...]
 """Steps in bytes and extents of loops that are not the band's; None: an extent that is open."""
-
-
-class Request(Record):
-    """What the memory of a machine answers at once: lanes of a warp, bytes of a sector and of a line, banks of a word each."""
-
-    lanes: int = 32
-    sector: int = 32
-    line: int = 128
-    banks: int = 32
 
 
 class Stream(Record):
@@ -100,7 +89,7 @@ class Band(Record):
     extents: tuple[int | None, ...]
     spans: tuple[int, ...]
     streams: tuple[Stream, ...]
-    request: Request = Request()
+    request: Coalescing = Coalescing()
     entered: int | None = None
     refined: Band | None = None
     guarded: bool = False
@@ -159,21 +148,23 @@ def band_of(
     own: Collection[Buffer] = (),
     shared: Mapping[Buffer, int] | None = None,
     team: bool = False,
+    request: Coalescing = COALESCING,
 ) -> Band:
     """The streams of a band of `loops` around `body`, which runs once for each iteration of the loops `around`.
 
     `values`: numbers for sizes. Buffers of `own` cost nothing (registers); those of `shared` lie in memory of the block,
     with rows that are so many elements longer. `team`: the band is shared out over a team of threads, not over the grid.
+    `request`: how the machine answers lanes.
     """
     syms = tuple(p.sym for p in loops)
     local = {s.buffer for s in ir.walk(body) if isinstance(s, ir.New)} | set(own)
-    builder = _Builder(syms, dict(values), frozenset(local), shared or {})
+    builder = _Builder(syms, dict(values), frozenset(local), shared or {}, request.word)
     turns = tuple(map(_trips, around))
     builder.visit(body, turns)
     extents, spans = zip(*(_extent(p.extent, values) for p in loops), strict=True)
     entered = prod(OPEN if e is None else e for _, e in turns) if team else None
     guarded = any(isinstance(stmt, ir.If) for stmt in ir.walk(body))
-    band = Band(syms, extents, spans, builder.merged(), entered=entered, guarded=guarded)
+    band = Band(syms, extents, spans, builder.merged(), request, entered, guarded=guarded)
     if all(stream.index is None or stream.shared for stream in band.streams):
         return band
     return replace(band, refined=_refined(band, builder, body, turns))
@@ -204,7 +195,7 @@ def _refined(band: Band, builder: _Builder, body: tuple[ir.Stmt, ...], turns: _I
     if not meaning:
         return None
     known = Known({s: (0, None if e is None else e - 1) for s, e in zip(loops, extents, strict=True)}, ())
-    other = _Builder(tuple(loops), builder.values, builder.local, builder.shared, meaning, Simplifier(known))
+    other = _Builder(tuple(loops), builder.values, builder.local, builder.shared, builder.word, meaning, Simplifier(known))
     other.visit(body, turns)
     made = replace(band, loops=tuple(loops), extents=tuple(extents), spans=tuple(spans), streams=other.merged())
     return made if all(stream.index is None for stream in made.streams) else None
@@ -246,6 +237,7 @@ class _Builder(Mutable):
     values: dict[Sym, int]
     local: frozenset[Buffer]
     shared: Mapping[Buffer, int]
+    word: int
     meaning: Mapping[Sym, Expr] = field(default_factory=dict[Sym, Expr])
     simplify: Simplifier | None = None
     lanes: dict[Sym, int] = field(default_factory=dict[Sym, int])
@@ -300,7 +292,7 @@ class _Builder(Mutable):
         kept = ZERO + address.constant
         for monomial, coefficient in address.terms:
             part = term(monomial, coefficient)
-            if coefficient % WORD or not part.syms().isdisjoint(self.syms):
+            if coefficient % self.word or not part.syms().isdisjoint(self.syms):
                 kept = kept + part
         return kept
 

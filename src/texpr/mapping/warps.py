@@ -21,9 +21,10 @@ from operator import add, lt, mul
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr
+from texpr.isa.memories import Coalescing
 from texpr.isa.requests import REMEMBERED, conflicts, touching, windows
 from texpr.mapping.digits import Digits, of_lanes
-from texpr.mapping.streams import INSIDE, OPEN, WORD, Band, Request, Stream
+from texpr.mapping.streams import INSIDE, OPEN, Band, Stream
 from texpr.mapping.weights import WEIGHTS
 from texpr.support.record import Mutable, Record, field
 
@@ -115,7 +116,7 @@ class Warps(Mutable):
         sectors = lines = requests = conflicts = 0
         lanes = lane_box(digits, len(self.band.loops), self.side)
         tile = box_of(digits, len(self.band.loops)) if lanes is None else lanes
-        line = WORD if stream.shared else self.band.request.line
+        line = self.band.request.word if stream.shared else self.band.request.line
         for inside, blocks in self._kinds(tile):
             starts = _starts(stream, tile, blocks, line)
             each = sum(starts.values())
@@ -123,7 +124,7 @@ class Warps(Mutable):
                 for warp in self._in_order(stream, digits, inside):
                     self.work += 1
                     requests += each
-                    conflicts += _rounds(warp, starts, stream.width, self.band.request.banks)
+                    conflicts += _rounds(warp, starts, stream.width, self.band.request)
                 continue
             for offsets in self._offsets(stream, digits, lanes, inside):
                 requests += each
@@ -196,7 +197,7 @@ class Warps(Mutable):
         """Sectors, lines, requests and conflicts of one request of lanes at these bytes."""
         self.work += len(warp)
         if stream.shared:
-            return 0, 0, 1, _conflicts(warp, 0, stream.width, self.band.request.banks)
+            return 0, 0, 1, _conflicts(warp, 0, stream.width, self.band.request)
         return *touched(tuple(sorted({at for at in warp if at is not None})), 0, self.band.request), 1, 0
 
     def _at(self, stream: Stream, point: tuple[int, ...]) -> int:
@@ -216,7 +217,7 @@ def _evaluate(stream: Stream, band: Band, point: tuple[int, ...]) -> int:
 
 
 @lru_cache(REMEMBERED)
-def touched(offsets: tuple[int, ...], start: int, request: Request) -> tuple[int, int]:
+def touched(offsets: tuple[int, ...], start: int, request: Coalescing) -> tuple[int, int]:
     """Sectors and lines of elements at `offsets` from a byte `start`."""
     starts = [at + start for at in offsets]
     return len(windows(starts, request.sector)), len(windows(starts, request.line))
@@ -229,7 +230,7 @@ FEW = 4
 """Places up to which each is looked at for itself."""
 
 
-def _touched(offsets: tuple[int, ...], starts: dict[int, int], request: Request) -> tuple[int, int]:
+def _touched(offsets: tuple[int, ...], starts: dict[int, int], request: Coalescing) -> tuple[int, int]:
     """Sectors and lines of elements at `offsets` from a byte that begins at each of `starts` that often."""
     if len(starts) <= FEW:
         found = [(touched(offsets, start, request), often) for start, often in starts.items()]
@@ -331,15 +332,15 @@ def _moved(found: dict[int, int], step: int, count: int, line: int) -> dict[int,
     return total
 
 
-def _rounds(warp: tuple[int | None, ...], starts: dict[int, int], width: int, banks: int) -> int:
+def _rounds(warp: tuple[int | None, ...], starts: dict[int, int], width: int, request: Coalescing) -> int:
     """Rounds of the banks beyond the least, of lanes at these bytes from one that begins at each of `starts` that often."""
     begins = Counter[int]()
     for start, often in starts.items():
-        begins[start % WORD] += often
-    return sum(often * _conflicts(warp, start, width, banks) for start, often in begins.items())
+        begins[start % request.word] += often
+    return sum(often * _conflicts(warp, start, width, request) for start, often in begins.items())
 
 
 @lru_cache(REMEMBERED)
-def _conflicts(warp: tuple[int | None, ...], start: int, width: int, banks: int) -> int:
+def _conflicts(warp: tuple[int | None, ...], start: int, width: int, request: Coalescing) -> int:
     """Rounds of the banks beyond the least for lanes at these bytes from `start`."""
-    return conflicts([None if at is None else at + start for at in warp], width, banks)
+    return conflicts([None if at is None else at + start for at in warp], width, request.banks, request.word)

@@ -26,10 +26,12 @@ OVERHEAD, FOR_LOOP = 16, 8
 
 
 class Budget(Record):
-    """`threads`: of a block, at most. `shared`: bytes of a block. `registers`: 32-bit words of a thread that tiles may take."""
+    """`threads`: of a block, at most. `warp`: lanes of a warp. `sector`: bytes that one request to global memory moves, at
+    least. `shared`: bytes of a block. `registers`: 32-bit words of a thread that tiles may take."""
 
     threads: int
     warp: int
+    sector: int
     shared: int
     registers: int
 
@@ -39,4 +41,4 @@ def budget(target: Target, loops: int) -> Budget:
     threads = min(THREADS, target.max_threads)
     shared = min(target.shared, target.shared_multiprocessor // BLOCKS - 1024) // STAGES
     registers = min(target.registers_thread, target.registers_block // (threads * BLOCKS)) - OVERHEAD - FOR_LOOP * loops
-    return Budget(threads, target.warp, shared, registers)
+    return Budget(threads, target.warp, target.global_memory.sector, shared, registers)

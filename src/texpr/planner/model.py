@@ -1,8 +1,8 @@
 """What a tile of a nest touches and moves, in closed form: boxes, bytes, sectors, and accesses for each element brought.
 
 A tile gives each loop a number of iterations. The box of a buffer is, along each dimension, the spread of its subscripts over
-them:  1 + Σ |step| · (tile − 1) + (greatest − least constant).  One row of it, of w bytes, takes w / 32 sectors, or one more
-where it does not begin at one.
+them:  1 + Σ |step| · (tile − 1) + (greatest − least constant).  One row of it, of w bytes, takes w / s sectors of s bytes, or
+one more where it does not begin at one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from math import prod
 
 from texpr.affine.expr import Expr, Sym
 from texpr.ir.value import Buffer
-from texpr.isa.memories import GLOBAL
 from texpr.isa.requests import row_bytes, windows
 from texpr.planner.nest import NOMINAL, Nest, Touch
 from texpr.support.record import Record
@@ -42,10 +41,10 @@ class Form(Record):
             for steps, wide in zip(self.dims, self.spread, strict=True)
         )
 
-    def bytes_moved(self, tile: Tile) -> float:
-        """What the box costs of global memory: sectors of its rows, those that end early or begin late counted whole."""
+    def bytes_moved(self, tile: Tile, sector: int) -> float:
+        """What the box costs of global memory: each `sector` of its rows, those that end early or begin late counted whole."""
         *outer, width = self.box(tile)
-        size, sector = self.buffer.dtype.bytes, GLOBAL.sector
+        size = self.buffer.dtype.bytes
         pitch = self.pitch
         whole = (not pitch.is_constant or pitch.constant * size % sector == 0) and self.low * size % sector == 0
         even = whole and all(step * tile[sym] * size % sector == 0 for sym, step in self.dims[-1] if tile[sym] > 1)
@@ -80,9 +79,9 @@ def accesses(nest: Nest, buffer: Buffer, tile: Tile) -> int:
     return sum(prod(tile[s] for s in t.around if s not in seqs or t.along(s)) for t in every)
 
 
-def warp_bytes(touch: Touch, lanes: Sequence[Mapping[Sym, int]]) -> int:
+def warp_bytes(touch: Touch, lanes: Sequence[Mapping[Sym, int]], sector: int) -> int:
     """What one request of a warp, its lanes at these iterations, moves of global memory for `touch`."""
-    size, sector = touch.buffer.dtype.bytes, GLOBAL.sector
+    size = touch.buffer.dtype.bytes
     if touch.index is None:
         return len(lanes) * sector
     strides: list[int] = []

@@ -7,6 +7,7 @@ from itertools import islice, product
 from math import inf, prod
 
 from texpr.affine.expr import Sym
+from texpr.isa.memories import Coalescing
 from texpr.isa.requests import conflicts
 from texpr.planner.nest import Nest
 from texpr.planner.search import Candidate, Staging
@@ -14,18 +15,17 @@ from texpr.planner.search import Candidate, Staging
 MOST = 16
 """Elements that a row may grow by."""
 
-WARP = 32
 
-
-def padding(nest: Nest, candidate: Candidate, staging: Staging) -> int:
+def padding(nest: Nest, candidate: Candidate, staging: Staging, machine: Coalescing) -> int:
     """The least growth of rows with the fewest conflicts of the banks, of reads and of the copy into the box."""
     if len(staging.box) < 2:
         return 0
     size, width = staging.form.buffer.dtype.bytes, staging.box[-1]
-    requests = list(_requests(nest, candidate, staging))
+    requests = list(_requests(nest, candidate, staging, machine.lanes))
     best, least = 0, inf
     for pad in range(MOST + 1):
-        total = sum(conflicts([(row * (width + pad) + at) * size for row, at in cells], size) for cells in requests)
+        starts = ([(row * (width + pad) + at) * size for row, at in cells] for cells in requests)
+        total = sum(conflicts(each, size, machine.banks, machine.word) for each in starts)
         if total < least:
             best, least = pad, total
         if not total:
@@ -33,31 +33,31 @@ def padding(nest: Nest, candidate: Candidate, staging: Staging) -> int:
     return best
 
 
-def _requests(nest: Nest, candidate: Candidate, staging: Staging) -> Iterator[list[tuple[int, int]]]:
+def _requests(nest: Nest, candidate: Candidate, staging: Staging, warp: int) -> Iterator[list[tuple[int, int]]]:
     """What lanes of a warp access at once: for each its row of the box, and where in the row."""
     *outer, _ = _strides((*staging.box[:-1], 1))
-    warps = list(_warps(nest, candidate))
+    warps = list(_warps(nest, candidate, warp))
     for touch in nest.of(staging.form.buffer):
         assert touch.index is not None, "only what is affine is staged"
         steps = [tuple(part.steps.items()) for part in touch.index]
         for lanes in warps:
             cells = [[sum(step * lane.get(sym, 0) for sym, step in part) for part in steps] for lane in lanes]
             yield [_placed(outer, cell) for cell in cells]
-    yield [_placed(outer, cell) for cell in islice(product(*map(range, staging.box)), WARP)]
+    yield [_placed(outer, cell) for cell in islice(product(*map(range, staging.box)), warp)]
 
 
 def _placed(strides: Sequence[int], cell: Sequence[int]) -> tuple[int, int]:
     return sum(s * c for s, c in zip(strides, cell, strict=False)), cell[-1]
 
 
-def _warps(nest: Nest, candidate: Candidate) -> Iterator[list[dict[Sym, int]]]:
+def _warps(nest: Nest, candidate: Candidate, warp: int) -> Iterator[list[dict[Sym, int]]]:
     """The lanes of the first two warps, with the iterations of each."""
     order = [candidate.lane, *(p.sym for p in reversed(nest.pars) if p.sym != candidate.lane)]
     threads = [(sym, candidate.tile[sym] // candidate.own.get(sym, 1)) for sym in order]
     every = prod(width for _, width in threads)
-    for first in range(0, min(every, 2 * WARP), WARP):
+    for first in range(0, min(every, 2 * warp), warp):
         lanes: list[dict[Sym, int]] = []
-        for number in range(first, min(first + WARP, every)):
+        for number in range(first, min(first + warp, every)):
             lane: dict[Sym, int] = {}
             for sym, width in threads:
                 lane[sym], number = number % width, number // width

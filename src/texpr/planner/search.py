@@ -236,8 +236,8 @@ class Search(Mutable, eq=False, dict=True):
         even = 1 << -(-8 // len(self.tiled))
         for pars in (
             {},
-            {s: 32 if s == self.lane else 4 for s in self.tiled},
-            {s: 64 if s == self.lane else 1 for s in self.tiled},
+            {s: self.budget.warp if s == self.lane else 4 for s in self.tiled},
+            {s: 2 * self.budget.warp if s == self.lane else 1 for s in self.tiled},
         ):
             for seq in (16, 4, 1):
                 sizes = (pars.get(sym, max(even, 16)) if sym in self.tiled else seq for sym in self.moving)
@@ -283,7 +283,7 @@ class Search(Mutable, eq=False, dict=True):
             straight = self._straight(buffer, width)
             untiled += straight
             staging = self._staging(buffer, tile, counts)
-            box = inf if staging is None else staging.form.bytes_moved(tile) * staging.times
+            box = inf if staging is None else staging.form.bytes_moved(tile, self.budget.sector) * staging.times
             if staging is None or box >= 0.75 * straight:
                 direct += straight
                 continue
@@ -353,6 +353,6 @@ class Search(Mutable, eq=False, dict=True):
             if touch.writes and key in seen:
                 continue
             seen.add(key)
-            total += warp_bytes(touch, lanes) / self.budget.warp * prod(self.nest.trips[s] for s in around)
+            total += warp_bytes(touch, lanes, self.budget.sector) / self.budget.warp * prod(self.nest.trips[s] for s in around)
         self._direct[buffer, width] = total
         return total

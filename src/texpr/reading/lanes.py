@@ -1,4 +1,4 @@
-"""Loops that join registers over lanes: each with what lane ^ 16 has of it, then lane ^ 8, …, then lane ^ 1."""
+"""Loops that join registers over lanes: each with what lane ^ 16 has of it, then lane ^ 8, …, then lane ^ 1, of 32."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from texpr.ir.value import Ref, Value, walk
 def joins_lanes(loop: k.Stmt) -> bool:
     """Whether `loop` does nothing else, if each register that it assigns is joined with what was exchanged of it.
 
-    Then that holds behind it what all 32 lanes held: what the other 31 held joins once, as is seen turn by turn, from lane ^ 16
-    on. All that is assigned, and each test of that, is computed of what is exchanged: so nobody can take it for anything else.
+    Then that holds behind it what all of these lanes held: what the others held joins once, as is seen turn by turn, from the
+    lane half of them away on. All that is assigned, and each test of that, is computed of what is exchanged: so nobody can take
+    it for anything else.
     """
     if not isinstance(loop, k.For) or loop.uniform:
         return False

@@ -358,6 +358,10 @@ class _Here(Record):
     def thread(self) -> Expr:
         return self.body.launch.thread
 
+    @property
+    def warp(self) -> int:
+        return self.body.launch.kernel.warp
+
     def declares(self, sym: Sym, dtype: DType, value: Value) -> None:
         reader, body, scope = self.body.reader, self.body, self.scope
         told = sym.name in reader.names or sym.name.rsplit("_", 1)[0] in reader.single

@@ -17,11 +17,13 @@ from texpr.artifact.sources import (
     variants,
 )  # fmt: skip
 from texpr.backends.c.names import identifier
-from texpr.emulator.compile import CHECKED, PLAIN
+from texpr.emulator.compile import CHECKED, PLAIN, core_flags
 from texpr.emulator.harness import IN_ORDER, load_core
 from texpr.emulator.sources import CORE, core_texts
 from texpr.ir.kernel import Plan
 from texpr.ir.program import Function
+from texpr.isa.memories import Coalescing
+from texpr.isa.registry import resolve
 from texpr.runtime.kernel import Kernel
 from texpr.runtime.memory import Driver
 from texpr.support.diagnostic import error
@@ -51,7 +53,7 @@ def load_emulated(
     tools: Toolchain, function: Function, plan: Plan, target: str, *, seed: int = IN_ORDER, detect: bool = True
 ) -> Kernel:
     """`plan`'s kernels and its real launcher on an emulated device. With `detect`, faults are errors (E075x)."""
-    core = _emulator(tools)
+    core = _emulator(tools, resolve(target).coalescing)
     found = variants((Part(target, (plan,)),), 0)
     name = identifier(plan.name)
     headers = {**cuda_source_headers(), **emulator_sources(), **public_headers(name, (plan,), "cuda")}
@@ -66,11 +68,12 @@ def load_emulated(
     return Kernel(function, plan, target, path, Driver(emulator.library), emulator, seed, detect)
 
 
-def _emulator(tools: Toolchain) -> Path:
+def _emulator(tools: Toolchain, machine: Coalescing) -> Path:
     """The emulator's core as a library, which stands where the CUDA driver would."""
     texts = core_texts()
     sources = {CORE: texts.pop(CORE)}
-    return tools.loadable("texpr_emulator", sources, texts, flags=("-O2", "-fno-strict-aliasing", "-w"), libraries=THREADS)
+    flags = ("-O2", "-fno-strict-aliasing", "-w", *core_flags(machine))
+    return tools.loadable("texpr_emulator", sources, texts, flags=flags, libraries=THREADS)
 
 
 def load_cuda(tools: Toolchain, function: Function, plan: Plan, target: str, *, ordinal: int = 0) -> Kernel:

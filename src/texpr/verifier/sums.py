@@ -402,7 +402,8 @@ def exchanged(event: Event, share: Share) -> Share:
     stmt, launch = event.stmt, event.site.launch
     if not isinstance(stmt, k.Exchange):
         return share
-    if stmt.width != 32 or not 0 < stmt.mask < 32 or launch.kernel.threads % (1 << stmt.mask.bit_length()):
+    warp = launch.kernel.warp
+    if stmt.width != warp or not 0 < stmt.mask < warp or launch.kernel.threads % (1 << stmt.mask.bit_length()):
         raise Wrong(f"lanes are exchanged by {stmt.mask} of {stmt.width}")
     own, masks = share.thread is launch.thread, stmt.masks
     lanes = frozenset(lane ^ mask for lane in share.lanes for mask in masks) if own else share.lanes

@@ -18,7 +18,7 @@ def diverging(stmt: Operation, site: Site, matches: Sequence[Match], premises: F
     Raises Undecided, or ValueError where a test of data is in the way that no statement of the program has.
     """
     launch = site.launch  # how many neighbours exchange something, or meet
-    width = BLOCK if stmt.meets is None else stmt.meets
+    width = BLOCK if stmt.meets is None else launch.kernel.group(stmt.meets)
     sides = sides_of(site, site, (*launch.host, *(launch.blocks if width >= 0 else ()), *(loop.sym for loop in site.loops)))
     here = [rename(f, names) for names in (sides.left, sides.right) for f in launch.domain]
     ends = [(sides.a(e), sides.b(e)) for loop in site.loops for e in site.bounds[loop]]

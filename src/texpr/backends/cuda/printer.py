@@ -32,6 +32,7 @@ from texpr.ir.operation import Operation
 from texpr.ir.shared import USUAL_ALIGNMENT, part, shared_bytes, shared_places
 from texpr.ir.together import MOST_SHARED, dynamic_bytes, joint, together
 from texpr.isa.cuda import TMA, TMA_ROWS
+from texpr.isa.levels import WARP
 from texpr.isa.target import Target
 from texpr.support.diagnostic import CompilerBug, limitation
 from texpr.support.span import Source
@@ -57,7 +58,7 @@ def print_kernels(plan: Plan, target: Target | None = None) -> str:
     names = [kernel.name for kernel in found]
     if len(set(names)) != len(names):
         raise CompilerBug(f"two kernels of {plan.name} have one name: {names}")
-    lines = ['#include "texpr_device.h"']
+    lines = [*_warps(plan, found), '#include "texpr_device.h"']
     if line_of(plan.span) is not None:
         lines += ["", f"TX_SOURCE({string(file_of(plan.span))})"]
     loops = tuple(together(plan.steps))
@@ -68,6 +69,14 @@ def print_kernels(plan: Plan, target: Target | None = None) -> str:
     for loop in loops:
         lines += ["", *together_lines(loop, plan)]
     return "\n".join(lines) + "\n"
+
+
+def _warps(plan: Plan, found: tuple[Kernel, ...]) -> list[str]:
+    """What tells the header how many lanes a warp has, where it would take it to have others."""
+    lanes = {kernel.warp for kernel in found if kernel.threads > 1}
+    if len(lanes) > 1:
+        raise CompilerBug(f"kernels of {plan.name} have warps of {sorted(lanes)} lanes")
+    return [f"#define TX_WARP {each}u" for each in lanes - {WARP}]
 
 
 def _kernel(kernel: Kernel, plan: Plan) -> list[str]:
@@ -117,6 +126,8 @@ def _body(kernel: Kernel, plan: Plan, scope: Scope, blocks: Mapping[str, str], *
 def _check(kernel: Kernel, target: Target | None) -> None:
     """Refuse what no CUDA device runs, or what `target` does not."""
     who = "CUDA" if target is None else target.name
+    if target is not None and kernel.threads > 1 and kernel.warp != target.warp:
+        raise CompilerBug(f"kernel {kernel.name} has warps of {kernel.warp} lanes, and {who} of {target.warp}")
     if kernel.threads > MOST_THREADS:
         told = f"kernel {kernel.name} has {kernel.threads} threads in a block, and CUDA allows {MOST_THREADS}"
         raise limitation("E0552", kernel.span, told, help="split the loops that are bound to the block")

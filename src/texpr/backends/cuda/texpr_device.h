@@ -7,6 +7,11 @@
 #include "texpr_vector.h"
 #include "texpr_tensor.h"
 
+/* Lanes of a warp: 32, as every CUDA device has, where the text that includes this says no other number. */
+#ifndef TX_WARP
+#define TX_WARP 32u
+#endif
+
 #if !defined(__CUDACC__)
 #include "texpr_emulator.h"
 #else
@@ -181,20 +186,20 @@ TX_ATOMIC_LONGS(unsigned long, unsigned long long)
 TX_FN unsigned tx_thread() { return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z); }
 
 /* This thread's lane within its warp. */
-TX_FN unsigned tx_lane() { return tx_thread() & 31u; }
+TX_FN unsigned tx_lane() { return tx_thread() & (TX_WARP - 1u); }
 
 /* The barrier of this thread's part of the block, one of `parts` (2, 4 or 8) of so many threads: 1 to 14, each part its own. */
 TX_FN int tx_part(int parts, unsigned threads) { return parts - 1 + (int)(tx_thread() / threads); }
 
 /* The mask of the `lanes` (a power of two) consecutive lanes among which this thread is. */
 TX_FN unsigned tx_group(unsigned lanes) {
-    return lanes == 32u ? 0xffffffffu : ((1u << lanes) - 1u) << (tx_lane() & ~(lanes - 1u));
+    return lanes == TX_WARP ? 0xffffffffu >> (32u - TX_WARP) : ((1u << lanes) - 1u) << (tx_lane() & ~(lanes - 1u));
 }
 
-/* The mask of this thread's warp in a block of so many threads, whose last warp may have fewer than 32 lanes. */
+/* The mask of this thread's warp in a block of so many threads, whose last warp may have fewer lanes than others. */
 TX_FN unsigned tx_lanes(unsigned threads) {
-    unsigned const left = threads - (tx_thread() & ~31u);
-    return 0xffffffffu >> (left < 32u ? 32u - left : 0u);
+    unsigned const left = threads - (tx_thread() & ~(TX_WARP - 1u));
+    return 0xffffffffu >> (32u - (left < TX_WARP ? left : TX_WARP));
 }
 
 #define TX_SHUFFLE_BITS(T) \

@@ -63,7 +63,7 @@ inline void learn(Block &block, const Gate &gate) {
     if (block.known.empty()) block.known.assign(warps * warps, 0);
     std::vector<unsigned> here;
     for (unsigned warp = 0; warp < warps; ++warp)
-        if ((gate.who[warp / 2] >> (warp % 2 * LANES)) & 0xffffffffu) here.push_back(warp);
+        if (lanes_in(gate.who, warp)) here.push_back(warp);
     std::vector<Stamp> row(warps, 0);
     for (unsigned one : here)
         for (unsigned other = 0; other < warps; ++other) row[other] = std::max(row[other], block.known[one * warps + other]);
@@ -82,7 +82,7 @@ inline void report_divergence(Block &block, const Gate &gate) {
             found(Fault::divergent_barrier, party(first, waiting_at(first)), party(*ended, waiting_at(*ended)));
     if (gate.threads == 0) return;
     for (unsigned warp = 0; warp < machine.warps; ++warp) {
-        unsigned came = (unsigned)(gate.who[warp / 2] >> (warp % 2 * LANES)), absent = block.warps[warp].born & ~came;
+        unsigned came = lanes_in(gate.who, warp), absent = block.warps[warp].born & ~came;
         if (came == 0 || absent == 0) continue;
         const Fiber &one = block.fibers[warp * LANES + (unsigned)__builtin_ctz(came)];
         const Fiber &other = block.fibers[warp * LANES + (unsigned)__builtin_ctz(absent)];

@@ -24,12 +24,12 @@ static View *core_shared_of(View *view, unsigned rank) { return shared_of(view, 
 static View *core_shared_at(const void *address) { return shared_view_at(static_cast<const char *>(address)); }
 static void core_barrier(int id, int threads, int line) { gate_barrier(id, threads, line); }
 static void core_cluster_barrier(int line) { cluster_barrier(line); }
-static void core_warp_barrier(unsigned mask, int line) { together(Together::barrier, mask, 0, 0, 32, line); }
+static void core_warp_barrier(unsigned mask, int line) { together(Together::barrier, mask, 0, 0, (int)LANES, line); }
 static std::uint64_t core_shuffle(unsigned mask, Shuffle how, std::uint64_t value, int lane, int width, int line) {
     return together((Together)((int)Together::index + (int)how), mask, value, lane, width, line);
 }
 static unsigned core_vote(unsigned mask, Vote how, bool value, int line) {
-    return (unsigned)together((Together)((int)Together::any + (int)how), mask, value, 0, 32, line);
+    return (unsigned)together((Together)((int)Together::any + (int)how), mask, value, 0, (int)LANES, line);
 }
 static unsigned core_cluster_rank() { return machine.current().block->rank; }
 

@@ -16,7 +16,23 @@ namespace tx_emu {
 
 enum class Act : unsigned char { read, write, atomic };
 
-/* `*_sectors` of 32 bytes and `*_lines` of 128 bytes are summed over requests of a warp; `*_packed`: the sectors that the bytes of
+/* Bytes of a sector and of a line of global memory, banks of shared memory and bytes of a word that one gives at a time: those of
+   CUDA devices, where the compiler of the core is not told others. */
+#ifndef TX_EMU_SECTOR
+#define TX_EMU_SECTOR 32u
+#endif
+#ifndef TX_EMU_LINE
+#define TX_EMU_LINE 128u
+#endif
+#ifndef TX_EMU_BANKS
+#define TX_EMU_BANKS 32u
+#endif
+#ifndef TX_EMU_WORD
+#define TX_EMU_WORD 4u
+#endif
+constexpr unsigned SECTOR = TX_EMU_SECTOR, LINE = TX_EMU_LINE, BANKS = TX_EMU_BANKS, BANK_WORD = TX_EMU_WORD;
+
+/* `*_sectors` and `*_lines` are summed over requests of a warp; `*_packed`: the sectors that the bytes of
    a request would fill, were they neighbours. A request to shared memory takes
    as many wavefronts as words that one bank must give; `shared_least` is what it would take without conflicts. */
 struct Counts {
@@ -68,26 +84,26 @@ inline void count_pieces(const Request &request, unsigned bytes, unsigned long l
 inline unsigned packed_sectors(const Request &request) {
     std::uint64_t starts[LANES];
     std::copy(request.addresses, request.addresses + request.lanes, starts);
-    return (distinct(starts, request.lanes) * request.size + 31) / 32;
+    return (distinct(starts, request.lanes) * request.size + SECTOR - 1) / SECTOR;
 }
 
-/* 32 banks, 4 bytes wide. A request moves at most 128 bytes at a time: accesses of 8 bytes go in two halves of the lanes, of 16
-   bytes in four quarters (CUDA C++ Programming Guide, "Shared Memory" of compute capability 5.x and later: 32 banks of 32 bits
+/* Banks of a word each. A request moves at most a word of each at a time: with 32 lanes and as many banks of 4 bytes, accesses of 8
+   bytes go in two halves of the lanes, of 16 bytes in four quarters (CUDA C++ Programming Guide, "Shared Memory" of compute capability 5.x and later: 32 banks of 32 bits
    a cycle). */
 inline void count_banks(const Request &request) {
-    unsigned parts = request.size <= 4 ? 1 : request.size / 4, each = LANES / parts;
+    unsigned each = std::max(BANKS * BANK_WORD / std::max(request.size, BANK_WORD), 1u);
     ++counting->shared_requests;
     for (unsigned from = 0; from < request.lanes; from += each) {
-        std::uint64_t words[LANES * 4];
+        std::uint64_t words[LANES * std::max(16 / BANK_WORD, 1u)];
         unsigned count = 0;
         for (unsigned lane = from; lane < std::min(from + each, request.lanes); ++lane)
-            for (unsigned word = 0; word < std::max(request.size / 4, 1u); ++word)
-                words[count++] = request.addresses[lane] / 4 + word;
+            for (unsigned word = 0; word < std::max(request.size / BANK_WORD, 1u); ++word)
+                words[count++] = request.addresses[lane] / BANK_WORD + word;
         count = distinct(words, count);
-        unsigned banks[32] = {}, worst = 0;
-        for (unsigned word = 0; word < count; ++word) worst = std::max(worst, ++banks[words[word] % 32]);
+        unsigned banks[BANKS] = {}, worst = 0;
+        for (unsigned word = 0; word < count; ++word) worst = std::max(worst, ++banks[words[word] % BANKS]);
         counting->shared_wavefronts += worst;
-        counting->shared_least += (count + 31) / 32;
+        counting->shared_least += (count + BANKS - 1) / BANKS;
     }
 }
 
@@ -99,8 +115,8 @@ inline void count_request(const Touch &first, const Request &request) {
     }
     bool load = first.act == Act::read;
     ++(load ? counting->global_load_requests : counting->global_store_requests);
-    count_pieces(request, 32, load ? counting->global_load_sectors : counting->global_store_sectors);
-    count_pieces(request, 128, load ? counting->global_load_lines : counting->global_store_lines);
+    count_pieces(request, SECTOR, load ? counting->global_load_sectors : counting->global_store_sectors);
+    count_pieces(request, LINE, load ? counting->global_load_lines : counting->global_store_lines);
     (load ? counting->global_load_packed : counting->global_store_packed) += packed_sectors(request);
 }
 

@@ -4,7 +4,7 @@
    is not), and no barrier orders them. A barrier makes known to those that go through it all that each of them did or knew
    (`learn`); shuffles, votes and atomics order nothing. Launches are ordered.
 
-   What is kept for an element is small and still enough where barriers join groups that nest: 2, 4, … 32 lanes at a multiple
+   What is kept for an element is small and still enough where barriers join groups that nest: 2, 4, … lanes of a warp at a multiple
    of their number, so many warps, a block, a cluster. If then a writer is not ordered after some reader, it is not ordered
    after one of the two readers that are furthest apart: were both in the group that the writer knows, all would be. So
    for atomics. Barriers of other groups never make it report what is no race, but it may then miss one. */

@@ -227,7 +227,7 @@ TX_API int cuModuleGetFunction(Function **function, Module *module, const char *
     if (lacks(function, module, name)) return INVALID_VALUE;
     auto kernel = static_cast<const Kernel *>(dlsym(module->library, (std::string(name) + "__emu_kernel").c_str()));
     if (!kernel) return NOT_FOUND;
-    if (kernel->abi != ABI) return INVALID_IMAGE;
+    if (kernel->abi != ABI || kernel->lanes != LANES) return INVALID_IMAGE;
     std::lock_guard<std::mutex> lock(one_at_a_time);
     for (const auto &known : module->functions)
         if (known->kernel == kernel) {

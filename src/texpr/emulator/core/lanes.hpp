@@ -13,7 +13,7 @@ inline void learn(Fiber &me, unsigned mask) {
     Warp &warp = *me.warp;
     Stamp now = machine.now++;
     std::uint64_t bits[WORDS] = {};
-    bits[me.index / 64] = (std::uint64_t)mask << (me.index / LANES % 2 * LANES);
+    bits[me.index / 64] = (std::uint64_t)mask << (me.index / LANES * LANES % 64);
     meet(*me.block, bits, false);
     if (mask == warp.born) {
         warp.base = now;
@@ -93,7 +93,7 @@ inline void try_together(Fiber &me) {
     if (mask == warp.live) count_warp(*me.block, me.index / LANES);
     warp.waiting &= ~mask;
     std::uint64_t bits[WORDS] = {};
-    bits[me.index / 64] = (std::uint64_t)mask << (me.index / LANES % 2 * LANES);
+    bits[me.index / 64] = (std::uint64_t)mask << (me.index / LANES * LANES % 64);
     level_out(*me.block, bits);
     for (unsigned lane = 0; lane < LANES; ++lane)
         if (mask >> lane & 1) wake(lane_of(me, lane));

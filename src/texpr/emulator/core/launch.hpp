@@ -78,7 +78,7 @@ inline void start_block(Block &block, Cluster &cluster, unsigned rank, Dim index
     block.fibers.resize(machine.threads);
     for (unsigned warp = 0; warp < machine.warps; ++warp) {
         unsigned lanes = std::min(LANES, machine.threads - warp * LANES);
-        block.warps[warp].born = block.warps[warp].live = lanes == LANES ? ~0u : (1u << lanes) - 1u;
+        block.warps[warp].born = block.warps[warp].live = lanes == LANES ? ALL_LANES : (1u << lanes) - 1u;
         block.warps[warp].waiting = 0;
         block.warps[warp].base = 0;
         block.warps[warp].known.clear();

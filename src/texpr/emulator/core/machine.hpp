@@ -19,7 +19,15 @@
 
 namespace tx_emu {
 
-constexpr unsigned LANES = 32, MOST_THREADS = 1024, WORDS = MOST_THREADS / 64, GATES = 16;
+constexpr unsigned LANES = TX_WARP, MOST_THREADS = 1024, WORDS = MOST_THREADS / 64, GATES = 16;
+static_assert(LANES >= 1 && LANES <= 32 && (LANES & (LANES - 1)) == 0, "a warp is a power of two of lanes, at most the bits of a mask");
+
+constexpr unsigned ALL_LANES = ~0u >> (32 - LANES);
+
+/* The lanes of a warp in a set of threads, 64 a word. */
+inline unsigned lanes_in(const std::uint64_t *bits, unsigned warp) {
+    return (unsigned)(bits[warp * LANES / 64] >> (warp * LANES % 64)) & ALL_LANES;
+}
 
 constexpr unsigned FIRST_AGENT = 0x8000; /* the "threads" that write for the engine: a barrier's agent is this plus its number */
 

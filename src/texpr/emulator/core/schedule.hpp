@@ -68,7 +68,7 @@ inline Fiber *ready_from(Block &block, unsigned from) {
 
 /* A thread of `warp` that can run, any of them; where none can, one of the next warp of which one can. */
 inline Fiber *ready_in(Block &block, unsigned warp) {
-    auto lanes = (std::uint32_t)(block.ready_bits[warp / 2] >> (warp % 2 * LANES));
+    std::uint32_t lanes = lanes_in(block.ready_bits, warp);
     if (lanes == 0) return ready_from(block, (warp + 1) * LANES);
     unsigned turn = machine.random.below(LANES);
     std::uint32_t turned = (lanes >> turn) | (turn == 0 ? 0 : lanes << (LANES - turn));

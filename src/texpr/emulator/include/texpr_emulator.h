@@ -45,7 +45,7 @@ inline Core *core = nullptr; /* set by the emulator before each launch */
 #define blockIdx (tx_emu::core->current->block_index)
 #define blockDim (tx_emu::core->block_dim)
 #define gridDim (tx_emu::core->grid_dim)
-constexpr int warpSize = 32;
+constexpr int warpSize = (int)TX_WARP;
 
 /* ---- memory ------------------------------------------------------------------------------------------------------------ */
 
@@ -246,7 +246,7 @@ constexpr const char *tx_emu_source(long) { return ""; } /* where a text does no
     void KERNEL##__emu(void **given) { tx_emu::Signature<decltype(&KERNEL)>::call(&KERNEL, given); } \
     TX_EMU_VISIBLE extern const tx_emu::Kernel KERNEL##__emu_kernel; \
     const tx_emu::Kernel KERNEL##__emu_kernel = { \
-        tx_emu::ABI, TX_EMU_CHECKED != 0, tx_emu::Signature<decltype(&KERNEL)>::count, \
+        tx_emu::ABI, TX_WARP, TX_EMU_CHECKED != 0, tx_emu::Signature<decltype(&KERNEL)>::count, \
         tx_emu::Signature<decltype(&KERNEL)>::parameters, #KERNEL, tx_emu_source(0), &KERNEL##__emu, &tx_emu::core}; \
     }
 

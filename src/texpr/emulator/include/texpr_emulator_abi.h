@@ -4,9 +4,14 @@
 
 #include <cstdint>
 
+/* Lanes of a warp: 32, as every CUDA device has, where neither the kernel's text nor who compiles the core says another number. */
+#ifndef TX_WARP
+#define TX_WARP 32u
+#endif
+
 namespace tx_emu {
 
-constexpr unsigned ABI = 7;
+constexpr unsigned ABI = 8;
 
 struct Dim {
     unsigned x, y, z;
@@ -130,7 +135,7 @@ struct Parameter {
 
 /* One kernel, under the symbol NAME__emu_kernel. `core` is where its text looks for the emulator. */
 struct Kernel {
-    unsigned abi;
+    unsigned abi, lanes; /* of a warp, as the text takes it to be */
     bool checked;
     unsigned parameter_count;
     const Parameter *parameters;

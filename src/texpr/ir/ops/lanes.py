@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
+from texpr.ir import operation
 from texpr.ir.form import Indexed, Maybe, Number, Symbol, Variable, Word, reads
 from texpr.ir.operation import Bound, Operation
 from texpr.ir.value import Load, Ref
-from texpr.isa.levels import Space
+from texpr.isa.levels import WARP, Space
 from texpr.support.diagnostic import CompilerBug
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from texpr.ir.kernel import Stmt
     from texpr.ir.place import Place
     from texpr.ir.printing import Printing
-
-WARP = 32
 
 
 def exchange_is_within_a_warp(stmt: Stmt, at: Place) -> Iterator[str]:
@@ -28,8 +27,8 @@ def exchange_is_within_a_warp(stmt: Stmt, at: Place) -> Iterator[str]:
         last = {ZERO: ONE, **shifts}.get(stmt.shift)
         if last is None or not last.is_constant or 0 < stmt.mask < 1 << max(last.constant - 1, 0):
             yield f"lane ^ {stmt.mask} >> {stmt.shift} is perhaps no other lane"
-        if not 2 <= stmt.width <= WARP or stmt.width & (stmt.width - 1):
-            yield f"{stmt.width} lanes are no power of two from 2 to {WARP}"
+        if not 2 <= stmt.width <= at.kernel.warp or stmt.width & (stmt.width - 1):
+            yield f"{stmt.width} lanes are no power of two from 2 to {at.kernel.warp}"
         if not 1 <= stmt.mask < stmt.width:
             yield f"lane ^ {stmt.mask} is no other lane of {stmt.width}"
 
@@ -78,7 +77,7 @@ class Exchange(Operation, eq=False):
     @property
     def meets(self) -> int:
         """All lanes of a warp."""
-        return WARP
+        return operation.WARP
 
     @property
     def bound(self) -> tuple[Bound, ...]:
@@ -86,11 +85,11 @@ class Exchange(Operation, eq=False):
         return (Bound(self.target, self.source.dtype),)
 
     def cuda(self, to: Printing) -> Iterator[str]:
-        """A shuffle among all lanes of the warp; a block of fewer than 32 threads has fewer lanes."""
-        threads = to.kernel.threads
-        if threads % WARP and threads > WARP:
+        """A shuffle among all lanes of the warp; a block of fewer threads has fewer lanes."""
+        threads, warp = to.kernel.threads, to.kernel.warp
+        if threads % warp and threads > warp:
             raise CompilerBug(f"an exchange in blocks of {threads} threads, whose last warp is not whole")
-        mask, source = (1 << min(threads, WARP)) - 1, to.variable(self.source.sym)
+        mask, source = (1 << min(threads, warp)) - 1, to.variable(self.source.sym)
         other = str(self.mask) if self.shift is ZERO else f"{self.mask} >> {to.index(self.shift)}"
         target = to.new(self.target)
         yield f"{to.type(self.source.dtype)} const {target} = __shfl_xor_sync({mask:#x}u, {source}, {other}, {self.width});"
@@ -104,8 +103,8 @@ class Exchange(Operation, eq=False):
 class Shuffle(Operation, eq=False):
     """`target = source as the thread in `lane` of the warp has it`; all lanes of the warp take part.
 
-    `source` is an element of an array in LANES, the same one in all of them when loops are unrolled. `lane` counts modulo 32;
-    what a lane gets that does not exist is of no use. `target` is declared by this statement.
+    `source` is an element of an array in LANES, the same one in all of them when loops are unrolled. `lane` counts modulo those
+    of a warp; what a lane gets that does not exist is of no use. `target` is declared by this statement.
     """
 
     FORM = (Word("shuffle"), Symbol("target"), Word("="), reads("source"), Word("lane"), Indexed("lane"))
@@ -123,7 +122,7 @@ class Shuffle(Operation, eq=False):
     @property
     def meets(self) -> int:
         """All lanes of a warp."""
-        return WARP
+        return operation.WARP
 
     @property
     def bound(self) -> tuple[Bound, ...]:
@@ -131,14 +130,14 @@ class Shuffle(Operation, eq=False):
         return (Bound(self.target, self.source.dtype),)
 
     def cuda(self, to: Printing) -> Iterator[str]:
-        """A shuffle among the lanes that the warp has: the last one of a block may have fewer than 32."""
-        threads, source, lane = to.kernel.threads, to.element(self.source), to.index(self.lane)
-        whole = "0xffffffffu" if threads % WARP == 0 else None
-        mask = whole or (f"{(1 << threads) - 1:#x}u" if threads < WARP else f"tx_lanes({threads})")
+        """A shuffle among the lanes that the warp has: the last one of a block may have fewer than others."""
+        threads, warp, source, lane = to.kernel.threads, to.kernel.warp, to.element(self.source), to.index(self.lane)
+        alike = threads < warp or threads % warp == 0
+        mask = f"{(1 << min(threads, warp)) - 1:#x}u" if alike else f"tx_lanes({threads})"
         target = to.new(self.target)
         yield f"{to.type(self.source.dtype)} const {target} = __shfl_sync({mask}, {source}, {lane});"
 
     def does(self, effects: Effects) -> None:
         """Lanes come together, and each has what the named one keeps."""
         effects.meets()
-        effects.takes(self.target, self.source, effects.thread // WARP * WARP + self.lane % WARP)
+        effects.takes(self.target, self.source, effects.thread // effects.warp * effects.warp + self.lane % effects.warp)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from texpr.ir.covered import Covered
 from texpr.ir.form import At, Covers, Maybe, Number, Word
 from texpr.ir.operation import BLOCK, CLUSTER, Operation
-from texpr.isa.levels import Level
+from texpr.isa.levels import WARP, Level
 from texpr.support.diagnostic import CompilerBug
 
 if TYPE_CHECKING:
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from texpr.ir.kernel import Stmt
     from texpr.ir.place import Place
     from texpr.ir.printing import Printing
-
-WARP = 32
 
 
 def barrier_is_of_threads(stmt: Stmt, at: Place) -> Iterator[str]:
@@ -27,19 +25,20 @@ def barrier_is_of_threads(stmt: Stmt, at: Place) -> Iterator[str]:
             yield f"no barrier joins a {stmt.level.value}"
         if stmt.level is Level.CLUSTER and not any(axis.level is Level.CLUSTER for axis in at.kernel.axes):
             yield "the kernel has no clusters to join"
-        if not 1 <= stmt.lanes <= WARP or stmt.lanes & (stmt.lanes - 1):
-            yield f"{stmt.lanes} lanes are no power of two up to {WARP}"
+        most = at.kernel.warp if stmt.level is Level.WARP else WARP
+        if not 1 <= stmt.lanes <= most or stmt.lanes & (stmt.lanes - 1):
+            yield f"{stmt.lanes} lanes are no power of two up to {most}"
         if not any(axis.level is Level.BLOCK for axis in at.kernel.axes):
             yield "the kernel has no threads to join"
         parts = tuple(stmt.part * count for count in (2, 4, 8))
-        if stmt.part and (stmt.level is not Level.BLOCK or stmt.part % WARP or at.kernel.threads not in parts):
+        if stmt.part and (stmt.level is not Level.BLOCK or stmt.part % at.kernel.warp or at.kernel.threads not in parts):
             yield f"{stmt.part} threads are no half, quarter or eighth of {at.kernel.threads} in whole warps"
 
 
 class Barrier(Operation, eq=False):
     """All threads of `level` (WARP, BLOCK or CLUSTER) arrive and see each other's writes. `covers` lists why it is there.
 
-    `lanes`: with WARP, how many consecutive lanes take part (a power of two, 32 for the whole warp). `part`: with BLOCK, how
+    `lanes`: with WARP, how many consecutive lanes take part (a power of two). `part`: with BLOCK, how
     many consecutive threads meet on their own (whole warps; a half, a quarter or an eighth of the block), 0 for all of them.
     """
 
@@ -86,7 +85,8 @@ class Barrier(Operation, eq=False):
             case Level.BLOCK:
                 yield "__syncthreads();"
             case Level.WARP:
-                yield "__syncwarp(0xffffffffu);" if self.lanes == WARP else f"__syncwarp(tx_group({self.lanes}));"
+                whole = self.lanes == to.kernel.warp
+                yield f"__syncwarp({(1 << self.lanes) - 1:#x}u);" if whole else f"__syncwarp(tx_group({self.lanes}));"
             case _:
                 raise CompilerBug(f"a barrier of level {self.level.value} in a CUDA kernel")
 

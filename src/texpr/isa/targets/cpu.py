@@ -12,7 +12,7 @@ TARGET = Target(
     levels=(Level.CORE, Level.THREAD, Level.LANE),
     align=64,  # a cache line, and the widest vector there is (AVX-512, SVE at 512 bits)
     global_memory=HOST,
-    reductions=Reductions(chunk=65536),
+    reductions=Reductions(chunk=65536, lanes=32),
     vector=32,  # AVX2; with 32 vectors of 16 bytes, NEON has as many bytes in registers
     vectors=16,
     caches=(32 * 1024, 512 * 1024),  # the least of server and desktop cores of the last ten years, but for a few

@@ -12,7 +12,7 @@ TARGET = Target(
     levels=(Level.CORE, Level.THREAD, Level.LANE),
     align=64,
     global_memory=HOST,
-    reductions=Reductions(chunk=65536),
+    reductions=Reductions(chunk=65536, lanes=32),
     vector=64,
     vectors=32,
     caches=(32 * 1024, 1024 * 1024),  # the least of Skylake-SP to Emerald Rapids, and of Zen 4 and 5

@@ -17,7 +17,7 @@ from texpr.isa.cuda import ASYNC_COPY
 from texpr.planner.budget import STAGES, budget
 from texpr.planner.follow import Refused
 from texpr.planner.nest import Nest
-from texpr.planner.padding import WARP, padding
+from texpr.planner.padding import padding
 from texpr.planner.search import Candidate, Search, Staging
 from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject, without
 from texpr.support.record import Mutable
@@ -117,10 +117,11 @@ class TileScript(Script, kw_only=True):
             self.must("stage", buffer.name, results=(name,), of=buffer, **asked)
         else:
             self.must("stage", buffer.name, results=(name,), of=buffer, via="cp_async", **asked)
-        pad = padding(self.nest, self.candidate, staging)
+        machine = self.state.target.coalescing
+        pad = padding(self.nest, self.candidate, staging, machine)
         if pad:
             self.must("resize", f"{name}.d{len(staging.box) - 1}", 0, pad)
-        elif len(staging.box) > 1 and staging.box[-1] % WARP and WARP % staging.box[-1]:
+        elif len(staging.box) > 1 and staging.box[-1] % machine.lanes and machine.lanes % staging.box[-1]:
             loops = [f"{name}_{dim}" for dim, extent in enumerate(staging.box) if extent > 1]
             self._merged(loops)
 

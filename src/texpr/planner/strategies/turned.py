@@ -3,8 +3,8 @@
     par N |j| { par M |i| { B[j, i] = A[i, j] } }      neighbours of A lie along j, of B along i
 
 No mapping to lanes serves both: a warp that has 32 neighbours of the one has 32 rows of the other. So a block copies a tile of
-32 × 32, its lanes along the rows of what is read, and works on it with its lanes along the rows of what is written. Rows of the
-tile are longer by a word, so that a column lies in all banks.
+as many rows and columns as a warp has lanes: they go along the rows of what is read, and then, as the block works on it, along
+the rows of what is written. Rows of the tile are longer by a word, so that a column lies in all banks.
 """
 
 from __future__ import annotations
@@ -13,15 +13,11 @@ from collections.abc import Sequence
 
 from texpr.affine.expr import Sym
 from texpr.ir.value import Buffer
-from texpr.isa.memories import SHARED
 from texpr.planner.follow import Refused
 from texpr.planner.model import form
 from texpr.planner.nest import Nest, Touch
 from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject
 from texpr.support.record import Record
-
-SIDE = 32
-"""Rows and columns of a tile: the lanes of a warp."""
 
 WARPS = 8
 """Warps of a block, each with every eighth row of a tile."""
@@ -46,11 +42,11 @@ class Turned(Script, kw_only=True):
 
     def run(self) -> Sequence[Subject]:
         """Follows every directive. Raises Refused."""
-        across, along = self.crossed.across.name, self.crossed.along.name
+        across, along, machine = self.crossed.across.name, self.crossed.along.name, self.state.target.coalescing
         row_block, row = self.fresh(across, "b", "t")
-        self.must("split", across, SIDE, results=(row_block, row))
+        self.must("split", across, machine.lanes, results=(row_block, row))
         lane_block, lane = self.fresh(along, "b", "t")
-        self.must("split", along, SIDE, results=(lane_block, lane))
+        self.must("split", along, machine.lanes, results=(lane_block, lane))
         step, warp = self.fresh(row, "step", "warp")
         self.must("split", row, WARPS, results=(step, warp))
         others = [p.sym.name for p in self.nest.pars if p.sym not in (self.crossed.across, self.crossed.along)]
@@ -61,7 +57,7 @@ class Turned(Script, kw_only=True):
             (name,) = self.fresh(buffer.name, "s")
             self.must("stage", buffer.name, results=(name,), of=buffer, at=lane_block, space="shared")
             dims = next(len(t.index or ()) for t in self.nest.of(buffer))
-            self.may("resize", f"{name}.d{dims - 1}", 0, max(1, SHARED.bank_width // buffer.dtype.bytes))
+            self.may("resize", f"{name}.d{dims - 1}", 0, max(1, machine.word // buffer.dtype.bytes))
         self.may("unroll", step)
         return ()
 
@@ -110,7 +106,8 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
         return None
     names = ", ".join(f"`{buffer.name}`" for buffer in found.buffers)
     script = Turned(subject.state, subject.span, nest=subject.nest, crossed=found)
-    return Proposal(script, said=f"{names}: turned round in tiles of {SIDE} × {SIDE}")
+    side = subject.state.target.warp
+    return Proposal(script, said=f"{names}: turned round in tiles of {side} × {side}")
 
 
 STRATEGY = Strategy(Rank.TURN, _applies, _propose)

@@ -129,7 +129,7 @@ def _require_threads(call: Call, loop: ir.Loop, level: str) -> None:
         what = "blocks" if level in CLUSTERS else "threads"
         reason = f"the extent of `{loop.sym.base}`, {extent}, is not a constant, so it cannot be a number of {what}"
         raise call.refuse("E0910", reason, offers=_in_parts(call, loop))
-    most = target.max_cluster if level in CLUSTERS else 32 if level == "lane" else target.max_threads
+    most = target.max_cluster if level in CLUSTERS else target.warp if level == "lane" else target.max_threads
     if not 1 <= extent.constant <= most:
         reason = f"`{loop.sym.base}` has {extent} iterations, and `{level}` takes 1 to {most}"
         raise call.refuse("E0910", reason, offers=_in_parts(call, loop))
@@ -154,7 +154,7 @@ def _left_open(call: Call) -> Offers:
 
 def _in_parts(call: Call, loop: ir.Loop) -> Offers:
     """The offer to split a loop, and to bind the inner part."""
-    factor = call.state.target.max_cluster if str(call.plain[1].value) in CLUSTERS else 32
+    factor = call.state.target.max_cluster if str(call.plain[1].value) in CLUSTERS else call.state.target.warp
     return call.split(loop, factor, lambda said, outer, inner: said.plain(0, inner), "split it, and bind the inner part")
 
 

@@ -18,7 +18,7 @@ template <class T> value_of<T> shuffle(unsigned mask, Shuffle how, const T &give
 
 #define TX_EMU_SHUFFLE(NAME, HOW) \
     template <class T> \
-    tx_emu::value_of<T> NAME(unsigned mask, T value, int lane, int width = 32, int line = __builtin_LINE()) { \
+    tx_emu::value_of<T> NAME(unsigned mask, T value, int lane, int width = warpSize, int line = __builtin_LINE()) { \
         return tx_emu::shuffle(mask, tx_emu::Shuffle::HOW, value, lane, width, line); \
     }
 TX_EMU_SHUFFLE(__shfl_sync, index)
