@@ -35,6 +35,7 @@ SHEET = {
 def test_facts_of_a_device(name: str) -> None:
     shared, multiprocessor, threads, blocks, ptx = SHEET[name]
     target = resolve(name)
+    assert name == f"sm_{target.capability[0]}{target.capability[1]}{'a' * target.exact}"
     assert (target.name, target.family, target.backend, target.has_blocks) == (name, "cuda", "cuda", True)
     assert (target.shared, target.shared_multiprocessor) == (shared, multiprocessor * 1024)
     assert (target.resident_threads, target.resident_blocks, target.ptx) == (threads, blocks, ptx)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from texpr.artifact.header import common_header, print_header, status_source
-from texpr.artifact.tools import DeviceCode, capability
+from texpr.artifact.tools import DeviceCode
 from texpr.backends.c.headers import check_headers
 from texpr.backends.c.names import identifier
 from texpr.backends.cpu import headers as cpu_headers
@@ -144,7 +144,8 @@ def image_table(found: Sequence[Variant]) -> list[Image]:
     ptx: list[Image] = []
     for number, variant in enumerate(found):
         for target in variant.targets:
-            major, minor, suffix = capability(target)
+            machine = resolve(target)
+            (major, minor), suffix = machine.capability, "a" if machine.exact else ""
             stem = f"texpr_{identifier(variant.plan.name)}_{target}"
             cubins.append(Image(major, minor, suffix, False, number, f"{stem}_cubin"))
             if not suffix:

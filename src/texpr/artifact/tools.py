@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
-from texpr.support.diagnostic import CompilerBug
 from texpr.support.record import Record
 
 Share: TypeAlias = Callable[[Callable[[int], bytes], Sequence[str]], Iterator[bytes]]
@@ -102,12 +100,3 @@ class Made(Record):
     fatbin: bool
     tools: Mapping[str, str]
     flags: Mapping[str, Sequence[str]]
-
-
-def capability(target: str) -> tuple[int, int, str]:
-    """`sm_90a` as (9, 0, "a")."""
-    found = re.fullmatch(r"sm_(\d+)([af]?)", target)
-    if found is None:
-        raise CompilerBug(f"{target} is no CUDA target")
-    number = int(found.group(1))
-    return number // 10, number % 10, found.group(2)

@@ -19,7 +19,7 @@ from texpr.isa.registry import TARGETS
 from texpr.runtime import Kernel
 from texpr.support.diagnostic import CompilerBug, error
 from texpr.support.record import Record
-from texpr.toolchain.doctor import find_device, runs_on
+from texpr.toolchain.doctor import find_device
 
 Executor: TypeAlias = Callable[[Mapping[str, Array]], dict[str, Array]]
 """From an array for each parameter to each result and inout, by name; no argument is changed."""
@@ -61,13 +61,13 @@ def device_target() -> str:
     device = find_device()
     if isinstance(device, str):
         raise error("E0782", None, f"no CUDA device: {device}", help="run it in the emulator: --on emulator")
-    found = [name for name, target in TARGETS.items() if target.is_launched and runs_on(name, device)]
+    found = [target for target in TARGETS.values() if target.runs_on(device)]
     if not found:
         major, minor = device
         raise error(
             "E0782", None, f"no target fits the device, sm_{major}{minor}", help="run it in the emulator: --on emulator"
         )
-    return max(found, key=lambda name: int("".join(filter(str.isdigit, name))))
+    return max(found, key=lambda target: target.capability).name
 
 
 def call(kernel: Kernel, arrays: Mapping[str, Array], setting: Setting) -> dict[str, Array]:

@@ -30,13 +30,16 @@ def device(
     name: str,
     title: str,
     *,
+    capability: tuple[int, int],
     shared: int,
     resident_threads: int,
     resident_blocks: int,
     ptx: tuple[int, int],
     features: frozenset[str],
+    exact: bool = False,
 ) -> Target:
-    """A CUDA target. `shared`: bytes of a block that asks; 1 KiB more of each multiprocessor is the system's own."""
+    """A CUDA target. `exact`: its code is for this capability alone. `shared`: bytes of a block that asks; 1 KiB more of each
+    multiprocessor is the system's own."""
     clusters = CLUSTER in features
     return Target(
         name=name,
@@ -59,6 +62,8 @@ def device(
         registers_block=65536,
         resident_threads=resident_threads,
         resident_blocks=resident_blocks,
+        capability=capability,
+        exact=exact,
         ptx=ptx,
         features=features,
     )

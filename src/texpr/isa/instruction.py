@@ -61,8 +61,8 @@ class Instruction(Record):
         for first, template in self.asm:
             if first == target.name:
                 return template
-            number = capability(first)
-            if not first.endswith("a") and 0 < number <= capability(target.name) and (best is None or number > best[0]):
+            number, has = capability(first), 10 * target.capability[0] + target.capability[1]
+            if not first.endswith("a") and 0 < number <= has and (best is None or number > best[0]):
                 best = number, template
         return None if best is None else best[1]
 

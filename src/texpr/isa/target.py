@@ -67,6 +67,10 @@ class Target(Record):
     resident_threads: int = 1
     """Threads that one multiprocessor holds at a time."""
     resident_blocks: int = 1
+    capability: tuple[int, int] = (0, 0)
+    """Of a CUDA device: the least that its code runs on, and the next ones of this generation."""
+    exact: bool = False
+    """Whether the code runs on devices of this very capability alone."""
     ptx: tuple[int, int] = (0, 0)
     """The first version of PTX that knows this target."""
     features: frozenset[str] = frozenset()
@@ -100,6 +104,12 @@ class Target(Record):
     def is_launched(self) -> bool:
         """Whether kernels are launched, by a host, on a device that is not the host itself."""
         return Level.GRID in self.levels
+
+    def runs_on(self, device: tuple[int, int]) -> bool:
+        """Whether its code runs on a device of this capability: that very one where it is `exact`, else of the same generation,
+        from there on."""
+        same = device[0] == self.capability[0] and device >= self.capability
+        return self.is_launched and (device == self.capability if self.exact else same)
 
     @property
     def coalescing(self) -> Coalescing:

@@ -5,6 +5,8 @@ from texpr.isa.cuda import HOPPER, KIB, TCGEN05, TMA_ROWS, device
 TARGET = device(
     "sm_100a",
     "Blackwell (B200, GB200), with instructions of this generation alone",
+    capability=(10, 0),
+    exact=True,
     shared=227 * KIB,
     resident_threads=2048,
     resident_blocks=32,

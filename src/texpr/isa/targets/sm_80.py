@@ -5,6 +5,7 @@ from texpr.isa.cuda import AMPERE, KIB, device
 TARGET = device(
     "sm_80",
     "Ampere (A100, A30)",
+    capability=(8, 0),
     shared=163 * KIB,
     resident_threads=2048,
     resident_blocks=32,
