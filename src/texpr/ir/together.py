@@ -77,7 +77,7 @@ def joint(loop: HostLoop) -> Kernel:
         frozenset(name for kernel in found for name in kernel.written) | {place.name},
         found[0].span,
         min_blocks=max(kernel.min_blocks for kernel in found),
-        warp=found[0].warp,
+        warp=largest.warp,
     )
 
 
@@ -104,9 +104,10 @@ def _threads(kernel: Kernel) -> dict[str, int]:
 
 def _are_rows(found: tuple[Kernel, ...]) -> bool:
     """Whether threads of a smaller block are the first ones of a greater block: whole warps, if they meet or exchange."""
-    most = max(kernel.threads for kernel in found)
+    largest = max(found, key=lambda kernel: kernel.threads)
+    most, warp = largest.threads, largest.warp
     rows = all(set(_threads(kernel)) <= {"x"} for kernel in found)
-    return rows and all(kernel.threads in (most, *range(0, most, found[0].warp)) or not _meets(kernel) for kernel in found)
+    return rows and all(kernel.threads in (most, *range(0, most, warp)) or not _meets(kernel) for kernel in found)
 
 
 def _is_an_engine_s(stmt: Stmt) -> bool:

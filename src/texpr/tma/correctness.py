@@ -17,6 +17,7 @@ from texpr.domain.implied import Hypotheses
 from texpr.domain.iterdomain import Bound, IterDomain, low
 from texpr.domain.predicates import Predicate
 from texpr.domain.transform import Transform
+from texpr.isa.engine import CHUNK
 from texpr.presburger.formula import Eq
 from texpr.support.record import Record
 from texpr.tma.elements import Fill
@@ -186,8 +187,8 @@ def lower_store(copy: Copy) -> StoreLowering | Refusal:
     if found.mixed:
         return _unachievable(copy, found.mixed[0])
     inner = copy.dimensions[0].size * copy.element.size
-    chunks = Context(copy.graph, copy.known).divides(ONE * 16, inner)
-    obligations = () if chunks else (Eq(inner % 16),)
+    chunks = Context(copy.graph, copy.known).divides(ONE * CHUNK, inner)
+    obligations = () if chunks else (Eq(inner % CHUNK),)
     return StoreLowering(Guarded(found.needed) if found.needed else Plain(), obligations)
 
 

@@ -13,7 +13,7 @@ from typing import Generic, TypeAlias, TypeVar
 from texpr.affine.expr import Expr, IntoExpr, expr
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
-from texpr.isa.engine import LINE
+from texpr.isa.engine import CHUNK, LINE
 from texpr.presburger.formula import Eq, Ge
 from texpr.support.record import Record
 from texpr.tma.descriptor import BulkUse, Im2col, Interleave, TensorMap, Tiled, Use
@@ -155,7 +155,7 @@ def _counts(map: TensorMap) -> Asks:
 
 
 def _alignment(map: TensorMap) -> int:
-    return 32 if map.interleave is Interleave.B32 else 16
+    return 32 if map.interleave is Interleave.B32 else CHUNK
 
 
 def _base(map: TensorMap) -> Asks:
@@ -188,7 +188,7 @@ def _row(map: TensorMap) -> Expr:
 
 def _row_alignment(map: TensorMap) -> Asks:
     if map.interleave is Interleave.NONE:
-        yield _multiple("inner box", _row(map), 16)
+        yield _multiple("inner box", _row(map), CHUNK)
 
 
 def _row_span(map: TensorMap) -> Asks:
@@ -265,9 +265,9 @@ def _rows(use: Use) -> Asks:
 
 
 def _bulk(use: BulkUse) -> Asks:
-    yield _multiple("shared address", use.shared, 16)
-    yield _multiple("global address", use.base, 16)
-    yield _multiple("size", use.size, 16)
+    yield _multiple("shared address", use.shared, CHUNK)
+    yield _multiple("global address", use.base, CHUNK)
+    yield _multiple("size", use.size, CHUNK)
 
 
 SHAPE_RULES = (
