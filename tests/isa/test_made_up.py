@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.schedule.laid import in_shared
 
 from references import BY_NAME, distance
 from texpr import driver, runtime
@@ -24,6 +25,7 @@ from texpr.ir.kernel_verify import verify
 from texpr.isa.levels import WARP
 from texpr.isa.registry import TARGETS, resolve
 from texpr.isa.target import Target
+from texpr.lowering.lower import lower
 from texpr.mapping.cost import accesses
 from texpr.support.diagnostic import CompilerBug
 from texpr.support.record import replace
@@ -38,6 +40,13 @@ PROGRAMS = ("saxpy", "transpose", "sum", "softmax", "matmul")
 ORDERS = (IN_ORDER, LOCKSTEP, *range(3))
 
 TURNED = "fn turned(A: f32[n, m]): f32[m, n] { new B: f32[m, n] par m |j| { par n |i| { B[j, i] = A[i, j] } } return B }"
+MET = """fn met(x: f32[32], inout y: f32[32]) {
+    par 1 |b| {
+        new v: f32[32]
+        par 32 |j| { v[j] = x[j] }
+        par 32 |j| { y[j] = v[31 - j] }
+    }
+}"""
 STRIDED = "fn strided(x: f32[1024], inout y: f32[256]) { par 256 |i| { y[i] = x[4 * i] } }"
 
 
@@ -125,8 +134,31 @@ def test_a_kernel_for_other_warps_is_refused(tmp_path: Path) -> None:
         real.launch(kernel.name, 1, kernel.threads, arrays)
 
 
+@pytest.mark.parametrize(("machine", "level"), [(REAL, k.Level.WARP), (NARROW, k.Level.BLOCK)], ids=str)
+def test_threads_of_two_warps_meet_as_a_block(machine: Target, level: k.Level, tmp_path: Path) -> None:
+    """What 32 threads leave for each other: lanes of one warp, or of two, which then race where each warp waits for itself."""
+    function = in_shared(driver.parse(MET)["met"])
+    plan, _ = lower(function, machine)
+    verify(plan, machine)
+    proved(function, plan).require(False)
+    (kernel,) = k.kernels(plan.steps)
+    assert [s.level for s in k.walk(kernel.body) if isinstance(s, k.Barrier)] == [level]
+    text, mask = print_kernels(plan, machine), f"__syncwarp({(1 << machine.warp) - 1:#x}u);"
+    for barrier, races in (("", False), (mask, level is k.Level.BLOCK)):
+        changed = text.replace("__syncthreads();", barrier) if barrier else text
+        module = build(changed, headers(), tmp_path, machine=machine.coalescing)
+        x, y = np.arange(32, dtype=np.float32), np.zeros(32, np.float32)
+        reports = [r for order in ORDERS for r in module.launch(kernel.name, 1, kernel.threads, [x, y], seed=order)]
+        assert bool(reports) == races
+        assert races or np.array_equal(y, x[::-1])
+
+
 def _wider(kernel: k.Kernel) -> k.Kernel:
     return replace(kernel, warp=WARP)
+
+
+def _met_by_more(kernel: k.Kernel) -> k.Kernel:
+    return replace(kernel, body=(k.Barrier(k.Level.WARP), *kernel.body))
 
 
 def _exchanged_by_more(kernel: k.Kernel) -> k.Kernel:
@@ -147,7 +179,7 @@ def _exchanged_by_more(kernel: k.Kernel) -> k.Kernel:
     return replace(kernel, body=changed(kernel.body))
 
 
-@pytest.mark.parametrize("change", [_wider, _exchanged_by_more])
+@pytest.mark.parametrize("change", [_wider, _met_by_more, _exchanged_by_more])
 def test_lanes_that_a_warp_does_not_have_are_found(change: Callable[[k.Kernel], k.Kernel]) -> None:
     compiled = driver.lower(driver.parse(BY_NAME["sum"].path.read_text(encoding="utf-8"))["sum"], "narrow")
     steps = tuple(k.Launch(change(kernel)) for kernel in k.kernels(compiled.plan.steps))
