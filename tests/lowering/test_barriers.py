@@ -371,7 +371,7 @@ def test_a_wrong_question_is_noticed(wrong: Solve) -> None:
     assert any(dearer(range(1500), 2, wrong))
 
 
-def _flat(scope: Scope, team: int) -> int:
+def _flat(scope: Scope, team: int, warp: int) -> int:
     return 1
 
 
