@@ -274,7 +274,7 @@ fn f(x: f32[128] align(16)): f32[128] {
     with pytest.raises(TexprError) as found:
         pragmas(text)
     (said,) = found.value.diagnostics
-    assert (said.code, said.help) == ("E0911", "ask for it by `vectorize` in a schedule")
+    assert (said.code, said.help) == ("E0911", "results are aligned where a schedule asks for it, by `vectorize`")
 
 
 def test_too_few_bytes_are_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -29,7 +30,8 @@ def outcome(folder: Path, *options: str, listed: str = "") -> tuple[int, str]:
     (folder / "test_some.py").write_text(SKIPPING, encoding="utf-8")
     (folder / "test_module.py").write_text("import pytest\npytest.skip('all', allow_module_level=True)\n", encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rA", *options, str(folder)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+    here = {**os.environ, "PYTHONPATH": str(CONFTEST.parents[1])}
+    done = subprocess.run(command, cwd=folder, env=here, capture_output=True, text=True, check=False, timeout=120)
     return done.returncode, done.stdout
 
 

@@ -17,10 +17,10 @@ from texpr.witness import proved
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
-LINES = 1550
+LINES = 1600
 """The most lines of the verifier's code, but for what it proves of integers."""
 
-INTEGERS = {"overflow.py": 310, "spans.py": 200}
+INTEGERS = {"overflow.py": 325, "spans.py": 222}
 """The same of the files that prove that no integer leaves its width."""
 
 
