@@ -207,7 +207,7 @@ def test_once_open_as_scheduled(name: str) -> None:
 
 
 def test_what_blocks_that_fill_a_cluster_sum_up_is_not_decided() -> None:
-    """What threads do there is asked about like all else, and nothing says yet that it is for nobody: see an arm of a branch."""
+    """Threads of such a block are asked about like all others, and nothing says yet that what they sum up is for nobody."""
     made = compiled(CLUSTER, "sm_90a")
     proof = proved(made.function, made.plan)
     assert not proof.of(Verdict.REFUSED) and proof.of(Verdict.UNDECIDED)
