@@ -19,8 +19,8 @@ from texpr.ir import program as ir
 from texpr.ir.types import BOOL
 from texpr.ir.value import Literal
 from texpr.lowering import barriers
-from texpr.lowering.barriers import Gap, Need, Placed, Scope, place
-from texpr.lowering.team import Branch, Leaf, Loop, Node, Who, leaves
+from texpr.lowering.barriers import CrossThreadDep, Placed, ProgramPoint, Scope, place
+from texpr.lowering.team import Branch, Loop, Node, Step, ThreadSet, leaves
 from texpr.support.record import Mutable, Record, field, replace
 from texpr.support.span import NOWHERE
 
@@ -31,18 +31,18 @@ OPEN = expr(Sym("n"))
 class Visit(Record, dict=True):
     """A leaf as it comes in a run: under which iterations of the loops around it."""
 
-    leaf: Leaf
+    leaf: Step
     loops: tuple[tuple[ir.Seq, int], ...]
 
 
-Event = Visit | Gap
+Event = Visit | ProgramPoint
 
 
 class Tree(Mutable, dict=True):
     """A random tree. `nodes` is what `place` gets; every list of steps in it keeps its identity."""
 
     random: random.Random
-    leaves: list[tuple[Leaf, tuple[ir.Seq, ...]]] = field(default_factory=list[tuple[Leaf, tuple[ir.Seq, ...]]])
+    leaves: list[tuple[Step, tuple[ir.Seq, ...]]] = field(default_factory=list[tuple[Step, tuple[ir.Seq, ...]]])
     loops: list[ir.Seq] = field(default_factory=list[ir.Seq])
 
     def steps(self, depth: int, around: tuple[ir.Seq, ...] = ()) -> tuple[Node, ...]:
@@ -59,7 +59,7 @@ class Tree(Mutable, dict=True):
         if kind < 0.5:
             then, orelse = self.steps(depth - 1, around), self.steps(depth - 1, around) if self.random.random() < 0.5 else ()
             return Branch(ir.If(Literal(1, BOOL), ()), Sym("c"), then, orelse)
-        leaf = Leaf(Who.SPREAD, ir.If(Literal(1, BOOL), ()))
+        leaf = Step(ThreadSet.SPREAD, ir.If(Literal(1, BOOL), ()))
         self.leaves.append((leaf, around))
         return leaf
 
@@ -96,7 +96,7 @@ class Run(Mutable, dict=True):
             if at == 0:
                 yield self.numbers[id(nodes)], -1
             match node:
-                case Leaf():
+                case Step():
                     yield Visit(node, loops)
                 case Loop(stmt, body):
                     for turn in range(self.extents[stmt]):
@@ -107,7 +107,7 @@ class Run(Mutable, dict=True):
             yield self.numbers[id(nodes)], at
 
 
-def speaks_of(need: Need, source: Visit, sink: Visit) -> bool:
+def speaks_of(need: CrossThreadDep, source: Visit, sink: Visit) -> bool:
     """Whether two visits, the one before the other, are ends that `need` is about."""
     one, other = dict(source.loops), dict(sink.loops)
     common = [a for (a, _), (b, _) in zip(source.loops, sink.loops, strict=False) if a is b]
@@ -120,7 +120,7 @@ def speaks_of(need: Need, source: Visit, sink: Visit) -> bool:
     return need.carrier is None
 
 
-def meeting_list(nodes: tuple[Node, ...], need: Need) -> int:
+def meeting_list(nodes: tuple[Node, ...], need: CrossThreadDep) -> int:
     """The list whose order has the ends apart: the carrier's body, or the innermost that holds both."""
     every = barriers.lists(nodes)
     if need.carrier is not None:
@@ -128,13 +128,15 @@ def meeting_list(nodes: tuple[Node, ...], need: Need) -> int:
     return [steps.number for steps in every if {need.source, need.sink} <= set(leaves(steps.nodes))][-1]
 
 
-def between(events: tuple[Event, ...], extents: dict[ir.Seq, int], need: Need, meets: int) -> Iterator[frozenset[Gap]]:
+def between(
+    events: tuple[Event, ...], extents: dict[ir.Seq, int], need: CrossThreadDep, meets: int
+) -> Iterator[frozenset[ProgramPoint]]:
     """For each pair of ends of `need` in a run, the gaps between them; where the source must have landed, those from the first
     one of the list `meets` on."""
     for at, source in enumerate(events):
         if not isinstance(source, Visit) or source.leaf is not need.source:
             continue
-        passed: set[Gap] = set()
+        passed: set[ProgramPoint] = set()
         landed = not need.landed
         for event in events[at + 1 :]:
             if not isinstance(event, Visit):
@@ -144,9 +146,9 @@ def between(events: tuple[Event, ...], extents: dict[ir.Seq, int], need: Need, m
                 yield frozenset(passed)
 
 
-def ways(nodes: tuple[Node, ...], needs: list[Need]) -> dict[Need, set[frozenset[Gap]]]:
+def ways(nodes: tuple[Node, ...], needs: list[CrossThreadDep]) -> dict[CrossThreadDep, set[frozenset[ProgramPoint]]]:
     """By need, what is passed between two ends of it, in any run."""
-    found: dict[Need, set[frozenset[Gap]]] = {need: set() for need in needs}
+    found: dict[CrossThreadDep, set[frozenset[ProgramPoint]]] = {need: set() for need in needs}
     meets = {need: meeting_list(nodes, need) for need in needs}
     for events, extents in runs(nodes):
         for need in needs:
@@ -158,12 +160,12 @@ SCOPES: tuple[Scope, ...] = ((k.Level.WARP, 0), (k.Level.BLOCK, 64), (k.Level.BL
 """Who meets, in a block of 128 threads: each of these joins all that one before it does."""
 
 
-def does(scope: Scope | None, need: Need) -> bool:
+def does(scope: Scope | None, need: CrossThreadDep) -> bool:
     """Whether a barrier of that scope is enough."""
     return scope is not None and SCOPES.index(scope) >= SCOPES.index((need.level, need.part))
 
 
-def uncovered(nodes: tuple[Node, ...], needs: list[Need], placed: Mapping[Gap, Scope]) -> str | None:
+def uncovered(nodes: tuple[Node, ...], needs: list[CrossThreadDep], placed: Mapping[ProgramPoint, Scope]) -> str | None:
     """A need and gaps of a run between its ends that hold no barrier, if there are such."""
     for need, passed in ways(nodes, needs).items():
         for way in passed:
@@ -172,11 +174,11 @@ def uncovered(nodes: tuple[Node, ...], needs: list[Need], placed: Mapping[Gap, S
     return None
 
 
-def _asks(need: Need, source: Visit, sink: Visit, extents: dict[ir.Seq, int]) -> bool:
+def _asks(need: CrossThreadDep, source: Visit, sink: Visit, extents: dict[ir.Seq, int]) -> bool:
     return speaks_of(need, source, sink) and not _excused(need, source, sink, extents)
 
 
-def _excused(need: Need, source: Visit, sink: Visit, extents: dict[ir.Seq, int]) -> bool:
+def _excused(need: CrossThreadDep, source: Visit, sink: Visit, extents: dict[ir.Seq, int]) -> bool:
     """A need with `within` is not about the iteration of that loop nearest to the other end."""
     loop = need.within
     if loop is None:
@@ -185,9 +187,9 @@ def _excused(need: Need, source: Visit, sink: Visit, extents: dict[ir.Seq, int])
     return of_source[loop] == extents[loop] - 1 if loop in of_source else of_sink[loop] == 0
 
 
-def random_needs(tree: Tree, scopes: tuple[Scope, ...]) -> list[Need]:
+def random_needs(tree: Tree, scopes: tuple[Scope, ...]) -> list[CrossThreadDep]:
     """Needs that the text allows: in order within an iteration, or carried by a loop around both ends."""
-    found: list[Need] = []
+    found: list[CrossThreadDep] = []
     for _ in range(tree.random.randint(1, 4)):
         one, other = (tree.random.randrange(len(tree.leaves)) for _ in range(2))
         (source, outer), (sink, inner) = tree.leaves[one], tree.leaves[other]
@@ -200,11 +202,11 @@ def random_needs(tree: Tree, scopes: tuple[Scope, ...]) -> list[Need]:
         distant = carrier is not None and tree.random.random() < 0.25
         landed = tree.random.random() < 0.2
         level, part = tree.random.choice(scopes)
-        found.append(Need(source, sink, carrier, level, COVERED, distant, within, landed, part))
+        found.append(CrossThreadDep(source, sink, carrier, level, COVERED, distant, within, landed, part))
     return found
 
 
-def cases(seeds: range, depth: int, scopes: tuple[Scope, ...]) -> Iterator[tuple[int, tuple[Node, ...], list[Need]]]:
+def cases(seeds: range, depth: int, scopes: tuple[Scope, ...]) -> Iterator[tuple[int, tuple[Node, ...], list[CrossThreadDep]]]:
     for seed in seeds:
         tree = Tree(random.Random(seed))
         nodes = tree.steps(depth)
@@ -218,7 +220,7 @@ def _decisions(nodes: tuple[Node, ...]) -> int:
     found = 0
     for node in nodes:
         match node:
-            case Leaf():
+            case Step():
                 pass
             case Loop(stmt, body):
                 found += (stmt.extent.constant if stmt.extent.is_constant else 3) * _decisions(body)
@@ -232,7 +234,7 @@ def _every(nodes: tuple[Node, ...]) -> Iterator[Node]:
         yield from steps.nodes
 
 
-def _scopes(placed: Mapping[Gap, k.Barrier]) -> dict[Gap, Scope]:
+def _scopes(placed: Mapping[ProgramPoint, k.Barrier]) -> dict[ProgramPoint, Scope]:
     return {gap: (barrier.level, barrier.part) for gap, barrier in placed.items()}
 
 
@@ -256,17 +258,19 @@ def test_a_barrier_left_out_is_noticed() -> None:
     assert noticed >= 0.6 * left_out > 60, (noticed, left_out)  # some needs speak of iterations that no run has
 
 
-def cost_by_hand(nodes: tuple[Node, ...], team: int, times: Fraction = Fraction(1)) -> dict[tuple[Gap, Scope], Fraction]:
+def cost_by_hand(
+    nodes: tuple[Node, ...], team: int, times: Fraction = Fraction(1)
+) -> dict[tuple[ProgramPoint, Scope], Fraction]:
     """What a barrier costs in each gap: its weight, as often as its list runs."""
     numbers = {id(steps.nodes): steps.number for steps in barriers.lists(nodes)}
 
-    def visit(nodes: tuple[Node, ...], times: Fraction) -> Iterator[tuple[tuple[Gap, Scope], Fraction]]:
+    def visit(nodes: tuple[Node, ...], times: Fraction) -> Iterator[tuple[tuple[ProgramPoint, Scope], Fraction]]:
         for at in range(-1, len(nodes)) if nodes else ():
             for scope, weight in zip(SCOPES, (1, 4 + 64 // 32, 4 + team // 32), strict=True):
                 yield ((numbers[id(nodes)], at), scope), times * weight
         for node in nodes:
             match node:
-                case Leaf():
+                case Step():
                     pass
                 case Loop(stmt, body):
                     yield from visit(body, times * (stmt.extent.constant if stmt.extent.is_constant else 1024))
@@ -277,13 +281,13 @@ def cost_by_hand(nodes: tuple[Node, ...], team: int, times: Fraction = Fraction(
     return dict(visit(nodes, times))
 
 
-def least_by_hand(nodes: tuple[Node, ...], needs: list[Need], team: int) -> tuple[Fraction, int]:
+def least_by_hand(nodes: tuple[Node, ...], needs: list[CrossThreadDep], team: int) -> tuple[Fraction, int]:
     """The least cost, and the least number at that cost: each way that is not covered yet is, by each of its gaps in turn."""
     costs = cost_by_hand(nodes, team)
     asked = [(need, way) for need, passed in ways(nodes, needs).items() for way in passed]
     best = [(Fraction(10**12), 0)]
 
-    def search(placed: dict[Gap, Scope]) -> None:
+    def search(placed: dict[ProgramPoint, Scope]) -> None:
         cost = sum((costs[gap, scope] for gap, scope in placed.items()), Fraction(0)), len(placed)
         if cost >= best[0]:
             return
@@ -299,16 +303,16 @@ def least_by_hand(nodes: tuple[Node, ...], needs: list[Need], team: int) -> tupl
     return best[0]
 
 
-def _happens(need: Need, extents: dict[ir.Seq, int]) -> bool:
+def _happens(need: CrossThreadDep, extents: dict[ir.Seq, int]) -> bool:
     """Whether the loops that `need` speaks of run often enough for it."""
     again = 1 if need.carrier is None else extents.get(need.carrier, 3)
     return again > need.distant + (need.carrier is not None) and (need.within is None or extents.get(need.within, 3) > 1)
 
 
-Solve = Callable[[tuple[Node, ...], list[Need]], Placed]
+Solve = Callable[[tuple[Node, ...], list[CrossThreadDep]], Placed]
 
 
-def solved(nodes: tuple[Node, ...], needs: list[Need]) -> Placed:
+def solved(nodes: tuple[Node, ...], needs: list[CrossThreadDep]) -> Placed:
     return place(nodes, needs, 128)
 
 
@@ -342,27 +346,27 @@ def test_no_other_barriers_cost_less(depth: int) -> None:
     assert len(found) > 100, len(found)
 
 
-def _sure(nodes: tuple[Node, ...], needs: list[Need]) -> Placed:
+def _sure(nodes: tuple[Node, ...], needs: list[CrossThreadDep]) -> Placed:
     return place(nodes, needs, 128, lambda loop: True)
 
 
-def _unsure(nodes: tuple[Node, ...], needs: list[Need]) -> Placed:
+def _unsure(nodes: tuple[Node, ...], needs: list[CrossThreadDep]) -> Placed:
     return place(nodes, needs, 128, lambda loop: False)
 
 
-def _everywhere(nodes: tuple[Node, ...], needs: list[Need]) -> Placed:
+def _everywhere(nodes: tuple[Node, ...], needs: list[CrossThreadDep]) -> Placed:
     return place(nodes, [replace(need, within=None) for need in needs], 128)
 
 
-def _at_once(nodes: tuple[Node, ...], needs: list[Need]) -> Placed:
+def _at_once(nodes: tuple[Node, ...], needs: list[CrossThreadDep]) -> Placed:
     return place(nodes, [replace(need, landed=False) for need in needs], 128)
 
 
-def _one_level(nodes: tuple[Node, ...], needs: list[Need]) -> Placed:
+def _one_level(nodes: tuple[Node, ...], needs: list[CrossThreadDep]) -> Placed:
     return place(nodes, [replace(need, level=k.Level.BLOCK, part=0) for need in needs], 128)
 
 
-def _narrow(nodes: tuple[Node, ...], needs: list[Need]) -> Placed:
+def _narrow(nodes: tuple[Node, ...], needs: list[CrossThreadDep]) -> Placed:
     return place(nodes, [replace(need, level=k.Level.WARP, part=0) for need in needs], 128)
 
 
@@ -386,12 +390,12 @@ def test_another_cost_is_noticed(name: str, value: object, monkeypatch: pytest.M
 
 
 def test_ends_far_apart_are_covered_anywhere_in_the_loop() -> None:
-    first, second, last = (Leaf(Who.SPREAD, ir.If(Literal(1, BOOL), ())) for _ in range(3))
+    first, second, last = (Step(ThreadSet.SPREAD, ir.If(Literal(1, BOOL), ())) for _ in range(3))
     seq = ir.Seq(Sym("t"), OPEN, ())
     nodes = (Loop(seq, (first, second, last)),)
-    step = Need(first, second, None, k.Level.BLOCK, COVERED)
+    step = CrossThreadDep(first, second, None, k.Level.BLOCK, COVERED)
     for distant in (False, True):
-        needs = [step, Need(last, first, seq, k.Level.BLOCK, COVERED, distant)]
+        needs = [step, CrossThreadDep(last, first, seq, k.Level.BLOCK, COVERED, distant)]
         best = place(nodes, needs, 32)
         assert uncovered(nodes, needs, _scopes(best.barriers)) is None
         assert best.proof is not None and best.proof.number == (1 if distant else 2)
@@ -399,11 +403,11 @@ def test_ends_far_apart_are_covered_anywhere_in_the_loop() -> None:
 
 def test_what_is_before_a_loop_is_met_there_unless_the_loop_meets_anyway() -> None:
     """One barrier for both where the loop has one in each iteration; before it where it has none: each costs its trips."""
-    before, first, second = (Leaf(Who.SPREAD, ir.If(Literal(1, BOOL), ())) for _ in range(3))
+    before, first, second = (Step(ThreadSet.SPREAD, ir.If(Literal(1, BOOL), ())) for _ in range(3))
     seq = ir.Seq(Sym("t"), OPEN, ())
     nodes = (before, Loop(seq, (first, second)))
-    into = Need(before, first, None, k.Level.BLOCK, COVERED)
-    around = Need(second, first, seq, k.Level.BLOCK, COVERED)
+    into = CrossThreadDep(before, first, None, k.Level.BLOCK, COVERED)
+    around = CrossThreadDep(second, first, seq, k.Level.BLOCK, COVERED)
     hoisted, inside = place(nodes, [into], 32), place(nodes, [into, around], 32)
     assert list(hoisted.barriers) == [(0, 0)] and hoisted.proof is not None and hoisted.proof.cost == 5
     assert list(inside.barriers) == [(1, -1)] and inside.proof is not None and inside.proof.cost == 5 * 1024

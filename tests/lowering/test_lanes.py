@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import texpr
-from texpr.lowering.lanes import GROUPS, LINE, STREAMS
+from texpr.isa.registry import resolve
+from texpr.lowering.lanes import GROUPS, STREAMS
 from texpr.runtime.kernel import Kernel
 
 TEXT = """
@@ -23,7 +24,7 @@ fn total(x: i32[n], y: f64[n], z: u8[n]): (i32, f64, u8) {
     return (s, t, u)
 }
 """
-STRETCH = STREAMS * GROUPS * LINE // 4
+STRETCH = STREAMS * GROUPS * resolve("cpu").global_memory.line // 4
 SIZES = (0, 1, 15, 16, 17, 31, 33, STRETCH - 1, STRETCH, STRETCH + 1, 2 * STRETCH + 37, 65536 + STRETCH + 16, 5 * STRETCH - 1)
 
 

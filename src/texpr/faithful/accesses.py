@@ -9,9 +9,9 @@ from typing import TypeVar
 from texpr.affine.expr import Expr, FloorDiv, Mod, Number, Sym, Xor, expr
 from texpr.faithful.places import Home, home_of, place_of
 from texpr.ir.value import Load, Ref
+from texpr.presburger.existential import ExistsWitness
 from texpr.presburger.formula import Eq, Formula, Ge, disj, rename
 from texpr.presburger.relaxed import flat
-from texpr.presburger.there import There
 from texpr.presburger.turned import solved
 from texpr.reading.actions import Action, Program, Spot, indices
 from texpr.reading.order import Names, When, when
@@ -133,12 +133,12 @@ def _unturned(a: Expr, b: Expr, known: Sequence[tuple[Expr, Expr]]) -> tuple[Exp
             return a, b
 
 
-def there(each: Named, near: Named | None, pairs: Sequence[tuple[Expr, Expr]], more: Sequence[Formula] = ()) -> There:
+def there(each: Named, near: Named | None, pairs: Sequence[tuple[Expr, Expr]], more: Sequence[Formula] = ()) -> ExistsWitness:
     """That somewhere the first of each pair is the second; `near`: what is in the same loops, where nothing else is known."""
     around = {} if near is None else {s: near.names(s) for s in near.access.dims}
     known, own = found(each, pairs), {s: each.only(s) for s in each.access.dims}
     facts = (*each.where, *(Eq(a - b) for a, b in pairs if a is not b), *more)
-    return There(own, facts, (tuple(known.get(mine, around.get(s, expr(0))) for s, mine in own.items()),))
+    return ExistsWitness(own, facts, (tuple(known.get(mine, around.get(s, expr(0))) for s, mine in own.items()),))
 
 
 def found(each: Named, pairs: Sequence[tuple[Expr, Expr]]) -> dict[Sym, Expr]:

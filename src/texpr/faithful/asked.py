@@ -12,7 +12,7 @@ IS_STATEMENT, IS_THERE = "is a statement", "what is read is there"
 """Kinds of obligations."""
 
 
-class Told(NamedTuple):
+class Claim(NamedTuple):
     """How an obligation is told: `what` must hold, about what, `how` it does if it does, where in the text."""
 
     what: str
@@ -21,5 +21,5 @@ class Told(NamedTuple):
     span: Span
 
 
-Asked: TypeAlias = tuple[Told, Callable[..., "Point | None"], tuple[object, ...]]
+Asked: TypeAlias = tuple[Claim, Callable[..., "Point | None"], tuple[object, ...]]
 """An obligation, what finds a point at which it does not hold, and what that is asked of."""

@@ -12,13 +12,13 @@ from itertools import product
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.faithful.accesses import Access, Named, found, named, placed, same, there
-from texpr.faithful.asked import Asked, Told
+from texpr.faithful.asked import Asked, Claim
 from texpr.faithful.order import strict
 from texpr.ir.updates import neutral
 from texpr.ir.value import Literal
+from texpr.presburger.existential import nowhere
 from texpr.presburger.formula import Formula, differ, negate
 from texpr.presburger.questions import Point, witness
-from texpr.presburger.there import nowhere
 from texpr.reading.order import When, precedes
 from texpr.support.record import Mutable, replace
 
@@ -86,13 +86,13 @@ class Part(Mutable):
         span, about = self.join.action.span, str(self.join)
         for update in self.updates:
             args = named(update, "◁"), named(self.read, "▷")
-            yield Told("a part is of one element", about, "what is added is for that", span), self.mixed, args
-            yield Told("a part is joined", about, "behind what is added", span), self.lost, (named(update, "◁"),)
+            yield Claim("a part is of one element", about, "what is added is for that", span), self.mixed, args
+            yield Claim("a part is joined", about, "behind what is added", span), self.lost, (named(update, "◁"),)
         twice = named(self.read, "◁"), named(self.read, "▷")
-        yield Told("a part is joined once", about, "places differ", span), self.joined_twice, twice
+        yield Claim("a part is joined once", about, "places differ", span), self.joined_twice, twice
         steps = [*product(self.fills, self.updates), *product((*self.fills, *self.updates), [self.read])]
         for one, other in steps:
-            told = Told("a part is whole", f"{one} and {other}", "it begins, and grows, before it is joined", span)
+            told = Claim("a part is whole", f"{one} and {other}", "it begins, and grows, before it is joined", span)
             yield told, self.late, (named(one, "◁"), named(other, "▷"))
 
     def mixed(self, update: Named, read: Named) -> Point | None:

@@ -10,17 +10,17 @@ from texpr.affine.expr import Expr, Sym, expr, number_of
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
 from texpr.faithful.accesses import Access, Home, found, home_of, named, place_of, placed, same, there, touched
-from texpr.faithful.asked import IS_STATEMENT, Asked, Told
+from texpr.faithful.asked import IS_STATEMENT, Asked, Claim
 from texpr.faithful.compare import Comparison, Operand, Unlike, writer
 from texpr.faithful.holes import changes_nothing, fill, fills, is_fill
 from texpr.faithful.joins import Part
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Literal, Load, Ref
+from texpr.presburger.existential import nowhere
 from texpr.presburger.formula import TRUE, Eq, Formula, conj, differ, disj, negate, rename
 from texpr.presburger.questions import Point, is_false, witness
 from texpr.presburger.raw import Undecided
 from texpr.presburger.relaxed import flat
-from texpr.presburger.there import nowhere
 from texpr.reading.actions import Action, Program, Spot, indices
 from texpr.reading.order import When, when
 from texpr.support.record import Mutable, field, replace
@@ -96,11 +96,11 @@ class Matches(Mutable):
         goals = [Eq(given.substitute(self.numbers) - other.substitute(names)) for given, other in comparison.equations]
         goals += [self.where_read(rename(fact, names), site) for fact, site in comparison.sure]
         for made in (*comparison.made, *([meant] if anew else ())):
-            once = Told("an element is made once", f"{made.stored.name}, line {made.span.line}", "indices differ", made.span)
+            once = Claim("an element is made once", f"{made.stored.name}, line {made.span.line}", "indices differ", made.span)
             self.asked.append((once, self.made_twice, (made,)))
         inside = [rename(fact, names) for fact in meant.spot.domain]
         holes = changes_nothing(action, self.fills) and self.leaves(action, inside)
-        told = Told(IS_STATEMENT, f"{meant.stored.name}, line {meant.span.line}", "the same of the same", action.span)
+        told = Claim(IS_STATEMENT, f"{meant.stored.name}, line {meant.span.line}", "the same of the same", action.span)
         self.asked.append((told, self.doubted, (action, inside, goals) if holes else (action, (), [*goals, *inside])))
         *reads, write = self.touches(comparison, at)
         self.accesses += (
@@ -151,7 +151,7 @@ class Matches(Mutable):
         for access in self.accesses:
             home = self.given.get(access.home) if isinstance(access.home, Buffer) else None
             if home is not None and (home is not access.stored or access.place != access.element):
-                told = Told("is the same element", str(access), "in memory that callers know", access.action.span)
+                told = Claim("is the same element", str(access), "in memory that callers know", access.action.span)
                 yield told, self.elsewhere, (access,)
 
     def elsewhere(self, access: Access) -> Point | None:
@@ -267,9 +267,9 @@ class Matches(Mutable):
         for meant in self.written.actions:
             if not isinstance(meant.stmt, ir.Let) and meant.stored in done:
                 about = f"{meant.stored.name}, line {meant.span.line}"
-                yield Told("each instance is done", about, "no index is left out", meant.span), self.left_out, (meant,)
+                yield Claim("each instance is done", about, "no index is left out", meant.span), self.left_out, (meant,)
                 for one, other in combinations_with_replacement(self.done[meant], 2) if meant.update is not None else ():
-                    yield Told("no update is done twice", about, "indices differ", meant.span), self.twice, (one, other)
+                    yield Claim("no update is done twice", about, "indices differ", meant.span), self.twice, (one, other)
 
     def left_out(self, meant: Action) -> Point | None:
         """An instance that nothing does."""

@@ -21,12 +21,12 @@ from collections.abc import Iterator
 from itertools import chain
 
 from texpr.faithful.accesses import named
-from texpr.faithful.asked import IS_STATEMENT, IS_THERE, Asked, Told
+from texpr.faithful.asked import IS_STATEMENT, IS_THERE, Asked, Claim
 from texpr.faithful.families import pairs
-from texpr.faithful.held import Held
 from texpr.faithful.match import Matches
 from texpr.faithful.numbers import by_number
 from texpr.faithful.order import misordered
+from texpr.faithful.value_flow import ValueFlow
 from texpr.ir import program as ir
 from texpr.ir.instances import numbered
 from texpr.ir.proof import UNPROVED, Obligation, Proof, Verdict
@@ -48,10 +48,10 @@ def faithful(written: ir.Function, laid: ir.Function) -> Proof:
     matches = Matches(*read, dict(known), premises)
     matches.run()
     results = (*laid.results, *(b for b in laid.params if b.role == "inout"))
-    held = Held(matches.accesses, matches.given, results, premises)
+    held = ValueFlow(matches.accesses, matches.given, results, premises)
     said = [_interface(written, laid)]
     for action, why in matches.strange:
-        told = Told(IS_STATEMENT, f"{action.stored.name}", "", action.span)
+        told = Claim(IS_STATEMENT, f"{action.stored.name}", "", action.span)
         said.append(_said(told, Verdict.UNDECIDED, why))
     questions = matches.asked, matches.at_home(), matches.covered(), _ordered(held, premises), held.questions()
     said += map(_decided, chain(*questions))
@@ -87,7 +87,7 @@ def _interface(written: ir.Function, laid: ir.Function) -> Obligation:
     alike = len(written.params) == len(laid.params) and len(written.results) == len(laid.results)
     alike = alike and all(map(_alike, (*written.params, *written.results), (*laid.params, *laid.results)))
     alike = alike and written.sizes == laid.sizes and same(written.where, laid.where) and same(written.assumes, laid.assumes)
-    told = Told("same interface", written.name, "parameters, results, sizes, what is promised", written.span)
+    told = Claim("same interface", written.name, "parameters, results, sizes, what is promised", written.span)
     return _said(told, Verdict.PROVED if alike else Verdict.REFUSED, told.how if alike else "they differ")
 
 
@@ -97,13 +97,13 @@ def _alike(one: Buffer, other: Buffer) -> bool:
     return own == its
 
 
-def _ordered(held: Held, premises: Formula) -> Iterator[Asked]:
+def _ordered(held: ValueFlow, premises: Formula) -> Iterator[Asked]:
     """What touches one element is done in the order that was written."""
     for accesses in held.by_stored.values():
         own = [a for a in accesses if a.does is not None and not a.is_own]  # which comes when what it writes does
         for a, b in pairs(own, both=True):
             if a.write or b.write:
-                told = Told("in order", f"{a} and {b}", "one comes first, or they never meet", a.action.span)
+                told = Claim("in order", f"{a} and {b}", "one comes first, or they never meet", a.action.span)
                 yield told, misordered, (named(a, "◁"), named(b, "▷"), premises)
 
 
@@ -119,5 +119,5 @@ def _decided(asked: Asked) -> Obligation:
     return _said(told, Verdict.REFUSED, f"not at {values}")
 
 
-def _said(told: Told, verdict: Verdict, how: str) -> Obligation:
+def _said(told: Claim, verdict: Verdict, how: str) -> Obligation:
     return Obligation("", told.what, told.about, verdict, how, told.span)

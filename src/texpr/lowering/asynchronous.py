@@ -24,18 +24,18 @@ from texpr.ir.ops.copies import COPY_BYTES
 from texpr.ir.value import Buffer
 from texpr.isa.cuda import ASYNC_COPY
 from texpr.isa.target import Target
-from texpr.lowering.barriers import Gap, lists, reach
+from texpr.lowering.barriers import ProgramPoint, lists, reach
 from texpr.lowering.copies import is_copy
-from texpr.lowering.needs import Meeting
+from texpr.lowering.needs import AsyncDep
 from texpr.lowering.places import Place
-from texpr.lowering.team import Branch, Leaf, Loop, Node, Team, Who, below, leaves
+from texpr.lowering.team import Branch, Loop, Node, Step, Team, ThreadSet, below, leaves
 from texpr.mapping.bands import band
 from texpr.schedule.edits import staged_by
 from texpr.support.diagnostic import error
 from texpr.support.record import Mutable, Record, field
 
 
-def copying_leaves(team: Team, places: Mapping[Buffer, Place], target: Target) -> frozenset[Leaf]:
+def copying_leaves(team: Team, places: Mapping[Buffer, Place], target: Target) -> frozenset[Step]:
     """The steps that start asynchronous copies. Raises TexprError E0911 where one would move 1, 2 or more than 16 bytes.
 
     A step that is marked but goes elsewhere than to shared memory, or a target without such copies: ordinary ones.
@@ -43,8 +43,8 @@ def copying_leaves(team: Team, places: Mapping[Buffer, Place], target: Target) -
     return frozenset(leaf for leaf in leaves(team.nodes) if _starts_copies(leaf, places, target))
 
 
-def _starts_copies(leaf: Leaf, places: Mapping[Buffer, Place], target: Target) -> bool:
-    if leaf.who is not Who.SPREAD or not isinstance(leaf.stmt, ir.Par) or ASYNC_COPY not in target.features:
+def _starts_copies(leaf: Step, places: Mapping[Buffer, Place], target: Target) -> bool:
+    if leaf.who is not ThreadSet.SPREAD or not isinstance(leaf.stmt, ir.Par) or ASYNC_COPY not in target.features:
         return False
     asked = next((found for par in band(leaf.stmt)[0] if (found := mark(par, Async))), None)
     if asked is None:
@@ -70,7 +70,7 @@ def _copies(body: tuple[ir.Stmt, ...], places: Mapping[Buffer, Place], width: in
             yield from _copies(block, places, inner)
 
 
-def committing(nodes: tuple[Node, ...], copying: Collection[Leaf]) -> frozenset[Node]:
+def committing(nodes: tuple[Node, ...], copying: Collection[Step]) -> frozenset[Node]:
     """The nodes behind which a group is committed: a step that copies, or a branch of such steps alone."""
     found: set[Node] = set()
     for steps in lists(nodes):
@@ -79,10 +79,10 @@ def committing(nodes: tuple[Node, ...], copying: Collection[Leaf]) -> frozenset[
     return frozenset(found - inside)
 
 
-def _commits(node: Node, copying: Collection[Leaf]) -> bool:
+def _commits(node: Node, copying: Collection[Step]) -> bool:
     if isinstance(node, Branch):
-        return bool(node.then) and not node.orelse and all(isinstance(n, Leaf) and n in copying for n in node.then)
-    return isinstance(node, Leaf) and node in copying
+        return bool(node.then) and not node.orelse and all(isinstance(n, Step) and n in copying for n in node.then)
+    return isinstance(node, Step) and node in copying
 
 
 class Wait(Mutable):
@@ -97,8 +97,8 @@ class Wait(Mutable):
 
 
 def place_waits(
-    nodes: tuple[Node, ...], meetings: Iterable[Meeting], commits: frozenset[Node], placed: Mapping[Gap, k.Barrier]
-) -> dict[Gap, Wait]:
+    nodes: tuple[Node, ...], meetings: Iterable[AsyncDep], commits: frozenset[Node], placed: Mapping[ProgramPoint, k.Barrier]
+) -> dict[ProgramPoint, Wait]:
     """Waits by gap, each before the barrier that stands there; gap −1 is the start of a list. `commits`: see `committing`."""
     waits = _Waits(nodes, commits, placed)
     for meeting in sorted(meetings, key=lambda m: (waits.enters(m), m.carrier is not None, m.distance)):
@@ -107,23 +107,23 @@ def place_waits(
     return waits.found
 
 
-class _Step(Record):
+class _Passed(Record):
     """A gap on the way from a copy to what meets it, with the groups that are surely committed on the way there."""
 
-    gap: Gap
+    gap: ProgramPoint
     groups: int
 
 
 class _Waits(Mutable):
     nodes: tuple[Node, ...]
     commits: frozenset[Node]
-    placed: Mapping[Gap, k.Barrier]
-    found: dict[Gap, Wait] = field(default_factory=dict[Gap, Wait])
+    placed: Mapping[ProgramPoint, k.Barrier]
+    found: dict[ProgramPoint, Wait] = field(default_factory=dict[ProgramPoint, Wait])
 
-    def add(self, meeting: Meeting) -> None:
+    def add(self, meeting: AsyncDep) -> None:
         """Sees to it that `meeting` finds its copy landed."""
         steps, direct = self._way(meeting)
-        chosen = self._chosen(steps) if direct else _Step(steps[0].gap, 0)
+        chosen = self._chosen(steps) if direct else _Passed(steps[0].gap, 0)
         early = steps.index(chosen) if direct else 0
         for at, step in enumerate((*steps, *self._entering(meeting, steps[-1].groups))):
             there = self.found.get(step.gap)
@@ -134,13 +134,13 @@ class _Waits(Mutable):
         wait.pending = min(wait.pending, chosen.groups)
         wait.covers[meeting.covered] = None
 
-    def enters(self, meeting: Meeting) -> bool:
+    def enters(self, meeting: AsyncDep) -> bool:
         """Whether what meets the copy lies in a loop that copies and waits anyway."""
         _, nodes = self._common(meeting)
         inside = lists((nodes[_index(nodes, meeting.sink)],))
         return meeting.carrier is None and any(node in self.commits for steps in inside[1:] for node in steps.nodes)
 
-    def _is_met(self, gap: Gap) -> bool:
+    def _is_met(self, gap: ProgramPoint) -> bool:
         """Whether a barrier follows a wait there that joins all who meet at any."""
         barrier = self.placed.get(gap)
         most = max((reach((each.level, each.part)) for each in self.placed.values()), default=None)
@@ -158,7 +158,7 @@ class _Waits(Mutable):
                     last = self.found.setdefault((0, len(self.nodes) - 1), Wait(0))
                     last.pending = 0
 
-    def _way(self, meeting: Meeting) -> tuple[list[_Step], bool]:
+    def _way(self, meeting: AsyncDep) -> tuple[list[_Passed], bool]:
         """The gaps from the copy to what meets it, in order, in the list that holds both; and whether its group is one
         of that list: else it lies in a loop or another branch there, and nothing is counted."""
         number, nodes = self._common(meeting)
@@ -166,16 +166,16 @@ class _Waits(Mutable):
         direct = nodes[start] in self.commits
         if meeting.carrier is None:
             gaps = range(start, end)
-            return [_Step((number, gap), self._groups(nodes, start + 1, gap + 1)) for gap in gaps], direct
+            return [_Passed((number, gap), self._groups(nodes, start + 1, gap + 1)) for gap in gaps], direct
         turn, rest = self._groups(nodes, 0, len(nodes)), self._groups(nodes, start + 1, len(nodes))
         turns = (meeting.distance - 1) * turn
         before = range(end, start) if meeting.distance > 1 else range(0)  # of the turn before the last
-        full = [_Step((number, gap), turns - turn + rest + self._groups(nodes, 0, gap + 1)) for gap in before]
-        tail = [_Step((number, gap), turns + self._groups(nodes, start + 1, gap + 1)) for gap in range(start, len(nodes))]
-        head = [_Step((number, gap), turns + rest + self._groups(nodes, 0, gap + 1)) for gap in range(-1, end)]
+        full = [_Passed((number, gap), turns - turn + rest + self._groups(nodes, 0, gap + 1)) for gap in before]
+        tail = [_Passed((number, gap), turns + self._groups(nodes, start + 1, gap + 1)) for gap in range(start, len(nodes))]
+        head = [_Passed((number, gap), turns + rest + self._groups(nodes, 0, gap + 1)) for gap in range(-1, end)]
         return [*full, *tail, *head], direct
 
-    def _entering(self, meeting: Meeting, groups: int) -> Iterator[_Step]:
+    def _entering(self, meeting: AsyncDep, groups: int) -> Iterator[_Passed]:
         """The gaps before what meets the copy, in the lists below the one that holds both: passed each time, after `groups`.
 
         Not those in a branch that data decide: a wait there is none for whoever comes later, so one before it serves all.
@@ -189,10 +189,10 @@ class _Waits(Mutable):
             if isinstance(node, Loop) and node.stmt is meeting.within:
                 groups += self._groups(nodes, 0, len(nodes))
             for gap in range(-1, _index(nodes, meeting.sink)):
-                yield _Step((numbers[id(nodes)], gap), groups + self._groups(nodes, 0, gap + 1))
+                yield _Passed((numbers[id(nodes)], gap), groups + self._groups(nodes, 0, gap + 1))
             groups += self._groups(nodes, 0, _index(nodes, meeting.sink))
 
-    def _common(self, meeting: Meeting) -> tuple[int, tuple[Node, ...]]:
+    def _common(self, meeting: AsyncDep) -> tuple[int, tuple[Node, ...]]:
         """The list of steps whose order decides: the carrier's body, or the innermost that holds both ends."""
         every = lists(self.nodes)
         if meeting.carrier is not None:
@@ -200,7 +200,7 @@ class _Waits(Mutable):
         both = [s for s in every if _holds(s.nodes, meeting.source) and _holds(s.nodes, meeting.sink)]
         return both[-1].number, both[-1].nodes
 
-    def _chosen(self, steps: list[_Step]) -> _Step:
+    def _chosen(self, steps: list[_Passed]) -> _Passed:
         """The latest gap with a barrier for all; or, without one, the last before anything that might meet."""
         barriers = [step for step in steps if self._is_met(step.gap)]
         if barriers:
@@ -210,7 +210,7 @@ class _Waits(Mutable):
                 return step
         return steps[-1]
 
-    def _meets_inside(self, gap: Gap) -> bool:
+    def _meets_inside(self, gap: ProgramPoint) -> bool:
         """Whether the node before `gap` has a barrier inside."""
         every = lists(self.nodes)
         number, at = gap
@@ -224,11 +224,11 @@ class _Waits(Mutable):
         return sum(node in self.commits for node in nodes[first:last])
 
 
-def _index(nodes: tuple[Node, ...], leaf: Leaf) -> int:
+def _index(nodes: tuple[Node, ...], leaf: Step) -> int:
     return next(at for at, node in enumerate(nodes) if _holds((node,), leaf))
 
 
-def _holds(nodes: tuple[Node, ...], leaf: Leaf) -> bool:
+def _holds(nodes: tuple[Node, ...], leaf: Step) -> bool:
     return any(found is leaf for found in leaves(nodes))
 
 

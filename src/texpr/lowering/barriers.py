@@ -1,6 +1,6 @@
 """Barriers of least total cost that cover every dependence between threads of a team.
 
-A dependence is covered where a barrier that joins both ends lies on every way between them (`lowering.ways`). Any gap of any
+A dependence is covered where a barrier that joins both ends lies on every way between them (`lowering.paths`). Any gap of any
 list of the tree may hold one: in a loop or before it, in both sides of a branch or around it. What a barrier costs is the
 weight of its scope × how often it runs; the sum is made least, then the number of barriers, by the exact `lowering.cover`,
 which proves it.
@@ -20,18 +20,30 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.isa.levels import WARP
 from texpr.lowering.cover import TRIES, cover
-from texpr.lowering.team import Branch, Leaf, Loop, Node, below
-from texpr.lowering.ways import Gap, Way, Ways, lists
+from texpr.lowering.paths import Path, Paths, ProgramPoint, lists
+from texpr.lowering.team import Branch, Loop, Node, Step, below
 from texpr.support.diagnostic import limitation
 from texpr.support.record import Record, field
 
-__all__ = ["OPEN", "Gap", "Need", "Placed", "Proof", "Scope", "lists", "parts", "place", "reach", "weight"]
+__all__ = [
+    "OPEN",
+    "CrossThreadDep",
+    "Placed",
+    "ProgramPoint",
+    "Proof",
+    "Scope",
+    "lists",
+    "parts",
+    "place",
+    "reach",
+    "weight",
+]
 
 OPEN = 1024
 """What a size counts as that is not known when the kernel is built."""
 
 
-class Need(Record, eq=False):
+class CrossThreadDep(Record, eq=False):
     """A dependence whose ends can lie in different threads. `level`: the narrowest one that holds both ends, of a block such a
     `part` of consecutive threads; 0: all of them.
 
@@ -41,8 +53,8 @@ class Need(Record, eq=False):
     `waited`: threads wait ahead of the source, in the deepest list that holds both ends; they may do so where it does not run.
     """
 
-    source: Leaf
-    sink: Leaf
+    source: Step
+    sink: Step
     carrier: ir.Seq | None
     level: k.Level
     covered: k.Covered
@@ -71,7 +83,7 @@ class Proof(Record):
 class Placed(Record):
     """Barriers by gap, and the proof that they cost least."""
 
-    barriers: Mapping[Gap, k.Barrier] = field(default_factory=dict[Gap, k.Barrier])
+    barriers: Mapping[ProgramPoint, k.Barrier] = field(default_factory=dict[ProgramPoint, k.Barrier])
     proof: Proof | None = None
 
 
@@ -107,7 +119,7 @@ def is_alike(node: Loop | Branch) -> bool:
 
 def place(
     nodes: tuple[Node, ...],
-    needs: Sequence[Need],
+    needs: Sequence[CrossThreadDep],
     team: int,
     runs: Callable[[ir.Seq], bool] = surely_runs,
     alike: Callable[[Loop | Branch], bool] = is_alike,
@@ -122,7 +134,7 @@ def place(
     """
     lanes = min(warp, team)
     odd = lanes & (lanes - 1) != 0
-    ways = Ways(nodes, runs)
+    ways = Paths(nodes, runs)
     asked = [(need, way) for need in needs for way in _ways(need, ways)]
     if not asked:
         return Placed()
@@ -150,7 +162,7 @@ def place(
     by = ("payments" if best.paid == best.cost else "search") if proved else "limit"
     cost, bound = (each // once * unit for each in (best.cost, best.bound))
     proof = Proof(cost, bound, len(best.chosen), len(scopes), best.tried, by)
-    found: dict[Gap, k.Barrier] = {}
+    found: dict[ProgramPoint, k.Barrier] = {}
     for chosen in best.chosen:
         gap, (level, part) = places[chosen]
         covers = (need.covered for (need, _), each in zip(asked, sets, strict=True) if chosen in each)
@@ -158,7 +170,7 @@ def place(
     return Placed(found, proof)
 
 
-def _ways(need: Need, ways: Ways) -> tuple[Way, ...]:
+def _ways(need: CrossThreadDep, ways: Paths) -> tuple[Path, ...]:
     if need.carrier is None:
         return ways.within(need.source, need.sink, need.within, need.landed)
     return ways.carried(need.source, need.sink, need.carrier, need.distant, need.landed, need.waited)
@@ -177,18 +189,18 @@ def _together(nodes: tuple[Node, ...], alike: Callable[[Loop | Branch], bool]) -
     def visit(nodes: tuple[Node, ...]) -> Iterator[int]:
         yield every[id(nodes)]
         for node in nodes:
-            if not isinstance(node, Leaf) and alike(node):
+            if not isinstance(node, Step) and alike(node):
                 for inner in below(node):
                     yield from visit(inner)
 
     return visit(nodes)
 
 
-def _in_order(nodes: tuple[Node, ...]) -> list[Gap]:
+def _in_order(nodes: tuple[Node, ...]) -> list[ProgramPoint]:
     """Every gap, as the text has them."""
     every = {id(steps.nodes): steps for steps in lists(nodes)}
 
-    def visit(nodes: tuple[Node, ...]) -> Iterator[Gap]:
+    def visit(nodes: tuple[Node, ...]) -> Iterator[ProgramPoint]:
         for at, gap in enumerate(every[id(nodes)].gaps):
             for inner in below(nodes[at - 1]) if at else ():
                 yield from visit(inner)
@@ -206,7 +218,7 @@ def _trips(nodes: tuple[Node, ...]) -> tuple[dict[int, Fraction], Fraction]:
         found[every[id(nodes)]] = times
         for node in nodes:
             match node:
-                case Leaf():
+                case Step():
                     pass
                 case Loop(stmt, body):
                     trips = _extent(stmt.extent, index)

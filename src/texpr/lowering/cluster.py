@@ -19,7 +19,7 @@ from texpr.ir import kernel as k
 from texpr.ir.types import BOOL, I32
 from texpr.ir.value import Index, Literal, Load, Op, Ref, Value, conjunction, operands, walk
 from texpr.lowering.names import Names
-from texpr.lowering.team import Branch, Loop, Who
+from texpr.lowering.team import Branch, Loop, ThreadSet
 from texpr.mapping.nest import LoopMap
 from texpr.presburger.linear import NotAffine
 from texpr.presburger.raw import Undecided
@@ -183,7 +183,7 @@ class Cluster(Record):
 
 # What blocks that fill up a cluster leave out.
 
-WHOLE = (Who.SPREAD, Who.ALL)
+WHOLE = (ThreadSet.SPREAD, ThreadSet.ALL)
 """Who runs steps that declare nothing for those behind them, where they are loops."""
 
 

@@ -8,7 +8,7 @@ from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.lowering.barriers import Scope, parts
-from texpr.lowering.team import Leaf
+from texpr.lowering.team import Step
 from texpr.mapping.nest import Nest
 from texpr.presburger.formula import TRUE, Formula, between, compare, conj, disj
 from texpr.presburger.linear import NotAffine
@@ -34,7 +34,7 @@ class End(Record):
     """
 
     access: Access
-    leaf: Leaf
+    leaf: Step
     order: int
     thread: Expr | None
     crosses: bool = False
@@ -43,7 +43,7 @@ class End(Record):
 def landing(end: End, model: Model, nest: Nest) -> End:
     """The same, of a box that the copy engine writes as a whole: no test or loop of the step itself leaves an element out."""
     instance = end.access.instance
-    within = {nest.anew.get(stmt, stmt) for stmt in ir.walk((end.leaf.stmt,))}
+    within = {nest.origin.get(stmt, stmt) for stmt in ir.walk((end.leaf.stmt,))}
     around: list[Formula] = []
     for ancestor in instance.path:
         match ancestor:

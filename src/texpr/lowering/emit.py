@@ -24,7 +24,7 @@ from texpr.ir.uses import loads
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, conjunction, walk
 from texpr.lowering.copies import filled_with_zero, is_copy
 from texpr.lowering.names import Names
-from texpr.lowering.owners import Dealt, Frame, Seen
+from texpr.lowering.owners import Frame, RegisterLayout, RegisterRef
 from texpr.lowering.places import Place
 from texpr.relation.facts import in_loop, known
 from texpr.support.diagnostic import limitation
@@ -145,7 +145,7 @@ class Emitter(Mutable, dict=True):
                     yield k.Shuffle(got.sym, Load(place.buffer, there), self.within(kept.thread), span=load.span)
                 self.fetched[load] = chosen(found, kept)
 
-    def _there(self, slots: tuple[Expr, ...], dealt: Dealt, stmt: ir.Stmt) -> tuple[Expr, ...]:
+    def _there(self, slots: tuple[Expr, ...], dealt: RegisterLayout, stmt: ir.Stmt) -> tuple[Expr, ...]:
         """`slots`, or others that there are where these are none: all lanes come to a shuffle, tests around it hold or not."""
         loops = (loop for loop in self.loops(stmt) if loop.sym not in self.frame.turns)
         inside = known((*(fact for loop in loops for fact in in_loop(loop.sym, loop.extent)), *self.frame.ranges))
@@ -255,7 +255,7 @@ class Emitter(Mutable, dict=True):
         yield k.Declare(place.register, new.buffer.dtype, Literal(0, new.buffer.dtype), span=new.span)
 
 
-def chosen(found: Sequence[Value], kept: Seen) -> Value:
+def chosen(found: Sequence[Value], kept: RegisterRef) -> Value:
     """Of what lanes got from each slot the one that holds the element."""
     value = found[-1]
     for got, slots in zip(reversed(found[:-1]), reversed(kept.ways[:-1]), strict=True):

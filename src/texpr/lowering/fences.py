@@ -14,11 +14,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.lowering.barriers import Gap, reach
+from texpr.lowering.barriers import ProgramPoint, reach
 from texpr.lowering.conflict import Conflict, apart, landing
 from texpr.lowering.needs import Needs
-from texpr.lowering.team import Leaf, Node, Team, surroundings
-from texpr.lowering.ways import Way, Ways, lists
+from texpr.lowering.paths import Path, Paths, lists
+from texpr.lowering.team import Node, Step, Team, surroundings
 from texpr.mapping.nest import Nest
 from texpr.support.record import Record
 
@@ -27,13 +27,13 @@ class Refill(Record):
     """A copy `sink` writes what threads touch in `source`; with a `carrier`, in a later iteration of it, `distant`: not in the
     next one."""
 
-    source: Leaf
-    sink: Leaf
+    source: Step
+    sink: Step
     carrier: ir.Seq | None = None
     distant: bool = False
 
 
-def refills(needs: Needs, nest: Nest, team: Team, loads: Collection[Leaf], engine: Collection[Leaf]) -> Iterator[Refill]:
+def refills(needs: Needs, nest: Nest, team: Team, loads: Collection[Step], engine: Collection[Step]) -> Iterator[Refill]:
     """What threads touch before one of `loads` fills it, in any threads. `engine`: the steps that no thread does itself."""
     around = surroundings(team.nodes)
     ends = tuple(needs.ends_of(nest, team)) if loads else ()
@@ -58,15 +58,15 @@ def refills(needs: Needs, nest: Nest, team: Team, loads: Collection[Leaf], engin
 def fenced(
     nodes: tuple[Node, ...],
     every: Iterable[Refill],
-    placed: Mapping[Gap, k.Barrier],
-    standing: Collection[Gap],
+    placed: Mapping[ProgramPoint, k.Barrier],
+    standing: Collection[ProgramPoint],
     runs: Callable[[ir.Seq], bool],
-) -> dict[Gap, Refill]:
+) -> dict[ProgramPoint, Refill]:
     """The gaps at which all threads pass one more fence, ahead of the barrier that may stand there, each with what asks for it.
 
     `standing`: the gaps that have a fence for another reason.
     """
-    ways, found = Ways(nodes, runs), dict[Gap, Refill]()
+    ways, found = Paths(nodes, runs), dict[ProgramPoint, Refill]()
     before = {node: (steps.number, at - 1) for steps in lists(nodes) for at, node in enumerate(steps.nodes)}
     for each in every:
         for way in _ways(each, ways):
@@ -75,13 +75,13 @@ def fenced(
     return found
 
 
-def _ways(each: Refill, ways: Ways) -> tuple[Way, ...]:
+def _ways(each: Refill, ways: Paths) -> tuple[Path, ...]:
     if each.carrier is None:
         return ways.within(each.source, each.sink)
     return ways.carried(each.source, each.sink, each.carrier, each.distant)
 
 
-def _best(way: Way, placed: Mapping[Gap, k.Barrier]) -> Gap | None:
+def _best(way: Path, placed: Mapping[ProgramPoint, k.Barrier]) -> ProgramPoint | None:
     """Of the barriers of a way one at which most threads meet, the last in the text: others are then seldom needed."""
     barriers = [(reach((b.level, b.part)), gap) for gap, b in placed.items() if gap in way]
     return max(barriers)[1] if barriers else None

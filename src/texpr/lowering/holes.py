@@ -59,7 +59,7 @@ def bounds(tensor: Load, dims: Iterable[int]) -> tuple[Expr, ...]:
     return tuple(e for index, size in pairs for e in (index, size - 1 - index))
 
 
-class Asked(Record):
+class ResidualPredicates(Record):
     """What is asked before a copy is started, and a test that cannot be, as it parts a tile."""
 
     predicates: tuple[Value, ...]
@@ -68,7 +68,7 @@ class Asked(Record):
 
 def asked(
     tests: Sequence[Value], engine: Sequence[Expr], facts: Sequence[Expr], loops: Collection[Sym], sizes: Collection[Sym]
-) -> Asked:
+) -> ResidualPredicates:
     """`tests` without those that hold wherever all others and the engine's own do.
 
     `engine`: what is not negative where the engine finds an element inside. `facts`: the same, of where the copy's loops run,
@@ -82,7 +82,7 @@ def asked(
         if follows(each, given, sizes):
             kept = others
     within = next((each for each in kept if not _is_uniform(each, loops)), None)
-    return Asked(tuple(each for each in kept if _is_uniform(each, loops)), within)
+    return ResidualPredicates(tuple(each for each in kept if _is_uniform(each, loops)), within)
 
 
 def follows(test: Value, given: Sequence[Expr], sizes: Collection[Sym]) -> bool:

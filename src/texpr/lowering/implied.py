@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from texpr.ir import program as ir
 from texpr.lowering.conflict import Conflict, End
-from texpr.lowering.team import Around, Leaf
+from texpr.lowering.team import Around, Step
 from texpr.support.record import Mutable, field
 
 
@@ -41,7 +41,7 @@ class _Innermost(Mutable):
 class Implied(Mutable):
     """Dependences that are covered. `around`: where each step lies."""
 
-    around: Mapping[Leaf, Around]
+    around: Mapping[Step, Around]
     _found: dict[tuple[int, ir.Seq | None, bool], _Innermost] = field(
         default_factory=dict[tuple[int, "ir.Seq | None", bool], _Innermost]
     )

@@ -17,11 +17,11 @@ from texpr.ir import program as ir
 from texpr.ir.marked import mark
 from texpr.ir.marks import Tensor
 from texpr.ir.value import Buffer
-from texpr.lowering.barriers import Need
+from texpr.lowering.barriers import CrossThreadDep
 from texpr.lowering.conflict import Conflict, End
 from texpr.lowering.emit import atomic_binds
-from texpr.lowering.needs import Meeting, Needs
-from texpr.lowering.team import Around, Leaf, Team, leaves, surroundings
+from texpr.lowering.needs import AsyncDep, Needs
+from texpr.lowering.team import Around, Step, Team, leaves, surroundings
 from texpr.mapping.nest import Nest
 from texpr.support.record import Mutable, Record, field
 
@@ -29,18 +29,18 @@ from texpr.support.record import Mutable, Record, field
 class Turn(Record):
     """Two arrays in the same bytes: `source` touches one, then `sink` the other; an iteration of `carrier` later, if any."""
 
-    source: Leaf
-    sink: Leaf
+    source: Step
+    sink: Step
     carrier: ir.Seq | None
     covered: k.Covered
 
-    def need(self, level: k.Level, copying: Collection[Leaf]) -> Need:
+    def need(self, level: k.Level, copying: Collection[Step]) -> CrossThreadDep:
         """That all threads meet in between, once the copies that `source` may have started have landed."""
-        return Need(self.source, self.sink, self.carrier, level, self.covered, landed=self.source in copying)
+        return CrossThreadDep(self.source, self.sink, self.carrier, level, self.covered, landed=self.source in copying)
 
-    def meeting(self) -> Meeting:
+    def meeting(self) -> AsyncDep:
         """For the copies that `source` started."""
-        return Meeting(self.source, self.sink, self.carrier, 0 if self.carrier is None else 1, self.covered)
+        return AsyncDep(self.source, self.sink, self.carrier, 0 if self.carrier is None else 1, self.covered)
 
 
 class Lives(Mutable, dict=True):
@@ -61,7 +61,7 @@ class Lives(Mutable, dict=True):
         return {buffer: tuple(sorted(ends, key=lambda end: end.order)) for buffer, ends in found.items()}
 
     @cached_property
-    def around(self) -> dict[Leaf, Around]:
+    def around(self) -> dict[Step, Around]:
         """The team's loops around each step."""
         return surroundings(self.team.nodes)
 
@@ -121,7 +121,7 @@ class Lives(Mutable, dict=True):
 
     def turns(self, one: Buffer, other: Buffer) -> Iterator[Turn]:
         """What is to be ordered if the two lie in the same bytes, whichever these are."""
-        seen: set[tuple[Leaf, Leaf, ir.Seq | None]] = set()
+        seen: set[tuple[Step, Step, ir.Seq | None]] = set()
         for first, second in ((one, other), (other, one)):
             for source in self.ends.get(first, ()):
                 for sink in self.ends.get(second, ()):

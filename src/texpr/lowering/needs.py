@@ -17,12 +17,12 @@ from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
-from texpr.lowering.barriers import Need, reach
+from texpr.lowering.barriers import CrossThreadDep, reach
 from texpr.lowering.conflict import Conflict, End, apart, landing
 from texpr.lowering.emit import atomic_binds
 from texpr.lowering.implied import Implied
 from texpr.lowering.placement import Placement
-from texpr.lowering.team import Around, Branch, Leaf, Loop, Node, Team, Who, leaves, surroundings, thread_of
+from texpr.lowering.team import Around, Branch, Loop, Node, Step, Team, ThreadSet, leaves, surroundings, thread_of
 from texpr.mapping.digits import Digit
 from texpr.mapping.nest import Nest, Role
 from texpr.presburger.formula import Formula, compare, equal
@@ -35,14 +35,14 @@ from texpr.support.record import Mutable, Record, field, replace
 from texpr.support.span import NOWHERE
 
 
-class Meeting(Record):
+class AsyncDep(Record):
     """A step that touches what an earlier one may still touch, in any threads, `distance` iterations of `carrier` on.
 
     `within`: a loop around the step alone, in whose first iteration it does not.
     """
 
-    source: Leaf
-    sink: Leaf
+    source: Step
+    sink: Step
     carrier: ir.Seq | None
     distance: int
     covered: k.Covered
@@ -61,7 +61,7 @@ class Needs(Mutable):
     _known: dict[ir.Stmt, Known] = field(default_factory=dict[ir.Stmt, Known])
 
     def known(self, stmt: ir.Stmt) -> Known:
-        """What is known where `stmt` runs; of an `if` that mapping made anew, where something inside of it does."""
+        """What is known where `stmt` runs; of an `if` that mapping made origin, where something inside of it does."""
         if not self._known:
             self._known = {instance.stmt: instance.known for instance in self.model.instances}
         return next(self._known[s] for s in ir.walk((stmt,)) if s in self._known)
@@ -79,7 +79,7 @@ class Needs(Mutable):
     def around(self, par: ir.Stmt) -> tuple[Expr, ...]:
         """What is not negative where `par` begins: nothing of its loops, nor what is tested inside of them."""
         within, path = self._path(par)
-        # mapping makes loops and tests anew around those that it runs in order: their indices and conditions stay
+        # mapping makes loops and tests origin around those that it runs in order: their indices and conditions stay
         loops = {s.sym for s in within if isinstance(s, ir.Par | ir.Seq)}
         tests = {id(s.condition) for s in within if isinstance(s, ir.If)}
         facts = [*self.model.given]
@@ -103,10 +103,10 @@ class Needs(Mutable):
         nest: Nest,
         team: Team,
         placement: Placement,
-        loads: Collection[Leaf] = (),
-        copying: Collection[Leaf] = (),
-        crossing: Collection[Leaf] = (),
-    ) -> tuple[Need, ...]:
+        loads: Collection[Step] = (),
+        copying: Collection[Step] = (),
+        crossing: Collection[Step] = (),
+    ) -> tuple[CrossThreadDep, ...]:
         """Every dependence of `nest` that needs a barrier, those of reductions' scratch memory included.
 
         `loads`: steps that fill boxes, whose effects every thread waits for by other means. `copying`: steps that start copies,
@@ -123,7 +123,7 @@ class Needs(Mutable):
         landed = (replace(need, landed=need.source in copying) for need in found)
         return (*landed, *_scratch_needs(team, nest, around), *_reach_needs(ends, team, placement))
 
-    def meetings(self, nest: Nest, team: Team, sources: Collection[Leaf]) -> Iterator[Meeting]:
+    def meetings(self, nest: Nest, team: Team, sources: Collection[Step]) -> Iterator[AsyncDep]:
         """What touches the same elements after `sources`, whose effects last: what they write, or write over what they read."""
         around = surroundings(team.nodes)
         ends = tuple(self.ends_of(nest, team))
@@ -136,13 +136,13 @@ class Needs(Mutable):
             here = Conflict(self.model, nest, source, sink, common)
             if source.order < sink.order and here.happens():
                 late = (loop for loop, first in _edges(one, (), inner[len(common) :]) if not here.happens(first))
-                yield Meeting(source.leaf, sink.leaf, None, 0, here.covered, next(late, None))
+                yield AsyncDep(source.leaf, sink.leaf, None, 0, here.covered, next(late, None))
             fresh = self.model.scope_syms(one.buffer) if not other.writes else frozenset[Sym]()
             for carrier in (loop for loop in common if loop.sym not in fresh):
                 carried = here.carried(carrier)
                 if carried.happens():
                     near = (n for n in range(1, FAR) if carried.happens(apart("==", carrier, n)))
-                    yield Meeting(source.leaf, sink.leaf, carrier, next(near, FAR), carried.covered)
+                    yield AsyncDep(source.leaf, sink.leaf, carrier, next(near, FAR), carried.covered)
 
     def slots(self, nest: Nest, team: Team, buffer: Buffer) -> tuple[int, ...] | None:
         """How the dimensions of a team's local are dealt out to threads, if each element is one thread's; else None.
@@ -167,43 +167,43 @@ class Needs(Mutable):
         fresh = equal([expr(left(s)) for s in scope], [expr(right(s)) for s in scope])
         return Conflict(self.model, nest, one, other).stays_within(1, fresh)
 
-    def ends_of(self, nest: Nest, team: Team, crossing: Collection[Leaf] = ()) -> Iterator[End]:
-        leaf_of: dict[ir.Stmt, Leaf] = {}
-        totals: dict[ir.Stmt, Leaf] = {}
-        order: dict[Leaf, int] = {}
+    def ends_of(self, nest: Nest, team: Team, crossing: Collection[Step] = ()) -> Iterator[End]:
+        leaf_of: dict[ir.Stmt, Step] = {}
+        totals: dict[ir.Stmt, Step] = {}
+        order: dict[Step, int] = {}
         for number, leaf in enumerate(leaves(team.nodes)):
             order[leaf] = number
-            if leaf.who is Who.MIDDLE:
+            if leaf.who is ThreadSet.MIDDLE:
                 continue
-            if leaf.who is Who.TOTAL:
+            if leaf.who is ThreadSet.TOTAL:
                 totals[leaf.stmt] = leaf
             elif isinstance(leaf.stmt, ir.Par | ir.Seq):
-                leaf_of.update((nest.anew.get(stmt, stmt), leaf) for stmt in ir.walk((leaf.stmt,)))
+                leaf_of.update((nest.origin.get(stmt, stmt), leaf) for stmt in ir.walk((leaf.stmt,)))
             else:
-                leaf_of[nest.anew.get(leaf.stmt, leaf.stmt)] = leaf
+                leaf_of[nest.origin.get(leaf.stmt, leaf.stmt)] = leaf
         for instance in self.model.instances:
             leaf = leaf_of.get(instance.stmt)
             if leaf is None:
                 continue
             for access in instance.accesses:
-                total = totals.get(leaf.stmt) if leaf.who is Who.PARTIAL and access.kind == "update" else None
+                total = totals.get(leaf.stmt) if leaf.who is ThreadSet.PARTIAL and access.kind == "update" else None
                 if total is not None and any(access.buffer is t.buffer for a in total.accumulators for t in a.targets):
                     yield End(access, total, order[total], None if total.replicated else ZERO)
-                elif leaf.who in (Who.SPREAD, Who.PARTIAL):
+                elif leaf.who in (ThreadSet.SPREAD, ThreadSet.PARTIAL):
                     thread = Simplifier(instance.known)(thread_of(nest, instance.loops))
                     yield End(access, leaf, order[leaf], thread)
                 else:
                     crosses = leaf in crossing and access.writes
-                    yield End(access, leaf, order[leaf], ZERO if leaf.who is Who.LEADER else None, crosses)
+                    yield End(access, leaf, order[leaf], ZERO if leaf.who is ThreadSet.LEADER else None, crosses)
 
     def _pairs(
         self,
         ends: list[End],
         nest: Nest,
-        around: Mapping[Leaf, Around],
-        loads: Collection[Leaf],
-        copying: Collection[Leaf],
-    ) -> Iterator[Need]:
+        around: Mapping[Step, Around],
+        loads: Collection[Step],
+        copying: Collection[Step],
+    ) -> Iterator[CrossThreadDep]:
         """The needs among accesses of one buffer, nearest ends first; what an earlier one implies is not asked again."""
         atomics = self._atomics(nest)
         found = Implied(around)
@@ -262,24 +262,24 @@ def _dealt(access: Access, nest: Nest) -> tuple[tuple[Digit, ...], ...] | None:
     return tuple(d.digits if d is not None else () for d in digits)
 
 
-def _need(here: Conflict, outer: tuple[ir.Seq, ...], inner: tuple[ir.Seq, ...]) -> Iterator[Need]:
+def _need(here: Conflict, outer: tuple[ir.Seq, ...], inner: tuple[ir.Seq, ...]) -> Iterator[CrossThreadDep]:
     """The needs of one dependence, as narrow as iterations at its ends allow; `outer`, `inner`: loops around one end alone."""
     source, sink, carrier, covered = here.source.leaf, here.sink.leaf, here.carrier, here.covered
     if carrier is not None:
         near = here.scope(apart("==", carrier, 1))
         if near is not None:
-            yield Need(source, sink, carrier, near[0], covered, part=near[1])
+            yield CrossThreadDep(source, sink, carrier, near[0], covered, part=near[1])
         if near is not None and (reach(near) >= reach(here.widest) or here.nest.team <= here.nest.warp):
             return
         far = here.scope(apart(">", carrier, 1))
         if far is not None and far != near:
-            yield Need(source, sink, carrier, far[0], covered, distant=True, part=far[1])
+            yield CrossThreadDep(source, sink, carrier, far[0], covered, distant=True, part=far[1])
         return
     scope = here.scope()
     if scope is not None:
         edges = _edges(here.source.access, outer, inner)
         free = (loop for loop, nearest in edges if here.scope(nearest) is None)
-        yield Need(source, sink, None, scope[0], covered, within=next(free, None), part=scope[1])
+        yield CrossThreadDep(source, sink, None, scope[0], covered, within=next(free, None), part=scope[1])
 
 
 def _edges(source: Access, outer: tuple[ir.Seq, ...], inner: tuple[ir.Seq, ...]) -> Iterator[tuple[ir.Seq, Formula]]:
@@ -295,7 +295,7 @@ def _running(nodes: tuple[Node, ...], facts: tuple[Expr, ...]) -> Iterator[ir.Se
     """Loops of a tree that `facts`, and those of the loops around, show to run."""
     for node in nodes:
         match node:
-            case Leaf():
+            case Step():
                 pass
             case Loop(stmt, body):
                 if known(facts).positive(stmt.extent):
@@ -305,7 +305,7 @@ def _running(nodes: tuple[Node, ...], facts: tuple[Expr, ...]) -> Iterator[ir.Se
                 yield from _running((*node.then, *node.orelse), facts)
 
 
-def _reach_needs(ends: Mapping[Buffer, list[End]], team: Team, placement: Placement) -> Iterator[Need]:
+def _reach_needs(ends: Mapping[Buffer, list[End]], team: Team, placement: Placement) -> Iterator[CrossThreadDep]:
     """A block does not end while others of its cluster may read what it has."""
     if team.end is None:
         return
@@ -314,32 +314,32 @@ def _reach_needs(ends: Mapping[Buffer, list[End]], team: Team, placement: Placem
         for end in ends.get(buffer, ()):
             if end.access.reads and not place.is_own(end.access.load.index):
                 covered = k.Covered("END", buffer.name, end.access.instance.stmt.span, NOWHERE)
-                yield Need(end.leaf, team.end, None, k.Level.CLUSTER, covered)
+                yield CrossThreadDep(end.leaf, team.end, None, k.Level.CLUSTER, covered)
 
 
-def _scratch_needs(team: Team, nest: Nest, around: Mapping[Leaf, Around]) -> Iterator[Need]:
+def _scratch_needs(team: Team, nest: Nest, around: Mapping[Step, Around]) -> Iterator[CrossThreadDep]:
     """A reduction over several warps leaves partial values for all of them, and may come again in the next iteration."""
     if nest.team <= nest.warp:
         return
     level = k.Level.CLUSTER if nest.blocks > 1 else k.Level.BLOCK
-    partials = {leaf.stmt: leaf for leaf in leaves(team.nodes) if leaf.who is Who.PARTIAL}
+    partials = {leaf.stmt: leaf for leaf in leaves(team.nodes) if leaf.who is ThreadSet.PARTIAL}
     for leaf in leaves(team.nodes):
-        if leaf.who is Who.MIDDLE:
+        if leaf.who is ThreadSet.MIDDLE:
             yield from _in_turn(partials[leaf.stmt], leaf, around, k.Level.BLOCK)
             partials[leaf.stmt] = leaf
     for leaf in leaves(team.nodes):
-        if leaf.who is not Who.TOTAL:
+        if leaf.who is not ThreadSet.TOTAL:
             continue
         yield from _in_turn(partials[leaf.stmt], leaf, around, level)
         if team.end is not None:
             covered = k.Covered("END", "partial values", leaf.stmt.span, NOWHERE)
-            yield Need(leaf, team.end, None, level, covered)
+            yield CrossThreadDep(leaf, team.end, None, level, covered)
 
 
-def _in_turn(source: Leaf, sink: Leaf, around: Mapping[Leaf, Around], level: k.Level) -> Iterator[Need]:
+def _in_turn(source: Step, sink: Step, around: Mapping[Step, Around], level: k.Level) -> Iterator[CrossThreadDep]:
     """Partial values are there before they are joined, and joined before the next iteration leaves others."""
     span = sink.stmt.span
-    yield Need(source, sink, None, level, k.Covered("RAW", "partial values", span, span))
+    yield CrossThreadDep(source, sink, None, level, k.Covered("RAW", "partial values", span, span))
     if around[sink].loops:
         carrier = around[sink].loops[-1]
-        yield Need(sink, source, carrier, level, k.Covered("WAR", "partial values", span, span, carrier.sym))
+        yield CrossThreadDep(sink, source, carrier, level, k.Covered("WAR", "partial values", span, span, carrier.sym))

@@ -64,7 +64,7 @@ def by_first() -> Frame:
     return Frame(ranges=tuple(in_loop(THREAD, expr(1))))
 
 
-class Seen(Record):
+class RegisterRef(Record):
     """An element as a statement sees it: the slots that it may be in, over turns; the number of the `thread` that keeps it, and
     the slots `told`, over the program's indices; whether that thread is the one that runs the statement.
 
@@ -82,7 +82,7 @@ class Seen(Record):
         return self.ways[0]
 
 
-class Dealt(Record):
+class RegisterLayout(Record):
     """How elements are dealt out. `thread` and `slots` are over `names`, the subscripts; `shape`: how many slots there are."""
 
     names: tuple[Sym, ...]
@@ -95,7 +95,7 @@ class Dealt(Record):
         for value in (self.thread, *self.slots):
             yield value.substitute(one), value.substitute(other)
 
-    def seen(self, index: tuple[Expr, ...], frame: Frame) -> Seen:
+    def seen(self, index: tuple[Expr, ...], frame: Frame) -> RegisterRef:
         """An element with these subscripts, where `frame` holds."""
         element = dict(zip(self.names, index, strict=True))
         facts = [fact.substitute(frame.turns) for fact in frame.facts]
@@ -105,7 +105,7 @@ class Dealt(Record):
         ways = product(*(_ways(simple(e.substitute(frame.turns)), n, simple) for e, n in zip(told, self.shape, strict=True)))
         plain = Simplifier(known(frame.facts))
         nowhere = tuple(ZERO for _ in told)  # there is no such element, and nothing that is read
-        return Seen(tuple(ways) or (nowhere,), tuple(map(plain, told)), plain(keeper), own)
+        return RegisterRef(tuple(ways) or (nowhere,), tuple(map(plain, told)), plain(keeper), own)
 
 
 def _ways(slot: Expr, count: int, simple: Simplifier) -> Iterator[Expr]:
@@ -156,7 +156,7 @@ def _many(number: int, what: str) -> str:
 class Lanes(Record):
     """A local in lanes: how it is `dealt` out, and what that costs. `unrolled`: loops that slots depend on."""
 
-    dealt: Dealt
+    dealt: RegisterLayout
     price: Price
     unrolled: frozenset[Sym]
 
@@ -181,7 +181,7 @@ class _Digits(Mutable):
         self.slots.append(value if found is None else value // found.radix)
 
 
-def dealt(access: Access, shared: Mapping[ir.Loop, LoopMap], scope: frozenset[Sym]) -> Dealt | None:
+def dealt(access: Access, shared: Mapping[ir.Loop, LoopMap], scope: frozenset[Sym]) -> RegisterLayout | None:
     """How the elements that `access` writes are dealt out; None where its subscripts are no sums of digits.
 
     `shared`: the loops whose iterations threads share. `scope`: indices of the loops around the `new`.
@@ -213,7 +213,7 @@ def dealt(access: Access, shared: Mapping[ir.Loop, LoopMap], scope: frozenset[Sy
         if high > low:
             slots.append(slot - low)
             shape.append(high - low + 1)
-    return Dealt(names, simple(found.thread), tuple(slots) or (ZERO,), tuple(shape) or (1,))
+    return RegisterLayout(names, simple(found.thread), tuple(slots) or (ZERO,), tuple(shape) or (1,))
 
 
 def _take(element: Expr, base: Expr, extent: int, parts: list[tuple[int, ir.Loop]], found: _Digits) -> bool:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from typing import TypeAlias
 
 from texpr.affine.expr import ZERO, Expr, expr
 from texpr.affine.facts import Known
@@ -24,14 +25,14 @@ from texpr.ir.marks import Tensor
 from texpr.ir.types import U64
 from texpr.ir.value import Buffer, Load, conjunction
 from texpr.isa.engine import CHUNK
-from texpr.lowering.barriers import Gap, Need, lists
+from texpr.lowering.barriers import CrossThreadDep, ProgramPoint, lists
+from texpr.lowering.box_copy import BoxCopy, changed, step_of
 from texpr.lowering.cluster import Cluster
 from texpr.lowering.fences import fenced, refills
 from texpr.lowering.names import Names
-from texpr.lowering.needs import Meeting, Needs
+from texpr.lowering.needs import AsyncDep, Needs
 from texpr.lowering.places import Place
-from texpr.lowering.step import Step, changed, step_of
-from texpr.lowering.team import Leaf, Loop, Node, Team, leaves
+from texpr.lowering.team import Loop, Node, Step, Team, leaves
 from texpr.lowering.tensor import Maps
 from texpr.lowering.turns import Phase, Ring, around, completed, reached, ring
 from texpr.mapping.nest import Nest
@@ -40,6 +41,9 @@ from texpr.schedule.edits import staged_by, without
 from texpr.support.diagnostic import limitation
 from texpr.support.record import Mutable, Record, field, replace
 
+Placed: TypeAlias = Mapping[ProgramPoint, k.Barrier]
+"""The barriers that dependences between threads need."""
+
 
 class _Group(Record, eq=False):
     """Copies that one barrier is for: neighbours in the list `number`, the last of them step `last` of it.
@@ -47,7 +51,7 @@ class _Group(Record, eq=False):
     `barrier`: one for each slot of their ring, if they have one. `phase`: which of them, and which of its phases.
     """
 
-    members: tuple[Step, ...]
+    members: tuple[BoxCopy, ...]
     number: int
     last: int
     barrier: Buffer
@@ -65,15 +69,15 @@ class Tensors(Mutable):
     `before`: what all threads do in a gap, ahead of the barrier that may stand there.
     """
 
-    steps: Mapping[Leaf, Step]
+    steps: Mapping[Step, BoxCopy]
     maps: Maps
     team: k.Level
     given: tuple[Expr, ...]
-    rings: dict[Leaf, Ring] = field(default_factory=dict[Leaf, Ring])
-    before: dict[Gap, list[k.Stmt]] = field(default_factory=dict[Gap, "list[k.Stmt]"])
+    rings: dict[Step, Ring] = field(default_factory=dict[Step, Ring])
+    before: dict[ProgramPoint, list[k.Stmt]] = field(default_factory=dict[ProgramPoint, "list[k.Stmt]"])
     groups: list[_Group] = field(default_factory=list[_Group])
-    reused: dict[Step, tuple[k.Covered, ...]] = field(default_factory=dict[Step, "tuple[k.Covered, ...]"])
-    followed: dict[Step, tuple[k.Covered, ...]] = field(default_factory=dict[Step, "tuple[k.Covered, ...]"])
+    reused: dict[BoxCopy, tuple[k.Covered, ...]] = field(default_factory=dict[BoxCopy, "tuple[k.Covered, ...]"])
+    followed: dict[BoxCopy, tuple[k.Covered, ...]] = field(default_factory=dict[BoxCopy, "tuple[k.Covered, ...]"])
 
     @classmethod
     def of(
@@ -105,21 +109,21 @@ class Tensors(Mutable):
         return cls(steps, maps, k.Level.WARP if nest.team <= nest.warp else k.Level.BLOCK, needs.model.given)
 
     @property
-    def loads(self) -> dict[Leaf, Step]:
+    def loads(self) -> dict[Step, BoxCopy]:
         """The copies to shared memory."""
         return {leaf: step for leaf, step in self.steps.items() if not step.stores}
 
     @property
-    def shared(self) -> frozenset[Leaf]:
+    def shared(self) -> frozenset[Step]:
         """The copies that blocks of a cluster make for each other: they write the tiles of all of them."""
         return frozenset(leaf for leaf, step in self.loads.items() if step.among)
 
     @property
-    def stores(self) -> dict[Leaf, Step]:
+    def stores(self) -> dict[Step, BoxCopy]:
         """The copies from shared memory."""
         return {leaf: step for leaf, step in self.steps.items() if step.stores}
 
-    def turns(self, meetings: Iterable[Meeting], nodes: tuple[Node, ...]) -> Iterator[Need]:
+    def turns(self, meetings: Iterable[AsyncDep], nodes: tuple[Node, ...]) -> Iterator[CrossThreadDep]:
         """From behind where all wait to the copy that starts the next phase; in a ring for each distance."""
         found = tuple(meetings)
         for leaf, step in self.loads.items():
@@ -132,21 +136,23 @@ class Tensors(Mutable):
                 inside = frozenset(leaves(loops[-1].body))
                 waited = next((sink for sink in sinks if sink in inside), None) or _last_beside(leaf, nodes)
                 carrier = loops[-1].stmt
-                yield Need(waited, leaf, carrier, level, _turn(waited, leaf, carrier), waited=True)
+                yield CrossThreadDep(waited, leaf, carrier, level, _turn(waited, leaf, carrier), waited=True)
             for meeting in later:
                 assert meeting.carrier is not None
                 found_ring = self.rings.setdefault(leaf, ring(nodes, step, meeting.carrier.sym, self.given))
                 left = found_ring.slots - found_ring.latest(step, meeting.distance)
                 covered = _turn(meeting.sink, leaf, meeting.carrier)
-                yield Need(meeting.sink, leaf, meeting.carrier, level, covered, distant=left > 1, waited=True)
+                yield CrossThreadDep(meeting.sink, leaf, meeting.carrier, level, covered, distant=left > 1, waited=True)
 
-    def place(self, needs: Needs, nest: Nest, team: Team, meetings: Iterable[Meeting], placed: Mapping[Gap, k.Barrier]) -> None:
+    def place(
+        self, needs: Needs, nest: Nest, team: Team, meetings: Iterable[AsyncDep], placed: Mapping[ProgramPoint, k.Barrier]
+    ) -> None:
         """Decides which copies share a barrier, where threads wait, and where they pass a fence."""
         met, nodes = tuple(meetings), team.nodes
         self._require_quiet(nodes)
         for steps in lists(nodes):
             for begin, end in _runs(steps.nodes, steps.number, self.loads, placed, self._is_parted):
-                members = tuple(self.steps[leaf] for leaf in steps.nodes[begin : end + 1] if isinstance(leaf, Leaf))
+                members = tuple(self.steps[leaf] for leaf in steps.nodes[begin : end + 1] if isinstance(leaf, Step))
                 name = self.maps.names.name("_".join((*(m.tile.buffer.name for m in members), "full")))
                 own = self.rings.get(members[0].leaf)
                 barrier = Buffer(name, U64, (expr(own.slots if own else 1),), "local", span=members[0].span)
@@ -158,7 +164,7 @@ class Tensors(Mutable):
                 else:
                     self._wait_later(group, own, nodes, met)
             for at, node in enumerate(steps.nodes):
-                if isinstance(node, Leaf) and node in self.stores:
+                if isinstance(node, Step) and node in self.stores:
                     self._fence(self.steps[node], steps.nodes, steps.number, at, placed)
         for leaf, step in self.stores.items():
             self._reuse(step, [m for m in met if m.source is leaf and m.sink is not leaf])
@@ -179,7 +185,7 @@ class Tensors(Mutable):
                 reason = f"`{step.tensor.buffer.name}` is written in the kernel whose copies load it"
                 raise limitation("E0916", step.span, reason, offers=staged_by(step.span, "ld"))
 
-    def _wait(self, group: _Group, nodes: tuple[Node, ...], meetings: tuple[Meeting, ...]) -> None:
+    def _wait(self, group: _Group, nodes: tuple[Node, ...], meetings: tuple[AsyncDep, ...]) -> None:
         own = {member.leaf for member in group.members}
         mine = [m for m in meetings if m.source in own and m.sink not in own]
         sinks = {m.sink for m in mine if m.carrier is None}
@@ -188,7 +194,7 @@ class Tensors(Mutable):
         covers = tuple(dict.fromkeys(m.covered for m in mine))
         self._wait_at((group.number, before - 1), group, group.phase, covers)
 
-    def _wait_later(self, group: _Group, own: Ring, nodes: tuple[Node, ...], meetings: tuple[Meeting, ...]) -> None:
+    def _wait_later(self, group: _Group, own: Ring, nodes: tuple[Node, ...], meetings: tuple[AsyncDep, ...]) -> None:
         """Whoever uses in a turn what came turns before waits for the phase of that one."""
         leaves_of = {member.leaf for member in group.members}
         mine = [m for m in meetings if m.source in leaves_of and m.sink not in leaves_of and m.carrier is not None]
@@ -203,7 +209,7 @@ class Tensors(Mutable):
             for list, gap in reached(group.members[0], body.nodes, sinks, partial(self._was_filled, own, turn), why):
                 self._wait_at((numbers[id(list)], gap), group, own.phase.at(own.sym, turn), covers)
 
-    def _unfilled(self, step: Step, nodes: tuple[Node, ...]) -> str:
+    def _unfilled(self, step: BoxCopy, nodes: tuple[Node, ...]) -> str:
         """Why a turn may use what was not copied in its loop."""
         alike = [leaf for leaf, other in self.loads.items() if other.tile.buffer is step.tile.buffer]
         loops = ([node.stmt.sym.base for node in around(nodes, leaf) if isinstance(node, Loop)] for leaf in alike)
@@ -215,11 +221,13 @@ class Tensors(Mutable):
     def _was_filled(self, own: Ring, turn: Expr, node: Node) -> bool:
         return own.was_filled(turn, known(self.maps.facts(node.stmt)))
 
-    def _wait_at(self, gap: Gap, group: _Group, phase: Phase, covers: tuple[k.Covered, ...]) -> None:
+    def _wait_at(self, gap: ProgramPoint, group: _Group, phase: Phase, covers: tuple[k.Covered, ...]) -> None:
         wait = k.BarrierWait(group.at(phase), phase.completed % 2, covers, span=group.members[0].span)
         self.before.setdefault(gap, []).append(wait)
 
-    def _fence(self, step: Step, nodes: tuple[Node, ...], number: int, at: int, placed: Mapping[Gap, k.Barrier]) -> None:
+    def _fence(
+        self, step: BoxCopy, nodes: tuple[Node, ...], number: int, at: int, placed: Mapping[ProgramPoint, k.Barrier]
+    ) -> None:
         """What threads wrote comes before the store: they pass a fence, then a barrier, one that is there already if any."""
         for gap in range(at - 1, -2, -1):
             barrier = placed.get((number, gap))
@@ -232,7 +240,7 @@ class Tensors(Mutable):
         both = (k.Fence("async", span=step.span), k.Barrier(self.team, (covered,)))
         self.before.setdefault((number, at - 1), []).extend(both)
 
-    def _reuse(self, step: Step, meetings: list[Meeting]) -> None:
+    def _reuse(self, step: BoxCopy, meetings: list[AsyncDep]) -> None:
         """Whether the tile is written again; nobody may touch the tensor where the store has written it."""
         for meeting in meetings:
             if meeting.covered.buffer == step.tensor.buffer.name:
@@ -265,7 +273,7 @@ class Tensors(Mutable):
         spans = ((g.barrier.name, g.members[0].span) for g in self.groups)
         return tuple(k.Covered("RAW", name, span, span) for name, span in spans)
 
-    def issue(self, step: Step) -> Iterator[k.Stmt]:
+    def issue(self, step: BoxCopy) -> Iterator[k.Stmt]:
         """What one thread does where the copy stands."""
         needed = conjunction(self.maps.asked(step))
         if step.among and needed is not None and not self.maps.cluster.alike(needed):
@@ -293,11 +301,11 @@ class Tensors(Mutable):
         fillings = () if needed is None else self.maps.fillings(step, barrier)
         yield from loads if needed is None else (k.If(needed, loads, fillings, span=step.span),)
 
-    def _is_left_out(self, step: Step) -> bool:
+    def _is_left_out(self, step: BoxCopy) -> bool:
         """Whether a load is left out where it is not needed; its phase then completes with no bytes."""
         return step.tested.fill is None and bool(self.maps.asked(step))
 
-    def _is_parted(self, one: Step, other: Step) -> bool:
+    def _is_parted(self, one: BoxCopy, other: BoxCopy) -> bool:
         """Whether two copies that are neighbours cannot share a barrier."""
         return self._is_left_out(one) or self._is_left_out(other) or self.rings.get(one.leaf) != self.rings.get(other.leaf)
 
@@ -306,7 +314,7 @@ class Tensors(Mutable):
         return (k.WaitBulk(0),) if self.stores else ()
 
 
-def _require_shared(step: Step, places: Mapping[Buffer, Place], here: Known) -> None:
+def _require_shared(step: BoxCopy, places: Mapping[Buffer, Place], here: Known) -> None:
     """Refuses tiles that other directives moved to where the engine does not copy: E0913, E0916 where they begin elsewhere."""
     tile = step.at(step.tile, tuple(0 for _ in step.loops))
     place = places.get(tile.buffer)
@@ -320,23 +328,23 @@ def _require_shared(step: Step, places: Mapping[Buffer, Place], here: Known) -> 
         raise limitation("E0916", step.span, reason, offers=staged_by(step.span, "ld"))
 
 
-def _last_beside(leaf: Leaf, nodes: tuple[Node, ...]) -> Leaf:
+def _last_beside(leaf: Step, nodes: tuple[Node, ...]) -> Step:
     """The last step in the list of `leaf`: threads wait behind it for a copy that is used outside of its loop alone."""
     own = next(steps.nodes for steps in lists(nodes) if any(node is leaf for node in steps.nodes))
     return tuple(leaves(own))[-1]
 
 
-def _turn(sink: Leaf, leaf: Leaf, carrier: ir.Seq) -> k.Covered:
+def _turn(sink: Step, leaf: Step, carrier: ir.Seq) -> k.Covered:
     return k.Covered("WAR", "the phase of a barrier", sink.stmt.span, leaf.stmt.span, carrier.sym)
 
 
-def _in_order(step: Step, meeting: Meeting) -> bool:
+def _in_order(step: BoxCopy, meeting: AsyncDep) -> bool:
     """Whether a store that meets an earlier one of its own must come after it: not where results join in any order."""
     free = meeting.carrier is not None and step.tensor.buffer in meeting.carrier.reduce
     return step.reduce is None or (step.tensor.dtype.is_float and not free)
 
 
-def _writes(leaf: Leaf, buffer: Buffer) -> bool:
+def _writes(leaf: Step, buffer: Buffer) -> bool:
     binds = (s for s in ir.walk((leaf.stmt,)) if isinstance(s, ir.Bind))
     return any(target.buffer is buffer for bind in binds for target in bind.targets)
 
@@ -344,12 +352,12 @@ def _writes(leaf: Leaf, buffer: Buffer) -> bool:
 def _runs(
     nodes: tuple[Node, ...],
     number: int,
-    steps: Mapping[Leaf, Step],
-    placed: Mapping[Gap, k.Barrier],
-    parted: Callable[[Step, Step], bool],
+    steps: Mapping[Step, BoxCopy],
+    placed: Placed,
+    parted: Callable[[BoxCopy, BoxCopy], bool],
 ) -> Iterator[tuple[int, int]]:
     """Where runs of neighbouring copies, between which no thread waits, begin and end."""
-    found = {at: steps[node] for at, node in enumerate(nodes) if isinstance(node, Leaf) and node in steps}
+    found = {at: steps[node] for at, node in enumerate(nodes) if isinstance(node, Step) and node in steps}
     begin: int | None = None
     for at, step in found.items():
         begin = at if begin is None else begin

@@ -225,13 +225,13 @@ class Placer(Mutable):
         if lanes is not None:
             return self._in_lanes(buffer, lanes, f"lanes of one warp touch it: {lanes.price}")
         teams = self.nest.threads // self.nest.team
-        if size is not None and buffer in self.nest.longer:
+        if size is not None and buffer in self.nest.row_padding:
             size = size // max(1, buffer.shape[-1].constant) * self._longer(buffer)[-1].constant
         needed = None if size is None else self._with(buffer, size * teams * buffer.dtype.bytes, self.target.shared_static)
         if needed is not None and needed <= self.target.shared_static:
             if teams == 1:
-                longer = self.nest.longer.get(buffer, 0)
-                layout = f", rows {longer} longer for its banks" if longer else ""
+                row_padding = self.nest.row_padding.get(buffer, 0)
+                layout = f", rows {row_padding} longer for its banks" if row_padding else ""
                 told = f"threads of one block touch it{layout}{refused}"
                 return self._array(buffer, k.Space.SHARED, told, self._longer(buffer))
             told = f"threads of one warp touch it{refused}"
@@ -267,8 +267,8 @@ class Placer(Mutable):
 
     def _longer(self, buffer: Buffer) -> tuple[Expr, ...]:
         """Its shape, with rows as long as they are laid out."""
-        longer = self.nest.longer.get(buffer, 0)
-        return (*buffer.shape[:-1], buffer.shape[-1] + longer) if longer else buffer.shape
+        row_padding = self.nest.row_padding.get(buffer, 0)
+        return (*buffer.shape[:-1], buffer.shape[-1] + row_padding) if row_padding else buffer.shape
 
     def _with(self, buffer: Buffer, size: int, most: int) -> int:
         """Bytes of shared memory with one more local, which is kept in it if these are at most `most`."""

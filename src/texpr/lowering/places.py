@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.ir.kernel import Space
 from texpr.ir.value import Buffer
-from texpr.lowering.owners import Dealt
+from texpr.lowering.owners import RegisterLayout
 from texpr.support.record import Record, field
 
 
@@ -71,7 +71,7 @@ class Place(Record):
     slots: tuple[int, ...] = ()
     reason: str = ""
     parts: Parts | None = None
-    dealt: Dealt | None = None
+    dealt: RegisterLayout | None = None
 
     def is_own(self, own: tuple[Expr, ...]) -> bool:
         """Whether those who touch the element `own` have it in their own block, by what was found before."""

@@ -23,7 +23,7 @@ from texpr.ir.types import BOOL, I32
 from texpr.ir.updates import identity
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
 from texpr.lowering.emit import Emitter
-from texpr.lowering.team import Leaf
+from texpr.lowering.team import Step
 from texpr.mapping.nest import Nest
 from texpr.mapping.parts import Accumulator
 from texpr.support.record import Mutable
@@ -47,7 +47,7 @@ def joined(update: ir.Update) -> ir.Update:
     return "add" if update == "sub" else update
 
 
-def start(leaf: Leaf, nest: Nest, rank: Sym | None, emitter: Emitter) -> Reduction:
+def start(leaf: Step, nest: Nest, rank: Sym | None, emitter: Emitter) -> Reduction:
     """Names for a reduction's registers and, where the team is more than one warp, its scratch arrays.
 
     `rank`: of a block in the cluster whose blocks share the reduction.
@@ -68,7 +68,7 @@ def start(leaf: Leaf, nest: Nest, rank: Sym | None, emitter: Emitter) -> Reducti
 
 
 def partial(
-    leaf: Leaf,
+    leaf: Step,
     reduction: Reduction,
     nest: Nest,
     thread: Expr,
@@ -94,7 +94,7 @@ def partial(
 
 
 def _left(
-    leaf: Leaf, own: tuple[tuple[Ref, ...], ...], scratch: tuple[tuple[Buffer, ...], ...], at: tuple[Expr, ...], number: Expr
+    leaf: Step, own: tuple[tuple[Ref, ...], ...], scratch: tuple[tuple[Buffer, ...], ...], at: tuple[Expr, ...], number: Expr
 ) -> k.If:
     """The first of some threads leaves what they have for others; `number`: which of them one is."""
     pairs = ((ref, array) for refs, arrays in zip(own, scratch, strict=True) for ref, array in zip(refs, arrays, strict=True))
@@ -102,7 +102,7 @@ def _left(
     return k.If(Op("eq", (Index(number, I32), Literal(0, I32)), BOOL), stores, span=leaf.stmt.span)
 
 
-def middle(leaf: Leaf, reduction: Reduction, thread: Expr, emitter: Emitter) -> Iterator[k.Stmt]:
+def middle(leaf: Step, reduction: Reduction, thread: Expr, emitter: Emitter) -> Iterator[k.Stmt]:
     """The combination over the warps of a block, left for the other blocks of the cluster."""
     assert reduction.rank is not None
     every: list[tuple[Ref, ...]] = []
@@ -113,7 +113,7 @@ def middle(leaf: Leaf, reduction: Reduction, thread: Expr, emitter: Emitter) -> 
     yield _left(leaf, tuple(every), reduction.joint, (expr(reduction.rank), ZERO), thread)
 
 
-def _lanes(leaf: Leaf, reduction: Reduction, nest: Nest, emitter: Emitter) -> k.For:
+def _lanes(leaf: Step, reduction: Reduction, nest: Nest, emitter: Emitter) -> k.For:
     """What the lanes of a warp have, joined: with the lane half of them away, then a quarter, down to the one beside."""
     lanes = min(nest.team, nest.warp)
     step, body = emitter.names.sym("step"), list[k.Stmt]()
@@ -129,7 +129,7 @@ def _lanes(leaf: Leaf, reduction: Reduction, nest: Nest, emitter: Emitter) -> k.
     return k.For(step, ZERO, expr(turns), tuple(body), ONE, "unroll", span=leaf.stmt.span)
 
 
-def total(leaf: Leaf, reduction: Reduction, nest: Nest, leader: Value | None, emitter: Emitter) -> Iterator[k.Stmt]:
+def total(leaf: Step, reduction: Reduction, nest: Nest, leader: Value | None, emitter: Emitter) -> Iterator[k.Stmt]:
     """The combination over warps, and the update of the element that was reduced into. `leader`: its guard."""
     for number, accumulator in enumerate(leaf.accumulators):
         own = reduction.own[number]
@@ -146,7 +146,7 @@ def total(leaf: Leaf, reduction: Reduction, nest: Nest, leader: Value | None, em
             yield k.If(leader, update, span=leaf.stmt.span)
 
 
-def _joined(leaf: Leaf, own: tuple[Ref, ...], arrays: tuple[Buffer, ...], emitter: Emitter, bind: ir.Bind) -> Iterator[k.Stmt]:
+def _joined(leaf: Step, own: tuple[Ref, ...], arrays: tuple[Buffer, ...], emitter: Emitter, bind: ir.Bind) -> Iterator[k.Stmt]:
     """New registers `own`: what warps, or blocks, left in scratch arrays, joined."""
     assert bind.update is not None
     rest = tuple(ZERO for _ in arrays[0].shape[1:])
@@ -158,5 +158,5 @@ def _joined(leaf: Leaf, own: tuple[Ref, ...], arrays: tuple[Buffer, ...], emitte
     yield k.For(other, ONE, arrays[0].shape[0], step, ONE, "unroll", span=leaf.stmt.span)
 
 
-def _bind(accumulator: Accumulator, leaf: Leaf) -> ir.Bind:
+def _bind(accumulator: Accumulator, leaf: Step) -> ir.Bind:
     return ir.Bind(accumulator.targets, accumulator.targets, accumulator.update, leaf.stmt.span)

@@ -20,8 +20,8 @@ from texpr.ir import kernel as k
 from texpr.ir.types import BOOL, I64
 from texpr.ir.value import Index, Load, Op, Value, walk
 from texpr.isa.engine import CHUNK
+from texpr.lowering.box_copy import BoxCopy
 from texpr.lowering.holes import follows
-from texpr.lowering.step import Step
 from texpr.presburger.formula import Ge
 from texpr.relation.conditions import Condition, condition
 from texpr.relation.facts import in_loop, known
@@ -68,7 +68,7 @@ class Clipped(Record):
         """Whether there are surely so many indices."""
         return all(self.known.nonnegative(high - low - least) for low, high in product(bounds.lows, bounds.highs))
 
-    def exactly(self, step: Step) -> Expr | None:
+    def exactly(self, step: BoxCopy) -> Expr | None:
         """How many bytes that are, where it is not all of them."""
         if all(each.is_whole for each in self.bounds):
             return None
@@ -76,7 +76,7 @@ class Clipped(Record):
         return prod(counts, start=expr(step.boxes.size))
 
 
-def clipped(step: Step, facts: Sequence[Expr], sizes: Collection[Sym]) -> Clipped:
+def clipped(step: BoxCopy, facts: Sequence[Expr], sizes: Collection[Sym]) -> Clipped:
     """What the tests of a step leave of its region, where `facts` are not negative. Raises Limitation where it is no box."""
     own = [(sym, expr(extent)) for sym, extent in zip(step.loops, step.boxes.extent, strict=True) if sym is not None]
     every = (*facts, *(fact for sym, extent in own for fact in in_loop(sym, extent)))
@@ -113,7 +113,7 @@ def _slope(value: Expr, sym: Sym) -> int | None:
     return slope if abs(slope) == 1 and sym not in (value - expr(sym) * slope).syms() else None
 
 
-def _no_box(step: Step) -> Limitation:
+def _no_box(step: BoxCopy) -> Limitation:
     reason = f"what is copied of `{step.tensor.buffer.name}` is no box of it"
     return limitation("E0916", step.span, reason, offers=staged_by(step.span, "ld"))
 
@@ -128,7 +128,7 @@ class _Run(Record):
     unit: int
 
 
-def starts(step: Step, ends: tuple[Load, Load], what: Clipped, barrier: Load | None) -> tuple[k.Stmt, ...]:
+def starts(step: BoxCopy, ends: tuple[Load, Load], what: Clipped, barrier: Load | None) -> tuple[k.Stmt, ...]:
     """Starts the copies between `ends`, an element of the tile and the same of the tensor, where they live in the kernel.
 
     To the tile they arrive at `barrier`; without one they go from it, and combine as the step says.
@@ -153,7 +153,7 @@ def starts(step: Step, ends: tuple[Load, Load], what: Clipped, barrier: Load | N
     return body
 
 
-def _joined(step: Step, ends: tuple[Load, Load], what: Clipped) -> _Run:
+def _joined(step: BoxCopy, ends: tuple[Load, Load], what: Clipped) -> _Run:
     """As many dimensions, from the innermost on, as follow each other in both memories."""
     if any(_grown(end, step.loops[-1]) is not ONE for end in ends):
         reason = f"elements of a row of `{step.tile.buffer.name}` are no neighbours in memory"
@@ -177,7 +177,7 @@ def _grown(end: Load, sym: Sym | None) -> Expr:
     return on.offset - end.offset
 
 
-def _require_chunks(step: Step, begin: tuple[Load, Load], run: _Run, facts: Known) -> None:
+def _require_chunks(step: BoxCopy, begin: tuple[Load, Load], run: _Run, facts: Known) -> None:
     """Refuses runs that are not seen to begin and to end with a chunk of 16 bytes."""
     size = step.boxes.size
     for end in begin:

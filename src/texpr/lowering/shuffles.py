@@ -19,8 +19,21 @@ from texpr.lowering.barriers import OPEN
 from texpr.lowering.conflict import End
 from texpr.lowering.emit import MOST_UNROLLED, unrolling
 from texpr.lowering.needs import Needs
-from texpr.lowering.owners import THREAD, WAYS, Dealt, Frame, Lanes, Price, Seen, Unfit, by_first, by_thread, dealt, turns
-from texpr.lowering.team import Team, Who
+from texpr.lowering.owners import (
+    THREAD,
+    WAYS,
+    Frame,
+    Lanes,
+    Price,
+    RegisterLayout,
+    RegisterRef,
+    Unfit,
+    by_first,
+    by_thread,
+    dealt,
+    turns,
+)
+from texpr.lowering.team import Team, ThreadSet
 from texpr.mapping.cost import Point, rounds
 from texpr.mapping.nest import LoopMap, Nest, Role
 from texpr.presburger.formula import Formula, between, compare, conj, differ, disj
@@ -68,7 +81,7 @@ class Shuffles(Mutable):
     def _require_plain(self, end: End) -> None:
         """That an access is one that a thread makes by a statement of its own."""
         stmt, span = end.access.instance.stmt, end.access.instance.stmt.span
-        if end.leaf.who is Who.TOTAL:
+        if end.leaf.who is ThreadSet.TOTAL:
             raise Unfit("it is reduced into by many threads", Note("here", span))
         if end.thread is None and end.access.writes:
             raise Unfit("all threads write it", Note("here", span))
@@ -81,7 +94,7 @@ class Shuffles(Mutable):
         if end.access.hidden or end.access.load.data:
             raise Unfit("which of its elements is touched depends on data", Note("here", span))
 
-    def _dealt(self, buffer: Buffer, writes: list[End]) -> Dealt:
+    def _dealt(self, buffer: Buffer, writes: list[End]) -> RegisterLayout:
         """The deal to which every write keeps."""
         if not writes:
             raise Unfit("nothing writes it")
@@ -99,7 +112,7 @@ class Shuffles(Mutable):
         span = (wrong or writes[0]).access.instance.stmt.span
         raise Unfit("which thread writes an element is no function of its subscripts that can be seen", Note("here", span))
 
-    def _is_apart(self, found: Dealt, buffer: Buffer) -> bool:
+    def _is_apart(self, found: RegisterLayout, buffer: Buffer) -> bool:
         """Whether no two elements are in one slot of one thread."""
         one, other = ({s: rename(s) for s in found.names} for rename in (left, right))
         inside = (between(0, names[s], n) for names in (one, other) for s, n in zip(found.names, buffer.shape, strict=True))
@@ -112,7 +125,7 @@ class Shuffles(Mutable):
     def _frame(self, end: End) -> Frame:
         """What is known where an access stands."""
         team = self.nest.team
-        start = by_thread(team) if end.leaf.who in (Who.SPREAD, Who.PARTIAL, Who.ALL) else by_first()
+        start = by_thread(team) if end.leaf.who in (ThreadSet.SPREAD, ThreadSet.PARTIAL, ThreadSet.ALL) else by_first()
         for loop in end.access.instance.loops:
             found = self.nest.loops.get(loop) if isinstance(loop, ir.Par) else None
             if isinstance(loop, ir.Par) and found is not None and found.role is not Role.GRID:
@@ -128,7 +141,7 @@ class Shuffles(Mutable):
                 reason = f"lanes run the loop over `{loop.sym.base}` around a read of another's element unequally often"
                 raise Unfit(reason, Note("the loop", loop.span), Note("the read", end.access.instance.stmt.span))
 
-    def _unrolled(self, end: End, found: Dealt) -> frozenset[Sym]:
+    def _unrolled(self, end: End, found: RegisterLayout) -> frozenset[Sym]:
         """The loops of the program that the slot of an access depends on, all of which can be unrolled."""
         seen, used = found.seen(end.access.load.index, self._frame(end)), set[Sym]()
         loops = {sym: loop for loop in end.access.instance.loops for sym in (loop.sym, turn_of(loop))}
@@ -178,7 +191,7 @@ class Shuffles(Mutable):
         every = (compare(op, s, n) for s in (left(THREAD), right(THREAD)) for op, n in ((">=", 0), ("<", self.nest.team)))
         return conj((self.needs.model.facts, meeting, apart, *every))
 
-    def _price(self, found: Dealt, ends: list[End], asked: list[tuple[End, Seen]]) -> Price:
+    def _price(self, found: RegisterLayout, ends: list[End], asked: list[tuple[End, RegisterRef]]) -> Price:
         """Of one run of the nest; sizes that are open count as many."""
         words = -(-ends[0].access.buffer.dtype.bytes // LANES.vector)
         shuffles = sum(self._times(end) * len(seen.ways) for end, seen in _alike(asked)) * words
@@ -215,7 +228,7 @@ def turn_of(loop: ir.Loop) -> Sym:
     return Sym(f"turn of {loop.sym.name}")
 
 
-def _alike(asked: list[tuple[End, Seen]]) -> Iterator[tuple[End, Seen]]:
+def _alike(asked: list[tuple[End, RegisterRef]]) -> Iterator[tuple[End, RegisterRef]]:
     """Of the reads of one element by one statement the first."""
     seen: set[tuple[int, tuple[Expr, ...]]] = set()
     for end, way in asked:

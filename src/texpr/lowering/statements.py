@@ -25,8 +25,8 @@ from texpr.lowering.names import Names
 from texpr.lowering.owners import by_first, by_thread, turns
 from texpr.lowering.phases import Tensors
 from texpr.lowering.placement import Placement
-from texpr.lowering.steps import Choice, Repeat, Step, Steps, Sync
-from texpr.lowering.team import HALVES, Leaf, Team, Who
+from texpr.lowering.steps import Choice, OrderedNode, Repeat, Steps, Sync
+from texpr.lowering.team import HALVES, Step, Team, ThreadSet
 from texpr.mapping.bands import band
 from texpr.mapping.nest import LoopMap, Nest
 from texpr.support.record import Mutable, field
@@ -43,7 +43,7 @@ class Statements(Mutable):
     tensors: Tensors
     cluster: Cluster
     emitter: Emitter
-    copying: frozenset[Leaf] = frozenset()
+    copying: frozenset[Step] = frozenset()
     reductions: dict[ir.Stmt, reduce.Reduction] = field(default_factory=dict[ir.Stmt, reduce.Reduction])
 
     def of_threads(self) -> tuple[k.Stmt, ...]:
@@ -81,12 +81,12 @@ class Statements(Mutable):
             for array in (array for arrays in reduction.joint for array in arrays):
                 yield k.Array(array, k.Space.CLUSTER, "partial values of the blocks of a cluster")
 
-    def _steps(self, steps: tuple[Step, ...]) -> tuple[k.Stmt, ...]:
+    def _steps(self, steps: tuple[OrderedNode, ...]) -> tuple[k.Stmt, ...]:
         """The statements of steps; what the first thread alone does, step after step, stands under one test."""
         found: list[k.Stmt] = []
         leading: list[k.Stmt] = []
         for at, step in enumerate(steps):
-            if isinstance(step, Leaf) and step.who is Who.LEADER:
+            if isinstance(step, Step) and step.who is ThreadSet.LEADER:
                 copy = self.tensors.steps.get(step)
                 own = copy is None or copy.stores
                 self.emitter.frame = by_first()
@@ -102,9 +102,9 @@ class Statements(Mutable):
         self._flush(leading, found)
         return tuple(found)
 
-    def _step(self, step: Step, rest: tuple[Step, ...]) -> Iterator[k.Stmt]:
+    def _step(self, step: OrderedNode, rest: tuple[OrderedNode, ...]) -> Iterator[k.Stmt]:
         match step:
-            case Leaf():
+            case Step():
                 yield from self._kept_out(step, self._leaf(step, rest))
             case Sync(does, leads):
                 yield from (k.If(self._leads(), does),) if leads else does
@@ -113,7 +113,7 @@ class Statements(Mutable):
             case Choice(stmt, decided, then, orelse):
                 yield k.If(Ref(decided, BOOL), self._steps(then), self._steps(orelse), uniform=True, span=stmt.span)
 
-    def _kept_out(self, node: Leaf, made: Iterator[k.Stmt]) -> Iterator[k.Stmt]:
+    def _kept_out(self, node: Step, made: Iterator[k.Stmt]) -> Iterator[k.Stmt]:
         """A step as blocks that fill up a cluster run it too: not at all, but for what blocks do together."""
         runs = self.cluster.runs
         if runs is None:
@@ -138,28 +138,28 @@ class Statements(Mutable):
         kind = "serial" if factor is None and loop.sym not in self.placement.unrolled else "unroll"
         return k.For(loop.sym, ZERO, loop.extent, body, ONE, kind, uniform=True, span=loop.span, factor=factor or 0)
 
-    def _leaf(self, leaf: Leaf, rest: tuple[Step, ...]) -> Iterator[k.Stmt]:
+    def _leaf(self, leaf: Step, rest: tuple[OrderedNode, ...]) -> Iterator[k.Stmt]:
         self.emitter.frame = by_thread(self.nest.team)
         return converged(self._done(leaf, rest), self.names)
 
-    def _done(self, leaf: Leaf, rest: tuple[Step, ...]) -> Iterator[k.Stmt]:
+    def _done(self, leaf: Step, rest: tuple[OrderedNode, ...]) -> Iterator[k.Stmt]:
         stmt = leaf.stmt
         match leaf.who, stmt:
-            case Who.SPREAD, ir.Par():
+            case ThreadSet.SPREAD, ir.Par():
                 idle = self._idle(stmt)
                 self.emitter.copying = leaf in self.copying
                 body = tuple(self._spread(stmt))
                 yield from body if idle is None else (k.If(idle, body, span=stmt.span),)
                 self.emitter.copying = False
-            case Who.PARTIAL, ir.Par():
+            case ThreadSet.PARTIAL, ir.Par():
                 reduction = self.reductions[stmt] = reduce.start(leaf, self.nest, self.at.rank, self.emitter)
                 own = self.at.thread if self.at.rank is not None else self._team_thread()
                 yield from reduce.partial(leaf, reduction, self.nest, own, self.emitter, self._spread)
-            case Who.MIDDLE, ir.Par():
+            case ThreadSet.MIDDLE, ir.Par():
                 yield from reduce.middle(leaf, self.reductions[stmt], self.at.thread, self.emitter)
-            case Who.TOTAL, ir.Par():
+            case ThreadSet.TOTAL, ir.Par():
                 yield from reduce.total(leaf, self.reductions[stmt], self.nest, self._leads(), self.emitter)
-            case Who.END, _:
+            case ThreadSet.END, _:
                 pass
             case _, ir.If():
                 decided = self.tree.decided[stmt]
@@ -257,6 +257,6 @@ class Statements(Mutable):
         return maximum(first, minimum(keeper, minimum(first + (warp - 1), threads - 1)))
 
 
-def _is_half(step: Step) -> bool:
+def _is_half(step: OrderedNode) -> bool:
     """Whether a step is part of a reduction before its total."""
-    return isinstance(step, Leaf) and step.who in HALVES
+    return isinstance(step, Step) and step.who in HALVES

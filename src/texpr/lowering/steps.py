@@ -17,10 +17,10 @@ from typing import TypeAlias
 from texpr.affine.expr import Sym
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.lowering.paths import lists
 from texpr.lowering.phases import Tensors
 from texpr.lowering.sync import Order
-from texpr.lowering.team import Branch, Leaf, Loop, Node
-from texpr.lowering.ways import lists
+from texpr.lowering.team import Branch, Loop, Node, Step
 from texpr.support.record import Record
 
 
@@ -35,7 +35,7 @@ class Repeat(Record, eq=False):
     """A loop that all threads run together."""
 
     stmt: ir.Seq
-    body: tuple[Step, ...]
+    body: tuple[OrderedNode, ...]
 
 
 class Choice(Record, eq=False):
@@ -43,18 +43,18 @@ class Choice(Record, eq=False):
 
     stmt: ir.If
     decided: Sym
-    then: tuple[Step, ...]
-    orelse: tuple[Step, ...]
+    then: tuple[OrderedNode, ...]
+    orelse: tuple[OrderedNode, ...]
 
 
-Step: TypeAlias = Leaf | Sync | Repeat | Choice
+OrderedNode: TypeAlias = Step | Sync | Repeat | Choice
 
 
 class Steps(Record):
     """All of a kernel: what is done once, before any other step and behind all, and the steps of an iteration of the grid."""
 
     begin: tuple[Sync, ...] = ()
-    body: tuple[Step, ...] = ()
+    body: tuple[OrderedNode, ...] = ()
     end: tuple[Sync, ...] = ()
 
 
@@ -70,7 +70,7 @@ def whole(nodes: tuple[Node, ...], order: Order, tensors: Tensors) -> Steps:
     return Steps(tuple(begin), ordered(nodes, order), (Sync(ended, leads=True),) if ended else ())
 
 
-def ordered(nodes: tuple[Node, ...], order: Order) -> tuple[Step, ...]:
+def ordered(nodes: tuple[Node, ...], order: Order) -> tuple[OrderedNode, ...]:
     """The steps of a tree with what `order` has in its gaps."""
     numbers = {id(steps.nodes): steps.number for steps in lists(nodes)}
 
@@ -78,12 +78,12 @@ def ordered(nodes: tuple[Node, ...], order: Order) -> tuple[Step, ...]:
         if does := order.gaps.get(gap):
             yield Sync(does)
 
-    def visit(nodes: tuple[Node, ...]) -> Iterator[Step]:
+    def visit(nodes: tuple[Node, ...]) -> Iterator[OrderedNode]:
         number = numbers[id(nodes)]
         yield from sync((number, -1))
         for at, node in enumerate(nodes):
             match node:
-                case Leaf():
+                case Step():
                     yield node
                 case Loop(stmt, body):
                     yield Repeat(stmt, tuple(visit(body)))

@@ -26,8 +26,8 @@ from texpr.ir.marks import Tensor
 from texpr.ir.text import print_stmt, print_value
 from texpr.ir.value import Buffer
 from texpr.lowering.places import Place
-from texpr.lowering.steps import Choice, Repeat, Step, Steps, Sync
-from texpr.lowering.team import Leaf, Who
+from texpr.lowering.steps import Choice, OrderedNode, Repeat, Steps, Sync
+from texpr.lowering.team import Step, ThreadSet
 
 _PAD = "    "
 
@@ -51,14 +51,14 @@ def _lines(name: str, threads: int, places: Mapping[Buffer, Place], steps: Steps
     yield "}"
 
 
-def _steps(steps: tuple[Step, ...], pad: str) -> Iterator[str]:
+def _steps(steps: tuple[OrderedNode, ...], pad: str) -> Iterator[str]:
     for step in steps:
         match step:
-            case Leaf(who=Who.END):
+            case Step(who=ThreadSet.END):
                 yield f"{pad}end"
-            case Leaf(stmt=ir.If(condition)):
+            case Step(stmt=ir.If(condition)):
                 yield f"{pad}all {{ decide {print_value(condition)} }}"
-            case Leaf(who, stmt):
+            case Step(who, stmt):
                 by = "engine" if isinstance(stmt, ir.Par) and mark(stmt, Tensor) else who.value
                 yield from _block(by, print_stmt(stmt).splitlines(), pad)
             case Sync(does, leads):

@@ -16,12 +16,12 @@ from texpr.isa.target import Target
 from texpr.lowering import barriers
 from texpr.lowering.arena import Arena, Met, share
 from texpr.lowering.asynchronous import Wait, committing, copying_leaves, place_waits
-from texpr.lowering.barriers import Gap
+from texpr.lowering.barriers import ProgramPoint
 from texpr.lowering.lives import Lives, Turn
 from texpr.lowering.needs import Needs
 from texpr.lowering.phases import Tensors
 from texpr.lowering.placement import Placement
-from texpr.lowering.team import Branch, Leaf, Loop, Node, Team
+from texpr.lowering.team import Branch, Loop, Node, Step, Team
 from texpr.mapping.nest import Nest
 from texpr.support.record import Record, field
 
@@ -32,9 +32,9 @@ class Order(Record):
     `arena`: where shared arrays lie. `proof`: that no other barriers cost less.
     """
 
-    gaps: Mapping[Gap, tuple[k.Stmt, ...]] = field(default_factory=dict[Gap, "tuple[k.Stmt, ...]"])
+    gaps: Mapping[ProgramPoint, tuple[k.Stmt, ...]] = field(default_factory=dict[ProgramPoint, "tuple[k.Stmt, ...]"])
     closing: frozenset[Node] = frozenset()
-    copying: frozenset[Leaf] = frozenset()
+    copying: frozenset[Step] = frozenset()
     arena: Arena = field(default_factory=Arena)
     proof: barriers.Proof | None = None
 
@@ -62,7 +62,7 @@ def synchronise(
     closing = committing(nodes, copying)
     copied = tuple(needs.meetings(nest, team, copying)) if copying else ()
 
-    def meet(turns: Sequence[Turn]) -> Met[tuple[barriers.Placed, dict[Gap, Wait]]]:
+    def meet(turns: Sequence[Turn]) -> Met[tuple[barriers.Placed, dict[ProgramPoint, Wait]]]:
         asked = (*found, *(turn.need(lives.level, copying) for turn in turns))
         threads = min(nest.team, nest.threads)
         best = barriers.place(nodes, asked, threads, runs.__contains__, alike, warp=nest.warp)

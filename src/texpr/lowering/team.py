@@ -27,7 +27,7 @@ from texpr.mapping.parts import Accumulator, accumulators
 from texpr.support.record import Record, field
 
 
-class Who(Enum):
+class ThreadSet(Enum):
     """Which threads of a team run a leaf, and what kind of leaf it is."""
 
     SPREAD = "spread"
@@ -39,14 +39,14 @@ class Who(Enum):
     END = "end"
 
 
-HALVES = (Who.PARTIAL, Who.MIDDLE)
+HALVES = (ThreadSet.PARTIAL, ThreadSet.MIDDLE)
 """Who runs what of a reduction comes before its total."""
 
 
-class Leaf(Record, eq=False):
+class Step(Record, eq=False):
     """One step. `accumulators` and `replicated` (whether every thread keeps the result) for the halves of a reduction."""
 
-    who: Who
+    who: ThreadSet
     stmt: ir.Stmt
     accumulators: tuple[Accumulator, ...] = ()
     replicated: bool = False
@@ -73,7 +73,7 @@ class Branch(Record, eq=False):
         return any(isinstance(part, Load | Ref) for part in walk(self.stmt.condition))
 
 
-Node: TypeAlias = Leaf | Loop | Branch
+Node: TypeAlias = Step | Loop | Branch
 
 
 class Team(Record):
@@ -84,10 +84,10 @@ class Team(Record):
     decided: dict[ir.If, Sym] = field(default_factory=dict[ir.If, Sym])
 
     @property
-    def end(self) -> Leaf | None:
+    def end(self) -> Step | None:
         """The step at which blocks of a cluster end."""
         last = self.nodes[-1] if self.nodes else None
-        return last if isinstance(last, Leaf) and last.who is Who.END else None
+        return last if isinstance(last, Step) and last.who is ThreadSet.END else None
 
 
 COPIES = 16
@@ -127,7 +127,7 @@ def build(nest: Nest, decide: dict[ir.If, Sym]) -> Team:
     replicated = replicated_buffers(nest)
     nodes = tuple(_nodes(nest.body, nest, replicated, decide))
     if nest.blocks > 1:
-        nodes = (*nodes, Leaf(Who.END, ir.Seq(Sym("end"), ZERO, ())))
+        nodes = (*nodes, Step(ThreadSet.END, ir.Seq(Sym("end"), ZERO, ())))
     return Team(nodes, replicated, decide)
 
 
@@ -135,49 +135,49 @@ def _nodes(body: tuple[ir.Stmt, ...], nest: Nest, copies: frozenset[Buffer], dec
     for stmt in body:
         match stmt:
             case ir.Par() if mark(stmt, Tensor):
-                yield Leaf(Who.LEADER, stmt)
+                yield Step(ThreadSet.LEADER, stmt)
             case ir.Par():
                 yield from _par(stmt, nest, copies)
             case ir.Seq() if mark(stmt, Vector) and (who := _who(stmt, copies)) is not None:
-                yield Leaf(who, stmt)
+                yield Step(who, stmt)
             case ir.Seq():
                 yield Loop(stmt, tuple(_nodes(stmt.body, nest, copies, decide)))
             case ir.If():
-                yield Leaf(Who.ALL, stmt)
+                yield Step(ThreadSet.ALL, stmt)
                 then, orelse = (tuple(_nodes(b, nest, copies, decide)) for b in (stmt.then, stmt.orelse))
                 yield Branch(stmt, decide[stmt], then, orelse)
             case ir.Bind():
                 own = all(t.buffer in copies for t in stmt.targets)
-                yield Leaf(Who.ALL if own else Who.LEADER, stmt)
+                yield Step(ThreadSet.ALL if own else ThreadSet.LEADER, stmt)
             case ir.Let() | ir.New():
-                yield Leaf(Who.ALL, stmt)
+                yield Step(ThreadSet.ALL, stmt)
             case ir.Anchor() | ir.Instruction():
-                yield Leaf(Who.LEADER, stmt)
+                yield Step(ThreadSet.LEADER, stmt)
 
 
-def _who(vector: ir.Seq, copies: frozenset[Buffer]) -> Who | None:
+def _who(vector: ir.Seq, copies: frozenset[Buffer]) -> ThreadSet | None:
     """Who runs a vector of binds: all, where each has its own copy of what they write; None where only of some of it."""
     inside = {s.buffer for s in ir.walk(vector.body) if isinstance(s, ir.New)}
     targets = {t.buffer for s in ir.walk(vector.body) if isinstance(s, ir.Bind) for t in s.targets} - inside
-    return Who.ALL if targets <= copies else Who.LEADER if not targets & copies else None
+    return ThreadSet.ALL if targets <= copies else ThreadSet.LEADER if not targets & copies else None
 
 
 def _par(par: ir.Par, nest: Nest, copies: frozenset[Buffer]) -> Iterator[Node]:
     if nest.loops[par].role is not Role.REDUCE:
-        yield Leaf(Who.SPREAD, par)
+        yield Step(ThreadSet.SPREAD, par)
         return
     found = accumulators(par.body, frozenset(par.reduce))
     own = all(t.buffer in copies for a in found for t in a.targets)
-    yield Leaf(Who.PARTIAL, par, found, own)
+    yield Step(ThreadSet.PARTIAL, par, found, own)
     if nest.blocks > 1 and nest.threads > nest.warp:
-        yield Leaf(Who.MIDDLE, par, found, own)
-    yield Leaf(Who.TOTAL, par, found, own)
+        yield Step(ThreadSet.MIDDLE, par, found, own)
+    yield Step(ThreadSet.TOTAL, par, found, own)
 
 
 def below(node: Node) -> tuple[tuple[Node, ...], ...]:
     """The lists of steps directly below a node."""
     match node:
-        case Leaf():
+        case Step():
             return ()
         case Loop():
             return (node.body,)
@@ -185,11 +185,11 @@ def below(node: Node) -> tuple[tuple[Node, ...], ...]:
             return (node.then, node.orelse)
 
 
-def leaves(nodes: tuple[Node, ...]) -> Iterator[Leaf]:
+def leaves(nodes: tuple[Node, ...]) -> Iterator[Step]:
     """Every leaf of a tree, in textual order."""
     for node in nodes:
         match node:
-            case Leaf():
+            case Step():
                 yield node
             case Loop():
                 yield from leaves(node.body)
@@ -221,12 +221,12 @@ class Around(Record):
 
 def surroundings(
     nodes: tuple[Node, ...], loops: tuple[ir.Seq, ...] = (), arms: tuple[tuple[ir.If, bool], ...] = ()
-) -> dict[Leaf, Around]:
+) -> dict[Step, Around]:
     """For each leaf the team's loops around it, outermost first, and the list it is a step of."""
-    found: dict[Leaf, Around] = {}
+    found: dict[Step, Around] = {}
     for node in nodes:
         match node:
-            case Leaf():
+            case Step():
                 found[node] = Around(loops, id(nodes), arms)
             case Loop(stmt, body):
                 found |= surroundings(body, (*loops, stmt), arms)

@@ -19,12 +19,12 @@ from texpr.ir.rewrite import substitute_value
 from texpr.ir.tensor_map import combined_as, element
 from texpr.ir.types import BOOL, I32, I64
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Value, conjunction, walk
+from texpr.lowering.box_copy import BoxCopy, changed
 from texpr.lowering.cluster import Cluster, Share
-from texpr.lowering.holes import Asked, asked, bounds, present
+from texpr.lowering.holes import ResidualPredicates, asked, bounds, present
 from texpr.lowering.names import Names
 from texpr.lowering.places import Place
 from texpr.lowering.runs import Clipped, clipped, names, starts
-from texpr.lowering.step import Step, changed
 from texpr.relation.facts import in_loop, known
 from texpr.schedule.columns import Column, Window, column
 from texpr.schedule.edits import staged_by
@@ -38,7 +38,7 @@ from texpr.tma.model import Copy, Refusal
 from texpr.tma.swizzle import Swizzle
 
 
-def _parted(step: Step, within: Value) -> Limitation:
+def _parted(step: BoxCopy, within: Value) -> Limitation:
     """The refusal of a copy where a test decides elements of one tile, which the engine moves as a whole (level 3)."""
     holes = "not be stored" if step.stores else f"be {(step.tested.fill or Fill.ZERO).value}"
     names = f"`{step.tile.buffer.name}` is part data and part holes inside of `{step.tensor.buffer.name}`"
@@ -49,12 +49,12 @@ def _parted(step: Step, within: Value) -> Limitation:
     return limitation("E0916", step.span, reason, offers=staged_by(step.span, "ld"))
 
 
-def _kept_by_a_block(step: Step) -> Limitation:
+def _kept_by_a_block(step: BoxCopy) -> Limitation:
     reason = f"`{step.tensor.buffer.name}` is not one tensor in global memory, but what a block keeps"
     return limitation("E0916", step.span, reason, offers=staged_by(step.span, "ld"))
 
 
-def _parts(step: Step, met: frozenset[Sym]) -> Iterator[str]:
+def _parts(step: BoxCopy, met: frozenset[Sym]) -> Iterator[str]:
     """The dimensions that the copy's loops among `met` run along, in words, with size S, box B and element stride e of each."""
     shape, covers, strides = step.seen.buffer.shape, step.boxes.covers, step.boxes.strides
     if step.window is not None:
@@ -94,17 +94,17 @@ class Maps(Mutable):
     cluster: Cluster = field(default_factory=Cluster)
     stored: Collection[Buffer] = ()
     found: list[k.TensorMap] = field(default_factory=list[k.TensorMap])
-    _planned: dict[Step, Planned] = field(default_factory=dict[Step, Planned])
-    _clipped: dict[Step, Clipped] = field(default_factory=dict[Step, Clipped])
-    _asked: dict[Step, tuple[Value, ...]] = field(default_factory=dict[Step, "tuple[Value, ...]"])
+    _planned: dict[BoxCopy, Planned] = field(default_factory=dict[BoxCopy, Planned])
+    _clipped: dict[BoxCopy, Clipped] = field(default_factory=dict[BoxCopy, Clipped])
+    _asked: dict[BoxCopy, tuple[Value, ...]] = field(default_factory=dict[BoxCopy, "tuple[Value, ...]"])
 
-    def clipped(self, step: Step) -> Clipped:
+    def clipped(self, step: BoxCopy) -> Clipped:
         """What is copied of a step's region without a map."""
         if step not in self._clipped:
             self._clipped[step] = clipped(step, self.facts(step.leaf.stmt), self.sizes)
         return self._clipped[step]
 
-    def runs(self, step: Step, barrier: Load | None) -> tuple[k.Stmt, ...]:
+    def runs(self, step: BoxCopy, barrier: Load | None) -> tuple[k.Stmt, ...]:
         """Starts the copies of runs, without a map; without a barrier they are stored."""
         place = self.places.get(step.tensor.buffer)
         if place is not None and place.space is not k.Space.GLOBAL:
@@ -119,7 +119,7 @@ class Maps(Mutable):
         place = self.places.get(load.buffer)
         return load if place is None else replace(load, buffer=place.buffer, index=place.index(load.index))
 
-    def of(self, step: Step) -> k.TensorMap:
+    def of(self, step: BoxCopy) -> k.TensorMap:
         """The map that the boxes of a step share."""
         place = self.places.get(step.tensor.buffer)
         if place is not None and (place.space is not k.Space.GLOBAL or place.leading or place.trailing):
@@ -132,7 +132,7 @@ class Maps(Mutable):
         self.found.append(named)
         return named
 
-    def _made(self, step: Step, buffer: Buffer) -> k.TensorMap:
+    def _made(self, step: BoxCopy, buffer: Buffer) -> k.TensorMap:
         fill = (step.tested.fill or Fill.ZERO).value
         if step.window is not None:
             return replace(column_map(buffer, step.window, step.boxes, step.span), fill=fill)
@@ -156,7 +156,7 @@ class Maps(Mutable):
             span=step.span,
         )
 
-    def planned(self, step: Step) -> Planned:
+    def planned(self, step: BoxCopy) -> Planned:
         """The copy that every box of a step is, whatever is tested: what follows from the engine's own test is not asked."""
         if step not in self._planned:
             first = step.at(step.seen, tuple(0 for _ in step.loops))
@@ -166,7 +166,7 @@ class Maps(Mutable):
             self._planned[step] = found
         return self._planned[step]
 
-    def asked(self, step: Step) -> tuple[Value, ...]:
+    def asked(self, step: BoxCopy) -> tuple[Value, ...]:
         """What must hold for the copies of a step: elsewhere a store is left out, and a load only fills.
 
         Of a load that fills nothing: that the tensor has elements, and, if it saves, that what it would copy is no hole.
@@ -183,13 +183,13 @@ class Maps(Mutable):
                 self._asked[step] = empty
                 return empty
             exact = step.stores or step.tested.fill is not None
-            found = self._holes(step, facts) if exact or step.saves else Asked(())
+            found = self._holes(step, facts) if exact or step.saves else ResidualPredicates(())
             if found.within is not None and exact:
                 raise _parted(step, found.within)
             self._asked[step] = (*empty, *found.predicates, *self._own(step))
         return self._asked[step]
 
-    def _own(self, step: Step) -> tuple[Value, ...]:
+    def _own(self, step: BoxCopy) -> tuple[Value, ...]:
         """That a block has iterations, where that is to be asked: for copies of runs, and of what others store meanwhile.
 
         One that only fills up a cluster has no part of the tensor: its boxes lie outside, or are what another block has, and
@@ -199,7 +199,7 @@ class Maps(Mutable):
             return ()
         return (self.cluster.runs,)
 
-    def _sizes(self, step: Step) -> tuple[Expr, ...]:
+    def _sizes(self, step: BoxCopy) -> tuple[Expr, ...]:
         """The sizes of the tensor as the engine has it."""
         if step.by_rows:
             return step.tensor.buffer.shape[1:]  # numbers of a table are rows, so where one is asked for there are some
@@ -207,7 +207,7 @@ class Maps(Mutable):
             return step.tensor.buffer.shape
         return tuple(each.size for each in self.planned(step).copy.dimensions)
 
-    def column(self, step: Step, window: Window) -> Column:
+    def column(self, step: BoxCopy, window: Window) -> Column:
         """The column of pixels that a step in im2col mode copies, proved to be what its index says."""
         pixel, channel = (sym for sym in step.loops if sym is not None)
         own = zip((pixel, channel), step.boxes.extent, strict=True)
@@ -218,7 +218,7 @@ class Maps(Mutable):
         except ValueError as reason:
             raise limitation("E0916", step.span, f"it is no column of pixels: {reason}") from None
 
-    def _holes(self, step: Step, facts: tuple[Expr, ...]) -> Asked:
+    def _holes(self, step: BoxCopy, facts: tuple[Expr, ...]) -> ResidualPredicates:
         own = zip(step.loops, step.boxes.extent, strict=True)
         every = (*facts, *(f for sym, extent in own if sym is not None for f in in_loop(sym, expr(extent))))
         every_dim = range(step.seen.buffer.rank)
@@ -236,13 +236,13 @@ class Maps(Mutable):
             found.setdefault(self.of(step).name, made.copy)
         return tuple(found.items())
 
-    def bytes(self, step: Step) -> int:
+    def bytes(self, step: BoxCopy) -> int:
         """What arrives at most when every box of a step has landed, parts outside of the tensor included."""
         if step.in_runs:
             return prod(step.boxes.extent) * step.boxes.size
         return self.of(step).bytes * len(step.boxes.numbers) * (GROUP if step.by_rows else 1)
 
-    def exactly(self, steps: Iterable[Step]) -> Expr | None:
+    def exactly(self, steps: Iterable[BoxCopy]) -> Expr | None:
         """What arrives of several, where it is not what `bytes` says: of runs, those inside of the tensor alone."""
         every = tuple(steps)
         found = [self.clipped(step).exactly(step) if step.in_runs else None for step in every]
@@ -250,7 +250,7 @@ class Maps(Mutable):
             return None
         return sum((expr(self.bytes(s)) if e is None else e for s, e in zip(every, found, strict=True)), ZERO)
 
-    def loads(self, step: Step, barrier: Load) -> tuple[k.Stmt, ...]:
+    def loads(self, step: BoxCopy, barrier: Load) -> tuple[k.Stmt, ...]:
         """Starts the copies of a step, which arrive at `barrier`; of those that blocks share, this block's part."""
         if step.in_runs:
             return self.runs(step, barrier)
@@ -267,13 +267,13 @@ class Maps(Mutable):
             copies = tuple(replace(copy, peers=peers, first=first) for copy in copies)
         return copies if share.when is None else (k.If(share.when, copies, span=step.span),)
 
-    def _share(self, step: Step) -> Share:
+    def _share(self, step: BoxCopy) -> Share:
         """The boxes of a step that a block brings: all, or its part of those that blocks of a cluster share."""
         numbers = step.boxes.numbers
         return self.cluster.share(numbers, step.boxes.counts, step.among) if step.among else Share(numbers)
 
     def _columns(
-        self, step: Step, window: Window, barrier: Load, numbers: Iterable[tuple[int | Expr, ...]], outside: bool = False
+        self, step: BoxCopy, window: Window, barrier: Load, numbers: Iterable[tuple[int | Expr, ...]], outside: bool = False
     ) -> Iterator[k.CopyTensor]:
         """Starts copies of a column of pixels, or, `outside`, of channels that no pixel has."""
         place, found = self.places[step.tile.buffer], self.column(step, window)
@@ -294,7 +294,7 @@ class Maps(Mutable):
                 offsets=offsets,
             )
 
-    def _rows(self, step: Step, barrier: Load | None, outside: bool) -> Iterator[k.Stmt]:
+    def _rows(self, step: BoxCopy, barrier: Load | None, outside: bool) -> Iterator[k.Stmt]:
         """Starts the copies of rows, four by four, in a loop where there are more; `outside`: of rows that no matrix has.
 
         Without a barrier they are stored.
@@ -321,7 +321,7 @@ class Maps(Mutable):
             copies if group is None else (k.For(group, ZERO, expr(groups), tuple(copies), ONE, "serial", span=step.span),)
         )
 
-    def _row(self, step: Step, at: Mapping[Sym, Expr]) -> Value:
+    def _row(self, step: BoxCopy, at: Mapping[Sym, Expr]) -> Value:
         """The number of a row: what the table says, where it has that element."""
         ((_, meaning),) = step.tensor.data
         if any(isinstance(node, Load) and node.buffer in self.places for node in walk(meaning)):
@@ -331,7 +331,7 @@ class Maps(Mutable):
         test = conjunction([*_within(step, at), *(substitute_value(each, at) for each in _row_tests(step))])
         return found if test is None else Op("select", (test, found, _NOWHERE), I32)
 
-    def _require_columns(self, step: Step, facts: tuple[Expr, ...]) -> None:
+    def _require_columns(self, step: BoxCopy, facts: tuple[Expr, ...]) -> None:
         """What is tested of columns is the engine's own test of them; refuses other tests, where holes must be zero."""
         mine = _row_tests(step)
         tests = tuple(test for test in step.tested.tests if test not in mine)
@@ -342,7 +342,7 @@ class Maps(Mutable):
         if (step.stores or step.tested.fill is not None) and within:
             raise _parted(step, within[0])
 
-    def fillings(self, step: Step, barrier: Load) -> tuple[k.Stmt, ...]:
+    def fillings(self, step: BoxCopy, barrier: Load) -> tuple[k.Stmt, ...]:
         """The same outside of the tensor, where boxes end before it begins: the engine fills them."""
         if step.window is not None:
             return tuple(self._columns(step, step.window, barrier, step.boxes.numbers, outside=True))
@@ -351,7 +351,7 @@ class Maps(Mutable):
         outside = tuple(-each.box for each in self.planned(step).copy.dimensions)
         return tuple(k.CopyTensor(tile, self.of(step).name, outside, barrier, span=step.span) for tile, _ in self._each(step))
 
-    def stores(self, step: Step) -> tuple[k.Stmt, ...]:
+    def stores(self, step: BoxCopy) -> tuple[k.Stmt, ...]:
         """Starts the stores of a step."""
         if step.in_runs:
             return self.runs(step, None)
@@ -360,7 +360,7 @@ class Maps(Mutable):
         return tuple(k.StoreTensor(self.of(step).name, at, tile, step.reduce, span=step.span) for tile, at in self._each(step))
 
     def _each(
-        self, step: Step, numbers: Iterable[tuple[int | Expr, ...]] | None = None
+        self, step: BoxCopy, numbers: Iterable[tuple[int | Expr, ...]] | None = None
     ) -> Iterator[tuple[Load, tuple[Expr, ...]]]:
         place, copy = self.places[step.tile.buffer], self.planned(step)
         for number in step.boxes.numbers if numbers is None else numbers:
@@ -372,7 +372,7 @@ def _content(map: k.TensorMap) -> tuple[object, ...]:
     return map.buffer, map.sizes, map.strides, map.box, map.steps, map.swizzle, map.fill, map.offset, map.element, map.corners
 
 
-def _travels_as(step: Step) -> str:
+def _travels_as(step: BoxCopy) -> str:
     """The type that a map has in place of the buffer's own, so that the engine combines its elements; empty for that one."""
     name = None if step.reduce is None else combined_as(step.reduce, step.tensor.dtype)
     return "" if name is None or name == element(step.tensor.dtype).name else name
@@ -382,7 +382,7 @@ _NOWHERE = Literal(-1, I32)
 """A row that no matrix has."""
 
 
-def _within(step: Step, at: Mapping[Sym, Expr]) -> tuple[Value, ...]:
+def _within(step: BoxCopy, at: Mapping[Sym, Expr]) -> tuple[Value, ...]:
     """What is tested of a row where the last four of a tile may be fewer."""
     (row,) = at.values()
     count = expr(step.count)
@@ -390,7 +390,7 @@ def _within(step: Step, at: Mapping[Sym, Expr]) -> tuple[Value, ...]:
     return () if whole else (Op("lt", (Index(row, I64), Index(count, I64)), BOOL),)
 
 
-def _row_tests(step: Step) -> tuple[Value, ...]:
+def _row_tests(step: BoxCopy) -> tuple[Value, ...]:
     """What is tested of a row as a whole."""
     column = step.syms_in_order[1]
     return tuple(test for test in step.tested.tests if column not in k.value_symbols(test))

@@ -15,9 +15,9 @@ from texpr.affine.expr import ZERO, Expr, Sym, expr, maximum
 from texpr.affine.facts import Known
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.lowering.box_copy import BoxCopy
 from texpr.lowering.needs import FAR
-from texpr.lowering.step import Step
-from texpr.lowering.team import Branch, Leaf, Loop, Node, leaves
+from texpr.lowering.team import Branch, Loop, Node, Step, leaves
 from texpr.presburger.formula import Or
 from texpr.relation.conditions import condition
 from texpr.relation.facts import facts_of, in_loop, known
@@ -46,7 +46,7 @@ class Ring(Record):
     first: Expr
     end: Expr
 
-    def latest(self, step: Step, distance: int) -> int:
+    def latest(self, step: BoxCopy, distance: int) -> int:
         """How many turns ago the slot was filled last, if it was filled so many turns ago; every copy fills the whole slot."""
         if distance >= FAR:
             raise uncounted(step, "it is used many turns later")
@@ -57,17 +57,17 @@ class Ring(Record):
         return inside.nonnegative(turn - self.first) and inside.positive(self.end - turn)
 
 
-def around(nodes: tuple[Node, ...], leaf: Leaf) -> tuple[Loop | Branch, ...]:
+def around(nodes: tuple[Node, ...], leaf: Step) -> tuple[Loop | Branch, ...]:
     """The loops and branches around a leaf, outermost first."""
     for node in nodes:
-        if isinstance(node, Leaf) or not any(each is leaf for each in leaves((node,))):
+        if isinstance(node, Step) or not any(each is leaf for each in leaves((node,))):
             continue
         inner = node.body if isinstance(node, Loop) else (*node.then, *node.orelse)
         return (node, *around(inner, leaf))
     return ()
 
 
-def completed(nodes: tuple[Node, ...], step: Step, given: Iterable[Expr]) -> Expr:
+def completed(nodes: tuple[Node, ...], step: BoxCopy, given: Iterable[Expr]) -> Expr:
     """How many phases of its only barrier have completed when a copy starts. Refuses what the indices of loops do not tell.
 
     `given`: what is not negative anywhere. A branch may leave a copy those turns of a loop that lie between two.
@@ -91,7 +91,7 @@ def completed(nodes: tuple[Node, ...], step: Step, given: Iterable[Expr]) -> Exp
 
 
 def _left(
-    branch: Branch, step: Step, turns: Mapping[Sym, tuple[Expr, Expr]], inside: Known, said: Collection[Sym]
+    branch: Branch, step: BoxCopy, turns: Mapping[Sym, tuple[Expr, Expr]], inside: Known, said: Collection[Sym]
 ) -> Iterator[tuple[Sym, tuple[Expr, Expr]]]:
     """The turns of loops, one at a time, that the branch leaves of `turns`. Refuses those that are no range."""
     for bound in holding(branch, step.leaf, said):
@@ -104,7 +104,7 @@ def _left(
             raise uncounted(step, f"whether it runs is decided anew in each iteration of `{list(turns)[-1].base}`")
 
 
-def ring(nodes: tuple[Node, ...], step: Step, carrier: Sym, given: Iterable[Expr]) -> Ring:
+def ring(nodes: tuple[Node, ...], step: BoxCopy, carrier: Sym, given: Iterable[Expr]) -> Ring:
     """The ring that a copy fills, in turns of the loop `carrier`. Refuses copies that do not fill their slots in turn.
 
     `given`: what is not negative anywhere.
@@ -140,7 +140,7 @@ def ring(nodes: tuple[Node, ...], step: Step, carrier: Sym, given: Iterable[Expr
     return Ring(Phase(slot, outer * every + before), slots, carrier, first, end)
 
 
-def holding(branch: Branch, leaf: Leaf, said: Collection[Sym]) -> Iterator[Expr | None]:
+def holding(branch: Branch, leaf: Step, said: Collection[Sym]) -> Iterator[Expr | None]:
     """What is not negative on the side of `branch` on which `leaf` lies; None for what cannot be said so, or rests on numbers
     that are `said` anew in each iteration."""
     taken = any(each is leaf for each in leaves(branch.then))
@@ -151,7 +151,7 @@ def holding(branch: Branch, leaf: Leaf, said: Collection[Sym]) -> Iterator[Expr 
 
 
 def reached(
-    step: Step, here: tuple[Node, ...], sinks: frozenset[Leaf], is_filled: Callable[[Node], bool], why: str
+    step: BoxCopy, here: tuple[Node, ...], sinks: frozenset[Step], is_filled: Callable[[Node], bool], why: str
 ) -> Iterator[tuple[tuple[Node, ...], int]]:
     """The lists at or below `here`, and gaps in them, that come before `sinks` and where what these use was surely copied.
 
@@ -163,7 +163,7 @@ def reached(
         return
     for node in (here[at] for at in found):
         match node:
-            case Leaf():
+            case Step():
                 raise uncounted(step, why)
             case Loop(_, body):
                 yield from reached(step, body, sinks, is_filled, why)
@@ -189,7 +189,7 @@ def _greater(one: Expr, other: Expr, inside: Known) -> Expr:
     return other if inside.nonnegative(other - one) else maximum(one, other)
 
 
-def _slot(step: Step) -> tuple[Expr, int]:
+def _slot(step: BoxCopy) -> tuple[Expr, int]:
     """Which part of its array a copy writes, of how many: by those subscripts that its own loops do not vary."""
     slot, slots = ZERO, 1
     for index, extent in zip(step.tile.index, step.tile.buffer.shape, strict=True):
@@ -198,7 +198,7 @@ def _slot(step: Step) -> tuple[Expr, int]:
     return slot, slots
 
 
-def _require_free(step: Step, node: Loop, loops: Collection[Sym]) -> None:
+def _require_free(step: BoxCopy, node: Loop, loops: Collection[Sym]) -> None:
     inner = node.stmt.extent.syms() & set(loops)
     if inner:
         name = min(s.base for s in inner)
@@ -210,7 +210,7 @@ def _said(node: Loop) -> frozenset[Sym]:
     return frozenset(stmt.sym for stmt in ir.walk(node.stmt.body) if isinstance(stmt, ir.Let))
 
 
-def uncounted(step: Step, why: str) -> Limitation:
+def uncounted(step: BoxCopy, why: str) -> Limitation:
     """The refusal of a copy of which nobody could say for which phase to wait."""
     reason = f"how often `{step.tile.buffer.name}` was copied before is not a function of the loops around: {why}"
     return limitation("E0916", step.span, reason, offers=staged_by(step.span, "cp_async", "ld"))

@@ -137,21 +137,21 @@ def ordered(body: tuple[ir.Stmt, ...]) -> tuple[tuple[ir.Stmt, ...], dict[ir.Stm
 
     Also, for each `if` that had to be made anew, the one of the program, by which relations know it.
     """
-    anew: dict[ir.Stmt, ir.Stmt] = {}
-    return tuple(_ordered(stmt, anew) for stmt in body), anew
+    origin: dict[ir.Stmt, ir.Stmt] = {}
+    return tuple(_ordered(stmt, origin) for stmt in body), origin
 
 
-def _ordered(stmt: ir.Stmt, anew: dict[ir.Stmt, ir.Stmt]) -> ir.Stmt:
+def _ordered(stmt: ir.Stmt, origin: dict[ir.Stmt, ir.Stmt]) -> ir.Stmt:
     match stmt:
         case ir.Par() if level_of(stmt) is None and (
             is_bound(stmt.body) or is_own(stmt) or (makes_shared(stmt.body) and not stmt.fully)
         ):
-            body = tuple(_ordered(s, anew) for s in stmt.body)
+            body = tuple(_ordered(s, origin) for s in stmt.body)
             return ir.Seq(stmt.sym, stmt.extent, body, stmt.reduce, stmt.label, stmt.directives, stmt.span)
         case ir.Seq() | ir.If():
-            made = with_blocks(stmt, tuple(tuple(_ordered(s, anew) for s in block) for block in ir.blocks(stmt)))
+            made = with_blocks(stmt, tuple(tuple(_ordered(s, origin) for s in block) for block in ir.blocks(stmt)))
             if made is not stmt:
-                anew[made] = stmt
+                origin[made] = stmt
             return made
         case _:
             return stmt

@@ -67,7 +67,7 @@ class Dealer(Mutable, dict=True):
     request: Coalescing
     lengthens: bool = True
     solved: list[Solved] = field(default_factory=list[Solved])
-    longer: dict[Buffer, int] = field(default_factory=dict[Buffer, int])
+    row_padding: dict[Buffer, int] = field(default_factory=dict[Buffer, int])
 
     @cached_property
     def made(self) -> Mapping[Buffer, str | None]:
@@ -81,7 +81,7 @@ class Dealer(Mutable, dict=True):
             self._lengthen(buffer, [each for each in free if buffer in each.touched])
         for each in bands:
             if each in free:
-                maps, result = self._solve(each, self.longer)
+                maps, result = self._solve(each, self.row_padding)
                 self.solved.append(result)
                 yield from maps
             else:
@@ -117,8 +117,8 @@ class Dealer(Mutable, dict=True):
         own = {s.buffer for s in ir.walk(band.body) if isinstance(s, ir.New)}
         return frozenset(b for b in band.touched if b in self.made and b not in own)
 
-    def _solve(self, band: Band, longer: Mapping[Buffer, int], banks: int = 0) -> tuple[tuple[LoopMap, ...], Solved]:
-        local = {b: longer.get(b, 0) for b in self._of_team(band) if self._is_shared(b)}
+    def _solve(self, band: Band, row_padding: Mapping[Buffer, int], banks: int = 0) -> tuple[tuple[LoopMap, ...], Solved]:
+        local = {b: row_padding.get(b, 0) for b in self._of_team(band) if self._is_shared(b)}
         around = (*self.grid, *_around(self.body, band.loops[0]))
         return by_solving(band.loops, band.body, band.shape, self.values, self.request, around, local, banks)
 
@@ -127,31 +127,31 @@ class Dealer(Mutable, dict=True):
         if buffer.rank < 2 or not bands or not self.lengthens or not self._is_shared(buffer):
             return
         unit = max(1, self.request.word // buffer.dtype.bytes)
-        least = self._cost(bands, self.longer, NO_BANKS)
+        least = self._cost(bands, self.row_padding, NO_BANKS)
         best: tuple[Fraction, int] | None = None
         for words in LONGER:
-            longer = {**self.longer, buffer: words * unit}
-            if words and self._bytes(longer) > self.room:
+            row_padding = {**self.row_padding, buffer: words * unit}
+            if words and self._bytes(row_padding) > self.room:
                 break
-            cost = self._cost(bands, longer)
+            cost = self._cost(bands, row_padding)
             if best is None or cost < best[0]:
                 best = cost, words * unit
             if cost == least:
                 break
         if best is not None and best[1]:
-            self.longer[buffer] = best[1]
+            self.row_padding[buffer] = best[1]
 
-    def _cost(self, bands: Iterable[Band], longer: Mapping[Buffer, int], banks: int = 0) -> Fraction:
-        found = (self._solve(each, longer, banks)[1].solution.cost.weighted for each in bands)
+    def _cost(self, bands: Iterable[Band], row_padding: Mapping[Buffer, int], banks: int = 0) -> Fraction:
+        found = (self._solve(each, row_padding, banks)[1].solution.cost.weighted for each in bands)
         return sum(found, start=Fraction(0))
 
-    def _bytes(self, longer: Mapping[Buffer, int]) -> int:
+    def _bytes(self, row_padding: Mapping[Buffer, int]) -> int:
         """Bytes of the arrays of the team whose sizes are known, with rows that are so much longer."""
         total = 0
         for buffer in self.made:
             *outer, row = buffer.shape
             if all(e.is_constant for e in buffer.shape):
-                total += prod(e.constant for e in outer) * (row.constant + longer.get(buffer, 0)) * buffer.dtype.bytes
+                total += prod(e.constant for e in outer) * (row.constant + row_padding.get(buffer, 0)) * buffer.dtype.bytes
         return total
 
 

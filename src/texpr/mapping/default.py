@@ -91,9 +91,9 @@ def _nest(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym], deal
         return _cpu(loops, body, inner, target)
     if not inner:
         return _own(loops, body, dealing)
-    body, anew = ordered(body)
+    body, origin = ordered(body)
     left = tuple(_team_bands(body))
-    return replace(_shared(loops, body, left, dealing) if left else _own(loops, body, dealing), anew=anew)
+    return replace(_shared(loops, body, left, dealing) if left else _own(loops, body, dealing), origin=origin)
 
 
 def for_grid(par: ir.Par, known: frozenset[Sym]) -> bool:
@@ -106,9 +106,9 @@ def _bound(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym], dea
     loops, body = grid_band(body, lambda par: for_grid(par, known))
     require_outside(body)
     asked = widths(body, target)
-    anew: dict[ir.Stmt, ir.Stmt] = {}
+    origin: dict[ir.Stmt, ir.Stmt] = {}
     if target.has_blocks and (asked.of or any(_team_bands(body))):
-        body, anew = ordered(body)
+        body, origin = ordered(body)
     grid = grid_maps(loops)
     bands = tuple(bound_bands(body))
     maps = {m.loop: m for m in (*grid, *(m for loops in bands for m in bound_maps(loops, asked)))}
@@ -117,13 +117,13 @@ def _bound(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym], dea
         maps.update((p, LoopMap(p, role_of(p))) for found in inner for p in found)
         return Nest(grid, body, 1, 1, maps)
     if any(level in CLUSTERS for level in asked.of):
-        return _of_cluster(grid, body, asked, bands, inner, anew, target.warp)
+        return _of_cluster(grid, body, asked, bands, inner, origin, target.warp)
     team = asked.threads if bands else max((target.warp, *(_wanted(found) for found in inner))) if inner else 1
     dealt = dealing.of(loops, body, inner, team, True)
     maps.update((m.loop, m) for m in dealt.maps)
     for found in inner:
         _require_whole_warps(found[0], team, target.warp)
-    return Nest(grid, body, team, team, maps, asked.digits, anew, dealt.solved, dealt.undecided, dealt.longer)
+    return Nest(grid, body, team, team, maps, asked.digits, origin, dealt.solved, dealt.undecided, dealt.row_padding)
 
 
 def _of_cluster(
@@ -132,7 +132,7 @@ def _of_cluster(
     asked: Widths,
     bands: tuple[tuple[ir.Par, ...], ...],
     inner: tuple[tuple[ir.Par, ...], ...],
-    anew: Mapping[ir.Stmt, ir.Stmt],
+    origin: Mapping[ir.Stmt, ir.Stmt],
     warp: int,
 ) -> Nest:
     """What a schedule bound to blocks of a cluster. Of a band whose outer loops alone are, the others are dealt out over the
@@ -151,7 +151,7 @@ def _of_cluster(
     for par in maps:
         if role_of(par) is Role.REDUCE:
             _require_whole_warps(par, asked.threads, warp)
-    return Nest(grid, body, team, asked.threads, maps, asked.digits, anew)
+    return Nest(grid, body, team, asked.threads, maps, asked.digits, origin)
 
 
 def _unbound(bound: tuple[ir.Par, ...]) -> tuple[ir.Par, ...]:
@@ -200,7 +200,7 @@ class _Dealt(Record):
     maps: tuple[LoopMap, ...]
     solved: tuple[Solved, ...]
     undecided: frozenset[Buffer]
-    longer: Mapping[Buffer, int]
+    row_padding: Mapping[Buffer, int]
 
 
 class _Dealing(Record):
@@ -217,7 +217,7 @@ class _Dealing(Record):
         shapes = (tuple(_digits(_by_contiguity(p, p[-1].body), team, self.request.lanes, role_of(p[0]))) for p in inner)
         bands = [Band(loops, shape) for loops, shape in zip(inner, shapes, strict=True)]
         maps = tuple(dealer.run(bands))
-        return _Dealt(maps, tuple(dealer.solved), dealer.undecided(bands), dealer.longer)
+        return _Dealt(maps, tuple(dealer.solved), dealer.undecided(bands), dealer.row_padding)
 
 
 def _shared(
@@ -237,7 +237,14 @@ def _shared(
     dealt = dealing.of(loops, body, inner, team, slots == 1)
     maps.update((m.loop, m) for m in dealt.maps)
     return Nest(
-        tuple(grid), body, team, team * slots, maps, solved=dealt.solved, undecided=dealt.undecided, longer=dealt.longer
+        tuple(grid),
+        body,
+        team,
+        team * slots,
+        maps,
+        solved=dealt.solved,
+        undecided=dealt.undecided,
+        row_padding=dealt.row_padding,
     )
 
 

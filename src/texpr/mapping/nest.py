@@ -89,10 +89,10 @@ class Nest(Record, eq=False):
     `team` threads share an iteration of the grid band (1: each thread runs its own), `threads` make a block; where the team is
     more, it is that of all blocks of a cluster, and numbers theirs one after the other. `loops` maps every GRID, TEAM and
     REDUCE loop. `digits`: radix and stride of each digit of the thread number where a schedule named them; a band that leaves
-    one out is run by the threads in which that digit is 0. `anew`: for statements that mapping made anew, those of the program.
+    one out is run by the threads in which that digit is 0. `origin`: of statements that mapping made, those of the program.
     `solved`: what the solver said of bands that it was asked for. `undecided`: arrays of the team that keep bands to
-    shape, lest threads meet in them; `longer`: elements by which rows of arrays are longer. `request`: how the machine answers
-    what the lanes of a warp ask at once.
+    shape, lest threads meet in them; `row_padding`: elements by which rows of arrays are longer. `request`: how the machine
+    answers what the lanes of a warp ask at once.
     """
 
     grid: tuple[LoopMap, ...]
@@ -101,10 +101,10 @@ class Nest(Record, eq=False):
     threads: int
     loops: Mapping[ir.Par, LoopMap]
     digits: tuple[tuple[int, int], ...] = ()
-    anew: Mapping[ir.Stmt, ir.Stmt] = field(default_factory=dict[ir.Stmt, ir.Stmt])
+    origin: Mapping[ir.Stmt, ir.Stmt] = field(default_factory=dict[ir.Stmt, ir.Stmt])
     solved: tuple[Solved, ...] = ()
     undecided: frozenset[Buffer] = frozenset()
-    longer: Mapping[Buffer, int] = field(default_factory=dict[Buffer, int])
+    row_padding: Mapping[Buffer, int] = field(default_factory=dict[Buffer, int])
     request: Coalescing = Coalescing()
 
     @property

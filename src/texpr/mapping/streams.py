@@ -321,7 +321,7 @@ class _Builder(Mutable):
         return total
 
 
-def _rows(buffer: Buffer, values: Mapping[Sym, int], longer: int) -> tuple[int, ...]:
+def _rows(buffer: Buffer, values: Mapping[Sym, int], row_padding: int) -> tuple[int, ...]:
     """Elements between neighbours along each dimension."""
     if buffer.strides is not None:
         return tuple(_number(s, values) for s in buffer.strides)
@@ -329,8 +329,8 @@ def _rows(buffer: Buffer, values: Mapping[Sym, int], longer: int) -> tuple[int, 
     total = 1
     for extent in reversed(buffer.shape):
         found.append(total)
-        total *= max(1, _number(extent, values) + longer)
-        longer = 0
+        total *= max(1, _number(extent, values) + row_padding)
+        row_padding = 0
     return tuple(reversed(found))
 
 

@@ -44,21 +44,21 @@ class Staged(Record):
 
 
 class State(Record):
-    """`function`'s loops run over leaves. `plays`: the IterDomain that a loop runs over where it is not its own symbol's: two
-    loops may run over one IterDomain after they were distributed. `allocations`: the graphs of buffers whose memory has another
-    shape than their indices. `staged`: what was staged, in order."""
+    """`function`'s loops run over leaves. `domain_of`: the IterDomain that a loop runs over where it is not its own symbol's,
+    for two loops may run over one IterDomain after they were distributed. `allocations`: the graphs of buffers whose memory
+    has another shape than their indices. `staged`: what was staged, in order."""
 
     function: ir.Function
     target: Target
     transforms: tuple[Transform, ...] = ()
-    plays: Mapping[Sym, IterDomain] = field(default_factory=dict[Sym, IterDomain])
+    domain_of: Mapping[Sym, IterDomain] = field(default_factory=dict[Sym, IterDomain])
     allocations: Mapping[Buffer, DomainGraph] = field(default_factory=dict[Buffer, DomainGraph])
     staged: tuple[Staged, ...] = ()
     min_blocks: int = 0
 
     def domain(self, loop: ir.Loop) -> IterDomain:
         """The IterDomain that `loop` runs over."""
-        return self.plays.get(loop.sym) or _domain(loop.sym, loop.extent)
+        return self.domain_of.get(loop.sym) or _domain(loop.sym, loop.extent)
 
     def above(self, loop: ir.Loop) -> frozenset[Sym]:
         """The IterDomain of `loop` and every one above it, whose index is computed from that of `loop`."""
@@ -103,7 +103,7 @@ class State(Record):
         buffers = (b.name for b in (*function.params, *function.results))
         sizes = (s.name for s in (*function.sizes, *(s for s, _ in function.consts)))
         domains = (d.sym.name for t in self.transforms for d in (*t.inputs, *t.outputs))
-        played = (name for s, d in self.plays.items() for name in (s.name, d.sym.name))
+        played = (name for s, d in self.domain_of.items() for name in (s.name, d.sym.name))
         return frozenset((function.name, *buffers, *sizes, *own, *domains, *played))
 
     def fresh(self, base: str) -> str:
@@ -138,12 +138,12 @@ class State(Record):
         """The same with the loop `old` called `new`; it runs over the same IterDomain."""
         loop = next(s for s in loops(self.function.body) if s.sym == old)
         body = replaced(self.function.body, loop, lambda _: (replace(loop, sym=new),))
-        return replace(self.with_body(body), plays={**self.plays, new: self.domain(loop)})
+        return replace(self.with_body(body), domain_of={**self.domain_of, new: self.domain(loop)})
 
     def copy_of(self, loop: ir.Loop, base: str | None = None) -> tuple[State, ir.Loop]:
         """A loop of a fresh name, of `base` or its own, over the same IterDomain, without a body."""
         name = Sym(self.fresh(base or loop.sym.base))
-        return replace(self, plays={**self.plays, name: self.domain(loop)}), replace(loop, sym=name, body=())
+        return replace(self, domain_of={**self.domain_of, name: self.domain(loop)}), replace(loop, sym=name, body=())
 
 
 @lru_cache(maxsize=1 << 12)

@@ -13,7 +13,7 @@ from texpr.support.span import Span
 from texpr.verifier.match import home_of, subscripts
 
 
-class Told(NamedTuple):
+class Claim(NamedTuple):
     """How an obligation is told: `what` must hold, about what, `how` it does if it does, where in the text."""
 
     kernel: str
@@ -23,13 +23,13 @@ class Told(NamedTuple):
     span: Span
 
     @classmethod
-    def of(cls, event: Event, what: str, how: str, about: str | None = None) -> Told:
+    def of(cls, event: Event, what: str, how: str, about: str | None = None) -> Claim:
         """About an event."""
         place = element(home_of(event.target), subscripts(event.target)) if about is None else about
         return cls(event.site.launch.kernel.name, what, place, how, event.span)
 
 
-Asked: TypeAlias = tuple[Told, Callable[..., "Point | None"], tuple[object, ...]]
+Asked: TypeAlias = tuple[Claim, Callable[..., "Point | None"], tuple[object, ...]]
 """An obligation, what finds a point at which it does not hold, and what that is asked of."""
 
 

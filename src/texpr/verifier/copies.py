@@ -15,10 +15,10 @@ from texpr.ir import program as ir
 from texpr.ir.tags import Moved
 from texpr.ir.value import Load, Ref, walk
 from texpr.isa.levels import Space
+from texpr.presburger.existential import ExistsWitness, nowhere
 from texpr.presburger.formula import Eq, compare, rename
 from texpr.presburger.questions import Point, witness
 from texpr.presburger.raw import Undecided
-from texpr.presburger.there import There, nowhere
 from texpr.reading.actions import Action, indices
 from texpr.reading.events import Event
 from texpr.reading.order import is_free, when
@@ -105,11 +105,11 @@ def _touches(copy: Access, flow: Flow) -> list[tuple[Action, Load | Ref]]:
     return list(dict.fromkeys(places))
 
 
-def _beside(copy: Access, flow: Flow, places: Iterable[tuple[Action, Load | Ref]]) -> Iterator[There]:
+def _beside(copy: Access, flow: Flow, places: Iterable[tuple[Action, Load | Ref]]) -> Iterator[ExistsWitness]:
     """Instances of statements that touch a copy's element in the same iterations."""
     for action, place in places:
         names, index = apart(action), subscripts(place)
         if {*copy.indices} <= {*names}:
             facts = *flow.written(action, names, copy, place), *(Eq(expr(names[s]) - e) for s, e in copy.indices.items())
             said = {e.as_sym: given for e, given in zip(index, copy.meant, strict=True)} | {**copy.indices}
-            yield There(names, facts, (tuple(said.get(sym, expr(0)) for sym in names),))
+            yield ExistsWitness(names, facts, (tuple(said.get(sym, expr(0)) for sym in names),))

@@ -20,12 +20,12 @@ from texpr.ir import program as ir
 from texpr.ir.tags import ELEMENTS, End, Tags
 from texpr.ir.value import Buffer, Load, Ref
 from texpr.isa.levels import Space
+from texpr.presburger.existential import ExistsWitness, is_plain, nowhere
 from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, between, compare, conj, differ, disj, negate, rename
 from texpr.presburger.omega import refuted
 from texpr.presburger.questions import Point, is_false, witness
 from texpr.presburger.raw import Undecided
 from texpr.presburger.relaxed import flat
-from texpr.presburger.there import There, is_plain, nowhere
 from texpr.reading import order
 from texpr.reading.actions import Action, Program, Spot
 from texpr.reading.events import Event, Launch, Reading, Site, plainly, ranged
@@ -348,13 +348,13 @@ class Flow(Mutable):
                 return None
         return nowhere(facts, [*found, *(self._since(a, begun or (), names, r) for a in others)], self.premises)
 
-    def _since(self, action: Action, begun: When, names: Mapping[Sym, Sym], r: Access) -> There:
+    def _since(self, action: Action, begun: When, names: Mapping[Sym, Sym], r: Access) -> ExistsWitness:
         """Instances of a statement that write the element which is read behind `begun`: what was there is gone."""
         own = {loop.sym: Sym(f"{loop.sym.name}◇") for loop in action.spot.loops}
         times, turns = when(action.spot, own, 1), {t[0].sym: t[1] for t in r.when if not isinstance(t, int)}
         between = order.precedes(begun, times, r.stored), order.precedes(times, r.when, r.stored)
         said = tuple(turns.get(sym, expr(names.get(sym, 0))) for sym in own)
-        return There(own, (*self.written(action, own, r), *between), (said,))
+        return ExistsWitness(own, (*self.written(action, own, r), *between), (said,))
 
     def written(
         self, action: Action, names: Mapping[Sym, Sym], r: Access, place: Load | Ref | None = None
@@ -367,7 +367,7 @@ class Flow(Mutable):
 
     def _put(
         self, w: Access, r: Access, action: Action | None, names: Mapping[Sym, Sym], begun: When | None
-    ) -> Iterator[There]:
+    ) -> Iterator[ExistsWitness]:
         """Writes by `w` to where `r` reads: of what `action` wrote, by it or, since `begun`, by a copy."""
         if self.space(r.home) is not Space.GLOBAL and w.site.launch is not r.site.launch:
             return
@@ -408,9 +408,9 @@ def own_names(site: Site) -> dict[Sym, Sym]:
     return {sym: Sym(f"{sym.name}○") for sym in site.dims}
 
 
-def instances(site: Site, pairs: Iterable[tuple[Expr, Expr]], said: Iterable[Sequence[Expr]], *more: Formula) -> There:
+def instances(site: Site, pairs: Iterable[tuple[Expr, Expr]], said: Iterable[Sequence[Expr]], *more: Formula) -> ExistsWitness:
     """Instances of `site` at which the first of each pair, in its own coordinates, is the second; `more` is by `own_names`."""
     names = own_names(site)
     facts = [*order.renamed(site, names), *more]
     facts += [Eq(mine.substitute(names) - asked) for mine, asked in pairs]
-    return There(names, tuple(facts), tuple(map(tuple, said)))
+    return ExistsWitness(names, tuple(facts), tuple(map(tuple, said)))

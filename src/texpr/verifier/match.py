@@ -13,9 +13,9 @@ from texpr.affine.expr import ZERO, Expr, Sym, expr, number_of
 from texpr.ir.structure import same_constant
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Space
+from texpr.presburger.existential import is_plain
 from texpr.presburger.formula import FALSE, Eq, Formula, between, conj, negate, rename, syms
 from texpr.presburger.relaxed import flat
-from texpr.presburger.there import is_plain
 from texpr.reading.actions import Action, Program, Spot, indices
 from texpr.reading.conditions import test
 from texpr.reading.events import Event, Reading, Site, Variable, ranged

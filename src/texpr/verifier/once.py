@@ -13,11 +13,11 @@ from texpr.affine.expr import Expr, FloorDiv, Mod, Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
 from texpr.isa.levels import Space
+from texpr.presburger.existential import is_plain, nowhere
 from texpr.presburger.formula import Eq, Formula, between, conj, differ, equal, mapped, negate, rename
 from texpr.presburger.omega import refuted
 from texpr.presburger.questions import Point, witness
 from texpr.presburger.relaxed import flat
-from texpr.presburger.there import is_plain, nowhere
 from texpr.reading.actions import Action
 from texpr.reading.events import plainly
 from texpr.reading.order import domains, equal_all, sides_of
@@ -26,7 +26,7 @@ from texpr.verifier.flow import Flow, Home, instances
 from texpr.verifier.match import Match, home_of
 
 
-class Done(Mutable):
+class Coverage(Mutable):
     """The events that do instances of a statement. `indices`: those of an instance, by their digits, of which `facts` hold."""
 
     flow: Flow

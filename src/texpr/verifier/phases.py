@@ -26,7 +26,7 @@ from texpr.presburger.questions import Point, witness
 from texpr.reading.events import Reading, Signal
 from texpr.reading.order import Sides, not_behind, unordered
 from texpr.support.record import Mutable, replace
-from texpr.verifier.asked import Asked, Told
+from texpr.verifier.asked import Asked, Claim
 from texpr.verifier.landing import Landing, Names, anyone, known, located, not_landed, own_dims, said, same, there
 
 
@@ -73,7 +73,7 @@ class Phases(Mutable):
                 (Arrives | Brings | Waits, "phases follow", "the one before was seen to complete", self.unseen),
             ):
                 if isinstance(user.what, kinds):
-                    yield Told(user.site.launch.kernel.name, what, about, how, user.stmt.span), self.first, (user, cases)
+                    yield Claim(user.site.launch.kernel.name, what, about, how, user.stmt.span), self.first, (user, cases)
 
     def first(self, user: Signal, cases: Callable[[Named], Cases]) -> Point | None:
         """An instance of a signal in one of some cases."""

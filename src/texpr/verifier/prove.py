@@ -29,12 +29,12 @@ from texpr.support.limits import LARGEST_INT
 from texpr.support.record import Mutable, Record, field, replace
 from texpr.support.span import NOWHERE
 from texpr.verifier.alike import families, pairs
-from texpr.verifier.asked import Asked, Told, element
+from texpr.verifier.asked import Asked, Claim, element
 from texpr.verifier.copies import copied, untouched
 from texpr.verifier.flow import Access, Flow, at_end
 from texpr.verifier.landing import never_lands
 from texpr.verifier.match import Match, Pairing, Unlike, home_of
-from texpr.verifier.once import Done
+from texpr.verifier.once import Coverage
 from texpr.verifier.overflow import overflows
 from texpr.verifier.sums import Sums, Wrong
 from texpr.verifier.together import diverging
@@ -113,18 +113,18 @@ class _Prover(Mutable):
     def run(self) -> None:
         """Says what each event is, then asks all that must hold."""
         for stmt, site, why in self.flow.reading.strange:
-            told = Told(site.launch.kernel.name, "understood", type(stmt).__name__, "", stmt.span)
+            told = Claim(site.launch.kernel.name, "understood", type(stmt).__name__, "", stmt.span)
             self.say(told, Verdict.UNDECIDED, why)
         self.match()
         of_threads, of_memory = (self.meeting(), self.flow.phases.questions()), (self.bounds(), self.memory(), self.arenas())
         for told, question, args in chain(*of_threads, self.covered(), *of_memory, self.reads()):
             self.ask(told, question, *args)
 
-    def say(self, told: Told, verdict: Verdict, how: str) -> None:
+    def say(self, told: Claim, verdict: Verdict, how: str) -> None:
         """What became of an obligation."""
         self.found.append(Obligation(told.kernel, told.what, told.about, verdict, how, told.span))
 
-    def ask(self, told: Told, question: Callable[[Unpack[Ts]], Point | None], *args: *Ts) -> None:
+    def ask(self, told: Claim, question: Callable[[Unpack[Ts]], Point | None], *args: *Ts) -> None:
         """An obligation that holds where `question` of `args` finds no point."""
         try:
             point = question(*args)
@@ -139,7 +139,7 @@ class _Prover(Mutable):
 
     def form(self, plan: k.Plan) -> None:
         """The plan is well formed: what is read of it rests on that."""
-        told = Told("", "well formed", plan.name, "names, types, marks", plan.span)
+        told = Claim("", "well formed", plan.name, "names, types, marks", plan.span)
         try:
             verify(plan)
         except CompilerBug as why:
@@ -154,10 +154,10 @@ class _Prover(Mutable):
         same = (
             same and {*function.where} <= {*plan.requires} and {*function.assumes} == {*plan.assumes}
         )  # and no more is promised
-        told = Told("", "same interface", plan.name, "", plan.span)
+        told = Claim("", "same interface", plan.name, "", plan.span)
         self.say(told, Verdict.PROVED if same else Verdict.REFUSED, "parameters, results and sizes, in order; what is promised")
         for assume in plan.assumes:
-            told = Told("", "assumed of data", f"{type(assume).__name__.lower()} {assume.buffer.name}", "", assume.span)
+            told = Claim("", "assumed of data", f"{type(assume).__name__.lower()} {assume.buffer.name}", "", assume.span)
             self.say(told, Verdict.RUN, "by `_validate`, by the interpreter and the emulator")
 
     def match(self) -> None:
@@ -179,13 +179,13 @@ class _Prover(Mutable):
             self.matches |= self.sums.narrowed()
             parted += self.sums.touched()
         except Wrong as why:
-            self.say(Told("", "a sum in parts", "", "", NOWHERE), Verdict.REFUSED, str(why))
+            self.say(Claim("", "a sum in parts", "", "", NOWHERE), Verdict.REFUSED, str(why))
         for event, tag in tagged.items():
             if not isinstance(tag, Statement):
                 why = self.other(event, tag)
                 if why is not None or not event.let:  # a `let` is a name for what is written out
                     verdict = Verdict.PROVED if why else Verdict.UNDECIDED
-                    self.say(Told.of(event, "is a statement", ""), verdict, why or "of none that could be found")
+                    self.say(Claim.of(event, "is a statement", ""), verdict, why or "of none that could be found")
         for match in (*self.matches.values(), *self.sums.made):
             self.touch(*(touched := [*self.flow.accesses(match)]))
             if all(match.action is not each.action for each in self.sums.made) and not isinstance(match.action.stmt, ir.Let):
@@ -229,7 +229,7 @@ class _Prover(Mutable):
         action = program.actions[tag.action]
         pairing = Pairing(program, reading, event, action, partial=tag.partial)
         indices = pairing.named(tag.indices)
-        told = Told.of(event, "is a statement", ", ".join(f"{sym} = {value}" for sym, value in indices.items()) or "once")
+        told = Claim.of(event, "is a statement", ", ".join(f"{sym} = {value}" for sym, value in indices.items()) or "once")
         try:
             if len(tag.indices) != len(action.spot.loops):
                 raise Unlike
@@ -249,14 +249,14 @@ class _Prover(Mutable):
     def meeting(self) -> Iterator[Asked]:
         """Threads reach barriers together, and wait for what they started."""
         for stmt, site in self.flow.reading.together:
-            told = Told(site.launch.kernel.name, "threads meet", type(stmt).__name__.lower(), "all, as often", stmt.span)
+            told = Claim(site.launch.kernel.name, "threads meet", type(stmt).__name__.lower(), "all, as often", stmt.span)
             yield told, diverging, (stmt, site, [*self.matches.values()], self.flow.premises)
         for stmt, site, needs in self.flow.reading.needed:
-            told = Told(site.launch.kernel.name, "can be moved", type(stmt).__name__.lower(), "aligned, in place", stmt.span)
+            told = Claim(site.launch.kernel.name, "can be moved", type(stmt).__name__.lower(), "aligned, in place", stmt.span)
             yield told, witness, ((*site.where, negate(needs)), self.flow.premises)
         for event in self.flow.reading.events:
             if event.kind == "async" and event.signal is None:
-                told = Told.of(event, "a copy lands", "a wait comes behind it")
+                told = Claim.of(event, "a copy lands", "a wait comes behind it")
                 yield told, never_lands, (event, self.flow.landed, self.flow.premises)
 
     def covered(self) -> Iterator[Asked]:
@@ -266,14 +266,14 @@ class _Prover(Mutable):
         every += [("each sum is made", action, group) for action, group in made.items()]
         for what, action, group in every:
             kernel = ", ".join(dict.fromkeys(m.event.site.launch.kernel.name for m in group))
-            about, done = f"line {action.span.line}, {action.stored.name}", Done(self.flow, action, group, self.sums.parts)
+            about, done = f"line {action.span.line}, {action.stored.name}", Coverage(self.flow, action, group, self.sums.parts)
             if not isinstance(action.stmt, ir.Let):  # a name, that may be written out
-                yield Told(kernel, what, about, "no index is left out", action.span), done.uncovered, ()
+                yield Claim(kernel, what, about, "no index is left out", action.span), done.uncovered, ()
             for one, two in combinations_with_replacement(group, 2):
-                told = Told(kernel, "no instance is done twice", about, "indices differ", action.span)
+                told = Claim(kernel, "no instance is done twice", about, "indices differ", action.span)
                 yield told, done.twice, (one, two)
         for write in self.copies:
-            told = Told.of(write.event, "a copy keeps to its iterations", "the program writes there")
+            told = Claim.of(write.event, "a copy keeps to its iterations", "the program writes there")
             yield told, untouched, (write, self.flow)
 
     def memory(self) -> Iterator[Asked]:
@@ -283,13 +283,13 @@ class _Prover(Mutable):
             for one, two in product(groups, groups):
                 for a, b in pairs(one, two) if one[0].write or two[0].write else ():
                     about, how = f"{names[a]} and {names[b]}", "one comes first, or they never meet"
-                    yield Told.of(a.event, "in order", how, about), self.flow.misordered, (a, b)
+                    yield Claim.of(a.event, "in order", how, about), self.flow.misordered, (a, b)
                 if one[0].write:
                     about = f"{names[one[0]]} and {names[two[0]]}"
-                    told = Told.of(one[0].event, "one element", "a place holds one at a time", about)
+                    told = Claim.of(one[0].event, "one element", "a place holds one at a time", about)
                     yield told, self.flow.confused, (one[0], two[0])
             for a in accesses if self.flow.space(accesses[0].home) is Space.CLUSTER else ():
-                told = Told.of(a.event, "a block is there", "it ends behind a barrier of its cluster", str(a))
+                told = Claim.of(a.event, "a block is there", "it ends behind a barrier of its cluster", str(a))
                 yield told, self.flow.strayed, (a.site, a.index, a.write)
 
     def bounds(self) -> Iterator[Asked]:
@@ -301,7 +301,7 @@ class _Prover(Mutable):
             index = tuple(plainly(e, site) for e in load.index)
             if (load.buffer, index, site.where) not in known:
                 known.add((load.buffer, index, site.where))
-                told = Told(site.launch.kernel.name, "in bounds", element(load.buffer, index), "for all indices", span)
+                told = Claim(site.launch.kernel.name, "in bounds", element(load.buffer, index), "for all indices", span)
                 yield told, self.flow.outside, (load.buffer, index, site)
 
     def reads(self) -> Iterator[Asked]:
@@ -317,13 +317,13 @@ class _Prover(Mutable):
             for reader in (*families([a for a in accesses if not a.write]), *zip(ends, strict=True)):
                 access = reader[0]
                 sources, what = self.sources(access), "a result is there" if access in ends else "what is read is there"
-                told = Told.of(access.event, what, "written before, in the same memory", str(access))
+                told = Claim.of(access.event, what, "written before, in the same memory", str(access))
                 elsewhere = [a for a in sources if not (a in self.done and self.flow.direct(access, self.done[a]))]
                 if sources and not elsewhere:
                     self.say(told, Verdict.PROVED, told.how)
                 for each, action in product(reader, elsewhere):
                     yield told, self.flow.missing, (each, action, writes)
-                spoiled = Told.of(access.event, "nothing else is read", "written again before", str(access))
+                spoiled = Claim.of(access.event, "nothing else is read", "written again before", str(access))
                 others = [w for w in writes if w.stored != access.stored] if kinds != {access.stored} else []
                 for other, each, action in product(others, reader, sources):
                     yield spoiled, self.flow.spoiled, (other, each, action)
@@ -340,7 +340,7 @@ class _Prover(Mutable):
             for one, other in (*pairs, *((y, x) for x, y in pairs)):
                 mine, theirs = self.by_home[one], self.by_home[other]
                 about, how = f"{one.name} and {other.name}", "one is done with before"
-                told = Told(kernel.name, "apart in memory", about, how, kernel.span)
+                told = Claim(kernel.name, "apart in memory", about, how, kernel.span)
                 if {one, other} & self.sums.parts:
                     self.say(told, Verdict.UNDECIDED, "parts of sums have bytes in common with something")
                 for a, b in product(mine, theirs):

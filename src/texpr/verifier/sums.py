@@ -32,7 +32,7 @@ from texpr.reading.actions import Action, indices
 from texpr.reading.events import Event, Site, plainly
 from texpr.reading.order import sides_of
 from texpr.support.record import Mutable, Record, field, replace
-from texpr.verifier.asked import Asked, Told
+from texpr.verifier.asked import Asked, Claim
 from texpr.verifier.flow import Access, Flow, Home
 from texpr.verifier.match import Match, home_of, subscripts
 
@@ -261,7 +261,7 @@ class Sums(Mutable):
             for event in into if into[0] in stores else finals:
                 self.doubts += self.exactly(leaf, event, [way for share, way in ways[event] if leaf in share.pile])
         for event, what, facts in dict.fromkeys(self.doubts):
-            yield Told.of(event, what, "for all sizes"), witness, (facts, self.flow.premises)
+            yield Claim.of(event, what, "for all sizes"), witness, (facts, self.flow.premises)
 
     def taking(self, leaf: Event, ways: Mapping[Event, Sequence[tuple[Share, Formula]]]) -> tuple[Formula, ...]:
         """What must hold of a thread for its sum by `leaf`, which all threads do alike, each in a register, to be taken."""

@@ -21,7 +21,7 @@ from texpr.presburger.sets import Set
 from texpr.support.record import Record
 
 
-class There(Record):
+class ExistsWitness(Record):
     """Something whose coordinates have these `names`, with `facts` over them and the symbols of who asks.
 
     `said`: coordinates at which there may be one, in order, over the symbols of who asks.
@@ -58,7 +58,7 @@ def is_plain(fact: Formula, known: Known) -> bool:
 
 def nowhere(
     facts: Sequence[Formula],
-    found: Sequence[There],
+    found: Sequence[ExistsWitness],
     premises: Formula,
     plain: Simplifier | None = None,
     *,
@@ -79,13 +79,13 @@ def nowhere(
     raise Undecided(f"where it is done was not said at {', '.join(f'{s} = {v}' for s, v in point.items())}")
 
 
-def everywhere(facts: Sequence[Formula], found: Sequence[There], premises: Formula) -> bool:
+def everywhere(facts: Sequence[Formula], found: Sequence[ExistsWitness], premises: Formula) -> bool:
     """Whether it is quickly shown that for each point with `facts` there is one of `found`."""
     known, plain = {*flat(facts)}, Simplifier(Known({}))
     return refuted((*facts, *(missed for each in found for missed in each.missed(known, plain)), premises))
 
 
-def _is_everywhere(facts: Sequence[Formula], found: Sequence[There]) -> bool:
+def _is_everywhere(facts: Sequence[Formula], found: Sequence[ExistsWitness]) -> bool:
     """Whether at every point with `facts` there is one of `found`. Raises Undecided."""
     left = Set.of((), relaxed(conj(facts)))
     for each in found:

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from texpr.affine.expr import Expr, Sym, expr
+from texpr.presburger.existential import ExistsWitness, nowhere
 from texpr.presburger.formula import TRUE, And, Eq, Formula, Ge, Or, between
 from texpr.presburger.questions import Point
 from texpr.presburger.raw import Undecided
-from texpr.presburger.there import There, nowhere
 
 X, Y, OWN, PART = Sym("x"), Sym("y"), Sym("own"), Sym("part")
 SIDE = 5
@@ -30,7 +30,7 @@ def holds(fact: Formula, values: dict[Sym, Expr]) -> bool:
             return any(holds(part, values) for part in parts)
 
 
-def is_there(found: list[There], values: dict[Sym, int]) -> bool:
+def is_there(found: list[ExistsWitness], values: dict[Sym, int]) -> bool:
     """Whether something is there at a point, at any coordinates of a box that is wide enough."""
     points = [{s: expr(v) for s, v in {**values, OWN: a, PART: b}.items()} for a, b in product(range(SIDE * 4), range(4))]
     return any(all(holds(fact, point) for fact in each.facts) for each in found for point in points)
@@ -41,7 +41,7 @@ def box() -> tuple[Formula, ...]:
 
 
 @st.composite
-def things(draw: st.DrawFn) -> There:
+def things(draw: st.DrawFn) -> ExistsWitness:
     """Elements of a tile, dealt out by quotient and remainder, or by an equation; and where that says they are."""
     n, shift = draw(st.integers(1, 4)), draw(SMALL)
     value = expr(X) + expr(Y) * draw(SMALL) + shift
@@ -49,12 +49,12 @@ def things(draw: st.DrawFn) -> There:
     right = value // n, value % n
     wrong: tuple[Expr, ...] = (expr(X), expr(0))
     said = draw(st.sampled_from([(right,), (wrong,), (wrong, right), ()]))
-    return There({OWN: OWN, PART: PART}, facts, said)
+    return ExistsWitness({OWN: OWN, PART: PART}, facts, said)
 
 
 @settings(max_examples=60, deadline=None)
 @given(found=st.lists(things(), max_size=3), more=SMALL)
-def test_what_is_found_nowhere_is_nowhere(found: list[There], more: int) -> None:
+def test_what_is_found_nowhere_is_nowhere(found: list[ExistsWitness], more: int) -> None:
     facts = (*box(), Ge(expr(X) - Y + more))
     points = [{X: x, Y: y} for x, y in product(range(SIDE), range(SIDE)) if x - y + more >= 0]
     point: Point | None
@@ -71,13 +71,13 @@ def test_what_is_found_nowhere_is_nowhere(found: list[There], more: int) -> None
 
 
 def test_what_is_said_wrong_is_undecided_not_refused() -> None:
-    thing = There({OWN: OWN}, (Eq(expr(OWN) - X - 1),), ((expr(X),),))
+    thing = ExistsWitness({OWN: OWN}, (Eq(expr(OWN) - X - 1),), ((expr(X),),))
     with pytest.raises(Undecided, match="where it is done was not said at"):
         nowhere(box(), [thing], TRUE)
 
 
 def test_what_is_said_of_too_few_coordinates_says_nothing() -> None:
-    thing = There({OWN: OWN, PART: PART}, (Eq(expr(OWN) - X), Eq(expr(PART) - Y)), ((expr(X),),))
+    thing = ExistsWitness({OWN: OWN, PART: PART}, (Eq(expr(OWN) - X), Eq(expr(PART) - Y)), ((expr(X),),))
     with pytest.raises(Undecided):
         nowhere(box(), [thing], TRUE)
-    assert nowhere(box(), [There(thing.names, thing.facts, ((expr(X), expr(Y)),))], TRUE) is None
+    assert nowhere(box(), [ExistsWitness(thing.names, thing.facts, ((expr(X), expr(Y)),))], TRUE) is None

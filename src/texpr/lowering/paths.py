@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from texpr.ir import program as ir
-from texpr.lowering.team import Branch, Leaf, Loop, Node, below
+from texpr.lowering.team import Branch, Loop, Node, Step, below
 from texpr.support.record import Mutable, Record, field
 
-Gap: TypeAlias = tuple[int, int]
+ProgramPoint: TypeAlias = tuple[int, int]
 """A list of steps (its number in the order of `lists`) and a gap in it."""
 
-Way: TypeAlias = frozenset[Gap]
+Path: TypeAlias = frozenset[ProgramPoint]
 
 MANY = 64
 """The most ways that are told apart. Where there are more, what all of them pass stands for them: never too little is asked."""
@@ -31,11 +31,11 @@ class Steps(Record):
     loop: ir.Seq | None
 
     @property
-    def gaps(self) -> tuple[Gap, ...]:
+    def gaps(self) -> tuple[ProgramPoint, ...]:
         """Every gap, in order. A list without steps has none."""
         return self.between(-1, len(self.nodes)) if self.nodes else ()
 
-    def between(self, first: int, last: int) -> tuple[Gap, ...]:
+    def between(self, first: int, last: int) -> tuple[ProgramPoint, ...]:
         """The gaps first … last − 1."""
         return tuple((self.number, at) for at in range(first, last))
 
@@ -48,7 +48,7 @@ def lists(nodes: tuple[Node, ...]) -> tuple[Steps, ...]:
         found.append(Steps(len(found), nodes, loop))
         for node in nodes:
             match node:
-                case Leaf():
+                case Step():
                     pass
                 case Loop():
                     visit(node.body, node.stmt)
@@ -64,7 +64,7 @@ _Stop: TypeAlias = tuple[Steps, int]
 """A step: the list it lies in, and its number there."""
 
 
-class Ways(Mutable):
+class Paths(Mutable):
     """The ways of one tree. `runs`: whether a loop surely runs where it is reached.
 
     `coarse`: whether there were so many ways somewhere that less is known than could be.
@@ -74,8 +74,8 @@ class Ways(Mutable):
     runs: Callable[[ir.Seq], bool]
     coarse: bool = False
     _lists: dict[int, Steps] = field(init=False)
-    _stops: dict[Leaf, tuple[_Stop, ...]] = field(default_factory=dict[Leaf, "tuple[_Stop, ...]"])
-    _through: dict[int, tuple[Way, ...]] = field(default_factory=dict[int, "tuple[Way, ...]"])
+    _stops: dict[Step, tuple[_Stop, ...]] = field(default_factory=dict[Step, "tuple[_Stop, ...]"])
+    _through: dict[int, tuple[Path, ...]] = field(default_factory=dict[int, "tuple[Path, ...]"])
 
     def __post_init__(self) -> None:
         self._lists = {id(steps.nodes): steps for steps in lists(self.nodes)}
@@ -84,12 +84,12 @@ class Ways(Mutable):
     def _visit(self, nodes: tuple[Node, ...], outer: tuple[_Stop, ...]) -> None:
         for at, node in enumerate(nodes):
             here = (*outer, (self._lists[id(nodes)], at))
-            if isinstance(node, Leaf):
+            if isinstance(node, Step):
                 self._stops[node] = here
             for inner in below(node):
                 self._visit(inner, here)
 
-    def within(self, source: Leaf, sink: Leaf, around: ir.Seq | None = None, landed: bool = False) -> tuple[Way, ...]:
+    def within(self, source: Step, sink: Step, around: ir.Seq | None = None, landed: bool = False) -> tuple[Path, ...]:
         """The ways from `source` to `sink`, later in the text, in one iteration of the loops around both; none from one side of
         a branch to the other. `around`: a loop around one of them alone, which runs another iteration in between. `landed`: a
         way begins where the list that holds both goes on after `source`."""
@@ -105,8 +105,8 @@ class Ways(Mutable):
         return self._all((*self._after(left), *self._before(inner[depth + 1 :]), *over, again))
 
     def carried(
-        self, source: Leaf, sink: Leaf, carrier: ir.Seq, distant: bool = False, landed: bool = False, waited: bool = False
-    ) -> tuple[Way, ...]:
+        self, source: Step, sink: Step, carrier: ir.Seq, distant: bool = False, landed: bool = False, waited: bool = False
+    ) -> tuple[Path, ...]:
         """The ways from `source` to `sink` in the next iteration of `carrier`; where `distant`, in the next but one.
 
         `landed`, `waited`: a way begins behind the step, of the body of `carrier` or of the deepest list that holds both, in
@@ -119,48 +119,48 @@ class Ways(Mutable):
         again = self._turn(carrier) if distant else _NOTHING
         return self._all((*self._after(left), *self._before(inner), again))
 
-    def _after(self, stops: Iterable[_Stop]) -> Iterator[tuple[Way, ...]]:
+    def _after(self, stops: Iterable[_Stop]) -> Iterator[tuple[Path, ...]]:
         """From a step to the ends of its lists."""
         for steps, at in stops:
             yield (frozenset(steps.between(at, len(steps.nodes))),)
             yield self._pass(steps.nodes[at + 1 :])
 
-    def _before(self, stops: Iterable[_Stop]) -> Iterator[tuple[Way, ...]]:
+    def _before(self, stops: Iterable[_Stop]) -> Iterator[tuple[Path, ...]]:
         """From the starts of its lists to a step."""
         for steps, at in stops:
             yield (frozenset(steps.between(-1, at)),)
             yield self._pass(steps.nodes[:at])
 
-    def _turn(self, loop: ir.Seq) -> tuple[Way, ...]:
+    def _turn(self, loop: ir.Seq) -> tuple[Path, ...]:
         return self._list(next(steps for steps in self._lists.values() if steps.loop is loop))
 
-    def _list(self, steps: Steps) -> tuple[Way, ...]:
+    def _list(self, steps: Steps) -> tuple[Path, ...]:
         if steps.number not in self._through:
             self._through[steps.number] = self._all(((frozenset(steps.gaps),), self._pass(steps.nodes)))
         return self._through[steps.number]
 
-    def _pass(self, nodes: Sequence[Node]) -> tuple[Way, ...]:
+    def _pass(self, nodes: Sequence[Node]) -> tuple[Path, ...]:
         """The ways through some steps, without the gaps between them."""
-        return self._all(self._node(node) for node in nodes if not isinstance(node, Leaf))
+        return self._all(self._node(node) for node in nodes if not isinstance(node, Step))
 
-    def _node(self, node: Node) -> tuple[Way, ...]:
+    def _node(self, node: Node) -> tuple[Path, ...]:
         match node:
-            case Leaf():
+            case Step():
                 return _NOTHING
             case Loop():
                 return self._list(self._lists[id(node.body)]) if self.runs(node.stmt) else _NOTHING
             case Branch():
                 return self._few(way for side in below(node) for way in self._list(self._lists[id(side)]))
 
-    def _all(self, parts: Iterable[tuple[Way, ...]]) -> tuple[Way, ...]:
+    def _all(self, parts: Iterable[tuple[Path, ...]]) -> tuple[Path, ...]:
         """The ways that pass one of each of `parts`."""
         found = _NOTHING
         for part in parts:
             found = self._few(one | other for one in found for other in part)
         return found
 
-    def _few(self, ways: Iterable[Way]) -> tuple[Way, ...]:
-        every, kept = dict.fromkeys(ways), list[Way]()
+    def _few(self, ways: Iterable[Path]) -> tuple[Path, ...]:
+        every, kept = dict.fromkeys(ways), list[Path]()
         for way in sorted(every, key=len):
             if not any(less <= way for less in kept):
                 kept.append(way)
@@ -171,7 +171,7 @@ class Ways(Mutable):
         return tuple(kept)
 
 
-_NOTHING: tuple[Way, ...] = (frozenset(),)
+_NOTHING: tuple[Path, ...] = (frozenset(),)
 
 
 def _level(stops: Sequence[_Stop], carrier: ir.Seq) -> int:

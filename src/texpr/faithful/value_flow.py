@@ -13,16 +13,16 @@ from itertools import chain, combinations_with_replacement, repeat
 
 from texpr.affine.expr import Sym, expr
 from texpr.faithful.accesses import Access, Home, Named, named, placed, same, there
-from texpr.faithful.asked import Asked, Told
+from texpr.faithful.asked import Asked, Claim
 from texpr.faithful.families import families, pairs
 from texpr.faithful.order import any_of, legal, meeting
 from texpr.ir.value import Buffer
 from texpr.presburger.digits import in_rows
+from texpr.presburger.existential import ExistsWitness, everywhere, nowhere
 from texpr.presburger.formula import TRUE, Formula, conj, differ
 from texpr.presburger.questions import Point, is_false, is_quickly_refuted, witness
 from texpr.presburger.raw import Undecided
 from texpr.presburger.relaxed import flat
-from texpr.presburger.there import There, everywhere, nowhere
 from texpr.reading.order import precedes
 from texpr.support.record import Mutable, field
 
@@ -30,7 +30,7 @@ END = (1 << 30,)
 """When all is done."""
 
 
-class Held(Mutable):
+class ValueFlow(Mutable):
     """Where elements are. `given`: memory that callers know; `results`: what they read in the end."""
 
     accesses: Sequence[Access]
@@ -55,11 +55,11 @@ class Held(Mutable):
             for a, b in pairs([a for a in accesses if not a.is_own]):
                 in_order = (alone or home in self.given) and a.does is not None and b.does is not None
                 if (a.write or b.write) and (not in_order or (a.is_update and b.is_update)):
-                    told = Told("apart", f"{a} and {b}", "iterations of a par meet nowhere", a.action.span)
+                    told = Claim("apart", f"{a} and {b}", "iterations of a par meet nowhere", a.action.span)
                     yield told, meeting, (named(a, "◁"), named(b, "▷"), home, self.premises)
         for stored, accesses in self.by_stored.items():
             for read in chain((a for a in accesses if not a.write and not self.alone(a.home)), self.ends(stored)):
-                told = Told(
+                told = Claim(
                     "what is read is there", f"{read}, of {stored.name}", "written, or copied, before", read.action.span
                 )
                 yield told, self.stale, (named(read, "▷"),)
@@ -168,7 +168,7 @@ class Held(Mutable):
         before = ((precedes(put.time, read.time, None),) for put in puts)
         return nowhere(read.where, [*map(there, puts, repeat(read), pairs, before)], self.premises, solving=True)
 
-    def comes_back(self, copy: Named, change: Named, read: Named) -> There:
+    def comes_back(self, copy: Named, change: Named, read: Named) -> ExistsWitness:
         """That a copy brings back what was changed, before it is read."""
         source = next((a for a in self.accesses if a.action is copy.access.action and not a.write), None)
         pairs = [*zip(copy.element, read.element, strict=True)]
@@ -178,7 +178,7 @@ class Held(Mutable):
 
     def not_put(self, read: Named, moved: Sequence[Access], writes: Sequence[Access]) -> Point | None:
         """An element that was not put where it is read, or of which something came since. Raises Undecided."""
-        good, why = list[There](), None
+        good, why = list[ExistsWitness](), None
         for write in writes:
             each = named(write, "○")
             pairs = [*zip(each.place, read.place, strict=True), *zip(each.element, read.element, strict=True)]
@@ -195,7 +195,7 @@ class Held(Mutable):
         left = nowhere(read.where, good, self.premises)  # at coordinates that were looked at
         return left and (why or left)
 
-    def spoiled(self, write: Access, before: There, read: Named, moved: Sequence[Access]) -> Point | None:
+    def spoiled(self, write: Access, before: ExistsWitness, read: Named, moved: Sequence[Access]) -> Point | None:
         """What comes between a write and a read: something else at that place, or a change of the element elsewhere."""
         begun = placed(write, dict(zip(write.dims, before.said[0], strict=True))).time
         known = [*read.where, *before.at(0)]

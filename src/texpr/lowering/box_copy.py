@@ -17,7 +17,7 @@ from texpr.ir.tensor_map import combined_as
 from texpr.ir.value import Buffer, Load
 from texpr.lowering.holes import Tested, tested
 from texpr.lowering.places import Place
-from texpr.lowering.team import Leaf
+from texpr.lowering.team import Step
 from texpr.mapping.bands import band
 from texpr.relation.facts import in_loop, known
 from texpr.schedule.columns import Window
@@ -30,7 +30,7 @@ from texpr.support.span import Span
 from texpr.tma.swizzle import Swizzle
 
 
-class Step(Record, eq=False):
+class BoxCopy(Record, eq=False):
     """A step as copies of boxes between the shared array `tile` and `tensor`, in either direction: an element, in its loops.
 
     `seen`: the latter in the dimensions in which boxes are told, the tensor's own or those of a view.
@@ -41,7 +41,7 @@ class Step(Record, eq=False):
     its boxes may have more rows than its loops.
     """
 
-    leaf: Leaf
+    leaf: Step
     tested: Tested
     tile: Load
     tensor: Load
@@ -97,7 +97,7 @@ class Step(Record, eq=False):
 class _Read(Record):
     """A step as its loops and its mark say it."""
 
-    leaf: Leaf
+    leaf: Step
     tested: Tested
     loops: tuple[ir.Par, ...]
     tile: Load
@@ -117,7 +117,7 @@ class _Read(Record):
         return tuple(loop.extent.constant for loop in self.loops)
 
 
-def step_of(leaf: Leaf, places: Mapping[Buffer, Place], facts: Callable[[ir.Stmt], tuple[Expr, ...]]) -> Step | None:
+def step_of(leaf: Step, places: Mapping[Buffer, Place], facts: Callable[[ir.Stmt], tuple[Expr, ...]]) -> BoxCopy | None:
     """The copies that a step of a team is, None for other steps. Raises Limitation where its loops were changed.
 
     `facts`: what is not negative where a statement runs.
@@ -143,7 +143,7 @@ def step_of(leaf: Leaf, places: Mapping[Buffer, Place], facts: Callable[[ir.Stmt
     return made
 
 
-def _read(leaf: Leaf, stmt: ir.Par, wanted: Tensor, places: Mapping[Buffer, Place]) -> _Read:
+def _read(leaf: Step, stmt: ir.Par, wanted: Tensor, places: Mapping[Buffer, Place]) -> _Read:
     """Raises Limitation where it is no copy of elements any more, in loops that are as they were made."""
     loops, body = band(stmt)
     found = tested(body)
@@ -165,26 +165,26 @@ def _read(leaf: Leaf, stmt: ir.Par, wanted: Tensor, places: Mapping[Buffer, Plac
     return _Read(leaf, found, loops, tile, tensor, stores, reduce, saves is not None, among, wanted)
 
 
-def _made(read: _Read, seen: Load, syms: tuple[Sym | None, ...], boxes: Boxes) -> Step:
-    return Step(
+def _made(read: _Read, seen: Load, syms: tuple[Sym | None, ...], boxes: Boxes) -> BoxCopy:
+    return BoxCopy(
         read.leaf, read.tested, read.tile, read.tensor, seen, read.stores, syms, boxes, read.saves, read.reduce, read.among,
         in_runs=read.mark.form == "bulk",
     )  # fmt: skip
 
 
-def _of_columns(read: _Read) -> Step:
+def _of_columns(read: _Read) -> BoxCopy:
     boxes = Boxes(read.extents, read.mark.box, read.tensor.dtype.bytes, Swizzle(read.mark.swizzle))
     return replace(_made(read, read.tensor, read.syms, boxes), window=window_of(read.mark.window))
 
 
-def _of_rows(read: _Read) -> Step:
+def _of_rows(read: _Read) -> BoxCopy:
     rows, columns = read.extents
     swizzle = Swizzle(read.mark.swizzle)
     boxes = Boxes((-(-rows // GROUP) * GROUP, columns), read.mark.box, read.tensor.dtype.bytes, swizzle)
     return replace(_made(read, read.tensor, read.syms, boxes), by_rows=True)
 
 
-def _of_boxes(read: _Read, facts: Callable[[ir.Stmt], tuple[Expr, ...]]) -> Step | None:
+def _of_boxes(read: _Read, facts: Callable[[ir.Stmt], tuple[Expr, ...]]) -> BoxCopy | None:
     """Boxes, or runs; None where an index does not go with the loop along it by a constant step, in runs by 1."""
     loops, box = read.loops, read.mark.box
     seen = _seen(read.tensor, View.read(read.mark.view), loops, facts(read.leaf.stmt))
